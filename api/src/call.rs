@@ -1,0 +1,169 @@
+//! A call, and how typed handlers are put behind it.
+//!
+//! An [`Input`] reads itself from a call (path, query, body) and describes itself for the OpenAPI
+//! document; a [`Reply`] does the same for the answer. [`keyed`] and [`public`] wrap a free async
+//! function of such types, so that the document cannot say anything else than the code does.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::HeaderValue;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::problem::Problem;
+use crate::room::Room;
+use crate::schema::{Describe, Schemas};
+use store::access::Tenant;
+
+/// Reading a body larger than this is work for a thread of its own: at about 1 GB/s it would keep
+/// a thread of the runtime longer than 250 µs.
+const READ_INLINE_BYTES_MAX: usize = 256 << 10;
+
+/// A request that has been routed, authenticated and read.
+#[derive(Debug, Default)]
+pub struct Call {
+    /// The parameters of the path, in their order.
+    pub path: Vec<(String, String)>,
+    /// The query, as it came.
+    pub query: String,
+    /// The header.
+    pub headers: http::HeaderMap,
+    /// The body, whole; empty where the operation has none.
+    pub body: Bytes,
+}
+
+impl Call {
+    /// A parameter of the path; empty when the path has none of that name.
+    #[must_use]
+    pub fn path_parameter(&self, name: &str) -> &str {
+        self.path.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
+    }
+}
+
+/// What an operation takes, for the document.
+#[derive(Debug, Default, Clone)]
+pub struct Takes {
+    /// Parameter objects of path, query and header.
+    pub parameters: Vec<Value>,
+    /// The schema of the body.
+    pub body: Option<Value>,
+    /// The largest body; none where there is none.
+    pub body_bytes_max: Option<usize>,
+}
+
+/// What a handler is given.
+pub trait Input: Sized + Send + 'static {
+    /// The largest body; none where there is none.
+    const BODY_BYTES_MAX: Option<usize> = None;
+
+    /// Its part of the document.
+    fn describe(schemas: &mut Schemas) -> Takes;
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is wrong with the call.
+    fn read(call: &Call) -> Result<Self, Problem>;
+}
+
+/// Nothing is given.
+#[derive(Debug, Clone, Copy)]
+pub struct Nothing;
+
+impl Input for Nothing {
+    fn describe(_: &mut Schemas) -> Takes {
+        Takes::default()
+    }
+    fn read(_: &Call) -> Result<Self, Problem> {
+        Ok(Self)
+    }
+}
+
+/// An answer before it becomes HTTP.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// What the bytes are.
+    pub media_type: HeaderValue,
+    /// The bytes.
+    pub body: Bytes,
+}
+
+/// What a handler gives.
+pub trait Reply: Send + 'static {
+    /// What the bytes are.
+    const MEDIA_TYPE: &'static str = "application/json";
+
+    /// Its part of the document.
+    fn describe(schemas: &mut Schemas) -> Value;
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// A fault of our own.
+    fn write(self) -> Result<Bytes, Problem>;
+}
+
+impl<T: Serialize + Describe + Send + 'static> Reply for T {
+    fn describe(schemas: &mut Schemas) -> Value {
+        T::schema(schemas)
+    }
+    fn write(self) -> Result<Bytes, Problem> {
+        serde_json::to_vec(&self).map(Bytes::from).map_err(Problem::internal)
+    }
+}
+
+/// A handler at work.
+pub type Running = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
+/// A handler that anybody may call.
+pub type PublicHandler = Box<dyn Fn(Arc<Room>, Call) -> Running + Send + Sync>;
+/// A handler that needs a tenant.
+pub type KeyedHandler = Box<dyn Fn(Arc<Room>, Tenant, Call) -> Running + Send + Sync>;
+
+/// Puts a handler behind a call that anybody may make.
+pub fn public<I: Input, O: Reply, F, Run>(handler: F) -> PublicHandler
+where
+    F: Fn(Arc<Room>, I) -> Run + Send + Sync + Copy + 'static,
+    Run: Future<Output = Result<O, Problem>> + Send + 'static,
+{
+    Box::new(move |room, call| {
+        Box::pin(async move {
+            let input = read::<I>(call).await?;
+            answer(handler(room, input).await?)
+        })
+    })
+}
+
+/// Puts a handler behind a call that needs a tenant.
+pub fn keyed<I: Input, O: Reply, F, Run>(handler: F) -> KeyedHandler
+where
+    F: Fn(Arc<Room>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
+    Run: Future<Output = Result<O, Problem>> + Send + 'static,
+{
+    Box::new(move |room, tenant, call| {
+        Box::pin(async move {
+            let input = read::<I>(call).await?;
+            answer(handler(room, tenant, input).await?)
+        })
+    })
+}
+
+async fn read<I: Input>(call: Call) -> Result<I, Problem> {
+    if call.body.len() <= READ_INLINE_BYTES_MAX {
+        return I::read(&call);
+    }
+    tokio::task::spawn_blocking(move || I::read(&call)).await.map_err(Problem::internal)?
+}
+
+fn answer<O: Reply>(reply: O) -> Result<Answer, Problem> {
+    Ok(Answer {
+        status: StatusCode::OK,
+        media_type: HeaderValue::from_static(O::MEDIA_TYPE),
+        body: reply.write()?,
+    })
+}

@@ -1,0 +1,167 @@
+//! One request, from its head to its answer.
+//!
+//! ```text
+//! route → authenticate → scope → body → handler (a task of its own) → answer
+//! ```
+//!
+//! The handler runs in a task of its own: a client that hangs up does not stop an acceptance half
+//! way, and a panic ends that task alone and is answered 500. Every answer carries `x-request-id`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Method, Request, Response};
+use hyper::body::Body;
+use mail::id::RequestId;
+use tokio::time::Instant;
+
+use crate::access;
+use crate::call::{Answer, Call, Running};
+use crate::operations::{Handler, Operation};
+use crate::problem::{Code, Problem};
+use crate::room::Room;
+use crate::serve::body::{self, Payload};
+use crate::serve::budget::Share;
+use crate::serve::router::Route;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// An answer larger than this takes a share of the budget of bytes in flight while it is written.
+const ANSWER_FREE_BYTES_MAX: usize = 64 << 10;
+
+/// Answers a request.
+pub async fn dispatch<B>(room: Arc<Room>, request: Request<B>) -> Response<Payload>
+where
+    B: Body<Data = Bytes> + Unpin + Send,
+    B::Error: std::fmt::Display,
+{
+    let begun = Instant::now();
+    let id = room.request_id();
+    let (head, body) = request.into_parts();
+    let (operation, outcome) = match room.router.find(&head.method, head.uri.path()) {
+        Route::Found(operation, path) => {
+            (operation.id, run(&room, operation, path, &head, body).await)
+        }
+        Route::WrongMethod(allowed) => {
+            let text = format!("{} is not allowed here", head.method);
+            ("none", Err(Problem::new(Code::METHOD_NOT_ALLOWED, text).header(ALLOW, allowed)))
+        }
+        Route::Unknown => ("none", Err(Problem::not_found("path"))),
+    };
+    let response = match outcome {
+        Ok((answer, share)) => success(answer, share),
+        Err(problem) => {
+            if let Some(cause) = problem.cause() {
+                tracing::error!(request.id = %id, operation, cause, "a request failed by our fault");
+            }
+            failure(&problem, id, &room.options.base_url)
+        }
+    };
+    record(operation, id, response.status().as_u16(), begun);
+    finish(response, id, &head.method)
+}
+
+async fn run<B>(
+    room: &Arc<Room>,
+    operation: &Operation,
+    path: Vec<(String, String)>,
+    head: &Parts,
+    body: B,
+) -> Result<(Answer, Share), Problem>
+where
+    B: Body<Data = Bytes> + Unpin + Send,
+    B::Error: std::fmt::Display,
+{
+    let tenant = match operation.scope() {
+        None => None,
+        Some(scope) => {
+            let tenant = access::authenticate(&room.hall, &head.headers).await?;
+            access::permit(tenant.scope(), scope)?;
+            Some(tenant)
+        }
+    };
+    let (body, share) = match operation.body_bytes_max {
+        None => (Bytes::new(), Share::default()),
+        Some(bytes_max) => body::read(body, &head.headers, bytes_max, &room.budget).await?,
+    };
+    let query = head.uri.query().unwrap_or_default().to_owned();
+    let call = Call { path, query, headers: head.headers.clone(), body };
+    let running = match (&operation.handler, tenant) {
+        (Handler::Public(handler), _) => handler(Arc::clone(room), call),
+        (Handler::Keyed(_, handler), Some(tenant)) => handler(Arc::clone(room), tenant, call),
+        (Handler::Keyed(..), None) => return Err(Problem::unauthorized()),
+    };
+    let answer = apart(room, running, share).await?;
+    let mut share = Share::default();
+    let large = answer.body.len() > ANSWER_FREE_BYTES_MAX;
+    if large && !room.budget.enlarge(&mut share, answer.body.len()) {
+        return Err(Problem::busy());
+    }
+    Ok((answer, share))
+}
+
+/// Runs a handler in a task of its own, which holds the request's share of memory to its end.
+async fn apart(room: &Arc<Room>, running: Running, share: Share) -> Result<Answer, Problem> {
+    let task = room.tasks.spawn(async move {
+        let outcome = running.await;
+        drop(share);
+        outcome
+    });
+    task.await.map_err(|error| Problem::internal(format!("the handler ended: {error}")))?
+}
+
+fn success(answer: Answer, share: Share) -> Response<Payload> {
+    let length = answer.body.len();
+    let mut response = Response::new(Payload::new(answer.body, share));
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, answer.media_type);
+    headers.insert(CONTENT_LENGTH, length.into());
+    response
+}
+
+fn failure(problem: &Problem, id: RequestId, base_url: &str) -> Response<Payload> {
+    let body = problem.body(id, base_url);
+    let answer =
+        Answer { status: problem.status(), media_type: HeaderValue::from_static("application/json"), body };
+    let mut response = success(answer, Share::default());
+    for (name, value) in problem.headers() {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+fn finish(mut response: Response<Payload>, id: RequestId, method: &Method) -> Response<Payload> {
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
+        headers.insert(REQUEST_ID, value);
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if method == Method::HEAD {
+        // The length stays: it is that of the GET (RFC 9110 9.3.2).
+        *response.body_mut() = Payload::new(Bytes::new(), Share::default());
+    }
+    response
+}
+
+fn record(operation: &'static str, id: RequestId, status: u16, begun: Instant) {
+    let took = begun.elapsed();
+    tracing::debug!(request.id = %id, operation, status, took_us = took.as_micros() as u64, "request");
+    metrics::counter!(
+        "postrider_api_requests_total", "operation" => operation, "status" => status_class(status)
+    )
+    .increment(1);
+    metrics::histogram!("postrider_api_request_seconds", "operation" => operation).record(took.as_secs_f64());
+}
+
+fn status_class(status: u16) -> &'static str {
+    match status {
+        200..=299 => "2xx",
+        400..=499 => "4xx",
+        _ => "5xx",
+    }
+}

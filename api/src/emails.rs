@@ -1,0 +1,206 @@
+//! Emails: send one, list them, look at one, see what happened to it.
+//!
+//! `POST /emails` reads a send request (`send`, with `recipients`, `attachments` and `labels`) into
+//! a `Draft` and hands it to the hall; the others show what the store remembers (`view`,
+//! `timeline`). Whose emails they are is decided by the tenant alone: an id of another account is
+//! not found.
+
+pub mod attachments;
+pub mod labels;
+pub mod recipients;
+pub mod send;
+pub mod timeline;
+pub mod view;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mail::id::EmailId;
+use serde_json::{Value, json};
+use store::access::Tenant;
+use store::email::EmailWithRecipients;
+
+use crate::call::{Call, Input, Reply, Takes};
+use crate::page::{self, Page};
+use crate::problem::{Code, Problem};
+use crate::room::Room;
+use crate::schema::{self, Schemas};
+
+pub use self::send::REQUEST_BYTES_MAX;
+use self::send::{SendRequest, Sent};
+use self::timeline::{AttemptList, AttemptView, EventList, EventView, TIMELINE_MAX};
+use self::view::{EmailDetail, EmailList, EmailView, OneEmail};
+
+/// `POST /emails`.
+///
+/// # Errors
+/// What the hall refuses; what is wrong with the request was told before.
+pub async fn send(room: Arc<Room>, tenant: Tenant, request: SendRequest) -> Result<Sent, Problem> {
+    let accepted = room
+        .hall
+        .accept(&tenant, request.draft)
+        .await
+        .map_err(|refusal| Problem::of_refusal(refusal, &room.options.upgrade_url))?;
+    Ok(Sent { id: accepted.id, status: accepted.status, warnings: request.warnings })
+}
+
+/// Filters that a later version brings: to answer without them would be to answer wrongly.
+const FILTERS_LATER: &[&str] = &[
+    "status",
+    "to",
+    "from",
+    "tag",
+    "category",
+    "template",
+    "domain_id",
+    "q",
+    "created_after",
+    "created_before",
+];
+
+/// What `GET /emails` takes.
+#[derive(Debug)]
+pub struct ListEmails(Page);
+
+impl Input for ListEmails {
+    fn describe(_: &mut Schemas) -> Takes {
+        Takes { parameters: Page::parameters(), ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let given = page::parameters(&call.query)?;
+        if let Some((name, _)) = given.iter().find(|(name, _)| FILTERS_LATER.contains(&name.as_str())) {
+            return Err(Problem::field(name, "is not available yet in this version"));
+        }
+        Page::read(&call.query).map(Self)
+    }
+}
+
+/// `GET /emails`.
+///
+/// # Errors
+/// The cursor is none of this list's; the store cannot be read.
+pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListEmails) -> Result<EmailList, Problem> {
+    let (ListEmails(page), account) = (input, tenant.account().id);
+    let before = page.before_email()?;
+    // One more than asked tells whether there is more.
+    let mut found = store::email::list(room.hall.store(), account, before, page.limit + 1).await?;
+    let has_more = found.len() > page.limit;
+    found.truncate(page.limit);
+    let next_cursor =
+        found.last().filter(|_| has_more).map(|last| page::after_email(last.email.id));
+    let emails = found.iter().map(EmailView::of).collect();
+    Ok(EmailList { emails, has_more, next_cursor })
+}
+
+/// An email's id, from the path.
+#[derive(Debug, Clone, Copy)]
+pub struct OfEmail(EmailId);
+
+const ID: &str = "id";
+
+fn id_parameter() -> Value {
+    schema::path_parameter(ID, "The email's id (`msg_…`)")
+}
+
+impl Input for OfEmail {
+    fn describe(_: &mut Schemas) -> Takes {
+        Takes { parameters: vec![id_parameter()], ..Takes::default() }
+    }
+
+    /// What cannot be an id is the id of nothing.
+    fn read(call: &Call) -> Result<Self, Problem> {
+        call.path_parameter(ID).parse().map(Self).map_err(|_| no_such_email())
+    }
+}
+
+/// A page of something of an email's.
+#[derive(Debug)]
+pub struct PageOfEmail(OfEmail, Page);
+
+impl Input for PageOfEmail {
+    fn describe(_: &mut Schemas) -> Takes {
+        let mut parameters = vec![id_parameter()];
+        parameters.extend(Page::parameters());
+        Takes { parameters, ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        Ok(Self(OfEmail::read(call)?, Page::read(&call.query)?))
+    }
+}
+
+fn no_such_email() -> Problem {
+    Problem::new(Code::NOT_FOUND, "No such email")
+}
+
+async fn find(room: &Room, tenant: &Tenant, id: EmailId) -> Result<EmailWithRecipients, Problem> {
+    store::email::get(room.hall.store(), tenant.account().id, id).await?.ok_or_else(no_such_email)
+}
+
+/// `GET /emails/{id}`.
+///
+/// # Errors
+/// No such email; the store cannot be read.
+pub async fn get(room: Arc<Room>, tenant: Tenant, OfEmail(id): OfEmail) -> Result<OneEmail, Problem> {
+    let found = find(&room, &tenant, id).await?;
+    Ok(OneEmail { email: EmailDetail::of(&found) })
+}
+
+/// `GET /emails/{id}/events`.
+///
+/// # Errors
+/// No such email; the cursor is none of this list's; the store cannot be read.
+pub async fn events(room: Arc<Room>, tenant: Tenant, input: PageOfEmail) -> Result<EventList, Problem> {
+    let PageOfEmail(OfEmail(id), page) = input;
+    let store = room.hall.store();
+    let account = tenant.account().id;
+    store::email::get_bare(store, account, id).await?.ok_or_else(no_such_email)?;
+    let events = store::event::list(store, account, id, TIMELINE_MAX).await?;
+    let (events, next_cursor) = page.of(events)?;
+    let events: Vec<_> = events.into_iter().map(EventView::of).collect();
+    Ok(EventList { events, has_more: next_cursor.is_some(), next_cursor })
+}
+
+/// `GET /emails/{id}/attempts`.
+///
+/// # Errors
+/// No such email; the cursor is none of this list's; the store cannot be read.
+pub async fn attempts(room: Arc<Room>, tenant: Tenant, input: PageOfEmail) -> Result<AttemptList, Problem> {
+    let PageOfEmail(OfEmail(id), page) = input;
+    let found = find(&room, &tenant, id).await?;
+    let mut attempts =
+        store::attempt::list(room.hall.store(), tenant.account().id, id, TIMELINE_MAX).await?;
+    attempts.sort_by_key(|attempt| (attempt.created_at, attempt.recipient, attempt.number));
+    let (attempts, next_cursor) = page.of(attempts)?;
+    let attempts: Vec<_> =
+        attempts.into_iter().map(|attempt| AttemptView::of(attempt, &found.recipients)).collect();
+    Ok(AttemptList { attempts, has_more: next_cursor.is_some(), next_cursor })
+}
+
+/// A message as it was sent.
+#[derive(Debug)]
+pub struct Message(Bytes);
+
+impl Reply for Message {
+    const MEDIA_TYPE: &'static str = "message/rfc822";
+
+    fn describe(_: &mut Schemas) -> Value {
+        json!({"type": "string", "description": "The message, header and body"})
+    }
+
+    fn write(self) -> Result<Bytes, Problem> {
+        Ok(self.0)
+    }
+}
+
+/// `GET /emails/{id}/raw`.
+///
+/// # Errors
+/// No such email, or its bytes are not kept any more; the store cannot be read.
+pub async fn raw(room: Arc<Room>, tenant: Tenant, OfEmail(id): OfEmail) -> Result<Message, Problem> {
+    let (store, account) = (room.hall.store(), tenant.account().id);
+    store::email::get_bare(store, account, id).await?.ok_or_else(no_such_email)?;
+    let bytes = store::email::raw(store, account, id).await?;
+    bytes.map(Message).ok_or_else(|| Problem::new(Code::NOT_FOUND, "The message's bytes are not kept any more"))
+}

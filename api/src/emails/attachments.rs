@@ -1,0 +1,335 @@
+//! Attachments of a send request: at most ten files of at most 10 MB, in base64.
+//!
+//! What a file is called decides what a recipient's machine does with it, so a name is plain text
+//! of one kind only: no path, no control or direction characters, no encoding inside that a mail
+//! client could undo into another name (RFC 2047, RFC 2231), no `name` parameter in the type.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use mail::compose::Attachment;
+use serde_json::value::RawValue;
+
+use crate::fields::{self, Given, Names, Notes};
+
+/// Files of an email (email-api.md "Limits").
+pub const ATTACHMENTS_MAX: usize = 10;
+/// One file, decoded (email-api.md "Limits").
+pub const ATTACHMENT_BYTES_MAX: usize = 10 << 20;
+/// Extensions of files that run when they are opened (email-api.md "Limits").
+pub const EXTENSIONS_BLOCKED: &[&str] = &["exe", "bat", "cmd", "com", "scr", "js", "vbs", "dll"];
+/// A file name: what file systems take.
+pub const NAME_BYTES_MAX: usize = 255;
+const CONTENT_TYPE_BYTES_MAX: usize = 255;
+const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
+const CONTENT_ID_BYTES_MAX: usize = 200;
+
+const NAMES: Names = Names {
+    known: &[
+        ("name", "name"),
+        ("filename", "name"),
+        ("content_type", "content_type"),
+        ("contentType", "content_type"),
+        ("data", "data"),
+        ("content", "data"),
+        ("content_id", "content_id"),
+        ("contentId", "content_id"),
+    ],
+    later: &[],
+    foreign: &[
+        ("Name", "name"),
+        ("Filename", "name"),
+        ("FileName", "name"),
+        ("ContentType", "content_type"),
+        ("Content", "data"),
+        ("Data", "data"),
+        ("ContentID", "content_id"),
+        ("ContentId", "content_id"),
+    ],
+};
+
+/// The standard alphabet, with or without padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(false),
+);
+
+/// Reads `attachments`.
+pub fn attachments(given: &Given<'_>, notes: &mut Notes) -> Vec<Attachment> {
+    let Some(value) = given.value("attachments") else { return Vec::new() };
+    let entries = match fields::list(value, ATTACHMENTS_MAX) {
+        Ok(entries) => entries,
+        Err(text) => {
+            notes.errors.add("attachments", text);
+            return Vec::new();
+        }
+    };
+    entries.into_iter().enumerate().filter_map(|(n, entry)| attachment(entry, n, notes)).collect()
+}
+
+fn attachment(value: &RawValue, place: usize, notes: &mut Notes) -> Option<Attachment> {
+    let prefix = format!("attachments[{place}]");
+    let object = fields::object(value).map_err(|text| notes.errors.add(&prefix, text)).ok()?;
+    let prefix = format!("{prefix}.");
+    let given = Given::sort(object, &NAMES, &prefix, notes);
+    let mut required = |name: &str, read: &dyn Fn(&RawValue) -> Result<(), String>| {
+        let outcome = match given.value(name) {
+            Some(value) => read(value),
+            None if given.is_meant(name) => Ok(()),
+            None => Err("is required".to_owned()),
+        };
+        if let Err(text) = outcome {
+            notes.errors.add(&format!("{prefix}{name}"), text);
+        }
+    };
+    required("name", &|value| name(value).map(drop));
+    // The bytes are decoded last, once, when the rest will do.
+    required("data", &|_| Ok(()));
+    let mut optional = |name: &str, read: fn(&RawValue) -> Result<String, String>| {
+        given.value(name).map(read).transpose().unwrap_or_else(|text| {
+            notes.errors.add(&format!("{prefix}{name}"), text);
+            None
+        })
+    };
+    let content_type = optional("content_type", content_type);
+    let content_id = optional("content_id", content_id);
+    let data = match data(given.value("data")?) {
+        Ok(data) => data,
+        Err(text) => {
+            notes.errors.add(&format!("{prefix}data"), text);
+            return None;
+        }
+    };
+    Some(Attachment {
+        name: name(given.value("name")?).ok()?,
+        content_type: content_type.unwrap_or_else(|| CONTENT_TYPE_DEFAULT.to_owned()),
+        data,
+        content_id,
+    })
+}
+
+/// A file name.
+fn name(value: &RawValue) -> Result<String, String> {
+    let name = fields::line(value, NAME_BYTES_MAX)?;
+    check_name(&name)?;
+    Ok(name)
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    if name.trim_matches([' ', '.']).is_empty() {
+        return Err("is empty".to_owned());
+    }
+    if name.contains(['/', '\\']) {
+        return Err("must be a file name, not a path".to_owned());
+    }
+    // Direction marks show `gpj.exe` as `exe.jpg`; the others are not seen at all.
+    if name.chars().any(|c| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{ad}'))
+    {
+        return Err("must not contain invisible characters".to_owned());
+    }
+    if name.contains("=?") {
+        return Err("must be plain text, not an encoded word".to_owned());
+    }
+    let decoded = percent_decoded(name);
+    for seen in [name, decoded.as_ref()] {
+        if let Some(extension) = blocked_extension(seen) {
+            return Err(format!("files of type .{extension} are not accepted"));
+        }
+    }
+    Ok(())
+}
+
+/// The blocked extension that a file of this name has for the machine that opens it. Windows drops
+/// dots and spaces at the end and what stands behind a colon; a semicolon ends a parameter in
+/// clients that read the header badly.
+fn blocked_extension(name: &str) -> Option<&'static str> {
+    name.split([':', ';', '"', '\'', '\0', '\r', '\n']).find_map(|part| {
+        let part = part.trim_end_matches(|c: char| c == '.' || c.is_whitespace());
+        let (_, extension) = part.rsplit_once('.')?;
+        let extension: String = extension.chars().map(fold_width).collect();
+        EXTENSIONS_BLOCKED.iter().find(|blocked| extension.trim().eq_ignore_ascii_case(blocked)).copied()
+    })
+}
+
+/// Full-width letters are letters to some file systems.
+fn fold_width(c: char) -> char {
+    match c {
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+        other => other,
+    }
+}
+
+/// `%2e` is a dot to a client that takes the name for an extended parameter (RFC 2231 4).
+fn percent_decoded(name: &str) -> Cow<'_, str> {
+    if !name.contains('%') {
+        return Cow::Borrowed(name);
+    }
+    let bytes = name.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let hex = bytes.get(at + 1..at + 3).and_then(|pair| std::str::from_utf8(pair).ok());
+        match hex.filter(|_| *byte == b'%').and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
+            Some(decoded) => {
+                out.push(decoded);
+                at += 3;
+            }
+            None => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
+}
+
+/// `type/subtype; parameter=value` (RFC 2045 5.1), without parameters that name the file or steer
+/// the structure.
+fn content_type(value: &RawValue) -> Result<String, String> {
+    let text = fields::line(value, CONTENT_TYPE_BYTES_MAX)?;
+    let mut parts = text.split(';');
+    let (kind, subtype) = parts
+        .next()
+        .and_then(|essence| essence.trim().split_once('/'))
+        .filter(|(kind, subtype)| is_token(kind) && is_token(subtype))
+        .ok_or("must have the form type/subtype")?;
+    if kind.eq_ignore_ascii_case("multipart") {
+        return Err("must not be a multipart type".to_owned());
+    }
+    let mut out = format!("{}/{}", kind.to_ascii_lowercase(), subtype.to_ascii_lowercase());
+    for parameter in parts.filter(|p| !p.trim().is_empty()) {
+        let (name, value) =
+            parameter.trim().split_once('=').ok_or("has a parameter that is not name=value")?;
+        let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
+        if !is_token(name) || name.contains(['*', '%']) || !is_token(value) {
+            return Err("has a parameter that is not name=value".to_owned());
+        }
+        if ["name", "filename", "boundary"].iter().any(|taken| name.eq_ignore_ascii_case(taken)) {
+            return Err(format!("must not have the parameter {}", name.to_ascii_lowercase()));
+        }
+        out.push_str("; ");
+        out.push_str(name);
+        out.push('=');
+        out.push_str(value);
+    }
+    Ok(out)
+}
+
+/// RFC 2045 5.1.
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&b))
+}
+
+/// A Content-ID without its brackets (RFC 2045 7): what `cid:` in the HTML names.
+fn content_id(value: &RawValue) -> Result<String, String> {
+    let text = fields::line(value, CONTENT_ID_BYTES_MAX)?;
+    let text = text.trim();
+    let id = text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or(text);
+    if id.is_empty() || !id.bytes().all(|b| b.is_ascii_graphic() && !b"<>()\\\"".contains(&b)) {
+        return Err("must be printable ASCII without spaces and brackets".to_owned());
+    }
+    Ok(id.to_owned())
+}
+
+/// The bytes, from base64 with or without padding and line ends.
+fn data(value: &RawValue) -> Result<Vec<u8>, String> {
+    const ENCODED_BYTES_MAX: usize = ATTACHMENT_BYTES_MAX.div_ceil(3) * 4;
+    let too_large = || format!("is larger than {} MB decoded", ATTACHMENT_BYTES_MAX >> 20);
+    let text = fields::text(value)?;
+    if text.starts_with("data:") {
+        return Err("must be base64 alone, without `data:…;base64,` before it".to_owned());
+    }
+    let text: Cow<'_, str> = if text.bytes().any(|b| b.is_ascii_whitespace()) {
+        Cow::Owned(text.chars().filter(|c| !c.is_ascii_whitespace()).collect())
+    } else {
+        text
+    };
+    if text.len() > ENCODED_BYTES_MAX {
+        return Err(too_large());
+    }
+    let data = BASE64.decode(text.as_bytes()).map_err(|_| "is not base64 (standard alphabet)".to_owned())?;
+    if data.len() > ATTACHMENT_BYTES_MAX { Err(too_large()) } else { Ok(data) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(serde_json::to_string(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn names_that_will_not_do() {
+        for bad in [
+            "a.exe",
+            "A.EXE",
+            "a.exe.",
+            "a.exe. . ",
+            "a.js ",
+            "a.exe::$DATA",
+            "a%2Eexe",
+            "utf-8''a%2eexe",
+            "a.e%78e",
+            "a.exe;",
+            "a.exe;.pdf",
+            "a.exe\"; x=\".pdf",
+            "=?utf-8?Q?a=2Eexe?=",
+            "a\u{202e}gpj.exe",
+            "a.\u{ff45}\u{ff58}\u{ff45}",
+            "a.e\u{200b}xe",
+            "../a.txt",
+            "a\\b.txt",
+            "a\r\nb.txt",
+            "a\u{0}.txt",
+            "",
+            " . ",
+            ".js",
+        ] {
+            assert!(name(&raw(bad)).is_err(), "{bad:?}");
+        }
+        for good in ["a.pdf", "Rechnung 10:30.pdf", "100%.pdf", "\u{fc}ber.txt", "exe", "a.json", "a.exe.pdf"] {
+            assert_eq!(name(&raw(good)).as_deref(), Ok(good));
+        }
+    }
+
+    #[test]
+    fn content_types() {
+        let of = |text: &str| content_type(&raw(text));
+        assert_eq!(of("Text/Plain; charset=UTF-8").as_deref(), Ok("text/plain; charset=UTF-8"));
+        assert_eq!(of("application/pdf").as_deref(), Ok("application/pdf"));
+        for bad in [
+            "",
+            "pdf",
+            "a/b/c",
+            "text/plain; name=a.exe",
+            "text/plain; NAME=\"a.exe\"",
+            "text/plain; name*=utf-8''a.exe",
+            "text/plain; name*0=a.exe",
+            "text/plain; x",
+            "multipart/mixed",
+            "text/plain\r\nX: y",
+            "text/pl ain",
+        ] {
+            assert!(of(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn base64_in_its_forms() {
+        for good in ["aGk=", "aGk", "aG\nk=", "aG\r\nk=\r\n"] {
+            assert_eq!(data(&raw(good)).as_deref(), Ok(&b"hi"[..]), "{good:?}");
+        }
+        assert_eq!(data(&raw("")).as_deref(), Ok(&b""[..]));
+        for bad in ["a", "aGk==", "a-_k", "data:text/plain;base64,aGk=", "aGl=", "h\u{e9}"] {
+            assert!(data(&raw(bad)).is_err(), "{bad:?}");
+        }
+        let most = "AAAA".repeat(ATTACHMENT_BYTES_MAX / 3);
+        assert!(data(&raw(&format!("{most}AA=="))).is_ok_and(|d| d.len() == ATTACHMENT_BYTES_MAX));
+        assert!(data(&raw(&format!("{most}AAA="))).is_err());
+    }
+}

@@ -1,0 +1,189 @@
+//! Addresses of a send request: author, recipients, reply addresses.
+
+use std::collections::HashSet;
+
+use mail::address::{Address, AddressError, Mailbox};
+use mail::draft::DraftRecipient;
+use mail::recipient::{Notify, RecipientKind};
+use serde_json::value::RawValue;
+
+use crate::fields::{self, Given, Kind, Names, Notes};
+
+/// Recipients in `to`, `cc` and `bcc` together. A mailing of a thousand people is the most that one
+/// email may be; more is a batch's work.
+pub const RECIPIENTS_MAX: usize = 1_000;
+/// Addresses in `reply_to`.
+pub const REPLY_TO_MAX: usize = 25;
+/// A display name.
+pub const NAME_BYTES_MAX: usize = 256;
+
+const FROM_NAMES: Names = Names {
+    known: &[("email", "email"), ("name", "name")],
+    later: &[],
+    foreign: &[("Email", "email"), ("Name", "name")],
+};
+
+/// The author: `Ada <ada@example.com>` or `{email, name}`.
+pub fn author(given: &Given<'_>, notes: &mut Notes) -> Option<Mailbox> {
+    let Some(value) = given.value("from") else {
+        if !given.is_meant("from") {
+            notes.errors.add("from", "is required");
+        }
+        return None;
+    };
+    let outcome = match Kind::of(value) {
+        Kind::Text => mailbox(value),
+        Kind::Object => return author_object(value, notes),
+        _ => Err("must be an address or an object {email, name}".to_owned()),
+    };
+    outcome.map_err(|text| notes.errors.add("from", text)).ok()
+}
+
+fn author_object(value: &RawValue, notes: &mut Notes) -> Option<Mailbox> {
+    let object = fields::object(value).map_err(|text| notes.errors.add("from", text)).ok()?;
+    let given = Given::sort(object, &FROM_NAMES, "from.", notes);
+    let name = match given.value("name") {
+        None => None,
+        Some(value) => match fields::line(value, NAME_BYTES_MAX) {
+            Ok(name) => Some(name.trim().to_owned()).filter(|n| !n.is_empty()),
+            Err(text) => {
+                notes.errors.add("from.name", text);
+                return None;
+            }
+        },
+    };
+    let Some(email) = given.value("email") else {
+        notes.errors.add("from.email", "is required");
+        return None;
+    };
+    let address = fields::text(email).and_then(|text| text.parse::<Address>().map_err(|e| e.to_string()));
+    match address {
+        Ok(address) => Some(Mailbox { name, address }),
+        Err(text) => {
+            notes.errors.add("from.email", text);
+            None
+        }
+    }
+}
+
+/// The people an email is for, without duplicates: of `to`, `cc` and `bcc` the first that names an
+/// address keeps it.
+#[derive(Debug, Default)]
+pub struct Recipients {
+    /// `To`.
+    pub to: Vec<Mailbox>,
+    /// `Cc`.
+    pub cc: Vec<Mailbox>,
+    /// In the envelope only.
+    pub bcc: Vec<Mailbox>,
+    /// All of them.
+    pub envelope: Vec<DraftRecipient>,
+}
+
+/// Reads `to`, `cc` and `bcc`.
+pub fn recipients(given: &Given<'_>, notes: &mut Notes) -> Recipients {
+    let mut all = Recipients::default();
+    if !given.is_meant("to") {
+        notes.errors.add("to", "is required");
+    }
+    let mut left = RECIPIENTS_MAX;
+    let mut seen = HashSet::new();
+    for (field, kind) in [("to", RecipientKind::To), ("cc", RecipientKind::Cc), ("bcc", RecipientKind::Bcc)] {
+        let Some(value) = given.value(field) else { continue };
+        let mailboxes = match mailboxes(value, field, left, notes) {
+            Ok(mailboxes) => mailboxes,
+            Err(TooMany) => {
+                let text = format!("at most {RECIPIENTS_MAX} recipients in to, cc and bcc together");
+                notes.errors.add(field, text);
+                return all;
+            }
+        };
+        left -= mailboxes.len();
+        if field == "to" && mailboxes.is_empty() {
+            notes.errors.add("to", "must name a recipient");
+        }
+        for mailbox in mailboxes {
+            if !seen.insert(mailbox.address.clone()) {
+                continue;
+            }
+            let address = mailbox.address.clone();
+            all.envelope.push(DraftRecipient { address, kind, notify: Notify::default() });
+            match kind {
+                RecipientKind::To => all.to.push(mailbox),
+                RecipientKind::Cc => all.cc.push(mailbox),
+                RecipientKind::Bcc => all.bcc.push(mailbox),
+            }
+        }
+    }
+    all
+}
+
+/// Reads `reply_to`.
+pub fn reply_to(given: &Given<'_>, notes: &mut Notes) -> Vec<Mailbox> {
+    let Some(value) = given.value("reply_to") else { return Vec::new() };
+    mailboxes(value, "reply_to", REPLY_TO_MAX, notes).unwrap_or_else(|TooMany| {
+        notes.errors.add("reply_to", format!("has more than {REPLY_TO_MAX} entries"));
+        Vec::new()
+    })
+}
+
+struct TooMany;
+
+/// An address or a list of them. Those that are none are noted and left out.
+fn mailboxes(
+    value: &RawValue,
+    field: &str,
+    entries_max: usize,
+    notes: &mut Notes,
+) -> Result<Vec<Mailbox>, TooMany> {
+    match Kind::of(value) {
+        Kind::Text if entries_max == 0 => Err(TooMany),
+        Kind::Text => {
+            Ok(mailbox(value).map_err(|text| notes.errors.add(field, text)).into_iter().collect())
+        }
+        Kind::List => {
+            let entries = fields::list(value, entries_max).map_err(|_| TooMany)?;
+            let mut mailboxes = Vec::with_capacity(entries.len());
+            for (n, entry) in entries.into_iter().enumerate() {
+                match mailbox(entry) {
+                    Ok(mailbox) => mailboxes.push(mailbox),
+                    Err(text) => notes.errors.add(&format!("{field}[{n}]"), text),
+                }
+            }
+            Ok(mailboxes)
+        }
+        _ => {
+            notes.errors.add(field, "must be an address or a list of addresses");
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// `ada@example.com` or `Ada <ada@example.com>`: one.
+fn mailbox(value: &RawValue) -> Result<Mailbox, String> {
+    let text = fields::text(value)?;
+    // A name, an address, and what stands between them.
+    fields::check_line(&text, NAME_BYTES_MAX + 4 * mail::address::ADDRESS_BYTES_MAX)?;
+    let mailbox: Mailbox = text.parse().map_err(|error| explain(&text, error))?;
+    let Some(name) = &mailbox.name else { return Ok(mailbox) };
+    if name.len() > NAME_BYTES_MAX {
+        return Err(format!("the display name is longer than {NAME_BYTES_MAX} bytes"));
+    }
+    // `a <x@y>, b <z@w>` reads like one mailbox with an odd name: nobody's mail goes to the last
+    // of several without a word.
+    let quoted = text.trim_start().starts_with('"');
+    if !quoted && (name.contains(['<', '>']) || (name.contains(',') && name.contains('@'))) {
+        return Err("must hold one address; give several as a list".to_owned());
+    }
+    Ok(mailbox)
+}
+
+fn explain(text: &str, error: AddressError) -> String {
+    if text.trim().is_empty() {
+        return "is empty".to_owned();
+    }
+    if text.contains([',', ';']) && text.matches('@').count() > 1 {
+        return "must hold one address; give several as a list".to_owned();
+    }
+    error.to_string()
+}

@@ -1,0 +1,322 @@
+//! The send request: the body of `POST /emails`, read into a draft.
+//!
+//! Everything wrong with it is told at once. Unknown fields are ignored and named in `warnings`;
+//! fields that a later version brings are refused, so that nobody believes they work.
+
+use mail::compose::Composition;
+use mail::draft::{Content, Draft, Envelope};
+use mail::email::{Door, EmailStatus};
+use mail::id::EmailId;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::attachments::{ATTACHMENTS_MAX, EXTENSIONS_BLOCKED, NAME_BYTES_MAX, attachments};
+use super::labels::{HEADERS_MAX, TAGS_MAX, category, headers, tags};
+use super::recipients::{RECIPIENTS_MAX, REPLY_TO_MAX, author, recipients, reply_to};
+use crate::call::{Call, Input, Takes};
+use crate::fields::{self, Given, Kind, Names, Notes};
+use crate::problem::{FieldErrors, Problem};
+use crate::schema::{self, Describe, Schemas};
+
+/// The body: ten attachments of 10 MB in base64, and the texts (completions-email.md 2.1).
+pub const REQUEST_BYTES_MAX: usize = 144 << 20;
+/// `html`, and `text`.
+pub const CONTENT_BYTES_MAX: usize = 5 << 20;
+/// `subject`: what RFC 5322 2.1.1 gives a line, in characters of four bytes.
+pub const SUBJECT_BYTES_MAX: usize = 4 * 998;
+
+const NAMES: Names = Names {
+    known: &[
+        ("from", "from"),
+        ("to", "to"),
+        ("cc", "cc"),
+        ("bcc", "bcc"),
+        ("subject", "subject"),
+        ("html", "html"),
+        ("htmlBody", "html"),
+        ("html_body", "html"),
+        ("text", "text"),
+        ("textBody", "text"),
+        ("text_body", "text"),
+        ("plain_body", "text"),
+        ("reply_to", "reply_to"),
+        ("replyTo", "reply_to"),
+        ("headers", "headers"),
+        ("tags", "tags"),
+        ("attachments", "attachments"),
+        ("category", "category"),
+        ("unsubscribe", "unsubscribe"),
+    ],
+    later: &[
+        "scheduled_at",
+        "scheduledAt",
+        "template",
+        "template_id",
+        "templateId",
+        "template_alias",
+        "templateAlias",
+        "variables",
+        "template_data",
+        "templateData",
+        "data_variables",
+        "dataVariables",
+        "dynamic_template_data",
+        "on_suppressed",
+        "expires_in",
+    ],
+    foreign: &[
+        ("From", "from"),
+        ("To", "to"),
+        ("Cc", "cc"),
+        ("Bcc", "bcc"),
+        ("Subject", "subject"),
+        ("HtmlBody", "html"),
+        ("HTMLBody", "html"),
+        ("Html", "html"),
+        ("TextBody", "text"),
+        ("Text", "text"),
+        ("ReplyTo", "reply_to"),
+        ("Headers", "headers"),
+        ("Tag", "tags"),
+        ("Tags", "tags"),
+        ("Metadata", "tags"),
+        ("Attachments", "attachments"),
+    ],
+};
+
+/// A send request that can be handed to the hall.
+#[derive(Debug)]
+pub struct SendRequest {
+    /// The draft.
+    pub draft: Draft,
+    /// What was ignored.
+    pub warnings: Vec<String>,
+}
+
+impl SendRequest {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// What is wrong with it, all at once.
+    pub fn from_json(body: &[u8]) -> Result<Self, Problem> {
+        let mut notes = Notes::default();
+        let given = Given::sort(fields::body(body)?, &NAMES, "", &mut notes);
+        let from = author(&given, &mut notes);
+        let people = recipients(&given, &mut notes);
+        let reply_to = reply_to(&given, &mut notes);
+        let subject = subject(&given, &mut notes);
+        let (html, text) = contents(&given, &mut notes);
+        let headers = headers(&given, &mut notes);
+        let tags = tags(&given, &mut notes);
+        let category = category(&given, &mut notes);
+        unsubscribe(&given, &mut notes);
+        let attachments = attachments(&given, &mut notes);
+        let from = match from {
+            Some(from) if notes.errors.is_empty() => from,
+            _ => return Err(notes.errors.into()),
+        };
+        let parts = Composition {
+            from: from.clone(),
+            to: people.to,
+            cc: people.cc,
+            bcc: people.bcc,
+            reply_to,
+            subject,
+            html,
+            text,
+            headers,
+            attachments,
+        };
+        let draft = Draft {
+            door: Door::Api,
+            from: Some(from),
+            envelope: Envelope::default(),
+            recipients: people.envelope,
+            content: Content::Parts(Box::new(parts)),
+            tags,
+            category,
+        };
+        Ok(Self { draft, warnings: notes.warnings })
+    }
+}
+
+fn subject(given: &Given<'_>, notes: &mut Notes) -> String {
+    let outcome = match given.value("subject") {
+        None if given.is_meant("subject") => return String::new(),
+        None => Err("is required".to_owned()),
+        Some(value) => fields::line(value, SUBJECT_BYTES_MAX).and_then(|subject| {
+            if subject.trim().is_empty() { Err("is empty".to_owned()) } else { Ok(subject) }
+        }),
+    };
+    outcome.unwrap_or_else(|text| {
+        notes.errors.add("subject", text);
+        String::new()
+    })
+}
+
+/// `html` and `text`: one of them at least.
+fn contents(given: &Given<'_>, notes: &mut Notes) -> (Option<String>, Option<String>) {
+    let mut content = |name: &str| {
+        let text = fields::text(given.value(name)?);
+        let text = text.and_then(|text| match text.len() {
+            0..=CONTENT_BYTES_MAX => Ok(text.into_owned()),
+            _ => Err(format!("is longer than {CONTENT_BYTES_MAX} bytes")),
+        });
+        text.map_err(|error| notes.errors.add(name, error)).ok()
+    };
+    let (html, text) = (content("html"), content("text"));
+    let empty = |content: &Option<String>| content.as_ref().is_none_or(String::is_empty);
+    if !given.is_meant("html") && !given.is_meant("text") {
+        notes.errors.add("html", "one of html and text is required");
+    } else if (html.is_some() || text.is_some()) && empty(&html) && empty(&text) {
+        notes.errors.add("html", "one of html and text must not be empty");
+    }
+    (html, text)
+}
+
+/// Managed unsubscribe comes later; to say no to it is fine.
+fn unsubscribe(given: &Given<'_>, notes: &mut Notes) {
+    let Some(value) = given.value("unsubscribe") else { return };
+    match (Kind::of(value), value.get()) {
+        (Kind::Boolean, "false") => {}
+        (Kind::Boolean, _) => notes.errors.add("unsubscribe", "is not available yet in this version"),
+        _ => notes.errors.add("unsubscribe", "must be true or false"),
+    }
+}
+
+impl Input for SendRequest {
+    const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let body = schemas.named("SendRequest", |_| send_schema());
+        Takes { parameters: Vec::new(), body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        // To send twice what a client believes it sends once is worse than to refuse.
+        if call.headers.contains_key("idempotency-key") {
+            let mut errors = FieldErrors::default();
+            errors.add("Idempotency-Key", "is not available yet in this version");
+            return Err(errors.into());
+        }
+        Self::from_json(&call.body)
+    }
+}
+
+fn send_schema() -> Value {
+    let addresses = |entries_max: usize, description: &str| {
+        json!({
+            "description": description,
+            "oneOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"type": "string"}, "maxItems": entries_max},
+            ],
+        })
+    };
+    let author = json!({
+        "description": "The author: `Ada <ada@example.com>`; its domain must be verified",
+        "oneOf": [{"type": "string"}, schema::object_with(
+            "An address and a display name",
+            &["email"],
+            [("email", schema::string("The address")), ("name", schema::string("The display name"))],
+        )],
+    });
+    let tag = schema::object(
+        "A tag",
+        [("name", schema::string("The name, without a colon")), ("value", schema::string("The value"))],
+    );
+    let tags = json!({
+        "description": "Stored with the email and sent along with its events",
+        "oneOf": [
+            {"type": "array", "items": tag, "maxItems": TAGS_MAX},
+            {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": TAGS_MAX},
+        ],
+    });
+    let mut send = schema::object_with(
+        "An email to send; one of `html` and `text` at least",
+        &["from", "to", "subject"],
+        [
+            ("from", author),
+            ("to", addresses(RECIPIENTS_MAX, "Recipients")),
+            ("cc", addresses(RECIPIENTS_MAX, "Recipients of a copy")),
+            ("bcc", addresses(RECIPIENTS_MAX, "Recipients that the others do not see")),
+            ("reply_to", addresses(REPLY_TO_MAX, "Where answers go")),
+            ("subject", schema::string("The subject")),
+            ("html", schema::string("The HTML body (also `htmlBody`, `html_body`)")),
+            ("text", schema::string("The plain-text body (also `textBody`, `text_body`, `plain_body`)")),
+            (
+                "headers",
+                json!({
+                    "type": "object", "additionalProperties": {"type": "string"},
+                    "maxProperties": HEADERS_MAX,
+                    "description": "Header fields of your own; those that steer transport are refused",
+                }),
+            ),
+            ("tags", tags),
+            (
+                "attachments",
+                json!({
+                    "type": "array", "items": attachment_schema(), "maxItems": ATTACHMENTS_MAX,
+                    "description": "Files",
+                }),
+            ),
+            (
+                "category",
+                schema::words(&["transactional", "product", "newsletter"], "What it is for"),
+            ),
+        ],
+    );
+    send["anyOf"] = json!([{"required": ["html"]}, {"required": ["text"]}]);
+    send
+}
+
+fn attachment_schema() -> Value {
+    let name = format!("The file name; not accepted: .{}", EXTENSIONS_BLOCKED.join(", ."));
+    schema::object_with(
+        "A file",
+        &["name", "data"],
+        [
+            ("name", json!({"type": "string", "maxLength": NAME_BYTES_MAX, "description": name})),
+            (
+                "content_type",
+                json!({"type": "string", "default": "application/octet-stream", "description": "Its type"}),
+            ),
+            (
+                "data",
+                json!({
+                    "type": "string", "contentEncoding": "base64",
+                    "description": "The bytes, at most 10 MB of them",
+                }),
+            ),
+            ("content_id", schema::string("What `cid:` in the HTML names; makes the file inline")),
+        ],
+    )
+}
+
+/// The answer to `POST /emails`.
+#[derive(Debug, Serialize)]
+pub struct Sent {
+    /// The email's id.
+    pub id: EmailId,
+    /// `sent`: it is on disk.
+    pub status: EmailStatus,
+    /// What was ignored.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+impl Describe for Sent {
+    fn schema(schemas: &mut Schemas) -> Value {
+        schemas.named("Sent", |_| {
+            schema::object_with(
+                "The email was accepted",
+                &["id", "status"],
+                [
+                    ("id", schema::string("The email's id (`msg_…`)")),
+                    ("status", schema::words(&["sent"], "It is on disk and will be delivered")),
+                    ("warnings", schema::list(json!({"type": "string"}), "What was ignored")),
+                ],
+            )
+        })
+    }
+}

@@ -1,0 +1,314 @@
+//! The email object as clients see it (email-api.md "Email object", completions-email.md 2.3, 2.9).
+
+use std::fmt;
+
+use jiff::Timestamp;
+use mail::address::Mailbox;
+use mail::email::{Category, Counts, EmailStatus, Rollup, Tag};
+use mail::event::EventKind;
+use mail::id::EmailId;
+use mail::recipient::{Recipient, RecipientKind, RecipientState};
+use mail::reply::Reply;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use store::email::EmailWithRecipients;
+
+use crate::schema::{self, Describe, Schemas};
+
+/// A point in time on the wire: ISO 8601, milliseconds, `Z`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment(pub Timestamp);
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3}", self.0)
+    }
+}
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
+    }
+}
+
+/// An email in a list.
+#[derive(Debug, Serialize)]
+pub struct EmailView {
+    id: EmailId,
+    from: String,
+    to: Vec<String>,
+    cc: Vec<String>,
+    bcc: Vec<String>,
+    reply_to: Vec<String>,
+    subject: String,
+    status: EmailStatus,
+    last_event: EventKind,
+    bounce_reason: Option<String>,
+    tags: Vec<Tag>,
+    scheduled_at: Option<Moment>,
+    cancelled_at: Option<Moment>,
+    created_at: Moment,
+    sent_at: Option<Moment>,
+    delivered_at: Option<Moment>,
+    bounced_at: Option<Moment>,
+}
+
+fn texts(mailboxes: &[Mailbox]) -> Vec<String> {
+    mailboxes.iter().map(ToString::to_string).collect()
+}
+
+impl EmailView {
+    /// What a list shows of an email.
+    #[must_use]
+    pub fn of(found: &EmailWithRecipients) -> Self {
+        Self::with(found, Rollup::of(&found.recipients))
+    }
+
+    fn with(found: &EmailWithRecipients, rollup: Rollup) -> Self {
+        let EmailWithRecipients { email, recipients } = found;
+        let cancelled_at = (rollup.status == EmailStatus::Cancelled)
+            .then(|| recipients.iter().map(|r| r.last_event.1).max())
+            .flatten();
+        Self {
+            id: email.id,
+            from: email.from.to_string(),
+            to: texts(&email.facts.to),
+            cc: texts(&email.facts.cc),
+            bcc: texts(&email.facts.bcc),
+            reply_to: texts(&email.facts.reply_to),
+            subject: email.facts.subject.clone(),
+            status: rollup.status,
+            last_event: rollup.last_event,
+            bounce_reason: rollup.bounce_reason,
+            tags: email.tags.clone(),
+            scheduled_at: None,
+            cancelled_at: cancelled_at.map(Moment),
+            created_at: Moment(email.created_at),
+            // Accepted is sent: it is in our spool (completions-email.md 2.9).
+            sent_at: Some(Moment(email.created_at)),
+            delivered_at: rollup.delivered_at.map(Moment),
+            bounced_at: rollup.bounced_at.map(Moment),
+        }
+    }
+}
+
+/// A page of emails.
+#[derive(Debug, Serialize)]
+pub struct EmailList {
+    /// The emails, newest first.
+    pub emails: Vec<EmailView>,
+    /// Whether there are more.
+    pub has_more: bool,
+    /// Where they begin.
+    pub next_cursor: Option<String>,
+}
+
+/// An email by itself: with its recipients and what a list leaves out.
+#[derive(Debug, Serialize)]
+pub struct EmailDetail {
+    #[serde(flatten)]
+    email: EmailView,
+    message_id: String,
+    category: Category,
+    size: u64,
+    recipients: Vec<RecipientView>,
+    counts: Counts,
+}
+
+impl EmailDetail {
+    /// All that is shown of an email.
+    #[must_use]
+    pub fn of(found: &EmailWithRecipients) -> Self {
+        let rollup = Rollup::of(&found.recipients);
+        let counts = rollup.counts;
+        Self {
+            email: EmailView::with(found, rollup),
+            message_id: format!("<{}>", found.email.facts.message_id),
+            category: found.email.category,
+            size: found.email.size_bytes,
+            recipients: found.recipients.iter().map(RecipientView::of).collect(),
+            counts,
+        }
+    }
+}
+
+/// The answer to `GET /emails/{id}`.
+#[derive(Debug, Serialize)]
+pub struct OneEmail {
+    /// The email.
+    pub email: EmailDetail,
+}
+
+/// A recipient and what has become of it.
+#[derive(Debug, Serialize)]
+pub struct RecipientView {
+    email: String,
+    r#type: RecipientKind,
+    status: RecipientState,
+    attempts: u32,
+    last_response: Option<ResponseView>,
+    mx_host: Option<String>,
+    delivered_at: Option<Moment>,
+    bounced_at: Option<Moment>,
+    opened_at: Option<Moment>,
+    clicked_at: Option<Moment>,
+    complained_at: Option<Moment>,
+    next_attempt_at: Option<Moment>,
+}
+
+impl RecipientView {
+    fn of(recipient: &Recipient) -> Self {
+        Self {
+            email: recipient.address.to_string(),
+            r#type: recipient.kind,
+            status: recipient.state,
+            attempts: recipient.attempts,
+            last_response: recipient.last_response.as_ref().map(ResponseView::of),
+            mx_host: recipient.mx_host.clone(),
+            delivered_at: recipient.delivered_at.map(Moment),
+            bounced_at: recipient.bounced_at.map(Moment),
+            opened_at: None,
+            clicked_at: None,
+            complained_at: None,
+            next_attempt_at: recipient.next_attempt_at.map(Moment),
+        }
+    }
+}
+
+/// What a destination said.
+#[derive(Debug, Serialize)]
+pub struct ResponseView {
+    smtp_code: u16,
+    enhanced_code: Option<String>,
+    text: String,
+}
+
+impl ResponseView {
+    fn of(reply: &Reply) -> Self {
+        Self {
+            smtp_code: reply.code,
+            enhanced_code: reply.enhanced.map(|code| code.to_string()),
+            text: reply.text().into_owned(),
+        }
+    }
+}
+
+/// Every status of the contract, those of later versions too.
+const STATUSES: &[&str] = &["queued", "scheduled", "sent", "delivered", "bounced", "failed", "cancelled"];
+const RECIPIENT_STATUSES: &[&str] =
+    &["queued", "deferred", "delivered", "bounced", "failed", "cancelled", "suppressed"];
+
+fn addresses(description: &str) -> Value {
+    schema::list(json!({"type": "string"}), description)
+}
+
+impl Describe for EmailView {
+    fn schema(schemas: &mut Schemas) -> Value {
+        schemas.named("Email", |_| {
+            let tag = schema::object(
+                "A tag",
+                [("name", schema::string("The name")), ("value", schema::string("The value"))],
+            );
+            schema::object(
+                "An email",
+                [
+                    ("id", schema::string("Its id (`msg_…`)")),
+                    ("from", schema::string("The author")),
+                    ("to", addresses("Recipients")),
+                    ("cc", addresses("Recipients of a copy")),
+                    ("bcc", addresses("Recipients that the others do not see")),
+                    ("reply_to", addresses("Where answers go")),
+                    ("subject", schema::string("The subject")),
+                    ("status", schema::words(STATUSES, "What it has come to")),
+                    ("last_event", schema::string("The last that happened: `email.delivered`")),
+                    ("bounce_reason", schema::nullable_string("What the first refusing server said")),
+                    ("tags", schema::list(tag, "Tags")),
+                    ("scheduled_at", schema::nullable_time("When it is to be sent")),
+                    ("cancelled_at", schema::nullable_time("When it was cancelled")),
+                    ("created_at", schema::time("When it was accepted")),
+                    ("sent_at", schema::nullable_time("When it entered the queue")),
+                    ("delivered_at", schema::nullable_time("When the first recipient got it")),
+                    ("bounced_at", schema::nullable_time("When the first recipient bounced")),
+                ],
+            )
+        })
+    }
+}
+
+impl Describe for RecipientView {
+    fn schema(schemas: &mut Schemas) -> Value {
+        schemas.named("Recipient", |_| {
+            let response = json!({
+                "description": "What the destination said last",
+                "oneOf": [{"type": "null"}, schema::object("An SMTP reply", [
+                    ("smtp_code", json!({"type": "integer", "description": "Three digits"})),
+                    ("enhanced_code", schema::nullable_string("RFC 3463: `5.1.1`")),
+                    ("text", schema::string("The text")),
+                ])],
+            });
+            schema::object(
+                "A recipient",
+                [
+                    ("email", schema::string("The address")),
+                    ("type", schema::words(&["to", "cc", "bcc"], "Where it stands")),
+                    ("status", schema::words(RECIPIENT_STATUSES, "What has become of it")),
+                    ("attempts", schema::count("How often delivery was tried")),
+                    ("last_response", response),
+                    ("mx_host", schema::nullable_string("Who said it")),
+                    ("delivered_at", schema::nullable_time("When it was delivered")),
+                    ("bounced_at", schema::nullable_time("When it bounced")),
+                    ("opened_at", schema::nullable_time("When it was first opened")),
+                    ("clicked_at", schema::nullable_time("When a link was first clicked")),
+                    ("complained_at", schema::nullable_time("When the recipient complained")),
+                    ("next_attempt_at", schema::nullable_time("When it is tried again")),
+                ],
+            )
+        })
+    }
+}
+
+impl Describe for EmailDetail {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let email = EmailView::schema(schemas);
+        let recipient = RecipientView::schema(schemas);
+        schemas.named("EmailDetail", |_| {
+            let counts = schema::object(
+                "How many recipients are where",
+                [
+                    ("queued", schema::count("Not done yet")),
+                    ("delivered", schema::count("Delivered")),
+                    ("bounced", schema::count("Bounced")),
+                    ("failed", schema::count("Failed or cancelled")),
+                ],
+            );
+            let rest = schema::object(
+                "What a list leaves out",
+                [
+                    ("message_id", schema::string("RFC 5322 Message-ID, with its brackets")),
+                    (
+                        "category",
+                        schema::words(&["transactional", "product", "newsletter"], "What it is for"),
+                    ),
+                    ("size", schema::count("Bytes of the message")),
+                    ("recipients", schema::list(recipient, "Recipients, each with its own state")),
+                    ("counts", counts),
+                ],
+            );
+            json!({"allOf": [email, rest], "description": "An email with its recipients"})
+        })
+    }
+}
+
+impl Describe for OneEmail {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let email = EmailDetail::schema(schemas);
+        schema::object("One email", [("email", email)])
+    }
+}
+
+impl Describe for EmailList {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let email = EmailView::schema(schemas);
+        schemas.named("EmailList", |_| schema::page("emails", email))
+    }
+}

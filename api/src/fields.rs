@@ -1,0 +1,296 @@
+//! Reading JSON objects field by field, so that everything wrong with a request is told at once.
+//!
+//! An object is cut into names and raw values (borrowed, unparsed); each value is then parsed to the
+//! one type that its field has. Nothing is built that was not asked for: an unknown field costs a
+//! walk over its bytes, a list is bounded while it is read.
+//!
+//! Names: aliases lead to the canonical name; fields of later versions are refused, not swallowed;
+//! other providers' PascalCase names are answered with ours; what is left is ignored and told in
+//! `warnings` (completions-email.md 2.1, 2.2).
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::problem::{Code, FieldErrors, Problem};
+
+/// Fields of an object. No object of ours has as many.
+pub const FIELDS_MAX: usize = 100;
+/// Warnings of an answer.
+pub const WARNINGS_MAX: usize = 20;
+/// What is shown of a name that somebody made up.
+const NAME_SHOWN_CHARS_MAX: usize = 64;
+
+/// The names that an object may have.
+#[derive(Debug)]
+pub struct Names {
+    /// Names and what they stand for: canonical names stand for themselves.
+    pub known: &'static [(&'static str, &'static str)],
+    /// Names of fields that a later version brings.
+    pub later: &'static [&'static str],
+    /// Other providers' names and what ours is.
+    pub foreign: &'static [(&'static str, &'static str)],
+}
+
+/// What was found wrong or odd so far.
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// What is wrong.
+    pub errors: FieldErrors,
+    /// What was ignored.
+    pub warnings: Vec<String>,
+}
+
+impl Notes {
+    /// Something was ignored.
+    pub fn warn(&mut self, text: String) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(text);
+        }
+    }
+}
+
+/// The fields that were given, by canonical name.
+#[derive(Debug, Default)]
+pub struct Given<'a> {
+    fields: Vec<(&'static str, &'a RawValue)>,
+    /// Canonical names that were meant, though the name given will not do.
+    meant: Vec<&'static str>,
+}
+
+impl<'a> Given<'a> {
+    /// Sorts the fields of an object by the table. `prefix` stands before names in messages.
+    pub fn sort(object: Object<'a>, names: &Names, prefix: &str, notes: &mut Notes) -> Self {
+        let mut given = Self::default();
+        for (name, value) in object.0 {
+            let shown = || format!("{prefix}{}", show(&name));
+            let find = |table: &'static [(&'static str, &'static str)]| {
+                table.iter().find(|(n, _)| *n == name).map(|(_, canonical)| *canonical)
+            };
+            if let Some(canonical) = find(names.known) {
+                if given.fields.iter().any(|(n, _)| *n == canonical) {
+                    notes.errors.add(&format!("{prefix}{canonical}"), "is given more than once");
+                } else {
+                    given.fields.push((canonical, value));
+                }
+            } else if names.later.contains(&name.as_ref()) {
+                if Kind::of(value) != Kind::Null {
+                    notes.errors.add(&shown(), "is not available yet in this version");
+                }
+            } else if let Some(ours) = find(names.foreign) {
+                notes.errors.add(&shown(), format!("`{name}` is not accepted; use `{ours}`"));
+                given.meant.push(ours);
+            } else if name.starts_with(|c: char| c.is_ascii_uppercase()) {
+                let text = format!("`{}` is not accepted; names are written like `reply_to`", show(&name));
+                notes.errors.add(&shown(), text);
+            } else {
+                notes.warn(format!("`{}` is not a known field and was ignored", shown()));
+            }
+        }
+        given
+    }
+
+    /// The value of a field; none when it is absent or null.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&'a RawValue> {
+        let (_, value) = self.fields.iter().find(|(n, _)| *n == name)?;
+        Some(*value).filter(|value| Kind::of(value) != Kind::Null)
+    }
+
+    /// Whether a field was given, or meant by a name that will not do.
+    #[must_use]
+    pub fn is_meant(&self, name: &str) -> bool {
+        self.value(name).is_some() || self.meant.contains(&name)
+    }
+}
+
+/// What kind of JSON value it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `"…"`.
+    Text,
+    /// `[…]`.
+    List,
+    /// `{…}`.
+    Object,
+    /// `true` or `false`.
+    Boolean,
+    /// `null`.
+    Null,
+    /// A number.
+    Number,
+}
+
+impl Kind {
+    /// The kind of a value.
+    #[must_use]
+    pub fn of(value: &RawValue) -> Self {
+        match value.get().as_bytes().first() {
+            Some(b'"') => Self::Text,
+            Some(b'[') => Self::List,
+            Some(b'{') => Self::Object,
+            Some(b't' | b'f') => Self::Boolean,
+            Some(b'n') | None => Self::Null,
+            Some(_) => Self::Number,
+        }
+    }
+}
+
+/// Cuts a body into fields.
+///
+/// # Errors
+/// `invalid_json`, or `validation_error` when it is no object.
+pub fn body(bytes: &[u8]) -> Result<Object<'_>, Problem> {
+    let text =
+        std::str::from_utf8(bytes).map_err(|_| Problem::new(Code::INVALID_JSON, "The body is not UTF-8"))?;
+    serde_json::from_str(text).map_err(|error| {
+        if error.is_data() {
+            return Problem::new(Code::VALIDATION_ERROR, error.to_string());
+        }
+        Problem::new(Code::INVALID_JSON, format!("The body is not JSON: {error}"))
+    })
+}
+
+/// A text.
+///
+/// # Errors
+/// It is none.
+pub fn text(value: &RawValue) -> Result<Cow<'_, str>, String> {
+    if Kind::of(value) != Kind::Text {
+        return Err("must be a string".to_owned());
+    }
+    // The grammar was checked; what can be wrong is half of a surrogate pair.
+    serde_json::from_str::<Text<'_>>(value.get()).map(|text| text.0).map_err(|_| "is not valid text".to_owned())
+}
+
+/// A text for a line of a header: no control characters, bounded.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn line(value: &RawValue, bytes_max: usize) -> Result<String, String> {
+    let text = text(value)?;
+    check_line(&text, bytes_max)?;
+    Ok(text.into_owned())
+}
+
+/// No control characters (a line end among them), bounded.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_line(text: &str, bytes_max: usize) -> Result<(), String> {
+    if text.len() > bytes_max {
+        return Err(format!("is longer than {bytes_max} bytes"));
+    }
+    if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
+        return Err("must not contain line ends or control characters".to_owned());
+    }
+    Ok(())
+}
+
+/// The entries of a list, at most so many.
+///
+/// # Errors
+/// It is no list, or a longer one.
+pub fn list(value: &RawValue, entries_max: usize) -> Result<Vec<&RawValue>, String> {
+    let too_many = || format!("has more than {entries_max} entries");
+    let mut all = serde_json::Deserializer::from_str(value.get());
+    match all.deserialize_seq(Entries { entries_max, life: PhantomData }) {
+        Ok(Some(entries)) => Ok(entries),
+        Ok(None) => Err(too_many()),
+        // The grammar was checked: either it is no list, or it has an entry too many.
+        Err(_) if Kind::of(value) == Kind::List => Err(too_many()),
+        Err(_) => Err("must be a list".to_owned()),
+    }
+}
+
+/// An object, cut into fields.
+///
+/// # Errors
+/// It is none, or has too many fields.
+pub fn object(value: &RawValue) -> Result<Object<'_>, String> {
+    if Kind::of(value) != Kind::Object {
+        return Err("must be an object".to_owned());
+    }
+    serde_json::from_str(value.get()).map_err(|_| format!("must be an object of at most {FIELDS_MAX} fields"))
+}
+
+/// A name that came from outside, fit to be shown.
+#[must_use]
+pub fn show(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_CHARS_MAX).collect()
+}
+
+/// An object, cut into names and unparsed values.
+#[derive(Debug)]
+pub struct Object<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Cut<'a>(PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for Cut<'a> {
+            type Value = Object<'a>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'a>, A::Error> {
+                let mut fields = Vec::with_capacity(8);
+                while let Some((Text(name), value)) = map.next_entry()? {
+                    if fields.len() == FIELDS_MAX {
+                        return Err(A::Error::custom(format_args!("more than {FIELDS_MAX} fields")));
+                    }
+                    fields.push((name, value));
+                }
+                Ok(Object(fields))
+            }
+        }
+        input.deserialize_map(Cut(PhantomData))
+    }
+}
+
+/// A text, borrowed where it holds no escapes.
+struct Text<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Take<'a>(PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for Take<'a> {
+            type Value = Text<'a>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'a>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Text<'a>, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        input.deserialize_str(Take(PhantomData))
+    }
+}
+
+struct Entries<'a> {
+    entries_max: usize,
+    life: PhantomData<&'a ()>,
+}
+
+impl<'de: 'a, 'a> Visitor<'de> for Entries<'a> {
+    type Value = Option<Vec<&'a RawValue>>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut taken = Vec::new();
+        while let Some(entry) = entries.next_element()? {
+            if taken.len() == self.entries_max {
+                return Ok(None);
+            }
+            taken.push(entry);
+        }
+        Ok(Some(taken))
+    }
+}

@@ -1,0 +1,27 @@
+//! The HTTP door: JSON in, JSON out, for the customers' programs.
+//!
+//! ```text
+//! listener → connection → dispatch → { route, authenticate, read the body } → handler → answer
+//! ```
+//!
+//! One table, [`operations`], says what exists; the router, the OpenAPI document and the scope
+//! tests are derived from it. A handler is a free async function: its tenant is an argument that
+//! only authentication can make, its input and output are types that know how to read, write and
+//! describe themselves. Errors become wire in one place, [`problem`]. The contract is the email API
+//! specification; what it leaves open is written beside the code that decides it.
+
+pub mod access;
+pub mod call;
+pub mod dispatch;
+pub mod emails;
+pub mod fields;
+pub mod health;
+pub mod openapi;
+pub mod operations;
+pub mod page;
+pub mod problem;
+pub mod room;
+pub mod schema;
+pub mod serve;
+#[doc(hidden)]
+pub mod stub;

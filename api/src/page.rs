@@ -1,0 +1,211 @@
+//! Pages of a list: `limit` (1 to 100, 25 if not given) and an opaque `cursor`.
+//!
+//! A cursor says after what the next page begins. Its text is base64url of a kind byte and the
+//! place, so a cursor of another list is told from one of this: `invalid_cursor`. It holds nothing
+//! secret, and no tenant: whose rows are read never depends on it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use mail::id::EmailId;
+use serde_json::{Value, json};
+
+use crate::problem::{Code, Problem};
+use crate::schema;
+
+/// The most entries of a page (email-api.md "Limits").
+pub const LIMIT_MAX: usize = 100;
+/// The entries of a page when nothing is asked.
+pub const LIMIT_DEFAULT: usize = 25;
+/// A longer query holds nothing that we gave.
+const QUERY_BYTES_MAX: usize = 8 << 10;
+
+const KIND_EMAIL: u8 = 1;
+const KIND_PLACE: u8 = 2;
+
+/// What a client asked of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// How many entries.
+    pub limit: usize,
+    cursor: Option<String>,
+}
+
+impl Page {
+    /// Reads the query.
+    ///
+    /// # Errors
+    /// `limit` is no number from 1 to 100, or stands there twice.
+    pub fn read(query: &str) -> Result<Self, Problem> {
+        let parameters = parameters(query)?;
+        let limit = match one(&parameters, "limit")? {
+            None => LIMIT_DEFAULT,
+            Some(text) => text
+                .parse()
+                .ok()
+                .filter(|n| (1..=LIMIT_MAX).contains(n))
+                .ok_or_else(|| Problem::field("limit", format!("must be a number from 1 to {LIMIT_MAX}")))?,
+        };
+        let cursor = one(&parameters, "cursor")?.filter(|text| !text.is_empty()).map(str::to_owned);
+        Ok(Self { limit, cursor })
+    }
+
+    /// The parameters, for the document.
+    #[must_use]
+    pub fn parameters() -> Vec<Value> {
+        vec![
+            schema::query_parameter(
+                "limit",
+                "How many entries",
+                json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}),
+            ),
+            schema::query_parameter(
+                "cursor",
+                "`next_cursor` of the page before",
+                json!({"type": "string"}),
+            ),
+        ]
+    }
+
+    /// The email after which the page begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn before_email(&self) -> Result<Option<EmailId>, Problem> {
+        self.place::<16>(KIND_EMAIL).map(|place| place.map(EmailId::from_bytes))
+    }
+
+    /// The page of a list that is held whole, oldest first; the page is newest first.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn of<T>(&self, mut entries: Vec<T>) -> Result<(Vec<T>, Option<String>), Problem> {
+        if let Some(place) = self.place::<4>(KIND_PLACE)? {
+            let place = usize::try_from(u32::from_be_bytes(place)).unwrap_or(usize::MAX);
+            if place > entries.len() {
+                return Err(invalid());
+            }
+            entries.truncate(place);
+        }
+        let start = entries.len().saturating_sub(self.limit);
+        let mut page = entries.split_off(start);
+        page.reverse();
+        let next = u32::try_from(start).ok().filter(|n| *n > 0);
+        Ok((page, next.map(|n| cursor(KIND_PLACE, &n.to_be_bytes()))))
+    }
+
+    fn place<const N: usize>(&self, kind: u8) -> Result<Option<[u8; N]>, Problem> {
+        let Some(text) = &self.cursor else { return Ok(None) };
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid())?;
+        match bytes.split_first() {
+            Some((found, place)) if *found == kind => place.try_into().map(Some).map_err(|_| invalid()),
+            _ => Err(invalid()),
+        }
+    }
+}
+
+/// The cursor of a page that ends with this email.
+#[must_use]
+pub fn after_email(id: EmailId) -> String {
+    cursor(KIND_EMAIL, &id.to_bytes())
+}
+
+fn cursor(kind: u8, place: &[u8]) -> String {
+    let mut bytes = vec![kind];
+    bytes.extend_from_slice(place);
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn invalid() -> Problem {
+    Problem::new(Code::INVALID_CURSOR, "The cursor is not one that this list gave")
+}
+
+/// The parameters of a query, names and values decoded.
+///
+/// # Errors
+/// The query is too long or is not UTF-8.
+pub fn parameters(query: &str) -> Result<Vec<(String, String)>, Problem> {
+    let refused = || Problem::new(Code::VALIDATION_ERROR, "The query cannot be read");
+    if query.len() > QUERY_BYTES_MAX {
+        return Err(refused());
+    }
+    query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode(name)?, decode(value)?))
+        })
+        .collect::<Option<_>>()
+        .ok_or_else(refused)
+}
+
+/// The one value of a parameter.
+fn one<'a>(parameters: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Problem> {
+    let mut found = parameters.iter().filter(|(n, _)| n == name);
+    match (found.next(), found.next()) {
+        (first, None) => Ok(first.map(|(_, value)| value.as_str())),
+        _ => Err(Problem::field(name, "must be given once")),
+    }
+}
+
+/// `application/x-www-form-urlencoded` (WHATWG URL 5.1): `+` is a space, `%XX` a byte.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => hex(rest.next()?)? * 16 + hex(rest.next()?)?,
+            other => other,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|n| u8::try_from(n).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits() {
+        assert_eq!(Page::read("").unwrap().limit, 25);
+        assert_eq!(Page::read("limit=100&x=y").unwrap().limit, 100);
+        assert_eq!(Page::read("lim%69t=1").unwrap().limit, 1);
+        for bad in ["limit=0", "limit=101", "limit=-1", "limit=x", "limit=", "limit=1&limit=2", "limit=%f"] {
+            assert_eq!(Page::read(bad).unwrap_err().code(), Code::VALIDATION_ERROR, "{bad}");
+        }
+    }
+
+    #[test]
+    fn cursors_read_back_and_others_are_refused() {
+        let id = EmailId::from_bytes([7; 16]);
+        let page = Page::read(&format!("cursor={}", after_email(id))).unwrap();
+        assert_eq!(page.before_email().unwrap(), Some(id));
+        assert_eq!(page.of(vec![1]).unwrap_err().code(), Code::INVALID_CURSOR);
+        for bad in ["x", "!!", "AQ", "AQAA", "%20"] {
+            let page = Page::read(&format!("cursor={bad}")).unwrap();
+            assert_eq!(page.before_email().unwrap_err().code(), Code::INVALID_CURSOR, "{bad}");
+        }
+        assert_eq!(Page::read("cursor=").unwrap().before_email().unwrap(), None);
+    }
+
+    #[test]
+    fn a_list_in_memory_is_paged_from_its_newest() {
+        let all: Vec<u32> = (1..=5).collect();
+        let mut seen = Vec::new();
+        let mut query = "limit=2".to_owned();
+        loop {
+            let (page, next) = Page::read(&query).unwrap().of(all.clone()).unwrap();
+            seen.extend(page);
+            match next {
+                None => break,
+                Some(next) => query = format!("limit=2&cursor={next}"),
+            }
+        }
+        assert_eq!(seen, [5, 4, 3, 2, 1]);
+    }
+}

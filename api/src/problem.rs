@@ -1,0 +1,325 @@
+//! A problem: what went wrong with a request, as the client reads it and as the log keeps it.
+//!
+//! The one place where errors become wire: `{"error": {message, code, details?, upgrade_url?,
+//! request_id, doc_url}}` (email-api.md "Errors", completions-email.md 2.1). The cause of a 500 is a
+//! field of its own that never leaves the house.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::HeaderName;
+use mail::id::RequestId;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use store::engine::ReadError;
+
+use crate::stub::Refusal;
+
+/// How many field errors are told at once; a body can hold many thousands.
+pub const FIELD_ERRORS_MAX: usize = 50;
+/// After how many seconds a client may try again when the service is short of something.
+const RETRY_AFTER_S: u32 = 1;
+/// The same when an operator must act first (a full disk, a restart).
+const RETRY_AFTER_OUTAGE_S: u32 = 10;
+
+/// A code of the error table: what it is called, with which status it comes, when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Code {
+    /// The word on the wire.
+    pub word: &'static str,
+    /// The HTTP status.
+    pub status: u16,
+    /// When it comes, for the documentation.
+    pub when: &'static str,
+}
+
+macro_rules! codes {
+    ($($name:ident $status:literal $word:literal $when:literal;)*) => {
+        impl Code {
+            $(#[doc = $when] pub const $name: Self = Self { word: $word, status: $status, when: $when };)*
+            /// The whole table.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+        }
+    };
+}
+
+codes! {
+    INVALID_JSON 400 "invalid_json" "The body is not JSON.";
+    VALIDATION_ERROR 400 "validation_error" "A field is missing or will not do; `details.fields` names each.";
+    INVALID_CURSOR 400 "invalid_cursor" "The cursor is not one that this list gave.";
+    UNAUTHORIZED 401 "unauthorized" "The API key is missing, invalid or revoked.";
+    FORBIDDEN 403 "forbidden" "The API key's scope does not allow it.";
+    DOMAIN_NOT_VERIFIED 403 "domain_not_verified" "The domain of `from` is not verified for the account.";
+    SANDBOX_RESTRICTED 403 "sandbox_restricted" "The sandbox sender reaches the account's own address only.";
+    PRODUCTION_ACCESS_REQUIRED 403 "production_access_required" "Other recipients need production access.";
+    ACCOUNT_SUSPENDED 403 "account_suspended" "The account is suspended.";
+    NOT_FOUND 404 "not_found" "There is no such thing, or it belongs to somebody else.";
+    METHOD_NOT_ALLOWED 405 "method_not_allowed" "The path exists, but not with this method; see `Allow`.";
+    REQUEST_TIMEOUT 408 "request_timeout" "The body came too slowly.";
+    PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message made of it, is too large.";
+    UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, not encoded.";
+    INTERNAL_ERROR 500 "internal_error" "A fault of the service; the request id finds it in the log.";
+    SERVICE_UNAVAILABLE 503 "service_unavailable" "Not now; nothing was accepted. Try again after `retry-after`.";
+    SEND_UNCONFIRMED 504 "send_unconfirmed" "Whether the email was accepted is not known; it may be delivered.";
+}
+
+/// What went wrong with a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    code: Code,
+    message: String,
+    details: Option<Value>,
+    upgrade_url: Option<String>,
+    headers: Vec<(HeaderName, String)>,
+    cause: Option<String>,
+}
+
+/// The text of the one answer to a missing, wrong or revoked key (email-api.md, "Authentication").
+const UNAUTHORIZED: &str = "Unauthorized";
+
+impl Problem {
+    /// A problem of this code.
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            details: None,
+            upgrade_url: None,
+            headers: Vec::new(),
+            cause: None,
+        }
+    }
+
+    /// The key is missing or is none.
+    #[must_use]
+    pub fn unauthorized() -> Self {
+        Self::new(Code::UNAUTHORIZED, UNAUTHORIZED).header(http::header::WWW_AUTHENTICATE, "Bearer")
+    }
+
+    /// There is no such thing (for this tenant).
+    #[must_use]
+    pub fn not_found(noun: &str) -> Self {
+        Self::new(Code::NOT_FOUND, format!("No such {noun}"))
+    }
+
+    /// A fault of our own; `cause` goes to the log only.
+    #[must_use]
+    pub fn internal(cause: impl ToString) -> Self {
+        let mut problem = Self::new(Code::INTERNAL_ERROR, "Internal error");
+        problem.cause = Some(cause.to_string());
+        problem
+    }
+
+    /// Not now. Nothing was accepted.
+    #[must_use]
+    pub fn unavailable(message: impl Into<String>, retry_after_s: u32) -> Self {
+        Self::new(Code::SERVICE_UNAVAILABLE, message)
+            .details(json!({"idempotency_key_released": true}))
+            .header(http::header::RETRY_AFTER, retry_after_s.to_string())
+    }
+
+    /// The store cannot be read now; `cause` goes to the log only.
+    #[must_use]
+    pub fn outage(cause: impl ToString) -> Self {
+        let mut problem = Self::unavailable("The service cannot answer now; try again", RETRY_AFTER_OUTAGE_S);
+        problem.cause = Some(cause.to_string());
+        problem
+    }
+
+    /// Too many bytes are being worked on.
+    #[must_use]
+    pub fn busy() -> Self {
+        Self::unavailable("The service is busy; try again shortly", RETRY_AFTER_S)
+    }
+
+    /// One field will not do.
+    #[must_use]
+    pub fn field(name: &str, message: impl Into<String>) -> Self {
+        let mut fields = FieldErrors::default();
+        fields.add(name, message);
+        fields.into()
+    }
+
+    /// With these particulars.
+    #[must_use]
+    pub fn details(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    /// With a header field of the answer.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    fn upgrade(mut self, url: &str) -> Self {
+        self.upgrade_url = Some(url.to_owned());
+        self
+    }
+
+    /// The code.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// What the log keeps: the cause of a fault of our own.
+    #[must_use]
+    pub fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
+    }
+
+    /// Header fields that the answer carries.
+    #[must_use]
+    pub fn headers(&self) -> &[(HeaderName, String)] {
+        &self.headers
+    }
+
+    /// The HTTP status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.code.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// The body of the answer.
+    #[must_use]
+    pub fn body(&self, request_id: RequestId, base_url: &str) -> Bytes {
+        let wire = Wire {
+            error: WireError {
+                message: &self.message,
+                code: self.code.word,
+                details: self.details.as_ref(),
+                upgrade_url: self.upgrade_url.as_deref(),
+                request_id,
+                doc_url: doc_url(base_url, self.code.word),
+            },
+        };
+        serde_json::to_vec(&wire).unwrap_or_default().into()
+    }
+
+    /// What the hall's refusal is to an HTTP client.
+    #[must_use]
+    pub fn of_refusal(refusal: Refusal, upgrade_url: &str) -> Self {
+        match refusal {
+            Refusal::DomainNotVerified { domain } => {
+                Self::new(Code::DOMAIN_NOT_VERIFIED, format!("The domain {domain} is not verified"))
+                    .details(json!({"domain": domain}))
+            }
+            Refusal::SandboxRestricted { allowed } => Self::new(
+                Code::SANDBOX_RESTRICTED,
+                "This sender may only be used with the account's own address as recipient",
+            )
+            .details(json!({"allowed": [allowed]})),
+            Refusal::ProductionRequired => Self::new(
+                Code::PRODUCTION_ACCESS_REQUIRED,
+                "Sending to other recipients needs production access",
+            )
+            .upgrade(upgrade_url),
+            Refusal::Suspended => Self::new(Code::ACCOUNT_SUSPENDED, "The account is suspended"),
+            Refusal::Message(error) => Self::new(Code::VALIDATION_ERROR, error.to_string()),
+            Refusal::Invalid { field, message } => Self::field(&field, message),
+            Refusal::TooLarge { bytes_max } => {
+                Self::new(Code::PAYLOAD_TOO_LARGE, format!("The message is larger than {bytes_max} bytes"))
+                    .details(json!({"bytes_max": bytes_max}))
+            }
+            Refusal::TooManyRecipients { max } => {
+                Self::field("to", format!("at most {max} recipients in to, cc and bcc together"))
+            }
+            Refusal::Full => {
+                Self::unavailable("Mail cannot be accepted now: no room", RETRY_AFTER_OUTAGE_S)
+            }
+            Refusal::Unavailable => {
+                Self::unavailable("Mail cannot be accepted now; try again", RETRY_AFTER_OUTAGE_S)
+            }
+            Refusal::Unconfirmed { id } => {
+                Self::new(Code::SEND_UNCONFIRMED, "The send could not be confirmed; it may still be delivered")
+                    .details(json!({"email_id": id, "idempotency_key_released": false}))
+            }
+        }
+    }
+}
+
+impl From<ReadError> for Problem {
+    fn from(error: ReadError) -> Self {
+        Self::outage(error)
+    }
+}
+
+/// Where a code is explained: its entry in the served OpenAPI document.
+fn doc_url(base_url: &str, word: &str) -> String {
+    format!("{base_url}/openapi.json#/x-error-codes/{word}")
+}
+
+#[derive(Serialize)]
+struct Wire<'a> {
+    error: WireError<'a>,
+}
+
+#[derive(Serialize)]
+struct WireError<'a> {
+    message: &'a str,
+    code: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upgrade_url: Option<&'a str>,
+    request_id: RequestId,
+    doc_url: String,
+}
+
+/// What is wrong with the fields of a request, all at once, each by its name.
+#[derive(Debug, Default)]
+pub struct FieldErrors {
+    fields: BTreeMap<String, String>,
+    first: Option<String>,
+    left_out: usize,
+}
+
+impl FieldErrors {
+    /// One more. The first thing said of a field stays.
+    pub fn add(&mut self, name: &str, message: impl Into<String>) {
+        if self.fields.contains_key(name) {
+            return;
+        }
+        if self.fields.len() == FIELD_ERRORS_MAX {
+            self.left_out += 1;
+            return;
+        }
+        let message = message.into();
+        if self.first.is_none() {
+            // A message that names its field already is told as it is.
+            let told = if message.starts_with('`') { message.clone() } else { format!("`{name}`: {message}") };
+            self.first = Some(told);
+        }
+        self.fields.insert(name.to_owned(), message);
+    }
+
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+}
+
+impl From<FieldErrors> for Problem {
+    /// Field names stand under `details` and, once more, under `details.fields`
+    /// (completions-email.md section 0).
+    fn from(errors: FieldErrors) -> Self {
+        let more = errors.fields.len().saturating_sub(1) + errors.left_out;
+        let first = errors.first.unwrap_or_else(|| "The request is not valid".to_owned());
+        let message = match more {
+            0 => first,
+            1 => format!("{first} (and 1 more error)"),
+            n => format!("{first} (and {n} more errors)"),
+        };
+        let fields: Map<String, Value> =
+            errors.fields.into_iter().map(|(name, text)| (name, Value::String(text))).collect();
+        let mut details = fields.clone();
+        details.insert("fields".to_owned(), Value::Object(fields));
+        Self::new(Code::VALIDATION_ERROR, message).details(Value::Object(details))
+    }
+}

@@ -1,0 +1,97 @@
+//! What every request of the door shares: the hall, the settings, the budget of bytes in flight,
+//! the derived router and document, and the tasks that are at work.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mail::id::RequestId;
+use tokio_util::task::TaskTracker;
+
+use crate::operations::{self, Operation};
+use crate::serve::budget::Budget;
+use crate::serve::router::Router;
+use crate::stub::Hall;
+
+/// Connections that may be open at once. An idle one costs some kilobytes.
+pub const CONNECTIONS_MAX: usize = 4_096;
+/// Bytes of request bodies and large answers that may be in memory at once: room for two of the
+/// largest requests ([`crate::emails::REQUEST_BYTES_MAX`]), or for ten thousand ordinary ones.
+pub const BYTES_IN_FLIGHT_MAX: usize = 320 << 20;
+/// How long a stop waits for requests that have begun.
+pub const DRAIN_MAX: Duration = Duration::from_secs(20);
+
+/// The settings of the door.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The address by which customers reach it, without a slash at its end.
+    pub base_url: String,
+    /// Where an account is upgraded: a path on the dashboard, or an address.
+    pub upgrade_url: String,
+    /// Connections at once.
+    pub connections_max: usize,
+    /// Bytes in flight at once; at least one largest request.
+    pub bytes_in_flight_max: usize,
+    /// How long a stop waits for requests that have begun.
+    pub drain_max: Duration,
+}
+
+impl Options {
+    /// The defaults, for this base address.
+    #[must_use]
+    pub fn new(base_url: &str) -> Self {
+        Self {
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            upgrade_url: "/settings/billing".to_owned(),
+            connections_max: CONNECTIONS_MAX,
+            bytes_in_flight_max: BYTES_IN_FLIGHT_MAX,
+            drain_max: DRAIN_MAX,
+        }
+    }
+}
+
+/// What every request shares.
+#[derive(Debug)]
+pub struct Room {
+    pub(crate) hall: Hall,
+    pub(crate) options: Options,
+    pub(crate) router: Router,
+    pub(crate) budget: Budget,
+    pub(crate) tasks: TaskTracker,
+    document: OnceLock<Bytes>,
+}
+
+impl Room {
+    /// Furnishes the room: makes the router from the operation table.
+    #[must_use]
+    pub fn new(hall: Hall, options: Options) -> Arc<Self> {
+        Self::with_operations(hall, options, operations::table())
+    }
+
+    /// The same with another table: for tests of the machinery.
+    #[must_use]
+    pub fn with_operations(hall: Hall, options: Options, table: Vec<Operation>) -> Arc<Self> {
+        let most = options.bytes_in_flight_max.max(crate::emails::REQUEST_BYTES_MAX);
+        Arc::new(Self {
+            hall,
+            router: Router::new(table),
+            budget: Budget::new(most),
+            options,
+            tasks: TaskTracker::new(),
+            document: OnceLock::new(),
+        })
+    }
+
+    /// The OpenAPI document, made when it is first asked for.
+    pub(crate) fn document(&self) -> Bytes {
+        self.document
+            .get_or_init(|| crate::openapi::text(self.router.operations(), &self.options.base_url).into())
+            .clone()
+    }
+
+    /// An id for a request that begins now.
+    pub(crate) fn request_id(&self) -> RequestId {
+        RequestId::new(self.hall.clock().now(), self.hall.entropy().u128())
+    }
+}

@@ -1,0 +1,141 @@
+//! JSON Schema (2020-12, the dialect of OpenAPI 3.1), by a few builders and one trait.
+//!
+//! A wire type describes itself beside its definition; a type with a name of its own becomes a
+//! component and is referred to. Limits in a schema are the constants that the reader enforces.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// The named schemas of a document.
+#[derive(Debug, Default)]
+pub struct Schemas(BTreeMap<&'static str, Value>);
+
+impl Schemas {
+    /// Refers to a named schema, and makes it when it is the first to ask.
+    pub fn named(&mut self, name: &'static str, make: impl FnOnce(&mut Self) -> Value) -> Value {
+        if !self.0.contains_key(name) {
+            // The place is taken first, so that a schema may refer to itself.
+            self.0.insert(name, Value::Null);
+            let schema = make(self);
+            self.0.insert(name, schema);
+        }
+        json!({"$ref": format!("#/components/schemas/{name}")})
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        self.0.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
+    }
+}
+
+/// A type that knows its schema.
+pub trait Describe {
+    /// The schema, or a reference to it.
+    fn schema(schemas: &mut Schemas) -> Value;
+}
+
+/// A text.
+#[must_use]
+pub fn string(description: &str) -> Value {
+    json!({"type": "string", "description": description})
+}
+
+/// A text or null.
+#[must_use]
+pub fn nullable_string(description: &str) -> Value {
+    json!({"type": ["string", "null"], "description": description})
+}
+
+/// A point in time: ISO 8601 with milliseconds and `Z`.
+#[must_use]
+pub fn time(description: &str) -> Value {
+    json!({"type": "string", "format": "date-time", "description": description})
+}
+
+/// A point in time or null.
+#[must_use]
+pub fn nullable_time(description: &str) -> Value {
+    json!({"type": ["string", "null"], "format": "date-time", "description": description})
+}
+
+/// A whole number, 0 or more.
+#[must_use]
+pub fn count(description: &str) -> Value {
+    json!({"type": "integer", "minimum": 0, "description": description})
+}
+
+/// A whole number, 0 or more, or null.
+#[must_use]
+pub fn nullable_count(description: &str) -> Value {
+    json!({"type": ["integer", "null"], "minimum": 0, "description": description})
+}
+
+/// Yes or no.
+#[must_use]
+pub fn boolean(description: &str) -> Value {
+    json!({"type": "boolean", "description": description})
+}
+
+/// One of these words.
+#[must_use]
+pub fn words(words: &[&str], description: &str) -> Value {
+    json!({"type": "string", "enum": words, "description": description})
+}
+
+/// A list.
+#[must_use]
+pub fn list(items: Value, description: &str) -> Value {
+    json!({"type": "array", "items": items, "description": description})
+}
+
+/// An object whose fields are all present.
+#[must_use]
+pub fn object<const N: usize>(description: &str, fields: [(&str, Value); N]) -> Value {
+    let required: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    object_with(description, &required, fields.clone())
+}
+
+/// An object of which these fields are always present.
+#[must_use]
+pub fn object_with<const N: usize>(
+    description: &str,
+    required: &[&str],
+    fields: [(&str, Value); N],
+) -> Value {
+    let properties: Value = fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
+    let mut schema = json!({"type": "object", "description": description, "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+/// A parameter of a path.
+#[must_use]
+pub fn path_parameter(name: &str, description: &str) -> Value {
+    json!({
+        "name": name, "in": "path", "required": true,
+        "description": description, "schema": {"type": "string"},
+    })
+}
+
+/// A parameter of a query.
+#[must_use]
+pub fn query_parameter(name: &str, description: &str, schema: Value) -> Value {
+    json!({"name": name, "in": "query", "required": false, "description": description, "schema": schema})
+}
+
+/// A page of a list: `{NAME: [...], has_more, next_cursor}`.
+#[must_use]
+pub fn page(name: &str, entry: Value) -> Value {
+    object(
+        "A page",
+        [
+            (name, list(entry, "The entries, newest first")),
+            ("has_more", boolean("Whether there are more")),
+            ("next_cursor", nullable_string("Where they begin: give it as `cursor`")),
+        ],
+    )
+}

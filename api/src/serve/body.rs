@@ -1,0 +1,216 @@
+//! Bodies: reading a request's within its limits, and the answer's that holds its share of memory.
+//!
+//! Limits: the operation's own size, the budget of bytes in flight, a pause between two pieces, and
+//! a slowest rate over all, so that a client that trickles does not hold memory for long.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::{Instant, timeout_at};
+
+use super::budget::{Budget, Share};
+use crate::problem::{Code, Problem};
+
+/// The longest pause between two pieces of a body.
+const PAUSE_MAX: Duration = Duration::from_secs(20);
+/// What a body may take when it is small …
+const TIME_BASE: Duration = Duration::from_secs(30);
+/// … and the slowest rate at which a large one may come (a poor mobile uplink).
+const RATE_BYTES_PER_S_MIN: u64 = 32 << 10;
+/// Without `Content-Length` the buffer grows from here.
+const FIRST_BYTES: usize = 8 << 10;
+
+/// Reads a JSON body whole.
+///
+/// # Errors
+/// 413, 415, 408, or 503 when too much is in flight.
+pub async fn read<B>(
+    body: B,
+    headers: &HeaderMap,
+    bytes_max: usize,
+    budget: &Budget,
+) -> Result<(Bytes, Share), Problem>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: std::fmt::Display,
+{
+    check_media_type(headers)?;
+    let said = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.parse::<u64>().ok())
+        .map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+    if said.is_some_and(|n| n > bytes_max) {
+        return Err(too_large(bytes_max));
+    }
+    let share = match said {
+        Some(bytes) => budget.take(bytes).await.ok_or_else(Problem::busy)?,
+        None => Share::default(),
+    };
+    Reading { body, bytes_max, budget, share, said, begun: Instant::now() }.to_end().await
+}
+
+struct Reading<'a, B> {
+    body: B,
+    bytes_max: usize,
+    budget: &'a Budget,
+    share: Share,
+    said: Option<usize>,
+    begun: Instant,
+}
+
+impl<B> Reading<'_, B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: std::fmt::Display,
+{
+    async fn to_end(mut self) -> Result<(Bytes, Share), Problem> {
+        // A body that came in one piece is not copied.
+        let Some(first) = self.piece(0).await? else { return Ok((Bytes::new(), self.share)) };
+        if self.said == Some(first.len()) {
+            return Ok((first, self.share));
+        }
+        let expected = self.said.unwrap_or(FIRST_BYTES).max(first.len());
+        // Memory follows what came, not what was announced: the share is taken, the pages are not
+        // touched before they are written.
+        let mut whole = BytesMut::with_capacity(expected);
+        whole.extend_from_slice(&first);
+        while let Some(piece) = self.piece(whole.len()).await? {
+            whole.extend_from_slice(&piece);
+        }
+        Ok((whole.freeze(), self.share))
+    }
+
+    /// The next piece of data; `None` at the end.
+    async fn piece(&mut self, so_far: usize) -> Result<Option<Bytes>, Problem> {
+        let allowed = TIME_BASE + Duration::from_secs(so_far as u64 / RATE_BYTES_PER_S_MIN);
+        let deadline = (self.begun + allowed).min(Instant::now() + PAUSE_MAX);
+        loop {
+            let slow = |_| Problem::new(Code::REQUEST_TIMEOUT, "The body came too slowly");
+            let frame = match timeout_at(deadline, self.body.frame()).await.map_err(slow)? {
+                None => return Ok(None),
+                Some(Ok(frame)) => frame,
+                // The connection broke: nobody will read this.
+                Some(Err(error)) => {
+                    return Err(Problem::new(Code::INVALID_JSON, format!("The body broke off: {error}")));
+                }
+            };
+            // Trailers say nothing to us.
+            let Ok(data) = frame.into_data() else { continue };
+            if so_far + data.len() > self.bytes_max {
+                return Err(too_large(self.bytes_max));
+            }
+            if self.said.is_none() && !self.budget.enlarge(&mut self.share, data.len()) {
+                return Err(Problem::busy());
+            }
+            return Ok(Some(data));
+        }
+    }
+}
+
+fn too_large(bytes_max: usize) -> Problem {
+    Problem::new(Code::PAYLOAD_TOO_LARGE, format!("The body is larger than {bytes_max} bytes"))
+        .details(serde_json::json!({"bytes_max": bytes_max}))
+}
+
+/// JSON, in UTF-8 (RFC 8259 8.1), as it is. No type at all is taken for JSON.
+fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let refuse = |message: &str| Err(Problem::new(Code::UNSUPPORTED_MEDIA_TYPE, message));
+    if headers.get(CONTENT_ENCODING).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
+    {
+        return refuse("The body must not be compressed: leave Content-Encoding away");
+    }
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let text = value.to_str().unwrap_or_default();
+    let (kind, parameters) = text.split_once(';').unwrap_or((text, ""));
+    let kind = kind.trim();
+    let json = kind.eq_ignore_ascii_case("application/json")
+        || kind.get(kind.len().saturating_sub(5)..).is_some_and(|end| end.eq_ignore_ascii_case("+json"));
+    let utf8 = parameters.split(';').filter_map(|p| p.split_once('=')).all(|(name, value)| {
+        !name.trim().eq_ignore_ascii_case("charset")
+            || ["utf-8", "utf8"].iter().any(|c| value.trim().trim_matches('"').eq_ignore_ascii_case(c))
+    });
+    if json && utf8 { Ok(()) } else { refuse("The body must be JSON: Content-Type: application/json") }
+}
+
+/// An answer's body: bytes, and the share of memory that they hold until they are gone.
+#[derive(Debug)]
+pub struct Payload {
+    bytes: Option<Bytes>,
+    _share: Share,
+}
+
+impl Payload {
+    /// These bytes, holding this share.
+    #[must_use]
+    pub fn new(bytes: Bytes, share: Share) -> Self {
+        Self { bytes: Some(bytes).filter(|b| !b.is_empty()), _share: share }
+    }
+}
+
+impl Body for Payload {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.as_ref().map_or(0, |b| b.len() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::Full;
+
+    #[test]
+    fn media_types() {
+        let of = |kind: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, kind.parse().unwrap());
+            check_media_type(&headers).is_ok()
+        };
+        for good in ["application/json", "Application/JSON; charset=UTF-8", "application/vnd.x+json"] {
+            assert!(of(good), "{good}");
+        }
+        for bad in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", ""]
+        {
+            assert!(!of(bad), "{bad}");
+        }
+        assert!(check_media_type(&HeaderMap::new()).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_body_that_lies_about_its_size_is_still_bounded() {
+        let budget = Budget::new(1 << 20);
+        let body = Full::new(Bytes::from(vec![b' '; 5000]));
+        let problem = read(body, &HeaderMap::new(), 4096, &budget).await.unwrap_err();
+        assert_eq!(problem.code(), Code::PAYLOAD_TOO_LARGE);
+        assert_eq!(budget.left_bytes(), 1 << 20);
+    }
+
+    #[tokio::test]
+    async fn no_share_no_reading() {
+        let budget = Budget::new(4 << 10);
+        let body = Full::new(Bytes::from(vec![b' '; 5000]));
+        let problem = read(body, &HeaderMap::new(), 1 << 20, &budget).await.unwrap_err();
+        assert_eq!(problem.code(), Code::SERVICE_UNAVAILABLE);
+    }
+}

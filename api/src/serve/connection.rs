@@ -1,0 +1,177 @@
+//! One connection: HTTP/1.1 or HTTP/2 by hyper, and the watch over its time.
+//!
+//! hyper bounds the head of an HTTP/1 request in size and time (that time also ends an idle
+//! keep-alive). The watch adds what it does not: a first request in time whatever the version, an
+//! end for an idle HTTP/2 connection, a greatest age, and a hard end after a polite one.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::body::Payload;
+use super::stall::Stall;
+
+/// The head of a request, and so an HTTP/1 connection's read buffer.
+pub const HEAD_BYTES_MAX: usize = 32 << 10;
+/// Header fields of a request.
+const HEADERS_MAX: usize = 100;
+/// How long the head of a request may take; also how long an HTTP/1 connection may stay idle.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long an HTTP/2 connection may stay idle.
+const IDLE_MAX: Duration = Duration::from_secs(120);
+/// A connection older than this is asked to end after its request, so that clients spread out again
+/// behind a load balancer, and no slow reader stays for ever.
+const AGE_MAX: Duration = Duration::from_secs(3_600);
+/// Requests at once on an HTTP/2 connection.
+const STREAMS_MAX: u32 = 100;
+/// HTTP/2 flow-control window of a stream: what it may send before the handler reads.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+/// The same for the connection.
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+/// Pings of HTTP/2, so that a peer that is gone is noticed.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// And how long their answer may take.
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How a connection is ended from outside.
+#[derive(Debug, Clone)]
+pub struct Ending {
+    /// No new requests.
+    pub stop: CancellationToken,
+    /// How long those that have begun may still take.
+    pub drain_max: Duration,
+}
+
+/// What the watch sees of a connection.
+#[derive(Debug, Default)]
+struct Pulse {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+/// Serves a connection to its end.
+pub async fn serve<T, S, F>(stream: T, answer: S, ending: Ending)
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Payload>> + Send + 'static,
+{
+    let pulse = Arc::new(Pulse::default());
+    let beating = Arc::clone(&pulse);
+    let service = service_fn(move |request| {
+        let pulse = Arc::clone(&beating);
+        pulse.begun.fetch_add(1, Ordering::Relaxed);
+        let answering = answer(request);
+        async move {
+            let response = answering.await;
+            pulse.ended.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let builder = builder();
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(Stall::new(stream)), service));
+    let mut watch = Watch::new(ending);
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(error = %error, "connection ended");
+                }
+                return;
+            }
+            verdict = watch.wait(&pulse) => match verdict {
+                Verdict::Stay => {}
+                Verdict::Leave => connection.as_mut().graceful_shutdown(),
+                Verdict::Out => return,
+            }
+        }
+    }
+}
+
+/// What becomes of a connection.
+enum Verdict {
+    /// Nothing.
+    Stay,
+    /// It ends after the requests that have begun.
+    Leave,
+    /// It ends now.
+    Out,
+}
+
+/// Watches the time of a connection.
+struct Watch {
+    born: Instant,
+    /// When to look again.
+    next: Instant,
+    /// How many requests there had been at the last look.
+    seen: u64,
+    /// It was asked to leave: at `next` it is put out.
+    leaving: bool,
+    ending: Ending,
+}
+
+impl Watch {
+    fn new(ending: Ending) -> Self {
+        let now = Instant::now();
+        Self { born: now, next: now + HEAD_TIME_MAX, seen: 0, leaving: false, ending }
+    }
+
+    /// Waits for the next moment to look, and looks.
+    async fn wait(&mut self, pulse: &Pulse) -> Verdict {
+        tokio::select! {
+            () = self.ending.stop.cancelled(), if !self.leaving => return self.leave(self.ending.drain_max),
+            () = tokio::time::sleep_until(self.next) => {}
+        }
+        let begun = pulse.begun.load(Ordering::Relaxed);
+        if self.leaving || begun == 0 {
+            return Verdict::Out;
+        }
+        let working = begun != pulse.ended.load(Ordering::Relaxed);
+        let idle = !working && begun == self.seen;
+        if idle || self.born.elapsed() > AGE_MAX {
+            return self.leave(IDLE_MAX);
+        }
+        self.seen = begun;
+        self.next = Instant::now() + IDLE_MAX;
+        Verdict::Stay
+    }
+
+    fn leave(&mut self, rest: Duration) -> Verdict {
+        self.leaving = true;
+        self.next = Instant::now() + rest;
+        Verdict::Leave
+    }
+}
+
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        // A client may close its half after the request and still read the answer.
+        .half_close(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(HEAD_BYTES_MAX as u32)
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT);
+    builder
+}

@@ -1,0 +1,94 @@
+//! A stream that does not wait for ever to be written: a peer that stops reading is hung up on.
+
+use std::future::Future as _;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+/// How long a peer may leave what was written unread, with every buffer between full.
+const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
+
+/// A stream with a limit on how long a write may stall.
+pub(super) struct Stall<T> {
+    stream: T,
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl<T> Stall<T> {
+    pub(super) fn new(stream: T) -> Self {
+        Self { stream, waiting: None }
+    }
+
+    /// Passes an outcome on; a write that waits too long becomes an error.
+    fn watch<R>(&mut self, outcome: Poll<io::Result<R>>, context: &mut Context<'_>) -> Poll<io::Result<R>> {
+        if outcome.is_ready() {
+            self.waiting = None;
+            return outcome;
+        }
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(WRITE_STALL_MAX)));
+        ready!(waiting.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Stall<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Stall<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(outcome, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.watch(outcome, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_flush(context);
+        self.watch(outcome, context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.watch(outcome, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncWriteExt as _;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_does_not_read_is_hung_up_on() {
+        let (near, _far) = tokio::io::duplex(16);
+        let mut near = Stall::new(near);
+        let error = near.write_all(&[0; 64]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

@@ -1,0 +1,112 @@
+"""postrider, as its release build is, in a private data directory.
+
+Everything but the ports and what a row is about is left at the defaults. The account, its domain and
+its SMTP credential are made through `postrider admin`, as an operator would.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+
+import machine
+
+RELAY = ("127.0.0.1", 3525)
+SUBMISSION = ("127.0.0.1", 3587)
+OWNER = "owner@bench.test"
+DOMAIN = "bench.test"
+
+
+class Postrider:
+    name = "postrider"
+    relay = RELAY
+    submission = SUBMISSION
+
+    def __init__(self, context, work):
+        self.directory = context.base / f"postrider-{work}-{context.round}"
+        self.config = self.directory / "postrider.toml"
+        self.context = context
+        self.work = work
+        self.process = None
+        self.login = None
+        self.roots = []
+
+    def start(self):
+        self.directory.mkdir()
+        self.config.write_text(self.settings())
+        log = (self.directory / "log").open("wb")
+        command = [os.environ["POSTRIDER"], "serve", "--config", self.config]
+        self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        self.roots = [self.process.pid]
+        try:
+            machine.wait_until(self.ready, "postrider")
+            account = self.admin("account", "create", "--email", OWNER, "--production")
+            self.admin("domain", "create", DOMAIN, "--account", OWNER, "--verified")
+            credential = account["smtp_credential"]
+            self.login = (credential["username"], credential["password"])
+            machine.wait_for_port(*RELAY, "postrider")
+        except machine.Failure as failure:
+            raise machine.Failure(f"{failure}\n{self.last_words()}") from None
+
+    def ready(self):
+        if self.process.poll() is not None:
+            raise machine.Failure(f"postrider serve ended with {self.process.returncode}")
+        with socket.socket(socket.AF_UNIX) as door:
+            return door.connect_ex(str(self.directory / "data" / "admin.sock")) == 0
+
+    def last_words(self):
+        return (self.directory / "log").read_text(errors="replace")[-2000:]
+
+    def admin(self, *words):
+        command = [os.environ["POSTRIDER"], "admin", "--config", self.config, *words, "--json"]
+        return json.loads(machine.run_quietly(command) or "null")
+
+    def settings(self):
+        delivery = ["allow_private_destinations = true"]
+        if self.work == "domains":
+            delivery.append("port = {}".format(self.context.sink[1]))
+        else:
+            delivery.append('smarthost = "{}:{}"'.format(*self.context.sink))
+        if self.work == "accept":
+            delivery.append("paused = true")
+        if self.work != "dkim":
+            delivery.append('dkim = "off"')
+        lines = [
+            'hostname = "mx.bench.test"',
+            f'data_dir = "{self.directory / "data"}"',
+            "[tls]",
+            f'certificate = "{self.context.base / "cert.pem"}"',
+            f'private_key = "{self.context.base / "key.pem"}"',
+            "[submission]",
+            'listen = ["{}:{}"]'.format(*SUBMISSION),
+            "implicit_tls = []",
+            "[[relay]]",
+            'listen = ["{}:{}"]'.format(*RELAY),
+            'networks = ["127.0.0.0/8"]',
+            f'account = "{OWNER}"',
+            "[mx]",
+            "listen = []",
+            "[api]",
+            'listen = "127.0.0.1:3025"',
+            "[ops]",
+            'listen = "127.0.0.1:3026"',
+            "[dns]",
+            'servers = ["{}:{}"]'.format(*self.context.names.address),
+            "[delivery]",
+            *delivery,
+        ]
+        return "\n".join(lines) + "\n"
+
+    def memory_bytes(self):
+        return machine.memory_bytes(self.roots)
+
+    def peak_bytes(self):
+        return machine.peak_bytes(self.process.pid)
+
+    def stop(self):
+        if self.process:
+            machine.stop(self.roots)
+            self.process.wait()
+        if not self.context.args.keep:
+            shutil.rmtree(self.directory, ignore_errors=True)

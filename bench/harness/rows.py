@@ -1,0 +1,188 @@
+"""The rows of the table: what is sent, and what is taken as done.
+
+A work is one configuration of a peer: a fresh instance per round, its rows one after the other on it.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import machine
+from machine import Failure
+from postfix import Postfix
+from postrider import Postrider
+from traffic import IdleSessions, Sink
+
+PEERS = {"postfix": Postfix, "postrider": Postrider}
+SETTLE_S = 0.5
+WARM_UP = 50
+SIGNATURES = {"postfix": 1, "postrider": 2}
+IDLE_SESSIONS = {"postfix": 500, "postrider": 5000}
+SUBMISSION_SESSIONS = 20
+DOMAIN_SESSIONS = 20
+
+# Messages per row at scale 1: some seconds of work for Postfix, at least one for anybody.
+MESSAGES = {
+    "accept": {1: 4_000, 20: 16_000, 100: 16_000},
+    "relay": {1: 4_000, 20: 8_000, 100: 8_000},
+    "dkim": {1: 2_000, 20: 4_000, 100: 4_000},
+    "submission": 3_000,
+    "domains": 1_000,
+}
+
+
+@dataclass
+class Context:
+    """What a run has in hand."""
+
+    args: Any
+    base: Path
+    load: Any
+    names: Any
+    isolated: bool
+    round: int
+    sink: tuple = ("127.0.0.1", 2600)
+
+    def idle_sessions(self, peer):
+        return max(100, IDLE_SESSIONS[peer] // (5 if self.args.quick and peer == "postfix" else 1))
+
+    def messages(self, count):
+        return max(200, int(count * self.args.scale))
+
+
+def run(context, peer_name, work):
+    """Measures one work on one peer: (rows, failures)."""
+    if work == "domains":
+        if not context.isolated and peer_name == "postfix":
+            return [], ["postfix domains: it asks port 53 and delivers to port 25: needs namespaces"]
+        context.sink = ("127.0.0.1", 25 if context.isolated else 2600)
+    found, failures = [], []
+    peer = PEERS[peer_name](context, work)
+    try:
+        peer.start()
+        for row in WORKS[work](context, peer):
+            found.append({"peer": peer_name, "work": work, "round": context.round, **row})
+    except (Failure, OSError) as failure:
+        failures.append(f"{peer_name} {work}, round {context.round + 1}: {failure}")
+    finally:
+        peer.stop()
+    return found, failures
+
+
+def accept(context, peer):
+    """Acknowledged and kept, nothing goes out."""
+    context.load.source(peer.relay, 1, WARM_UP)
+    for sessions in context.args.sessions:
+        count = context.messages(MESSAGES["accept"][sessions])
+        yield measured(peer, sessions, count, lambda: context.load.source(peer.relay, sessions, count))
+
+
+def relay(context, peer):
+    """From the first connection to the last message's arrival at the sink."""
+    with_sink = Sink(context.base, "{}:{}".format(*context.sink))
+    try:
+        context.load.source(peer.relay, 1, WARM_UP)
+        with_sink.wait(WARM_UP)
+        for sessions in context.args.sessions:
+            count = context.messages(MESSAGES[peer.work][sessions])
+
+            def send():
+                before = with_sink.received()
+                context.load.source(peer.relay, sessions, count)
+                with_sink.wait(before + count)
+                return {}
+
+            yield measured(peer, sessions, count, send)
+    finally:
+        with_sink.stop()
+
+
+def dkim(context, peer):
+    """Relay, after a look at one message: signed as often as the row says?"""
+    capture = context.base / f"capture-{peer.name}-{context.round}"
+    capture.mkdir()
+    capture.chmod(0o777)
+    sink = Sink(context.base, "{}:{}".format(*context.sink), capture)
+    try:
+        context.load.source(peer.relay, 1, 1)
+        sink.wait(1)
+    finally:
+        sink.stop()
+    text = b"".join(path.read_bytes() for path in capture.iterdir())
+    signatures = text.count(b"\nDKIM-Signature:")
+    if signatures != SIGNATURES[peer.name]:
+        raise Failure(f"{signatures} DKIM signatures where {SIGNATURES[peer.name]} should be")
+    yield from relay(context, peer)
+
+
+def submission(context, peer):
+    """One message per connection, each with STARTTLS, a full handshake and AUTH; to the sink."""
+    count = context.messages(MESSAGES["submission"])
+    yield from to_the_sink(context, peer, context.sink, SUBMISSION_SESSIONS, count, peer.submission, login=peer.login)
+
+
+def domains(context, peer):
+    """One message to each of many domains, each with an MX and an address of its own."""
+    count = MESSAGES["domains"]
+    everywhere = ("0.0.0.0", context.sink[1])
+    yield from to_the_sink(context, peer, everywhere, DOMAIN_SESSIONS, count, peer.relay)
+
+
+def to_the_sink(context, peer, address, sessions, count, to, **options):
+    sink = Sink(context.base, "{}:{}".format(*address))
+    rcpt = "someone@d{n}-r" + str(context.round) + ".bench.test"
+    try:
+        context.load.send(to, 4, WARM_UP, rcpt.replace("{n}", "warm{n}"), **options)
+        sink.wait(WARM_UP)
+
+        def send():
+            result = context.load.send(to, sessions, count, rcpt, **options)
+            sink.wait(WARM_UP + count)
+            return {"p50_ms": result["p50_ms"], "p99_ms": result["p99_ms"]}
+
+        yield measured(peer, sessions, count, send)
+    finally:
+        sink.stop()
+
+
+def idle(context, peer):
+    """Sessions that have said EHLO and wait: what each costs."""
+    count = context.idle_sessions(peer.name)
+    before, kernel_before = peer.memory_bytes(), machine.kernel_bytes()
+    sessions = IdleSessions(peer.relay, count)
+    time.sleep(SETTLE_S)
+    grown = peer.memory_bytes() - before
+    kernel = machine.kernel_bytes() - kernel_before
+    sessions.close()
+    yield {"sessions": count, "bytes_per_session": grown / count, "kernel_bytes_per_session": kernel / count}
+
+
+def measured(peer, sessions, count, send):
+    """Runs `send` and says how fast it was and what it cost the peer."""
+    cpu_before = machine.cpu_s(peer.roots)
+    started = time.monotonic()
+    extra = send()
+    seconds = time.monotonic() - started
+    # What is cleaned up behind the last message belongs to the cost, not to the rate.
+    time.sleep(SETTLE_S)
+    cpu = machine.cpu_s(peer.roots) - cpu_before
+    return {
+        "sessions": sessions,
+        "messages": count,
+        "seconds": seconds,
+        "per_second": count / seconds,
+        "cpu_s_per_1000": cpu * 1000 / count,
+        "memory_bytes": peer.peak_bytes(),
+        **extra,
+    }
+
+
+WORKS = {
+    "accept": accept,
+    "relay": relay,
+    "dkim": dkim,
+    "submission": submission,
+    "domains": domains,
+    "idle": idle,
+}

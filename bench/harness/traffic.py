@@ -1,0 +1,130 @@
+"""The load, the sink and the name server: the same for both peers.
+
+`smtp-source` and `smtp-sink` come with Postfix; `load` (bench/load) does what smtp-source cannot:
+STARTTLS with AUTH, and one message each to many domains.
+"""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from machine import Failure, wait_for_port
+
+MESSAGE_BYTES = 10_240
+SENDER = "sender@bench.test"
+RUN_S_MAX = 150
+
+
+class Sink:
+    """smtp-sink; its running counters (-c) go to a file in memory, which costs one write per event."""
+
+    def __init__(self, base, address, capture=None):
+        self.counters = Path(f"/dev/shm/postrider-bench-sink-{os.getpid()}")
+        self.output = self.counters.open("wb")
+        command = ["smtp-sink", "-c", "-m", "1000", "-u", "nobody"]
+        if capture:
+            command += ["-d", f"{capture}/message-"]
+        self.process = subprocess.Popen([*command, address, "1000"], stdout=self.output, cwd="/")
+        host, port = address.rsplit(":", 1)
+        wait_for_port(host.replace("0.0.0.0", "127.0.0.1"), int(port), "smtp-sink")
+
+    def received(self):
+        with self.counters.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 200))
+            counts = re.findall(rb"mesg=(\d+)", file.read())
+        return int(counts[-1]) if counts else 0
+
+    def wait(self, count):
+        deadline = time.monotonic() + RUN_S_MAX
+        while self.received() < count:
+            if time.monotonic() > deadline:
+                raise Failure(f"the sink got {self.received()} of {count} messages in {RUN_S_MAX} s")
+            time.sleep(0.005)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.output.close()
+        self.counters.unlink(missing_ok=True)
+
+
+class Load:
+    """Whoever sends: smtp-source, or our own `load`."""
+
+    def __init__(self, binary):
+        self.binary = binary
+
+    def source(self, to, sessions, messages):
+        """smtp-source, connections kept (-d), as a busy application would."""
+        command = ["smtp-source", "-d", "-s", str(sessions), "-m", str(messages), "-l", str(MESSAGE_BYTES)]
+        command += ["-f", SENDER, "-t", "someone@sink.test", "{}:{}".format(*to)]
+        self.run(command)
+        return {}
+
+    def send(self, to, sessions, messages, rcpt, **options):
+        command = [self.binary, "send", "--to", "{}:{}".format(*to), "--sessions", str(sessions)]
+        command += ["--messages", str(messages), "--size-bytes", str(MESSAGE_BYTES), "--from", SENDER, "--rcpt", rcpt]
+        if "login" in options:
+            user, password = options["login"]
+            command += ["--starttls", "--per-connection", "1", "--user", user, "--password", password]
+        return json.loads(self.run(command))
+
+    def run(self, command):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S_MAX)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{command[0]} was not done in {RUN_S_MAX} s") from None
+        if done.returncode != 0 or "fatal" in done.stderr:
+            raise Failure(f"{os.path.basename(command[0])}: {done.stderr.strip()[-500:]}")
+        return done.stdout
+
+
+class NameServer:
+    """`load names`: every name below bench.test has an MX with an address of its own."""
+
+    def __init__(self, load, base, isolated):
+        self.address = ("127.0.0.53", 53 if isolated else 5390)
+        command = [load.binary, "names", "--listen", "{}:{}".format(*self.address)]
+        self.process = subprocess.Popen(command)
+        query = b"\0\1\1\0\0\1\0\0\0\0\0\0\5bench\4test\0\0\1\0\1"
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+            asker.settimeout(0.1)
+            for _ in range(100):
+                try:
+                    asker.sendto(query, self.address)
+                    asker.recv(512)
+                    return
+                except OSError:
+                    time.sleep(0.05)
+        raise SystemExit("bench: the name server does not answer")
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class IdleSessions:
+    """Connections that have said EHLO and nothing more, from many loopback addresses."""
+
+    PER_ADDRESS = 20
+
+    def __init__(self, to, count):
+        self.open = []
+        for number in range(count):
+            source = f"127.9.{number // self.PER_ADDRESS // 250}.{number // self.PER_ADDRESS % 250 + 1}"
+            connection = socket.create_connection(to, timeout=30, source_address=(source, 0))
+            self.open.append(connection)
+            if not connection.recv(512).startswith(b"220"):
+                raise Failure(f"session {number + 1} of {count} was refused")
+            connection.sendall(b"EHLO idle.bench.test\r\n")
+        for number, connection in enumerate(self.open):
+            if not connection.recv(2048).startswith(b"250"):
+                raise Failure(f"session {number + 1} of {count} was refused at EHLO")
+
+    def close(self):
+        for connection in self.open:
+            connection.close()

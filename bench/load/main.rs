@@ -1,0 +1,51 @@
+//! `load`: what the benchmark needs beside Postfix's `smtp-source` and `smtp-sink`.
+//!
+//! Flow: `bench/run` starts `load names` once, as the name server that both peers ask, and
+//! `load send` once per measurement, for the two loads that `smtp-source` cannot make: STARTTLS
+//! with AUTH and a full handshake per connection, and one message each to many domains. `load send`
+//! prints one line of JSON: how many messages were accepted, in how long, and the latency of each.
+//!
+//! Limits: one thread per session (a few hundred at most); replies up to [`smtp::REPLY_BYTES_MAX`].
+//! The client speaks in lockstep (no PIPELINING), as `smtp-source` and most mail clients do.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod names;
+mod send;
+mod smtp;
+mod tls;
+
+#[derive(Parser)]
+#[command(about = "Load and a name server for bench/run")]
+struct Arguments {
+    #[command(subcommand)]
+    work: Work,
+}
+
+#[derive(Subcommand)]
+enum Work {
+    /// Sends messages and prints what came of them as one line of JSON.
+    Send(send::Plan),
+    /// Answers for every name below `bench.test`.
+    Names {
+        /// Address and port, UDP.
+        #[arg(long, default_value = "127.0.0.53:53")]
+        listen: std::net::SocketAddr,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().work {
+        Work::Send(plan) => send::run(&plan),
+        Work::Names { listen } => names::serve(listen),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("load: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

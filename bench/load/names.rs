@@ -1,0 +1,132 @@
+//! `load names`: the name server that both peers ask, over UDP (RFC 1035).
+//!
+//! For every name below `bench.test`: `MX` says `10 mx.NAME`, and `A` of a name that starts with
+//! `mx.` is a loopback address of its own, made from the name, so that a thousand domains are a
+//! thousand destinations. Every other type has no records (an answer without data, with an SOA so
+//! that it can be cached); other names do not exist. It is written in Rust because it must not be
+//! what is measured: a few microseconds per answer.
+//!
+//! Limits: one question per query; queries of up to 1,500 bytes; no TCP (all answers are short).
+
+use std::error::Error;
+use std::net::{SocketAddr, UdpSocket};
+
+const ZONE: &str = "bench.test";
+const QUERY_BYTES_MAX: usize = 1500;
+/// Long enough for a run; each round asks for new names.
+const TTL_S: u32 = 300;
+const TYPE_A: u16 = 1;
+const TYPE_SOA: u16 = 6;
+const TYPE_MX: u16 = 15;
+const NXDOMAIN: u8 = 3;
+/// A pointer to the question's name, which always stands at offset 12 (RFC 1035 4.1.4).
+const POINTER_TO_QUESTION: [u8; 2] = [0xc0, 12];
+
+/// Answers until it is killed.
+pub(crate) fn serve(listen: SocketAddr) -> Result<(), Box<dyn Error>> {
+    let socket = UdpSocket::bind(listen)?;
+    let mut query = [0; QUERY_BYTES_MAX];
+    loop {
+        let (count, from) = socket.recv_from(&mut query)?;
+        if let Some(reply) = query.get(..count).and_then(answer) {
+            // A peer that has gone away is no reason to stop.
+            let _ = socket.send_to(&reply, from);
+        }
+    }
+}
+
+/// The reply to a query; `None` for what is no query.
+fn answer(query: &[u8]) -> Option<Vec<u8>> {
+    if query.get(2)? & 0x80 != 0 {
+        return None;
+    }
+    let (name, after_name) = name_at(query, 12)?;
+    let question = query.get(12..after_name + 4)?;
+    let kind = u16::from_be_bytes([*query.get(after_name)?, *query.get(after_name + 1)?]);
+    let known = name == ZONE || name.ends_with(&format!(".{ZONE}"));
+    let data = match kind {
+        TYPE_MX if known && !name.starts_with("mx.") && name != ZONE => Some(mx()),
+        TYPE_A if known && name.starts_with("mx.") => Some(address_of(&name).to_vec()),
+        _ => None,
+    };
+    let code = if known { 0 } else { NXDOMAIN };
+    let (answers, authorities) = if data.is_some() { (1, 0) } else { (0, 1) };
+    let mut reply = Vec::with_capacity(128);
+    reply.extend_from_slice(query.get(..2)?);
+    // QR, AA, the asker's RD; then RA and the code.
+    reply.extend_from_slice(&[0x84 | (query.get(2)? & 1), 0x80 | code]);
+    reply.extend_from_slice(&[0, 1, 0, answers, 0, authorities, 0, 0]);
+    reply.extend_from_slice(question);
+    match data {
+        Some(data) => {
+            reply.extend_from_slice(&POINTER_TO_QUESTION);
+            record(&mut reply, kind, &data);
+        }
+        None => {
+            reply.extend_from_slice(&labels(if known { ZONE } else { "" }));
+            record(&mut reply, TYPE_SOA, &soa());
+        }
+    }
+    Some(reply)
+}
+
+/// The name at an offset, in lower case, and the offset behind it. No pointers: a question has none.
+fn name_at(packet: &[u8], mut at: usize) -> Option<(String, usize)> {
+    let mut name = String::new();
+    loop {
+        let length = usize::from(*packet.get(at)?);
+        if length == 0 {
+            return Some((name, at + 1));
+        }
+        if length > 63 || name.len() > 255 {
+            return None;
+        }
+        if !name.is_empty() {
+            name.push('.');
+        }
+        let label = packet.get(at + 1..at + 1 + length)?;
+        name.extend(label.iter().map(|b| char::from(b.to_ascii_lowercase())));
+        at += 1 + length;
+    }
+}
+
+fn record(reply: &mut Vec<u8>, kind: u16, data: &[u8]) {
+    reply.extend_from_slice(&kind.to_be_bytes());
+    reply.extend_from_slice(&1u16.to_be_bytes());
+    reply.extend_from_slice(&TTL_S.to_be_bytes());
+    reply.extend_from_slice(&u16::try_from(data.len()).unwrap_or(u16::MAX).to_be_bytes());
+    reply.extend_from_slice(data);
+}
+
+fn labels(name: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for label in name.split('.').filter(|label| !label.is_empty()) {
+        bytes.push(u8::try_from(label.len()).unwrap_or(63));
+        bytes.extend_from_slice(label.as_bytes());
+    }
+    bytes.push(0);
+    bytes
+}
+
+/// Preference 10, `mx.` and the question's name.
+fn mx() -> Vec<u8> {
+    let mut data = vec![0, 10, 2, b'm', b'x'];
+    data.extend_from_slice(&POINTER_TO_QUESTION);
+    data
+}
+
+/// 127.64.0.1 to 127.127.255.254, by FNV-1a of the name.
+fn address_of(name: &str) -> [u8; 4] {
+    let hash = name.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
+    let [a, b, c, _] = hash.to_be_bytes();
+    [127, 64 + a % 64, b, 1 + c % 254]
+}
+
+fn soa() -> Vec<u8> {
+    let mut data = labels(&format!("ns.{ZONE}"));
+    data.extend_from_slice(&labels(&format!("hostmaster.{ZONE}")));
+    for number in [1, 3600, 600, 86_400, TTL_S] {
+        data.extend_from_slice(&number.to_be_bytes());
+    }
+    data
+}

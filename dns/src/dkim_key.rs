@@ -1,0 +1,203 @@
+//! DKIM keys: made here, kept as PKCS#8, published as a TXT record.
+//!
+//! A domain has two: RSA-2048 for everybody (RFC 8301 3.2: at least 1024, should be 2048), and Ed25519
+//! (RFC 8463) beside it, under the RSA key's selector with an `e` behind it. The private bytes never
+//! show in a debug text; at rest they go through [`crate::seal`].
+
+use std::fmt;
+
+use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der, PublicKeyX509Der};
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _, RsaKeyPair};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mail::address::{AddressError, Name};
+use thiserror::Error;
+
+/// What may be wrong with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum KeyError {
+    /// The bytes are no PKCS#8 key of that algorithm: the row is damaged.
+    #[error("the bytes are no such key")]
+    Malformed,
+    /// The machine could not make a key: try again.
+    #[error("no key could be generated")]
+    Generate,
+    /// The selector is no DNS label.
+    #[error("the selector is no DNS name")]
+    Selector,
+    /// A signer needs at least one key.
+    #[error("no key to sign with")]
+    NoKey,
+}
+
+/// The algorithm of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyAlgorithm {
+    /// RSA-2048 with SHA-256.
+    Rsa,
+    /// Ed25519 with SHA-256 (RFC 8463).
+    Ed25519,
+}
+
+/// A private key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DkimKey {
+    algorithm: KeyAlgorithm,
+    pkcs8: Vec<u8>,
+    public: String,
+}
+
+impl fmt::Debug for DkimKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DkimKey").field("algorithm", &self.algorithm).finish_non_exhaustive()
+    }
+}
+
+impl Drop for DkimKey {
+    fn drop(&mut self) {
+        self.pkcs8.fill(0);
+        // Keeps the writes above from being optimised away.
+        std::hint::black_box(&self.pkcs8);
+    }
+}
+
+impl DkimKey {
+    /// Makes a key. RSA takes some 50 ms of CPU, sometimes several times that: run it off the event
+    /// loop.
+    ///
+    /// # Errors
+    /// [`KeyError::Generate`].
+    pub fn generate(algorithm: KeyAlgorithm) -> Result<Self, KeyError> {
+        let pkcs8 = match algorithm {
+            KeyAlgorithm::Rsa => {
+                let pair = RsaKeyPair::generate(KeySize::Rsa2048).map_err(|_| KeyError::Generate)?;
+                let der: Pkcs8V1Der<'_> = pair.as_der().map_err(|_| KeyError::Generate)?;
+                der.as_ref().to_vec()
+            }
+            KeyAlgorithm::Ed25519 => {
+                let pair = Ed25519KeyPair::generate().map_err(|_| KeyError::Generate)?;
+                pair.to_pkcs8().map_err(|_| KeyError::Generate)?.as_ref().to_vec()
+            }
+        };
+        Self::from_pkcs8(algorithm, pkcs8)
+    }
+
+    /// Takes a key back from where it was kept.
+    ///
+    /// # Errors
+    /// [`KeyError::Malformed`].
+    pub fn from_pkcs8(algorithm: KeyAlgorithm, pkcs8: Vec<u8>) -> Result<Self, KeyError> {
+        let public = match algorithm {
+            KeyAlgorithm::Rsa => {
+                let pair = RsaKeyPair::from_pkcs8(&pkcs8).map_err(|_| KeyError::Malformed)?;
+                let der: PublicKeyX509Der<'_> =
+                    pair.public_key().as_der().map_err(|_| KeyError::Malformed)?;
+                BASE64.encode(der.as_ref())
+            }
+            KeyAlgorithm::Ed25519 => {
+                let pair = Ed25519KeyPair::from_pkcs8(&pkcs8).map_err(|_| KeyError::Malformed)?;
+                BASE64.encode(pair.public_key().as_ref())
+            }
+        };
+        Ok(Self { algorithm, pkcs8, public })
+    }
+
+    /// Which algorithm it is for.
+    #[must_use]
+    pub fn algorithm(&self) -> KeyAlgorithm {
+        self.algorithm
+    }
+
+    /// The private key. Only for sealing and signing.
+    #[must_use]
+    pub fn pkcs8(&self) -> &[u8] {
+        &self.pkcs8
+    }
+
+    /// The value of the TXT record that publishes it (RFC 6376 3.6.1, RFC 8463 4). RSA's is longer than
+    /// the 255 bytes of one DNS string and must be published as two.
+    #[must_use]
+    pub fn txt_record(&self) -> String {
+        let k = match self.algorithm {
+            KeyAlgorithm::Rsa => "rsa",
+            KeyAlgorithm::Ed25519 => "ed25519",
+        };
+        format!("v=DKIM1; k={k}; p={}", self.public)
+    }
+}
+
+/// The two keys of a domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DkimKeys {
+    /// For everybody.
+    pub rsa: DkimKey,
+    /// Beside it.
+    pub ed25519: DkimKey,
+}
+
+impl DkimKeys {
+    /// Makes both; see [`DkimKey::generate`] for what it costs.
+    ///
+    /// # Errors
+    /// [`KeyError::Generate`].
+    pub fn generate() -> Result<Self, KeyError> {
+        Ok(Self {
+            rsa: DkimKey::generate(KeyAlgorithm::Rsa)?,
+            ed25519: DkimKey::generate(KeyAlgorithm::Ed25519)?,
+        })
+    }
+}
+
+/// The selector of the Ed25519 key that stands beside the RSA key of `selector`.
+#[must_use]
+pub fn ed25519_selector(selector: &str) -> String {
+    format!("{selector}e")
+}
+
+/// The name under which a key is published: `SELECTOR._domainkey.DOMAIN` (RFC 6376 3.6.2.1).
+///
+/// # Errors
+/// [`KeyError::Selector`] when that is no DNS name.
+pub fn record_name(selector: &str, domain: &Name) -> Result<Name, KeyError> {
+    // Not mapped from other scripts: `s=` must say what stands in the DNS.
+    if !selector.is_ascii() {
+        return Err(KeyError::Selector);
+    }
+    domain.child(&format!("{selector}._domainkey")).map_err(|_: AddressError| KeyError::Selector)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_published_and_hidden() {
+        let keys = DkimKeys::generate().unwrap();
+        let rsa = keys.rsa.txt_record();
+        assert!(rsa.starts_with("v=DKIM1; k=rsa; p=MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A"), "{rsa}");
+        let ed = keys.ed25519.txt_record();
+        assert_eq!(ed.len(), "v=DKIM1; k=ed25519; p=".len() + 44, "{ed}");
+        let shown = format!("{keys:?}");
+        assert!(!shown.contains("pkcs8") && shown.len() < 200, "{shown}");
+        let again = DkimKey::from_pkcs8(KeyAlgorithm::Rsa, keys.rsa.pkcs8().to_vec()).unwrap();
+        assert_eq!(again, keys.rsa);
+        assert_eq!(
+            DkimKey::from_pkcs8(KeyAlgorithm::Ed25519, keys.rsa.pkcs8().to_vec()),
+            Err(KeyError::Malformed)
+        );
+    }
+
+    #[test]
+    fn names_of_records() {
+        let domain: Name = "example.com".parse().unwrap();
+        assert_eq!(record_name("sel1", &domain).unwrap().as_str(), "sel1._domainkey.example.com");
+        assert_eq!(
+            record_name(&ed25519_selector("sel1"), &domain).unwrap().as_str(),
+            "sel1e._domainkey.example.com"
+        );
+        for bad in ["a b", "", "s;", "s.", "\u{fc}", "s\r\n"] {
+            assert_eq!(record_name(bad, &domain), Err(KeyError::Selector), "{bad:?}");
+        }
+    }
+}

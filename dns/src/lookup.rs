@@ -1,0 +1,409 @@
+//! Lookups: a thin room around one resolver.
+//!
+//! A [`Resolver`] asks the configured servers (none configured: the system's) over UDP, over TCP when
+//! an answer does not fit, and keeps answers and refusals for as long as their owner said, within
+//! bounds. It is built through mail-auth, so that signatures are checked through the same cache.
+//! Every answer says for how long it holds ([`Answer::ttl`]), so that a plan made of it can be kept.
+//!
+//! Aliases are followed (8 deep). "Nothing there" is an answer, not an error: an empty list, or a
+//! variant of [`MailHosts`]. An error is only ever "ask again later" or "what stands there is no
+//! answer". Limits: [`LOOKUPS_MAX`] at once, each within its deadline.
+//!
+//! Standards: RFC 1035, RFC 2181 10.3, RFC 2308, RFC 5321 5.1, RFC 7505.
+
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::lookup::Lookup;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name as WireName, RData, RecordType};
+use mail::address::Name;
+use mail_auth::MessageAuthenticator;
+use thiserror::Error;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+
+use crate::mail_hosts::{MailHosts, MxHost, tidy};
+
+/// Addresses used of one host, both families together.
+pub const ADDRESSES_MAX: usize = 16;
+/// Records of a TXT or PTR answer that are used.
+pub const RECORDS_MAX: usize = 64;
+/// Lookups under way at once: each may hold two sockets. More wait, within their own deadline.
+pub const LOOKUPS_MAX: usize = 1_024;
+/// Lookups that may be new to the server at once: its socket holds some 160 queries (the usual receive
+/// buffer of 208 KiB); a larger burst is lost in part and comes again only after a timeout.
+const BURST_MAX: usize = 128;
+/// After so long a lookup counts as received, whether answered or not: a slow zone holds up no other.
+const BURST_HOLD: Duration = Duration::from_millis(50);
+/// How long a "nothing there" without a SOA record, or half an answer, is worth keeping.
+const TTL_UNKNOWN: Duration = Duration::from_secs(60);
+/// How long the addresses of one family wait for those of the other.
+const FAMILY_GRACE: Duration = Duration::from_secs(2);
+/// The port of a server written without one.
+const PORT: u16 = 53;
+
+/// How to ask.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The servers to ask; empty means those of the system (`/etc/resolv.conf`).
+    pub servers: Vec<SocketAddr>,
+    /// How long one try may take.
+    pub try_timeout: Duration,
+    /// How often a server is asked again after a failure.
+    pub retries: usize,
+    /// How long a lookup may take, aliases, retries and waiting for its turn included.
+    pub deadline: Duration,
+    /// Answers kept, good and bad, the least recently used leave first.
+    pub cache_entries_max: u64,
+    /// Nothing is kept longer, whatever its owner says.
+    pub ttl_max: Duration,
+    /// No "nothing there" is kept longer (RFC 2308 5 suggests one to three hours as a bound; mail wants
+    /// to notice a repaired zone sooner).
+    pub negative_ttl_max: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            // A server that works on a slow zone goes on between tries and answers the later one.
+            try_timeout: Duration::from_secs(3),
+            retries: 4,
+            deadline: Duration::from_secs(20),
+            cache_entries_max: 65_536,
+            ttl_max: Duration::from_secs(86_400),
+            negative_ttl_max: Duration::from_secs(900),
+        }
+    }
+}
+
+/// Reads a server as the configuration has it: `192.0.2.53`, `127.0.0.1:5300`, `2001:db8::53`,
+/// `[::1]:5300`.
+#[must_use]
+pub fn parse_server(text: &str) -> Option<SocketAddr> {
+    text.parse().ok().or_else(|| text.parse().ok().map(|ip: IpAddr| SocketAddr::new(ip, PORT)))
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LookupError {
+    /// Refused, failed or timed out: try again later (a 4xx, never a 5xx).
+    #[error("the DNS gave no answer for {name}: {reason}")]
+    Temporary {
+        /// The name asked for.
+        name: String,
+        /// What went wrong, for a person to read.
+        reason: String,
+    },
+    /// There are records, but none that can be used (an MX that names an address, say).
+    #[error("the DNS records of {name} make no sense: {reason}")]
+    Malformed {
+        /// The name asked for.
+        name: String,
+        /// What is wrong with them.
+        reason: &'static str,
+    },
+}
+
+/// The resolver could not be set up: the system's settings are unreadable or name no server.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("no DNS resolver: {0}")]
+pub struct SetupError(String);
+
+/// What was found, and for how long it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer<T> {
+    /// What was found.
+    pub data: T,
+    /// For how long it may be kept.
+    pub ttl: Duration,
+}
+
+/// Asks the DNS; a clone asks the same servers through the same cache.
+#[derive(Clone)]
+pub struct Resolver(Arc<Shared>);
+
+struct Shared {
+    authenticator: MessageAuthenticator,
+    turns: Semaphore,
+    bursts: Semaphore,
+    deadline: Duration,
+}
+
+impl std::fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resolver").finish_non_exhaustive()
+    }
+}
+
+/// Records, or the knowledge that there are none.
+enum Found {
+    Records(Lookup),
+    NoData(Duration),
+    NoName(Duration),
+}
+
+impl Resolver {
+    /// Sets up a resolver.
+    ///
+    /// # Errors
+    /// [`SetupError`] when the system's settings cannot be read.
+    pub fn new(settings: &Settings) -> Result<Self, SetupError> {
+        let setup = |error: NetError| SetupError(error.to_string());
+        let servers: Vec<NameServerConfig> = if settings.servers.is_empty() {
+            let (system, _) = hickory_resolver::system_conf::read_system_conf().map_err(setup)?;
+            system.name_servers().to_vec()
+        } else {
+            settings.servers.iter().map(|&server| name_server(server)).collect()
+        };
+        let mut options = ResolverOpts::default();
+        options.timeout = settings.try_timeout;
+        options.attempts = settings.retries;
+        options.cache_size = settings.cache_entries_max;
+        options.positive_max_ttl = Some(settings.ttl_max);
+        options.negative_max_ttl = Some(settings.negative_ttl_max);
+        // The hosts file is for people at a keyboard; mail goes where the DNS says.
+        options.use_hosts_file = ResolveHosts::Never;
+        options.try_tcp_on_error = true;
+        // Names are always asked whole, so no search list comes along.
+        let config = ResolverConfig::from_parts(None, Vec::new(), servers);
+        let authenticator = MessageAuthenticator::new(config, options).map_err(setup)?;
+        let turns = Semaphore::new(LOOKUPS_MAX);
+        let bursts = Semaphore::new(BURST_MAX);
+        Ok(Self(Arc::new(Shared { authenticator, turns, bursts, deadline: settings.deadline })))
+    }
+
+    /// The same resolver for checking signatures.
+    pub(crate) fn authenticator(&self) -> &MessageAuthenticator {
+        &self.0.authenticator
+    }
+
+    /// Forgets every answer kept.
+    pub fn forget(&self) {
+        self.0.authenticator.resolver().clear_cache();
+    }
+
+    /// Where the mail of `domain` goes.
+    ///
+    /// # Errors
+    /// [`LookupError`].
+    pub async fn mx(&self, domain: &Name) -> Result<Answer<MailHosts>, LookupError> {
+        match self.ask(&wire(domain)?, RecordType::MX).await? {
+            Found::NoName(ttl) => Ok(Answer { data: MailHosts::NoSuchDomain, ttl }),
+            Found::NoData(ttl) => self.without_mx(domain, ttl).await,
+            Found::Records(lookup) => {
+                let ttl = ttl_of(&lookup);
+                match mail_hosts(&lookup) {
+                    Mx::Absent => self.without_mx(domain, ttl).await,
+                    Mx::Null => Ok(Answer { data: MailHosts::NullMx, ttl }),
+                    Mx::Hosts(hosts) => Ok(Answer { data: MailHosts::Mx(hosts), ttl }),
+                    Mx::Unusable => Err(LookupError::Malformed {
+                        name: domain.to_string(),
+                        reason: "its MX records name no host (an MX must name a host, not an address)",
+                    }),
+                }
+            }
+        }
+    }
+
+    /// RFC 5321 5.1: without MX records the domain's own address is an implicit MX of preference 0.
+    async fn without_mx(&self, domain: &Name, ttl: Duration) -> Result<Answer<MailHosts>, LookupError> {
+        let addresses = self.addresses(domain).await?;
+        let data =
+            if addresses.data.is_empty() { MailHosts::NoMail } else { MailHosts::ImplicitMx(domain.clone()) };
+        Ok(Answer { data, ttl: ttl.min(addresses.ttl) })
+    }
+
+    /// The addresses of a host, IPv6 and IPv4 in turns, at most [`ADDRESSES_MAX`]; none when there are
+    /// none. Both families are asked for at once; when only one of them answers, it is used.
+    ///
+    /// # Errors
+    /// [`LookupError::Temporary`] when no address is known and at least one family gave no answer.
+    pub async fn addresses(&self, host: &Name) -> Result<Answer<Vec<IpAddr>>, LookupError> {
+        let name = wire(host)?;
+        let mut six = pin!(self.ask(&name, RecordType::AAAA));
+        let mut four = pin!(self.ask(&name, RecordType::A));
+        let (v6, v4) = tokio::select! {
+            v6 = &mut six => {
+                let v4 = beside(&v6, four, host).await;
+                (v6, v4)
+            }
+            v4 = &mut four => {
+                let v6 = beside(&v4, six, host).await;
+                (v6, v4)
+            }
+        };
+        let missing = v6.is_err() || v4.is_err();
+        let (six, four) = match (v6, v4) {
+            (Err(error), Err(_)) => return Err(error),
+            (Ok(found), Err(error)) | (Err(error), Ok(found)) => {
+                let one = ips(&found);
+                if one.data.is_empty() {
+                    return Err(error);
+                }
+                (one, Answer { data: Vec::new(), ttl: TTL_UNKNOWN })
+            }
+            (Ok(six), Ok(four)) => (ips(&six), ips(&four)),
+        };
+        // The lack of one family is no reason to forget the other early.
+        let ttl = match (six.data.is_empty(), four.data.is_empty()) {
+            (true, false) if !missing => four.ttl,
+            (false, true) if !missing => six.ttl,
+            _ => six.ttl.min(four.ttl),
+        };
+        Ok(Answer { data: in_turns(&six.data, &four.data), ttl })
+    }
+
+    /// The TXT records of a name, each with its strings joined; none when there are none.
+    ///
+    /// # Errors
+    /// [`LookupError::Temporary`].
+    pub async fn txt(&self, name: &Name) -> Result<Answer<Vec<String>>, LookupError> {
+        let found = self.ask(&wire(name)?, RecordType::TXT).await?;
+        Ok(collect(&found, RECORDS_MAX, |data| match data {
+            RData::TXT(txt) => Some(String::from_utf8_lossy(&txt.txt_data.concat()).into_owned()),
+            _ => None,
+        }))
+    }
+
+    /// The names that an address says it has; none when it says none.
+    ///
+    /// # Errors
+    /// [`LookupError::Temporary`].
+    pub async fn ptr(&self, address: IpAddr) -> Result<Answer<Vec<Name>>, LookupError> {
+        let found = self.ask(&WireName::from(address), RecordType::PTR).await?;
+        Ok(collect(&found, RECORDS_MAX, |data| match data {
+            RData::PTR(ptr) => ptr.to_ascii().parse().ok(),
+            _ => None,
+        }))
+    }
+
+    async fn ask(&self, name: &WireName, kind: RecordType) -> Result<Found, LookupError> {
+        let temporary = |reason: String| LookupError::Temporary { name: name.to_ascii(), reason };
+        let asked = timeout(self.0.deadline, async {
+            // The semaphores are never closed; if they were, we would ask without waiting.
+            let _turn = self.0.turns.acquire().await;
+            let burst = self.0.bursts.acquire().await;
+            let mut lookup = pin!(self.0.authenticator.resolver().lookup(name.clone(), kind));
+            match timeout(BURST_HOLD, lookup.as_mut()).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    drop(burst);
+                    lookup.await
+                }
+            }
+        });
+        match asked.await {
+            Err(_) => Err(temporary("timed out".to_owned())),
+            Ok(Ok(lookup)) => Ok(Found::Records(lookup)),
+            Ok(Err(NetError::Dns(DnsError::NoRecordsFound(none)))) => {
+                let ttl = none.negative_ttl.map_or(TTL_UNKNOWN, |s| Duration::from_secs(u64::from(s)));
+                match none.response_code {
+                    ResponseCode::NXDomain => Ok(Found::NoName(ttl)),
+                    ResponseCode::NoError => Ok(Found::NoData(ttl)),
+                    code => Err(temporary(code.to_string())),
+                }
+            }
+            Ok(Err(NetError::Dns(DnsError::ResponseCode(code)))) => Err(temporary(code.to_string())),
+            Ok(Err(error)) => Err(temporary(error.to_string())),
+        }
+    }
+}
+
+/// The answer for the other family: with addresses in hand it is not waited for long, for there are
+/// servers that never answer a question for AAAA.
+async fn beside(
+    first: &Result<Found, LookupError>,
+    other: impl Future<Output = Result<Found, LookupError>>,
+    host: &Name,
+) -> Result<Found, LookupError> {
+    if !first.as_ref().is_ok_and(|found| !ips(found).data.is_empty()) {
+        return other.await;
+    }
+    timeout(FAMILY_GRACE, other).await.unwrap_or_else(|_| {
+        Err(LookupError::Temporary { name: host.to_string(), reason: "one family is slow".to_owned() })
+    })
+}
+
+fn name_server(server: SocketAddr) -> NameServerConfig {
+    let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut connection| {
+        connection.port = server.port();
+        connection
+    });
+    NameServerConfig::new(server.ip(), true, connections.into())
+}
+
+fn wire(name: &Name) -> Result<WireName, LookupError> {
+    let mut wire = WireName::from_ascii(name.as_str())
+        .map_err(|_| LookupError::Malformed { name: name.to_string(), reason: "it is no DNS name" })?;
+    wire.set_fqdn(true);
+    Ok(wire)
+}
+
+fn ttl_of(lookup: &Lookup) -> Duration {
+    Instant::from_std(lookup.valid_until()).saturating_duration_since(Instant::now())
+}
+
+fn collect<T>(found: &Found, max: usize, pick: impl Fn(&RData) -> Option<T>) -> Answer<Vec<T>> {
+    match found {
+        Found::NoData(ttl) | Found::NoName(ttl) => Answer { data: Vec::new(), ttl: *ttl },
+        Found::Records(lookup) => Answer {
+            data: lookup.answers().iter().filter_map(|record| pick(&record.data)).take(max).collect(),
+            ttl: ttl_of(lookup),
+        },
+    }
+}
+
+fn ips(found: &Found) -> Answer<Vec<IpAddr>> {
+    collect(found, ADDRESSES_MAX, |data| match data {
+        RData::A(a) => Some(IpAddr::V4(a.0)),
+        RData::AAAA(aaaa) => Some(IpAddr::V6(aaaa.0)),
+        _ => None,
+    })
+}
+
+/// One of each in turns, so that a long list of one family never crowds out the other.
+fn in_turns(six: &[IpAddr], four: &[IpAddr]) -> Vec<IpAddr> {
+    (0..six.len().max(four.len()))
+        .flat_map(|n| [six.get(n), four.get(n)])
+        .flatten()
+        .copied()
+        .take(ADDRESSES_MAX)
+        .collect()
+}
+
+enum Mx {
+    Absent,
+    Null,
+    Hosts(Vec<MxHost>),
+    Unusable,
+}
+
+/// A lone root name is a null MX (RFC 7505 3); beside others it is ignored.
+fn mail_hosts(lookup: &Lookup) -> Mx {
+    let records = || {
+        lookup.answers().iter().filter_map(|record| match &record.data {
+            RData::MX(mx) => Some(mx),
+            _ => None,
+        })
+    };
+    let hosts: Vec<MxHost> = records()
+        .filter(|mx| !mx.exchange.is_root())
+        .filter_map(|mx| {
+            Some(MxHost { preference: mx.preference, host: mx.exchange.to_ascii().parse().ok()? })
+        })
+        .collect();
+    match hosts.is_empty() {
+        false => Mx::Hosts(tidy(hosts)),
+        true if records().next().is_none() => Mx::Absent,
+        true if records().all(|mx| mx.exchange.is_root()) => Mx::Null,
+        true => Mx::Unusable,
+    }
+}

@@ -1,0 +1,241 @@
+//! Secrets at rest: sealed with a key that is not in the store.
+//!
+//! A [`Vault`] holds the key-encryption key. [`Vault::seal`] makes a blob that only [`Vault::open`]
+//! with the same row id reads back: a blob copied to another row does not open. The blob is
+//! `version (1) · key id (4) · nonce (12) · ciphertext · tag (16)`; the head is authenticated too.
+//! AES-256-GCM-SIV (RFC 8452), random nonces: should a nonce ever repeat, no more is given away than
+//! that two secrets are equal.
+//!
+//! The key comes from a file of 64 hexadecimal digits: made at first start with mode 0600, or handed in
+//! by systemd's LoadCredential. Lost, everything sealed with it is lost: it belongs in the backup, kept
+//! apart from the store's.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::{digest, rand};
+use thiserror::Error;
+
+/// Bytes of a key-encryption key.
+pub const KEY_BYTES: usize = 32;
+const VERSION: u8 = 1;
+const KEY_ID_BYTES: usize = 4;
+const HEAD_BYTES: usize = 1 + KEY_ID_BYTES;
+
+/// Why a blob does not open or a vault does not stand.
+#[derive(Debug, Error)]
+pub enum SealError {
+    /// The blob is cut, changed, or of another row: the row is damaged.
+    #[error("the sealed bytes are damaged or belong to another row")]
+    Damaged,
+    /// Sealed with another key: the wrong key file.
+    #[error("sealed with another key (id {0:08x}); is it the right key file?")]
+    UnknownKey(u32),
+    /// Sealed by a newer version of this program.
+    #[error("sealed in format {0}, which this version does not know")]
+    UnknownVersion(u8),
+    /// The system gave no randomness or no cipher.
+    #[error("the cipher failed")]
+    Cipher,
+    /// The key file holds something else.
+    #[error("the key file must hold 64 hexadecimal digits")]
+    KeyFile,
+    /// Everybody can read the key file.
+    #[error("everybody on this machine may read the key file; set its mode to 0600")]
+    Exposed,
+    /// The key file could not be read or written.
+    #[error("the key file: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Seals and opens.
+pub struct Vault {
+    key: LessSafeKey,
+    id: [u8; KEY_ID_BYTES],
+}
+
+impl std::fmt::Debug for Vault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Vault({:08x})", u32::from_be_bytes(self.id))
+    }
+}
+
+impl Vault {
+    /// A vault with this key-encryption key.
+    ///
+    /// # Errors
+    /// [`SealError::Cipher`].
+    pub fn new(kek: &[u8; KEY_BYTES]) -> Result<Self, SealError> {
+        let key = UnboundKey::new(&AES_256_GCM_SIV, kek).map_err(|_| SealError::Cipher)?;
+        Ok(Self { key: LessSafeKey::new(key), id: key_id(kek) })
+    }
+
+    /// The vault of the key file at `path`; if there is none, makes one, readable by its owner only.
+    /// The caller holds the data directory's lock, so nobody else makes one at the same time.
+    ///
+    /// # Errors
+    /// [`SealError::KeyFile`], [`SealError::Exposed`], [`SealError::Io`].
+    pub fn load_or_create(path: &Path) -> Result<Self, SealError> {
+        match fs::read_to_string(path) {
+            Ok(text) => {
+                if fs::metadata(path)?.permissions().mode() & 0o007 != 0 {
+                    return Err(SealError::Exposed);
+                }
+                Self::new(&parse_key(&text)?)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut kek = [0; KEY_BYTES];
+                rand::fill(&mut kek).map_err(|_| SealError::Cipher)?;
+                write_key(path, &kek)?;
+                Self::new(&kek)
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(SealError::KeyFile),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Seals `plaintext` for the row `row_id`.
+    ///
+    /// # Errors
+    /// [`SealError::Cipher`].
+    pub fn seal(&self, row_id: &[u8], plaintext: &[u8]) -> Result<Vec<u8>, SealError> {
+        let mut nonce = [0; NONCE_LEN];
+        rand::fill(&mut nonce).map_err(|_| SealError::Cipher)?;
+        let mut blob =
+            Vec::with_capacity(HEAD_BYTES + NONCE_LEN + plaintext.len() + AES_256_GCM_SIV.tag_len());
+        blob.push(VERSION);
+        blob.extend_from_slice(&self.id);
+        let aad = Aad::from([blob.as_slice(), row_id].concat());
+        blob.extend_from_slice(&nonce);
+        let mut secret = plaintext.to_vec();
+        self.key
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut secret)
+            .map_err(|_| SealError::Cipher)?;
+        blob.extend_from_slice(&secret);
+        Ok(blob)
+    }
+
+    /// Opens what [`Vault::seal`] made for the same row.
+    ///
+    /// # Errors
+    /// [`SealError::Damaged`], [`SealError::UnknownKey`], [`SealError::UnknownVersion`].
+    pub fn open(&self, row_id: &[u8], blob: &[u8]) -> Result<Vec<u8>, SealError> {
+        let (head, rest) = blob.split_first_chunk::<HEAD_BYTES>().ok_or(SealError::Damaged)?;
+        let (nonce, secret) = rest.split_first_chunk::<NONCE_LEN>().ok_or(SealError::Damaged)?;
+        let [version, id @ ..] = *head;
+        if version != VERSION {
+            return Err(SealError::UnknownVersion(version));
+        }
+        if id != self.id {
+            return Err(SealError::UnknownKey(u32::from_be_bytes(id)));
+        }
+        let aad = Aad::from([head.as_slice(), row_id].concat());
+        let mut plain = secret.to_vec();
+        let length = self
+            .key
+            .open_in_place(Nonce::assume_unique_for_key(*nonce), aad, &mut plain)
+            .map_err(|_| SealError::Damaged)?
+            .len();
+        plain.truncate(length);
+        Ok(plain)
+    }
+}
+
+/// Names a key without telling anything about it.
+fn key_id(kek: &[u8; KEY_BYTES]) -> [u8; KEY_ID_BYTES] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(b"postrider key-encryption key id");
+    context.update(kek);
+    let hash = context.finish();
+    let mut id = [0; KEY_ID_BYTES];
+    for (to, from) in id.iter_mut().zip(hash.as_ref()) {
+        *to = *from;
+    }
+    id
+}
+
+fn parse_key(text: &str) -> Result<[u8; KEY_BYTES], SealError> {
+    let digits = text.trim_ascii().as_bytes();
+    if digits.len() != 2 * KEY_BYTES {
+        return Err(SealError::KeyFile);
+    }
+    let mut kek = [0; KEY_BYTES];
+    for (byte, pair) in kek.iter_mut().zip(digits.chunks_exact(2)) {
+        let [high, low] = *pair else { return Err(SealError::KeyFile) };
+        *byte = hex_digit(high)? << 4 | hex_digit(low)?;
+    }
+    Ok(kek)
+}
+
+fn hex_digit(digit: u8) -> Result<u8, SealError> {
+    match digit {
+        b'0'..=b'9' => Ok(digit - b'0'),
+        b'a'..=b'f' => Ok(digit - b'a' + 10),
+        b'A'..=b'F' => Ok(digit - b'A' + 10),
+        _ => Err(SealError::KeyFile),
+    }
+}
+
+/// Whole and durable, or not there: a key that protects something is never half written.
+fn write_key(path: &Path, kek: &[u8; KEY_BYTES]) -> Result<(), SealError> {
+    let fresh = path.with_extension("new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    let mut text: String = kek.iter().map(|byte| format!("{byte:02x}")).collect();
+    text.push('\n');
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&fresh, path)?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opens_for_its_row_and_key_only() {
+        let vault = Vault::new(&[7; KEY_BYTES]).unwrap();
+        let blob = vault.seal(b"dom_1", b"secret").unwrap();
+        assert_eq!(vault.open(b"dom_1", &blob).unwrap(), b"secret");
+        assert!(!blob.windows(6).any(|window| window == b"secret"));
+        assert_ne!(blob, vault.seal(b"dom_1", b"secret").unwrap());
+        assert!(matches!(vault.open(b"dom_2", &blob), Err(SealError::Damaged)));
+        let other = Vault::new(&[8; KEY_BYTES]).unwrap();
+        assert!(matches!(other.open(b"dom_1", &blob), Err(SealError::UnknownKey(_))));
+        for length in 0..blob.len() {
+            assert!(vault.open(b"dom_1", &blob[..length]).is_err());
+        }
+        for at in 0..blob.len() {
+            let mut changed = blob.clone();
+            changed[at] ^= 1;
+            assert!(vault.open(b"dom_1", &changed).is_err(), "byte {at}");
+        }
+        assert_eq!(vault.open(b"", &vault.seal(b"", b"").unwrap()).unwrap(), b"");
+        assert_eq!(format!("{vault:?}").len(), "Vault(00000000)".len());
+    }
+
+    #[test]
+    fn the_key_file_is_made_once_and_kept_private() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("secret.key");
+        let first = Vault::load_or_create(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let blob = first.seal(b"row", b"x").unwrap();
+        assert_eq!(Vault::load_or_create(&path).unwrap().open(b"row", &blob).unwrap(), b"x");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(Vault::load_or_create(&path), Err(SealError::Exposed)));
+        for bad in ["", "00", "zz", &"0".repeat(63), &"g".repeat(64)] {
+            fs::write(&path, bad).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            assert!(matches!(Vault::load_or_create(&path), Err(SealError::KeyFile)), "{bad:?}");
+        }
+    }
+}

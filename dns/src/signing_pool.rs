@@ -1,0 +1,144 @@
+//! Threads that sign, so that 0.3 ms of RSA never holds up the event loop.
+//!
+//! As many threads as cores take jobs from one queue. The queue is bounded by permits: who finds none
+//! waits, and so presses back on whoever hands in mail. Dropping the pool lets the threads finish what
+//! is queued and end.
+//!
+//! Own threads rather than `spawn_blocking`: that pool is shared with disk work, is unbounded for our
+//! purpose, and wakes a thread per job even when all are busy.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::sign::{SignError, Signer};
+
+/// Jobs waiting per thread: enough to never idle, few enough that none waits longer than some 50 ms.
+const JOBS_PER_THREAD: usize = 128;
+
+struct Job {
+    signer: Arc<Signer>,
+    chunks: Vec<Bytes>,
+    now: Timestamp,
+    answer: oneshot::Sender<Result<Vec<u8>, SignError>>,
+    /// Given back when the job is done or dropped, so that the queue stays bounded whoever goes away.
+    _place: OwnedSemaphorePermit,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    idle: usize,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+}
+
+impl Shared {
+    /// A panic cannot leave the queue half changed: jobs run outside the lock.
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The pool.
+pub struct SigningPool {
+    shared: Arc<Shared>,
+    places: Arc<Semaphore>,
+}
+
+impl std::fmt::Debug for SigningPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SigningPool").finish_non_exhaustive()
+    }
+}
+
+impl SigningPool {
+    /// Starts `threads` of them; `None` means one per core.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(threads: Option<usize>) -> std::io::Result<Self> {
+        let threads = threads
+            .or_else(|| std::thread::available_parallelism().ok().map(usize::from))
+            .unwrap_or(1)
+            .max(1);
+        let pool =
+            Self { shared: Arc::default(), places: Arc::new(Semaphore::new(threads * JOBS_PER_THREAD)) };
+        for n in 0..threads {
+            let shared = Arc::clone(&pool.shared);
+            std::thread::Builder::new().name(format!("sign-{n}")).spawn(move || work(&shared))?;
+        }
+        Ok(pool)
+    }
+
+    /// Signs on one of the threads; waits when all places are taken. A caller that goes away takes its
+    /// job with it, unless that has begun.
+    ///
+    /// # Errors
+    /// [`SignError`].
+    pub async fn sign(
+        &self,
+        signer: Arc<Signer>,
+        chunks: Vec<Bytes>,
+        now: Timestamp,
+    ) -> Result<Vec<u8>, SignError> {
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| SignError::Failed)?;
+        let (answer, signed) = oneshot::channel();
+        let wake = {
+            let mut queue = self.shared.lock();
+            queue.jobs.push_back(Job { signer, chunks, now, answer, _place: place });
+            queue.idle > 0
+        };
+        // A busy thread looks into the queue before it sleeps: no need to wake anybody then.
+        if wake {
+            self.shared.wake.notify_one();
+        }
+        signed.await.map_err(|_| SignError::Failed)?
+    }
+}
+
+impl Drop for SigningPool {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.wake.notify_all();
+    }
+}
+
+fn work(shared: &Shared) {
+    while let Some(job) = next(shared) {
+        if job.answer.is_closed() {
+            continue;
+        }
+        // What is signed came from outside: a bug that it meets ends this job, not the thread.
+        let signed = catch_unwind(AssertUnwindSafe(|| {
+            let chunks: Vec<&[u8]> = job.chunks.iter().map(Bytes::as_ref).collect();
+            job.signer.sign(&chunks, job.now)
+        }));
+        // The caller may have gone meanwhile; then nobody wants the answer.
+        drop(job.answer.send(signed.unwrap_or(Err(SignError::Failed))));
+    }
+}
+
+fn next(shared: &Shared) -> Option<Job> {
+    let mut queue = shared.lock();
+    loop {
+        if let Some(job) = queue.jobs.pop_front() {
+            return Some(job);
+        }
+        if queue.closed {
+            return None;
+        }
+        queue.idle += 1;
+        queue = shared.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        queue.idle -= 1;
+    }
+}

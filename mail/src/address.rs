@@ -1,0 +1,357 @@
+//! Addresses: `local@domain`, the DNS name behind the `@`, and the mailbox with a display name.
+//!
+//! An [`Address`] is what stands in an envelope (RFC 5321 4.1.2, with RFC 6531's UTF-8). It is
+//! parsed once, at the door; from then on it cannot hold a CR, an LF, an angle bracket outside
+//! quotes or anything else that would let it break out of a command. The domain is kept as a
+//! [`Name`]: lower case, A-labels. The local part is kept as it was written, quotes included.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// RFC 5321 4.5.3.1.1.
+pub const LOCAL_PART_BYTES_MAX: usize = 64;
+/// RFC 5321 4.5.3.1.2, RFC 1035 2.3.4 (without the final dot).
+pub const NAME_BYTES_MAX: usize = 253;
+/// RFC 5321 4.5.3.1.3: 256 with the angle brackets.
+pub const ADDRESS_BYTES_MAX: usize = 254;
+
+/// Why a text is no address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum AddressError {
+    /// No `@`, or nothing on one side of it.
+    #[error("an address has the form local@domain")]
+    Form,
+    /// The part before the `@` is longer than 64 bytes, or the whole longer than 254.
+    #[error("the address is too long (64 bytes before the @, 254 in all)")]
+    TooLong,
+    /// A character that may not stand there without quotes, or a control character.
+    #[error("the part before the @ has a character that is not allowed there")]
+    Local,
+    /// The domain is no DNS name.
+    #[error("the part after the @ is not a domain name")]
+    Domain,
+    /// `user@[192.0.2.1]`: mail goes to names.
+    #[error("an address literal is not accepted; use a domain name")]
+    Literal,
+}
+
+/// A DNS name: lower case, A-labels (RFC 5890), no final dot, at least one label.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Name(Arc<str>);
+
+impl Name {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// This name with labels put before it: `rp` and `example.com` make `rp.example.com`.
+    ///
+    /// # Errors
+    /// [`AddressError::Domain`] when the result is no name, too long say.
+    pub fn child(&self, labels: &str) -> Result<Self, AddressError> {
+        format!("{labels}.{}", self.0).parse()
+    }
+
+    /// The name without its first label; `None` for a single label.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        self.0.split_once('.').map(|(_, rest)| Self(rest.into()))
+    }
+
+    fn is_ascii_name(text: &str) -> bool {
+        !text.is_empty()
+            && text.len() <= NAME_BYTES_MAX
+            && text.split('.').all(|label| {
+                (1..=63).contains(&label.len())
+                    && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+                    && !label.starts_with('-')
+                    && !label.ends_with('-')
+            })
+            // An all-numeric last label is an IP address, not a name (RFC 3696 2).
+            && !text.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()))
+    }
+}
+
+impl FromStr for Name {
+    type Err = AddressError;
+
+    /// Takes U-labels too and maps them by IDNA (UTS 46), in the way that browsers do.
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let text = text.strip_suffix('.').unwrap_or(text);
+        if Self::is_ascii_name(text) && !text.contains("xn--") {
+            return Ok(if text.bytes().any(|b| b.is_ascii_uppercase()) {
+                Self(text.to_ascii_lowercase().into())
+            } else {
+                Self(text.into())
+            });
+        }
+        let ascii = idna::domain_to_ascii(text).map_err(|_| AddressError::Domain)?;
+        if Self::is_ascii_name(&ascii) { Ok(Self(ascii.into())) } else { Err(AddressError::Domain) }
+    }
+}
+
+impl TryFrom<String> for Name {
+    type Error = AddressError;
+    fn try_from(text: String) -> Result<Self, AddressError> {
+        text.parse()
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        name.0.as_ref().to_owned()
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An envelope address.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Address {
+    local: Box<str>,
+    domain: Name,
+}
+
+impl Address {
+    /// Puts an address together from a local part (quoted if it needs quotes) and a name.
+    ///
+    /// # Errors
+    /// [`AddressError::Local`] or [`AddressError::TooLong`].
+    pub fn new(local: &str, domain: Name) -> Result<Self, AddressError> {
+        if local.is_empty() {
+            return Err(AddressError::Form);
+        }
+        if local.len() > LOCAL_PART_BYTES_MAX || local.len() + 1 + domain.0.len() > ADDRESS_BYTES_MAX {
+            return Err(AddressError::TooLong);
+        }
+        if !is_dot_string(local) && !is_quoted_string(local) {
+            return Err(AddressError::Local);
+        }
+        Ok(Self { local: local.into(), domain })
+    }
+
+    /// The part before the `@` as it was written, quotes included.
+    #[must_use]
+    pub fn local(&self) -> &str {
+        &self.local
+    }
+
+    /// The name behind the `@`.
+    #[must_use]
+    pub fn domain(&self) -> &Name {
+        &self.domain
+    }
+
+    /// Whether the next hop must offer SMTPUTF8 for it (RFC 6531 3.2).
+    #[must_use]
+    pub fn needs_smtputf8(&self) -> bool {
+        !self.local.is_ascii()
+    }
+}
+
+/// `atom *("." atom)`, with RFC 6531's UTF-8. Dots in odd places (`a..b@`, `a.@`) exist in the wild
+/// at large providers, break nothing, and are let through.
+fn is_dot_string(local: &str) -> bool {
+    local.chars().all(|c| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' => true,
+        '!' | '#' | '$' | '%' | '&' | '\'' | '*' | '+' | '-' | '/' | '=' | '?' | '^' | '_' | '`' | '{'
+        | '|' | '}' | '~' | '.' => true,
+        other => !other.is_ascii() && !other.is_control() && !other.is_whitespace(),
+    })
+}
+
+/// `"` then printable characters, with `"` and `\` behind a backslash, then `"`.
+fn is_quoted_string(local: &str) -> bool {
+    let Some(inner) = local.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return false };
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => return false,
+            '\\' if !chars.next().is_some_and(|quoted| matches!(quoted, ' '..='~')) => return false,
+            c if c.is_control() => return false,
+            _ => {}
+        }
+    }
+    true
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let (local, domain) = text.rsplit_once('@').ok_or(AddressError::Form)?;
+        if domain.starts_with('[') {
+            return Err(AddressError::Literal);
+        }
+        if domain.is_empty() || domain.ends_with('.') {
+            return Err(AddressError::Domain);
+        }
+        if text.len() > 4 * ADDRESS_BYTES_MAX {
+            return Err(AddressError::TooLong);
+        }
+        Self::new(local, domain.parse()?)
+    }
+}
+
+impl TryFrom<String> for Address {
+    type Error = AddressError;
+    fn try_from(text: String) -> Result<Self, AddressError> {
+        text.parse()
+    }
+}
+
+impl From<Address> for String {
+    fn from(address: Address) -> Self {
+        address.to_string()
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.local, self.domain)
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// An address with an optional display name: what stands in From, To and their like (RFC 5322 3.4).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mailbox {
+    /// The display name, decoded, without quotes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The address.
+    pub address: Address,
+}
+
+impl From<Address> for Mailbox {
+    fn from(address: Address) -> Self {
+        Self { name: None, address }
+    }
+}
+
+impl FromStr for Mailbox {
+    type Err = AddressError;
+
+    /// Reads `ada@example.com`, `<ada@example.com>`, `Ada <ada@example.com>`, `"Ada L." <ada@example.com>`.
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let text = text.trim();
+        let Some(inner) = text.strip_suffix('>') else { return Ok(text.parse::<Address>()?.into()) };
+        let (name, address) = inner.rsplit_once('<').ok_or(AddressError::Form)?;
+        let name = name.trim();
+        let name = match name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+            Some(quoted) => unquote(quoted),
+            None => name.to_owned(),
+        };
+        if name.chars().any(char::is_control) {
+            return Err(AddressError::Form);
+        }
+        Ok(Self { name: Some(name).filter(|n| !n.is_empty()), address: address.trim().parse()? })
+    }
+}
+
+fn unquote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        out.push(if c == '\\' { chars.next().unwrap_or(c) } else { c });
+    }
+    out
+}
+
+impl fmt::Display for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            None => self.address.fmt(f),
+            Some(name) => {
+                let plain = name.chars().all(|c| c.is_alphanumeric() || c == ' ' || !c.is_ascii());
+                if plain {
+                    write!(f, "{name} <{}>", self.address)
+                } else {
+                    write!(f, "\"{}\" <{}>", name.replace('\\', "\\\\").replace('"', "\\\""), self.address)
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_addresses() {
+        for (given, kept) in [
+            ("ada@example.com", "ada@example.com"),
+            ("Ada.L@EXAMPLE.com", "Ada.L@example.com"),
+            ("o'hara+tag@ex.co", "o'hara+tag@ex.co"),
+            ("\"a b\"@example.com", "\"a b\"@example.com"),
+            ("\"a@b\"@example.com", "\"a@b\"@example.com"),
+            ("jos\u{e9}@example.com", "jos\u{e9}@example.com"),
+            ("x@b\u{fc}cher.example", "x@xn--bcher-kva.example"),
+            ("a..b@example.com", "a..b@example.com"),
+            ("_x@_y.example", "_x@_y.example"),
+        ] {
+            assert_eq!(given.parse::<Address>().map(|a| a.to_string()).as_deref(), Ok(kept), "{given}");
+        }
+    }
+
+    #[test]
+    fn bad_addresses() {
+        for given in [
+            "",
+            "@",
+            "a@",
+            "@b",
+            "a",
+            "a b@example.com",
+            "a\r\n@example.com",
+            "a@exa mple.com",
+            "<a@b.example>",
+            "a@b.example\r\nRCPT TO:<c@d>",
+            "a>@example.com",
+            "\"a\"b\"@example.com",
+            "\"a\\\"@example.com",
+            "a@127.0.0.1",
+            "a@[127.0.0.1]",
+            "a@-x.example",
+            "a@x..example",
+            "a@example.com.",
+            "a\u{0}@example.com",
+        ] {
+            assert!(given.parse::<Address>().is_err(), "{given:?}");
+        }
+        assert!(format!("{}@example.com", "a".repeat(65)).parse::<Address>().is_err());
+    }
+
+    #[test]
+    fn mailboxes_read_back() {
+        for given in ["ada@example.com", "Ada <ada@example.com>", "\"Ada \\\"L\\\", x\" <ada@example.com>"] {
+            assert_eq!(given.parse::<Mailbox>().unwrap().to_string(), given);
+        }
+        assert_eq!("<ada@example.com>".parse::<Mailbox>().unwrap().to_string(), "ada@example.com");
+        assert!("Ada\r\nBcc: x <ada@example.com>".parse::<Mailbox>().is_err());
+    }
+}

@@ -1,0 +1,49 @@
+//! An attempt: one try at one recipient, kept with host, address, TLS, timing and transcript.
+
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Phase;
+use crate::reply::Reply;
+
+/// What TLS an attempt ran over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsFacts {
+    /// `TLSv1.3`.
+    pub version: String,
+    /// The cipher suite, by its IANA name.
+    pub cipher: String,
+    /// Whether the certificate was checked and held.
+    pub verified: bool,
+}
+
+/// One try at one recipient.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The recipient's place in the email.
+    pub recipient: u16,
+    /// 1 for the first.
+    pub number: u32,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// How far it got.
+    pub phase: Phase,
+    /// The host, when one was chosen.
+    pub mx_host: Option<String>,
+    /// Its address.
+    pub ip: Option<IpAddr>,
+    /// The TLS it ran over; none for plain text.
+    pub tls: Option<TlsFacts>,
+    /// What was said.
+    pub reply: Option<Reply>,
+    /// What went wrong when nothing was said.
+    pub error: Option<String>,
+    /// The dialog, one line a command or reply, secrets masked.
+    pub transcript: String,
+    /// When the next one is due; none after the last.
+    pub next_attempt_at: Option<Timestamp>,
+}

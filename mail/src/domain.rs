@@ -1,0 +1,66 @@
+//! A sending domain: a name that an account may send from, and the keys that sign for it.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::address::Name;
+use crate::id::{AccountId, DomainId};
+
+/// Whether the domain's records were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DomainState {
+    /// Not yet, or no more.
+    Unverified,
+    /// Mail may be sent from it.
+    Verified,
+}
+
+/// A private key, sealed for storage (AES-256-GCM under the installation's key); base 64.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SealedKey(pub String);
+
+impl fmt::Debug for SealedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SealedKey(hidden)")
+    }
+}
+
+/// The DKIM keys of a domain (RFC 6376; Ed25519: RFC 8463).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dkim {
+    /// The RSA key's selector; the Ed25519 key's is the same with an `e` at its end.
+    pub selector: String,
+    /// Value of the TXT record at `{selector}._domainkey.{domain}`.
+    pub rsa_record: String,
+    /// The RSA key.
+    pub rsa: SealedKey,
+    /// Value of the TXT record at `{selector}e._domainkey.{domain}`.
+    pub ed25519_record: String,
+    /// The Ed25519 key.
+    pub ed25519: SealedKey,
+    /// The Ed25519 record was seen in DNS: mail is signed with that key too.
+    pub ed25519_published: bool,
+}
+
+/// A sending domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Domain {
+    /// Its id.
+    pub id: DomainId,
+    /// Whose it is.
+    pub account: AccountId,
+    /// Its name.
+    pub name: Name,
+    /// Whether mail may be sent from it.
+    pub state: DomainState,
+    /// The keys that sign for it.
+    pub dkim: Dkim,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// When its records were first found.
+    pub verified_at: Option<Timestamp>,
+}

@@ -1,0 +1,71 @@
+//! A draft: what a door makes of what it was handed, before the hall has looked at it.
+//!
+//! Both doors make one. The SMTP door has a finished message and an envelope; the API door has
+//! fields that are still to be composed. What they share is who it is for and what it is for.
+
+use bytes::Bytes;
+
+use crate::address::{Address, Mailbox};
+use crate::compose::Composition;
+use crate::email::{Category, Door, Tag};
+use crate::recipient::{Notify, RecipientKind};
+
+/// A recipient as the door was told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftRecipient {
+    /// The envelope address.
+    pub address: Address,
+    /// In which header field it stands. SMTP does not say: the hall reads the header.
+    pub kind: RecipientKind,
+    /// What the client asked to be told (SMTP only).
+    pub notify: Notify,
+}
+
+/// The message, finished or to be made.
+#[derive(Debug)]
+pub enum Content {
+    /// A message of RFC 5322 as an SMTP client sent it: dot-unstuffed, CRLF line ends, at most
+    /// fixed up (RFC 6409 8).
+    Raw {
+        /// The bytes.
+        message: Bytes,
+        /// The `Received` field (RFC 5321 4.4) that the door puts on top, CRLF included.
+        received: String,
+    },
+    /// Fields to compose a message from.
+    Parts(Box<Composition>),
+}
+
+/// The part of an SMTP envelope that an API send has not.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Envelope {
+    /// MAIL FROM; none for `<>`.
+    pub reverse_path: Option<Address>,
+    /// ENVID, decoded from xtext (RFC 3461 4.4).
+    pub envelope_id: Option<String>,
+    /// RET=FULL.
+    pub return_full: bool,
+    /// REQUIRETLS (RFC 8689): go by verified TLS or not at all.
+    pub require_tls: bool,
+    /// SMTPUTF8 was given (RFC 6531).
+    pub smtputf8: bool,
+}
+
+/// What a door hands to the hall.
+#[derive(Debug)]
+pub struct Draft {
+    /// By which door it came.
+    pub door: Door,
+    /// The author, when the door knows it (the API does; for SMTP the hall reads `From`).
+    pub from: Option<Mailbox>,
+    /// SMTP's envelope; the default for the API.
+    pub envelope: Envelope,
+    /// Everybody who is to get it, without duplicates, at least one.
+    pub recipients: Vec<DraftRecipient>,
+    /// The message.
+    pub content: Content,
+    /// What the customer hung on it.
+    pub tags: Vec<Tag>,
+    /// What it is for.
+    pub category: Category,
+}

@@ -1,0 +1,240 @@
+//! An email: one message of an account to up to a thousand recipients, and what has become of it.
+//!
+//! The state of an email is not stored: [`Rollup`] derives it from the recipients' states
+//! (completions-email.md 2.9), so that two recipients settle without touching a common row.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::address::{Address, Mailbox, Name};
+use crate::event::EventKind;
+use crate::id::{AccountId, EmailId};
+use crate::recipient::{Recipient, RecipientState};
+
+/// By which door an email came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Door {
+    /// The HTTP API.
+    Api,
+    /// SMTP submission with AUTH.
+    Submission,
+    /// A `[[relay]]` listener: a trusted host.
+    Relay,
+    /// Made by the service itself: a delivery status notification.
+    System,
+}
+
+/// What an email is for: decides its order in the queue (and, later, who may opt out of it).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Category {
+    /// Receipts, password resets, alerts.
+    #[default]
+    Transactional,
+    /// News about the product.
+    Product,
+    /// Broadcasts.
+    Newsletter,
+}
+
+/// A name and a value that the customer hangs on an email.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tag {
+    /// The name.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}
+
+/// What stands in the header: kept for lists and events. Empty where the message has none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HeaderFacts {
+    /// `To`.
+    pub to: Vec<Mailbox>,
+    /// `Cc`.
+    pub cc: Vec<Mailbox>,
+    /// Blind recipients, as far as the door knows them.
+    pub bcc: Vec<Mailbox>,
+    /// `Reply-To`.
+    pub reply_to: Vec<Mailbox>,
+    /// `Subject`, decoded.
+    pub subject: String,
+    /// `Message-ID`, without angle brackets.
+    pub message_id: String,
+}
+
+/// An email as it was accepted. It does not change afterwards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Email {
+    /// Its id.
+    pub id: EmailId,
+    /// Whose it is.
+    pub account: AccountId,
+    /// By which door it came.
+    pub door: Door,
+    /// The author: `From`.
+    pub from: Mailbox,
+    /// The reverse path that an SMTP client gave (where a DSN would go); none for the null path and for the API.
+    pub reverse_path: Option<Address>,
+    /// The sending domain whose return path it uses; none for mail of the service's own.
+    pub domain: Option<Name>,
+    /// What stands in the header.
+    pub facts: HeaderFacts,
+    /// What the customer hung on it.
+    pub tags: Vec<Tag>,
+    /// What it is for.
+    pub category: Category,
+    /// Size of the message as it goes out, in bytes.
+    pub size_bytes: u64,
+    /// ENVID as it was given, decoded (RFC 3461 4.4).
+    pub envelope_id: Option<String>,
+    /// RET=FULL was asked (RFC 3461 4.3).
+    pub return_full: bool,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+}
+
+/// The state of an email (email-api.md; `scheduled` comes with scheduled sends).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EmailStatus {
+    /// In our spool, at least one recipient not terminal, none delivered.
+    Sent,
+    /// At least one recipient delivered.
+    Delivered,
+    /// All terminal, none delivered, at least one bounced.
+    Bounced,
+    /// All terminal, none delivered, none bounced.
+    Failed,
+    /// Taken out of the queue before anything else happened.
+    Cancelled,
+}
+
+/// How many recipients are where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counts {
+    /// Not terminal.
+    pub queued: u32,
+    /// Delivered.
+    pub delivered: u32,
+    /// Bounced.
+    pub bounced: u32,
+    /// Failed or cancelled.
+    pub failed: u32,
+}
+
+/// What an email has come to, derived from its recipients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollup {
+    /// The state.
+    pub status: EmailStatus,
+    /// How many recipients are where.
+    pub counts: Counts,
+    /// The last thing that happened.
+    pub last_event: EventKind,
+    /// When the first recipient was delivered.
+    pub delivered_at: Option<Timestamp>,
+    /// When the first recipient bounced.
+    pub bounced_at: Option<Timestamp>,
+    /// What the first refusing server said.
+    pub bounce_reason: Option<String>,
+}
+
+impl Rollup {
+    /// Derives the state of an email from its recipients.
+    #[must_use]
+    pub fn of(recipients: &[Recipient]) -> Self {
+        let mut counts = Counts::default();
+        let mut cancelled = 0;
+        for recipient in recipients {
+            match recipient.state {
+                RecipientState::Queued | RecipientState::Deferred => counts.queued += 1,
+                RecipientState::Delivered => counts.delivered += 1,
+                RecipientState::Bounced => counts.bounced += 1,
+                RecipientState::Failed => counts.failed += 1,
+                RecipientState::Cancelled => {
+                    counts.failed += 1;
+                    cancelled += 1;
+                }
+            }
+        }
+        let status = match counts {
+            Counts { delivered: 1.., .. } => EmailStatus::Delivered,
+            Counts { queued: 1.., .. } => EmailStatus::Sent,
+            Counts { bounced: 1.., .. } => EmailStatus::Bounced,
+            Counts { failed, .. } if failed == cancelled && cancelled > 0 => EmailStatus::Cancelled,
+            _ => EmailStatus::Failed,
+        };
+        let first_bounce = recipients
+            .iter()
+            .filter(|r| r.state == RecipientState::Bounced)
+            .min_by_key(|r| r.bounced_at.unwrap_or(Timestamp::MAX));
+        Self {
+            status,
+            counts,
+            last_event: recipients
+                .iter()
+                .map(|r| r.last_event)
+                .max_by_key(|e| e.1)
+                .map_or(EventKind::Sent, |e| e.0),
+            delivered_at: recipients.iter().filter_map(|r| r.delivered_at).min(),
+            bounced_at: first_bounce.and_then(|r| r.bounced_at),
+            bounce_reason: first_bounce.and_then(|r| r.last_response.as_ref()).map(ToString::to_string),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipient::RecipientKind;
+    use crate::reply::{Enhanced, Reply};
+
+    fn recipient(index: u16, state: RecipientState, second: i64) -> Recipient {
+        let at = Timestamp::from_second(second).unwrap();
+        let event = match state {
+            RecipientState::Queued => EventKind::Sent,
+            RecipientState::Deferred => EventKind::DeliveryDelayed,
+            RecipientState::Delivered => EventKind::Delivered,
+            RecipientState::Bounced => EventKind::Bounced,
+            RecipientState::Failed => EventKind::Failed,
+            RecipientState::Cancelled => EventKind::Cancelled,
+        };
+        Recipient {
+            index,
+            address: "a@example.com".parse().unwrap(),
+            kind: RecipientKind::To,
+            state,
+            attempts: 1,
+            last_response: Some(Reply::new(550, Enhanced::new(5, 1, 1), "user unknown")),
+            mx_host: None,
+            last_event: (event, at),
+            delivered_at: (state == RecipientState::Delivered).then_some(at),
+            bounced_at: (state == RecipientState::Bounced).then_some(at),
+            next_attempt_at: None,
+        }
+    }
+
+    /// The worked examples of completions-email.md 2.13.
+    #[test]
+    fn the_roll_up_follows_the_worked_examples() {
+        use RecipientState as S;
+        let of = |states: &[S]| {
+            let recipients: Vec<_> =
+                states.iter().enumerate().map(|(n, s)| recipient(n as u16, *s, n as i64)).collect();
+            Rollup::of(&recipients)
+        };
+        let mixed = of(&[S::Delivered, S::Bounced]);
+        assert_eq!(mixed.status, EmailStatus::Delivered);
+        assert!(mixed.delivered_at.is_some() && mixed.bounced_at.is_some());
+        assert_eq!(mixed.bounce_reason.as_deref(), Some("550 5.1.1 user unknown"));
+        assert_eq!(mixed.last_event, EventKind::Bounced);
+        let waiting = of(&[S::Bounced, S::Deferred]);
+        assert_eq!((waiting.status, waiting.last_event), (EmailStatus::Sent, EventKind::DeliveryDelayed));
+        assert_eq!(of(&[S::Bounced, S::Failed]).status, EmailStatus::Bounced);
+        assert_eq!(of(&[S::Failed, S::Cancelled]).status, EmailStatus::Failed);
+        assert_eq!(of(&[S::Cancelled]).status, EmailStatus::Cancelled);
+        assert_eq!(of(&[S::Queued]).status, EmailStatus::Sent);
+    }
+}

@@ -1,0 +1,23 @@
+//! The nouns of the house and the rules that need nothing but their arguments.
+//!
+//! No I/O, no async, no clock: time and randomness come in as values. Everything else in
+//! postrider knows this room; it knows none of them.
+
+pub mod account;
+pub mod address;
+pub mod attempt;
+pub mod classify;
+pub mod compose;
+pub mod credential;
+pub mod domain;
+pub mod draft;
+pub mod dsn;
+pub mod email;
+pub mod event;
+pub mod id;
+pub mod message;
+pub mod outcome;
+pub mod recipient;
+pub mod reply;
+pub mod task;
+pub mod verp;

@@ -1,0 +1,309 @@
+//! Reading a finished message's header, and mending it on submission (RFC 6409 8).
+//!
+//! The header is walked field by field over the bytes (RFC 5322 2.2); the few fields that matter
+//! are decoded by mail-parser. Nothing is rewritten: what is missing (Date, Message-ID, From) is put
+//! on top, what must not go out (Bcc) is cut out, and the rest stays the client's bytes, uncopied.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use mail_parser::{HeaderName, Message, MessageParser, MessagePart};
+use thiserror::Error;
+
+use crate::address::{Address, Mailbox};
+use crate::email::HeaderFacts;
+use crate::id::EmailId;
+
+/// A header longer than this is refused: no honest message has one (Postfix: 102,400).
+pub const HEADER_BYTES_MAX: usize = 256 * 1024;
+/// RFC 5321 6.3: at least 100 `Received` fields before a message is called a loop.
+pub const RECEIVED_MAX: usize = 100;
+
+/// Why a message cannot be sent. The texts go to the client.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum MessageError {
+    /// No author, and no reverse path to take for one.
+    #[error("the message has no From field")]
+    NoFrom,
+    /// RFC 5322 3.6 allows one field; DMARC cannot judge two authors.
+    #[error("the message has more than one author; From must name exactly one address")]
+    ManyFrom,
+    /// The From field holds no address.
+    #[error("the From field holds no valid address")]
+    BadFrom,
+    /// Too large a header.
+    #[error("the header is longer than {HEADER_BYTES_MAX} bytes")]
+    HeaderTooLong,
+    /// It has been round too often.
+    #[error("the message has passed {RECEIVED_MAX} hosts: a mail loop")]
+    Loop,
+}
+
+/// One header field: where it lies in the message, its line ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// Where it begins.
+    pub start: usize,
+    /// Where its name ends.
+    pub name_end: usize,
+    /// Where the next begins.
+    pub end: usize,
+}
+
+impl Field {
+    /// Whether it has this name, in any case.
+    #[must_use]
+    pub fn is(&self, message: &[u8], name: &str) -> bool {
+        message.get(self.start..self.name_end).is_some_and(|n| n.eq_ignore_ascii_case(name.as_bytes()))
+    }
+}
+
+/// The fields of a message and where its body begins. `body` is where the empty line starts, or,
+/// when there is none, where the first line that is no field starts.
+#[must_use]
+pub fn fields(message: &[u8]) -> (Vec<Field>, usize) {
+    let mut fields: Vec<Field> = Vec::with_capacity(16);
+    let mut at = 0;
+    while at < message.len() {
+        let end = memchr::memchr(b'\n', &message[at..]).map_or(message.len(), |n| at + n + 1);
+        let line = &message[at..end];
+        if matches!(line.first(), Some(b' ' | b'\t')) && !fields.is_empty() {
+            if let Some(last) = fields.last_mut() {
+                last.end = end;
+            }
+        } else {
+            let name =
+                line.iter().position(|b| !matches!(b, b'!'..=b'9' | b';'..=b'~')).unwrap_or(line.len());
+            // `Name :` with blanks before the colon is RFC 5322's obsolete syntax (4.5.8).
+            let colon = line[name..].iter().position(|b| !matches!(b, b' ' | b'\t')).map(|n| name + n);
+            if name == 0 || colon.is_none_or(|n| line.get(n) != Some(&b':')) {
+                break;
+            }
+            fields.push(Field { start: at, name_end: at + name, end });
+        }
+        at = end;
+    }
+    (fields, at)
+}
+
+/// What a message's header says, and where.
+#[derive(Debug)]
+pub struct Header {
+    /// The author.
+    pub from: Option<Mailbox>,
+    /// What lists and events show.
+    pub facts: HeaderFacts,
+    /// There is a Date.
+    pub has_date: bool,
+    /// There is a Message-ID.
+    pub has_message_id: bool,
+    /// The Bcc fields.
+    bcc: Vec<Field>,
+    /// The message has header fields and an empty line behind them (or nothing at all).
+    has_separator: bool,
+}
+
+/// Reads the header of a message.
+///
+/// # Errors
+/// [`MessageError`] says what cannot be sent.
+pub fn read(message: &[u8]) -> Result<Header, MessageError> {
+    let (fields, body) = fields(message);
+    if body > HEADER_BYTES_MAX {
+        return Err(MessageError::HeaderTooLong);
+    }
+    let count = |name: &str| fields.iter().filter(|f| f.is(message, name)).count();
+    if count("Received") > RECEIVED_MAX {
+        return Err(MessageError::Loop);
+    }
+    if count("From") > 1 {
+        return Err(MessageError::ManyFrom);
+    }
+    // Only the header is given to the parser: its known troubles are all with MIME bodies. A parsed
+    // message without parts (no field at all) panics when it is asked for one.
+    let parsed = MessageParser::new()
+        .with_mime_headers()
+        .with_address_headers()
+        .with_message_ids()
+        .header_text(HeaderName::Subject)
+        .parse_headers(&message[..body])
+        .filter(|parsed| !parsed.parts.is_empty())
+        .unwrap_or_else(|| Message { parts: vec![MessagePart::default()], ..Message::default() });
+    let from = match parsed.from().map(mailboxes) {
+        None if count("From") == 0 => None,
+        Some((one, 1)) if one.len() == 1 => one.into_iter().next(),
+        Some((_, 2..)) => return Err(MessageError::ManyFrom),
+        _ => return Err(MessageError::BadFrom),
+    };
+    let list =
+        |address: Option<&mail_parser::Address<'_>>| address.map(|a| mailboxes(a).0).unwrap_or_default();
+    Ok(Header {
+        from,
+        facts: HeaderFacts {
+            to: list(parsed.to()),
+            cc: list(parsed.cc()),
+            bcc: list(parsed.bcc()),
+            reply_to: list(parsed.reply_to()),
+            subject: parsed.subject().unwrap_or_default().chars().filter(|c| !c.is_control()).collect(),
+            message_id: parsed.message_id().unwrap_or_default().to_owned(),
+        },
+        has_date: count("Date") > 0,
+        has_message_id: count("Message-ID") > 0,
+        bcc: fields.iter().filter(|f| f.is(message, "Bcc")).copied().collect(),
+        has_separator: message.len() == body || message[body..].starts_with(b"\r\n"),
+    })
+}
+
+/// The mailboxes of an address field that are valid, and how many it names in all.
+fn mailboxes(field: &mail_parser::Address<'_>) -> (Vec<Mailbox>, usize) {
+    let mut named = 0;
+    let valid = field
+        .iter()
+        .inspect(|_| named += 1)
+        .filter_map(|one| {
+            let address: Address = one.address.as_deref()?.parse().ok()?;
+            let name = one.name.as_deref().map(|n| n.chars().filter(|c| !c.is_control()).collect::<String>());
+            Some(Mailbox { name: name.filter(|n| !n.is_empty()), address })
+        })
+        .collect();
+    (valid, named)
+}
+
+/// What mending needs to know.
+#[derive(Debug)]
+pub struct Mending<'a> {
+    /// The email's id: makes the Message-ID.
+    pub id: EmailId,
+    /// The reverse path: the author when From is missing.
+    pub reverse_path: Option<&'a Address>,
+    /// The `Received` field to put on top.
+    pub received: &'a str,
+    /// Now: makes the Date.
+    pub now: Timestamp,
+}
+
+/// A message ready to be signed: what we put on top, and the client's bytes.
+#[derive(Debug)]
+pub struct Mended {
+    /// The author.
+    pub from: Mailbox,
+    /// What lists and events show.
+    pub facts: HeaderFacts,
+    /// The fields that go on top.
+    pub top: Vec<u8>,
+    /// The client's bytes, Bcc cut out.
+    pub rest: Vec<Bytes>,
+}
+
+/// Mends a message on submission (RFC 6409 8): Date, Message-ID and From where they are missing, no Bcc.
+///
+/// # Errors
+/// [`MessageError`] says what cannot be mended.
+pub fn mend(message: &Bytes, header: Header, with: &Mending<'_>) -> Result<Mended, MessageError> {
+    let mut top = String::with_capacity(256);
+    top.push_str(with.received);
+    let from = match header.from {
+        Some(from) => from,
+        None => {
+            let author = with.reverse_path.ok_or(MessageError::NoFrom)?;
+            // Writing to a String does not fail.
+            let _ = write!(top, "From: <{author}>\r\n");
+            author.clone().into()
+        }
+    };
+    let mut facts = header.facts;
+    if !header.has_date {
+        let _ = write!(top, "Date: {}\r\n", date(with.now));
+    }
+    if !header.has_message_id {
+        facts.message_id = message_id(with.id, &from.address);
+        let _ = write!(top, "Message-ID: <{}>\r\n", facts.message_id);
+    }
+    let mut rest = Vec::with_capacity(header.bcc.len() + 1);
+    let mut at = 0;
+    for cut in &header.bcc {
+        rest.push(message.slice(at..cut.start));
+        at = cut.end;
+    }
+    if !header.has_separator {
+        rest.push(message.slice(at..fields(message).1));
+        rest.push(Bytes::from_static(b"\r\n"));
+        at = fields(message).1;
+    }
+    rest.push(message.slice(at..));
+    rest.retain(|chunk| !chunk.is_empty());
+    Ok(Mended { from, facts, top: top.into_bytes(), rest })
+}
+
+/// The Message-ID of an email that came without one, without angle brackets.
+#[must_use]
+pub fn message_id(id: EmailId, author: &Address) -> String {
+    format!("{}@{}", id.to_string().trim_start_matches(EmailId::PREFIX).to_ascii_lowercase(), author.domain())
+}
+
+/// A date as RFC 5322 3.3 writes it, in UTC.
+#[must_use]
+pub fn date(now: Timestamp) -> String {
+    jiff::fmt::rfc2822::to_string(&now.to_zoned(jiff::tz::TimeZone::UTC)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mended(message: &'static str) -> Result<String, MessageError> {
+        let bytes = Bytes::from_static(message.as_bytes());
+        let reverse_path: Address = "sender@example.com".parse().unwrap();
+        let with = Mending {
+            id: EmailId::new(Timestamp::UNIX_EPOCH, 1),
+            reverse_path: Some(&reverse_path),
+            received: "Received: by x\r\n",
+            now: Timestamp::UNIX_EPOCH,
+        };
+        let mended = mend(&bytes, read(&bytes)?, &with)?;
+        Ok(String::from_utf8([mended.top, mended.rest.concat()].concat()).unwrap())
+    }
+
+    #[test]
+    fn a_whole_message_keeps_its_bytes() {
+        let message =
+            "From: a@b.example\r\nDate: Thu, 1 Jan 1970 00:00:00 +0000\r\nMessage-ID: <x@y>\r\n\r\nhi\r\n";
+        assert_eq!(mended(message).unwrap(), format!("Received: by x\r\n{message}"));
+    }
+
+    #[test]
+    fn what_is_missing_is_added_and_bcc_is_cut() {
+        let text = mended("To: c@d.example\r\nBCC: e@f.example,\r\n g@h.example\r\nSubject: x\r\n\r\nhi\r\n")
+            .unwrap();
+        assert!(text.contains("From: <sender@example.com>\r\n"), "{text}");
+        assert!(text.contains("Date: Thu, 1 Jan 1970 00:00:00 +0000\r\n"), "{text}");
+        assert!(text.contains("Message-ID: <0000000000"), "{text}");
+        assert!(text.ends_with("To: c@d.example\r\nSubject: x\r\n\r\nhi\r\n"), "{text}");
+    }
+
+    #[test]
+    fn a_body_without_header_gets_one() {
+        assert!(mended("hello\r\nworld\r\n").unwrap().ends_with("\r\n\r\nhello\r\nworld\r\n"));
+        assert!(mended("").unwrap().contains("From: <sender@example.com>"));
+        assert!(mended("From: a@b.example\r\nhello\r\n").unwrap().contains("example\r\n\r\nhello"));
+    }
+
+    #[test]
+    fn one_author_or_none_at_all() {
+        assert_eq!(
+            mended("From: a@b.example\r\nFrom: c@d.example\r\n\r\n").unwrap_err(),
+            MessageError::ManyFrom
+        );
+        assert_eq!(mended("From: a@b.example, c@d.example\r\n\r\n").unwrap_err(), MessageError::ManyFrom);
+        assert_eq!(mended("From: nobody\r\n\r\n").unwrap_err(), MessageError::BadFrom);
+    }
+
+    #[test]
+    fn names_are_decoded() {
+        let header =
+            read(b"From: =?utf-8?q?Ad=C3=A4?= <a@b.example>\r\nSubject: =?utf-8?b?aMOk?=\r\n\r\n").unwrap();
+        assert_eq!(header.from.unwrap().name.as_deref(), Some("Ad\u{e4}"));
+        assert_eq!(header.facts.subject, "h\u{e4}");
+    }
+}

@@ -1,0 +1,189 @@
+//! An SMTP reply: three digits, an enhanced status code, text (RFC 5321 4.2, RFC 3463, RFC 2034).
+//!
+//! One type both ways: what we say to a client, and what a destination said to us, kept line by
+//! line as it came (with control characters made visible, so that no log and no header can be
+//! spoiled by a hostile server).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// An enhanced status code (RFC 3463): class, subject, detail; `4.7.1`, `5.7.509`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Enhanced {
+    /// 2 success, 4 persistent transient failure, 5 permanent failure.
+    pub class: u8,
+    /// What it is about: 1 addressing, 2 mailbox, 3 mail system, 4 network, 5 protocol, 6 content, 7 policy.
+    pub subject: u16,
+    /// The detail, up to three digits.
+    pub detail: u16,
+}
+
+impl Enhanced {
+    /// A code from its three numbers.
+    #[must_use]
+    pub const fn new(class: u8, subject: u16, detail: u16) -> Self {
+        Self { class, subject, detail }
+    }
+
+    /// Reads a code that stands at the start of a reply's text, and what follows it.
+    ///
+    /// Subject and detail have one to three digits, without leading zeros (RFC 3463 2); a text that
+    /// merely starts like a number (`5.1 users`) is no code.
+    #[must_use]
+    pub fn split(text: &str) -> Option<(Self, &str)> {
+        let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let mut parts = code.split('.');
+        let (class, subject, detail) = (parts.next()?, parts.next()?, parts.next()?);
+        if parts.next().is_some() || !matches!(class, "2" | "4" | "5") {
+            return None;
+        }
+        let number = |s: &str| -> Option<u16> {
+            let digits = (1..=3).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_digit());
+            if digits { s.parse().ok() } else { None }
+        };
+        Some((Self::new(class.parse().ok()?, number(subject)?, number(detail)?), rest))
+    }
+}
+
+impl fmt::Display for Enhanced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.class, self.subject, self.detail)
+    }
+}
+
+impl From<Enhanced> for String {
+    fn from(code: Enhanced) -> Self {
+        code.to_string()
+    }
+}
+
+impl TryFrom<String> for Enhanced {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        match Self::split(&text) {
+            Some((code, "")) => Ok(code),
+            _ => Err(format!("`{text}` is not an enhanced status code")),
+        }
+    }
+}
+
+/// What the first digit of a reply means to the one who waits for it (RFC 5321 4.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// 2yz: done.
+    Completed,
+    /// 3yz: go on.
+    Intermediate,
+    /// 4yz: not now.
+    Transient,
+    /// 5yz: not ever.
+    Permanent,
+}
+
+/// An SMTP reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    /// The three digits, 200 to 599.
+    pub code: u16,
+    /// The enhanced status code, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enhanced: Option<Enhanced>,
+    /// The text, line by line, without codes and line ends. Never empty.
+    pub lines: Vec<Cow<'static, str>>,
+}
+
+impl Reply {
+    /// A reply of one line with an enhanced status code.
+    #[must_use]
+    pub fn new(code: u16, enhanced: Enhanced, text: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, enhanced: Some(enhanced), lines: vec![text.into()] }
+    }
+
+    /// A reply without an enhanced status code: greetings, 3yz and the reply to EHLO carry none (RFC 2034 4).
+    #[must_use]
+    pub fn plain(code: u16, text: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, enhanced: None, lines: vec![text.into()] }
+    }
+
+    /// What the first digit says. A code outside the grammar counts as transient: nobody's mail is
+    /// thrown away because a server speaks badly.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        match self.code {
+            200..=299 => Severity::Completed,
+            300..=399 => Severity::Intermediate,
+            500..=599 => Severity::Permanent,
+            _ => Severity::Transient,
+        }
+    }
+
+    /// The text in one line.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self.lines.as_slice() {
+            [one] => Cow::Borrowed(one),
+            many => Cow::Owned(many.join(" ")),
+        }
+    }
+
+    /// Appends the reply as it goes over the wire: every line with the code, the enhanced status
+    /// code repeated on each (RFC 2034 4), CRLF at the end.
+    ///
+    /// Control characters and bytes outside ASCII become `?`, so that text that came from outside
+    /// cannot forge a second reply line.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        let last = self.lines.len().saturating_sub(1);
+        for (n, line) in self.lines.iter().enumerate() {
+            let between = if n == last { ' ' } else { '-' };
+            out.extend_from_slice(format!("{:03}{between}", self.code).as_bytes());
+            if let Some(enhanced) = self.enhanced {
+                out.extend_from_slice(format!("{enhanced} ").as_bytes());
+            }
+            out.extend(line.chars().map(|c| if matches!(c, ' '..='~') { c as u8 } else { b'?' }));
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+impl fmt::Display for Reply {
+    /// `550 5.1.1 user unknown`, in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:03}", self.code)?;
+        if let Some(enhanced) = self.enhanced {
+            write!(f, " {enhanced}")?;
+        }
+        write!(f, " {}", self.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enhanced_codes_keep_three_digits() {
+        assert_eq!(Enhanced::split("5.7.509 no"), Some((Enhanced::new(5, 7, 509), "no")));
+        assert_eq!(Enhanced::split("4.7.1"), Some((Enhanced::new(4, 7, 1), "")));
+        for not_a_code in ["5.1 users", "3.1.1 x", "5.1.1.1 x", "5.1.1000 x", "5..1 x", "hello", ""] {
+            assert_eq!(Enhanced::split(not_a_code), None, "{not_a_code}");
+        }
+    }
+
+    #[test]
+    fn a_reply_cannot_forge_another_line() {
+        let mut wire = Vec::new();
+        Reply::new(550, Enhanced::new(5, 1, 1), "no\r\n250 OK \u{e9}").write_to(&mut wire);
+        assert_eq!(wire, b"550 5.1.1 no??250 OK ?\r\n");
+    }
+
+    #[test]
+    fn lines_carry_the_code_each() {
+        let mut wire = Vec::new();
+        let reply = Reply { code: 250, enhanced: None, lines: vec!["a".into(), "b".into()] };
+        reply.write_to(&mut wire);
+        assert_eq!(wire, b"250-a\r\n250 b\r\n");
+    }
+}

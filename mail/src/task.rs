@@ -1,0 +1,121 @@
+//! A task: one piece of delivery work, one recipient of one email, due at a time.
+//!
+//! The task holds all that an attempt needs but the message's bytes, so that the queue reads one
+//! row and one body. Tasks lie in queues, one for each (destination domain, class, account); the
+//! order of their keys is queue by queue, then due time.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::address::{Address, Name};
+use crate::email::Category;
+use crate::id::{AccountId, EmailId};
+use crate::recipient::{Notify, RecipientKind};
+
+/// In which order ready tasks of one destination go: by class, weighted, so that a password reset
+/// never waits behind a million newsletters and newsletters never starve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// Has `expires_in`: worthless soon.
+    Expiring = 0,
+    /// Transactional.
+    Transactional = 1,
+    /// Product news.
+    Product = 2,
+    /// Broadcasts.
+    Newsletter = 3,
+}
+
+impl Class {
+    /// All, in order of weight.
+    pub const ALL: [Self; 4] = [Self::Expiring, Self::Transactional, Self::Product, Self::Newsletter];
+
+    /// Back from a storage key's byte.
+    #[must_use]
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(byte)).copied()
+    }
+}
+
+impl From<Category> for Class {
+    fn from(category: Category) -> Self {
+        match category {
+            Category::Transactional => Self::Transactional,
+            Category::Product => Self::Product,
+            Category::Newsletter => Self::Newsletter,
+        }
+    }
+}
+
+/// The queue that a task lies in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QueueName {
+    /// The destination domain.
+    pub domain: Name,
+    /// The class.
+    pub class: Class,
+    /// Whose mail it is.
+    pub account: AccountId,
+}
+
+/// What names a task for ever: the recipient of an email.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskId {
+    /// The email.
+    pub email: EmailId,
+    /// The recipient's place in it.
+    pub recipient: u16,
+}
+
+/// One recipient of one email, to be delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// What names it.
+    pub id: TaskId,
+    /// Whose mail it is.
+    pub account: AccountId,
+    /// Its class.
+    pub class: Class,
+    /// When it is due.
+    pub due: Timestamp,
+    /// Where to.
+    pub address: Address,
+    /// In which header field the recipient stands.
+    pub kind: RecipientKind,
+    /// The sending domain, whose return path is used; none for mail of the service's own, which
+    /// goes out with the null reverse path.
+    pub domain: Option<Name>,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// How often a destination answered 4yz: tells a soft bounce from a failure when time is up.
+    pub replies: u32,
+    /// When the email was accepted.
+    pub accepted_at: Timestamp,
+    /// When delivery is given up.
+    pub expires_at: Timestamp,
+    /// Size of the message in bytes.
+    pub size_bytes: u64,
+    /// The message or its envelope needs SMTPUTF8 (RFC 6531).
+    pub smtputf8: bool,
+    /// REQUIRETLS was asked (RFC 8689).
+    pub require_tls: bool,
+    /// The message has bytes above 127.
+    pub eight_bit: bool,
+    /// What the client asked to be told.
+    pub notify: Notify,
+    /// ENVID, decoded.
+    pub envelope_id: Option<String>,
+    /// RET=FULL.
+    pub return_full: bool,
+    /// Set by the operator: lies in the queue, is not tried.
+    pub held: bool,
+}
+
+impl Task {
+    /// The queue that it lies in.
+    #[must_use]
+    pub fn queue(&self) -> QueueName {
+        QueueName { domain: self.address.domain().clone(), class: self.class, account: self.account }
+    }
+}

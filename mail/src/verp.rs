@@ -1,0 +1,87 @@
+//! The envelope sender: a signed address at the return path, one per recipient.
+//!
+//! `b-{email}-{recipient}-{tag}@rp.{domain}`: what comes back to it is a delivery status
+//! notification or a complaint for exactly one recipient, and nobody else can make such an address
+//! (VERP, signed in the manner of BATV). The tag is the first 40 bits of an HMAC-SHA-256; email ids
+//! are already 80 bits of chance, so a guess is hopeless.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use subtle::ConstantTimeEq as _;
+use ulid::Ulid;
+
+use crate::address::{Address, Name};
+use crate::id::EmailId;
+use crate::task::TaskId;
+
+const TAG_CHARS: usize = 8;
+const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// The key that signs return paths.
+#[derive(Clone)]
+pub struct VerpKey([u8; 32]);
+
+impl VerpKey {
+    /// A key from 32 secret bytes.
+    #[must_use]
+    pub fn new(secret: [u8; 32]) -> Self {
+        Self(secret)
+    }
+
+    /// The envelope sender for a recipient of an email, at the return-path host. `None` when the
+    /// host is so long that no address fits (a name of over 200 characters).
+    #[must_use]
+    pub fn address(&self, task: TaskId, host: &Name) -> Option<Address> {
+        let email = Ulid::from_bytes(task.email.to_bytes());
+        let local = format!("b-{}-{}-{}", email, task.recipient, self.tag(task)).to_ascii_lowercase();
+        Address::new(&local, host.clone()).ok()
+    }
+
+    /// Reads an envelope sender of ours back; `None` when it is not one, or is forged.
+    #[must_use]
+    pub fn read(&self, address: &Address) -> Option<TaskId> {
+        let mut parts = address.local().strip_prefix("b-").or(address.local().strip_prefix("B-"))?.split('-');
+        let email = Ulid::from_string(parts.next()?).ok()?;
+        let recipient = parts.next()?.parse().ok()?;
+        let given = parts.next()?.to_ascii_lowercase();
+        let task = TaskId { email: EmailId::from_bytes(email.to_bytes()), recipient };
+        let whole = parts.next().is_none();
+        let right: bool = self.tag(task).as_bytes().ct_eq(given.as_bytes()).into();
+        (whole && right).then_some(task)
+    }
+
+    fn tag(&self, task: TaskId) -> String {
+        // An HMAC takes a key of any length: this cannot fail.
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };
+        mac.update(b"verp");
+        mac.update(&task.email.to_bytes());
+        mac.update(&task.recipient.to_be_bytes());
+        mac.finalize()
+            .into_bytes()
+            .iter()
+            .take(TAG_CHARS)
+            .map(|b| char::from(BASE32[usize::from(b % 32)]))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+
+    #[test]
+    fn reads_its_own_and_no_other() {
+        let key = VerpKey::new([1; 32]);
+        let task =
+            TaskId { email: EmailId::new(Timestamp::from_second(1_700_000_000).unwrap(), 99), recipient: 3 };
+        let address = key.address(task, &"rp.example.com".parse().unwrap()).unwrap();
+        assert_eq!(key.read(&address), Some(task));
+        // Some servers change the case of what they send back.
+        let shouted: Address = address.to_string().to_ascii_uppercase().parse().unwrap();
+        assert_eq!(key.read(&shouted), Some(task));
+        assert_eq!(VerpKey::new([2; 32]).read(&address), None);
+        let other = address.to_string().replace("-3-", "-4-").parse().unwrap();
+        assert_eq!(key.read(&other), None);
+    }
+}

@@ -1,0 +1,268 @@
+//! The hall: the one door of the queue. Whatever is sent is accepted here.
+//!
+//! ```text
+//! Draft ─► mend or compose ─► may they? ─► sign ─►[ email + recipients + tasks + event + body ]─► worker
+//! ```
+//!
+//! Accepted means: on disk. Everything before the commit leaves no trace when it fails.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dns::signing_pool::SigningPool;
+use jiff::Timestamp;
+use mail::address::{Address, Mailbox};
+use mail::compose::{self, Composition};
+use mail::draft::{Content, Draft, DraftRecipient};
+use mail::email::{Door, Email, EmailStatus, HeaderFacts};
+use mail::id::{EmailId, EventId};
+use mail::message::{self, Mending};
+use mail::recipient::RecipientKind;
+use store::access::Tenant;
+use store::email::RECIPIENTS_MAX;
+use store::engine::{Batch, State, Store};
+
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::refusal::Refusal;
+use crate::sender::{Sender, Senders};
+use crate::staged::{Addressee, Staged, Transport};
+use crate::worker::Worker;
+
+/// The hall. Clones are the same hall.
+#[derive(Clone)]
+pub struct Hall {
+    worker: Arc<Worker>,
+    senders: Arc<Senders>,
+    pool: Arc<SigningPool>,
+    message_bytes_max: u64,
+}
+
+/// What the hall needs beside the worker.
+pub struct HallParts {
+    /// Opens DKIM keys.
+    pub vault: Arc<dns::seal::Vault>,
+    /// Signs.
+    pub pool: SigningPool,
+    /// Mail is signed (off only to measure what signing costs).
+    pub dkim: bool,
+    /// The shared sandbox sender.
+    pub sandbox_sender: Option<Address>,
+    /// The largest message taken, in bytes.
+    pub message_bytes_max: u64,
+}
+
+/// What was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepted {
+    /// The email's id.
+    pub id: EmailId,
+    /// Its state: in our spool.
+    pub status: EmailStatus,
+}
+
+/// A message with its author, before it is signed.
+struct Written {
+    from: Mailbox,
+    facts: HeaderFacts,
+    chunks: Vec<Bytes>,
+}
+
+impl Hall {
+    /// Opens the hall before a worker.
+    #[must_use]
+    pub fn new(worker: Arc<Worker>, parts: HallParts) -> Self {
+        let store = worker.store.clone();
+        let senders = Senders::new(store, parts.vault, parts.dkim, parts.sandbox_sender);
+        Self {
+            worker,
+            senders: Arc::new(senders),
+            pool: Arc::new(parts.pool),
+            message_bytes_max: parts.message_bytes_max,
+        }
+    }
+
+    /// Where everything lies.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.worker.store
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.worker.clock
+    }
+
+    /// Chance.
+    #[must_use]
+    pub fn entropy(&self) -> &Entropy {
+        &self.worker.entropy
+    }
+
+    /// The largest message taken, in bytes.
+    #[must_use]
+    pub fn message_bytes_max(&self) -> u64 {
+        self.message_bytes_max
+    }
+
+    /// Whether there are room and health to take anything at all.
+    ///
+    /// # Errors
+    /// [`Refusal::Full`] or [`Refusal::Unavailable`].
+    pub fn ready(&self) -> Result<(), Refusal> {
+        if self.worker.stop.is_cancelled() {
+            return Err(Refusal::Unavailable);
+        }
+        match self.worker.store.health().state {
+            State::Healthy => Ok(()),
+            State::Full => Err(Refusal::Full),
+            State::Fenced(_) => Err(Refusal::Unavailable),
+        }
+    }
+
+    /// Whether the account may send from an address: asked at MAIL FROM, before anything is read. The
+    /// author in the header decides at the end.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn may_send(&self, tenant: &Tenant, sender: &Address) -> Result<(), Refusal> {
+        self.senders.find(tenant, sender, self.worker.clock.now()).await.map(drop)
+    }
+
+    /// Accepts a draft: returns when it is on disk.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn accept(&self, tenant: &Tenant, draft: Draft) -> Result<Accepted, Refusal> {
+        let now = self.worker.clock.now();
+        let id = EmailId::new(now, self.worker.entropy.u128());
+        if draft.recipients.is_empty() {
+            return Err(Refusal::Invalid {
+                field: "to",
+                message: "at least one recipient is needed".to_owned(),
+            });
+        }
+        if draft.recipients.len() > RECIPIENTS_MAX {
+            return Err(Refusal::TooManyRecipients { recipients_max: RECIPIENTS_MAX });
+        }
+        let written = write(id, &draft, now)?;
+        let sender = self.senders.find(tenant, &written.from.address, now).await?;
+        let recipients = draft.recipients.iter().map(|r| &r.address);
+        self.senders.may_reach(tenant, &written.from.address, recipients)?;
+        let chunks = self.sign(&sender, written.chunks, now).await?;
+        let size_bytes: u64 = chunks.iter().map(|chunk| chunk.len() as u64).sum();
+        if size_bytes > self.message_bytes_max {
+            return Err(Refusal::TooLarge { bytes_max: self.message_bytes_max });
+        }
+        let mut facts = written.facts;
+        let addressees = addressees(draft.recipients, &mut facts, draft.door);
+        let email = Email {
+            id,
+            account: tenant.account().id,
+            door: draft.door,
+            from: written.from,
+            reverse_path: draft.envelope.reverse_path,
+            domain: Some(sender.name.clone()),
+            facts,
+            tags: draft.tags,
+            category: draft.category,
+            size_bytes,
+            envelope_id: draft.envelope.envelope_id,
+            return_full: draft.envelope.return_full,
+            created_at: now,
+        };
+        let give_up_after = self.worker.settings.schedule.give_up_after;
+        let transport = Transport {
+            smtputf8: draft.envelope.smtputf8,
+            require_tls: draft.envelope.require_tls,
+            expires_at: now.checked_add(give_up_after).unwrap_or(Timestamp::MAX),
+        };
+        self.commit(Staged { email, addressees, chunks, transport }, now).await
+    }
+
+    async fn sign(&self, sender: &Sender, chunks: Vec<Bytes>, now: Timestamp) -> Result<Vec<Bytes>, Refusal> {
+        let Some(signer) = &sender.signer else { return Ok(chunks) };
+        let signatures =
+            self.pool.sign(Arc::clone(signer), chunks.clone(), now).await.map_err(|error| match error {
+                dns::sign::SignError::Failed => Refusal::Unavailable,
+                error => Refusal::Invalid { field: "message", message: error.to_string() },
+            })?;
+        let mut signed = Vec::with_capacity(chunks.len() + 1);
+        signed.push(Bytes::from(signatures));
+        signed.extend(chunks);
+        Ok(signed)
+    }
+
+    async fn commit(&self, staged: Staged, now: Timestamp) -> Result<Accepted, Refusal> {
+        let id = staged.email.id;
+        let tasks = staged.tasks();
+        let mut batch = Batch::intake();
+        staged.write(&mut batch, &tasks, EventId::new(now, self.worker.entropy.u128()));
+        let reservation = self.worker.reserve(tasks);
+        self.worker.store.commit(batch).await?;
+        reservation.committed(&staged.chunks);
+        metrics::counter!("postrider_emails_accepted_total").increment(1);
+        Ok(Accepted { id, status: EmailStatus::Sent })
+    }
+}
+
+/// Makes the message of a draft: mended (RFC 6409 8) or composed.
+fn write(id: EmailId, draft: &Draft, now: Timestamp) -> Result<Written, Refusal> {
+    match &draft.content {
+        Content::Raw { message, received } => {
+            let header = message::read(message)?;
+            let reverse_path = draft.envelope.reverse_path.as_ref();
+            let mended = message::mend(message, header, &Mending { id, reverse_path, received, now })?;
+            let mut chunks = Vec::with_capacity(mended.rest.len() + 1);
+            chunks.push(Bytes::from(mended.top));
+            chunks.extend(mended.rest);
+            Ok(Written { from: mended.from, facts: mended.facts, chunks })
+        }
+        Content::Parts(parts) => Ok(written_from(id, parts, now)),
+    }
+}
+
+fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Written {
+    let message_id = message::message_id(id, &parts.from.address);
+    let bytes = compose::compose(parts, &message_id, now);
+    let facts = HeaderFacts {
+        to: parts.to.clone(),
+        cc: parts.cc.clone(),
+        bcc: parts.bcc.clone(),
+        reply_to: parts.reply_to.clone(),
+        subject: parts.subject.clone(),
+        message_id,
+    };
+    Written { from: parts.from.clone(), facts, chunks: vec![Bytes::from(bytes)] }
+}
+
+/// Everybody once. SMTP does not say in which field a recipient stands: the header does, and who
+/// stands in none of them is a blind one.
+fn addressees(recipients: Vec<DraftRecipient>, facts: &mut HeaderFacts, door: Door) -> Vec<Addressee> {
+    let mut seen = HashSet::with_capacity(recipients.len());
+    let smtp = matches!(door, Door::Submission | Door::Relay);
+    let mut blind = Vec::new();
+    let stands_in = |field: &[Mailbox], address: &Address| field.iter().any(|m| m.address == *address);
+    let addressees = recipients
+        .into_iter()
+        .filter(|r| seen.insert(r.address.clone()))
+        .map(|DraftRecipient { address, kind, notify }| {
+            let kind = match kind {
+                _ if smtp && stands_in(&facts.to, &address) => RecipientKind::To,
+                _ if smtp && stands_in(&facts.cc, &address) => RecipientKind::Cc,
+                _ if smtp => RecipientKind::Bcc,
+                given => given,
+            };
+            if smtp && kind == RecipientKind::Bcc {
+                blind.push(Mailbox::from(address.clone()));
+            }
+            Addressee { address, kind, notify }
+        })
+        .collect();
+    if smtp {
+        facts.bcc = blind;
+    }
+    addressees
+}

@@ -1,0 +1,82 @@
+//! The Clock: the one place that asks the machine for the time of day.
+//!
+//! Loops hold a Clock; pure functions take `now`. A clock can be moved forward: in tests, and by the
+//! operator of an installation on loopback (`admin clock advance`), so that retries and expiries can
+//! be tried without waiting for them. Who sleeps until a time wakes up when the clock passes it,
+//! whether by itself or moved.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+/// Tells the time and waits for it. Clones are the same clock.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    offset_ms: Arc<watch::Sender<i64>>,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::ahead_by(Duration::ZERO)
+    }
+}
+
+impl Clock {
+    /// A clock that runs ahead of the machine's.
+    #[must_use]
+    pub fn ahead_by(offset: Duration) -> Self {
+        let offset_ms = i64::try_from(offset.as_millis()).unwrap_or(i64::MAX);
+        Self { offset_ms: Arc::new(watch::Sender::new(offset_ms)) }
+    }
+
+    /// The time, to the millisecond.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is the Clock")]
+    pub fn now(&self) -> Timestamp {
+        let ms = Timestamp::now().as_millisecond().saturating_add(*self.offset_ms.borrow());
+        Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Moves the clock forward; whoever sleeps until a time that is past now wakes up.
+    pub fn advance(&self, by: Duration) {
+        let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        self.offset_ms.send_modify(|offset| *offset = offset.saturating_add(by));
+    }
+
+    /// Returns when the clock has reached `time`.
+    pub async fn sleep_until(&self, time: Timestamp) {
+        let mut moved = self.offset_ms.subscribe();
+        loop {
+            let Ok(left) = Duration::try_from(time.duration_since(self.now())) else { return };
+            if left.is_zero() {
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(left) => {}
+                // The sender lives as long as this clock does.
+                _ = moved.changed() => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn moving_the_clock_wakes_sleepers() {
+        let clock = Clock::default();
+        let later = clock.now() + Duration::from_secs(3600);
+        let sleeper = tokio::spawn({
+            let clock = clock.clone();
+            async move { clock.sleep_until(later).await }
+        });
+        tokio::task::yield_now().await;
+        clock.advance(Duration::from_secs(3601));
+        sleeper.await.unwrap();
+        assert!(clock.now() >= later);
+    }
+}

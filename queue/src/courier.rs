@@ -1,0 +1,3 @@
+//! The garden gates: how mail leaves the house.
+
+pub mod smtp;

@@ -1,0 +1,113 @@
+//! What a host says it can do: the reply to EHLO (RFC 5321 4.1.1.1), one keyword a line.
+
+use mail::reply::Reply;
+
+/// The extensions that the courier makes use of. After HELO there are none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Commands may be sent in groups (RFC 2920).
+    pub pipelining: bool,
+    /// Bodies may have bytes above 127 (RFC 6152).
+    pub eight_bit_mime: bool,
+    /// Addresses and headers may be UTF-8 (RFC 6531).
+    pub smtputf8: bool,
+    /// SIZE may be declared (RFC 1870).
+    pub size: bool,
+    /// The largest message that is taken, when the host names one.
+    pub size_bytes_max: Option<u64>,
+    /// BDAT (RFC 3030).
+    pub chunking: bool,
+    /// Delivery status notifications (RFC 3461).
+    pub dsn: bool,
+    /// TLS can be started (RFC 3207).
+    pub starttls: bool,
+    /// REQUIRETLS (RFC 8689).
+    pub require_tls: bool,
+    /// AUTH with the mechanism PLAIN (RFC 4954, RFC 4616).
+    pub auth_plain: bool,
+    /// How many transactions one session may hold (RFC 9422, MAILMAX).
+    pub transactions_max: Option<u32>,
+}
+
+impl Capabilities {
+    /// Reads a positive reply to EHLO. The first line greets; each further one is a keyword and its
+    /// parameters. Unknown ones and malformed parameters are passed over.
+    #[must_use]
+    pub fn read(reply: &Reply) -> Self {
+        let mut found = Self::default();
+        for line in reply.lines.iter().skip(1) {
+            let mut words = line.split_ascii_whitespace();
+            let Some(keyword) = words.next() else { continue };
+            found.take(&keyword.to_ascii_uppercase(), words);
+        }
+        found
+    }
+
+    fn take<'a>(&mut self, keyword: &str, mut words: impl Iterator<Item = &'a str>) {
+        match keyword {
+            "PIPELINING" => self.pipelining = true,
+            "8BITMIME" => self.eight_bit_mime = true,
+            "SMTPUTF8" => self.smtputf8 = true,
+            "SIZE" => {
+                self.size = true;
+                // Zero says that there is no fixed maximum (RFC 1870 4).
+                self.size_bytes_max = words.next().and_then(|n| n.parse().ok()).filter(|&n| n > 0);
+            }
+            "CHUNKING" => self.chunking = true,
+            "DSN" => self.dsn = true,
+            "STARTTLS" => self.starttls = true,
+            "REQUIRETLS" => self.require_tls = true,
+            "AUTH" => self.auth_plain |= words.any(|word| word.eq_ignore_ascii_case("PLAIN")),
+            "LIMITS" => {
+                self.transactions_max = words
+                    .filter_map(|word| word.split_once('='))
+                    .find(|(name, _)| name.eq_ignore_ascii_case("MAILMAX"))
+                    .and_then(|(_, value)| value.parse().ok())
+                    .filter(|&n| n > 0);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(lines: &[&'static str]) -> Capabilities {
+        let lines = lines.iter().map(|&line| line.into()).collect();
+        Capabilities::read(&Reply { code: 250, enhanced: None, lines })
+    }
+
+    #[test]
+    fn keywords_and_their_parameters() {
+        let all = read(&[
+            "mx.example greets you",
+            "pipelining",
+            "8BITMIME",
+            "SMTPUTF8",
+            "SIZE 1000",
+            "CHUNKING",
+            "DSN",
+            "STARTTLS",
+            "REQUIRETLS",
+            "AUTH LOGIN PLAIN",
+            "LIMITS RCPTMAX=9 MAILMAX=7",
+            "XCLIENT NAME",
+            "",
+        ]);
+        assert!(all.pipelining && all.eight_bit_mime && all.smtputf8 && all.chunking && all.dsn);
+        assert!(all.starttls && all.require_tls && all.auth_plain && all.size);
+        assert_eq!((all.size_bytes_max, all.transactions_max), (Some(1000), Some(7)));
+    }
+
+    #[test]
+    fn the_greeting_is_no_keyword_and_nonsense_is_passed_over() {
+        assert_eq!(read(&["PIPELINING"]), Capabilities::default());
+        let odd = read(&["x", "SIZE", "LIMITS MAILMAX=0", "AUTH=PLAIN"]);
+        assert_eq!(odd, Capabilities { size: true, ..Capabilities::default() });
+        let vast = read(&["x", "SIZE 99999999999999999999999", "LIMITS MAILMAX"]);
+        assert_eq!((vast.size, vast.size_bytes_max, vast.transactions_max), (true, None, None));
+        assert_eq!(read(&["x", "SIZE 0"]).size_bytes_max, None);
+    }
+}

@@ -1,0 +1,258 @@
+//! The commands of a transaction, written from types.
+//!
+//! An [`Address`] cannot hold a CR, an LF or an unquoted bracket, and the parameters are encoded
+//! here. Still, every line is looked at once more before it leaves: a byte that could end or forge a
+//! command makes the shipment fail, not the session.
+
+use std::fmt::Write as _;
+
+use mail::address::Address;
+
+use super::capabilities::Capabilities;
+use super::shipment::{Dsn, Notify, OriginalRecipient, Ret, Shipment};
+
+/// RFC 3461 4.4: the parameter's value, encoded. A longer one is left out.
+const ENVID_BYTES_MAX: usize = 100;
+/// RFC 3461 4.2: the parameter's value, encoded. A longer one is left out.
+const ORCPT_BYTES_MAX: usize = 500;
+
+/// The two commands of an envelope, each with its CRLF.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Envelope {
+    text: String,
+    mail_length: usize,
+}
+
+impl Envelope {
+    /// Writes the envelope of a message of `size_bytes` with the parameters that the host offers. `None` when a byte got in that
+    /// has no place in a command.
+    pub(super) fn write(shipment: &Shipment, size_bytes: u64, offered: &Capabilities) -> Option<Self> {
+        let utf8 = shipment.needs_smtputf8();
+        let mut text = String::with_capacity(256);
+        text.push_str("MAIL FROM:<");
+        push_path(&mut text, shipment.sender.as_ref());
+        text.push('>');
+        if offered.size {
+            let _ = write!(text, " SIZE={size_bytes}");
+        }
+        // When 8BITMIME is not offered the bytes go out as they are: that is what the large senders
+        // do, hosts that would mangle them are long gone, and a conversion would break signatures.
+        if offered.eight_bit_mime && (shipment.eight_bit || utf8) {
+            text.push_str(" BODY=8BITMIME");
+        }
+        if offered.smtputf8 && utf8 {
+            text.push_str(" SMTPUTF8");
+        }
+        if shipment.require_tls {
+            text.push_str(" REQUIRETLS");
+        }
+        let dsn = shipment.dsn.as_ref().filter(|_| offered.dsn);
+        if let Some(dsn) = dsn {
+            push_mail_dsn(&mut text, dsn);
+        }
+        text.push_str("\r\n");
+        let mail_length = text.len();
+        text.push_str("RCPT TO:<");
+        push_path(&mut text, Some(&shipment.recipient));
+        text.push('>');
+        if let Some(dsn) = dsn {
+            push_rcpt_dsn(&mut text, dsn);
+        }
+        text.push_str("\r\n");
+        let envelope = Self { text, mail_length };
+        (is_clean(envelope.mail(), utf8) && is_clean(envelope.rcpt(), utf8)).then_some(envelope)
+    }
+
+    /// The MAIL command.
+    pub(super) fn mail(&self) -> &[u8] {
+        self.text.as_bytes().get(..self.mail_length).unwrap_or_default()
+    }
+
+    /// The RCPT command.
+    pub(super) fn rcpt(&self) -> &[u8] {
+        self.text.as_bytes().get(self.mail_length..).unwrap_or_default()
+    }
+}
+
+fn push_path(text: &mut String, address: Option<&Address>) {
+    if let Some(address) = address {
+        text.push_str(address.local());
+        text.push('@');
+        text.push_str(address.domain().as_str());
+    }
+}
+
+fn push_mail_dsn(text: &mut String, dsn: &Dsn) {
+    match dsn.ret {
+        Some(Ret::Full) => text.push_str(" RET=FULL"),
+        Some(Ret::Headers) => text.push_str(" RET=HDRS"),
+        None => {}
+    }
+    if let Some(envid) = &dsn.envid {
+        let encoded = xtext(envid);
+        if !encoded.is_empty() && encoded.len() <= ENVID_BYTES_MAX {
+            let _ = write!(text, " ENVID={encoded}");
+        }
+    }
+}
+
+fn push_rcpt_dsn(text: &mut String, dsn: &Dsn) {
+    match dsn.notify {
+        Some(Notify::Never) => text.push_str(" NOTIFY=NEVER"),
+        Some(Notify::On { success, failure, delay }) if success || failure || delay => {
+            let words = [(success, "SUCCESS"), (failure, "FAILURE"), (delay, "DELAY")];
+            let mut between = " NOTIFY=";
+            for (_, word) in words.iter().filter(|(wanted, _)| *wanted) {
+                text.push_str(between);
+                text.push_str(word);
+                between = ",";
+            }
+        }
+        _ => {}
+    }
+    if let Some(OriginalRecipient { kind, address }) = &dsn.original_recipient {
+        let encoded = if kind.eq_ignore_ascii_case("utf-8") { unitext(address) } else { xtext(address) };
+        let is_atom = !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        let length = kind.len() + 1 + encoded.len();
+        if is_atom && !encoded.is_empty() && length <= ORCPT_BYTES_MAX {
+            let _ = write!(text, " ORCPT={kind};{encoded}");
+        }
+    }
+}
+
+/// RFC 3461 4: printable ASCII but `+` and `=` stands for itself, the rest is `+` and two hex digits.
+fn xtext(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'!'..=b'~' if byte != b'+' && byte != b'=' => out.push(char::from(byte)),
+            _ => {
+                let _ = write!(out, "+{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+/// RFC 6533 3, `utf-8-addr-xtext`: good over every path, SMTPUTF8 offered or not.
+fn unitext(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '!'..='~' if !matches!(c, '+' | '=' | '\\') => out.push(c),
+            _ => {
+                let _ = write!(out, "\\x{{{:X}}}", u32::from(c));
+            }
+        }
+    }
+    out
+}
+
+/// One line: a single CRLF at its end, no control character before it, ASCII unless `utf8`.
+fn is_clean(line: &[u8], utf8: bool) -> bool {
+    line.strip_suffix(b"\r\n")
+        .is_some_and(|text| text.iter().all(|&b| b >= b' ' && b != 0x7f && (utf8 || b < 0x80)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shipment(sender: &str, recipient: &str) -> Shipment {
+        Shipment {
+            sender: (!sender.is_empty()).then(|| sender.parse().unwrap()),
+            recipient: recipient.parse().unwrap(),
+            body: vec!["x\r\n".into()],
+            eight_bit: false,
+            smtputf8: false,
+            require_tls: false,
+            dsn: None,
+        }
+    }
+
+    fn written(shipment: &Shipment, offered: &Capabilities) -> String {
+        Envelope::write(shipment, 3, offered).unwrap().text
+    }
+
+    fn everything() -> Capabilities {
+        Capabilities {
+            eight_bit_mime: true,
+            smtputf8: true,
+            size: true,
+            dsn: true,
+            require_tls: true,
+            ..Capabilities::default()
+        }
+    }
+
+    #[test]
+    fn parameters_only_when_offered_and_needed() {
+        let plain = shipment("", "a@b.example");
+        assert_eq!(written(&plain, &Capabilities::default()), "MAIL FROM:<>\r\nRCPT TO:<a@b.example>\r\n");
+        assert_eq!(written(&plain, &everything()), "MAIL FROM:<> SIZE=3\r\nRCPT TO:<a@b.example>\r\n");
+        let mut full = shipment("v+1@rp.example", "\"a b\"@b.example");
+        full.eight_bit = true;
+        full.require_tls = true;
+        full.dsn = Some(Dsn {
+            ret: Some(Ret::Headers),
+            envid: Some("a+b c".into()),
+            notify: Some(Notify::On { success: true, failure: true, delay: false }),
+            original_recipient: Some(OriginalRecipient { kind: "rfc822".into(), address: "x=y@z".into() }),
+        });
+        assert_eq!(
+            written(&full, &everything()),
+            "MAIL FROM:<v+1@rp.example> SIZE=3 BODY=8BITMIME REQUIRETLS RET=HDRS ENVID=a+2Bb+20c\r\n\
+             RCPT TO:<\"a b\"@b.example> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;x+3Dy@z\r\n"
+        );
+    }
+
+    #[test]
+    fn utf8_addresses_bring_smtputf8_and_8bitmime() {
+        let text = written(&shipment("", "jos\u{e9}@b.example"), &everything());
+        assert_eq!(text, "MAIL FROM:<> SIZE=3 BODY=8BITMIME SMTPUTF8\r\nRCPT TO:<jos\u{e9}@b.example>\r\n");
+    }
+
+    #[test]
+    fn dsn_values_are_encoded_and_bounded() {
+        let mut odd = shipment("", "a@b.example");
+        odd.dsn = Some(Dsn {
+            ret: Some(Ret::Full),
+            envid: Some("x".repeat(101)),
+            notify: Some(Notify::On { success: false, failure: false, delay: false }),
+            original_recipient: Some(OriginalRecipient {
+                kind: "utf-8".into(),
+                address: "j\u{e9}\\@b".into(),
+            }),
+        });
+        assert_eq!(
+            written(&odd, &everything()),
+            "MAIL FROM:<> SIZE=3 RET=FULL\r\nRCPT TO:<a@b.example> ORCPT=utf-8;j\\x{E9}\\x{5C}@b\r\n"
+        );
+        odd.dsn = Some(Dsn {
+            envid: Some("a\r\nRSET".into()),
+            notify: Some(Notify::Never),
+            original_recipient: Some(OriginalRecipient { kind: "rfc822;x y".into(), address: "a".into() }),
+            ret: None,
+        });
+        assert_eq!(
+            written(&odd, &everything()),
+            "MAIL FROM:<> SIZE=3 ENVID=a+0D+0ARSET\r\nRCPT TO:<a@b.example> NOTIFY=NEVER\r\n"
+        );
+    }
+
+    #[test]
+    fn an_unclean_line_does_not_leave() {
+        for (line, utf8) in [
+            (&b"RCPT TO:<a@b>"[..], false),
+            (b"RCPT TO:<a@b>\n\r\n", false),
+            (b"RCPT TO:<a\rb>\r\n", true),
+            (b"RCPT TO:<a\0b>\r\n", true),
+            (b"RCPT TO:<a\x7fb>\r\n", true),
+            (b"RCPT TO:<\xc3\xa9@b>\r\n", false),
+            (b"MAIL FROM:<>\r\nRSET\r\n", false),
+        ] {
+            assert!(!is_clean(line, utf8), "{line:?}");
+        }
+        assert!(is_clean(b"RCPT TO:<\xc3\xa9@b>\r\n", true));
+    }
+}

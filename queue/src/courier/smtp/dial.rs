@@ -1,0 +1,321 @@
+//! From an address to a connection that can take messages.
+//!
+//! ```text
+//! guard ─► TCP ─► greeting ─► EHLO (HELO) ─► STARTTLS ─► handshake ─► EHLO ─► AUTH ─► Connection
+//! ```
+//!
+//! mail-send makes the TCP connection (from a source address when asked to) and the handshake. The
+//! words in between are ours: its reader keeps one reply of what it read and forgets the rest, which
+//! would lose what a host says when it refuses us, and would let bytes in that someone put behind
+//! STARTTLS in the clear. Such bytes are a failure here (RFC 3207 4.2), and what was learnt before
+//! TLS is forgotten.
+//!
+//! When TLS fails and the mode is opportunistic, `dial` makes one second connection by itself and
+//! speaks in the clear on it; the connection remembers why. With any other mode nothing goes in the
+//! clear.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mail::address::Name;
+use mail::reply::{Reply, Severity};
+use mail_send::SmtpClient;
+use rustls::RootCertStore;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use super::capabilities::Capabilities;
+use super::connection::Connection;
+use super::delivery::Fault;
+use super::egress;
+use super::target::{Credentials, DialFailure, DialReason, Target, TlsMode};
+use super::timeouts::Timeouts;
+use super::tls::{Connectors, TlsFacts};
+use super::transcript::Transcript;
+use super::wire::{Stream, Wire};
+
+/// Makes connections. Built once, shared by all.
+#[derive(Clone)]
+pub struct Dialer {
+    pub(super) helo: Name,
+    pub(super) timeouts: Timeouts,
+    pub(super) chunking: bool,
+    connectors: Connectors,
+    allow_private: bool,
+}
+
+/// What stopped a dial.
+struct Stop(DialReason, Option<Reply>);
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self(DialReason::Lost(fault), None)
+    }
+}
+
+impl Dialer {
+    /// A dialer that introduces itself as `helo` and checks certificates against the public roots.
+    ///
+    /// # Errors
+    /// When the TLS provider cannot be configured.
+    pub fn new(helo: Name) -> Result<Self, rustls::Error> {
+        let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        let connectors = Connectors::new(roots)?;
+        Ok(Self { helo, timeouts: Timeouts::default(), chunking: true, connectors, allow_private: false })
+    }
+
+    /// With these roots instead of the public ones.
+    ///
+    /// # Errors
+    /// When the TLS provider cannot be configured.
+    pub fn roots(self, roots: RootCertStore) -> Result<Self, rustls::Error> {
+        Ok(Self { connectors: Connectors::new(roots)?, ..self })
+    }
+
+    /// With these timeouts.
+    #[must_use]
+    pub fn timeouts(self, timeouts: Timeouts) -> Self {
+        Self { timeouts, ..self }
+    }
+
+    /// Whether private addresses may be dialled.
+    #[must_use]
+    pub fn allow_private(self, allow_private: bool) -> Self {
+        Self { allow_private, ..self }
+    }
+
+    /// Whether BDAT is used where it is offered.
+    #[must_use]
+    pub fn chunking(self, chunking: bool) -> Self {
+        Self { chunking, ..self }
+    }
+
+    /// Connects to a host and makes ready for the first message.
+    ///
+    /// # Errors
+    /// [`DialFailure`], with what was said up to it.
+    pub async fn dial(&self, target: &Target) -> Result<Connection, DialFailure> {
+        let started = Instant::now();
+        if !self.allow_private && !egress::is_public(target.address.ip()) {
+            let stop = Stop(DialReason::Private(target.address.ip()), None);
+            return Err(failure(stop, Transcript::default(), started));
+        }
+        let first = self.attempt(target, target.tls, (Transcript::ordinary(), started)).await;
+        match first {
+            Err(DialFailure { reason: DialReason::Tls(why), mut transcript, .. })
+                if target.tls == TlsMode::Opportunistic =>
+            {
+                transcript.note(elapsed_ms(started), &format!("TLS failed: {why}; once more in the clear"));
+                let mut second = self.attempt(target, TlsMode::Off, (transcript, started)).await?;
+                second.remember_tls_failure(why);
+                Ok(second)
+            }
+            other => other,
+        }
+    }
+
+    async fn attempt(
+        &self,
+        target: &Target,
+        mode: TlsMode,
+        (transcript, started): (Transcript, Instant),
+    ) -> Result<Connection, DialFailure> {
+        let mut wire = self.connect(target, transcript, started).await?;
+        let mut learnt = match self.meet(&mut wire).await {
+            Ok(learnt) => learnt,
+            Err(stop) => return Err(lost(stop, wire, started)),
+        };
+        let mut tls = None;
+        if mode != TlsMode::Off {
+            match self.ask_for_tls(&mut wire, mode, learnt.capabilities.starttls).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    let facts;
+                    (wire, facts) = self.handshake(wire, target, started).await?;
+                    tls = Some(facts);
+                    learnt = match self.hello(&mut wire).await {
+                        Ok(learnt) => learnt,
+                        Err(stop) => return Err(lost(as_tls(stop), wire, started)),
+                    };
+                }
+                Err(stop) => return Err(lost(stop, wire, started)),
+            }
+        }
+        if let Some(credentials) = &target.credentials {
+            // In the clear only where the operator said so (`Off`), to a host of their own.
+            let may = learnt.capabilities.auth_plain && (tls.is_some() || target.tls == TlsMode::Off);
+            if let Err(stop) = self.authenticate(&mut wire, credentials, may).await {
+                return Err(lost(stop, wire, started));
+            }
+        }
+        Ok(Connection::new(self, wire, learnt, tls))
+    }
+
+    async fn connect(
+        &self,
+        target: &Target,
+        mut transcript: Transcript,
+        started: Instant,
+    ) -> Result<Wire, DialFailure> {
+        let made = match target.source {
+            Some(source) => SmtpClient::connect_using(source, target.address, self.timeouts.connect).await,
+            None => SmtpClient::<TcpStream>::connect(target.address, self.timeouts.connect).await,
+        };
+        let stream = made.map_err(io_fault).and_then(|client| {
+            // Groups leave in one write; waiting for more would only add a delayed ACK's 40 ms.
+            client.stream.set_nodelay(true)?;
+            Ok(client.stream)
+        });
+        match stream {
+            Ok(stream) => {
+                let line = format!("connected to {} at {}", target.host, target.address);
+                transcript.note(elapsed_ms(started), &line);
+                Ok(Wire::new(Stream::Plain(stream), transcript, started))
+            }
+            Err(fault) => Err(failure(Stop(DialReason::Connect(fault), None), transcript, started)),
+        }
+    }
+
+    async fn meet(&self, wire: &mut Wire) -> Result<Learnt, Stop> {
+        let greeting = wire.hear(self.timeouts.greeting).await?;
+        match greeting.severity() {
+            Severity::Completed => self.hello(wire).await,
+            Severity::Intermediate => Err(Fault::Unexpected(greeting.code).into()),
+            Severity::Transient | Severity::Permanent => Err(Stop(DialReason::Greeting, Some(greeting))),
+        }
+    }
+
+    async fn hello(&self, wire: &mut Wire) -> Result<Learnt, Stop> {
+        let reply = self.ask(wire, &format!("EHLO {}\r\n", self.helo)).await?;
+        match reply.severity() {
+            Severity::Completed => {
+                let capabilities = Capabilities::read(&reply);
+                return Ok(Learnt { capabilities, name: first_word(&reply) });
+            }
+            Severity::Intermediate => return Err(Fault::Unexpected(reply.code).into()),
+            Severity::Transient => return Err(Stop(DialReason::Hello, Some(reply))),
+            // RFC 5321 3.2: a host that does not know EHLO may know HELO.
+            Severity::Permanent => {}
+        }
+        let reply = self.ask(wire, &format!("HELO {}\r\n", self.helo)).await?;
+        match reply.severity() {
+            Severity::Completed => {
+                Ok(Learnt { capabilities: Capabilities::default(), name: first_word(&reply) })
+            }
+            Severity::Intermediate => Err(Fault::Unexpected(reply.code).into()),
+            Severity::Transient | Severity::Permanent => Err(Stop(DialReason::Hello, Some(reply))),
+        }
+    }
+
+    async fn ask(&self, wire: &mut Wire, command: &str) -> Result<Reply, Stop> {
+        wire.command(command.as_bytes(), self.timeouts.block).await?;
+        Ok(wire.hear(self.timeouts.hello).await?)
+    }
+
+    /// Whether the handshake may begin; `false` is going on in the clear.
+    async fn ask_for_tls(&self, wire: &mut Wire, mode: TlsMode, offered: bool) -> Result<bool, Stop> {
+        let may_be_clear = mode == TlsMode::Opportunistic;
+        if !offered {
+            return if may_be_clear { Ok(false) } else { Err(Stop(DialReason::NoTls, None)) };
+        }
+        // A host that falls over its own offer is met again in the clear like one whose handshake fails.
+        let reply = self.ask(wire, "STARTTLS\r\n").await.map_err(|Stop(reason, reply)| match reason {
+            DialReason::Lost(fault) => Stop(DialReason::Tls(fault.to_string()), reply),
+            other => Stop(other, reply),
+        })?;
+        match reply.severity() {
+            Severity::Completed if wire.has_unread() => {
+                Err(Stop(DialReason::Tls("plaintext came behind STARTTLS".to_owned()), None))
+            }
+            Severity::Completed => Ok(true),
+            Severity::Transient | Severity::Permanent if may_be_clear && reply.code != 421 => Ok(false),
+            _ => Err(Stop(DialReason::NoTls, Some(reply))),
+        }
+    }
+
+    async fn handshake(
+        &self,
+        wire: Wire,
+        target: &Target,
+        started: Instant,
+    ) -> Result<(Wire, TlsFacts), DialFailure> {
+        let verified = target.tls == TlsMode::Verified;
+        let connector = if verified { &self.connectors.verifying } else { &self.connectors.opportunistic };
+        // The unread bytes were seen to be none; they are dropped with what was learnt in the clear.
+        let (stream, mut transcript) = wire.into_parts();
+        let Stream::Plain(stream) = stream else {
+            return Err(failure(Fault::Ended.into(), transcript, started));
+        };
+        let client = SmtpClient { stream, timeout: self.timeouts.handshake };
+        match client.into_tls(connector, target.host.as_str()).await {
+            Ok(client) => {
+                let facts = TlsFacts::of(client.tls_connection(), verified);
+                let resumed = if facts.resumed { ", resumed" } else { "" };
+                let line = format!("{} {}{resumed}", facts.version, facts.cipher);
+                transcript.note(elapsed_ms(started), &line);
+                Ok((Wire::new(Stream::Tls(Box::new(client.stream)), transcript, started), facts))
+            }
+            Err(error) => {
+                let why = match error {
+                    mail_send::Error::Tls(error) => error.to_string(),
+                    other => io_fault(other).to_string(),
+                };
+                Err(failure(Stop(DialReason::Tls(why), None), transcript, started))
+            }
+        }
+    }
+
+    async fn authenticate(&self, wire: &mut Wire, who: &Credentials, may: bool) -> Result<(), Stop> {
+        if !may {
+            return Err(Stop(DialReason::NoAuth, None));
+        }
+        let secret = STANDARD.encode(format!("\0{}\0{}", who.username, who.password));
+        let command = format!("AUTH PLAIN {secret}\r\n");
+        wire.secret(command.as_bytes(), "AUTH PLAIN [secret]\r\n", self.timeouts.block).await?;
+        let reply = wire.hear(self.timeouts.hello).await?;
+        match reply.severity() {
+            Severity::Completed => Ok(()),
+            _ => Err(Stop(DialReason::Auth, Some(reply))),
+        }
+    }
+}
+
+/// What a host said of itself.
+pub(super) struct Learnt {
+    pub capabilities: Capabilities,
+    /// The name that it gave, as it gave it.
+    pub name: String,
+}
+
+fn first_word(reply: &Reply) -> String {
+    reply.lines.first().and_then(|line| line.split_ascii_whitespace().next()).unwrap_or_default().to_owned()
+}
+
+fn elapsed_ms(started: Instant) -> u32 {
+    u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX)
+}
+
+fn io_fault(error: mail_send::Error) -> Fault {
+    match error {
+        mail_send::Error::Io(error) => error.into(),
+        mail_send::Error::Timeout => Fault::TimedOut,
+        _ => Fault::Io(std::io::ErrorKind::Other),
+    }
+}
+
+/// In TLS 1.3 a host's objections to the handshake arrive with the first read after it.
+fn as_tls(stop: Stop) -> Stop {
+    match stop {
+        Stop(DialReason::Lost(Fault::Io(std::io::ErrorKind::InvalidData)), _) => {
+            Stop(DialReason::Tls("the host broke the handshake off".to_owned()), None)
+        }
+        other => other,
+    }
+}
+
+fn failure(Stop(reason, reply): Stop, transcript: Transcript, started: Instant) -> DialFailure {
+    DialFailure { reason, reply, transcript, duration: started.elapsed() }
+}
+
+fn lost(stop: Stop, wire: Wire, started: Instant) -> DialFailure {
+    failure(stop, wire.into_parts().1, started)
+}

@@ -1,0 +1,44 @@
+//! Content as DATA or BDAT carries it: what goes before it, the body, what ends it.
+
+use super::connection::{Channel, Parcel};
+use super::content::Content;
+
+/// The end of DATA.
+pub(super) const DOT: &[u8] = b".\r\n";
+
+/// The content of one message with what goes before and behind it.
+pub(super) struct Load {
+    /// `BDAT n LAST`, or nothing.
+    pub head: Vec<u8>,
+    /// The content alone, as it goes over the wire.
+    pub size_bytes: u64,
+    stuffed: bool,
+}
+
+impl Load {
+    pub(super) fn new(channel: Channel, content: &Content) -> Self {
+        match channel {
+            Channel::Data => Self { head: Vec::new(), size_bytes: content.stuffed_bytes(), stuffed: true },
+            Channel::Bdat => {
+                let size_bytes = content.size_bytes();
+                Self { head: format!("BDAT {size_bytes} LAST\r\n").into_bytes(), size_bytes, stuffed: false }
+            }
+        }
+    }
+
+    fn tail(&self) -> &'static [u8] {
+        if self.stuffed { DOT } else { b"" }
+    }
+
+    /// Everything up to the byte that ends the message for the host.
+    pub(super) fn all_bytes(&self) -> u64 {
+        (self.head.len() + self.tail().len()) as u64 + self.size_bytes
+    }
+
+    pub(super) fn slices<'a>(&'a self, parcel: &'a Parcel<'_>) -> impl Iterator<Item = &'a [u8]> {
+        std::iter::once(self.head.as_slice())
+            .chain(parcel.content.slices(&parcel.shipment.body, self.stuffed))
+            .chain(std::iter::once(self.tail()))
+            .filter(|slice| !slice.is_empty())
+    }
+}

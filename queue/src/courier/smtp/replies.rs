@@ -1,0 +1,299 @@
+//! Bytes from a host to replies (RFC 5321 4.2.1), one at a time, however the bytes were cut.
+//!
+//! Bytes are appended as they come; [`Replies::next`] yields a reply as soon as its last line is
+//! whole, and leaves what follows for the next call: in a pipelined group many replies come in one
+//! read. A line may end in a bare LF, as a few old hosts do; nothing of what we send depends on it.
+//! Everything is bounded, and a host that does not speak SMTP gets a fault instead of patience.
+
+use std::fmt::Write as _;
+
+use mail::reply::{Enhanced, Reply};
+use thiserror::Error;
+
+/// RFC 5321 4.5.3.1.5 says 512; some hosts explain themselves at more length.
+pub(super) const LINE_BYTES_MAX: usize = 4_096;
+/// The longest EHLO replies in the wild have about 30 lines.
+pub(super) const LINES_MAX: usize = 128;
+/// All lines of one reply.
+pub(super) const REPLY_BYTES_MAX: usize = 32 * 1024;
+/// Room kept for reading between replies: more than an ordinary group of replies needs.
+const KEPT_BYTES: usize = 1_024;
+
+/// Why bytes are no reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ReplyFault {
+    /// A line does not begin with a code from 200 to 599 and a space, a hyphen or its end.
+    #[error("the host sent a line that is no reply")]
+    NoCode,
+    /// Two lines of one reply have different codes.
+    #[error("the host sent a reply with two codes")]
+    TwoCodes,
+    /// More than [`LINE_BYTES_MAX`], [`LINES_MAX`] or [`REPLY_BYTES_MAX`].
+    #[error("the host sent a reply without end")]
+    TooLong,
+}
+
+/// One reply and its bytes as they came.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Heard<'a> {
+    /// The reply, every line of it.
+    pub reply: Reply,
+    /// The bytes, line ends included.
+    pub raw: &'a [u8],
+}
+
+/// The buffer between the socket and the replies.
+#[derive(Debug, Default)]
+pub(super) struct Replies {
+    buffer: Vec<u8>,
+    /// Where the first reply not yet taken begins.
+    start: usize,
+}
+
+impl Replies {
+    /// Where to read to: what is taken already is let go of, and room is made.
+    pub(super) fn room(&mut self) -> &mut Vec<u8> {
+        if self.start >= self.buffer.len() {
+            self.buffer.clear();
+            // One long reply must not make an idle connection dear.
+            self.buffer.shrink_to(KEPT_BYTES);
+        } else if self.start > 0 {
+            self.buffer.drain(..self.start);
+        }
+        self.start = 0;
+        self.buffer.reserve(KEPT_BYTES);
+        &mut self.buffer
+    }
+
+    /// Whether bytes wait that belong to no reply taken so far.
+    pub(super) fn is_empty(&self) -> bool {
+        self.start >= self.buffer.len()
+    }
+
+    /// The first bytes that wait, at most `limit`, to be shown when they make no reply.
+    pub(super) fn waiting(&self, limit: usize) -> &[u8] {
+        let end = self.buffer.len().min(self.start + limit);
+        self.buffer.get(self.start..end).unwrap_or_default()
+    }
+
+    /// The next whole reply; `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// [`ReplyFault`]; the connection is of no more use then.
+    pub(super) fn next(&mut self) -> Result<Option<Heard<'_>>, ReplyFault> {
+        let waiting = self.buffer.get(self.start..).unwrap_or_default();
+        let mut code = None;
+        let (mut line_start, mut lines) = (0, 0);
+        for lf in memchr::memchr_iter(b'\n', waiting) {
+            let line = waiting.get(line_start..=lf).unwrap_or_default();
+            lines += 1;
+            if line.len() > LINE_BYTES_MAX || lines > LINES_MAX || lf >= REPLY_BYTES_MAX {
+                return Err(ReplyFault::TooLong);
+            }
+            let (its_code, goes_on) = read_code(line)?;
+            if *code.get_or_insert(its_code) != its_code {
+                return Err(ReplyFault::TwoCodes);
+            }
+            line_start = lf + 1;
+            if !goes_on {
+                self.start += line_start;
+                let raw = self.buffer.get(self.start - line_start..self.start).unwrap_or_default();
+                return Ok(Some(Heard { reply: read(its_code, raw), raw }));
+            }
+        }
+        let is_endless = waiting.len() - line_start > LINE_BYTES_MAX || waiting.len() > REPLY_BYTES_MAX;
+        if is_endless { Err(ReplyFault::TooLong) } else { Ok(None) }
+    }
+}
+
+/// A line without its end.
+fn bare(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// The three digits of a line, and whether another line follows.
+fn read_code(line: &[u8]) -> Result<(u16, bool), ReplyFault> {
+    let (digits, rest) = bare(line).split_at_checked(3).ok_or(ReplyFault::NoCode)?;
+    let goes_on = match rest.first() {
+        None | Some(b' ') => false,
+        Some(b'-') => true,
+        Some(_) => return Err(ReplyFault::NoCode),
+    };
+    if !matches!(digits.first(), Some(b'2'..=b'5')) || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(ReplyFault::NoCode);
+    }
+    Ok((digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0')), goes_on))
+}
+
+/// Puts a reply together from lines that were found good. The enhanced status code of the first
+/// line is taken off every line that repeats it (RFC 2034 4).
+fn read(code: u16, raw: &[u8]) -> Reply {
+    let mut enhanced = None;
+    let mut lines = Vec::with_capacity(1);
+    for line in raw.split_inclusive(|&b| b == b'\n') {
+        let text = visible(bare(line).get(4..).unwrap_or_default());
+        let found = Enhanced::split(&text).filter(|(found, _)| u16::from(found.class) == code / 100);
+        if lines.is_empty() {
+            enhanced = found.map(|(found, _)| found);
+        }
+        lines.push(match found {
+            Some((found, rest)) if Some(found) == enhanced => rest.trim_start().to_owned().into(),
+            _ => text.into(),
+        });
+    }
+    Reply { code, enhanced, lines }
+}
+
+/// Text that came from outside, with everything that could act on a terminal, a log or a header
+/// written out: `\x1B`, `\xE9`.
+pub(super) fn visible(bytes: &[u8]) -> String {
+    if bytes.iter().all(|b| matches!(b, b' '..=b'~')) {
+        return String::from_utf8_lossy(bytes).into_owned();
+    }
+    let mut out = String::with_capacity(bytes.len() + 16);
+    for part in bytes.utf8_chunks() {
+        for c in part.valid().chars() {
+            // Marks that turn or hide text, and the separators that some readers take for line ends.
+            let acts = matches!(u32::from(c), 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xfeff);
+            if c.is_control() || acts {
+                let _ = write!(out, "\\x{:02X}", u32::from(c));
+            } else {
+                out.push(c);
+            }
+        }
+        for byte in part.invalid() {
+            let _ = write!(out, "\\x{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Feeds the pieces one by one; every reply in order, then the fault if there is one.
+    fn run(pieces: &[&[u8]]) -> (Vec<Reply>, bool) {
+        let mut replies = Replies::default();
+        let mut found = Vec::new();
+        for piece in pieces {
+            replies.room().extend_from_slice(piece);
+            loop {
+                match replies.next() {
+                    Ok(Some(heard)) => found.push(heard.reply),
+                    Ok(None) => break,
+                    Err(_) => return (found, true),
+                }
+            }
+        }
+        (found, false)
+    }
+
+    fn one(bytes: &[u8]) -> Option<String> {
+        match run(&[bytes]) {
+            (replies, false) if replies.len() == 1 => replies.first().map(|reply| {
+                let enhanced = reply.enhanced.map(|code| code.to_string()).unwrap_or_default();
+                format!("{}|{enhanced}|{}", reply.code, reply.lines.join("|"))
+            }),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn good_replies() {
+        for (given, read) in [
+            (&b"250 ok\r\n"[..], "250||ok"),
+            (b"250\r\n", "250||"),
+            (b"250 \r\n", "250||"),
+            (b"250 ok\n", "250||ok"),
+            (b"250 2.1.0 Sender ok\r\n", "250|2.1.0|Sender ok"),
+            (b"550 5.7.509 no\r\n", "550|5.7.509|no"),
+            (b"550-5.1.1 one\r\n550 5.1.1 two\r\n", "550|5.1.1|one|two"),
+            (b"550-5.1.1 one\r\n550 two\r\n", "550|5.1.1|one|two"),
+            (b"550-one\r\n550 5.1.1 two\r\n", "550||one|5.1.1 two"),
+            (b"550-5.1.1 one\r\n550 5.2.2 two\r\n", "550|5.1.1|one|5.2.2 two"),
+            (b"250-\r\n250-a\r\n250\r\n", "250|||a|"),
+            (b"550 4.1.1 two minds\r\n", "550||4.1.1 two minds"),
+            (b"421 4.3.2\r\n", "421|4.3.2|"),
+            (b"550 5.1 users\r\n", "550||5.1 users"),
+            (b"250 a\tb\x1b[2J\0\r\r\n", "250||a\\x09b\\x1B[2J\\x00\\x0D"),
+            (b"250 caf\xc3\xa9 \xe9\r\n", "250||caf\u{e9} \\xE9"),
+            ("250 a\u{202e}b\u{2028}\r\n".as_bytes(), "250||a\\x202Eb\\x2028"),
+            (b"599 x\r\n", "599||x"),
+        ] {
+            assert_eq!(one(given).as_deref(), Some(read), "{}", String::from_utf8_lossy(given));
+        }
+    }
+
+    #[test]
+    fn bad_replies() {
+        for given in [
+            &b"\r\n"[..],
+            b"ok\r\n",
+            b"25 ok\r\n",
+            b"2500 ok\r\n",
+            b"250ok\r\n",
+            b"250_ok\r\n",
+            b"100 ok\r\n",
+            b"600 ok\r\n",
+            b"000 ok\r\n",
+            b" 250 ok\r\n",
+            b"250-a\r\n550 b\r\n",
+            b"250-a\r\nb\r\n250 c\r\n",
+            b"\xb2\xb5\xb0 ok\r\n",
+            b"HTTP/1.1 400 Bad Request\r\n",
+        ] {
+            assert!(run(&[given]).1, "{}", String::from_utf8_lossy(given));
+        }
+    }
+
+    #[test]
+    fn limits() {
+        let line = |text: usize| [b"250 ".as_slice(), &vec![b'x'; text], b"\r\n"].concat();
+        assert!(!run(&[&line(LINE_BYTES_MAX - 6)]).1);
+        assert!(run(&[&line(LINE_BYTES_MAX - 5)]).1);
+        assert!(run(&[&vec![b'x'; LINE_BYTES_MAX + 1]]).1);
+        let many = |lines: usize| [b"250-a\r\n".repeat(lines - 1), b"250 a\r\n".to_vec()].concat();
+        assert_eq!(run(&[&many(LINES_MAX)]).0.len(), 1);
+        assert!(run(&[&many(LINES_MAX + 1)]).1);
+        let wide = [b"250-".as_slice(), &vec![b'x'; 1_000], b"\r\n"].concat().repeat(33);
+        assert!(run(&[&wide]).1);
+    }
+
+    #[test]
+    fn many_in_one_read_and_raw_bytes_kept() {
+        let mut replies = Replies::default();
+        replies.room().extend_from_slice(b"250-a\r\n250 b\r\n354 go\r\n250 rest");
+        assert_eq!(replies.next().unwrap().unwrap().raw, b"250-a\r\n250 b\r\n");
+        assert_eq!(replies.next().unwrap().unwrap().reply.code, 354);
+        assert_eq!(replies.next(), Ok(None));
+        assert!(!replies.is_empty());
+        replies.room().extend_from_slice(b"\r\n");
+        assert_eq!(replies.next().unwrap().unwrap().raw, b"250 rest\r\n");
+        assert!(replies.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_gives_the_same_replies(
+            parts in prop::collection::vec("(250|550|354|2x0|)[- x]?[a-c. \u{e9}]{0,4}(\r\n|\n|\r)?", 0..8),
+            cuts in prop::collection::vec(0_usize..64, 0..8),
+        ) {
+            let bytes = parts.concat().into_bytes();
+            let whole = run(&[&bytes]);
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            prop_assert_eq!(&run(&single), &whole);
+            let mut rest = bytes.as_slice();
+            let mut pieces = Vec::new();
+            for cut in cuts {
+                let (head, tail) = rest.split_at(cut.min(rest.len()));
+                pieces.push(head);
+                rest = tail;
+            }
+            pieces.push(rest);
+            prop_assert_eq!(&run(&pieces), &whole);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What the courier is handed: one message for one recipient.
+//!
+//! Each recipient has an envelope sender of its own (VERP), so a shipment has exactly one
+//! recipient, and a transaction exactly one RCPT. The body is a row of [`Bytes`]: the headers that
+//! were put before it (trace, signatures) and the content, which many shipments share. It is as it
+//! shall arrive: lines end in CRLF, nothing is dot-stuffed.
+
+use bytes::Bytes;
+use mail::address::Address;
+
+/// One message for one recipient.
+#[derive(Debug, Clone)]
+pub struct Shipment {
+    /// The reverse path; `None` is the null one, `<>` (RFC 5321 4.5.5).
+    pub sender: Option<Address>,
+    /// The forward path.
+    pub recipient: Address,
+    /// The message, in order. A missing final CRLF is added.
+    pub body: Vec<Bytes>,
+    /// Whether the body has bytes above 127 (RFC 6152).
+    pub eight_bit: bool,
+    /// Whether the headers need SMTPUTF8 (RFC 6531). Addresses that do are seen without being told.
+    pub smtputf8: bool,
+    /// Whether the sender asked for REQUIRETLS (RFC 8689).
+    pub require_tls: bool,
+    /// What the sender asked to be told (RFC 3461), passed on to a host that offers DSN.
+    pub dsn: Option<Dsn>,
+}
+
+impl Shipment {
+    /// Whether the host must offer SMTPUTF8 for it.
+    #[must_use]
+    pub fn needs_smtputf8(&self) -> bool {
+        self.smtputf8
+            || self.recipient.needs_smtputf8()
+            || self.sender.as_ref().is_some_and(Address::needs_smtputf8)
+    }
+}
+
+/// The parameters of RFC 3461, decoded; the command writer encodes them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dsn {
+    /// How much of the message a report shall carry (RFC 3461 4.3).
+    pub ret: Option<Ret>,
+    /// The sender's own mark on the envelope (RFC 3461 4.4).
+    pub envid: Option<String>,
+    /// When to report (RFC 3461 4.1).
+    pub notify: Option<Notify>,
+    /// To whom the message was first sent (RFC 3461 4.2).
+    pub original_recipient: Option<OriginalRecipient>,
+}
+
+/// How much of the message a report carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ret {
+    /// All of it.
+    Full,
+    /// The headers.
+    Headers,
+}
+
+/// When the sender wants a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notify {
+    /// Not at all.
+    Never,
+    /// On these occasions.
+    On {
+        /// When it was delivered.
+        success: bool,
+        /// When it cannot be delivered.
+        failure: bool,
+        /// When it takes long.
+        delay: bool,
+    },
+}
+
+/// ORCPT: the kind of address and the address, decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OriginalRecipient {
+    /// `rfc822` or `utf-8` (RFC 6533 3).
+    pub kind: String,
+    /// The address.
+    pub address: String,
+}

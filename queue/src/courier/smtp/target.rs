@@ -1,0 +1,101 @@
+//! What a dial is asked for, and why it led to nothing.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use mail::address::Name;
+use mail::reply::Reply;
+use thiserror::Error;
+
+use super::delivery::Fault;
+use super::transcript::Transcript;
+
+/// What one connection shall lead to.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The host's name: for the certificate and the record.
+    pub host: Name,
+    /// Where it is.
+    pub address: SocketAddr,
+    /// The address to come from.
+    pub source: Option<IpAddr>,
+    /// What is asked of TLS.
+    pub tls: TlsMode,
+    /// For a smart host: who we are.
+    pub credentials: Option<Credentials>,
+}
+
+/// What is asked of TLS on one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TlsMode {
+    /// TLS when it is offered and works, else in the clear.
+    Opportunistic,
+    /// TLS or nothing; any certificate.
+    Required,
+    /// TLS or nothing; the certificate is good for the host's name by the public roots.
+    Verified,
+    /// In the clear.
+    Off,
+}
+
+/// A name and a password for AUTH PLAIN (RFC 4616).
+#[derive(Clone)]
+pub struct Credentials {
+    /// The authentication identity.
+    pub username: String,
+    /// The secret.
+    pub password: String,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("username", &self.username).finish_non_exhaustive()
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DialReason {
+    /// The address is not a public one and private ones are not allowed: never dial it.
+    #[error("{0} is not a public address")]
+    Private(IpAddr),
+    /// No TCP connection: try another address.
+    #[error("could not connect: {0}")]
+    Connect(Fault),
+    /// The connection was lost before it was ready.
+    #[error("{0}")]
+    Lost(Fault),
+    /// The host greeted with a refusal; the reply says which.
+    #[error("the host refused the connection")]
+    Greeting,
+    /// The host refused EHLO and HELO; the reply says why.
+    #[error("the host refused to be spoken to")]
+    Hello,
+    /// TLS is asked for and the host does not offer it.
+    #[error("the host does not offer TLS")]
+    NoTls,
+    /// TLS is asked for and failed.
+    #[error("TLS failed: {0}")]
+    Tls(String),
+    /// The host does not offer AUTH PLAIN, or only in the clear.
+    #[error("the host offers no way to authenticate")]
+    NoAuth,
+    /// The host refused the credentials; the reply says why.
+    #[error("the host refused the credentials")]
+    Auth,
+}
+
+/// A dial that led to nothing.
+#[derive(Debug, Clone, Error)]
+#[error("{reason}")]
+pub struct DialFailure {
+    /// Why.
+    pub reason: DialReason,
+    /// What the host said, when it said something.
+    pub reply: Option<Reply>,
+    /// What was said before.
+    pub transcript: Transcript,
+    /// How long it took.
+    pub duration: Duration,
+}

@@ -1,0 +1,113 @@
+//! TLS toward a destination: two client configurations, made once and shared.
+//!
+//! *Verifying* checks the certificate against the public roots and the host's name (MTA-STS,
+//! RFC 8461 4.1). *Opportunistic* takes any certificate (RFC 7435): most hosts' certificates cannot
+//! be tied to a name that a stranger could not have put into the MX record, and an unauthenticated
+//! cipher is still better than none. Each has a session cache of its own, so that no session begun
+//! without verification is ever resumed with it.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ClientConnection, Resumption};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, HandshakeKind, RootCertStore, SignatureScheme};
+use tokio_rustls::TlsConnector;
+
+/// Sessions kept for resumption, which halves the cost of a handshake. rustls keeps up to eight per
+/// host, about 2 KB each.
+const SESSIONS_MAX: usize = 2_048;
+
+/// What was agreed on, for the record of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TlsFacts {
+    /// `TLSv1_3`, `TLSv1_2`.
+    pub version: &'static str,
+    /// The IANA name of the cipher suite.
+    pub cipher: &'static str,
+    /// Whether the certificate was checked against roots and name.
+    pub verified: bool,
+    /// Whether an earlier session was resumed.
+    pub resumed: bool,
+}
+
+impl TlsFacts {
+    pub(super) fn of(session: &ClientConnection, verified: bool) -> Self {
+        Self {
+            version: session.protocol_version().and_then(|version| version.as_str()).unwrap_or("unknown"),
+            cipher: session
+                .negotiated_cipher_suite()
+                .and_then(|suite| suite.suite().as_str())
+                .unwrap_or("unknown"),
+            verified,
+            resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
+        }
+    }
+}
+
+/// The two configurations.
+#[derive(Clone)]
+pub(super) struct Connectors {
+    pub verifying: TlsConnector,
+    pub opportunistic: TlsConnector,
+}
+
+impl Connectors {
+    pub(super) fn new(roots: RootCertStore) -> Result<Self, rustls::Error> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let any = AnyCertificate { schemes: provider.signature_verification_algorithms.supported_schemes() };
+        let builder = || {
+            ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()
+        };
+        let mut verifying = builder()?.with_root_certificates(roots).with_no_client_auth();
+        let mut opportunistic =
+            builder()?.dangerous().with_custom_certificate_verifier(Arc::new(any)).with_no_client_auth();
+        for config in [&mut verifying, &mut opportunistic] {
+            config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
+        }
+        Ok(Self { verifying: Arc::new(verifying).into(), opportunistic: Arc::new(opportunistic).into() })
+    }
+}
+
+/// Takes any certificate, and any signature by it: whoever can stand between us and the host could
+/// bring a certificate and a good signature of their own, so checking one without the other would
+/// cost time and mail (old keys, odd encodings) and protect nothing.
+#[derive(Debug)]
+struct AnyCertificate {
+    schemes: Vec<SignatureScheme>,
+}
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes.clone()
+    }
+}

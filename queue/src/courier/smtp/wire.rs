@@ -1,0 +1,209 @@
+//! One stream: slices out, replies in, each with its timeout, both written to the transcript.
+//!
+//! Nothing is buffered on the way out: a group of commands, or a body with what follows it, leaves
+//! in one vectored write (rustls makes records of the slices directly). On the way in one small
+//! buffer is kept and used again.
+
+use std::io::{self, IoSlice};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use mail::reply::Reply;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::client::TlsStream;
+
+use super::delivery::Fault;
+use super::replies::Replies;
+use super::transcript::Transcript;
+
+/// Slices handed to one write. A body with many dotted lines has many; the kernel takes 1,024.
+const SLICES_MAX: usize = 256;
+/// Slices of an ordinary write: two chunks, the end, the next envelope.
+const SLICES_ORDINARY: usize = 8;
+/// How much of what is no reply is shown in the transcript.
+const NONSENSE_BYTES_MAX: usize = 256;
+
+/// A plain or a TLS stream.
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    async fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write_vectored(slices).await,
+            Self::Tls(stream) => stream.write_vectored(slices).await,
+        }
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        match self {
+            // The kernel has it already.
+            Self::Plain(_) => Ok(()),
+            Self::Tls(stream) => stream.flush().await,
+        }
+    }
+
+    async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read_buf(buffer).await,
+            Self::Tls(stream) => stream.read_buf(buffer).await,
+        }
+    }
+
+    async fn shutdown(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.shutdown().await,
+            Self::Tls(stream) => stream.shutdown().await,
+        }
+    }
+}
+
+/// A write that did not end well, and the bytes that had been handed over before.
+#[derive(Debug)]
+pub(super) struct WriteFault {
+    pub fault: Fault,
+    pub written_bytes: u64,
+}
+
+/// The stream, its unread bytes and what was said so far.
+pub(super) struct Wire {
+    stream: Stream,
+    replies: Replies,
+    transcript: Transcript,
+    started: Instant,
+}
+
+impl Wire {
+    pub(super) fn new(stream: Stream, transcript: Transcript, started: Instant) -> Self {
+        Self { stream, replies: Replies::default(), transcript, started }
+    }
+
+    /// Milliseconds since the transcript began.
+    pub(super) fn at_ms(&self) -> u32 {
+        u32::try_from(self.started.elapsed().as_millis()).unwrap_or(u32::MAX)
+    }
+
+    /// Where to write what is worth remembering.
+    pub(super) fn transcript(&mut self) -> &mut Transcript {
+        &mut self.transcript
+    }
+
+    /// Begins a new transcript and gives away the old one.
+    pub(super) fn begin(&mut self, transcript: Transcript, started: Instant) -> Transcript {
+        self.started = started;
+        std::mem::replace(&mut self.transcript, transcript)
+    }
+
+    /// The stream and the transcript; unread bytes are dropped.
+    pub(super) fn into_parts(self) -> (Stream, Transcript) {
+        (self.stream, self.transcript)
+    }
+
+    /// Sends commands and writes them down.
+    pub(super) async fn command(&mut self, commands: &[u8], block: Duration) -> Result<(), Fault> {
+        let at_ms = self.at_ms();
+        self.transcript.sent(at_ms, commands);
+        self.write(std::iter::once(commands), block).await.map_err(|failed| failed.fault)
+    }
+
+    /// Sends a command that holds a secret; `shown` is written down in its place.
+    pub(super) async fn secret(&mut self, command: &[u8], shown: &str, block: Duration) -> Result<(), Fault> {
+        let at_ms = self.at_ms();
+        self.transcript.sent(at_ms, shown.as_bytes());
+        self.write(std::iter::once(command), block).await.map_err(|failed| failed.fault)
+    }
+
+    /// Sends slices in order; each write must make progress within `block` (RFC 5321 4.5.3.2.5).
+    pub(super) async fn write<'a>(
+        &mut self,
+        mut slices: impl Iterator<Item = &'a [u8]>,
+        block: Duration,
+    ) -> Result<(), WriteFault> {
+        let mut written_bytes = 0;
+        let mut window: Vec<IoSlice<'a>> = Vec::with_capacity(SLICES_ORDINARY);
+        loop {
+            window.clear();
+            window.extend(slices.by_ref().take(SLICES_MAX).map(IoSlice::new));
+            let mut rest = window.as_mut_slice();
+            if rest.is_empty() {
+                break;
+            }
+            while !rest.is_empty() {
+                let fault = match timeout(block, self.stream.write_vectored(rest)).await {
+                    Ok(Ok(0)) => Fault::Closed,
+                    Ok(Ok(count)) => {
+                        written_bytes += count as u64;
+                        IoSlice::advance_slices(&mut rest, count);
+                        continue;
+                    }
+                    Ok(Err(error)) => error.into(),
+                    Err(_) => Fault::TimedOut,
+                };
+                return Err(WriteFault { fault, written_bytes });
+            }
+        }
+        let fault = match timeout(block, self.stream.flush()).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error.into(),
+            Err(_) => Fault::TimedOut,
+        };
+        Err(WriteFault { fault, written_bytes })
+    }
+
+    /// The next reply, whole, within `limit`.
+    pub(super) async fn hear(&mut self, limit: Duration) -> Result<Reply, Fault> {
+        let mut deadline = None;
+        loop {
+            let at_ms = self.at_ms();
+            match self.replies.next() {
+                Ok(Some(heard)) => {
+                    self.transcript.received(at_ms, heard.raw);
+                    return Ok(heard.reply);
+                }
+                Ok(None) => {}
+                Err(fault) => {
+                    self.transcript.received(at_ms, self.replies.waiting(NONSENSE_BYTES_MAX));
+                    return Err(fault.into());
+                }
+            }
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
+            match timeout_at(deadline, self.stream.read(self.replies.room())).await {
+                Ok(Ok(0)) => return Err(Fault::Closed),
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => return Err(error.into()),
+                Err(_) => return Err(Fault::TimedOut),
+            }
+        }
+    }
+
+    /// Looks, without waiting, whether the host said something or hung up when it was not its turn.
+    pub(super) fn look(&mut self) -> Result<(), (Fault, Option<Reply>)> {
+        if self.replies.is_empty() {
+            match self.stream.read(self.replies.room()).now_or_never() {
+                None => return Ok(()),
+                Some(Ok(0)) => return Err((Fault::Closed, None)),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err((error.into(), None)),
+            }
+        }
+        let at_ms = self.at_ms();
+        self.transcript.received(at_ms, self.replies.waiting(NONSENSE_BYTES_MAX));
+        let reply = self.replies.next().ok().flatten().map(|heard| heard.reply);
+        Err((Fault::Unasked, reply))
+    }
+
+    /// Whether bytes were read that no reply has used.
+    pub(super) fn has_unread(&self) -> bool {
+        !self.replies.is_empty()
+    }
+
+    /// Ends the stream in order (close_notify, FIN).
+    pub(super) async fn close(&mut self, limit: Duration) {
+        // The connection is over either way: an error here tells nothing new.
+        let _ = timeout(limit, self.stream.shutdown()).await;
+    }
+}

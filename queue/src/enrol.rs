@@ -1,0 +1,209 @@
+//! Enrolment: new accounts, secrets and sending domains.
+
+use dns::dkim_key::DkimKeys;
+use dns::seal::Vault;
+use jiff::Timestamp;
+use mail::account::{Account, Plan};
+use mail::address::{Address, Name};
+use mail::credential::{
+    API_KEY_PREFIX, ApiKey, SMTP_PASSWORD_PREFIX, Scope, Secret, SecretHash, SmtpCredential,
+};
+use mail::domain::{Dkim, Domain, DomainState};
+use mail::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
+use store::engine::{Batch, CommitError, ReadError, Store};
+use thiserror::Error;
+
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::sender;
+
+/// Why an enrolment failed.
+#[derive(Debug, Error)]
+pub enum EnrolError {
+    /// The address or name has one already.
+    #[error("{0} is taken")]
+    Taken(String),
+    /// The account or domain does not exist.
+    #[error("{0} does not exist")]
+    Unknown(String),
+    /// It was changed by somebody else at the same moment.
+    #[error("it was changed by somebody else meanwhile; try again")]
+    Changed,
+    /// Keys could not be made or sealed.
+    #[error("making keys failed: {0}")]
+    Keys(String),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(CommitError),
+}
+
+/// A new account with its first secrets.
+#[derive(Debug)]
+pub struct Enrolled {
+    /// The account.
+    pub account: Account,
+    /// The API key's secret: shown once.
+    pub api_key: Secret,
+    /// The SMTP password: shown once.
+    pub smtp_password: Secret,
+}
+
+/// Enrols.
+#[derive(Clone)]
+pub struct Enrolment {
+    /// Where everything lies.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// Chance.
+    pub entropy: Entropy,
+    /// Seals keys.
+    pub vault: std::sync::Arc<Vault>,
+}
+
+impl Enrolment {
+    /// Creates an account with an API key and an SMTP credential.
+    ///
+    /// # Errors
+    /// [`EnrolError`].
+    pub async fn account(
+        &self,
+        email: Address,
+        plan: Plan,
+        production: bool,
+    ) -> Result<Enrolled, EnrolError> {
+        let now = self.clock.now();
+        let id = AccountId::new(now, self.entropy.u128());
+        let account = Account { id, email, plan, production, suspended: false, created_at: now };
+        let mut batch = Batch::progress();
+        store::account::create(&mut batch, &account);
+        let api_key = self.api_key(&mut batch, id, now);
+        let smtp_password = self.smtp_credential(&mut batch, id, now);
+        self.commit(batch, || account.email.to_string()).await?;
+        Ok(Enrolled { account, api_key, smtp_password })
+    }
+
+    fn api_key(&self, batch: &mut Batch, account: AccountId, now: Timestamp) -> Secret {
+        let secret = Secret::new(API_KEY_PREFIX, self.entropy.secret());
+        let api_key = ApiKey {
+            id: ApiKeyId::new(now, self.entropy.u128()),
+            account,
+            name: "first".to_owned(),
+            scope: Scope::Full,
+            hint: secret.hint(),
+            enabled: true,
+            created_at: now,
+        };
+        if let Some(hash) = SecretHash::of_api_key(secret.expose()) {
+            store::credential::create_api_key(batch, &api_key, &hash);
+        }
+        secret
+    }
+
+    fn smtp_credential(&self, batch: &mut Batch, account: AccountId, now: Timestamp) -> Secret {
+        let secret = Secret::new(SMTP_PASSWORD_PREFIX, self.entropy.secret());
+        let credential = SmtpCredential {
+            id: SmtpCredentialId::new(now, self.entropy.u128()),
+            account,
+            name: "first".to_owned(),
+            hint: secret.hint(),
+            enabled: true,
+            created_at: now,
+        };
+        if let Some(hash) = SecretHash::of_smtp_password(secret.expose()) {
+            store::credential::create_smtp(batch, &credential, &hash);
+        }
+        secret
+    }
+
+    /// Changes an account.
+    ///
+    /// # Errors
+    /// [`EnrolError`].
+    pub async fn change_account(
+        &self,
+        id_or_email: &str,
+        change: impl FnOnce(&mut Account),
+    ) -> Result<Account, EnrolError> {
+        let before = store::account::find(&self.store, id_or_email)
+            .await?
+            .ok_or_else(|| EnrolError::Unknown(id_or_email.to_owned()))?;
+        let mut after = before.clone();
+        change(&mut after);
+        let mut batch = Batch::progress();
+        store::account::update(&mut batch, &before, &after);
+        self.commit(batch, String::new).await.map_err(changed)?;
+        Ok(after)
+    }
+
+    /// Adds a sending domain with new keys, in state unverified.
+    ///
+    /// # Errors
+    /// [`EnrolError`].
+    pub async fn domain(&self, account: AccountId, name: Name) -> Result<Domain, EnrolError> {
+        let now = self.clock.now();
+        let id = DomainId::new(now, self.entropy.u128());
+        // RSA takes 50 ms and more: not on an event loop's thread.
+        let keys = tokio::task::spawn_blocking(DkimKeys::generate)
+            .await
+            .map_err(|error| EnrolError::Keys(error.to_string()))?
+            .map_err(|error| EnrolError::Keys(error.to_string()))?;
+        let seal =
+            |key| sender::seal(&self.vault, id, key).map_err(|error| EnrolError::Keys(error.to_string()));
+        let dkim = Dkim {
+            selector: selector(self.entropy.u64()),
+            rsa_record: keys.rsa.txt_record(),
+            rsa: seal(&keys.rsa)?,
+            ed25519_record: keys.ed25519.txt_record(),
+            ed25519: seal(&keys.ed25519)?,
+            ed25519_published: false,
+        };
+        let state = DomainState::Unverified;
+        let domain = Domain { id, account, name, state, dkim, created_at: now, verified_at: None };
+        let mut batch = Batch::progress();
+        store::domain::create(&mut batch, &domain);
+        self.commit(batch, || domain.name.to_string()).await?;
+        Ok(domain)
+    }
+
+    /// Takes a domain as verified, with both its keys, on the operator's word.
+    ///
+    /// # Errors
+    /// [`EnrolError`].
+    pub async fn verify_domain(&self, name: &Name) -> Result<Domain, EnrolError> {
+        let before = store::domain::by_name(&self.store, name)
+            .await?
+            .ok_or_else(|| EnrolError::Unknown(name.to_string()))?;
+        let mut after = before.clone();
+        after.state = DomainState::Verified;
+        after.verified_at = after.verified_at.or(Some(self.clock.now()));
+        after.dkim.ed25519_published = true;
+        let mut batch = Batch::progress();
+        store::domain::update(&mut batch, &before, &after);
+        self.commit(batch, String::new).await.map_err(changed)?;
+        Ok(after)
+    }
+
+    async fn commit(&self, batch: Batch, what: impl FnOnce() -> String) -> Result<(), EnrolError> {
+        self.store.commit(batch).await.map_err(|error| match error {
+            CommitError::Conflict { .. } => EnrolError::Taken(what()),
+            error => EnrolError::Commit(error),
+        })
+    }
+}
+
+fn changed(error: EnrolError) -> EnrolError {
+    match error {
+        EnrolError::Taken(_) => EnrolError::Changed,
+        error => error,
+    }
+}
+
+/// A selector of our own for each key pair, so that a domain can be moved to and from us, and its keys
+/// rotated, without two keys meeting under one name.
+fn selector(chance: u64) -> String {
+    format!("pr{:06x}", chance & 0xff_ffff)
+}

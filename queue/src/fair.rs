@@ -1,0 +1,158 @@
+//! The order inside a ready queue: weighted by class, in turns by account. Pure.
+//!
+//! Classes go by stride: each has a pass value that grows by its stride when it is served, and the
+//! lowest pass goes next. A class that was empty starts at the current pass, so it has no credit from
+//! its idle time. Inside a class the accounts take turns, one task each, so that no account's million
+//! messages delay another's one.
+
+use std::collections::{HashMap, VecDeque};
+
+use mail::id::AccountId;
+use mail::task::Class;
+
+/// How far a class's pass moves when it is served: half of it is twice the share.
+const fn stride(class: Class) -> u64 {
+    match class {
+        Class::Expiring => 1,
+        Class::Transactional => 2,
+        Class::Product => 8,
+        Class::Newsletter => 16,
+    }
+}
+
+#[derive(Debug)]
+struct Accounts<T> {
+    pass: u64,
+    turns: VecDeque<AccountId>,
+    tasks: HashMap<AccountId, VecDeque<T>>,
+}
+
+impl<T> Default for Accounts<T> {
+    fn default() -> Self {
+        Self { pass: 0, turns: VecDeque::new(), tasks: HashMap::new() }
+    }
+}
+
+/// A queue in weighted-fair order.
+#[derive(Debug)]
+pub struct FairQueue<T> {
+    classes: [Accounts<T>; Class::ALL.len()],
+    now: u64,
+    len: usize,
+}
+
+impl<T> Default for FairQueue<T> {
+    fn default() -> Self {
+        Self { classes: std::array::from_fn(|_| Accounts::default()), now: 0, len: 0 }
+    }
+}
+
+impl<T> FairQueue<T> {
+    /// How many are in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Puts one at the end of its account's line.
+    pub fn push(&mut self, class: Class, account: AccountId, task: T) {
+        self.line(class, account).push_back(task);
+    }
+
+    /// Puts one back at the head of its account's line: it was taken and not tried.
+    pub fn push_front(&mut self, class: Class, account: AccountId, task: T) {
+        self.line(class, account).push_front(task);
+    }
+
+    fn line(&mut self, class: Class, account: AccountId) -> &mut VecDeque<T> {
+        self.len += 1;
+        let accounts = &mut self.classes[class as usize];
+        if accounts.turns.is_empty() {
+            accounts.pass = accounts.pass.max(self.now);
+        }
+        let line = accounts.tasks.entry(account).or_default();
+        if line.is_empty() {
+            accounts.turns.push_back(account);
+        }
+        line
+    }
+
+    /// Takes the next.
+    pub fn pop(&mut self) -> Option<T> {
+        let class = Class::ALL
+            .into_iter()
+            .filter(|class| !self.classes[*class as usize].turns.is_empty())
+            .min_by_key(|class| self.classes[*class as usize].pass)?;
+        let accounts = &mut self.classes[class as usize];
+        self.now = accounts.pass;
+        accounts.pass += stride(class);
+        let account = accounts.turns.pop_front()?;
+        let line = accounts.tasks.get_mut(&account)?;
+        let task = line.pop_front()?;
+        self.len -= 1;
+        if line.is_empty() {
+            accounts.tasks.remove(&account);
+        } else {
+            accounts.turns.push_back(account);
+        }
+        Some(task)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+
+    fn account(n: u128) -> AccountId {
+        AccountId::new(Timestamp::UNIX_EPOCH, n)
+    }
+
+    #[test]
+    fn a_password_reset_passes_a_million_newsletters() {
+        let mut queue = FairQueue::default();
+        for n in 0..1_000 {
+            queue.push(Class::Newsletter, account(1), format!("news {n}"));
+        }
+        queue.pop();
+        queue.push(Class::Transactional, account(2), "reset".to_owned());
+        assert_eq!(queue.pop().as_deref(), Some("reset"));
+    }
+
+    #[test]
+    fn newsletters_do_not_starve() {
+        let mut queue = FairQueue::default();
+        for n in 0..100 {
+            queue.push(Class::Transactional, account(1), ('t', n));
+            queue.push(Class::Newsletter, account(1), ('n', n));
+        }
+        let first: Vec<char> = std::iter::from_fn(|| queue.pop()).take(36).map(|(kind, _)| kind).collect();
+        assert_eq!(first.iter().filter(|kind| **kind == 'n').count(), 4, "{first:?}");
+    }
+
+    #[test]
+    fn accounts_take_turns_and_lines_keep_their_order() {
+        let mut queue = FairQueue::default();
+        for n in 0..3 {
+            queue.push(Class::Transactional, account(1), (1, n));
+        }
+        queue.push(Class::Transactional, account(2), (2, 0));
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!(order, [(1, 0), (2, 0), (1, 1), (1, 2)]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn what_is_put_back_goes_first() {
+        let mut queue = FairQueue::default();
+        queue.push(Class::Product, account(1), 2);
+        queue.push_front(Class::Product, account(1), 1);
+        assert_eq!((queue.pop(), queue.pop(), queue.pop()), (Some(1), Some(2), None));
+    }
+}

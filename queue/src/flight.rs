@@ -1,0 +1,198 @@
+//! What is in memory: every task that is between the store and its settlement, so that none is ever
+//! in memory twice.
+//!
+//! A task takes a place before the commit that makes its row visible, or when it is read back from
+//! the store; it gives it back when its settlement is committed. One scan of the store runs at a
+//! time; while it does, tasks that give their place back are remembered, because the scan may still
+//! show their old rows.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mail::task::TaskId;
+
+/// Where a task in memory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In a ready queue, or on its way there.
+    Waiting,
+    /// Being tried.
+    Attempting,
+    /// Taken back by the operator: whoever meets it drops it.
+    Withdrawn,
+}
+
+/// What withdrawing a task came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// It will not be tried from memory.
+    Done,
+    /// It is being tried this moment: too late.
+    Busy,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    taken: HashMap<TaskId, Place>,
+    /// While a scan runs: what gave its place back since it began.
+    landed: Option<HashSet<TaskId>>,
+}
+
+/// The tasks in memory.
+#[derive(Debug)]
+pub struct Flights {
+    places: Mutex<Places>,
+    places_max: usize,
+}
+
+impl Flights {
+    /// At most so many tasks are in memory.
+    #[must_use]
+    pub fn new(places_max: usize) -> Self {
+        Self { places: Mutex::default(), places_max }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many tasks are in memory.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().taken.len()
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many more may come.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.places_max.saturating_sub(self.len())
+    }
+
+    /// Takes a place for a task that is about to be written; false when there is no room.
+    pub fn reserve(&self, task: TaskId) -> bool {
+        let mut places = self.lock();
+        if places.taken.len() >= self.places_max {
+            return false;
+        }
+        places.taken.insert(task, Place::Waiting);
+        true
+    }
+
+    /// Takes a place for a task that the running scan found; false when it is in memory, or was.
+    pub fn board(&self, task: TaskId) -> bool {
+        let mut places = self.lock();
+        if places.taken.contains_key(&task) || places.landed.as_ref().is_some_and(|l| l.contains(&task)) {
+            return false;
+        }
+        places.taken.insert(task, Place::Waiting);
+        true
+    }
+
+    /// The task is tried now; false when it was withdrawn, and then it has given back its place.
+    pub fn depart(&self, task: TaskId) -> bool {
+        let mut places = self.lock();
+        match places.taken.get_mut(&task) {
+            Some(place @ Place::Waiting) => {
+                *place = Place::Attempting;
+                true
+            }
+            _ => {
+                places.taken.remove(&task);
+                false
+            }
+        }
+    }
+
+    /// The task was taken and is put back untried.
+    pub fn wait_again(&self, task: TaskId) {
+        if let Some(place @ Place::Attempting) = self.lock().taken.get_mut(&task) {
+            *place = Place::Waiting;
+        }
+    }
+
+    /// The task gives back its place.
+    pub fn land(&self, task: TaskId) {
+        let mut places = self.lock();
+        places.taken.remove(&task);
+        if let Some(landed) = &mut places.landed {
+            landed.insert(task);
+        }
+    }
+
+    /// Takes a task back, wherever it is.
+    pub fn withdraw(&self, task: TaskId) -> Withdrawal {
+        match self.lock().taken.get_mut(&task) {
+            Some(Place::Attempting) => Withdrawal::Busy,
+            Some(place) => {
+                *place = Place::Withdrawn;
+                Withdrawal::Done
+            }
+            None => Withdrawal::Done,
+        }
+    }
+
+    /// Whether the task is in memory and not withdrawn.
+    #[must_use]
+    pub fn holds(&self, task: TaskId) -> bool {
+        matches!(self.lock().taken.get(&task), Some(Place::Waiting | Place::Attempting))
+    }
+
+    /// A scan begins. One at a time.
+    pub fn scan_begins(&self) {
+        self.lock().landed = Some(HashSet::new());
+    }
+
+    /// The scan has ended and what it found has boarded.
+    pub fn scan_ends(&self) {
+        self.lock().landed = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+    use mail::id::EmailId;
+
+    fn task(n: u128) -> TaskId {
+        TaskId { email: EmailId::new(Timestamp::UNIX_EPOCH, n), recipient: 0 }
+    }
+
+    #[test]
+    fn a_task_is_in_memory_once() {
+        let flights = Flights::new(10);
+        assert!(flights.reserve(task(1)));
+        flights.scan_begins();
+        assert!(!flights.board(task(1)), "it is in memory");
+        assert!(flights.depart(task(1)));
+        flights.land(task(1));
+        assert!(!flights.board(task(1)), "the scan saw its old row");
+        flights.scan_ends();
+        flights.scan_begins();
+        assert!(flights.board(task(1)), "a new scan sees its new row");
+    }
+
+    #[test]
+    fn a_withdrawn_task_is_dropped_when_it_is_met() {
+        let flights = Flights::new(10);
+        flights.reserve(task(1));
+        assert_eq!(flights.withdraw(task(1)), Withdrawal::Done);
+        assert!(!flights.depart(task(1)));
+        assert!(flights.is_empty());
+        flights.reserve(task(2));
+        flights.depart(task(2));
+        assert_eq!(flights.withdraw(task(2)), Withdrawal::Busy);
+    }
+
+    #[test]
+    fn there_is_room_for_so_many() {
+        let flights = Flights::new(1);
+        assert!(flights.reserve(task(1)) && !flights.reserve(task(2)));
+    }
+}

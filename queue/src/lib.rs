@@ -1,0 +1,28 @@
+//! The kitchen: what was handed in is accepted, planned, tried and settled here.
+//!
+//! [`accept`] is the one door ([`sender`] says who may come through it), [`worker`] brings tasks to
+//! [`site`]s and back from disk ([`scheduled`], [`flight`]), [`attempt`] runs the connections of
+//! [`courier`], [`settle`] decides what comes next. [`fair`], [`pace`], [`retry`] and [`plan`] are the
+//! rules in between; [`clock`] and [`entropy`] are the only sources of time and chance in the house.
+
+pub mod accept;
+mod attempt;
+pub mod clock;
+pub mod courier;
+pub mod enrol;
+pub mod entropy;
+pub mod fair;
+pub mod flight;
+mod notification;
+pub mod operate;
+pub mod pace;
+pub mod plan;
+pub mod refusal;
+pub mod retry;
+pub mod scheduled;
+mod sender;
+pub mod settle;
+mod settlement;
+pub mod site;
+mod staged;
+pub mod worker;

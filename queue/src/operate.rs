@@ -1,0 +1,239 @@
+//! What the operator does to the queue, and asks of it: list, trace, hold, release, retry, drop.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mail::attempt::Attempt;
+use mail::event::{Event, EventKind};
+use mail::id::{EmailId, EventId};
+use mail::recipient::{Recipient, RecipientState};
+use mail::task::{Class, QueueName, Task, TaskId};
+use serde_json::json;
+use store::email::EmailWithRecipients;
+use store::engine::{Batch, CommitError, ReadError};
+use thiserror::Error;
+
+use crate::flight::Withdrawal;
+use crate::worker::Worker;
+
+/// Attempts and events shown of one email.
+const SHOWN_MAX: usize = 1_000;
+
+/// Why an order was not carried out.
+#[derive(Debug, Error)]
+pub enum OperateError {
+    /// There is no such email.
+    #[error("there is no email {0}")]
+    Unknown(EmailId),
+    /// Nothing of it is in the queue any more.
+    #[error("{0} has no recipient left in the queue")]
+    Finished(EmailId),
+    /// It is being tried this moment.
+    #[error("{0} is being tried this moment; try again in a second")]
+    Busy(EmailId),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written, or the email was settled meanwhile.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// What is to be done to an email in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Try it now, whenever it is due.
+    Retry,
+    /// Do not try it.
+    Hold,
+    /// Try it again as it is due.
+    Release,
+    /// Take it out: its recipients are cancelled.
+    Drop,
+}
+
+/// What a recipient waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The recipient's place in the email.
+    pub recipient: u16,
+    /// In a sentence.
+    pub what: String,
+    /// When it goes on, as far as is known.
+    pub until: Option<Timestamp>,
+}
+
+/// Everything known about an email.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    /// The email and its recipients.
+    pub email: EmailWithRecipients,
+    /// What happened, oldest first.
+    pub events: Vec<Event>,
+    /// Every attempt.
+    pub attempts: Vec<Attempt>,
+    /// What the recipients that are not finished wait for.
+    pub waiting: Vec<Waiting>,
+}
+
+impl Worker {
+    /// Explains an email: what happened, what it waits for, when it goes next.
+    ///
+    /// # Errors
+    /// [`OperateError`].
+    pub async fn trace(&self, id: EmailId) -> Result<Trace, OperateError> {
+        let email = store::email::find(&self.store, id).await?.ok_or(OperateError::Unknown(id))?;
+        let account = email.email.account;
+        let events = store::event::list(&self.store, account, id, SHOWN_MAX).await?;
+        let attempts = store::attempt::list(&self.store, account, id, SHOWN_MAX).await?;
+        let mut waiting = Vec::new();
+        for (recipient, task) in self.open_tasks(&email).await? {
+            waiting.push(self.waiting(recipient, &task));
+        }
+        Ok(Trace { email, events, attempts, waiting })
+    }
+
+    fn waiting(&self, recipient: &Recipient, task: &Task) -> Waiting {
+        let now = self.clock.now();
+        let (what, until) = if task.held {
+            ("held by the operator; `queue release` lets it go".to_owned(), None)
+        } else if self.settings.paused {
+            ("delivery is paused by the configuration".to_owned(), None)
+        } else if self.flights.holds(task.id) {
+            match self.planner.known(task.address.domain(), now) {
+                None => (format!("the DNS's answer about {}", task.address.domain()), None),
+                Some(route) => {
+                    let standing = self.standing_of(&route, task.require_tls);
+                    match standing.dead_until.filter(|until| *until > now) {
+                        Some(until) => (
+                            format!("{} cannot be reached and is probed next then", standing.name),
+                            Some(until),
+                        ),
+                        None => (
+                            format!(
+                                "its turn at {}: {} ready there, {} of at most {} connections open",
+                                standing.name, standing.ready, standing.connections, standing.connections_max
+                            ),
+                            None,
+                        ),
+                    }
+                }
+            }
+        } else if task.due <= now {
+            ("room in memory: it is due and lies on disk behind others of its queue".to_owned(), None)
+        } else {
+            (format!("its next attempt, the {}th", task.attempts + 1), Some(task.due))
+        };
+        Waiting { recipient: recipient.index, what, until }
+    }
+
+    /// Does something to all recipients of an email that are in the queue. Says how many they are.
+    ///
+    /// # Errors
+    /// [`OperateError`].
+    pub async fn order(self: &Arc<Self>, id: EmailId, order: Order) -> Result<usize, OperateError> {
+        let email = store::email::find(&self.store, id).await?.ok_or(OperateError::Unknown(id))?;
+        let open = self.open_tasks(&email).await?;
+        if open.is_empty() {
+            return Err(OperateError::Finished(id));
+        }
+        for (recipient, task) in &open {
+            match order {
+                Order::Retry if self.flights.holds(task.id) => {}
+                Order::Retry => self.retry(recipient, task).await?,
+                Order::Release => self.change(task, |task| task.held = false).await?,
+                Order::Hold => {
+                    self.withdraw(task)?;
+                    self.change(task, |task| task.held = true).await?;
+                }
+                Order::Drop => {
+                    self.withdraw(task)?;
+                    self.drop_task(recipient, task).await?;
+                }
+            }
+        }
+        Ok(open.len())
+    }
+
+    fn withdraw(&self, task: &Task) -> Result<(), OperateError> {
+        match self.flights.withdraw(task.id) {
+            Withdrawal::Done => Ok(()),
+            Withdrawal::Busy => Err(OperateError::Busy(task.id.email)),
+        }
+    }
+
+    async fn change(&self, task: &Task, change: impl FnOnce(&mut Task)) -> Result<(), OperateError> {
+        let mut after = task.clone();
+        change(&mut after);
+        if after != *task {
+            let mut batch = Batch::progress();
+            store::task::update(&mut batch, task, &after);
+            self.store.commit(batch).await?;
+        }
+        self.note(&after);
+        Ok(())
+    }
+
+    async fn retry(&self, recipient: &Recipient, task: &Task) -> Result<(), OperateError> {
+        let now = self.clock.now();
+        if task.due <= now {
+            self.note(task);
+            return Ok(());
+        }
+        let after = Task { due: now, held: false, ..task.clone() };
+        let mut batch = Batch::progress();
+        store::task::take(&mut batch, task);
+        store::task::put(&mut batch, &after);
+        let recipient = Recipient { next_attempt_at: Some(now), ..recipient.clone() };
+        store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
+        self.store.commit(batch).await?;
+        self.note(&after);
+        Ok(())
+    }
+
+    async fn drop_task(&self, recipient: &Recipient, task: &Task) -> Result<(), OperateError> {
+        let now = self.clock.now();
+        let mut batch = Batch::progress();
+        store::task::take(&mut batch, task);
+        let recipient = Recipient {
+            state: RecipientState::Cancelled,
+            last_event: (EventKind::Cancelled, now),
+            next_attempt_at: None,
+            ..recipient.clone()
+        };
+        store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
+        let event = Event {
+            id: EventId::new(now, self.entropy.u128()),
+            account: task.account,
+            email: task.id.email,
+            kind: EventKind::Cancelled,
+            recipient: Some(task.address.clone()),
+            created_at: now,
+            detail: json!({"by": "operator"}),
+        };
+        store::event::record(&mut batch, &event);
+        self.store.commit(batch).await?;
+        Ok(())
+    }
+
+    /// The recipients of an email that are not finished, with their tasks.
+    async fn open_tasks<'a>(
+        &self,
+        email: &'a EmailWithRecipients,
+    ) -> Result<Vec<(&'a Recipient, Task)>, ReadError> {
+        let mut open = Vec::new();
+        for recipient in &email.recipients {
+            let Some(due) = recipient.next_attempt_at else { continue };
+            let queue = QueueName {
+                domain: recipient.address.domain().clone(),
+                class: Class::from(email.email.category),
+                account: email.email.account,
+            };
+            let id = TaskId { email: email.email.id, recipient: recipient.index };
+            if let Some(task) = store::task::get(&self.store, &queue, due, id).await? {
+                open.push((recipient, task));
+            }
+        }
+        Ok(open)
+    }
+}

@@ -1,0 +1,179 @@
+//! How fast a site is served: connections by feedback, messages by rate. Pure.
+//!
+//! Connections grow by one for each round of successes (one over the limit, per success) and halve
+//! when the site pushes back: 421, a 4yz before any recipient was named, a connection that fails.
+//! A site that cannot be reached at all several times in a row is dead: it is probed by one
+//! connection, at growing intervals, until one succeeds.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// Limits of one site.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PaceLimits {
+    /// Connections at the start.
+    pub connections_start: u32,
+    /// Connections at most.
+    pub connections_max: u32,
+    /// Messages over one connection, then it is closed.
+    pub messages_per_connection: u32,
+    /// Messages a second at most; none is no limit.
+    pub messages_per_second: Option<f64>,
+}
+
+impl Default for PaceLimits {
+    /// Postfix's destination limits are 5 at the start and 20 at most; large providers take both.
+    fn default() -> Self {
+        Self {
+            connections_start: 5,
+            connections_max: 20,
+            messages_per_connection: 1_000,
+            messages_per_second: None,
+        }
+    }
+}
+
+/// Failed dials in a row after which a site is dead.
+const DEAD_AFTER: u32 = 3;
+/// The first wait before a dead site is probed; it doubles.
+const PROBE_AFTER: Duration = Duration::from_secs(30);
+/// The longest.
+const PROBE_AFTER_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// The pace of one site.
+#[derive(Debug, Clone)]
+pub struct Pace {
+    limits: PaceLimits,
+    connections: f64,
+    failures: u32,
+    dead_until: Option<Timestamp>,
+    /// When the next message may go by the rate (the theoretical arrival time of a GCRA).
+    free_at: Option<Timestamp>,
+}
+
+impl Pace {
+    /// The pace of a site that nothing is known about.
+    #[must_use]
+    pub fn new(limits: PaceLimits) -> Self {
+        Self {
+            limits,
+            connections: f64::from(limits.connections_start.min(limits.connections_max).max(1)),
+            failures: 0,
+            dead_until: None,
+            free_at: None,
+        }
+    }
+
+    /// How many connections may be open now.
+    #[must_use]
+    pub fn connections_max(&self) -> u32 {
+        // At least one and at most `connections_max`, both whole.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and a u32")]
+        let whole = self.connections as u32;
+        if self.failures >= DEAD_AFTER { 1 } else { whole.max(1) }
+    }
+
+    /// How many messages one connection carries.
+    #[must_use]
+    pub fn messages_per_connection(&self) -> u32 {
+        self.limits.messages_per_connection.max(1)
+    }
+
+    /// Until when the site is left alone.
+    #[must_use]
+    pub fn dead_until(&self) -> Option<Timestamp> {
+        self.dead_until
+    }
+
+    /// The site took a message, or refused it for reasons of its own.
+    pub fn answered(&mut self) {
+        self.failures = 0;
+        self.dead_until = None;
+        let grown = self.connections + 1.0 / self.connections;
+        self.connections = grown.min(f64::from(self.limits.connections_max.max(1)));
+    }
+
+    /// The site asked for less.
+    pub fn pushed_back(&mut self) {
+        self.connections = (self.connections / 2.0).max(1.0);
+    }
+
+    /// The site could not be reached. True when that makes it dead: what waits for it is put off.
+    pub fn unreachable(&mut self, now: Timestamp) -> bool {
+        self.failures = self.failures.saturating_add(1);
+        self.connections = 1.0;
+        if self.failures < DEAD_AFTER {
+            return false;
+        }
+        let doublings = (self.failures - DEAD_AFTER).min(16);
+        let wait = PROBE_AFTER.saturating_mul(1 << doublings).min(PROBE_AFTER_MAX);
+        self.dead_until = now.checked_add(wait).ok();
+        true
+    }
+
+    /// Takes the right to send one message; or says when to ask again.
+    pub fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
+        let Some(rate) = self.limits.messages_per_second.filter(|rate| *rate > 0.0) else { return Ok(()) };
+        let free_at = self.free_at.unwrap_or(now).max(now);
+        // A burst of one second's worth may go at once.
+        let burst = Duration::from_secs(1);
+        let apart = Duration::from_secs_f64((1.0 / rate).min(86_400.0));
+        match free_at.checked_sub(burst) {
+            Ok(allowed) if allowed > now => Err(allowed),
+            _ => {
+                self.free_at = free_at.checked_add(apart).ok();
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn grows_on_success_and_halves_on_pushback() {
+        let mut pace = Pace::new(PaceLimits::default());
+        assert_eq!(pace.connections_max(), 5);
+        (0..1_000).for_each(|_| pace.answered());
+        assert_eq!(pace.connections_max(), 20);
+        pace.pushed_back();
+        assert_eq!(pace.connections_max(), 10);
+        (0..10).for_each(|_| pace.pushed_back());
+        assert_eq!(pace.connections_max(), 1);
+    }
+
+    #[test]
+    fn a_dead_site_is_probed_ever_more_seldom_until_it_answers() {
+        let mut pace = Pace::new(PaceLimits::default());
+        assert!(!pace.unreachable(at(0)) && !pace.unreachable(at(0)));
+        assert!(pace.unreachable(at(0)));
+        assert_eq!(pace.dead_until(), Some(at(30)));
+        assert!(pace.unreachable(at(30)));
+        assert_eq!(pace.dead_until(), Some(at(90)));
+        (0..20).for_each(|_| assert!(pace.unreachable(at(90))));
+        assert_eq!(pace.dead_until(), Some(at(90 + 15 * 60)));
+        assert_eq!(pace.connections_max(), 1);
+        pace.answered();
+        assert_eq!(pace.dead_until(), None);
+    }
+
+    #[test]
+    fn the_rate_lets_a_burst_go_and_then_one_at_a_time() {
+        let limits = PaceLimits { messages_per_second: Some(2.0), ..PaceLimits::default() };
+        let mut pace = Pace::new(limits);
+        let mut gone = 0;
+        while pace.take(at(0)).is_ok() {
+            gone += 1;
+        }
+        assert_eq!(gone, 3);
+        assert!(pace.take(at(1)).is_ok() && pace.take(at(1)).is_ok());
+        assert!(pace.take(at(1)).is_err());
+    }
+}

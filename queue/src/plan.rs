@@ -1,0 +1,262 @@
+//! Planning: from a recipient's domain to the site that takes its mail.
+//!
+//! A site is a set of MX hosts with their preferences; all domains behind one provider share it, and
+//! with it connections and pace. A plan holds for as long as the DNS says, and no longer than an
+//! hour. With a smarthost configured everything goes to one site.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use dns::lookup::{LookupError, Resolver};
+use dns::mail_hosts::{MailHosts, MxHost, drop_at_or_below};
+use jiff::Timestamp;
+use mail::address::Name;
+use mail::reply::{Enhanced, Reply};
+
+/// Plans kept; beyond it the oldest half goes.
+const PLANS_MAX: usize = 100_000;
+/// A plan is made anew after an hour, whatever the DNS says: hosts are watched more than records.
+const PLAN_HOLDS_MAX: Duration = Duration::from_secs(3600);
+/// A plan holds for a little while at least, or a zero TTL would cost a look-up a message.
+const PLAN_HOLDS_MIN: Duration = Duration::from_secs(5);
+
+/// Where a smarthost is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SmarthostAt {
+    /// An address.
+    Address(SocketAddr),
+    /// A name and a port.
+    Host(Name, u16),
+}
+
+/// A host that takes all mail (RFC 5598 4.3.1: a relay of the operator's choice).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Smarthost {
+    /// Where it is.
+    pub at: SmarthostAt,
+    /// Who we are there.
+    pub credentials: Option<(String, String)>,
+}
+
+/// Where a domain's mail goes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The name of the site: what is the same for all domains that share it.
+    pub site: String,
+    /// Its hosts.
+    pub to: Destination,
+}
+
+/// The hosts of a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// To the hosts of an MX record set, or to the domain itself.
+    Hosts {
+        /// Sorted, never empty.
+        hosts: Vec<MxHost>,
+        /// The port: 25 but for tests.
+        port: u16,
+    },
+    /// To the smarthost.
+    Smarthost(Smarthost),
+}
+
+impl Route {
+    /// The most preferred host, when the route leads to hosts with names.
+    #[must_use]
+    pub fn first_host(&self) -> Option<&Name> {
+        match &self.to {
+            Destination::Hosts { hosts, .. } => hosts.first().map(|h| &h.host),
+            Destination::Smarthost(Smarthost { at: SmarthostAt::Host(host, _), .. }) => Some(host),
+            Destination::Smarthost(_) => None,
+        }
+    }
+}
+
+impl From<Destination> for Route {
+    fn from(to: Destination) -> Self {
+        let site = match &to {
+            Destination::Hosts { hosts, .. } => {
+                let named: Vec<String> =
+                    hosts.iter().map(|h| format!("{} {}", h.preference, h.host)).collect();
+                named.join(", ")
+            }
+            Destination::Smarthost(Smarthost { at: SmarthostAt::Address(address), .. }) => {
+                format!("smarthost {address}")
+            }
+            Destination::Smarthost(Smarthost { at: SmarthostAt::Host(host, port), .. }) => {
+                format!("smarthost {host}:{port}")
+            }
+        };
+        Self { site, to }
+    }
+}
+
+/// Why there is no route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoRoute {
+    /// Ask again later.
+    NotNow(String),
+    /// There is none: what we say in the destination's stead.
+    Never(Reply),
+}
+
+/// What planning needs to know.
+#[derive(Debug, Clone)]
+pub struct PlanSettings {
+    /// The port of MX hosts.
+    pub port: u16,
+    /// Where everything goes, if anything.
+    pub smarthost: Option<Smarthost>,
+    /// Names that are ours: an MX that is we ourselves is a loop.
+    pub own_names: Vec<Name>,
+}
+
+/// Makes and keeps plans.
+#[derive(Debug)]
+pub struct Planner {
+    resolver: Resolver,
+    settings: PlanSettings,
+    to_smarthost: Option<Arc<Route>>,
+    plans: Mutex<HashMap<Name, (Timestamp, Arc<Route>)>>,
+}
+
+impl Planner {
+    /// A planner that asks this resolver.
+    #[must_use]
+    pub fn new(resolver: Resolver, settings: PlanSettings) -> Self {
+        let to_smarthost =
+            settings.smarthost.clone().map(|host| Arc::new(Destination::Smarthost(host).into()));
+        Self { resolver, settings, to_smarthost, plans: Mutex::default() }
+    }
+
+    /// The resolver.
+    #[must_use]
+    pub fn resolver(&self) -> &Resolver {
+        &self.resolver
+    }
+
+    /// The route of a domain, if it is known and still holds.
+    #[must_use]
+    pub fn known(&self, domain: &Name, now: Timestamp) -> Option<Arc<Route>> {
+        if let Some(route) = &self.to_smarthost {
+            return Some(Arc::clone(route));
+        }
+        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.get(domain).filter(|(until, _)| *until > now).map(|(_, route)| Arc::clone(route))
+    }
+
+    /// Finds the route of a domain (RFC 5321 5.1, RFC 7505).
+    ///
+    /// # Errors
+    /// [`NoRoute`] says whether to ask again.
+    pub async fn find(&self, domain: &Name, now: Timestamp) -> Result<Arc<Route>, NoRoute> {
+        if let Some(route) = self.known(domain, now) {
+            return Ok(route);
+        }
+        let answer = self.resolver.mx(domain).await.map_err(|error| match error {
+            LookupError::Temporary { .. } => {
+                NoRoute::NotNow(format!("looking up the MX records of {domain}: {error}"))
+            }
+            LookupError::Malformed { .. } => NoRoute::Never(say(
+                Enhanced::new(5, 4, 4),
+                format!("the MX records of {domain} are malformed: {error}"),
+            )),
+        })?;
+        let hosts = hosts_of(domain, answer.data, &self.settings.own_names).map_err(NoRoute::Never)?;
+        let route: Arc<Route> = Arc::new(Destination::Hosts { hosts, port: self.settings.port }.into());
+        self.keep(domain, &route, now, answer.ttl);
+        Ok(route)
+    }
+
+    fn keep(&self, domain: &Name, route: &Arc<Route>, now: Timestamp, ttl: Duration) {
+        let Ok(until) = now.checked_add(ttl.clamp(PLAN_HOLDS_MIN, PLAN_HOLDS_MAX)) else { return };
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if plans.len() >= PLANS_MAX {
+            plans.retain(|_, (until, _)| *until > now);
+            if plans.len() >= PLANS_MAX {
+                plans.clear();
+            }
+        }
+        plans.insert(domain.clone(), (until, Arc::clone(route)));
+    }
+
+    /// The addresses to try for a route, in order: by preference, equals shuffled by `seed`; at most
+    /// `limit`. A host without addresses is passed over.
+    ///
+    /// # Errors
+    /// What went wrong, when no host has an address.
+    pub async fn addresses(
+        &self,
+        route: &Route,
+        seed: u64,
+        limit: usize,
+    ) -> Result<Vec<(Name, SocketAddr)>, NoRoute> {
+        let (mut hosts, port) = match &route.to {
+            Destination::Hosts { hosts, port } => (hosts.clone(), *port),
+            Destination::Smarthost(Smarthost { at: SmarthostAt::Host(host, port), .. }) => {
+                (vec![MxHost { preference: 0, host: host.clone() }], *port)
+            }
+            Destination::Smarthost(Smarthost { at: SmarthostAt::Address(address), .. }) => {
+                let name = "smarthost".parse().map_err(|_| NoRoute::NotNow("no name".to_owned()))?;
+                return Ok(vec![(name, *address)]);
+            }
+        };
+        dns::mail_hosts::order(&mut hosts, seed);
+        let mut found = Vec::new();
+        let mut trouble = None;
+        for MxHost { host, .. } in hosts {
+            if found.len() >= limit {
+                break;
+            }
+            match self.resolver.addresses(&host).await {
+                Ok(answer) => {
+                    found.extend(
+                        answer.data.into_iter().map(|ip: IpAddr| (host.clone(), SocketAddr::new(ip, port))),
+                    );
+                }
+                Err(error) => trouble = Some(format!("looking up the address of {host}: {error}")),
+            }
+        }
+        found.truncate(limit);
+        if found.is_empty() {
+            return Err(NoRoute::NotNow(
+                trouble.unwrap_or_else(|| "none of the mail hosts has an address".to_owned()),
+            ));
+        }
+        Ok(found)
+    }
+}
+
+/// From the DNS's answer to hosts to try, or to what we say in the destination's stead.
+fn hosts_of(domain: &Name, answer: MailHosts, own_names: &[Name]) -> Result<Vec<MxHost>, Reply> {
+    match answer {
+        MailHosts::Mx(hosts) => {
+            let hosts = drop_at_or_below(hosts, own_names);
+            if hosts.is_empty() {
+                // RFC 5321 5.1: we are the best MX and do not take its mail.
+                return Err(say(
+                    Enhanced::new(5, 4, 6),
+                    format!("the mail of {domain} loops back to this host"),
+                ));
+            }
+            Ok(hosts)
+        }
+        MailHosts::ImplicitMx(host) if own_names.contains(&host) => {
+            Err(say(Enhanced::new(5, 4, 6), format!("the mail of {domain} loops back to this host")))
+        }
+        MailHosts::ImplicitMx(host) => Ok(vec![MxHost { preference: 0, host }]),
+        MailHosts::NullMx => Err(say(Enhanced::new(5, 1, 10), format!("{domain} takes no mail (null MX)"))),
+        MailHosts::NoMail => Err(say(Enhanced::new(5, 1, 2), format!("{domain} has no mail host"))),
+        MailHosts::NoSuchDomain => {
+            Err(say(Enhanced::new(5, 1, 2), format!("the domain {domain} does not exist")))
+        }
+    }
+}
+
+fn say(enhanced: Enhanced, text: String) -> Reply {
+    let code = if enhanced == Enhanced::new(5, 1, 10) { 556 } else { 550 };
+    Reply::new(code, enhanced, text)
+}

@@ -1,0 +1,82 @@
+//! Why the hall does not take a draft. The doors turn it into a reply or a problem, each in one place.
+
+use mail::address::{Address, Name};
+use mail::id::EmailId;
+use mail::message::MessageError;
+use store::engine::{CommitError, ReadError};
+use thiserror::Error;
+
+/// Why a draft was not accepted. Nothing of it is kept, but for [`Refusal::Unconfirmed`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// The author's domain is not a verified domain of the account.
+    #[error("the domain {domain} is not verified for this account; add it and publish its records")]
+    DomainNotVerified {
+        /// The domain.
+        domain: Name,
+    },
+    /// The sandbox sender reaches only the account's own address.
+    #[error("the sandbox sender reaches only {allowed}; verify a domain to reach others")]
+    SandboxRestricted {
+        /// The account's own address.
+        allowed: Address,
+    },
+    /// A verified domain without a payment method reaches only the account's own address.
+    #[error("this account reaches only its own address until production access is unlocked")]
+    ProductionRequired,
+    /// The account is suspended.
+    #[error("this account is suspended; write to the operator")]
+    Suspended,
+    /// The message will not do.
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    /// A part of the draft will not do.
+    #[error("{field}: {message}")]
+    Invalid {
+        /// Which.
+        field: &'static str,
+        /// Why.
+        message: String,
+    },
+    /// Larger than is taken.
+    #[error("the message is larger than {bytes_max} bytes")]
+    TooLarge {
+        /// The most that is taken.
+        bytes_max: u64,
+    },
+    /// More recipients than are taken.
+    #[error("more than {recipients_max} recipients")]
+    TooManyRecipients {
+        /// The most that are taken.
+        recipients_max: usize,
+    },
+    /// The disk is full. Try again later.
+    #[error("no room for more mail at the moment; try again later")]
+    Full,
+    /// The store is fenced or closing, or cannot be read. Try again later.
+    #[error("mail cannot be taken at the moment; try again later")]
+    Unavailable,
+    /// Whether it is on disk cannot be known.
+    #[error("whether the message was taken is not known")]
+    Unconfirmed {
+        /// The email's id, should it exist.
+        id: EmailId,
+    },
+}
+
+impl From<ReadError> for Refusal {
+    fn from(error: ReadError) -> Self {
+        tracing::error!(%error, "the store cannot be read");
+        Self::Unavailable
+    }
+}
+
+impl From<CommitError> for Refusal {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Full => Self::Full,
+            CommitError::TooLarge(too) => Self::TooLarge { bytes_max: too.size_bytes_max as u64 },
+            CommitError::Conflict { .. } | CommitError::Fenced(_) | CommitError::Closed => Self::Unavailable,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! When to try again, and when to stop (completions-email.md 2.9; RFC 5321 4.5.4.1). Pure.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// The waits after the first, second, … attempt; the last one repeats until the time is up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    /// The waits. Not empty.
+    pub waits: Vec<Duration>,
+    /// How long after acceptance delivery is given up.
+    pub give_up_after: Duration,
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        const MINUTE: u64 = 60;
+        const HOUR: u64 = 60 * MINUTE;
+        let waits = [MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR];
+        Self {
+            waits: waits.into_iter().map(Duration::from_secs).collect(),
+            give_up_after: Duration::from_secs(48 * HOUR),
+        }
+    }
+}
+
+impl Schedule {
+    /// When a message that has been tried `attempts` times (at least once) is tried again; none when
+    /// its time is up. The wait is up to a tenth longer than scheduled, by chance, so that what was
+    /// put off together does not come back together. The last try is at the end of the time, not
+    /// some way before it.
+    #[must_use]
+    pub fn next(&self, attempts: u32, now: Timestamp, expires_at: Timestamp, seed: u64) -> Option<Timestamp> {
+        if now >= expires_at {
+            return None;
+        }
+        let nth = usize::try_from(attempts.saturating_sub(1)).unwrap_or(usize::MAX);
+        let wait = self.waits.get(nth).or(self.waits.last()).copied().unwrap_or(Duration::from_secs(60));
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX / 2);
+        let longer_ms = seed % (wait_ms / 10 + 1);
+        let next = now.checked_add(Duration::from_millis(wait_ms + longer_ms)).unwrap_or(Timestamp::MAX);
+        Some(next.min(expires_at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schedule_is_the_contracts() {
+        let schedule = Schedule::default();
+        let start = Timestamp::from_second(1_000_000).unwrap();
+        let end = start + schedule.give_up_after;
+        let mut now = start;
+        let mut waits = Vec::new();
+        for attempts in 1.. {
+            let Some(next) = schedule.next(attempts, now, end, 0) else { break };
+            waits.push(next.duration_since(now).as_secs() / 60);
+            now = next;
+        }
+        assert_eq!(waits[..8], [1, 5, 15, 30, 60, 120, 240, 240]);
+        assert_eq!(now, end, "the last try is at the end");
+        assert_eq!(schedule.next(1, end, end, 0), None);
+    }
+
+    #[test]
+    fn chance_adds_at_most_a_tenth() {
+        let schedule = Schedule::default();
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        for seed in [0, 1, 5_999, 6_000, 6_001, u64::MAX] {
+            let wait = schedule.next(1, now, Timestamp::MAX, seed).unwrap().duration_since(now).as_millis();
+            assert!((60_000..=66_000).contains(&wait), "{wait}");
+        }
+    }
+}

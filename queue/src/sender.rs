@@ -1,0 +1,184 @@
+//! Who may send from which address, and with what it is signed.
+//!
+//! A verified domain of the account signs its mail. What was found is kept for a second: so a stream
+//! of messages costs no reads, and a change is seen by every node within that second.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use dns::dkim_key::{DkimKey, KeyAlgorithm, ed25519_selector};
+use dns::seal::Vault;
+use dns::sign::Signer;
+use dns::signers::Signers;
+use jiff::Timestamp;
+use mail::account::AccessLevel;
+use mail::address::{Address, Name};
+use mail::domain::{Dkim, Domain, DomainState, SealedKey};
+use mail::id::{AccountId, DomainId};
+use store::access::Tenant;
+use store::engine::Store;
+
+use crate::refusal::Refusal;
+
+/// How long what was found is taken as found.
+const HOLDS: Duration = Duration::from_secs(1);
+/// Domains kept; beyond it all are looked up anew.
+const KEPT_MAX: usize = 10_000;
+
+/// A domain of an account that may be sent from.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    /// The domain.
+    pub(crate) name: Name,
+    /// What signs for it; none where signing is switched off.
+    pub(crate) signer: Option<Arc<Signer>>,
+}
+
+/// Finds senders.
+pub(crate) struct Senders {
+    store: Store,
+    vault: Arc<Vault>,
+    signers: Signers,
+    /// Mail is signed.
+    dkim: bool,
+    /// The shared sandbox sender, if the operator has one.
+    sandbox: Option<Address>,
+    kept: Mutex<HashMap<(AccountId, Name), (Timestamp, Dkim, Arc<Sender>)>>,
+}
+
+impl Senders {
+    pub(crate) fn new(store: Store, vault: Arc<Vault>, dkim: bool, sandbox: Option<Address>) -> Self {
+        let signers = Signers::new(dns::signers::SIGNERS_MAX);
+        Self { store, vault, signers, dkim, sandbox, kept: Mutex::default() }
+    }
+
+    /// The sender behind an author's address, when the account may send from it.
+    pub(crate) async fn find(
+        &self,
+        tenant: &Tenant,
+        author: &Address,
+        now: Timestamp,
+    ) -> Result<Arc<Sender>, Refusal> {
+        let account = tenant.account();
+        if account.suspended {
+            return Err(Refusal::Suspended);
+        }
+        let id = (account.id, author.domain().clone());
+        {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((_, _, sender)) = kept.get(&id).filter(|(until, ..)| *until > now) {
+                return Ok(Arc::clone(sender));
+            }
+        }
+        let domain = self.domain(tenant, author).await?;
+        let changed = {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.get(&id).is_some_and(|(_, dkim, _)| *dkim != domain.dkim)
+        };
+        if changed {
+            self.signers.forget(domain.id);
+        }
+        let signer = if self.dkim { Some(self.signer(&domain).await?) } else { None };
+        let sender = Arc::new(Sender { name: domain.name.clone(), signer });
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        let until = now.checked_add(HOLDS).unwrap_or(now);
+        kept.insert(id, (until, domain.dkim, Arc::clone(&sender)));
+        Ok(sender)
+    }
+
+    async fn domain(&self, tenant: &Tenant, author: &Address) -> Result<Domain, Refusal> {
+        let sandbox = self.sandbox.as_ref() == Some(author);
+        match store::domain::by_name(&self.store, author.domain()).await? {
+            Some(domain)
+                if (domain.account == tenant.account().id || sandbox)
+                    && domain.state == DomainState::Verified =>
+            {
+                Ok(domain)
+            }
+            _ => Err(Refusal::DomainNotVerified { domain: author.domain().clone() }),
+        }
+    }
+
+    async fn signer(&self, domain: &Domain) -> Result<Arc<Signer>, Refusal> {
+        self.signers
+            .get_or_load(domain.id, async || {
+                let rsa = unseal(&self.vault, domain.id, KeyAlgorithm::Rsa, &domain.dkim.rsa)?;
+                let ed25519 = unseal(&self.vault, domain.id, KeyAlgorithm::Ed25519, &domain.dkim.ed25519)?;
+                let ed25519_selector = ed25519_selector(&domain.dkim.selector);
+                let ed25519 = domain.dkim.ed25519_published.then_some((ed25519_selector.as_str(), &ed25519));
+                Signer::new(&domain.name, Some((&domain.dkim.selector, &rsa)), ed25519)
+                    .map_err(|error| unusable(domain, &error))
+            })
+            .await
+    }
+
+    /// Whether the account may write to these addresses from this author (email-api.md, "Account send access").
+    pub(crate) fn may_reach<'a>(
+        &self,
+        tenant: &Tenant,
+        author: &Address,
+        mut recipients: impl Iterator<Item = &'a Address>,
+    ) -> Result<(), Refusal> {
+        let account = tenant.account();
+        let sandbox = self.sandbox.as_ref() == Some(author);
+        let level = account.access_level(!sandbox);
+        if level == AccessLevel::Production || recipients.all(|r| is_same(r, &account.email)) {
+            return Ok(());
+        }
+        Err(match level {
+            AccessLevel::Sandbox => Refusal::SandboxRestricted { allowed: account.email.clone() },
+            _ => Refusal::ProductionRequired,
+        })
+    }
+}
+
+/// Mailboxes are compared without regard to case: nobody has two that differ only there.
+fn is_same(a: &Address, b: &Address) -> bool {
+    a.domain() == b.domain() && a.local().eq_ignore_ascii_case(b.local())
+}
+
+/// What a sealed key is bound to: it opens in its own row only.
+fn row_id(domain: DomainId, algorithm: KeyAlgorithm) -> Vec<u8> {
+    let mut id = domain.to_bytes().to_vec();
+    id.push(match algorithm {
+        KeyAlgorithm::Rsa => 1,
+        KeyAlgorithm::Ed25519 => 2,
+    });
+    id
+}
+
+/// Seals a DKIM key for its domain's row.
+pub(crate) fn seal(
+    vault: &Vault,
+    domain: DomainId,
+    key: &DkimKey,
+) -> Result<SealedKey, dns::seal::SealError> {
+    let blob = vault.seal(&row_id(domain, key.algorithm()), key.pkcs8())?;
+    Ok(SealedKey(STANDARD.encode(blob)))
+}
+
+fn unseal(
+    vault: &Vault,
+    domain: DomainId,
+    algorithm: KeyAlgorithm,
+    sealed: &SealedKey,
+) -> Result<DkimKey, Refusal> {
+    let lost = |error: &dyn std::fmt::Display| {
+        tracing::error!(%error, domain.id = %domain, "a DKIM key cannot be opened; is the key file the right one?");
+        Refusal::Unavailable
+    };
+    let blob = STANDARD.decode(&sealed.0).map_err(|error| lost(&error))?;
+    let pkcs8 = vault.open(&row_id(domain, algorithm), &blob).map_err(|error| lost(&error))?;
+    DkimKey::from_pkcs8(algorithm, pkcs8).map_err(|error| lost(&error))
+}
+
+fn unusable(domain: &Domain, error: &dyn std::fmt::Display) -> Refusal {
+    tracing::error!(%error, domain.id = %domain.id, "a domain's keys cannot sign");
+    Refusal::Unavailable
+}

@@ -1,0 +1,321 @@
+//! Settling: from an attempt's outcome to what comes next, written in one commit. Pure.
+//!
+//! ```text
+//! Outcome ─► Next ─► [ task taken or moved + recipient + attempt + event ]
+//! ```
+//!
+//! The commit checks the partition's epoch and the task's row, so that an attempt is settled once and
+//! by its owner. A 5yz about the recipient is a bounce; one about the sender is a failure
+//! (completions-email.md 2.9); time up after a destination has answered 4yz is a soft bounce, time up
+//! without any answer a failure.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mail::attempt::{Attempt, TlsFacts};
+use mail::classify::{Reason, classify};
+use mail::event::{Event, EventKind};
+use mail::id::EventId;
+use mail::outcome::{Outcome, Phase};
+use mail::recipient::{Recipient, RecipientState};
+use mail::reply::Reply;
+use mail::task::Task;
+use serde_json::json;
+use store::engine::Batch;
+
+use crate::retry::Schedule;
+
+/// What an attempt was, when it is over.
+#[derive(Debug, Clone)]
+pub struct Attempted {
+    /// What it came to.
+    pub outcome: Outcome,
+    /// How far it got.
+    pub phase: Phase,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// How long it took.
+    pub duration: Duration,
+    /// The host.
+    pub mx_host: Option<String>,
+    /// Its address.
+    pub ip: Option<IpAddr>,
+    /// TLS, if any.
+    pub tls: Option<TlsFacts>,
+    /// The dialog.
+    pub transcript: String,
+}
+
+/// What comes next for a recipient.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing: it was delivered.
+    Delivered,
+    /// Another attempt.
+    Retry {
+        /// When.
+        at: Timestamp,
+    },
+    /// Nothing: the recipient's server does not take it.
+    Bounced {
+        /// What is known about why.
+        reason: Reason,
+        /// It was put off until its time was up.
+        soft: bool,
+    },
+    /// Nothing: it failed, and not for the recipient's sake.
+    Failed {
+        /// `expired`, `dns_error`, `tls_required`, `rejected`, `unconfirmed` (completions-email.md 2.10).
+        why: &'static str,
+    },
+}
+
+/// Decides what comes next.
+#[must_use]
+pub fn decide(task: &Task, attempted: &Attempted, schedule: &Schedule, now: Timestamp, seed: u64) -> Next {
+    let time_is_up = |replies: u32, why: &'static str| match schedule.next(
+        task.attempts + 1,
+        now,
+        task.expires_at,
+        seed,
+    ) {
+        Some(at) => Next::Retry { at },
+        None if replies > 0 => Next::Bounced { reason: Reason::Undetermined, soft: true },
+        None => Next::Failed { why },
+    };
+    match &attempted.outcome {
+        Outcome::Delivered(_) => Next::Delivered,
+        Outcome::Deferred(_) => time_is_up(task.replies + 1, "expired"),
+        Outcome::Unconfirmed(_) => time_is_up(task.replies, "unconfirmed"),
+        Outcome::Unreachable(_) if attempted.phase == Phase::Dns => time_is_up(task.replies, "dns_error"),
+        Outcome::Unreachable(_) => time_is_up(task.replies, "expired"),
+        Outcome::Failed(reply) | Outcome::Undeliverable(reply) => match classify(reply, attempted.phase) {
+            reason if reason.is_about_recipient() => Next::Bounced { reason, soft: false },
+            _ if attempted.phase == Phase::Tls => Next::Failed { why: "tls_required" },
+            _ => Next::Failed { why: "rejected" },
+        },
+    }
+}
+
+/// The task as it goes on, when it is tried again.
+#[must_use]
+pub fn moved(task: &Task, attempted: &Attempted, at: Timestamp) -> Task {
+    let answered = u32::from(matches!(attempted.outcome, Outcome::Deferred(_)));
+    Task { due: at, attempts: task.attempts + 1, replies: task.replies + answered, ..task.clone() }
+}
+
+/// Writes down what an attempt came to: the task taken (or moved), the recipient, the attempt, the event.
+#[must_use]
+pub fn record(task: &Task, attempted: &Attempted, next: &Next, now: Timestamp, event: EventId) -> Batch {
+    let mut batch = Batch::progress();
+    store::task::take(&mut batch, task);
+    let next_attempt_at = match next {
+        Next::Retry { at } => {
+            store::task::put(&mut batch, &moved(task, attempted, *at));
+            Some(*at)
+        }
+        _ => None,
+    };
+    let (state, kind) = match next {
+        Next::Delivered => (RecipientState::Delivered, EventKind::Delivered),
+        Next::Retry { .. } => (RecipientState::Deferred, EventKind::DeliveryDelayed),
+        Next::Bounced { .. } => (RecipientState::Bounced, EventKind::Bounced),
+        Next::Failed { .. } => (RecipientState::Failed, EventKind::Failed),
+    };
+    let recipient = Recipient {
+        index: task.id.recipient,
+        address: task.address.clone(),
+        kind: task.kind,
+        state,
+        attempts: task.attempts + 1,
+        last_response: attempted.outcome.reply().cloned(),
+        mx_host: attempted.mx_host.clone(),
+        last_event: (kind, now),
+        delivered_at: (state == RecipientState::Delivered).then_some(now),
+        bounced_at: (state == RecipientState::Bounced).then_some(now),
+        next_attempt_at,
+    };
+    store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
+    store::attempt::put(
+        &mut batch,
+        task.account,
+        task.id.email,
+        &attempt_of(task, attempted, next_attempt_at),
+    );
+    let event = Event {
+        id: event,
+        account: task.account,
+        email: task.id.email,
+        kind,
+        recipient: Some(task.address.clone()),
+        created_at: now,
+        detail: detail_of(task, attempted, next),
+    };
+    store::event::record(&mut batch, &event);
+    batch
+}
+
+fn attempt_of(task: &Task, attempted: &Attempted, next_attempt_at: Option<Timestamp>) -> Attempt {
+    let error = match &attempted.outcome {
+        Outcome::Unreachable(text) => Some(text.clone()),
+        Outcome::Unconfirmed(text) => Some(format!("it may have arrived: {text}")),
+        _ => None,
+    };
+    Attempt {
+        recipient: task.id.recipient,
+        number: task.attempts + 1,
+        created_at: attempted.began_at,
+        duration_ms: millis(attempted.duration),
+        phase: attempted.phase,
+        mx_host: attempted.mx_host.clone(),
+        ip: attempted.ip,
+        tls: attempted.tls.clone(),
+        reply: attempted.outcome.reply().cloned(),
+        error,
+        transcript: attempted.transcript.clone(),
+        next_attempt_at,
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The particulars of the event, as webhooks will show them (completions-email.md 2.10).
+fn detail_of(task: &Task, attempted: &Attempted, next: &Next) -> serde_json::Value {
+    let reply = attempted.outcome.reply();
+    let code = reply.map(|r| r.code);
+    let enhanced = reply.and_then(|r| r.enhanced);
+    let diagnostic = match &attempted.outcome {
+        Outcome::Unreachable(text) | Outcome::Unconfirmed(text) => text.clone(),
+        _ => reply.map(ToString::to_string).unwrap_or_default(),
+    };
+    match next {
+        Next::Delivered => json!({"delivery": {
+            "mx_host": attempted.mx_host,
+            "smtp_response": reply.map(Reply::to_string),
+            "tls": attempted.tls.as_ref().map(|tls| tls.version.as_str()),
+            "attempts": task.attempts + 1,
+            "duration_ms": millis(attempted.duration),
+        }}),
+        Next::Retry { at } => json!({"delay": {
+            "smtp_code": code,
+            "enhanced_code": enhanced,
+            "diagnostic": diagnostic,
+            "attempt": task.attempts + 1,
+            "next_attempt_at": at,
+            "expires_at": task.expires_at,
+            "unconfirmed": matches!(attempted.outcome, Outcome::Unconfirmed(_)),
+        }}),
+        Next::Bounced { reason, soft } => json!({"bounce_reason": diagnostic, "bounce": {
+            "type": if *soft { "soft" } else { "hard" },
+            "category": reason,
+            "smtp_code": code,
+            "enhanced_code": enhanced,
+            "diagnostic": format!("smtp; {diagnostic}"),
+            "mx_host": attempted.mx_host,
+            "async": false,
+        }}),
+        Next::Failed { why } => json!({"failure": {"reason": why, "message": diagnostic, "smtp_code": code}}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mail::id::{AccountId, EmailId};
+    use mail::recipient::{Notify, RecipientKind};
+    use mail::reply::Enhanced;
+    use mail::task::{Class, TaskId};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn task() -> Task {
+        Task {
+            id: TaskId { email: EmailId::new(at(1), 1), recipient: 0 },
+            account: AccountId::new(at(1), 1),
+            class: Class::Transactional,
+            due: at(1),
+            address: "a@example.net".parse().unwrap(),
+            kind: RecipientKind::To,
+            domain: None,
+            attempts: 0,
+            replies: 0,
+            accepted_at: at(1),
+            expires_at: at(1_000),
+            size_bytes: 1,
+            smtputf8: false,
+            require_tls: false,
+            eight_bit: false,
+            notify: Notify::default(),
+            envelope_id: None,
+            return_full: false,
+            held: false,
+        }
+    }
+
+    fn attempted(outcome: Outcome, phase: Phase) -> Attempted {
+        Attempted {
+            outcome,
+            phase,
+            began_at: at(10),
+            duration: Duration::from_millis(5),
+            mx_host: Some("mx.example.net".into()),
+            ip: None,
+            tls: None,
+            transcript: String::new(),
+        }
+    }
+
+    fn reply(code: u16, enhanced: (u8, u16, u16)) -> Reply {
+        Reply::new(code, Enhanced::new(enhanced.0, enhanced.1, enhanced.2), "text")
+    }
+
+    fn next(task: &Task, outcome: Outcome, phase: Phase, now: i64) -> Next {
+        decide(task, &attempted(outcome, phase), &Schedule::default(), at(now), 0)
+    }
+
+    #[test]
+    fn every_outcome_leads_somewhere() {
+        let fresh = task();
+        let answered = Task { replies: 1, attempts: 1, ..task() };
+        let later = Next::Retry { at: at(10 + 60) };
+        let deferred = || Outcome::Deferred(reply(451, (4, 7, 1)));
+        let lost = || Outcome::Unreachable("refused".into());
+        assert_eq!(
+            next(&fresh, Outcome::Delivered(reply(250, (2, 0, 0))), Phase::Final, 10),
+            Next::Delivered
+        );
+        assert_eq!(next(&fresh, deferred(), Phase::Rcpt, 10), later);
+        assert_eq!(next(&fresh, lost(), Phase::Connect, 10), later);
+        assert_eq!(next(&fresh, Outcome::Unconfirmed("lost".into()), Phase::Final, 10), later);
+        let soft = Next::Bounced { reason: Reason::Undetermined, soft: true };
+        assert_eq!(next(&fresh, deferred(), Phase::Rcpt, 1_000), soft);
+        assert_eq!(next(&answered, lost(), Phase::Connect, 1_000), soft);
+        assert_eq!(next(&fresh, lost(), Phase::Connect, 1_000), Next::Failed { why: "expired" });
+        assert_eq!(next(&fresh, lost(), Phase::Dns, 1_000), Next::Failed { why: "dns_error" });
+        let hard = Next::Bounced { reason: Reason::UnknownUser, soft: false };
+        assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 1, 1))), Phase::Rcpt, 10), hard);
+        let rejected = Next::Failed { why: "rejected" };
+        assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 7, 26))), Phase::Final, 10), rejected);
+        let none = Next::Bounced { reason: Reason::DomainNotFound, soft: false };
+        assert_eq!(next(&fresh, Outcome::Undeliverable(reply(556, (5, 1, 10))), Phase::Dns, 10), none);
+    }
+
+    #[tokio::test]
+    async fn a_settlement_is_written_once() {
+        let store = store::engine::Store::memory();
+        let mut batch = Batch::intake();
+        store::task::put(&mut batch, &task());
+        store.commit(batch).await.unwrap();
+        let done = attempted(Outcome::Delivered(reply(250, (2, 0, 0))), Phase::Final);
+        let batch = record(&task(), &done, &Next::Delivered, at(11), EventId::new(at(11), 1));
+        store.commit(batch.clone()).await.unwrap();
+        assert!(store.commit(batch).await.is_err(), "the task is gone");
+        let (left, _) = store::task::page(&store, None, 10).await.unwrap();
+        assert!(left.is_empty());
+    }
+}

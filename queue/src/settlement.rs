@@ -1,0 +1,101 @@
+//! Committing a settlement, and putting memory in order after it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mail::id::EventId;
+use mail::outcome::Outcome;
+use mail::task::Task;
+use store::engine::{Batch, CommitError};
+
+use crate::notification;
+use crate::settle::{self, Attempted, Next};
+use crate::site::Ready;
+use crate::worker::Worker;
+
+impl Worker {
+    /// Settles an attempt: decides what comes next, writes it in one commit, gives back the task's place.
+    pub(crate) async fn settle(self: &Arc<Self>, ready: &Ready, attempted: &Attempted) {
+        let task = &ready.task;
+        let now = self.clock.now();
+        let next = settle::decide(task, attempted, &self.settings.schedule, now, self.entropy.u64());
+        let mut batch = settle::record(task, attempted, &next, now, EventId::new(now, self.entropy.u128()));
+        if let Some(held) = self.held(task.address.domain()) {
+            held.fence(&mut batch);
+        }
+        let notification = match notification::of(self, task, attempted, &next).await {
+            Ok(notification) => notification,
+            Err(error) => {
+                tracing::error!(%error, email.id = %task.id.email, "the sender cannot be notified");
+                None
+            }
+        };
+        let reservation = notification.map(|staged| {
+            let tasks = staged.tasks();
+            staged.write(&mut batch, &tasks, EventId::new(now, self.entropy.u128()));
+            (self.reserve(tasks), staged.chunks)
+        });
+        count(&next);
+        match self.commit_settlement(batch, task).await {
+            Ok(()) => {
+                self.flights.land(task.id);
+                if let Next::Retry { at } = &next {
+                    self.note(&settle::moved(task, attempted, *at));
+                }
+                if let Some((reservation, chunks)) = reservation {
+                    reservation.committed(&chunks);
+                }
+            }
+            Err(()) => self.flights.land(task.id),
+        }
+        log(task, attempted, &next);
+    }
+
+    async fn commit_settlement(&self, batch: Batch, task: &Task) -> Result<(), ()> {
+        match self.store.commit(batch).await {
+            Ok(()) => Ok(()),
+            Err(CommitError::Conflict { .. }) => {
+                // The operator took the task away meanwhile, or another node owns the partition now:
+                // the books are theirs.
+                tracing::warn!(email.id = %task.id.email, "an attempt was not booked: its task has changed");
+                Err(())
+            }
+            Err(error) => {
+                // The attempt stands nowhere: after a restart the message is tried again.
+                tracing::error!(%error, email.id = %task.id.email, "an attempt could not be booked");
+                self.stop.cancel();
+                Err(())
+            }
+        }
+    }
+}
+
+fn count(next: &Next) {
+    let outcome = match next {
+        Next::Delivered => "delivered",
+        Next::Retry { .. } => "deferred",
+        Next::Bounced { .. } => "bounced",
+        Next::Failed { .. } => "failed",
+    };
+    metrics::counter!("postrider_attempts_total", "outcome" => outcome).increment(1);
+}
+
+fn log(task: &Task, attempted: &Attempted, next: &Next) {
+    let at: Option<Timestamp> = match next {
+        Next::Retry { at } => Some(*at),
+        _ => None,
+    };
+    match &attempted.outcome {
+        Outcome::Delivered(_) => {
+            tracing::debug!(email.id = %task.id.email, recipient = task.id.recipient, "delivered")
+        }
+        _ => tracing::info!(
+            email.id = %task.id.email,
+            recipient = task.id.recipient,
+            host = attempted.mx_host.as_deref(),
+            code = attempted.outcome.reply().map(|r| r.code),
+            next_attempt_at = at.map(tracing::field::display),
+            "not delivered"
+        ),
+    }
+}

@@ -1,0 +1,277 @@
+//! From an address to a connection: guard, greeting, EHLO, STARTTLS, AUTH.
+
+use std::net::SocketAddr;
+
+use queue::courier::smtp::{Credentials, DialReason, Dialer, Fault, Phase, Target, TlsMode, Verdict};
+
+use super::script::{Script, certificate, dead_end, dialer, envelope, hasty, shipment};
+
+const ALL_TLS: [TlsMode; 4] = [TlsMode::Opportunistic, TlsMode::Required, TlsMode::Verified, TlsMode::Off];
+
+#[tokio::test]
+async fn private_addresses_are_not_dialled() {
+    let guarded = Dialer::new("out.example".parse().unwrap()).unwrap();
+    let host = Script::default().start().await;
+    for address in ["[::ffff:127.0.0.1]:25", "169.254.169.254:25", "[::1]:25", "10.0.0.1:25"]
+        .map(|text| text.parse::<SocketAddr>().unwrap())
+        .into_iter()
+        .chain([host.address])
+    {
+        let target = Target { address, ..host.target(TlsMode::Off) };
+        let failure = guarded.dial(&target).await.err().unwrap();
+        assert_eq!(failure.reason, DialReason::Private(address.ip()));
+    }
+}
+
+#[tokio::test]
+async fn nobody_there_or_nobody_speaks() {
+    let address = dead_end().await;
+    let host = Script::default().hears_end().start().await;
+    let target = Target { address, ..host.target(TlsMode::Off) };
+    let failure = dialer().dial(&target).await.err().unwrap();
+    assert!(matches!(failure.reason, DialReason::Connect(Fault::Io(_))), "{failure}");
+    let failure = hasty().dial(&host.target(TlsMode::Off)).await.err().unwrap();
+    assert_eq!(failure.reason, DialReason::Lost(Fault::TimedOut));
+    host.done().await;
+}
+
+#[tokio::test]
+async fn a_refusing_greeting_is_kept() {
+    for (said, code) in [("421-4.7.0 slow\r\n421 4.7.0 down\r\n", 421), ("554 5.7.1 no\r\n", 554)] {
+        let host = Script::default().says(said).start().await;
+        let failure = dialer().dial(&host.target(TlsMode::Off)).await.err().unwrap();
+        assert_eq!(failure.reason, DialReason::Greeting);
+        assert_eq!(failure.reply.unwrap().code, code);
+        assert!(failure.transcript.to_string().contains(&format!("< {code}")));
+        host.done().await;
+    }
+}
+
+#[tokio::test]
+async fn helo_when_ehlo_is_unknown() {
+    let host = Script::default()
+        .says("220 old.example\r\n")
+        .hears("EHLO out.example\r\n")
+        .says("502 what?\r\n")
+        .hears("HELO out.example\r\n")
+        .says("250 old.example\r\n")
+        .hears("MAIL FROM:<v1@rp.example>\r\n")
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    assert_eq!(connection.name(), "old.example");
+    assert_eq!(connection.deliver(&shipment(1, "x"), None).await.phase, Phase::Mail);
+    host.done().await;
+
+    let host = Script::default()
+        .says("220 x\r\n")
+        .hears("EHLO out.example\r\n")
+        .says("550 no\r\n")
+        .hears("HELO out.example\r\n")
+        .says("550 5.7.1 still no\r\n")
+        .start()
+        .await;
+    let failure = dialer().dial(&host.target(TlsMode::Off)).await.err().unwrap();
+    assert_eq!(failure.reason, DialReason::Hello);
+    assert_eq!(failure.reply.unwrap().to_string(), "550 5.7.1 still no");
+    host.done().await;
+}
+
+#[tokio::test]
+async fn starttls_then_everything_anew() {
+    let (acceptor, roots) = certificate();
+    for mode in [TlsMode::Opportunistic, TlsMode::Required, TlsMode::Verified] {
+        // What was offered in the clear counts for nothing.
+        let host = Script::offering(&["STARTTLS", "PIPELINING", "SMTPUTF8", "SIZE 1"])
+            .hears("STARTTLS\r\n")
+            .says("220 go\r\n")
+            .starts_tls(acceptor.clone())
+            .ehlo(&["PIPELINING", "REQUIRETLS"])
+            .hears(envelope(1) + "DATA\r\n")
+            .says("250 a\r\n250 b\r\n354 c\r\n")
+            .hears("one\r\n.\r\n".to_owned() + &envelope(2) + "DATA\r\n")
+            .says("250 ok\r\n250 a\r\n250 b\r\n354 c\r\n")
+            .hears("two\r\n.\r\n")
+            .says("250 ok\r\n")
+            .start()
+            .await;
+        let trusting = dialer().roots(roots.clone()).unwrap();
+        let mut connection = trusting.dial(&host.target(mode)).await.unwrap();
+        assert!(!connection.capabilities().smtputf8 && connection.tls_failure().is_none());
+        let (one, two) = (shipment(1, "one"), shipment(2, "two"));
+        let delivery = connection.deliver(&one, Some(&two)).await;
+        assert_eq!(delivery.verdict, Verdict::Accepted);
+        let tls = delivery.tls.unwrap();
+        assert_eq!((tls.version, tls.verified), ("TLSv1_3", mode == TlsMode::Verified));
+        assert!(tls.cipher.starts_with("TLS13_"), "{}", tls.cipher);
+        assert!(delivery.transcript.to_string().contains("* TLSv1_3 TLS13_"));
+        assert_eq!(connection.deliver(&two, None).await.verdict, Verdict::Accepted);
+        host.done().await;
+    }
+}
+
+#[tokio::test]
+async fn sessions_are_resumed() {
+    let (acceptor, _) = certificate();
+    let ready = |script: Script| {
+        script
+            .says("220 mx\r\n")
+            .ehlo(&["STARTTLS"])
+            .hears("STARTTLS\r\n")
+            .says("220 go\r\n")
+            .starts_tls(acceptor.clone())
+            .ehlo(&["DSN"])
+    };
+    let host =
+        ready(ready(Script::default()).hears("QUIT\r\n").says("221 bye\r\n").next_connection()).start().await;
+    let dialer = dialer();
+    let target = host.target(TlsMode::Required);
+    let first = dialer.dial(&target).await.unwrap();
+    assert!(!first.tls().unwrap().resumed);
+    first.quit().await;
+    assert!(dialer.dial(&target).await.unwrap().tls().unwrap().resumed);
+    host.done().await;
+}
+
+#[tokio::test]
+async fn requiretls_needs_a_verified_certificate() {
+    let (acceptor, roots) = certificate();
+    for (mode, phase) in [(TlsMode::Required, Phase::Local), (TlsMode::Verified, Phase::Mail)] {
+        let mut script = Script::offering(&["STARTTLS"])
+            .hears("STARTTLS\r\n")
+            .says("220 go\r\n")
+            .starts_tls(acceptor.clone())
+            .ehlo(&["REQUIRETLS"]);
+        if phase == Phase::Mail {
+            script = script.hears("MAIL FROM:<v1@rp.example> REQUIRETLS\r\n").says("451 later\r\n");
+        }
+        let host = script.start().await;
+        let trusting = dialer().roots(roots.clone()).unwrap();
+        let mut connection = trusting.dial(&host.target(mode)).await.unwrap();
+        let mut secret = shipment(1, "x");
+        secret.require_tls = true;
+        assert_eq!(connection.deliver(&secret, None).await.phase, phase);
+        host.done().await;
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_certificate_is_not_verified() {
+    let (acceptor, _) = certificate();
+    let host = Script::offering(&["STARTTLS"])
+        .hears("STARTTLS\r\n")
+        .says("220 go\r\n")
+        .start_broken_tls(acceptor)
+        .start()
+        .await;
+    let failure = dialer().dial(&host.target(TlsMode::Verified)).await.err().unwrap();
+    assert!(matches!(failure.reason, DialReason::Tls(_)), "{failure}");
+    host.done().await;
+}
+
+#[tokio::test]
+async fn tls_not_offered_or_refused() {
+    for mode in ALL_TLS {
+        let host = Script::offering(&["DSN"]).hears_end().start().await;
+        let dialled = dialer().dial(&host.target(mode)).await;
+        let may_be_clear = matches!(mode, TlsMode::Opportunistic | TlsMode::Off);
+        assert_eq!(dialled.is_ok(), may_be_clear, "{mode:?}");
+        assert!(dialled.err().is_none_or(|failure| failure.reason == DialReason::NoTls));
+        host.done().await;
+    }
+    for mode in [TlsMode::Opportunistic, TlsMode::Required] {
+        let host = Script::offering(&["STARTTLS"])
+            .hears("STARTTLS\r\n")
+            .says("454 4.7.0 not now\r\n")
+            .hears_end()
+            .start()
+            .await;
+        let dialled = dialer().dial(&host.target(mode)).await;
+        assert_eq!(dialled.is_ok(), mode == TlsMode::Opportunistic);
+        drop(dialled);
+        host.done().await;
+    }
+}
+
+#[tokio::test]
+async fn a_failed_handshake_is_followed_by_one_try_in_the_clear() {
+    let host = Script::offering(&["STARTTLS"])
+        .hears("STARTTLS\r\n")
+        .says("220 go\r\n")
+        .says("this is not TLS at all, it is plain text\r\n")
+        .next_connection()
+        .says("220 mx.example ESMTP\r\n")
+        .ehlo(&["STARTTLS"])
+        .hears("MAIL FROM:<v1@rp.example>\r\n")
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    assert!(connection.tls_failure().is_some() && connection.tls().is_none());
+    let delivery = connection.deliver(&shipment(1, "x"), None).await;
+    assert!(delivery.transcript.to_string().contains("once more in the clear"));
+    host.done().await;
+}
+
+#[tokio::test]
+async fn a_host_that_hangs_up_on_starttls_is_met_in_the_clear() {
+    let host = Script::offering(&["STARTTLS"])
+        .hears("STARTTLS\r\n")
+        .next_connection()
+        .says("220 mx.example ESMTP\r\n")
+        .ehlo(&["DSN"])
+        .start()
+        .await;
+    assert!(host.connect().await.tls_failure().is_some());
+    host.done().await;
+}
+
+/// RFC 3207 5: what someone puts behind the 220 in the clear must not be taken for the host's word
+/// inside TLS.
+#[tokio::test]
+async fn plaintext_behind_starttls_is_a_failure() {
+    let injected = "220 go\r\n250-mx.example\r\n250 AUTH PLAIN\r\n";
+    for mode in [TlsMode::Required, TlsMode::Verified] {
+        let host = Script::offering(&["STARTTLS"]).hears("STARTTLS\r\n").says(injected).start().await;
+        let failure = dialer().dial(&host.target(mode)).await.err().unwrap();
+        assert!(matches!(failure.reason, DialReason::Tls(_)), "{failure}");
+        host.done().await;
+    }
+}
+
+#[tokio::test]
+async fn credentials_go_over_tls_only_and_leave_no_trace() {
+    let (acceptor, _) = certificate();
+    let who = || Some(Credentials { username: "me".into(), password: "geheim".into() });
+    let host = Script::offering(&["STARTTLS", "AUTH PLAIN"])
+        .hears("STARTTLS\r\n")
+        .says("220 go\r\n")
+        .starts_tls(acceptor)
+        .ehlo(&["AUTH LOGIN PLAIN"])
+        .hears("AUTH PLAIN AG1lAGdlaGVpbQ==\r\n")
+        .says("235 2.7.0 welcome\r\n")
+        .hears("MAIL FROM:<v1@rp.example>\r\n")
+        .start()
+        .await;
+    let target = Target { credentials: who(), ..host.target(TlsMode::Required) };
+    assert!(!format!("{target:?}").contains("geheim"));
+    let mut connection = dialer().dial(&target).await.unwrap();
+    let delivery = connection.deliver(&shipment(1, "x"), None).await;
+    let shown = delivery.transcript.to_string();
+    assert!(shown.contains("> AUTH PLAIN [secret]") && !shown.contains("AG1l"), "{shown}");
+    host.done().await;
+
+    let host = Script::offering(&["AUTH PLAIN"]).hears_end().start().await;
+    let target = Target { credentials: who(), ..host.target(TlsMode::Opportunistic) };
+    assert_eq!(dialer().dial(&target).await.err().unwrap().reason, DialReason::NoAuth);
+    host.done().await;
+
+    let host = Script::offering(&["AUTH PLAIN"])
+        .hears("AUTH PLAIN AG1lAGdlaGVpbQ==\r\n")
+        .says("535 5.7.8 who?\r\n")
+        .start()
+        .await;
+    let target = Target { credentials: who(), ..host.target(TlsMode::Off) };
+    let failure = dialer().dial(&target).await.err().unwrap();
+    assert_eq!((failure.reason, failure.reply.unwrap().code), (DialReason::Auth, 535));
+    host.done().await;
+}

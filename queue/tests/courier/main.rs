@@ -1,0 +1,10 @@
+//! The courier against hosts that are told what to say: to the byte where the words matter, at
+//! random where only the outcome does.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod chaos;
+mod dialling;
+mod faults;
+mod script;
+mod transactions;

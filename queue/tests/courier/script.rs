@@ -1,0 +1,222 @@
+//! A host that follows a script: it says what it is told to say and insists, byte by byte, on
+//! hearing what it is told to hear.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use queue::courier::smtp::{Connection, Dialer, Shipment, Target, Timeouts, TlsMode};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+/// Longer than any machine needs, so that a wrong script ends.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+enum Act {
+    Says(Vec<u8>),
+    Hears(Vec<u8>),
+    HearsEnd,
+    StartsTls,
+    /// A handshake that the client ends.
+    FailsTls,
+    /// Takes the next connection.
+    NextConnection,
+}
+
+/// What one host does, in order, on one connection after the other.
+#[derive(Default)]
+pub(crate) struct Script {
+    acts: Vec<Act>,
+    tls: Option<TlsAcceptor>,
+}
+
+trait Both: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Both for T {}
+
+impl Script {
+    /// Greets, and answers EHLO with these keywords.
+    pub(crate) fn offering(keywords: &[&str]) -> Self {
+        Self::default().says("220 mx.example ESMTP\r\n").ehlo(keywords)
+    }
+
+    /// One EHLO and its reply.
+    pub(crate) fn ehlo(self, keywords: &[&str]) -> Self {
+        let script = self.hears("EHLO out.example\r\n");
+        let mut lines = vec!["mx.example at your service"];
+        lines.extend(keywords);
+        let last = lines.pop().unwrap();
+        let mut reply: String = lines.iter().map(|line| format!("250-{line}\r\n")).collect();
+        reply.push_str(&format!("250 {last}\r\n"));
+        script.says(&reply)
+    }
+
+    pub(crate) fn says(self, text: impl AsRef<[u8]>) -> Self {
+        self.act(Act::Says(text.as_ref().to_vec()))
+    }
+
+    pub(crate) fn hears(self, text: impl AsRef<[u8]>) -> Self {
+        self.act(Act::Hears(text.as_ref().to_vec()))
+    }
+
+    /// The client hangs up, and says nothing more before.
+    pub(crate) fn hears_end(self) -> Self {
+        self.act(Act::HearsEnd)
+    }
+
+    /// Hangs up and waits for the next connection.
+    pub(crate) fn next_connection(self) -> Self {
+        self.act(Act::NextConnection)
+    }
+
+    pub(crate) fn starts_tls(self, acceptor: TlsAcceptor) -> Self {
+        Self { tls: Some(acceptor), ..self }.act(Act::StartsTls)
+    }
+
+    /// Begins TLS with a client that will not have it.
+    pub(crate) fn start_broken_tls(self, acceptor: TlsAcceptor) -> Self {
+        Self { tls: Some(acceptor), ..self }.act(Act::FailsTls)
+    }
+
+    fn act(mut self, act: Act) -> Self {
+        self.acts.push(act);
+        self
+    }
+
+    /// Starts the host. It ends when the script does, hanging up.
+    pub(crate) async fn start(self) -> Host {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        Host { address, task: tokio::spawn(tokio::time::timeout(PATIENCE, self.play(listener))) }
+    }
+
+    async fn play(self, listener: TcpListener) {
+        let accept = async || listener.accept().await.unwrap().0;
+        let mut stream: Box<dyn Both> = Box::new(accept().await);
+        for act in self.acts {
+            match act {
+                Act::Says(text) => stream.write_all(&text).await.unwrap(),
+                Act::Hears(text) => hear(stream.as_mut(), &text).await,
+                Act::HearsEnd => {
+                    let mut rest = Vec::new();
+                    // A reset is an end too.
+                    let _ = stream.read_to_end(&mut rest).await;
+                    assert_eq!(String::from_utf8_lossy(&rest), "");
+                }
+                Act::NextConnection => {
+                    stream.shutdown().await.ok();
+                    stream = Box::new(accept().await);
+                }
+                Act::FailsTls => {
+                    let acceptor = self.tls.clone().unwrap();
+                    assert!(acceptor.accept(stream.as_mut()).await.is_err());
+                }
+                Act::StartsTls => {
+                    let acceptor = self.tls.clone().unwrap();
+                    stream = Box::new(acceptor.accept(stream).await.unwrap());
+                }
+            }
+        }
+        stream.shutdown().await.ok();
+    }
+}
+
+async fn hear(stream: &mut dyn Both, expected: &[u8]) {
+    let mut heard = Vec::new();
+    while heard.len() < expected.len() {
+        let mut some = vec![0; expected.len() - heard.len()];
+        let count = stream.read(&mut some).await.unwrap();
+        heard.extend_from_slice(&some[..count]);
+        let is_as_expected = count > 0 && expected.starts_with(&heard);
+        let (was, should) = (String::from_utf8_lossy(&heard), String::from_utf8_lossy(expected));
+        assert!(is_as_expected, "heard {was:?} where {should:?} was to come");
+    }
+}
+
+/// A running script.
+pub(crate) struct Host {
+    pub(crate) address: SocketAddr,
+    task: JoinHandle<Result<(), tokio::time::error::Elapsed>>,
+}
+
+impl Host {
+    /// Waits for the script's end; panics with what went wrong in it.
+    pub(crate) async fn done(self) {
+        self.task.await.unwrap().expect("the script waited in vain");
+    }
+
+    pub(crate) fn target(&self, tls: TlsMode) -> Target {
+        Target {
+            host: "mx.example".parse().unwrap(),
+            address: self.address,
+            source: None,
+            tls,
+            credentials: None,
+        }
+    }
+
+    pub(crate) async fn connect(&self) -> Connection {
+        dialer().dial(&self.target(TlsMode::Opportunistic)).await.unwrap()
+    }
+}
+
+/// A dialer that may go to loopback.
+pub(crate) fn dialer() -> Dialer {
+    Dialer::new("out.example".parse().unwrap()).unwrap().allow_private(true)
+}
+
+/// One whose patience is so short that a silent host can be waited for.
+pub(crate) fn hasty() -> Dialer {
+    let short = Duration::from_millis(50);
+    dialer().timeouts(Timeouts {
+        greeting: short,
+        hello: short,
+        mail: short,
+        rcpt: short,
+        data: short,
+        final_dot: short,
+        ..Timeouts::default()
+    })
+}
+
+/// Message `n`: from `vN@rp.example` to `rN@d.example`.
+pub(crate) fn shipment(n: u32, body: &'static str) -> Shipment {
+    Shipment {
+        sender: Some(format!("v{n}@rp.example").parse().unwrap()),
+        recipient: format!("r{n}@d.example").parse().unwrap(),
+        body: vec![body.into()],
+        eight_bit: false,
+        smtputf8: false,
+        require_tls: false,
+        dsn: None,
+    }
+}
+
+/// The two commands of message `n` without parameters.
+pub(crate) fn envelope(n: u32) -> String {
+    format!("MAIL FROM:<v{n}@rp.example>\r\nRCPT TO:<r{n}@d.example>\r\n")
+}
+
+/// A certificate for `mx.example`, signed by itself, and a host's side of TLS with it.
+pub(crate) fn certificate() -> (TlsAcceptor, rustls::RootCertStore) {
+    let made = rcgen::generate_simple_self_signed(vec!["mx.example".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    (Arc::new(config).into(), roots)
+}
+
+/// A port where nobody listens.
+pub(crate) async fn dead_end() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    listener.local_addr().unwrap()
+}

@@ -1,0 +1,313 @@
+//! What goes over the wire when hosts behave: groups, flights, parameters, refusals.
+
+use bytes::Bytes;
+use queue::courier::smtp::{Phase, Verdict};
+
+use super::script::{Script, dialer, envelope, shipment};
+
+const PIPELINED: &[&str] = &["PIPELINING"];
+
+#[tokio::test]
+async fn one_message_pipelined() {
+    let host = Script::offering(PIPELINED)
+        .hears(envelope(1) + "DATA\r\n")
+        .says("250 2.1.0 sender\r\n250 2.1.5 recipient\r\n354 go\r\n")
+        .hears("Subject: x\r\n\r\n..dot\r\n.\r\n")
+        .says("250-2.0.0 taken\r\n250 2.0.0 as 4711\r\n")
+        .hears("QUIT\r\n")
+        .says("221 bye\r\n")
+        .hears_end()
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    let delivery = connection.deliver(&shipment(1, "Subject: x\r\n\r\n.dot"), None).await;
+    assert_eq!((delivery.verdict, delivery.phase, delivery.ordinal), (Verdict::Accepted, Phase::Content, 1));
+    assert_eq!(delivery.reply.unwrap().lines, ["taken", "as 4711"]);
+    let lines = delivery.transcript.to_string();
+    for part in
+        ["* connected", "< 220 mx", "> EHLO out", "> MAIL FROM", "> [21 bytes]", "< 250 2.0.0 as 4711"]
+    {
+        assert!(lines.contains(part), "{part} in {lines}");
+    }
+    assert!(connection.is_usable());
+    connection.quit().await;
+    host.done().await;
+}
+
+#[tokio::test]
+async fn the_next_envelope_goes_behind_the_dot() {
+    let host = Script::offering(PIPELINED)
+        .hears(envelope(1) + "DATA\r\n")
+        .says("250 a\r\n250 b\r\n354 c\r\n")
+        .hears("one\r\n.\r\n".to_owned() + &envelope(2) + "DATA\r\n")
+        .says("250 taken 1\r\n250 d\r\n250 e\r\n354 f\r\n")
+        .hears("two\r\n.\r\n".to_owned() + &envelope(3) + "DATA\r\n")
+        .says("250 taken 2\r\n")
+        .says("250 g\r\n550 5.1.1 nobody\r\n554 no valid recipients\r\n")
+        .hears("RSET\r\n".to_owned() + &envelope(4) + "DATA\r\n")
+        .says("250 reset\r\n250 h\r\n250 i\r\n354 j\r\n")
+        .hears("four\r\n.\r\n")
+        .says("452 4.2.2 full\r\n")
+        .hears_end()
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    let four = [shipment(1, "one"), shipment(2, "two"), shipment(3, "three"), shipment(4, "four")];
+    let [one, two, three, last] = &four;
+    let first = connection.deliver(one, Some(two)).await;
+    assert_eq!(
+        (first.verdict, first.reply.unwrap().text().into_owned()),
+        (Verdict::Accepted, "taken 1".into())
+    );
+    let second = connection.deliver(two, Some(three)).await;
+    assert_eq!(second.reply.unwrap().text(), "taken 2");
+    assert!(second.transcript.to_string().contains("> MAIL FROM:<v2@rp.example> (sent ahead)"));
+    assert!(!second.transcript.to_string().contains("EHLO"));
+    let third = connection.deliver(three, Some(last)).await;
+    assert_eq!((third.verdict, third.phase), (Verdict::Refused5, Phase::Rcpt));
+    assert_eq!(third.reply.unwrap().to_string(), "550 5.1.1 nobody");
+    assert!(connection.is_usable());
+    let fourth = connection.deliver(last, None).await;
+    assert_eq!((fourth.verdict, fourth.phase), (Verdict::Refused4, Phase::Content));
+    assert!(connection.is_usable());
+    drop(connection);
+    host.done().await;
+}
+
+#[tokio::test]
+async fn a_refused_recipient_and_354_get_a_lone_dot() {
+    let host = Script::offering(PIPELINED)
+        .hears(envelope(1) + "DATA\r\n")
+        .says("250 a\r\n450 4.2.1 not now\r\n354 go\r\n")
+        .hears(".\r\nRSET\r\n".to_owned() + &envelope(2) + "DATA\r\n")
+        .says("554 no valid recipients\r\n250 r\r\n250 b\r\n250 c\r\n354 go\r\n")
+        .hears("two\r\n.\r\n")
+        .says("250 taken\r\n")
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    let (one, two) = (shipment(1, "one"), shipment(2, "two"));
+    let refused = connection.deliver(&one, Some(&two)).await;
+    assert_eq!((refused.verdict, refused.phase), (Verdict::Refused4, Phase::Rcpt));
+    assert_eq!(connection.deliver(&two, None).await.verdict, Verdict::Accepted);
+    host.done().await;
+}
+
+#[tokio::test]
+async fn a_lone_dot_that_is_taken_is_no_acceptance() {
+    let host = Script::offering(PIPELINED)
+        .hears(envelope(1) + "DATA\r\n")
+        .says("250 a\r\n550 no\r\n354 go\r\n")
+        .hears(".\r\n")
+        .says("250 taken\r\n")
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    // In a task of its own, as the queue does it.
+    let delivering = async move { connection.deliver(&shipment(1, "one"), None).await };
+    let delivery = tokio::spawn(delivering).await.unwrap();
+    assert_eq!((delivery.verdict, delivery.reply.unwrap().code), (Verdict::Refused5, 550));
+    host.done().await;
+}
+
+#[tokio::test]
+async fn no_dot_when_mail_was_refused_and_the_recipient_taken() {
+    let host = Script::offering(PIPELINED)
+        .hears(envelope(1) + "DATA\r\n")
+        .says("451 no\r\n250 yes\r\n354 go\r\n")
+        .hears_end()
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    let delivery = connection.deliver(&shipment(1, "one"), None).await;
+    assert_eq!((delivery.verdict, delivery.phase), (Verdict::Refused4, Phase::Mail));
+    assert!(!connection.is_usable());
+    drop(connection);
+    host.done().await;
+}
+
+#[tokio::test]
+async fn mail_refused_and_all_behind_it() {
+    let host = Script::offering(PIPELINED)
+        .hears(envelope(1) + "DATA\r\n")
+        .says("550 5.7.1 we know you\r\n503 no\r\n503 no\r\n")
+        .hears("RSET\r\n".to_owned() + &envelope(2) + "DATA\r\n")
+        .says("250 r\r\n250 a\r\n250 b\r\n451 4.3.0 disk\r\n")
+        .hears("RSET\r\n".to_owned() + &envelope(3) + "DATA\r\n")
+        .says("250 r\r\n250 a\r\n250 b\r\n354 go\r\n")
+        .hears("x\r\n.\r\n")
+        .says("250 ok\r\n")
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    let first = connection.deliver(&shipment(1, "x"), None).await;
+    assert_eq!(
+        (first.verdict, first.phase, first.reply.unwrap().code),
+        (Verdict::Refused5, Phase::Mail, 550)
+    );
+    let second = connection.deliver(&shipment(2, "x"), None).await;
+    assert_eq!((second.verdict, second.phase), (Verdict::Refused4, Phase::Data));
+    assert_eq!(connection.deliver(&shipment(3, "x"), None).await.verdict, Verdict::Accepted);
+    host.done().await;
+}
+
+#[tokio::test]
+async fn step_by_step_without_pipelining() {
+    let host = Script::offering(&["8BITMIME"])
+        .hears("MAIL FROM:<v1@rp.example> BODY=8BITMIME\r\n")
+        .says("250 a\r\n")
+        .hears("RCPT TO:<r1@d.example>\r\n")
+        .says("550 no\r\n")
+        .hears("RSET\r\n")
+        .says("250 r\r\n")
+        .hears("MAIL FROM:<v2@rp.example>\r\n")
+        .says("250 a\r\n")
+        .hears("RCPT TO:<r2@d.example>\r\n")
+        .says("251 b\r\n")
+        .hears("DATA\r\n")
+        .says("354 c\r\n")
+        .hears("two\r\n.\r\n")
+        .says("250 ok\r\n")
+        .hears("MAIL FROM:<v3@rp.example>\r\n")
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    let mut one = shipment(1, "one");
+    one.eight_bit = true;
+    let (two, three) = (shipment(2, "two"), shipment(3, "x"));
+    assert_eq!(connection.deliver(&one, Some(&two)).await.verdict, Verdict::Refused5);
+    assert_eq!(connection.deliver(&two, Some(&three)).await.verdict, Verdict::Accepted);
+    let cut = connection.deliver(&three, None).await;
+    assert_eq!((cut.verdict, cut.phase), (Verdict::Broken, Phase::Mail));
+    host.done().await;
+}
+
+#[tokio::test]
+async fn bdat_goes_in_one_flight() {
+    let host = Script::offering(&["PIPELINING", "CHUNKING"])
+        .hears(envelope(1) + "BDAT 9 LAST\r\n.one\r\nx\r\nRSET\r\n" + &envelope(2))
+        .says("250 a\r\n250 b\r\n250 taken\r\n250 r\r\n250 c\r\n250 d\r\n")
+        .hears("BDAT 5 LAST\r\ntwo\r\n")
+        .says("250 taken\r\n")
+        .hears(envelope(3) + "BDAT 7 LAST\r\nthree\r\nRSET\r\n" + &envelope(4))
+        .says("250 a\r\n550 nobody\r\n503 nothing to take it\r\n250 r\r\n250 c\r\n250 d\r\n")
+        .hears("BDAT 6 LAST\r\nfour\r\n")
+        .says("552 too dull\r\n")
+        .hears("RSET\r\n".to_owned() + &envelope(5) + "BDAT 6 LAST\r\nfive\r\n")
+        .says("250 r\r\n250 a\r\n250 b\r\n250 taken\r\n")
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    let mut one = shipment(1, "");
+    one.body = vec![Bytes::from_static(b".one\r\n"), Bytes::from_static(b"x\r\n")];
+    let (two, three, four) = (shipment(2, "two"), shipment(3, "three"), shipment(4, "four"));
+    assert_eq!(connection.deliver(&one, Some(&two)).await.verdict, Verdict::Accepted);
+    assert_eq!(connection.deliver(&two, None).await.verdict, Verdict::Accepted);
+    let refused = connection.deliver(&three, Some(&four)).await;
+    assert_eq!((refused.verdict, refused.phase), (Verdict::Refused5, Phase::Rcpt));
+    let dull = connection.deliver(&four, None).await;
+    assert_eq!((dull.verdict, dull.phase), (Verdict::Refused5, Phase::Content));
+    assert_eq!(connection.deliver(&shipment(5, "five"), None).await.verdict, Verdict::Accepted);
+    host.done().await;
+}
+
+#[tokio::test]
+async fn a_large_body_waits_for_the_recipient_before_bdat() {
+    let host = Script::offering(&["PIPELINING", "CHUNKING"])
+        .hears(envelope(1))
+        .says("250 a\r\n550 nobody\r\n")
+        .hears_end()
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    let mut large = shipment(1, "");
+    large.body = vec![Bytes::from("0123456789\r\n".repeat(10_000))];
+    assert_eq!(connection.deliver(&large, None).await.verdict, Verdict::Refused5);
+    drop(connection);
+    host.done().await;
+}
+
+#[tokio::test]
+async fn data_is_used_where_bdat_is_not_wanted() {
+    let host = Script::offering(&["PIPELINING", "CHUNKING"]).hears(envelope(1) + "DATA\r\n").start().await;
+    let target = host.target(queue::courier::smtp::TlsMode::Off);
+    let mut connection = dialer().chunking(false).dial(&target).await.unwrap();
+    assert_eq!(connection.deliver(&shipment(1, "x"), None).await.verdict, Verdict::Broken);
+    host.done().await;
+}
+
+#[tokio::test]
+async fn what_the_host_cannot_take_is_not_sent() {
+    let host = Script::offering(&["PIPELINING", "SIZE 20"])
+        .hears("MAIL FROM:<v9@rp.example> SIZE=20\r\nRCPT TO:<r9@d.example>\r\nDATA\r\n")
+        .says("250 a\r\n250 b\r\n354 c\r\n")
+        .hears("012345678901234567\r\n.\r\n")
+        .says("250 ok\r\n")
+        .hears_end()
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    let too_large = shipment(1, "0123456789012345678");
+    let refused = connection.deliver(&too_large, None).await;
+    assert_eq!((refused.verdict, refused.phase), (Verdict::Refused5, Phase::Local));
+    assert!(refused.reply.unwrap().to_string().starts_with("552 5.3.4 "));
+    let mut international = shipment(2, "x");
+    international.recipient = "jos\u{e9}@d.example".parse().unwrap();
+    let refused = connection.deliver(&international, None).await;
+    assert_eq!(refused.verdict, Verdict::Unsupported);
+    assert!(refused.reply.unwrap().to_string().starts_with("553 5.6.7 "));
+    let mut secret = shipment(3, "x");
+    secret.require_tls = true;
+    let refused = connection.deliver(&secret, None).await;
+    assert_eq!(refused.verdict, Verdict::Unsupported);
+    assert!(refused.reply.unwrap().to_string().starts_with("550 5.7.30 "));
+    let smuggled = connection.deliver(&shipment(4, "a\r\n.\nMAIL FROM:<>\r\n"), None).await;
+    assert_eq!((smuggled.verdict, smuggled.phase), (Verdict::Refused5, Phase::Local));
+    assert!(matches!(smuggled.fault, Some(queue::courier::smtp::Fault::Content(_))));
+    // None of them goes ahead either, and the connection is as good as before.
+    let fits = shipment(9, "012345678901234567");
+    assert_eq!(connection.deliver(&fits, Some(&too_large)).await.verdict, Verdict::Accepted);
+    assert_eq!(connection.deliver(&too_large, None).await.phase, Phase::Local);
+    drop(connection);
+    host.done().await;
+}
+
+#[tokio::test]
+async fn the_hosts_limit_on_transactions_is_kept() {
+    let host = Script::offering(&["PIPELINING", "LIMITS MAILMAX=2"])
+        .hears(envelope(1) + "DATA\r\n")
+        .says("250 a\r\n250 b\r\n354 c\r\n")
+        .hears("x\r\n.\r\n".to_owned() + &envelope(2) + "DATA\r\n")
+        .says("250 ok\r\n250 a\r\n250 b\r\n354 c\r\n")
+        .hears("x\r\n.\r\n")
+        .says("250 ok\r\n")
+        .hears("QUIT\r\n")
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    let three = [shipment(1, "x"), shipment(2, "x"), shipment(3, "x")];
+    let [one, two, three] = &three;
+    assert_eq!(connection.deliver(one, Some(two)).await.verdict, Verdict::Accepted);
+    assert!(connection.is_usable());
+    assert_eq!(connection.deliver(two, Some(three)).await.verdict, Verdict::Accepted);
+    assert!(!connection.is_usable());
+    connection.quit().await;
+    host.done().await;
+}
+
+#[tokio::test]
+async fn a_body_of_dots_and_many_chunks_arrives() {
+    let lines = 5_000;
+    let host = Script::offering(PIPELINED)
+        .hears(envelope(1) + "DATA\r\n")
+        .says("250 a\r\n250 b\r\n354 c\r\n")
+        .hears("..\r\n...x\r\ny\r\n".repeat(lines) + ".\r\n")
+        .says("250 ok\r\n")
+        .start()
+        .await;
+    let mut dotted = shipment(1, "");
+    let chunk = [Bytes::from_static(b".\r\n.."), Bytes::from_static(b"x\r"), Bytes::from_static(b"\ny\r\n")];
+    dotted.body = chunk.iter().cycle().take(3 * lines).cloned().collect();
+    assert_eq!(host.connect().await.deliver(&dotted, None).await.verdict, Verdict::Accepted);
+    host.done().await;
+}

@@ -1,0 +1,126 @@
+//! The seam to whoever decides: a session asks [`Question`]s, and an [`Answers`] answers them.
+//!
+//! The session never waits: the listener takes the question, awaits the answer and steps the session
+//! with it. What an answerer must remember between two questions of one session (who logged in) is its
+//! own `Visitor`, so the session knows nothing of tenants.
+
+use std::future::Future;
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use mail::address::{Address, Name};
+use mail::draft::{DraftRecipient, Envelope};
+use mail::reply::Reply;
+
+use crate::limits::Held;
+
+/// What a TLS handshake agreed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TlsFacts {
+    /// `TLSv1.3`.
+    pub version: &'static str,
+    /// `TLS13_AES_256_GCM_SHA384`.
+    pub cipher: &'static str,
+}
+
+/// What the `Received` field tells of the session (RFC 5321 4.4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// The session.
+    pub session: u64,
+    /// Who connected.
+    pub peer: IpAddr,
+    /// What it calls itself.
+    pub helo: Box<str>,
+    /// It said EHLO, not HELO.
+    pub extended: bool,
+    /// The connection is encrypted.
+    pub tls: Option<TlsFacts>,
+    /// It logged in.
+    pub authenticated: bool,
+    /// Our own name.
+    pub hostname: Name,
+}
+
+/// A message as it was received, complete.
+#[derive(Debug)]
+pub struct Message {
+    /// What MAIL said.
+    pub envelope: Envelope,
+    /// What RCPT said, in the order given; an address may stand twice.
+    pub recipients: Vec<DraftRecipient>,
+    /// The content: dot-unstuffed; lines end in CRLF, unless `binary`.
+    pub content: Bytes,
+    /// BODY=BINARYMIME: any byte may stand anywhere (RFC 3030 3).
+    pub binary: bool,
+    /// How it came.
+    pub trace: Trace,
+    /// Its share of the memory budget.
+    pub held: Held,
+}
+
+/// What AUTH brought.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// The user name.
+    pub username: String,
+    /// The password.
+    pub password: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Credentials({}, hidden)", self.username.escape_debug())
+    }
+}
+
+/// What a session wants to know before it goes on.
+#[derive(Debug)]
+pub enum Question {
+    /// Does this login hold?
+    Authenticate(Credentials),
+    /// May mail come from here, and is there room? None is the null path `<>`.
+    Sender {
+        /// The reverse path.
+        reverse_path: Option<Address>,
+        /// SIZE, when it was given.
+        size_bytes: Option<u64>,
+    },
+    /// Is this recipient taken? Asked only by roles that ask (see [`crate::settings::Role`]).
+    Recipient(Address),
+    /// Take this message: the answer comes when it is safe.
+    Take(Box<Message>),
+}
+
+/// What the session is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes, and the usual words will do.
+    Granted,
+    /// Yes or no, by the severity of this reply, and these are the words.
+    Said(Reply),
+}
+
+impl Answer {
+    pub(crate) fn refusal(self) -> Result<Option<Reply>, Reply> {
+        match self {
+            Self::Granted => Ok(None),
+            Self::Said(reply) if reply.severity() == mail::reply::Severity::Completed => Ok(Some(reply)),
+            Self::Said(reply) => Err(reply),
+        }
+    }
+}
+
+/// Whoever answers a listener's sessions.
+pub trait Answers: Send + Sync + 'static {
+    /// What is remembered between the questions of one session. Keep it small: idle sessions have one.
+    type Visitor: Default + Send + Sync + 'static;
+
+    /// Answers a question. The future may be dropped when the client goes away, except for
+    /// [`Question::Take`], which is always awaited to its end.
+    fn answer(
+        &self,
+        visitor: &mut Self::Visitor,
+        question: Question,
+    ) -> impl Future<Output = Answer> + Send;
+}

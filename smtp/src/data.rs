@@ -1,0 +1,395 @@
+//! Receiving a message's content, by DATA (RFC 5321 4.5.2) and by BDAT (RFC 3030).
+//!
+//! Both keep what comes in one [`Content`], which grows against the limit of one message and the
+//! budget of all. [`DotReceiver`] looks for line ends with memchr and copies whole runs between the dots
+//! that it takes out; its state is one byte, so a chunk may end anywhere. [`ChunkReceiver`] counts.
+//!
+//! Lines end in CRLF and content ends in CRLF.CRLF, nothing else. A bare CR or LF is a flaw: the rest
+//! is read to the real end, so that nothing of it can pass for commands, and then refused.
+
+use bytes::{Bytes, BytesMut};
+use memchr::memchr2;
+
+use crate::limits::{CONTENT_BYTES_FIRST, DECLARED_BYTES_TRUSTED, Held, OVERRUN_FACTOR};
+use crate::replies;
+
+/// Why content is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// A CR without LF, or an LF without CR.
+    BareLineEnd,
+    /// Larger than a message may be.
+    TooLarge,
+    /// The budget of all sessions is spent.
+    Full,
+}
+
+impl Flaw {
+    pub(crate) fn reply(self) -> &'static str {
+        match self {
+            Self::BareLineEnd => replies::BARE_IN_CONTENT,
+            Self::TooLarge => replies::TOO_LARGE,
+            Self::Full => replies::FULL,
+        }
+    }
+}
+
+/// Content on its way in.
+#[derive(Debug)]
+pub struct Content {
+    bytes: BytesMut,
+    bytes_max: u64,
+    held: Held,
+    seen: u64,
+    flaw: Option<Flaw>,
+}
+
+impl Content {
+    /// Nothing yet. `declared` is SIZE, when it was given.
+    #[must_use]
+    pub fn new(bytes_max: u64, declared: Option<u64>, mut held: Held) -> Self {
+        let first = declared.map_or(CONTENT_BYTES_FIRST, |size| {
+            usize::try_from(size).unwrap_or(usize::MAX).clamp(1, DECLARED_BYTES_TRUSTED)
+        });
+        let fits = held.grow(first);
+        Self {
+            bytes: if fits { BytesMut::with_capacity(first) } else { BytesMut::new() },
+            bytes_max,
+            held,
+            seen: 0,
+            flaw: (!fits).then_some(Flaw::Full),
+        }
+    }
+
+    /// What is wrong with it so far.
+    #[must_use]
+    pub fn flaw(&self) -> Option<Flaw> {
+        self.flaw
+    }
+
+    /// Whether so much came that reading to its end is no longer worth while.
+    #[must_use]
+    pub fn is_overrun(&self) -> bool {
+        self.seen > self.bytes_max.saturating_mul(OVERRUN_FACTOR)
+    }
+
+    /// Bytes that came, kept or not.
+    #[must_use]
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// Makes it worthless. The first flaw counts; the memory goes back at once.
+    fn spoil(&mut self, flaw: Flaw) {
+        self.flaw.get_or_insert(flaw);
+        self.bytes = BytesMut::new();
+        self.held.release();
+    }
+
+    fn keep(&mut self, run: &[u8]) {
+        self.seen += run.len() as u64;
+        if self.flaw.is_some() || run.is_empty() {
+            return;
+        }
+        let size = self.bytes.len() + run.len();
+        if size as u64 > self.bytes_max {
+            return self.spoil(Flaw::TooLarge);
+        }
+        if size > self.bytes.capacity() {
+            // Doubling keeps the copies linear; the limit keeps the last step from overshooting.
+            let limit = usize::try_from(self.bytes_max).unwrap_or(usize::MAX);
+            let capacity = (self.bytes.capacity().saturating_mul(2)).min(limit).max(size);
+            if !self.held.grow(capacity - self.bytes.capacity()) {
+                return self.spoil(Flaw::Full);
+            }
+            self.bytes.reserve(capacity - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(run);
+    }
+
+    /// The content, and its share of the budget; without another copy.
+    ///
+    /// # Errors
+    /// The [`Flaw`].
+    pub fn finish(self) -> Result<(Bytes, Held), Flaw> {
+        match self.flaw {
+            Some(flaw) => Err(flaw),
+            None => Ok((self.bytes.freeze(), self.held)),
+        }
+    }
+}
+
+/// Where in a line the next byte stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    LineStart,
+    /// Behind a dot at the start of a line; the dot is not kept.
+    Dot,
+    /// Behind dot and CR.
+    DotCr,
+    Middle,
+    /// Behind a CR.
+    Cr,
+}
+
+/// Reads what follows DATA.
+#[derive(Debug)]
+pub struct DotReceiver {
+    at: At,
+}
+
+impl Default for DotReceiver {
+    fn default() -> Self {
+        Self { at: At::LineStart }
+    }
+}
+
+impl DotReceiver {
+    /// Takes a chunk. `Some(n)` says that the content ended with the chunk's first `n` bytes; `None`
+    /// that all of it was content.
+    pub fn push(&mut self, chunk: &[u8], content: &mut Content) -> Option<usize> {
+        // chunk[run..next] is content that is not yet kept.
+        let (mut run, mut next) = (0, 0);
+        while let Some(&byte) = chunk.get(next) {
+            match self.at {
+                At::LineStart if byte == b'.' => {
+                    content.keep(&chunk[run..next]);
+                    next += 1;
+                    run = next;
+                    self.at = At::Dot;
+                }
+                At::LineStart => self.at = At::Middle,
+                At::Dot if byte == b'\r' => {
+                    // Not kept: either it belongs to the end, or it is bare and spoils all.
+                    next += 1;
+                    run = next;
+                    self.at = At::DotCr;
+                }
+                At::Dot => self.at = At::Middle,
+                At::DotCr if byte == b'\n' => return Some(next + 1),
+                At::DotCr => {
+                    content.spoil(Flaw::BareLineEnd);
+                    self.at = At::Cr;
+                }
+                At::Middle => match memchr2(b'\r', b'\n', &chunk[next..]) {
+                    None => next = chunk.len(),
+                    Some(n) => {
+                        let is_cr = chunk[next + n] == b'\r';
+                        next += n + 1;
+                        if is_cr {
+                            self.at = At::Cr;
+                        } else {
+                            content.spoil(Flaw::BareLineEnd);
+                        }
+                    }
+                },
+                At::Cr => {
+                    self.at = match byte {
+                        b'\n' => At::LineStart,
+                        b'\r' => At::Cr,
+                        _ => At::Middle,
+                    };
+                    if byte != b'\n' {
+                        content.spoil(Flaw::BareLineEnd);
+                    }
+                    // The byte behind a bare CR is looked at again, as part of the line.
+                    next += usize::from(self.at != At::Middle);
+                }
+            }
+        }
+        content.keep(&chunk[run..next]);
+        None
+    }
+}
+
+/// Reads BDAT chunks: every byte counts, and, but for BINARYMIME, lines end in CRLF here too.
+#[derive(Debug, Default)]
+pub struct ChunkReceiver {
+    after_cr: bool,
+}
+
+impl ChunkReceiver {
+    /// Takes bytes of a chunk, all of them content.
+    pub fn push(&mut self, chunk: &[u8], binary: bool, content: &mut Content) {
+        if !binary && !self.is_clean(chunk) {
+            content.spoil(Flaw::BareLineEnd);
+        }
+        content.keep(chunk);
+    }
+
+    fn is_clean(&mut self, chunk: &[u8]) -> bool {
+        let mut next = 0;
+        while next < chunk.len() {
+            if self.after_cr {
+                if chunk[next] != b'\n' {
+                    return false;
+                }
+                self.after_cr = false;
+                next += 1;
+                continue;
+            }
+            match memchr2(b'\r', b'\n', &chunk[next..]) {
+                None => return true,
+                Some(n) if chunk[next + n] == b'\n' => return false,
+                Some(n) => {
+                    self.after_cr = true;
+                    next += n + 1;
+                }
+            }
+        }
+        true
+    }
+
+    /// The last chunk has come: a CR at the very end is bare, and text gets the line end it lacks.
+    pub fn finish(&mut self, binary: bool, content: &mut Content) {
+        if binary {
+            return;
+        }
+        if self.after_cr {
+            content.spoil(Flaw::BareLineEnd);
+        } else if !content.bytes.is_empty() && !content.bytes.ends_with(b"\r\n") {
+            content.keep(b"\r\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Budget;
+    use proptest::prelude::*;
+
+    /// What a slow reader makes of the same bytes: the content or its flaw, and where it ends.
+    type Read = Option<(Result<Vec<u8>, Flaw>, usize)>;
+
+    fn receive(chunks: &[&[u8]], bytes_max: u64) -> Read {
+        let budget = Budget::new(1 << 20);
+        let mut content = Content::new(bytes_max, Some(1), Held::none(&budget));
+        let mut receiver = DotReceiver::default();
+        let mut before = 0;
+        for chunk in chunks {
+            if let Some(n) = receiver.push(chunk, &mut content) {
+                let read = content.finish().map(|(bytes, _)| bytes.to_vec());
+                assert!(budget.has(1 << 20), "the budget is given back");
+                return Some((read, before + n));
+            }
+            before += chunk.len();
+        }
+        None
+    }
+
+    /// RFC 5321 4.5.2, literally: find CRLF.CRLF (the CRLF before the content counts), then look at
+    /// each line.
+    fn reference(bytes: &[u8], bytes_max: u64) -> Read {
+        let mut with_start = b"\r\n".to_vec();
+        with_start.extend_from_slice(bytes);
+        let end = with_start.windows(5).position(|w| w == b"\r\n.\r\n")?;
+        let (content, used) = (&bytes[..end], end + 3);
+        let mut kept = Vec::new();
+        let mut rest = content;
+        while !rest.is_empty() {
+            let line_end = rest.windows(2).position(|w| w == b"\r\n").map_or(rest.len(), |n| n + 2);
+            let (line, after) = rest.split_at(line_end);
+            kept.extend_from_slice(line.strip_prefix(b".").unwrap_or(line));
+            rest = after;
+        }
+        let bare = content.iter().enumerate().any(|(n, b)| match b {
+            b'\r' => content.get(n + 1) != Some(&b'\n'),
+            b'\n' => n == 0 || content[n - 1] != b'\r',
+            _ => false,
+        });
+        let too_large = kept.len() as u64 > bytes_max;
+        Some((
+            if bare {
+                Err(Flaw::BareLineEnd)
+            } else if too_large {
+                Err(Flaw::TooLarge)
+            } else {
+                Ok(kept)
+            },
+            used,
+        ))
+    }
+
+    #[test]
+    fn ends_and_dots() {
+        for (wire, content) in [
+            (&b".\r\n"[..], &b""[..]),
+            (b"a\r\n.\r\n", b"a\r\n"),
+            (b"..\r\n.\r\n", b".\r\n"),
+            (b"..a\r\n...\r\n.\r\nQUIT\r\n", b".a\r\n..\r\n"),
+            (b"\r\n.\r\n", b"\r\n"),
+            (b".a\r\n.\r\n", b"a\r\n"),
+        ] {
+            let (read, used) = receive(&[wire], 100).unwrap();
+            assert_eq!(read.as_deref(), Ok(content));
+            assert!(wire[..used].ends_with(b".\r\n"));
+        }
+    }
+
+    #[test]
+    fn no_other_end_ends_it() {
+        for end in [
+            "\n.\n", "\n.\r\n", "\r\n.\n", "\r.\r", "\r.\r\n", "\r\n.\r", "\n.\r", "\r.\n", "\r\n\0.\r\n", "\r\n.\0\r\n",
+            "\n\n.\r\n", "\r\r\n.\r\r\n",
+        ] {
+            assert_eq!(receive(&[b"a", end.as_bytes(), b"MAIL FROM:<x@y.example>\r\n"], 100), None, "{end:?}");
+        }
+    }
+
+    #[test]
+    fn the_budget_bounds_all() {
+        let budget = Budget::new(100);
+        let mut content = Content::new(1_000, Some(1), Held::none(&budget));
+        assert_eq!(DotReceiver::default().push(&[b'a'; 200], &mut content), None);
+        assert_eq!(content.finish().unwrap_err(), Flaw::Full);
+        assert!(budget.has(100));
+        assert_eq!(Content::new(1_000, Some(101), Held::none(&budget)).flaw(), Some(Flaw::Full));
+    }
+
+    #[test]
+    fn chunks_keep_their_line_ends() {
+        let budget = Budget::new(1 << 20);
+        let read = |chunks: &[&[u8]], binary| {
+            let mut content = Content::new(100, None, Held::none(&budget));
+            let mut receiver = ChunkReceiver::default();
+            chunks.iter().for_each(|chunk| receiver.push(chunk, binary, &mut content));
+            receiver.finish(binary, &mut content);
+            content.finish().map(|(bytes, _)| bytes.to_vec())
+        };
+        assert_eq!(read(&[b"a\r", b"\nb"], false).as_deref(), Ok(&b"a\r\nb\r\n"[..]));
+        assert_eq!(read(&[b".\r\n.\r\n"], false).as_deref(), Ok(&b".\r\n.\r\n"[..]));
+        for bare in [&b"a\nb"[..], b"a\rb", b"a\r"] {
+            assert_eq!(read(&[bare], false), Err(Flaw::BareLineEnd));
+            assert_eq!(read(&[bare], true).as_deref(), Ok(bare));
+        }
+    }
+
+    fn hostile() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            4 => Just(&b"\r\n"[..]), 4 => Just(&b"."[..]), 1 => Just(&b"\r"[..]), 1 => Just(&b"\n"[..]),
+            3 => Just(&b"ab"[..]), 1 => Just(&b"\r\n.\r\n"[..]), 1 => Just(&b"\0"[..]),
+        ];
+        proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn any_split_reads_the_same(bytes in hostile(), cuts in proptest::collection::vec(0usize..64, 0..6), max in 0u64..40) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|n| n.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let chunks: Vec<&[u8]> = cuts.windows(2).map(|w| &bytes[w[0]..w[1]]).collect();
+            let whole = reference(&bytes, max);
+            match (receive(&chunks, max), whole) {
+                // Which of two flaws came first is not told apart.
+                (Some((Err(_), end)), Some((Err(_), expected))) => prop_assert_eq!(end, expected),
+                (got, expected) => prop_assert_eq!(got, expected),
+            }
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            prop_assert_eq!(receive(&single, max), receive(&chunks, max));
+        }
+    }
+}

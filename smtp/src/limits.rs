@@ -1,0 +1,172 @@
+//! Every bound of the SMTP door, with its name, its default and its reason.
+//!
+//! [`Limits`] is plain data: the configuration fills it. [`Budget`] is the one bound that all sessions
+//! share: how many bytes of message content may be in memory at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// RFC 5321 4.5.3.1.4 says 512; SMTPUTF8, DSN and their kin add up to about 1,500.
+pub const COMMAND_LINE_BYTES_MAX: usize = 2_048;
+/// RFC 4954 4: an AUTH line, and a line of the exchange.
+pub const AUTH_LINE_BYTES_MAX: usize = 12_288;
+/// Replies wait for the end of a pipelined group, but no longer than until they are this many bytes.
+pub const REPLIES_BYTES_FLUSH: usize = 8 * 1024;
+/// Content that overruns the limit is read to its end, so that the client sees the reply; past this
+/// many times the limit the connection is closed instead.
+pub const OVERRUN_FACTOR: u64 = 4;
+/// Room made at once for content whose size is declared; more must first arrive.
+pub const DECLARED_BYTES_TRUSTED: usize = 256 * 1024;
+/// Room made at once for content whose size is not declared.
+pub const CONTENT_BYTES_FIRST: usize = 16 * 1024;
+
+/// The bounds of one listener's sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest message, announced as SIZE (RFC 1870).
+    pub message_bytes_max: u64,
+    /// Recipients in one transaction (RFC 5321 4.5.3.1.8 asks for at least 100), announced as RCPTMAX.
+    pub recipients_max: usize,
+    /// Messages in one session, announced as MAILMAX (RFC 9422).
+    pub mails_max: u64,
+    /// Commands in one session: whoever needs more connects again.
+    pub commands_max: u64,
+    /// Commands that lead nowhere (NOOP, RSET, VRFY, HELP, EXPN) between two messages.
+    pub junk_max: u32,
+    /// Malformed or misplaced commands between two messages; the last ends the session.
+    pub errors_max: u32,
+    /// Failed AUTHs in one session; the last ends the session.
+    pub auth_failures_max: u32,
+    /// Sessions of one address (one /64 for IPv6) at a time.
+    pub sessions_per_address_max: usize,
+    /// How long a session may wait for a command (RFC 5321 4.5.3.2.7: at least 5 minutes).
+    pub command_timeout: Duration,
+    /// How long content may pause (RFC 5321 4.5.3.2.5 and .6: senders wait 3 and 10 minutes).
+    pub content_timeout: Duration,
+    /// Slower than this, averaged over the message after [`Self::content_timeout`], is cut off.
+    pub content_bytes_per_s_min: u64,
+    /// How long a TLS handshake may take.
+    pub handshake_timeout: Duration,
+    /// How long a transaction under way may go on after a shutdown began.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes_max: 50 * 1024 * 1024,
+            recipients_max: 1_000,
+            mails_max: 100_000,
+            commands_max: 1_000_000,
+            junk_max: 100,
+            errors_max: 20,
+            auth_failures_max: 3,
+            sessions_per_address_max: 100,
+            command_timeout: Duration::from_secs(300),
+            content_timeout: Duration::from_secs(600),
+            content_bytes_per_s_min: 500,
+            handshake_timeout: Duration::from_secs(60),
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Limits {
+    /// For hosts that are trusted by network: they hold few, long, busy sessions, so nothing is
+    /// counted that only a stranger would abuse.
+    #[must_use]
+    pub fn relay() -> Self {
+        Self {
+            mails_max: u64::MAX,
+            commands_max: u64::MAX,
+            errors_max: 1_000,
+            sessions_per_address_max: usize::MAX,
+            ..Self::default()
+        }
+    }
+}
+
+/// Bytes of message content that may be in memory at once, over all sessions of the process.
+#[derive(Debug)]
+pub struct Budget {
+    free: AtomicUsize,
+}
+
+impl Budget {
+    /// The default: on a small machine still room for a few of the largest messages.
+    pub const BYTES_DEFAULT: usize = 512 * 1024 * 1024;
+
+    /// A budget of so many bytes.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self { free: AtomicUsize::new(bytes_max) })
+    }
+
+    /// Whether so many bytes are free now. They may be gone a moment later.
+    #[must_use]
+    pub fn has(&self, bytes: usize) -> bool {
+        self.free.load(Ordering::Relaxed) >= bytes
+    }
+
+    /// Bytes that are free now.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.free.load(Ordering::Relaxed)
+    }
+}
+
+/// A part of the [`Budget`]; given back when dropped.
+#[derive(Debug)]
+pub struct Held {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Held {
+    /// Nothing yet.
+    #[must_use]
+    pub fn none(budget: &Arc<Budget>) -> Self {
+        Self { budget: Arc::clone(budget), bytes: 0 }
+    }
+
+    /// Takes more; `false`, and nothing taken, when there is not so much.
+    #[must_use]
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        let taken = self
+            .budget
+            .free
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |free| free.checked_sub(bytes))
+            .is_ok();
+        if taken {
+            self.bytes += bytes;
+        }
+        taken
+    }
+
+    /// Gives all back.
+    pub fn release(&mut self) {
+        self.budget.free.fetch_add(std::mem::take(&mut self.bytes), Ordering::AcqRel);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_given_back() {
+        let budget = Budget::new(10);
+        let mut held = Held::none(&budget);
+        assert!(held.grow(6) && !held.grow(5) && held.grow(4));
+        assert!(!budget.has(1));
+        drop(held);
+        assert!(budget.has(10));
+    }
+}

@@ -1,0 +1,123 @@
+//! Networks: an address and how many of its bits count, `192.0.2.0/24`, `2001:db8::/32`.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// A text that is no network.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NetworkError {
+    /// Not an address, or no number of bits that it has.
+    #[error("a network has the form 192.0.2.0/24 or 2001:db8::/32")]
+    Form,
+    /// Bits are set behind the prefix: one digit or the other is a mistake.
+    #[error("the address has bits set behind its prefix")]
+    HostBits,
+}
+
+/// A network (RFC 4632, RFC 4291 2.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    prefix: u8,
+}
+
+impl Network {
+    /// Whether it holds an address. An IPv4 address mapped into IPv6 is the IPv4 address.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                (network.to_bits() ^ address.to_bits()).checked_shr(32 - u32::from(self.prefix)).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                (network.to_bits() ^ address.to_bits()).checked_shr(128 - u32::from(self.prefix)).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    /// A bare address is a network of one.
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| NetworkError::Form)?;
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = match prefix {
+            None => bits,
+            Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
+                digits.parse().ok().filter(|p| *p <= bits).ok_or(NetworkError::Form)?
+            }
+            Some(_) => return Err(NetworkError::Form),
+        };
+        let network = Self { address, prefix };
+        if network.base() == address { Ok(network) } else { Err(NetworkError::HostBits) }
+    }
+}
+
+impl Network {
+    fn base(&self) -> IpAddr {
+        match self.address {
+            IpAddr::V4(a) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0);
+                IpAddr::V4((a.to_bits() & mask).into())
+            }
+            IpAddr::V6(a) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.prefix)).unwrap_or(0);
+                IpAddr::V6((a.to_bits() & mask).into())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+/// What counts as one address when clients are counted: IPv4 by address, IPv6 by /64, since a single
+/// host has all of one (RFC 4291 2.5.1).
+#[must_use]
+pub fn counted(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64))),
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_contain() {
+        for (network, inside, outside) in [
+            ("192.0.2.0/24", "192.0.2.255", "192.0.3.0"),
+            ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
+            ("0.0.0.0/0", "255.255.255.255", "::1"),
+            ("2001:db8::/32", "2001:db8:ffff::1", "2001:db9::"),
+            ("::/0", "::1", "127.0.0.1"),
+            ("::1", "::1", "::2"),
+        ] {
+            let network: Network = network.parse().unwrap();
+            assert!(network.contains(inside.parse().unwrap()), "{network} {inside}");
+            assert!(!network.contains(outside.parse().unwrap()), "{network} {outside}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_network() {
+        for text in ["", "x", "192.0.2.0/33", "192.0.2.0/", "192.0.2.0/+1", "::/129", "192.0.2.1/24"] {
+            assert!(text.parse::<Network>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The parameters of MAIL and RCPT: which there are, and what may stand in them.
+//!
+//! MAIL: SIZE (RFC 1870), BODY (RFC 6152, 3030), SMTPUTF8 (RFC 6531), RET and ENVID (RFC 3461),
+//! REQUIRETLS (RFC 8689), AUTH (RFC 4954 5, read and ignored). RCPT: NOTIFY and ORCPT (RFC 3461).
+//!
+//! smtp-proto reads the values of MAIL's. What it lets pass is checked here first: a parameter given
+//! twice, a number of more digits than RFC 1870 allows (its parser wraps), xtext with holes, values
+//! behind keywords that take none. ENVID and ORCPT are kept as they were written, since they go out
+//! again that way. RCPT's are read here: smtp-proto takes `NEVER` together with others and refuses
+//! RFC 6533's `utf-8` addresses.
+
+use std::borrow::Cow;
+
+use mail::recipient::Notify;
+use mail::reply::{Enhanced, Reply};
+use smtp_proto::request::parser::Rfc5321Parser;
+use smtp_proto::{MAIL_BODY_BINARYMIME, MAIL_REQUIRETLS, MAIL_RET_FULL, MAIL_SMTPUTF8};
+
+/// RFC 3461 4.4.
+const ENVID_CHARS_MAX: usize = 100;
+/// RFC 3461 4.2.
+const ORCPT_CHARS_MAX: usize = 500;
+/// RFC 1870 3: `1*20DIGIT`.
+const SIZE_DIGITS_MAX: usize = 20;
+/// There are fewer keywords than this; more words are a mistake or an attack.
+const PARAMETERS_MAX: usize = 16;
+
+/// Why the parameters are refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ParameterError {
+    /// Not offered here.
+    Unknown(String),
+    /// Offered, but this value cannot be.
+    Invalid(&'static str),
+    /// Given twice.
+    Twice(&'static str),
+    /// Bytes that no parameter has.
+    Form,
+}
+
+impl ParameterError {
+    /// What the client is told (RFC 5321 4.2.4: 555 for what is unknown, 501 for what is wrong).
+    #[must_use]
+    pub fn reply(&self) -> Reply {
+        let (code, text) = match self {
+            Self::Unknown(keyword) => (555, format!("{keyword} is not offered here")),
+            Self::Invalid(keyword) => (501, format!("Bad value of {keyword}")),
+            Self::Twice(keyword) => (501, format!("{keyword} is given twice")),
+            Self::Form => (501, "Parameters have the form KEYWORD or KEYWORD=value".to_owned()),
+        };
+        Reply::new(code, Enhanced::new(5, 5, 4), text)
+    }
+}
+
+/// What MAIL asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MailParameters {
+    /// SIZE.
+    pub size_bytes: Option<u64>,
+    /// BODY=BINARYMIME.
+    pub binary: bool,
+    /// SMTPUTF8.
+    pub smtputf8: bool,
+    /// RET=FULL.
+    pub return_full: bool,
+    /// ENVID, xtext as given.
+    pub envelope_id: Option<String>,
+    /// REQUIRETLS.
+    pub require_tls: bool,
+}
+
+/// A keyword, and whether it has a value (`Some(true)`: must, `Some(false)`: must not).
+struct Keyword {
+    name: &'static str,
+    has_value: bool,
+}
+
+const MAIL: [Keyword; 7] = [
+    Keyword { name: "SIZE", has_value: true },
+    Keyword { name: "BODY", has_value: true },
+    Keyword { name: "SMTPUTF8", has_value: false },
+    Keyword { name: "RET", has_value: true },
+    Keyword { name: "ENVID", has_value: true },
+    Keyword { name: "AUTH", has_value: true },
+    Keyword { name: "REQUIRETLS", has_value: false },
+];
+const RCPT: [Keyword; 2] =
+    [Keyword { name: "NOTIFY", has_value: true }, Keyword { name: "ORCPT", has_value: true }];
+
+/// The words of `tail`, each with its keyword's name, checked against the table.
+fn words<'a>(tail: &'a [u8], table: &'static [Keyword]) -> Result<Vec<(&'static str, &'a str)>, ParameterError> {
+    let text = std::str::from_utf8(tail).map_err(|_| ParameterError::Form)?;
+    let mut found: Vec<(&'static str, &str)> = Vec::new();
+    for word in text.split(' ').map(|w| w.trim_end_matches(['\r', '\n'])).filter(|w| !w.is_empty()) {
+        if found.len() == PARAMETERS_MAX || word.chars().any(char::is_control) {
+            return Err(ParameterError::Form);
+        }
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word, None),
+        };
+        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+            return Err(ParameterError::Form);
+        }
+        let Some(keyword) = table.iter().find(|k| k.name.eq_ignore_ascii_case(name)) else {
+            return Err(ParameterError::Unknown(name.chars().take(32).collect()));
+        };
+        if keyword.has_value != value.is_some() || value == Some("") {
+            return Err(ParameterError::Invalid(keyword.name));
+        }
+        if found.iter().any(|(name, _)| *name == keyword.name) {
+            return Err(ParameterError::Twice(keyword.name));
+        }
+        found.push((keyword.name, value.unwrap_or_default()));
+    }
+    Ok(found)
+}
+
+/// Reads what follows the path of MAIL; `tail` ends with the line's CRLF.
+///
+/// # Errors
+/// [`ParameterError`].
+pub fn mail(tail: &[u8]) -> Result<MailParameters, ParameterError> {
+    if tail.trim_ascii().is_empty() {
+        return Ok(MailParameters::default());
+    }
+    let words = words(tail, &MAIL)?;
+    let mut envelope_id = None;
+    let mut sized = false;
+    for (name, value) in &words {
+        let good = match *name {
+            "SIZE" => {
+                sized = true;
+                value.len() <= SIZE_DIGITS_MAX && value.bytes().all(|b| b.is_ascii_digit())
+            }
+            "ENVID" => {
+                envelope_id = Some((*value).to_owned());
+                value.len() <= ENVID_CHARS_MAX && is_xtext(value)
+            }
+            "AUTH" => *value == "<>" || is_xtext(value),
+            _ => true,
+        };
+        if !good {
+            return Err(ParameterError::Invalid(name));
+        }
+    }
+    let mut bytes = tail.iter();
+    let parsed = Rfc5321Parser::new(&mut bytes).mail_from_parameters(Cow::Borrowed("")).map_err(|e| match e {
+        smtp_proto::Error::InvalidParameter { param } => ParameterError::Invalid(param),
+        smtp_proto::Error::UnsupportedParameter { param } => ParameterError::Unknown(param),
+        _ => ParameterError::Form,
+    })?;
+    Ok(MailParameters {
+        size_bytes: sized.then(|| u64::try_from(parsed.size).unwrap_or(u64::MAX)),
+        binary: parsed.flags & MAIL_BODY_BINARYMIME != 0,
+        smtputf8: parsed.flags & MAIL_SMTPUTF8 != 0,
+        return_full: parsed.flags & MAIL_RET_FULL != 0,
+        require_tls: parsed.flags & MAIL_REQUIRETLS != 0,
+        envelope_id,
+    })
+}
+
+/// Whether `tail` asks for SMTPUTF8: it decides what the path before it may hold.
+#[must_use]
+pub fn asks_smtputf8(tail: &[u8]) -> bool {
+    tail.split(u8::is_ascii_whitespace).any(|word| word.eq_ignore_ascii_case(b"SMTPUTF8"))
+}
+
+/// Reads what follows the path of RCPT; `tail` ends with the line's CRLF.
+///
+/// # Errors
+/// [`ParameterError`].
+pub fn rcpt(tail: &[u8], smtputf8: bool) -> Result<Notify, ParameterError> {
+    if tail.trim_ascii().is_empty() {
+        return Ok(Notify::default());
+    }
+    let mut notify = Notify::default();
+    for (name, value) in words(tail, &RCPT)? {
+        let good = match name {
+            "NOTIFY" => read_notify(value, &mut notify),
+            _ => {
+                notify.original_recipient = Some(value.to_owned());
+                value.len() <= ORCPT_CHARS_MAX && is_original_recipient(value, smtputf8)
+            }
+        };
+        if !good {
+            return Err(ParameterError::Invalid(name));
+        }
+    }
+    Ok(notify)
+}
+
+/// `NEVER`, or each of `SUCCESS`, `FAILURE`, `DELAY` at most once (RFC 3461 4.1).
+fn read_notify(value: &str, notify: &mut Notify) -> bool {
+    if value.eq_ignore_ascii_case("NEVER") {
+        notify.never = true;
+        return true;
+    }
+    let mut failure = false;
+    for word in value.split(',') {
+        let slot = match word {
+            w if w.eq_ignore_ascii_case("SUCCESS") => &mut notify.success,
+            w if w.eq_ignore_ascii_case("DELAY") => &mut notify.delay,
+            w if w.eq_ignore_ascii_case("FAILURE") => &mut failure,
+            _ => return false,
+        };
+        if std::mem::replace(slot, true) {
+            return false;
+        }
+    }
+    notify.not_failure = !failure;
+    true
+}
+
+/// `addr-type ";" xtext` (RFC 3461 4.2), where RFC 6533 3 adds UTF-8 for the type `utf-8`.
+fn is_original_recipient(value: &str, smtputf8: bool) -> bool {
+    let Some((kind, address)) = value.split_once(';') else { return false };
+    let atom = !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let utf8 = smtputf8 && kind.eq_ignore_ascii_case("utf-8");
+    atom && !address.is_empty()
+        && if utf8 {
+            address.chars().all(|c| !c.is_control() && c != ' ')
+        } else {
+            is_xtext(address)
+        }
+}
+
+/// RFC 3461 4: printable ASCII but `+` and `=`; anything else as `+` and two upper-case hex digits.
+fn is_xtext(text: &str) -> bool {
+    let is_hex = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b));
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'+' if is_hex(bytes.next()) && is_hex(bytes.next()) => {}
+            b'+' | b'=' => return false,
+            b'!'..=b'~' => {}
+            _ => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mail_parameters_are_read() {
+        let read = mail(b" SIZE=1000 body=8bitmime SMTPUTF8 RET=FULL ENVID=a+2Bb REQUIRETLS AUTH=<>\r\n").unwrap();
+        assert_eq!(read.size_bytes, Some(1000));
+        assert!(read.smtputf8 && read.return_full && read.require_tls && !read.binary);
+        assert_eq!(read.envelope_id.as_deref(), Some("a+2Bb"));
+        assert!(mail(b" BODY=BINARYMIME \r\n").unwrap().binary);
+        assert_eq!(mail(b"\r\n"), Ok(MailParameters::default()));
+        assert_eq!(mail(b" SIZE=99999999999999999999\r\n").unwrap().size_bytes, Some(u64::MAX));
+    }
+
+    #[test]
+    fn bad_mail_parameters_are_refused() {
+        for tail in [
+            " SIZE", " SIZE=", " SIZE=x", " SIZE=-1", " SIZE=999999999999999999999", " SIZE=1 SIZE=1", " BODY",
+            " BODY=9BIT", " BODY=8BITMIME BODY=7BIT", " RET=HALF", " RET=FULL RET=HDRS", " ENVID=a+2b", " ENVID=",
+            " ENVID=a=b", " ENVID=+4", " SMTPUTF8=1", " SMTPUTF8 SMTPUTF8", " HOLDFOR=1", " FOO", " FOO=bar", " =", " =x",
+            " REQUIRETLS=yes", " AUTH", " AUTH=+zz", " MT-PRIORITY=3", " NOTIFY=NEVER",
+        ] {
+            assert!(mail(format!("{tail}\r\n").as_bytes()).is_err(), "{tail}");
+        }
+        assert!(mail(format!(" ENVID={}\r\n", "a".repeat(101)).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn rcpt_parameters_are_read() {
+        assert!(rcpt(b" NOTIFY=NEVER\r\n", false).unwrap().never);
+        let notify = rcpt(b" notify=success,Delay ORCPT=rfc822;a+40b\r\n", false).unwrap();
+        assert!(notify.success && notify.delay && notify.not_failure);
+        assert_eq!(notify.original_recipient.as_deref(), Some("rfc822;a+40b"));
+        assert!(rcpt(b" NOTIFY=FAILURE\r\n", false).unwrap().on_failure());
+        assert!(rcpt(" ORCPT=utf-8;j\u{f6}@x.example\r\n".as_bytes(), true).is_ok());
+        assert!(rcpt(b" ORCPT=utf-8;j\\x{F6}@x.example\r\n", false).is_ok());
+    }
+
+    #[test]
+    fn bad_rcpt_parameters_are_refused() {
+        for tail in [
+            " NOTIFY", " NOTIFY=", " NOTIFY=NEVER,SUCCESS", " NOTIFY=SUCCESS,NEVER", " NOTIFY=SUCCESS,SUCCESS",
+            " NOTIFY=SOON", " NOTIFY=SUCCESS,", " NOTIFY=NEVER NOTIFY=NEVER", " ORCPT=a@b.example", " ORCPT=rfc822;",
+            " ORCPT=;a", " ORCPT=rfc822;a=b", " ORCPT=rfc822;j\u{f6}", " ORCPT=rfc822;a ORCPT=rfc822;b", " SIZE=1", " X",
+        ] {
+            assert!(rcpt(format!("{tail}\r\n").as_bytes(), false).is_err(), "{tail}");
+        }
+        assert!(rcpt(format!(" ORCPT=rfc822;{}\r\n", "a".repeat(500)).as_bytes(), false).is_err());
+    }
+}

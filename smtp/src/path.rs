@@ -1,0 +1,172 @@
+//! The path behind `FROM:` and `TO:` (RFC 5321 4.1.2), cut out of the line by hand.
+//!
+//! smtp-proto would strip the quotes of a quoted local part, drop a CR inside an address and cannot tell
+//! `<postmaster>` from `<>` or from nothing; so the text between the angle brackets is found here, kept
+//! as it was written, and judged by [`mail::address::Address`] alone.
+
+use mail::address::{Address, AddressError, Name};
+use mail::reply::{Enhanced, Reply};
+
+/// What stands between the angle brackets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Path {
+    /// `<>`
+    Null,
+    /// `<local@domain>`
+    Address(Address),
+}
+
+/// Why a path is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathError {
+    /// No `FROM:<…>` or `TO:<…>`.
+    Form,
+    /// The bytes are not UTF-8.
+    NotUtf8,
+    /// It needs SMTPUTF8. What the address is otherwise worth was not looked at.
+    NotAscii,
+    /// It is no address.
+    Address(AddressError),
+}
+
+/// A path and what stands behind it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Cut<'a> {
+    /// The text between the angle brackets, without a source route.
+    pub text: &'a str,
+    /// What follows the closing bracket.
+    pub rest: &'a [u8],
+}
+
+/// Cuts `keyword:<path>` from the start of `arguments`. Blanks after the colon are let through: many
+/// clients write them.
+///
+/// # Errors
+/// [`PathError::Form`] or [`PathError::NotUtf8`].
+pub fn cut<'a>(arguments: &'a [u8], keyword: &str) -> Result<Cut<'a>, PathError> {
+    let (word, rest) = arguments.split_at_checked(keyword.len()).ok_or(PathError::Form)?;
+    if !word.eq_ignore_ascii_case(keyword.as_bytes()) {
+        return Err(PathError::Form);
+    }
+    let rest = rest.strip_prefix(b":").ok_or(PathError::Form)?.trim_ascii_start();
+    let inner = rest.strip_prefix(b"<").ok_or(PathError::Form)?;
+    let end = closing_bracket(inner).ok_or(PathError::Form)?;
+    let (text, rest) = inner.split_at(end);
+    let rest = rest.get(1..).unwrap_or_default();
+    if !matches!(rest.first(), None | Some(b' ' | b'\r' | b'\n')) {
+        return Err(PathError::Form);
+    }
+    let text = std::str::from_utf8(text).map_err(|_| PathError::NotUtf8)?;
+    Ok(Cut { text: without_route(text), rest })
+}
+
+/// Where the `>` stands that is not inside quotes.
+fn closing_bracket(inner: &[u8]) -> Option<usize> {
+    let mut quoted = false;
+    let mut at = 0;
+    while let Some(byte) = inner.get(at) {
+        match byte {
+            b'\\' if quoted => at += 1,
+            b'"' => quoted = !quoted,
+            b'>' if !quoted => return Some(at),
+            b'\r' | b'\n' => return None,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// RFC 5321 4.1.2 and appendix C: a source route is taken and ignored.
+fn without_route(text: &str) -> &str {
+    if text.starts_with('@') { text.split_once(':').map_or(text, |(_, rest)| rest) } else { text }
+}
+
+/// The address in a reverse path.
+///
+/// # Errors
+/// Any [`PathError`] but [`PathError::Form`].
+pub fn reverse(text: &str, smtputf8: bool) -> Result<Path, PathError> {
+    if text.is_empty() { Ok(Path::Null) } else { address(text, smtputf8).map(Path::Address) }
+}
+
+/// The address in a forward path; `postmaster` alone means ours (RFC 5321 4.5.1).
+///
+/// # Errors
+/// Any [`PathError`] but [`PathError::Form`].
+pub fn forward(text: &str, smtputf8: bool, hostname: &Name) -> Result<Address, PathError> {
+    if text.eq_ignore_ascii_case("postmaster") {
+        return Address::new("postmaster", hostname.clone()).map_err(PathError::Address);
+    }
+    address(text, smtputf8)
+}
+
+fn address(text: &str, smtputf8: bool) -> Result<Address, PathError> {
+    if !smtputf8 && !text.is_ascii() {
+        return Err(PathError::NotAscii);
+    }
+    text.parse().map_err(PathError::Address)
+}
+
+impl PathError {
+    /// What the client is told. `form` is said when the form is wrong; `detail` is 7 for a sender's
+    /// address, 3 for a recipient's (RFC 3463 3.2).
+    #[must_use]
+    pub fn reply(self, form: &'static str, detail: u16) -> Reply {
+        let bad = |code: u16, enhanced: (u16, u16), text: String| {
+            Reply::new(code, Enhanced::new(5, enhanced.0, enhanced.1), text)
+        };
+        match self {
+            Self::Form => bad(501, (5, 4), form.to_owned()),
+            Self::NotUtf8 => bad(501, (5, 2), "The address is not UTF-8".to_owned()),
+            Self::NotAscii => {
+                bad(553, (6, 7), "An address outside ASCII needs the SMTPUTF8 parameter".to_owned())
+            }
+            Self::Address(error) => bad(501, (1, detail), sentence(error)),
+        }
+    }
+}
+
+fn sentence(error: AddressError) -> String {
+    let text = error.to_string();
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forward_of(line: &str) -> Result<String, PathError> {
+        let cut = cut(line.as_bytes(), "TO")?;
+        Ok(forward(cut.text, true, &"mx.example".parse().unwrap())?.to_string())
+    }
+
+    #[test]
+    fn good_paths() {
+        for (line, address) in [
+            ("TO:<a@b.example>", "a@b.example"),
+            ("to: <a@b.example> NOTIFY=NEVER", "a@b.example"),
+            ("TO:<\"a>b\"@b.example>", "\"a>b\"@b.example"),
+            ("TO:<\"a\\\">\"@b.example>", "\"a\\\">\"@b.example"),
+            ("TO:<@x.example,@y.example:a@b.example>", "a@b.example"),
+            ("TO:<Postmaster>", "postmaster@mx.example"),
+            ("TO:<j\u{f6}@b.example>", "j\u{f6}@b.example"),
+        ] {
+            assert_eq!(forward_of(line).as_deref(), Ok(address), "{line}");
+        }
+    }
+
+    #[test]
+    fn bad_paths() {
+        for line in [
+            "TO", "TO:", "TO:a@b.example", "TO:<a@b.example", "TO<a@b.example>", "TO:<a@b.example>x", "FROM:<a@b>",
+            "TO:<\"a@b.example>", "", "TO :<a@b.example>",
+        ] {
+            assert_eq!(forward_of(line), Err(PathError::Form), "{line}");
+        }
+        for line in ["TO:<>", "TO:<a>", "TO:<a@b@c>", "TO:<a@[127.0.0.1]>", "TO:<a b@c.example>", "TO:<a\rb@c.example>"] {
+            assert!(forward_of(line).is_err(), "{line}");
+        }
+    }
+}

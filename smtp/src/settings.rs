@@ -1,0 +1,116 @@
+//! What all sessions of one listener share: its role, its name, its limits, its greeting.
+//!
+//! The replies to EHLO differ only by whether TLS holds, so both are made once.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use mail::address::Name;
+
+use crate::limits::{Budget, Limits};
+
+/// What a listener is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Submission (RFC 6409): AUTH before MAIL, TLS before AUTH.
+    Submission,
+    /// Trusted hosts hand in mail without AUTH; the network decides who is one.
+    Relay,
+    /// Mail for our own domains: no AUTH, each recipient is asked for.
+    Mx,
+}
+
+/// What a session needs to know.
+#[derive(Debug)]
+pub struct Settings {
+    role: Role,
+    pub(crate) hostname: Name,
+    pub(crate) limits: Limits,
+    budget: Arc<Budget>,
+    tls_offered: bool,
+    greeting: String,
+    capabilities_clear: String,
+    capabilities_secured: String,
+}
+
+impl Settings {
+    /// Puts them together. `tls_offered` says that the listener has a certificate.
+    #[must_use]
+    pub fn new(role: Role, hostname: Name, limits: Limits, budget: Arc<Budget>, tls_offered: bool) -> Self {
+        let greeting = format!("220 {hostname} ESMTP postrider\r\n");
+        let capabilities =
+            |secured: bool| capabilities(role, &hostname, &limits, (secured, tls_offered && !secured));
+        Self {
+            capabilities_clear: capabilities(false),
+            capabilities_secured: capabilities(true),
+            greeting,
+            role,
+            hostname,
+            limits,
+            budget,
+            tls_offered,
+        }
+    }
+
+    /// What the listener is for.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Our name.
+    #[must_use]
+    pub fn hostname(&self) -> &Name {
+        &self.hostname
+    }
+
+    /// The bounds.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The memory for content that all sessions share.
+    #[must_use]
+    pub fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    /// Whether STARTTLS can be had.
+    #[must_use]
+    pub fn tls_offered(&self) -> bool {
+        self.tls_offered
+    }
+
+    pub(crate) fn greeting(&self) -> &str {
+        &self.greeting
+    }
+
+    pub(crate) fn capabilities(&self, secured: bool) -> &str {
+        if secured { &self.capabilities_secured } else { &self.capabilities_clear }
+    }
+}
+
+/// The reply to EHLO. AUTH stands in it only under TLS (RFC 4954 4), STARTTLS only before it
+/// (RFC 3207 4.2), REQUIRETLS only under it (RFC 8689 2).
+fn capabilities(role: Role, hostname: &Name, limits: &Limits, (secured, starttls): (bool, bool)) -> String {
+    let mut text = format!("250-{hostname}\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n");
+    // Writing to a String does not fail.
+    let _ = write!(text, "250-SIZE {}\r\n", limits.message_bytes_max);
+    text.push_str("250-CHUNKING\r\n250-BINARYMIME\r\n250-ENHANCEDSTATUSCODES\r\n250-DSN\r\n");
+    if starttls {
+        text.push_str("250-STARTTLS\r\n");
+    }
+    if secured {
+        text.push_str("250-REQUIRETLS\r\n");
+        if role == Role::Submission {
+            text.push_str("250-AUTH PLAIN LOGIN\r\n");
+        }
+    }
+    let _ = write!(text, "250-LIMITS RCPTMAX={}", limits.recipients_max);
+    if limits.mails_max != u64::MAX {
+        let _ = write!(text, " MAILMAX={}", limits.mails_max);
+    }
+    text.push_str("\r\n250 HELP\r\n");
+    text
+}

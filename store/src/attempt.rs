@@ -1,0 +1,64 @@
+//! Attempts: a row each, under the email and the recipient.
+
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use mail::attempt::{Attempt, TlsFacts};
+use mail::id::{AccountId, EmailId};
+use mail::outcome::Phase;
+use mail::reply::Reply;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Order, ReadError, Store};
+use crate::key::{Space, key};
+use crate::row::{self, stored};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Attempt")]
+struct AttemptRow {
+    recipient: u16,
+    number: u32,
+    created_at: Timestamp,
+    duration_ms: u64,
+    phase: Phase,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mx_host: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ip: Option<IpAddr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tls: Option<TlsFacts>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reply: Option<Reply>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    transcript: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next_attempt_at: Option<Timestamp>,
+}
+stored!(Attempt as AttemptRow);
+
+/// Writes an attempt.
+pub fn put(batch: &mut Batch, account: AccountId, email: EmailId, attempt: &Attempt) {
+    let row_key = key(Space::Attempt)
+        .account(account)
+        .id(email.to_bytes())
+        .u16(attempt.recipient)
+        .u32(attempt.number)
+        .build();
+    batch.put(row_key, row::encode(attempt));
+}
+
+/// An email's attempts, recipient by recipient, in order, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    email: EmailId,
+    limit: usize,
+) -> Result<Vec<Attempt>, ReadError> {
+    let range = key(Space::Attempt).account(account).id(email.to_bytes()).range();
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    rows.iter().map(|(_, row)| row::decode(row)).collect()
+}

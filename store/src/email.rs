@@ -1,0 +1,228 @@
+//! Emails: a row for what was accepted, a row for each recipient, a body.
+//!
+//! The email's row never changes. A recipient's row changes in the commits that settle its attempts,
+//! by whoever owns its task; nobody else writes it, so it needs no check of its own.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use mail::address::{Address, Mailbox, Name};
+use mail::email::{Category, Door, Email, HeaderFacts, Tag};
+use mail::event::EventKind;
+use mail::id::{AccountId, EmailId};
+use mail::recipient::{Recipient, RecipientKind, RecipientState};
+use mail::reply::Reply;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Body, Key, Order, ReadError, Store};
+use crate::key::{Space, key};
+use crate::row::{self, stored};
+
+/// At most so many recipients has an email (RFC 5321 4.5.3.1.8 asks for 100 at least).
+pub const RECIPIENTS_MAX: usize = 1_000;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "HeaderFacts")]
+struct HeaderFactsRow {
+    to: Vec<Mailbox>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cc: Vec<Mailbox>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    bcc: Vec<Mailbox>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    reply_to: Vec<Mailbox>,
+    subject: String,
+    message_id: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Email")]
+struct EmailRow {
+    id: EmailId,
+    account: AccountId,
+    door: Door,
+    from: Mailbox,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reverse_path: Option<Address>,
+    domain: Option<Name>,
+    #[serde(with = "HeaderFactsRow")]
+    facts: HeaderFacts,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<Tag>,
+    category: Category,
+    size_bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    envelope_id: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    return_full: bool,
+    created_at: Timestamp,
+}
+stored!(Email as EmailRow);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Recipient")]
+struct RecipientRow {
+    index: u16,
+    address: Address,
+    kind: RecipientKind,
+    state: RecipientState,
+    attempts: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_response: Option<Reply>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mx_host: Option<String>,
+    last_event: (EventKind, Timestamp),
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delivered_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bounced_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next_attempt_at: Option<Timestamp>,
+}
+stored!(Recipient as RecipientRow);
+
+/// An email and its recipients, in their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmailWithRecipients {
+    /// What was accepted.
+    pub email: Email,
+    /// To whom, and what has become of it.
+    pub recipients: Vec<Recipient>,
+}
+
+fn key_of(account: AccountId, id: EmailId) -> Key {
+    key(Space::Email).account(account).id(id.to_bytes()).build()
+}
+
+fn recipient_key(account: AccountId, email: EmailId, index: u16) -> Key {
+    key(Space::Recipient).account(account).id(email.to_bytes()).u16(index).build()
+}
+
+/// The key of an email's body.
+#[must_use]
+pub fn body_key(account: AccountId, id: EmailId) -> Key {
+    key(Space::Body).account(account).id(id.to_bytes()).build()
+}
+
+/// Writes a new email with its recipients and its body.
+pub fn create(batch: &mut Batch, email: &Email, recipients: &[Recipient], body: Body) {
+    batch.put(key_of(email.account, email.id), row::encode(email));
+    for recipient in recipients {
+        put_recipient(batch, email.account, email.id, recipient);
+    }
+    batch.put_body(body_key(email.account, email.id), body);
+}
+
+/// Writes what has become of a recipient.
+pub fn put_recipient(batch: &mut Batch, account: AccountId, email: EmailId, recipient: &Recipient) {
+    batch.put(recipient_key(account, email, recipient.index), row::encode(recipient));
+}
+
+/// An email without its recipients.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get_bare(store: &Store, account: AccountId, id: EmailId) -> Result<Option<Email>, ReadError> {
+    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// An email of an account.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(
+    store: &Store,
+    account: AccountId,
+    id: EmailId,
+) -> Result<Option<EmailWithRecipients>, ReadError> {
+    let Some(email) = get_bare(store, account, id).await? else { return Ok(None) };
+    let range = key(Space::Recipient).account(account).id(id.to_bytes()).range();
+    let rows = store.scan(range, Order::Ascending, RECIPIENTS_MAX).await?;
+    let recipients = rows.iter().map(|(_, row)| row::decode(row)).collect::<Result<_, _>>()?;
+    Ok(Some(EmailWithRecipients { email, recipients }))
+}
+
+/// An account's emails, newest first, at most `limit`, those before `before` if it is given.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    before: Option<EmailId>,
+    limit: usize,
+) -> Result<Vec<EmailWithRecipients>, ReadError> {
+    let mut range = key(Space::Email).account(account).range();
+    if let Some(before) = before {
+        range.end = key_of(account, before);
+    }
+    let rows = store.scan(range, Order::Descending, limit).await?;
+    let emails = rows.iter().map(|(_, row)| row::decode(row)).collect::<Result<Vec<Email>, _>>()?;
+    let (Some(newest), Some(oldest)) = (emails.first(), emails.last()) else { return Ok(Vec::new()) };
+    let mut recipients = recipients_between(store, account, oldest.id, newest.id).await?;
+    Ok(emails
+        .into_iter()
+        .map(|email| {
+            let recipients = recipients.remove(&email.id).unwrap_or_default();
+            EmailWithRecipients { email, recipients }
+        })
+        .collect())
+}
+
+/// The recipients of all an account's emails from `oldest` to `newest`, both included.
+async fn recipients_between(
+    store: &Store,
+    account: AccountId,
+    oldest: EmailId,
+    newest: EmailId,
+) -> Result<HashMap<EmailId, Vec<Recipient>>, ReadError> {
+    /// A page of 100 emails to one recipient each is one scan; large mailings take some more.
+    const PAGE_ROWS: usize = 1_000;
+    let mut from = recipient_key(account, oldest, 0);
+    let end = key(Space::Recipient).account(account).id(newest.to_bytes()).range().end;
+    let mut found: HashMap<EmailId, Vec<Recipient>> = HashMap::new();
+    loop {
+        let rows = store.scan(from.clone()..end.clone(), Order::Ascending, PAGE_ROWS).await?;
+        for (row_key, row) in &rows {
+            let mut reader = crate::key::KeyReader::new(Space::Recipient, row_key).map_err(row::damaged)?;
+            reader.account().map_err(row::damaged)?;
+            let email = EmailId::from_bytes(reader.id().map_err(row::damaged)?);
+            found.entry(email).or_default().push(row::decode(row)?);
+        }
+        match rows.last() {
+            Some((last, _)) if rows.len() == PAGE_ROWS => from = crate::key::after(last),
+            _ => return Ok(found),
+        }
+    }
+}
+
+/// An email's message, as it went out (but for the trace that the courier's host adds).
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn raw(store: &Store, account: AccountId, id: EmailId) -> Result<Option<Bytes>, ReadError> {
+    store.body(&body_key(account, id)).await
+}
+
+/// An email by its id alone, whoever's it is: for the operator. Asks account by account.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn find(store: &Store, id: EmailId) -> Result<Option<EmailWithRecipients>, ReadError> {
+    /// Accounts asked at once.
+    const PAGE_ACCOUNTS: usize = 500;
+    let mut after = None;
+    loop {
+        let accounts = crate::account::page(store, after, PAGE_ACCOUNTS).await?;
+        let keys: Vec<Key> = accounts.iter().map(|account| key_of(*account, id)).collect();
+        let rows = store.get_many(&keys).await?;
+        if let Some((account, _)) = accounts.iter().zip(rows).find(|(_, row)| row.is_some()) {
+            return get(store, *account, id).await;
+        }
+        match accounts.last() {
+            Some(last) if accounts.len() == PAGE_ACCOUNTS => after = Some(*last),
+            _ => return Ok(None),
+        }
+    }
+}

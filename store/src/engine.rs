@@ -1,0 +1,253 @@
+//! The storage surface: an ordered key-value store with checked batches, and the engines behind it.
+//!
+//! ```text
+//! get_many(keys) · scan(range, order, limit)      rows, as of one moment
+//! body(key)                                       raw bytes, whole
+//! commit(batch)                                   checks, puts, deletes, bodies: whole or not at all
+//! ```
+//!
+//! Every operation of the nouns is at most one `get_many`, one `scan` and one `commit`; a read that
+//! decides a write comes back as the batch's checks, and a [`CommitError::Conflict`] means: read again.
+//! A commit returns when it is durable. Readers see only what is durable.
+//!
+//! Engines: [`Store::open`] is the commit log in front of redb (see `engine/redb.rs`);
+//! [`Store::memory`] is the model that the others are measured against.
+
+mod batch;
+mod fault;
+pub mod faults;
+mod health;
+mod memory;
+mod redb;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+pub use batch::{
+    BATCH_BYTES_MAX, BODY_BYTES_MAX, Batch, Body, KEY_BYTES_MAX, Purpose, TooLarge, VALUE_BYTES_MAX,
+};
+pub use fault::{BackupError, CommitError, OpenError, ReadError};
+pub use faults::Faults;
+pub use health::{Health, PROBLEMS_MAX, Progress, Report, State};
+
+/// A row's key; `key.rs` makes them.
+pub type Key = Bytes;
+/// A row's value.
+pub type Value = Bytes;
+
+/// Which end of a range comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Smallest key first.
+    Ascending,
+    /// Greatest key first.
+    Descending,
+}
+
+/// How the redb engine keeps its directory.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where everything lives; made if absent.
+    pub directory: PathBuf,
+    /// Disk kept back so that delivery goes on when the disk is full.
+    pub reserve_bytes: u64,
+    /// A log segment's size; bodies are freed by whole segments.
+    pub segment_bytes: u64,
+    /// A checkpoint starts when the rows in memory take this much (the hard limit is twice it) …
+    pub table_bytes: u64,
+    /// … or when this much log would have to be replayed …
+    pub replay_bytes: u64,
+    /// … or after this time with something to write.
+    pub checkpoint_interval: Duration,
+    /// What redb may keep in memory.
+    pub cache_bytes: usize,
+    /// How often room on the disk is looked at, and what is due by time started.
+    pub tick: Duration,
+    /// Disk errors on purpose, for tests.
+    pub faults: Option<Faults>,
+}
+
+impl Options {
+    /// The defaults, for this directory.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            reserve_bytes: 64 << 20,
+            segment_bytes: 64 << 20,
+            table_bytes: 32 << 20,
+            // Replayed at the disk's reading speed after a crash: this much in a few tenths of a second.
+            replay_bytes: 256 << 20,
+            checkpoint_interval: Duration::from_secs(10),
+            cache_bytes: 96 << 20,
+            tick: Duration::from_secs(1),
+            faults: None,
+        }
+    }
+}
+
+/// The store. Clones are the same store.
+#[derive(Debug, Clone)]
+pub struct Store(Engine);
+
+#[derive(Debug, Clone)]
+enum Engine {
+    Memory(Arc<memory::Memory>),
+    Redb(Arc<redb::Redb>),
+}
+
+impl Store {
+    /// An empty store in memory.
+    #[must_use]
+    pub fn memory() -> Self {
+        Self(Engine::Memory(Arc::default()))
+    }
+
+    /// Opens a directory, or starts one.
+    ///
+    /// # Errors
+    /// Another process has it; its data is damaged or of a newer version; the disk refuses.
+    pub fn open(options: &Options) -> Result<Self, OpenError> {
+        Ok(Self(Engine::Redb(Arc::new(redb::Redb::open(options)?))))
+    }
+
+    /// The rows of these keys, in their order, all as of one moment.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
+        match &self.0 {
+            Engine::Memory(memory) => Ok(memory.get_many(keys)),
+            Engine::Redb(redb) => redb.get_many(keys),
+        }
+    }
+
+    /// The row of one key. (For several, [`Store::get_many`] asks once.)
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub async fn get(&self, key: &Key) -> Result<Option<Value>, ReadError> {
+        Ok(self.get_many(std::slice::from_ref(key)).await?.pop().flatten())
+    }
+
+    /// At most `limit` rows of a range (start included, end not), as of one moment.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub async fn scan(
+        &self,
+        range: Range<Key>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<(Key, Value)>, ReadError> {
+        match &self.0 {
+            Engine::Memory(memory) => Ok(memory.scan(range, order, limit)),
+            Engine::Redb(redb) => redb.scan(range, order, limit).await,
+        }
+    }
+
+    /// A body, whole.
+    ///
+    /// # Errors
+    /// The disk fails, or the bytes are not those that were written.
+    pub async fn body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
+        match &self.0 {
+            Engine::Memory(memory) => Ok(memory.body(key)),
+            Engine::Redb(redb) => redb.body(key).await,
+        }
+    }
+
+    /// Applies a batch whole; returns when it is durable.
+    ///
+    /// # Errors
+    /// A check failed, or the batch cannot be written now: see [`CommitError`].
+    pub async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
+        match &self.0 {
+            Engine::Memory(memory) => memory.commit(batch),
+            Engine::Redb(redb) => redb.commit(batch).await,
+        }
+    }
+
+    /// How it is.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        match &self.0 {
+            Engine::Memory(memory) => memory.health(),
+            Engine::Redb(redb) => redb.health(),
+        }
+    }
+
+    /// Writes everything to its place and lets the directory go. Commits after it are refused.
+    pub async fn close(&self) {
+        match &self.0 {
+            Engine::Memory(_) => {}
+            Engine::Redb(redb) => redb.close().await,
+        }
+    }
+
+    /// Writes all rows and bodies, as of one moment, to one checksummed file, while work goes on.
+    ///
+    /// # Errors
+    /// The file exists or cannot be written, or the store cannot be read.
+    pub async fn backup(
+        &self,
+        file: &Path,
+        progress: impl FnMut(Progress) + Send + 'static,
+    ) -> Result<Progress, BackupError> {
+        match &self.0 {
+            Engine::Memory(memory) => {
+                let (rows, bodies) = memory.all();
+                let (rows, bodies) = (rows.into_iter().map(Ok), bodies.into_iter().map(Ok));
+                redb::backup::write(file, Box::new(rows), Box::new(bodies), progress)
+            }
+            Engine::Redb(redb) => redb.backup(file, progress).await,
+        }
+    }
+
+    /// Returns when everything committed before is in its lasting place, and a restart has nothing to
+    /// replay. Work goes on meanwhile.
+    ///
+    /// # Errors
+    /// The disk is full or failed.
+    pub async fn flush(&self) -> Result<(), CommitError> {
+        match &self.0 {
+            Engine::Memory(_) => Ok(()),
+            Engine::Redb(redb) => redb.flush().await,
+        }
+    }
+
+    /// Reads every row and every body of the running store and says what is wrong.
+    ///
+    /// # Errors
+    /// As [`Store::flush`], which comes first.
+    pub async fn verify(&self) -> Result<Report, CommitError> {
+        match &self.0 {
+            Engine::Memory(memory) => Ok(memory.report()),
+            Engine::Redb(redb) => redb.verify().await,
+        }
+    }
+
+    /// Makes a directory from a backup. Blocks; the directory must be empty or absent.
+    ///
+    /// # Errors
+    /// The backup is damaged (then nothing was written), or the directory cannot be.
+    pub fn restore(
+        file: &Path,
+        options: &Options,
+        progress: impl FnMut(Progress) + Send + 'static,
+    ) -> Result<Progress, BackupError> {
+        redb::backup::restore(file, options, progress)
+    }
+
+    /// Reads everything in a directory that no process has open and says what is wrong with it. Blocks.
+    ///
+    /// # Errors
+    /// The directory cannot be opened at all.
+    pub fn check(options: &Options) -> Result<Report, OpenError> {
+        redb::check(options)
+    }
+}

@@ -1,0 +1,159 @@
+//! What can go wrong, by what the caller does next.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::{Key, TooLarge};
+
+/// A batch was not applied. Except after [`CommitError::Fenced`], nothing of it is stored.
+#[derive(Debug, Clone, Error)]
+pub enum CommitError {
+    /// A check did not hold: read again and decide anew.
+    #[error("another commit changed the row {key:02x?} first")]
+    Conflict {
+        /// The first key whose check failed.
+        key: Key,
+    },
+    /// The disk is full: answer 452 or 503; it comes back by itself. Progress batches meet it only
+    /// when the reserve is used up too.
+    #[error("the disk is full")]
+    Full,
+    /// The disk failed: nothing is acknowledged any more until the process is started anew. Whether
+    /// this batch survives the restart is unknown.
+    #[error("the store has stopped taking writes: {0}")]
+    Fenced(Arc<str>),
+    /// The batch is beyond the limits: the caller's mistake.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    /// The store was closed before the batch was taken.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// Rows or a body could not be read.
+#[derive(Debug, Clone, Error)]
+pub enum ReadError {
+    /// The disk or the index failed.
+    #[error("reading the store failed: {0}")]
+    Io(Arc<str>),
+    /// What was read is not what was written.
+    #[error("the store is damaged: {0}")]
+    Corrupt(Arc<str>),
+}
+
+impl ReadError {
+    pub(crate) fn io(error: impl std::fmt::Display) -> Self {
+        Self::Io(error.to_string().into())
+    }
+}
+
+/// The directory cannot be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// Another process has it open.
+    #[error("{} is in use by another process; one directory belongs to one running server", directory.display())]
+    InUse {
+        /// Whose.
+        directory: PathBuf,
+    },
+    /// Data that was acknowledged is missing or changed. Never repaired by guessing.
+    #[error(
+        "{}: {what}; acknowledged data is damaged, so the store stays closed: \
+         keep the directory as it is and restore a backup into an empty one", file.display()
+    )]
+    Corrupt {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong, and where in it.
+        what: String,
+    },
+    /// Written by a newer version.
+    #[error("{} has format {found}, this program knows {known}: run the newer version", file.display())]
+    Newer {
+        /// The file.
+        file: PathBuf,
+        /// The format in it.
+        found: u32,
+        /// The newest that this program reads.
+        known: u32,
+    },
+    /// A restore into this directory did not come to its end.
+    #[error("{}: a restore into it did not finish; empty it and restore again", directory.display())]
+    HalfRestored {
+        /// Where.
+        directory: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("{}: {error}", file.display())]
+    Io {
+        /// The file or directory.
+        file: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+}
+
+impl OpenError {
+    pub(crate) fn io(file: impl Into<PathBuf>, error: impl Into<io::Error>) -> Self {
+        Self::Io { file: file.into(), error: error.into() }
+    }
+
+    pub(crate) fn corrupt(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
+        Self::Corrupt { file: file.into(), what: what.into() }
+    }
+}
+
+/// A backup was not made, or not taken in.
+#[derive(Debug, Error)]
+pub enum BackupError {
+    /// The backup file is not whole, or not one.
+    #[error("{}: {what}", file.display())]
+    Damaged {
+        /// The backup file.
+        file: PathBuf,
+        /// What is wrong, and where in it.
+        what: String,
+    },
+    /// The backup was written by a newer version.
+    #[error("{} has format {found}, this program knows {known}: run the newer version", file.display())]
+    Newer {
+        /// The backup file.
+        file: PathBuf,
+        /// The format in it.
+        found: u32,
+        /// The newest that this program reads.
+        known: u32,
+    },
+    /// A restore goes only into an empty or absent directory.
+    #[error("{} is not empty; a restore goes into an empty directory", directory.display())]
+    NotEmpty {
+        /// Where.
+        directory: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("{}: {error}", file.display())]
+    Io {
+        /// The file or directory.
+        file: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+    /// The store could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store could not be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// The directory could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+impl BackupError {
+    pub(crate) fn io(file: impl Into<PathBuf>, error: impl Into<io::Error>) -> Self {
+        Self::Io { file: file.into(), error: error.into() }
+    }
+}

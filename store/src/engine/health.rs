@@ -1,0 +1,93 @@
+//! What the store says about itself: its state, its numbers, and what an integrity check found.
+
+use std::sync::Arc;
+
+/// May the store be written?
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum State {
+    /// Everything works.
+    #[default]
+    Healthy,
+    /// The disk is full: intake is refused, progress goes on from the reserve.
+    Full,
+    /// The disk failed: nothing is acknowledged until the process is started anew.
+    Fenced(Arc<str>),
+}
+
+/// State and numbers, for `/healthz` and the metrics.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Health {
+    /// May it be written?
+    pub state: State,
+    /// Groups of batches made durable since the start; each cost one fdatasync.
+    pub groups: u64,
+    /// Batches made durable since the start.
+    pub commits: u64,
+    /// Batches refused by a check since the start.
+    pub conflicts: u64,
+    /// Bytes written to the log since the start.
+    pub log_bytes_written: u64,
+    /// Log segments that exist.
+    pub segments: u64,
+    /// Bytes of all log segments.
+    pub segments_bytes: u64,
+    /// Bytes of bodies that are still referred to, as of the last checkpoint.
+    pub live_body_bytes: u64,
+    /// Bodies that are still referred to, as of the last checkpoint.
+    pub live_bodies: u64,
+    /// Rows and body references in memory that the next checkpoints take over.
+    pub pending_rows: u64,
+    /// Memory that they take, about.
+    pub pending_bytes: u64,
+    /// Checkpoints since the start.
+    pub checkpoints: u64,
+    /// How long the last one took.
+    pub last_checkpoint_us: u64,
+    /// Bytes of the index file.
+    pub index_bytes: u64,
+    /// Free bytes on the disk, as last seen.
+    pub free_bytes: u64,
+}
+
+/// What an integrity check found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Rows counted.
+    pub rows: u64,
+    /// Bodies counted, each one read and its checksum compared.
+    pub bodies: u64,
+    /// Their bytes.
+    pub body_bytes: u64,
+    /// Groups of the log read.
+    pub groups: u64,
+    /// What is wrong; empty means sound. At most [`PROBLEMS_MAX`] are kept.
+    pub problems: Vec<String>,
+}
+
+/// A damaged disk could name a million problems; these are enough to act on.
+pub const PROBLEMS_MAX: usize = 100;
+
+impl Report {
+    /// Is nothing wrong?
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    pub(crate) fn problem(&mut self, text: impl Into<String>) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(text.into());
+        }
+    }
+}
+
+/// How far a backup or restore has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Rows written.
+    pub rows: u64,
+    /// Bodies written.
+    pub bodies: u64,
+    /// Bytes written.
+    pub bytes: u64,
+}

@@ -1,0 +1,108 @@
+//! The engine in memory: the model that says what every other engine must do.
+//!
+//! Two ordered maps behind one lock. Nothing is durable. Property tests run each engine beside it,
+//! and other rooms' tests use it as a store that needs no directory.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+use bytes::Bytes;
+
+use super::{Batch, Body, CommitError, Health, Key, Order, Report, Value};
+
+/// Rows and bodies.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    tables: RwLock<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    rows: BTreeMap<Key, Value>,
+    bodies: BTreeMap<Key, Bytes>,
+    commits: u64,
+    conflicts: u64,
+}
+
+impl Memory {
+    fn read(&self) -> RwLockReadGuard<'_, Tables> {
+        // A batch is applied by inserts and removes alone, which cannot stop half-way.
+        self.tables.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get_many(&self, keys: &[Key]) -> Vec<Option<Value>> {
+        let tables = self.read();
+        keys.iter().map(|key| tables.rows.get(key).cloned()).collect()
+    }
+
+    pub(crate) fn scan(&self, range: Range<Key>, order: Order, limit: usize) -> Vec<(Key, Value)> {
+        if range.start >= range.end {
+            return Vec::new();
+        }
+        let tables = self.read();
+        let rows = tables.rows.range(range).map(|(key, value)| (key.clone(), value.clone()));
+        match order {
+            Order::Ascending => rows.take(limit).collect(),
+            Order::Descending => rows.rev().take(limit).collect(),
+        }
+    }
+
+    pub(crate) fn body(&self, key: &Key) -> Option<Bytes> {
+        self.read().bodies.get(key).cloned()
+    }
+
+    /// Everything, for a backup.
+    pub(crate) fn all(&self) -> (Vec<(Key, Value)>, Vec<(Key, Bytes)>) {
+        let tables = self.read();
+        let copy = |map: &BTreeMap<Key, Bytes>| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        (copy(&tables.rows), copy(&tables.bodies))
+    }
+
+    pub(crate) fn report(&self) -> Report {
+        let tables = self.read();
+        Report {
+            rows: tables.rows.len() as u64,
+            bodies: tables.bodies.len() as u64,
+            body_bytes: tables.bodies.values().map(|body| body.len() as u64).sum(),
+            ..Report::default()
+        }
+    }
+
+    pub(crate) fn commit(&self, batch: Batch) -> Result<(), CommitError> {
+        batch.measure()?;
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        let failed = batch.checks.iter().find(|(key, holds)| tables.rows.get(key) != holds.as_ref());
+        let stale = batch.rows.iter().find(|row| row.fresh && tables.rows.contains_key(&row.key));
+        if let Some(key) = failed.map(|(key, _)| key).or(stale.map(|row| &row.key)) {
+            tables.conflicts += 1;
+            return Err(CommitError::Conflict { key: key.clone() });
+        }
+        for row in batch.rows {
+            match row.value {
+                Some(value) => tables.rows.insert(row.key, value),
+                None => tables.rows.remove(&row.key),
+            };
+        }
+        for change in batch.bodies {
+            match change.body.as_ref().map(Body::to_bytes) {
+                Some(bytes) => tables.bodies.insert(change.key, bytes),
+                None => tables.bodies.remove(&change.key),
+            };
+        }
+        tables.commits += 1;
+        Ok(())
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        let tables = self.read();
+        Health {
+            commits: tables.commits,
+            conflicts: tables.conflicts,
+            live_bodies: tables.bodies.len() as u64,
+            live_body_bytes: tables.bodies.values().map(|body| body.len() as u64).sum(),
+            pending_rows: tables.rows.len() as u64,
+            ..Health::default()
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The checkpoint thread: frozen tables to redb, room on the disk, old segments.
+//!
+//! It works beside the writer and never waits for it: what it wants from the writer goes into the inbox
+//! if there is room, and comes back as a job. A checkpoint that finds no room is kept and tried again at
+//! every tick; one that finds the disk broken fences the store.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::index::{Base, CheckpointFault, Index, LiveBySegment, Position};
+use super::reclaim::Reclaim;
+use super::shared::{Checkpointing, Shared};
+use super::space::Space;
+use super::table::Table;
+use super::writer::Command;
+
+/// What the thread is asked to do.
+#[derive(Debug)]
+pub(crate) enum Job {
+    Checkpoint(CheckpointJob),
+    /// The writer is through with a slice of moved bodies.
+    Moved {
+        done: bool,
+    },
+}
+
+/// A frozen table on its way to redb.
+#[derive(Debug)]
+pub(crate) struct CheckpointJob {
+    pub(crate) table: Arc<Table>,
+    /// Where the log went on when the table was frozen.
+    pub(crate) position: Position,
+    /// Who waits until everything up to there is in the index.
+    pub(crate) waiting: Vec<oneshot::Sender<()>>,
+}
+
+/// Room that a checkpoint needs on the disk: its rows, once as pages and once as pages of the tree
+/// above them, and some for the allocator's state.
+const CHECKPOINT_FREE_FACTOR: u64 = 3;
+const CHECKPOINT_FREE_BYTES: u64 = 4 << 20;
+
+/// The thread's state.
+#[derive(Debug)]
+pub(crate) struct Checkpointer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) index: Index,
+    pub(crate) live: LiveBySegment,
+    pub(crate) position: Position,
+    pub(crate) reclaim: Reclaim,
+    pub(crate) stuck: Option<CheckpointJob>,
+    pub(crate) writer: mpsc::WeakSender<Command>,
+    pub(crate) tick: Duration,
+    /// Ticks between two checkpoints, and ticks since the last.
+    pub(crate) interval_ticks: u32,
+    pub(crate) ticks: u32,
+}
+
+impl Checkpointer {
+    /// Works until the writer has ended.
+    pub(crate) fn run(mut self, jobs: &Receiver<Job>) {
+        self.measure();
+        loop {
+            match jobs.recv_timeout(self.tick) {
+                Ok(Job::Checkpoint(job)) => {
+                    self.checkpoint(job);
+                    self.measure();
+                }
+                Ok(Job::Moved { done }) => self.reclaim.moved(done),
+                Err(RecvTimeoutError::Timeout) => self.tick(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if self.shared.fenced().is_none() {
+                self.reclaim();
+            }
+        }
+    }
+
+    fn ask_writer(&self, command: Command) -> bool {
+        // A full inbox: the writer is busy and looks by itself after each group.
+        self.writer.upgrade().is_some_and(|writer| writer.try_send(command).is_ok())
+    }
+
+    fn tick(&mut self) {
+        if self.shared.fenced().is_some() {
+            return;
+        }
+        self.measure();
+        if let Some(job) = self.stuck.take() {
+            return self.checkpoint(job);
+        }
+        self.ticks += 1;
+        // On a full disk every checkpoint may free a segment.
+        if self.ticks >= self.interval_ticks || self.shared.is_full() {
+            self.ticks = 0;
+            self.ask_writer(Command::Freeze);
+        }
+    }
+
+    fn measure(&self) {
+        let counters = &self.shared.counters;
+        counters.free_bytes.store(self.space.free_bytes(), Ordering::Relaxed);
+        counters.index_bytes.store(self.index.size_bytes(), Ordering::Relaxed);
+        let bodies = self.live.values().map(|live| live.bodies).sum();
+        let bytes = self.live.values().map(|live| live.bytes).sum();
+        counters.live_bodies.store(bodies, Ordering::Relaxed);
+        counters.live_body_bytes.store(bytes, Ordering::Relaxed);
+        let was_full = self.shared.is_full();
+        let is_full = self.space.is_full(was_full);
+        if is_full != was_full {
+            self.shared.set_full(is_full);
+        }
+    }
+
+    fn checkpoint(&mut self, job: CheckpointJob) {
+        if self.shared.fenced().is_some() {
+            // The writer may have handed it over at the same moment: nobody is to wait for it.
+            return self.shared.set_checkpointing(Checkpointing::Idle);
+        }
+        self.ticks = 0;
+        let started = Instant::now();
+        let result = match self.has_room(&job.table) {
+            true => self.index.checkpoint(&job.table, job.position, &mut self.live),
+            false => Err(CheckpointFault::Full),
+        };
+        match result {
+            Ok(base) => {
+                self.position = job.position;
+                self.finish(job, base);
+                let took = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+                self.shared.counters.checkpoint_us.store(took, Ordering::Relaxed);
+                self.shared.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(CheckpointFault::Full) => self.postpone(job),
+            Err(CheckpointFault::Broken(what)) => {
+                self.shared.fence(&format!("the index could not be written: {what}"));
+            }
+        }
+    }
+
+    fn has_room(&self, table: &Table) -> bool {
+        let needed = table.bytes().saturating_mul(CHECKPOINT_FREE_FACTOR) + CHECKPOINT_FREE_BYTES;
+        self.space.free_bytes() >= needed || (self.space.release() && self.space.free_bytes() >= needed)
+    }
+
+    fn finish(&mut self, job: CheckpointJob, base: Base) {
+        let frozen = {
+            let mut layers = self.shared.layers_mut();
+            layers.base = Arc::new(base);
+            layers.frozen.take()
+        };
+        self.shared.set_checkpointing(Checkpointing::Idle);
+        // A hundred thousand rows are freed here, with no lock held.
+        drop(frozen);
+        for answer in job.waiting {
+            let _ = answer.send(());
+        }
+        drop(job.table);
+        self.ask_writer(Command::Look);
+    }
+
+    /// No room: the index is opened anew at its last checkpoint (redb takes no more work after an I/O
+    /// error), the table stays frozen and readable, and the next tick tries again.
+    fn postpone(&mut self, job: CheckpointJob) {
+        self.shared.set_full(true);
+        let mut layers = self.shared.layers_mut();
+        match self.index.reopen() {
+            Ok(base) => {
+                layers.base = Arc::new(base);
+                drop(layers);
+                self.stuck = Some(job);
+                self.shared.set_checkpointing(Checkpointing::Stuck);
+            }
+            Err(fault) => {
+                drop(layers);
+                self.shared.fence(&format!("the index could not be opened again: {fault:?}"));
+            }
+        }
+    }
+
+    /// Removes segments that nothing refers to, and moves the last bodies out of nearly empty ones.
+    fn reclaim(&mut self) {
+        if self.shared.pins.load(Ordering::SeqCst) > 0 {
+            return;
+        }
+        if let Err(error) = self.reclaim.remove_dead(&self.shared.segments, &self.live, self.position) {
+            tracing::warn!(%error, "an empty segment was not removed; it is tried again");
+        }
+        if let Some(slice) = self.reclaim.next_slice(&self.shared, &self.live, self.position)
+            && !self.ask_writer(Command::Move(slice))
+        {
+            self.reclaim.moved(false);
+        }
+    }
+}

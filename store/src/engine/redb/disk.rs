@@ -1,0 +1,192 @@
+//! The disk: every change the engine makes to a file goes through here, so that tests can break it.
+//!
+//! Thin on purpose: vectored positional writes that are carried to their end, `fdatasync`,
+//! `fallocate`, `ftruncate`, and the directory's own sync, without which a new file's name may be
+//! lost with the power.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FallocateFlags;
+
+use crate::engine::faults::{Faults, NO_SPACE, Operation};
+
+/// The real disk, or one that goes wrong by plan.
+#[derive(Debug, Clone)]
+pub(crate) enum Disk {
+    Real,
+    Faulty(Faults),
+}
+
+/// The most pieces that one vectored write takes (IOV_MAX on Linux).
+const SLICES_MAX: usize = 1024;
+
+/// Is this error "no room", which passes, rather than a broken disk, which does not?
+pub(crate) fn is_no_space(error: &io::Error) -> bool {
+    // Quotas and file size limits are walls of the same kind.
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    ) || error.raw_os_error() == Some(NO_SPACE)
+}
+
+impl Disk {
+    fn ask(&self, operation: Operation, path: &Path) -> io::Result<Option<usize>> {
+        match self {
+            Self::Real => Ok(None),
+            Self::Faulty(faults) => faults.ask(operation, path),
+        }
+    }
+
+    /// Makes a file that must not exist, readable and writable.
+    pub(crate) fn create(&self, path: &Path) -> io::Result<DiskFile> {
+        self.ask(Operation::Create, path)?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        Ok(DiskFile { file, path: path.to_owned(), disk: self.clone() })
+    }
+
+    /// Opens a file for reading and, unless it lies on a read-only disk, writing.
+    pub(crate) fn open(&self, path: &Path) -> io::Result<DiskFile> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(DiskFile { file, path: path.to_owned(), disk: self.clone() })
+    }
+
+    pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
+        self.ask(Operation::Remove, path)?;
+        std::fs::remove_file(path)
+    }
+
+    /// Makes the names in a directory durable.
+    pub(crate) fn sync_directory(&self, directory: &Path) -> io::Result<()> {
+        File::open(directory)?.sync_all()
+    }
+
+    /// What an unprivileged process may still write.
+    pub(crate) fn free_bytes(&self, directory: &Path) -> io::Result<u64> {
+        if let Self::Faulty(faults) = self
+            && let Some(free_bytes) = faults.free_bytes()
+        {
+            return Ok(free_bytes);
+        }
+        let stat = rustix::fs::statvfs(directory)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(crate) struct DiskFile {
+    file: File,
+    path: PathBuf,
+    disk: Disk,
+}
+
+impl DiskFile {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn size_bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// Reads exactly, or says `UnexpectedEof`.
+    pub(crate) fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(out, offset)
+    }
+
+    /// Writes all pieces back to back.
+    pub(crate) fn write_at(&self, offset: u64, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+        let short = self.disk.ask(Operation::Write, &self.path)?;
+        let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let size_bytes = short.map_or(wanted, |short| short.min(wanted));
+        if let Disk::Faulty(faults) = &self.disk {
+            faults.wrote(&self.path, offset, size_bytes as u64);
+        }
+        if short.is_some() {
+            let mut joined: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
+            joined.truncate(size_bytes);
+            self.file.write_all_at(&joined, offset)?;
+            return Err(io::Error::from_raw_os_error(NO_SPACE));
+        }
+        self.write_all(offset, pieces)
+    }
+
+    fn write_all(&self, offset: u64, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+        let mut at = offset;
+        IoSlice::advance_slices(&mut pieces, 0);
+        while !pieces.is_empty() {
+            let now = pieces.get(..SLICES_MAX).unwrap_or(pieces);
+            match rustix::io::pwritev(&self.file, now, at) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    at += written as u64;
+                    IoSlice::advance_slices(&mut pieces, written);
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes what was written durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.disk.ask(Operation::Sync, &self.path)?;
+        self.file.sync_data()?;
+        if let Disk::Faulty(faults) = &self.disk {
+            faults.synced(&self.path);
+        }
+        Ok(())
+    }
+
+    /// Sets room aside, so that later writes cannot meet a full disk.
+    pub(crate) fn allocate(&self, offset: u64, size_bytes: u64) -> io::Result<()> {
+        self.disk.ask(Operation::Allocate, &self.path)?;
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, size_bytes) {
+            // A file system without it: writes will say when it is full.
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    pub(crate) fn truncate(&self, size_bytes: u64) -> io::Result<()> {
+        self.disk.ask(Operation::Truncate, &self.path)?;
+        self.file.set_len(size_bytes)
+    }
+}
+
+/// The index file as redb sees it.
+impl ::redb::StorageBackend for DiskFile {
+    fn len(&self) -> io::Result<u64> {
+        self.size_bytes()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.read_at(offset, out)
+    }
+
+    fn set_len(&self, size_bytes: u64) -> io::Result<()> {
+        self.disk.ask(Operation::IndexGrow, &self.path)?;
+        self.file.set_len(size_bytes)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.disk.ask(Operation::IndexSync, &self.path)?;
+        self.file.sync_data()?;
+        if let Disk::Faulty(faults) = &self.disk {
+            faults.synced(&self.path);
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.disk.ask(Operation::IndexWrite, &self.path)?;
+        if let Disk::Faulty(faults) = &self.disk {
+            faults.wrote(&self.path, offset, data.len() as u64);
+        }
+        self.file.write_all_at(data, offset)
+    }
+}

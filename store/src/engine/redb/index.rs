@@ -1,0 +1,408 @@
+//! The index: redb, as of the last checkpoint.
+//!
+//! ```text
+//! index.redb, tables
+//!   rows      key -> value
+//!   bodies    key -> segment u64, offset u64, size u32, checksum u32 (little-endian)
+//!   segments  segment u64 -> bodies in it that are referred to u64, their bytes u64
+//!   meta      "format" u64 · "segment" u64, "offset" u64, "sequence" u64: where replay starts
+//!             "store" -> the store id, two u64 ("store_high", "store_low")
+//! ```
+//!
+//! Only checkpoints write it, one transaction each, made durable with quick repair: after a crash it
+//! opens in milliseconds at the last checkpoint, whatever its size. So one read snapshot, a [`Base`],
+//! serves all readers until the next checkpoint.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use ::redb::{
+    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable,
+    TableDefinition,
+};
+use bytes::Bytes;
+
+use super::disk::{Disk, is_no_space};
+use super::record::StoreId;
+use super::table::{PLACE_BYTES, Place, Table};
+use crate::engine::{Key, OpenError, Order, ReadError, Value};
+
+/// The index file's name.
+pub(crate) const INDEX_FILE: &str = "index.redb";
+/// The format this program writes, and the newest it reads.
+const INDEX_FORMAT: u64 = 1;
+
+const ROWS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("rows");
+const BODIES: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("bodies");
+const SEGMENTS: TableDefinition<'static, u64, (u64, u64)> = TableDefinition::new("segments");
+const META: TableDefinition<'static, &str, u64> = TableDefinition::new("meta");
+
+/// A point in the log: all before it is in the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Position {
+    /// Zero: no segment was ever made.
+    pub(crate) segment: u64,
+    pub(crate) offset: u64,
+    /// The next group's.
+    pub(crate) sequence: u64,
+}
+
+/// What of a segment is referred to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Live {
+    pub(crate) bodies: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Live bodies by segment.
+pub(crate) type LiveBySegment = BTreeMap<u64, Live>;
+
+/// Why a checkpoint did not happen.
+#[derive(Debug)]
+pub(crate) enum CheckpointFault {
+    /// No room: again later.
+    Full,
+    /// The disk or the index is broken.
+    Broken(String),
+}
+
+impl<E: Into<::redb::Error>> From<E> for CheckpointFault {
+    fn from(error: E) -> Self {
+        match error.into() {
+            ::redb::Error::Io(error) if is_no_space(&error) => Self::Full,
+            error => Self::Broken(error.to_string()),
+        }
+    }
+}
+
+/// The open database.
+#[derive(Debug)]
+pub(crate) struct Index {
+    database: Option<Database>,
+    path: PathBuf,
+    disk: Disk,
+    cache_bytes: usize,
+}
+
+/// What the index says when it is opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Opened {
+    pub(crate) store: StoreId,
+    pub(crate) position: Position,
+    pub(crate) live: LiveBySegment,
+}
+
+fn closed() -> CheckpointFault {
+    CheckpointFault::Broken("the index is closed".into())
+}
+
+impl Index {
+    /// Opens the file, or makes one for a store of this id.
+    pub(crate) fn open(
+        directory: &Path,
+        disk: &Disk,
+        cache_bytes: usize,
+        new_id: StoreId,
+    ) -> Result<(Self, Opened), OpenError> {
+        let path = directory.join(INDEX_FILE);
+        let mut index = Self { database: None, path, disk: disk.clone(), cache_bytes };
+        let is_new = !index.path.exists();
+        index.open_file(is_new)?;
+        if is_new {
+            disk.sync_directory(directory).map_err(|error| OpenError::io(directory, error))?;
+        }
+        let opened = index.read_meta(new_id)?;
+        Ok((index, opened))
+    }
+
+    fn open_file(&mut self, is_new: bool) -> Result<(), OpenError> {
+        let file = if is_new { self.disk.create(&self.path) } else { self.disk.open(&self.path) };
+        let file = file.map_err(|error| OpenError::io(&self.path, error))?;
+        let cache_bytes = self.cache_bytes;
+        // A plain open of a file that something else has changed may panic inside redb.
+        let database = catch_unwind(AssertUnwindSafe(|| {
+            Builder::new().set_cache_size(cache_bytes).create_with_backend(file)
+        }));
+        match database {
+            Ok(Ok(database)) => {
+                self.database = Some(database);
+                Ok(())
+            }
+            Ok(Err(::redb::DatabaseError::Storage(::redb::StorageError::Io(error))))
+                if error.kind() != std::io::ErrorKind::InvalidData =>
+            {
+                Err(OpenError::io(&self.path, error))
+            }
+            Ok(Err(error)) => Err(OpenError::corrupt(&self.path, error.to_string())),
+            Err(_) => Err(OpenError::corrupt(&self.path, "its pages contradict each other")),
+        }
+    }
+
+    fn database(&self) -> Result<&Database, CheckpointFault> {
+        self.database.as_ref().ok_or_else(closed)
+    }
+
+    fn read_meta(&self, new_id: StoreId) -> Result<Opened, OpenError> {
+        let opened = self.read_or_start(new_id).map_err(|fault| match fault {
+            CheckpointFault::Full => {
+                OpenError::io(&self.path, std::io::Error::from(std::io::ErrorKind::StorageFull))
+            }
+            CheckpointFault::Broken(what) => OpenError::corrupt(&self.path, what),
+        })?;
+        match opened {
+            (INDEX_FORMAT, opened) => Ok(opened),
+            (found, _) => Err(OpenError::Newer {
+                file: self.path.clone(),
+                found: u32::try_from(found).unwrap_or(u32::MAX),
+                known: u32::try_from(INDEX_FORMAT).unwrap_or(u32::MAX),
+            }),
+        }
+    }
+
+    /// The format and what the tables say; a database without a format is a new one and gets its tables.
+    fn read_or_start(&self, new_id: StoreId) -> Result<(u64, Opened), CheckpointFault> {
+        let mut transaction = self.database()?.begin_write()?;
+        transaction.set_durability(Durability::Immediate).map_err(::redb::Error::from)?;
+        transaction.set_quick_repair(true);
+        let mut live = LiveBySegment::new();
+        let (format, store, position, is_new);
+        {
+            let mut meta = transaction.open_table(META)?;
+            is_new = meta.get("format")?.is_none();
+            if is_new {
+                let (high, low) = split(new_id);
+                let start = [("format", INDEX_FORMAT), ("segment", 0), ("offset", 0), ("sequence", 1)];
+                for (name, number) in start.into_iter().chain([("store_high", high), ("store_low", low)]) {
+                    meta.insert(name, number)?;
+                }
+                transaction.open_table(ROWS)?;
+                transaction.open_table(BODIES)?;
+            }
+            let number = |name: &str| -> Result<u64, CheckpointFault> {
+                let missing = || CheckpointFault::Broken(format!("its table `meta` has no `{name}`"));
+                Ok(meta.get(name)?.ok_or_else(missing)?.value())
+            };
+            format = number("format")?;
+            store = joined(number("store_high")?, number("store_low")?);
+            position = Position {
+                segment: number("segment")?,
+                offset: number("offset")?,
+                sequence: number("sequence")?,
+            };
+            for entry in transaction.open_table(SEGMENTS)?.iter()? {
+                let (segment, counts) = entry?;
+                let (bodies, bytes) = counts.value();
+                live.insert(segment.value(), Live { bodies, bytes });
+            }
+        }
+        if is_new {
+            transaction.commit()?;
+        } else {
+            transaction.abort()?;
+        }
+        Ok((format, Opened { store, position, live }))
+    }
+
+    /// A read snapshot of what the last checkpoint left.
+    pub(crate) fn base(&self) -> Result<Base, CheckpointFault> {
+        let transaction = self.database()?.begin_read()?;
+        Ok(Base { rows: transaction.open_table(ROWS)?, bodies: transaction.open_table(BODIES)? })
+    }
+
+    /// Writes a frozen table and the position after it, durably. `live` is brought up to date only if
+    /// that worked.
+    pub(crate) fn checkpoint(
+        &self,
+        table: &Table,
+        position: Position,
+        live: &mut LiveBySegment,
+    ) -> Result<Base, CheckpointFault> {
+        let mut transaction = self.database()?.begin_write()?;
+        transaction.set_durability(Durability::Immediate).map_err(::redb::Error::from)?;
+        transaction.set_quick_repair(true);
+        let mut changed = LiveChanges::default();
+        {
+            let mut rows = transaction.open_table(ROWS)?;
+            for (key, row) in &table.rows {
+                match &row.value {
+                    Some(value) => drop(rows.insert(key.as_ref(), value.as_ref())?),
+                    None => drop(rows.remove(key.as_ref())?),
+                }
+            }
+            let mut bodies = transaction.open_table(BODIES)?;
+            for (key, place) in &table.bodies {
+                let old = match place {
+                    Some(place) => bodies.insert(key.as_ref(), place.encode().as_slice())?,
+                    None => bodies.remove(key.as_ref())?,
+                };
+                changed.add(old.and_then(|old| Place::decode(old.value())), *place);
+            }
+        }
+        let counts = changed.apply(live)?;
+        {
+            let mut segments = transaction.open_table(SEGMENTS)?;
+            for (segment, live) in &counts {
+                if live.bodies == 0 {
+                    segments.remove(segment)?;
+                } else {
+                    segments.insert(segment, (live.bodies, live.bytes))?;
+                }
+            }
+            let mut meta = transaction.open_table(META)?;
+            meta.insert("segment", position.segment)?;
+            meta.insert("offset", position.offset)?;
+            meta.insert("sequence", position.sequence)?;
+        }
+        transaction.commit()?;
+        for (segment, counts) in counts {
+            match counts.bodies {
+                0 => live.remove(&segment),
+                _ => live.insert(segment, counts),
+            };
+        }
+        self.base()
+    }
+
+    /// Opens the file again after an I/O error, at its last checkpoint.
+    pub(crate) fn reopen(&mut self) -> Result<Base, CheckpointFault> {
+        drop(self.database.take());
+        self.open_file(false).map_err(|error| CheckpointFault::Broken(error.to_string()))?;
+        self.base()
+    }
+
+    /// Reads every page and compares its checksum. Needs that no snapshot is open.
+    pub(crate) fn check(&mut self) -> Result<bool, String> {
+        let database = self.database.as_mut().ok_or("the index is closed")?;
+        match catch_unwind(AssertUnwindSafe(|| database.check_integrity())) {
+            Ok(result) => result.map_err(|error| error.to_string()),
+            Err(_) => Err("its pages contradict each other".into()),
+        }
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
+    }
+}
+
+fn split(id: StoreId) -> (u64, u64) {
+    let number = u128::from_be_bytes(id);
+    ((number >> 64) as u64, number as u64)
+}
+
+fn joined(high: u64, low: u64) -> StoreId {
+    ((u128::from(high) << 64) | u128::from(low)).to_be_bytes()
+}
+
+/// What a checkpoint changes in the counts of live bodies.
+#[derive(Debug, Default)]
+struct LiveChanges {
+    gone: LiveBySegment,
+    come: LiveBySegment,
+}
+
+impl LiveChanges {
+    fn add(&mut self, old: Option<Place>, new: Option<Place>) {
+        for (place, counts) in [(old, &mut self.gone), (new, &mut self.come)] {
+            if let Some(place) = place {
+                let live = counts.entry(place.segment).or_default();
+                live.bodies += 1;
+                live.bytes += u64::from(place.size_bytes);
+            }
+        }
+    }
+
+    /// The new counts of the segments that change.
+    fn apply(self, live: &LiveBySegment) -> Result<LiveBySegment, CheckpointFault> {
+        let mut out = LiveBySegment::new();
+        for (segment, come) in self.come {
+            let live = out.entry(segment).or_insert_with(|| live.get(&segment).copied().unwrap_or_default());
+            live.bodies += come.bodies;
+            live.bytes += come.bytes;
+        }
+        for (segment, gone) in self.gone {
+            let live = out.entry(segment).or_insert_with(|| live.get(&segment).copied().unwrap_or_default());
+            let wrong = || CheckpointFault::Broken(format!("the counts of segment {segment} do not add up"));
+            live.bodies = live.bodies.checked_sub(gone.bodies).ok_or_else(wrong)?;
+            live.bytes = live.bytes.checked_sub(gone.bytes).ok_or_else(wrong)?;
+        }
+        Ok(out)
+    }
+}
+
+/// A read snapshot: all rows and body places as of a checkpoint.
+pub(crate) struct Base {
+    rows: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    bodies: ReadOnlyTable<&'static [u8], &'static [u8]>,
+}
+
+impl std::fmt::Debug for Base {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Base")
+    }
+}
+
+fn read_fault(error: impl Into<::redb::Error>) -> ReadError {
+    match error.into() {
+        ::redb::Error::Corrupted(what) => ReadError::Corrupt(what.into()),
+        error => ReadError::io(error),
+    }
+}
+
+impl Base {
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>, ReadError> {
+        let found = self.rows.get(key).map_err(read_fault)?;
+        Ok(found.map(|value| Bytes::copy_from_slice(value.value())))
+    }
+
+    /// Does the row hold exactly this? (Without copying it.)
+    pub(crate) fn holds(&self, key: &[u8], value: Option<&Value>) -> Result<bool, ReadError> {
+        let found = self.rows.get(key).map_err(read_fault)?;
+        Ok(found.as_ref().map(::redb::AccessGuard::value) == value.map(AsRef::as_ref))
+    }
+
+    pub(crate) fn place(&self, key: &[u8]) -> Result<Option<Place>, ReadError> {
+        match self.bodies.get(key).map_err(read_fault)? {
+            Some(found) => decode_place(found.value()).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The rows of a range in order, one by one.
+    pub(crate) fn rows(
+        &self,
+        range: &Range<Key>,
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<(Key, Value), ReadError>> + use<>, ReadError> {
+        let mut rows =
+            self.rows.range::<&[u8]>(range.start.as_ref()..range.end.as_ref()).map_err(read_fault)?;
+        Ok(std::iter::from_fn(move || {
+            let next = match order {
+                Order::Ascending => rows.next(),
+                Order::Descending => rows.next_back(),
+            }?;
+            Some(next.map_err(read_fault).map(|(key, value)| {
+                (Bytes::copy_from_slice(key.value()), Bytes::copy_from_slice(value.value()))
+            }))
+        }))
+    }
+
+    /// All body places, in key order.
+    pub(crate) fn places(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<(Key, Place), ReadError>> + use<>, ReadError> {
+        let all = self.bodies.range::<&[u8]>(..).map_err(read_fault)?;
+        Ok(all.map(|entry| {
+            let (key, place) = entry.map_err(read_fault)?;
+            Ok((Bytes::copy_from_slice(key.value()), decode_place(place.value())?))
+        }))
+    }
+}
+
+fn decode_place(bytes: &[u8]) -> Result<Place, ReadError> {
+    Place::decode(bytes)
+        .filter(|_| bytes.len() == PLACE_BYTES)
+        .ok_or_else(|| ReadError::Corrupt("a body's place in the index makes no sense".into()))
+}

@@ -1,0 +1,216 @@
+//! The log's writing end: groups appended to the newest segment, each made durable by one fdatasync.
+//!
+//! Room is set aside in steps ahead of the writes, so that a full disk shows before anything is
+//! written, and a group's fdatasync does not have to record a new file length each time. A segment
+//! that is full is cut to its length and the next one started; the new header says where the old one
+//! ends, and is durable before the first group goes in.
+
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+
+use super::disk::{Disk, DiskFile, is_no_space};
+use super::index::Position;
+use super::record::{GROUP_HEADER_BYTES, GroupHeader, SEGMENT_HEADER_BYTES, SegmentHeader, StoreId, salt};
+use super::segments::Segments;
+
+/// Room is set aside this much at a time: a tenth of a second's writing on a fast disk.
+const ALLOCATION_BYTES: u64 = 8 << 20;
+
+/// Why a group was not written.
+#[derive(Debug)]
+pub(crate) enum AppendFault {
+    /// No room. The log is as before.
+    Full,
+    /// The disk failed: what is on it is unknown.
+    Broken(String),
+}
+
+/// A group ready for the log.
+#[derive(Debug, Default)]
+pub(crate) struct Group<'a> {
+    pub(crate) rows: Vec<&'a [u8]>,
+    pub(crate) bodies: Vec<&'a Bytes>,
+    pub(crate) batches: u32,
+}
+
+impl Group<'_> {
+    fn rows_bytes(&self) -> u64 {
+        self.rows.iter().map(|part| part.len() as u64).sum()
+    }
+
+    fn bodies_bytes(&self) -> u64 {
+        self.bodies.iter().map(|part| part.len() as u64).sum()
+    }
+}
+
+/// Where a group was written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written {
+    pub(crate) segment: u64,
+    pub(crate) bodies_at: u64,
+    pub(crate) size_bytes: u64,
+}
+
+/// The newest segment and where in it the next group goes.
+#[derive(Debug)]
+pub(crate) struct Log {
+    disk: Disk,
+    store: StoreId,
+    segment_bytes: u64,
+    file: Arc<DiskFile>,
+    allocated: u64,
+    position: Position,
+}
+
+fn broken(what: &str, file: &DiskFile, error: &io::Error) -> AppendFault {
+    AppendFault::Broken(format!("{what} {} failed: {error}", file.path().display()))
+}
+
+impl Log {
+    /// Starts segment `position.segment`; `previous_end` is where the one before it ends.
+    pub(crate) fn start(
+        segments: &Segments,
+        disk: &Disk,
+        store: StoreId,
+        segment_bytes: u64,
+        after: Position,
+    ) -> Result<Self, AppendFault> {
+        let (file, position) = start_segment(segments, disk, store, after)?;
+        Ok(Self {
+            disk: disk.clone(),
+            store,
+            segment_bytes,
+            file,
+            allocated: SEGMENT_HEADER_BYTES as u64,
+            position,
+        })
+    }
+
+    /// Where the next group goes.
+    pub(crate) fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Appends a group and makes it durable.
+    pub(crate) fn append(&mut self, segments: &Segments, group: &Group<'_>) -> Result<Written, AppendFault> {
+        let too_large = || AppendFault::Broken("a group's row part is beyond 4 GiB".into());
+        let rows_bytes = u32::try_from(group.rows_bytes()).map_err(|_| too_large())?;
+        let bodies_bytes = group.bodies_bytes();
+        let size_bytes = GROUP_HEADER_BYTES as u64 + u64::from(rows_bytes) + bodies_bytes;
+        self.make_room(segments, size_bytes)?;
+        let mut checksum = crc32fast::Hasher::new();
+        group.rows.iter().for_each(|part| checksum.update(part));
+        let header = GroupHeader {
+            sequence: self.position.sequence,
+            rows_checksum: checksum.finalize(),
+            rows_bytes,
+            bodies_bytes,
+            batches: group.batches,
+        };
+        let Position { segment, offset, .. } = self.position;
+        let header = header.encode(salt(&self.store, segment, offset));
+        let mut pieces = Vec::with_capacity(1 + group.rows.len() + group.bodies.len());
+        pieces.push(IoSlice::new(&header));
+        pieces.extend(group.rows.iter().map(|part| IoSlice::new(part)));
+        pieces.extend(group.bodies.iter().map(|part| IoSlice::new(part)));
+        if let Err(error) = self.file.write_at(offset, &mut pieces) {
+            return Err(self.undo(&error));
+        }
+        self.file.sync().map_err(|error| broken("fdatasync of", &self.file, &error))?;
+        self.position.offset += size_bytes;
+        self.position.sequence += 1;
+        let bodies_at = offset + GROUP_HEADER_BYTES as u64 + u64::from(rows_bytes);
+        Ok(Written { segment, bodies_at, size_bytes })
+    }
+
+    /// After a failed write: back to the last good position, if it was only a lack of room.
+    fn undo(&mut self, error: &io::Error) -> AppendFault {
+        if !is_no_space(error) {
+            return broken("writing", &self.file, error);
+        }
+        match self.file.truncate(self.position.offset) {
+            Ok(()) => {
+                self.allocated = self.position.offset;
+                AppendFault::Full
+            }
+            Err(error) => broken("cutting", &self.file, &error),
+        }
+    }
+
+    fn make_room(&mut self, segments: &Segments, size_bytes: u64) -> Result<(), AppendFault> {
+        let is_empty = self.position.offset == SEGMENT_HEADER_BYTES as u64;
+        if !is_empty && self.position.offset + size_bytes > self.segment_bytes {
+            self.roll(segments)?;
+        }
+        let end = self.position.offset + size_bytes;
+        if end <= self.allocated {
+            return Ok(());
+        }
+        let ahead = end.next_multiple_of(ALLOCATION_BYTES).min(end.max(self.segment_bytes));
+        let allocated = self.allocate_to(ahead).or_else(|error| match is_no_space(&error) {
+            // The last bytes of a disk are bytes too.
+            true => self.allocate_to(end),
+            false => Err(error),
+        });
+        match allocated {
+            Ok(to) => {
+                self.allocated = to;
+                segments.set_size(self.position.segment, to);
+                Ok(())
+            }
+            Err(error) if is_no_space(&error) => Err(AppendFault::Full),
+            Err(error) => Err(broken("allocating room in", &self.file, &error)),
+        }
+    }
+
+    fn allocate_to(&self, to: u64) -> io::Result<u64> {
+        self.file.allocate(self.allocated, to - self.allocated)?;
+        Ok(to)
+    }
+
+    fn roll(&mut self, segments: &Segments) -> Result<(), AppendFault> {
+        let (file, position) = start_segment(segments, &self.disk, self.store, self.position)?;
+        // Room set aside and not used; should the cut fail, it is only room.
+        if let Err(error) = self.file.truncate(self.position.offset) {
+            tracing::warn!(file = %self.file.path().display(), %error, "a full segment was not cut");
+        }
+        segments.set_size(self.position.segment, self.position.offset);
+        self.file = file;
+        self.allocated = position.offset;
+        self.position = position;
+        Ok(())
+    }
+}
+
+/// Makes the segment after `after`, durable and empty.
+fn start_segment(
+    segments: &Segments,
+    disk: &Disk,
+    store: StoreId,
+    after: Position,
+) -> Result<(Arc<DiskFile>, Position), AppendFault> {
+    let segment = after.segment + 1;
+    let path = segments.path(segment);
+    let fault = |error: io::Error| match is_no_space(&error) {
+        true => AppendFault::Full,
+        false => AppendFault::Broken(format!("starting {} failed: {error}", path.display())),
+    };
+    let file = disk.create(&path).map_err(fault)?;
+    let header =
+        SegmentHeader { segment, store, first_sequence: after.sequence, previous_end: after.offset }.encode();
+    let made = file.write_at(0, &mut [IoSlice::new(&header)]);
+    if let Err(error) = made {
+        // Out of the way, or the next try finds the name taken.
+        disk.remove(&path).map_err(fault)?;
+        return Err(fault(error));
+    }
+    let synced = file.sync().and_then(|()| disk.sync_directory(segments.directory()));
+    synced.map_err(|error| broken("fdatasync of", &file, &error))?;
+    let file = Arc::new(file);
+    segments.add(segment, Arc::clone(&file));
+    segments.newest.store(segment, Ordering::Relaxed);
+    Ok((file, Position { segment, offset: SEGMENT_HEADER_BYTES as u64, sequence: after.sequence }))
+}

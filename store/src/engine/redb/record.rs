@@ -1,0 +1,355 @@
+//! The log's bytes. All numbers are little-endian; checksums are CRC-32 (IEEE).
+//!
+//! ```text
+//! segment file  log-0000000000000001.seg
+//!   header, 64 bytes
+//!     0  8  magic "postrlog"
+//!     8  4  format (1)
+//!    12  4  zero
+//!    16  8  segment number, the one in the file's name
+//!    24 16  store id
+//!    40  8  sequence of the first group in it
+//!    48  8  where the groups of the segment before it end: that one is whole up to there
+//!    56  4  zero
+//!    60  4  checksum of bytes 0..60
+//!   groups, back to back; what follows the last one is room set aside, or a torn tail
+//!
+//! group
+//!   header, 40 bytes
+//!     0  4  magic "grp1"
+//!     4  4  checksum of bytes 8..40, started from the salt
+//!     8  8  sequence: one more than the group before, across segments
+//!    16  4  checksum of the row part
+//!    20  4  size of the row part
+//!    24  8  size of the body part
+//!    32  4  number of batches
+//!    36  4  zero
+//!   row part: entries, back to back
+//!     put          01, key size u16, value size u32, key, value
+//!     delete       02, key size u16, key
+//!     body         03, key size u16, body size u32, body checksum u32, key
+//!     delete body  04, key size u16, key
+//!   body part: the bodies of the row part's body entries, in their order, back to back
+//! ```
+//!
+//! The salt is the checksum of store id, segment number and the group's offset: bytes that happen to
+//! look like a group (in a body, in a segment of another store or from another place) do not pass for
+//! one. A group is one write and one fdatasync, and the next one starts only after that: so a group
+//! with a valid header and a later sequence proves that all before it were durable.
+
+use crc32fast::Hasher;
+
+use super::table::Place;
+
+/// The format this program writes, and the newest it reads.
+pub(crate) const LOG_FORMAT: u32 = 1;
+/// Where a segment's groups start.
+pub(crate) const SEGMENT_HEADER_BYTES: usize = 64;
+/// A group's header.
+pub(crate) const GROUP_HEADER_BYTES: usize = 40;
+
+const SEGMENT_MAGIC: &[u8; 8] = b"postrlog";
+/// What a group starts with: recovery looks for it behind a damaged one.
+pub(crate) const GROUP_MAGIC: &[u8; 4] = b"grp1";
+
+const PUT: u8 = 1;
+const DELETE: u8 = 2;
+const BODY: u8 = 3;
+const DELETE_BODY: u8 = 4;
+
+/// The random-looking name of one store: log files of another one do not fit.
+pub(crate) type StoreId = [u8; 16];
+
+/// What a segment says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub(crate) segment: u64,
+    pub(crate) store: StoreId,
+    pub(crate) first_sequence: u64,
+    pub(crate) previous_end: u64,
+}
+
+/// Why a segment's header says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeaderFault {
+    /// Not a header, or a damaged one.
+    Damaged,
+    /// A newer format.
+    Newer(u32),
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|part| u32::from_le_bytes(*part))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|part| u64::from_le_bytes(*part))
+}
+
+impl SegmentHeader {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(SEGMENT_HEADER_BYTES);
+        out.extend_from_slice(SEGMENT_MAGIC);
+        out.extend_from_slice(&LOG_FORMAT.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&self.segment.to_le_bytes());
+        out.extend_from_slice(&self.store);
+        out.extend_from_slice(&self.first_sequence.to_le_bytes());
+        out.extend_from_slice(&self.previous_end.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        let checksum = crc32fast::hash(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Self, HeaderFault> {
+        let (content, checksum) = bytes.split_at(SEGMENT_HEADER_BYTES - 4);
+        let whole = u32_at(checksum, 0) == Some(crc32fast::hash(content));
+        if !whole || !bytes.starts_with(SEGMENT_MAGIC) {
+            return Err(HeaderFault::Damaged);
+        }
+        match u32_at(bytes, 8) {
+            Some(LOG_FORMAT) => {}
+            Some(newer) => return Err(HeaderFault::Newer(newer)),
+            None => return Err(HeaderFault::Damaged),
+        }
+        let read = || {
+            Some(Self {
+                segment: u64_at(bytes, 16)?,
+                store: *bytes.get(24..)?.first_chunk()?,
+                first_sequence: u64_at(bytes, 40)?,
+                previous_end: u64_at(bytes, 48)?,
+            })
+        };
+        read().ok_or(HeaderFault::Damaged)
+    }
+}
+
+/// What a group's checksum starts from.
+pub(crate) fn salt(store: &StoreId, segment: u64, offset: u64) -> u32 {
+    let mut hasher = Hasher::new();
+    hasher.update(store);
+    hasher.update(&segment.to_le_bytes());
+    hasher.update(&offset.to_le_bytes());
+    hasher.finalize()
+}
+
+/// What a group says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GroupHeader {
+    pub(crate) sequence: u64,
+    pub(crate) rows_checksum: u32,
+    pub(crate) rows_bytes: u32,
+    pub(crate) bodies_bytes: u64,
+    pub(crate) batches: u32,
+}
+
+impl GroupHeader {
+    pub(crate) fn encode(&self, salt: u32) -> [u8; GROUP_HEADER_BYTES] {
+        let mut content = Vec::with_capacity(GROUP_HEADER_BYTES);
+        content.extend_from_slice(GROUP_MAGIC);
+        content.extend_from_slice(&[0; 4]);
+        content.extend_from_slice(&self.sequence.to_le_bytes());
+        content.extend_from_slice(&self.rows_checksum.to_le_bytes());
+        content.extend_from_slice(&self.rows_bytes.to_le_bytes());
+        content.extend_from_slice(&self.bodies_bytes.to_le_bytes());
+        content.extend_from_slice(&self.batches.to_le_bytes());
+        let mut out = [0; GROUP_HEADER_BYTES];
+        for (to, from) in out.iter_mut().zip(content) {
+            *to = from;
+        }
+        let checksum = header_checksum(&out, salt).to_le_bytes();
+        for (to, from) in out.iter_mut().skip(4).zip(checksum) {
+            *to = from;
+        }
+        out
+    }
+
+    /// None: no group starts here.
+    pub(crate) fn decode(bytes: &[u8], salt: u32) -> Option<Self> {
+        let bytes: &[u8; GROUP_HEADER_BYTES] = bytes.first_chunk()?;
+        if !bytes.starts_with(GROUP_MAGIC) || u32_at(bytes, 4)? != header_checksum(bytes, salt) {
+            return None;
+        }
+        Some(Self {
+            sequence: u64_at(bytes, 8)?,
+            rows_checksum: u32_at(bytes, 16)?,
+            rows_bytes: u32_at(bytes, 20)?,
+            bodies_bytes: u64_at(bytes, 24)?,
+            batches: u32_at(bytes, 32)?,
+        })
+    }
+
+    /// The whole group's size, header included.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        (GROUP_HEADER_BYTES as u64)
+            .saturating_add(u64::from(self.rows_bytes))
+            .saturating_add(self.bodies_bytes)
+    }
+}
+
+fn header_checksum(bytes: &[u8; GROUP_HEADER_BYTES], salt: u32) -> u32 {
+    let mut hasher = Hasher::new_with_initial(salt);
+    hasher.update(bytes.get(8..).unwrap_or_default());
+    hasher.finalize()
+}
+
+fn key_part(out: &mut Vec<u8>, tag: u8, key: &[u8]) {
+    out.push(tag);
+    // Keys are at most KEY_BYTES_MAX long: checked before anything is encoded.
+    out.extend_from_slice(&u16::try_from(key.len()).unwrap_or(u16::MAX).to_le_bytes());
+}
+
+/// Adds a row's entry: a value, or a delete.
+pub(crate) fn encode_row(out: &mut Vec<u8>, key: &[u8], value: Option<&[u8]>) {
+    match value {
+        Some(value) => {
+            key_part(out, PUT, key);
+            out.extend_from_slice(&u32::try_from(value.len()).unwrap_or(u32::MAX).to_le_bytes());
+            out.extend_from_slice(key);
+            out.extend_from_slice(value);
+        }
+        None => {
+            key_part(out, DELETE, key);
+            out.extend_from_slice(key);
+        }
+    }
+}
+
+/// Adds a body's entry: its size and checksum, or a delete.
+pub(crate) fn encode_body(out: &mut Vec<u8>, key: &[u8], body: Option<(u32, u32)>) {
+    match body {
+        Some((size_bytes, checksum)) => {
+            key_part(out, BODY, key);
+            out.extend_from_slice(&size_bytes.to_le_bytes());
+            out.extend_from_slice(&checksum.to_le_bytes());
+        }
+        None => key_part(out, DELETE_BODY, key),
+    }
+    out.extend_from_slice(key);
+}
+
+/// One change read back from the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Entry<'a> {
+    Row { key: &'a [u8], value: Option<&'a [u8]> },
+    Body { key: &'a [u8], place: Option<Place> },
+}
+
+/// Reads a row part back. `bodies_at` is where the body part starts.
+pub(crate) struct Entries<'a> {
+    rest: &'a [u8],
+    segment: u64,
+    bodies_at: u64,
+}
+
+impl<'a> Entries<'a> {
+    pub(crate) fn new(rows: &'a [u8], segment: u64, bodies_at: u64) -> Self {
+        Self { rest: rows, segment, bodies_at }
+    }
+
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (part, rest) = self.rest.split_at_checked(count)?;
+        self.rest = rest;
+        Some(part)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        self.take(4).and_then(|part| u32_at(part, 0))
+    }
+
+    fn entry(&mut self) -> Option<Entry<'a>> {
+        let tag = *self.take(1)?.first()?;
+        let key_bytes = usize::from(u16::from_le_bytes(*self.take(2)?.first_chunk()?));
+        match tag {
+            PUT => {
+                let value_bytes = self.number()? as usize;
+                let key = self.take(key_bytes)?;
+                Some(Entry::Row { key, value: Some(self.take(value_bytes)?) })
+            }
+            DELETE => Some(Entry::Row { key: self.take(key_bytes)?, value: None }),
+            BODY => {
+                let size_bytes = self.number()?;
+                let checksum = self.number()?;
+                let place = Place { segment: self.segment, offset: self.bodies_at, size_bytes, checksum };
+                self.bodies_at = self.bodies_at.checked_add(u64::from(size_bytes))?;
+                Some(Entry::Body { key: self.take(key_bytes)?, place: Some(place) })
+            }
+            DELETE_BODY => Some(Entry::Body { key: self.take(key_bytes)?, place: None }),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Iterator for Entries<'a> {
+    /// An error: the row part passes its checksum and yet makes no sense.
+    type Item = Result<Entry<'a>, ()>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let entry = self.entry();
+        if entry.is_none() {
+            self.rest = &[];
+        }
+        Some(entry.ok_or(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_read_back_and_a_changed_byte_is_seen() {
+        let header = SegmentHeader { segment: 7, store: [9; 16], first_sequence: 3, previous_end: 64 };
+        let bytes: [u8; SEGMENT_HEADER_BYTES] = header.encode().try_into().unwrap();
+        assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
+        for at in 0..bytes.len() {
+            let mut changed = bytes;
+            changed[at] ^= 1;
+            assert_eq!(SegmentHeader::decode(&changed), Err(HeaderFault::Damaged));
+        }
+        let group = GroupHeader { sequence: 5, rows_checksum: 1, rows_bytes: 2, bodies_bytes: 3, batches: 4 };
+        let bytes = group.encode(salt(&[9; 16], 7, 64));
+        assert_eq!(GroupHeader::decode(&bytes, salt(&[9; 16], 7, 64)), Some(group));
+        assert_eq!(GroupHeader::decode(&bytes, salt(&[9; 16], 7, 65)), None);
+        assert_eq!(GroupHeader::decode(&bytes, salt(&[9; 16], 8, 64)), None);
+        assert_eq!(GroupHeader::decode(&bytes, salt(&[8; 16], 7, 64)), None);
+    }
+
+    #[test]
+    fn a_newer_format_is_named() {
+        let mut bytes =
+            SegmentHeader { segment: 1, store: [0; 16], first_sequence: 1, previous_end: 0 }.encode();
+        bytes[8] = 2;
+        let checksum = crc32fast::hash(&bytes[..60]).to_le_bytes();
+        bytes[60..].copy_from_slice(&checksum);
+        let bytes: [u8; SEGMENT_HEADER_BYTES] = bytes.try_into().unwrap();
+        assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderFault::Newer(2)));
+    }
+
+    #[test]
+    fn entries_read_back_with_their_places() {
+        let mut rows = Vec::new();
+        encode_row(&mut rows, b"a", Some(b"value"));
+        encode_body(&mut rows, b"b", Some((10, 77)));
+        encode_row(&mut rows, b"c", None);
+        encode_body(&mut rows, b"d", Some((5, 78)));
+        encode_body(&mut rows, b"b", None);
+        let place = |offset, size_bytes, checksum| Place { segment: 3, offset, size_bytes, checksum };
+        let entries: Vec<_> = Entries::new(&rows, 3, 1000).map(Result::unwrap).collect();
+        assert_eq!(
+            entries,
+            [
+                Entry::Row { key: b"a", value: Some(b"value") },
+                Entry::Body { key: b"b", place: Some(place(1000, 10, 77)) },
+                Entry::Row { key: b"c", value: None },
+                Entry::Body { key: b"d", place: Some(place(1010, 5, 78)) },
+                Entry::Body { key: b"b", place: None },
+            ]
+        );
+        assert!(Entries::new(&rows[..rows.len() - 1], 3, 0).any(|entry| entry.is_err()));
+    }
+}

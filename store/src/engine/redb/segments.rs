@@ -1,0 +1,182 @@
+//! The log's files: their names, their sizes, and reading bodies out of them.
+//!
+//! Files are kept open for reading, up to a bound; a body's checksum is compared at every read.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use super::disk::{Disk, DiskFile};
+use super::table::Place;
+use crate::engine::ReadError;
+
+/// Segments kept open for reading: far below the usual limit of 1,024 files per process.
+const OPEN_FILES_MAX: usize = 128;
+
+/// A segment's file name.
+pub(crate) fn segment_file(segment: u64) -> String {
+    format!("log-{segment:016}.seg")
+}
+
+/// The segment that a file name stands for.
+pub(crate) fn segment_number(name: &str) -> Option<u64> {
+    let number = name.strip_prefix("log-")?.strip_suffix(".seg")?;
+    if number.len() != 16 || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    number.parse().ok()
+}
+
+/// The segments of one directory.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    directory: PathBuf,
+    disk: Disk,
+    inner: Mutex<Inner>,
+    /// The segment being written: what is in it is in the page cache.
+    pub(crate) newest: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    sizes: BTreeMap<u64, u64>,
+    open: BTreeMap<u64, Arc<DiskFile>>,
+}
+
+/// A body that could not be read.
+#[derive(Debug)]
+pub(crate) enum BodyFault {
+    /// The segment is gone or holds other bytes: right if the body was moved or deleted meanwhile.
+    Elsewhere(String),
+    /// The disk failed.
+    Io(io::Error),
+}
+
+impl From<BodyFault> for ReadError {
+    fn from(fault: BodyFault) -> Self {
+        match fault {
+            BodyFault::Elsewhere(what) => Self::Corrupt(what.into()),
+            BodyFault::Io(error) => Self::io(error),
+        }
+    }
+}
+
+impl Segments {
+    /// Takes stock of a directory.
+    pub(crate) fn list(directory: &Path, disk: &Disk) -> io::Result<Self> {
+        let mut sizes = BTreeMap::new();
+        for entry in std::fs::read_dir(directory)? {
+            let entry = entry?;
+            if let Some(segment) = entry.file_name().to_str().and_then(segment_number) {
+                sizes.insert(segment, entry.metadata()?.len());
+            }
+        }
+        let inner = Mutex::new(Inner { sizes, open: BTreeMap::new() });
+        Ok(Self { directory: directory.to_owned(), disk: disk.clone(), inner, newest: AtomicU64::new(0) })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn path(&self, segment: u64) -> PathBuf {
+        self.directory.join(segment_file(segment))
+    }
+
+    /// All numbers, in order.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        self.inner().sizes.keys().copied().collect()
+    }
+
+    /// How many, and their bytes together.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        let inner = self.inner();
+        (inner.sizes.len() as u64, inner.sizes.values().sum())
+    }
+
+    pub(crate) fn set_size(&self, segment: u64, size_bytes: u64) {
+        self.inner().sizes.insert(segment, size_bytes);
+    }
+
+    /// The writer's file: readers share it.
+    pub(crate) fn add(&self, segment: u64, file: Arc<DiskFile>) {
+        let mut inner = self.inner();
+        inner.sizes.insert(segment, 0);
+        inner.keep(segment, file);
+    }
+
+    /// Removes a segment's file.
+    pub(crate) fn remove(&self, segment: u64) -> io::Result<()> {
+        {
+            let mut inner = self.inner();
+            inner.open.remove(&segment);
+            inner.sizes.remove(&segment);
+        }
+        self.disk.remove(&self.path(segment))
+    }
+
+    /// The open file.
+    pub(crate) fn file(&self, segment: u64) -> io::Result<Arc<DiskFile>> {
+        if let Some(file) = self.inner().open.get(&segment) {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(self.disk.open(&self.path(segment))?);
+        self.inner().keep(segment, Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// Reads a body and compares its checksum.
+    pub(crate) fn read(&self, place: Place) -> Result<Bytes, BodyFault> {
+        let name = segment_file(place.segment);
+        let file = self.file(place.segment).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                BodyFault::Elsewhere(format!("{name}, which holds a body, is missing"))
+            }
+            _ => BodyFault::Io(error),
+        })?;
+        let mut bytes = vec![0; place.size_bytes as usize];
+        let at = place.offset;
+        file.read_at(at, &mut bytes).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                BodyFault::Elsewhere(format!("{name} ends before the body at byte {at} does"))
+            }
+            _ => BodyFault::Io(error),
+        })?;
+        if crc32fast::hash(&bytes) != place.checksum {
+            return Err(BodyFault::Elsewhere(format!("the body at byte {at} of {name} fails its checksum")));
+        }
+        Ok(Bytes::from(bytes))
+    }
+}
+
+impl Inner {
+    fn keep(&mut self, segment: u64, file: Arc<DiskFile>) {
+        if self.open.len() >= OPEN_FILES_MAX {
+            // The oldest: what is read most is young mail.
+            self.open.pop_first();
+        }
+        self.open.insert(segment, file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_belong_together() {
+        assert_eq!(segment_number(&segment_file(42)), Some(42));
+        for wrong in ["log-42.seg", "log-+000000000000042.seg", "index.redb", "log-0000000000000042.seg.old"]
+        {
+            assert_eq!(segment_number(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! What the writer, the checkpoint thread and all readers share.
+//!
+//! ```text
+//! readers ──► active > frozen > base       one lock, held for memory work only
+//! writer ───► active                       publishes a group when it is durable
+//!             active becomes frozen        between two groups
+//! checkpoint  frozen ──► redb ──► base     then frozen is dropped
+//! ```
+//!
+//! The three are swapped together under the lock, so a reader that takes them together sees one moment.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use bytes::Bytes;
+
+use super::index::Base;
+use super::segments::{BodyFault, Segments};
+use super::table::{Place, Table};
+use crate::engine::{Health, Key, Order, ReadError, State, Value};
+
+/// Rows in their three layers.
+#[derive(Debug)]
+pub(crate) struct Layers {
+    pub(crate) active: Table,
+    pub(crate) frozen: Option<Arc<Table>>,
+    pub(crate) base: Arc<Base>,
+}
+
+/// Where a checkpoint stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Checkpointing {
+    /// None runs: the writer may freeze.
+    #[default]
+    Idle,
+    /// One runs.
+    Running,
+    /// One waits for room on the disk.
+    Stuck,
+}
+
+/// Counters for [`Health`].
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) groups: AtomicU64,
+    pub(crate) commits: AtomicU64,
+    pub(crate) conflicts: AtomicU64,
+    pub(crate) log_bytes: AtomicU64,
+    pub(crate) checkpoints: AtomicU64,
+    pub(crate) checkpoint_us: AtomicU64,
+    pub(crate) index_bytes: AtomicU64,
+    pub(crate) free_bytes: AtomicU64,
+    pub(crate) live_bodies: AtomicU64,
+    pub(crate) live_body_bytes: AtomicU64,
+}
+
+/// The shared part of an open store.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    layers: RwLock<Layers>,
+    pub(crate) segments: Segments,
+    pub(crate) counters: Counters,
+    state: Mutex<State>,
+    is_full: AtomicBool,
+    checkpointing: Mutex<Checkpointing>,
+    changed: Condvar,
+    /// Backups under way: no segment is removed meanwhile.
+    pub(crate) pins: AtomicUsize,
+}
+
+/// Bodies up to this size in the newest segments are read in place: they are in the page cache, and a
+/// thread switch costs more than the copy.
+const INLINE_BODY_BYTES_MAX: u32 = 64 << 10;
+/// A body that is moved while it is read is looked up again, this often.
+const BODY_TRIES: usize = 4;
+
+impl Shared {
+    pub(crate) fn new(active: Table, base: Base, segments: Segments) -> Self {
+        Self {
+            layers: RwLock::new(Layers { active, frozen: None, base: Arc::new(base) }),
+            segments,
+            counters: Counters::default(),
+            state: Mutex::default(),
+            is_full: AtomicBool::new(false),
+            checkpointing: Mutex::default(),
+            changed: Condvar::new(),
+            pins: AtomicUsize::new(0),
+        }
+    }
+
+    /// The layers for reading. (A poisoned lock: the tables are changed by inserts alone, whole.)
+    pub(crate) fn layers(&self) -> RwLockReadGuard<'_, Layers> {
+        self.layers.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn layers_mut(&self) -> RwLockWriteGuard<'_, Layers> {
+        self.layers.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn base(&self) -> Arc<Base> {
+        Arc::clone(&self.layers().base)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The reason, if the store takes no more writes.
+    pub(crate) fn fenced(&self) -> Option<Arc<str>> {
+        match &*self.state() {
+            State::Fenced(reason) => Some(Arc::clone(reason)),
+            _ => None,
+        }
+    }
+
+    /// The end of all writing, for the first reason given.
+    pub(crate) fn fence(&self, reason: &str) -> Arc<str> {
+        let mut state = self.state();
+        if let State::Fenced(reason) = &*state {
+            return Arc::clone(reason);
+        }
+        let reason: Arc<str> = reason.into();
+        tracing::error!(%reason, "the store takes no more writes; start the server anew when the disk is sound");
+        *state = State::Fenced(Arc::clone(&reason));
+        drop(state);
+        self.set_checkpointing(Checkpointing::Idle);
+        reason
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_full(&self, full: bool) {
+        let mut state = self.state();
+        match (&*state, full) {
+            (State::Healthy, true) => {
+                tracing::warn!("the disk is full: new mail is refused for now, delivery goes on");
+                *state = State::Full;
+            }
+            (State::Full, false) => {
+                tracing::info!("there is room on the disk again");
+                *state = State::Healthy;
+            }
+            _ => {}
+        }
+        self.is_full.store(full, Ordering::Relaxed);
+    }
+
+    fn checkpointing_guard(&self) -> MutexGuard<'_, Checkpointing> {
+        self.checkpointing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn checkpointing(&self) -> Checkpointing {
+        *self.checkpointing_guard()
+    }
+
+    pub(crate) fn set_checkpointing(&self, now: Checkpointing) {
+        *self.checkpointing_guard() = now;
+        self.changed.notify_all();
+    }
+
+    /// Waits until no checkpoint runs. (A stuck one does not run.)
+    pub(crate) fn wait_checkpoint(&self) -> Checkpointing {
+        let guard = self.checkpointing_guard();
+        let waited = self.changed.wait_while(guard, |now| *now == Checkpointing::Running);
+        *waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
+        let mut out = Vec::with_capacity(keys.len());
+        let mut below = Vec::new();
+        let base = {
+            let layers = self.layers();
+            for (at, key) in keys.iter().enumerate() {
+                let found = layers
+                    .active
+                    .get(key)
+                    .or_else(|| layers.frozen.as_ref().and_then(|table| table.get(key)));
+                if found.is_none() {
+                    below.push((at, key));
+                }
+                out.push(found.flatten().cloned());
+            }
+            Arc::clone(&layers.base)
+        };
+        for (at, key) in below {
+            let found = base.get(key)?;
+            if let Some(slot) = out.get_mut(at) {
+                *slot = found;
+            }
+        }
+        Ok(out)
+    }
+
+    pub(crate) fn scan(
+        &self,
+        range: &Range<Key>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<(Key, Value)>, ReadError> {
+        if range.start >= range.end || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let (active, frozen, base) = {
+            let layers = self.layers();
+            let active = layers.active.part(range, order, limit);
+            (active, layers.frozen.clone(), Arc::clone(&layers.base))
+        };
+        // The frozen table and the base no longer change: they are read only as far as it takes, for
+        // rows that the active one deletes do not count.
+        let frozen: Layer<'_> = match &frozen {
+            Some(table) => Box::new(table.walk(range, order).map(Ok)),
+            None => Box::new(std::iter::empty()),
+        };
+        let base = base.rows(range, order)?.map(|row| row.map(|(key, value)| (key, Some(value))));
+        merge([Box::new(active.into_iter().map(Ok)), frozen, Box::new(base)], order, limit)
+    }
+
+    /// The newest place of a body.
+    pub(crate) fn place(&self, key: &[u8]) -> Result<Option<Place>, ReadError> {
+        let base = {
+            let layers = self.layers();
+            let found = layers
+                .active
+                .place(key)
+                .or_else(|| layers.frozen.as_ref().and_then(|table| table.place(key)));
+            if let Some(place) = found {
+                return Ok(place);
+            }
+            Arc::clone(&layers.base)
+        };
+        base.place(key)
+    }
+
+    pub(crate) async fn body(self: &Arc<Self>, key: &Key) -> Result<Option<Bytes>, ReadError> {
+        let Some(place) = self.place(key)? else { return Ok(None) };
+        let is_young = place.segment + 1 >= self.segments.newest.load(Ordering::Relaxed);
+        if is_young && place.size_bytes <= INLINE_BODY_BYTES_MAX {
+            return self.read_body(key);
+        }
+        let (shared, key) = (Arc::clone(self), key.clone());
+        tokio::task::spawn_blocking(move || shared.read_body(&key)).await.map_err(ReadError::io)?
+    }
+
+    /// Reads a body; blocks.
+    pub(crate) fn read_body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
+        let mut last = None;
+        for _ in 0..BODY_TRIES {
+            let Some(place) = self.place(key)? else { return Ok(None) };
+            match self.segments.read(place) {
+                Ok(bytes) => return Ok(Some(bytes)),
+                // Still there, and still wrong: damaged.
+                Err(fault @ BodyFault::Elsewhere(_)) if last == Some(place) => return Err(fault.into()),
+                Err(BodyFault::Elsewhere(_)) => last = Some(place),
+                Err(fault @ BodyFault::Io(_)) => return Err(fault.into()),
+            }
+        }
+        Err(ReadError::Io("the body moved again and again while it was read".into()))
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.counters;
+        let (segments, segments_bytes) = self.segments.totals();
+        let (pending_rows, pending_bytes) = {
+            let layers = self.layers();
+            let frozen = layers.frozen.as_ref().map_or((0, 0), |table| (table.len(), table.bytes()));
+            ((layers.active.len() + frozen.0) as u64, layers.active.bytes() + frozen.1)
+        };
+        Health {
+            state: self.state().clone(),
+            groups: number(&counters.groups),
+            commits: number(&counters.commits),
+            conflicts: number(&counters.conflicts),
+            log_bytes_written: number(&counters.log_bytes),
+            segments,
+            segments_bytes,
+            live_body_bytes: number(&counters.live_body_bytes),
+            live_bodies: number(&counters.live_bodies),
+            pending_rows,
+            pending_bytes,
+            checkpoints: number(&counters.checkpoints),
+            last_checkpoint_us: number(&counters.checkpoint_us),
+            index_bytes: number(&counters.index_bytes),
+            free_bytes: number(&counters.free_bytes),
+        }
+    }
+}
+
+type Layer<'a> = Box<dyn Iterator<Item = Result<(Key, Option<Value>), ReadError>> + 'a>;
+
+/// The first `limit` live rows of the layers, the first layer hiding those after it.
+fn merge(mut layers: [Layer<'_>; 3], order: Order, limit: usize) -> Result<Vec<(Key, Value)>, ReadError> {
+    let mut heads: [Option<(Key, Option<Value>)>; 3] = [None, None, None];
+    for (head, layer) in heads.iter_mut().zip(&mut layers) {
+        *head = layer.next().transpose()?;
+    }
+    let mut out = Vec::with_capacity(limit.min(SCAN_ROWS_TYPICAL));
+    while out.len() < limit {
+        let keys = heads.iter().flatten().map(|(key, _)| key);
+        let next = match order {
+            Order::Ascending => keys.min(),
+            Order::Descending => keys.max(),
+        };
+        let Some(key) = next.cloned() else { break };
+        let mut newest = None;
+        for (head, layer) in heads.iter_mut().zip(&mut layers) {
+            if let Some((_, value)) = head.take_if(|(other, _)| *other == key) {
+                newest.get_or_insert(value);
+                *head = layer.next().transpose()?;
+            }
+        }
+        out.extend(newest.flatten().map(|value| (key, value)));
+    }
+    Ok(out)
+}
+
+/// A page of an API list; larger answers grow their buffer.
+const SCAN_ROWS_TYPICAL: usize = 128;

@@ -1,0 +1,188 @@
+//! The rows that the index does not have yet: an ordered table in memory.
+//!
+//! The writer changes the active table; a checkpoint freezes it, writes it to redb and drops it.
+//! Deletes stay as tombstones, for the row may lie below; a row put as fresh and deleted before the
+//! checkpoint leaves nothing at all. Memory is counted, so that the tables stay bounded.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::engine::{Key, Order, Value};
+
+/// Where a body lies in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) segment: u64,
+    pub(crate) offset: u64,
+    pub(crate) size_bytes: u32,
+    pub(crate) checksum: u32,
+}
+
+/// A place as the index keeps it.
+pub(crate) const PLACE_BYTES: usize = 24;
+
+impl Place {
+    pub(crate) fn encode(&self) -> [u8; PLACE_BYTES] {
+        let mut out = [0; PLACE_BYTES];
+        let parts = [self.segment.to_le_bytes(), self.offset.to_le_bytes()].concat();
+        let tail = [self.size_bytes.to_le_bytes(), self.checksum.to_le_bytes()].concat();
+        for (to, from) in out.iter_mut().zip(parts.into_iter().chain(tail)) {
+            *to = from;
+        }
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (segment, rest) = bytes.split_first_chunk()?;
+        let (offset, rest) = rest.split_first_chunk()?;
+        let (size_bytes, rest) = rest.split_first_chunk()?;
+        let checksum: &[u8; 4] = rest.first_chunk()?;
+        Some(Self {
+            segment: u64::from_le_bytes(*segment),
+            offset: u64::from_le_bytes(*offset),
+            size_bytes: u32::from_le_bytes(*size_bytes),
+            checksum: u32::from_le_bytes(*checksum),
+        })
+    }
+}
+
+/// One row's newest state.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    /// None: deleted.
+    pub(crate) value: Option<Value>,
+    /// Nothing of this key lies below this table.
+    pub(crate) fresh: bool,
+}
+
+/// Rows and body places, newer than the index.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) rows: BTreeMap<Key, Row>,
+    pub(crate) bodies: BTreeMap<Key, Option<Place>>,
+    bytes: u64,
+}
+
+/// What a row costs beside its bytes: two handles, their allocations, its part of a tree node.
+const ROW_BYTES: u64 = 160;
+
+fn cost(key: &Key, value: Option<&Value>) -> u64 {
+    key.len() as u64 + value.map_or(0, |value| value.len() as u64) + ROW_BYTES
+}
+
+impl Table {
+    /// Memory in use, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len() + self.bodies.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.bodies.is_empty()
+    }
+
+    /// None: this table says nothing about the key. `Some(None)`: deleted.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Option<&Value>> {
+        self.rows.get(key).map(|row| row.value.as_ref())
+    }
+
+    pub(crate) fn place(&self, key: &[u8]) -> Option<Option<Place>> {
+        self.bodies.get(key).copied()
+    }
+
+    /// Applies a row's change, or another table's newer row.
+    pub(crate) fn set(&mut self, key: Key, row: Row) {
+        let added = cost(&key, row.value.as_ref());
+        match self.rows.entry(key) {
+            std::collections::btree_map::Entry::Vacant(vacant) => {
+                self.bytes += added;
+                vacant.insert(row);
+            }
+            std::collections::btree_map::Entry::Occupied(mut old) => {
+                let before = cost(old.key(), old.get().value.as_ref());
+                self.bytes = self.bytes.saturating_sub(before);
+                if row.value.is_none() && old.get().fresh {
+                    old.remove();
+                } else {
+                    self.bytes += added;
+                    let fresh = old.get().fresh;
+                    old.insert(Row { value: row.value, fresh });
+                }
+            }
+        }
+    }
+
+    pub(crate) fn set_body(&mut self, key: Key, place: Option<Place>) {
+        let added = cost(&key, None);
+        if self.bodies.insert(key, place).is_none() {
+            self.bytes += added;
+        }
+    }
+
+    /// The table's part of a range, in order, tombstones included.
+    pub(crate) fn walk<'a>(
+        &'a self,
+        range: &Range<Key>,
+        order: Order,
+    ) -> impl Iterator<Item = (Key, Option<Value>)> + use<'a> {
+        let mut rows = self.rows.range(range.clone());
+        std::iter::from_fn(move || {
+            let (key, row) = match order {
+                Order::Ascending => rows.next(),
+                Order::Descending => rows.next_back(),
+            }?;
+            Some((key.clone(), row.value.clone()))
+        })
+    }
+
+    /// The table's part of a range up to `limit` live rows. Of the top layer that is enough: nothing
+    /// hides them, so a merged answer of that size is full before it gets further.
+    pub(crate) fn part(&self, range: &Range<Key>, order: Order, limit: usize) -> Vec<(Key, Option<Value>)> {
+        let mut live = 0;
+        let is_wanted = |row: &(Key, Option<Value>)| {
+            let is_wanted = live < limit;
+            live += usize::from(row.1.is_some());
+            is_wanted
+        };
+        self.walk(range, order).take_while(is_wanted).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn row(value: Option<&'static [u8]>, fresh: bool) -> Row {
+        Row { value: value.map(Bytes::from_static), fresh }
+    }
+
+    #[test]
+    fn a_fresh_row_leaves_nothing_and_an_older_one_a_tombstone() {
+        let mut table = Table::default();
+        let key = Bytes::from_static(b"k");
+        table.set(key.clone(), row(Some(b"1"), true));
+        table.set(key.clone(), row(Some(b"22"), false));
+        assert_eq!(table.bytes(), 1 + 2 + ROW_BYTES);
+        table.set(key.clone(), row(None, false));
+        assert!(table.is_empty());
+        assert_eq!(table.bytes(), 0);
+        table.set(key.clone(), row(Some(b"1"), false));
+        table.set(key.clone(), row(None, false));
+        assert_eq!(table.get(b"k"), Some(None));
+        // A tombstone below a fresh word: the older row still lies under it.
+        table.set(key.clone(), row(Some(b"1"), true));
+        table.set(key, row(None, false));
+        assert_eq!(table.get(b"k"), Some(None));
+    }
+
+    #[test]
+    fn places_read_back() {
+        let place = Place { segment: u64::MAX - 1, offset: 2, size_bytes: 3, checksum: u32::MAX };
+        assert_eq!(Place::decode(&place.encode()), Some(place));
+        assert_eq!(Place::decode(&place.encode()[1..]), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! Reading a segment's groups one after the other: headers and row parts; bodies are stepped over.
+
+use std::io;
+
+use super::disk::DiskFile;
+use super::record::{Entries, Entry, GROUP_HEADER_BYTES, GROUP_MAGIC, GroupHeader, StoreId, salt};
+
+/// What stands at a place in a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A group whose header and row part are whole.
+    Group(GroupHeader),
+    /// No whole group: the end, or damage.
+    End,
+}
+
+/// A walk over one segment.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    file: &'a DiskFile,
+    store: StoreId,
+    segment: u64,
+    file_bytes: u64,
+    /// The group stepped on last, and where the next one starts.
+    group_at: u64,
+    at: u64,
+    rows: Vec<u8>,
+}
+
+/// A body is read in pieces of this size when only its checksum is wanted.
+const PIECE_BYTES: u64 = 1 << 20;
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(file: &'a DiskFile, store: StoreId, segment: u64, at: u64) -> io::Result<Self> {
+        let file_bytes = file.size_bytes()?;
+        Ok(Self { file, store, segment, file_bytes, group_at: at, at, rows: Vec::new() })
+    }
+
+    /// Where the next group starts.
+    pub(crate) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Where the group stepped on last starts.
+    pub(crate) fn group_at(&self) -> u64 {
+        self.group_at
+    }
+
+    fn header_at(&self, at: u64) -> io::Result<Option<GroupHeader>> {
+        let mut bytes = [0; GROUP_HEADER_BYTES];
+        if at + GROUP_HEADER_BYTES as u64 > self.file_bytes {
+            return Ok(None);
+        }
+        self.file.read_at(at, &mut bytes)?;
+        let header = GroupHeader::decode(&bytes, salt(&self.store, self.segment, at));
+        Ok(header.filter(|header| at.saturating_add(header.size_bytes()) <= self.file_bytes))
+    }
+
+    /// Steps on the next group.
+    pub(crate) fn step(&mut self) -> io::Result<Step> {
+        let Some(header) = self.header_at(self.at)? else { return Ok(Step::End) };
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.clear();
+        rows.resize(header.rows_bytes as usize, 0);
+        self.file.read_at(self.at + GROUP_HEADER_BYTES as u64, &mut rows)?;
+        let is_whole = crc32fast::hash(&rows) == header.rows_checksum;
+        self.rows = rows;
+        if !is_whole {
+            return Ok(Step::End);
+        }
+        self.group_at = self.at;
+        self.at += header.size_bytes();
+        Ok(Step::Group(header))
+    }
+
+    /// Does a whole header follow the group stepped on last?
+    pub(crate) fn is_followed(&self) -> io::Result<bool> {
+        Ok(self.header_at(self.at)?.is_some())
+    }
+
+    /// The row part of the group stepped on last.
+    pub(crate) fn rows(&self) -> &[u8] {
+        &self.rows
+    }
+
+    /// Its entries.
+    pub(crate) fn entries(&self) -> Entries<'_> {
+        let bodies_at = self.group_at + (GROUP_HEADER_BYTES + self.rows.len()) as u64;
+        Entries::new(&self.rows, self.segment, bodies_at)
+    }
+
+    /// Are all bodies of the group stepped on last what was written?
+    pub(crate) fn bodies_are_whole(&self) -> io::Result<bool> {
+        let mut piece = Vec::new();
+        for entry in self.entries() {
+            let Ok(entry) = entry else { return Ok(false) };
+            let Entry::Body { place: Some(place), .. } = entry else { continue };
+            let mut checksum = crc32fast::Hasher::new();
+            let (mut at, end) = (place.offset, place.offset + u64::from(place.size_bytes));
+            while at < end {
+                let size_bytes = PIECE_BYTES.min(end - at);
+                piece.resize(usize::try_from(size_bytes).unwrap_or(0), 0);
+                self.file.read_at(at, &mut piece)?;
+                checksum.update(&piece);
+                at += size_bytes;
+            }
+            if checksum.finalize() != place.checksum {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Where, from `from` on, a group stands that is later than `sequence`.
+    pub(crate) fn find_later(&self, from: u64, sequence: u64) -> io::Result<Option<u64>> {
+        let mut piece = Vec::new();
+        let mut start = from;
+        while start < self.file_bytes {
+            let size_bytes = PIECE_BYTES.min(self.file_bytes - start);
+            piece.resize(usize::try_from(size_bytes).unwrap_or(0), 0);
+            self.file.read_at(start, &mut piece)?;
+            for hit in memchr::memmem::find_iter(&piece, GROUP_MAGIC) {
+                let at = start + hit as u64;
+                if self.header_at(at)?.is_some_and(|header| header.sequence > sequence) {
+                    return Ok(Some(at));
+                }
+            }
+            if size_bytes < PIECE_BYTES {
+                break;
+            }
+            // The pieces overlap, so that no magic is cut in two.
+            start += PIECE_BYTES - GROUP_MAGIC.len() as u64;
+        }
+        Ok(None)
+    }
+}

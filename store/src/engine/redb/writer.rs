@@ -1,0 +1,364 @@
+//! The one writer: drains whatever batches wait, checks them, writes them as one group, answers all.
+//!
+//! ```text
+//! gather  ► admit            ► append             ► publish          ► answer
+//! inbox     checks, against    one write, one       active table,      everyone of the
+//!           the group's own    fdatasync            then visible       group in a row
+//!           changes too
+//! ```
+//!
+//! A batch whose check fails is refused when the group is durable, for its reader must then find what
+//! refused it. Between two groups the active table may be frozen and handed to the checkpoint thread.
+//! The first failed write or sync fences: this and everything after it is answered with the reason.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::checkpoint::{CheckpointJob, Job};
+use super::log::{AppendFault, Group, Log, Written};
+use super::prepared::{Moved, Pending, Prepared};
+use super::shared::{Checkpointing, Layers, Shared};
+use super::space::Space;
+use super::table::{Place, Row};
+use crate::engine::{CommitError, Key, Purpose, Value};
+
+/// Batches in one group: more would only make the first of them wait longer.
+const GROUP_BATCHES_MAX: usize = 1024;
+/// Bytes in one group: some ten milliseconds of a disk's writing.
+const GROUP_BYTES_MAX: u64 = 4 << 20;
+
+/// What the writer is asked to do.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Commit(Pending),
+    /// Bodies copied forward out of an old segment.
+    Move(Vec<Moved>),
+    /// Answer when everything committed before is in the index.
+    Flush(oneshot::Sender<()>),
+    /// Freeze, if there is anything: the interval is over.
+    Freeze,
+    /// A checkpoint came to its end.
+    Look,
+    /// Flush, stop, let the directory go.
+    Close(oneshot::Sender<()>),
+}
+
+/// When the active table is frozen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) table_bytes: u64,
+    pub(crate) replay_bytes: u64,
+}
+
+/// The writer thread's state.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) log: Log,
+    pub(crate) limits: Limits,
+    pub(crate) jobs: SyncSender<Job>,
+    /// Log written since the last freeze: what a crash would have replayed.
+    pub(crate) unfrozen_bytes: u64,
+    pub(crate) waiting: Vec<oneshot::Sender<()>>,
+}
+
+/// The newest state of keys that batches of this group change.
+type Overlay<'a> = HashMap<&'a [u8], Option<&'a Value>>;
+
+impl Writer {
+    /// Works until the store is closed or all its handles are gone; then writes everything to its place.
+    pub(crate) fn run(mut self, mut inbox: mpsc::Receiver<Command>) -> Option<oneshot::Sender<()>> {
+        let mut closer = None;
+        while let Some(first) = inbox.blocking_recv() {
+            let (group, other) = gather(first, &mut inbox);
+            if !group.is_empty() {
+                self.write(group);
+            }
+            match other {
+                None | Some(Command::Look | Command::Commit(_)) => {}
+                Some(Command::Move(moved)) => self.relocate(moved),
+                Some(Command::Flush(answer)) => self.waiting.push(answer),
+                Some(Command::Freeze) => self.freeze(),
+                Some(Command::Close(answer)) => {
+                    closer = Some(answer);
+                    inbox.close();
+                    break;
+                }
+            }
+            self.look();
+        }
+        // Batches that were sent before the end are still taken.
+        while let Ok(command) = inbox.try_recv() {
+            if let Command::Commit(pending) = command {
+                self.write(vec![pending]);
+            }
+        }
+        self.shared.wait_checkpoint();
+        self.freeze();
+        self.shared.wait_checkpoint();
+        closer
+    }
+
+    /// Freezes if a limit is reached or somebody waits for it.
+    fn look(&mut self) {
+        if self.shared.fenced().is_some() || self.shared.checkpointing() == Checkpointing::Stuck {
+            // Dropped answers say: not flushed.
+            self.waiting.clear();
+            return;
+        }
+        if self.shared.checkpointing() == Checkpointing::Running {
+            return;
+        }
+        let active_bytes = self.shared.layers().active.bytes();
+        let is_due =
+            active_bytes >= self.limits.table_bytes || self.unfrozen_bytes >= self.limits.replay_bytes;
+        if is_due || !self.waiting.is_empty() {
+            self.freeze();
+        }
+        if self.shared.checkpointing() == Checkpointing::Idle {
+            // Nothing to freeze: all is in the index already.
+            for answer in self.waiting.drain(..) {
+                let _ = answer.send(());
+            }
+        }
+    }
+
+    /// Hands the active table to the checkpoint thread, unless there is none to hand or one runs.
+    fn freeze(&mut self) {
+        let is_idle = self.shared.checkpointing() == Checkpointing::Idle;
+        if !is_idle || self.shared.fenced().is_some() {
+            return;
+        }
+        let table = {
+            let mut layers = self.shared.layers_mut();
+            if layers.active.is_empty() && self.unfrozen_bytes == 0 {
+                return;
+            }
+            let table = Arc::new(std::mem::take(&mut layers.active));
+            layers.frozen = Some(Arc::clone(&table));
+            table
+        };
+        self.unfrozen_bytes = 0;
+        self.shared.set_checkpointing(Checkpointing::Running);
+        let waiting = std::mem::take(&mut self.waiting);
+        let job = CheckpointJob { table, position: self.log.position(), waiting };
+        if self.jobs.send(Job::Checkpoint(job)).is_err() {
+            self.shared.fence("the checkpoint thread has ended");
+        }
+    }
+
+    fn write(&mut self, mut group: Vec<Pending>) {
+        if let Some(reason) = self.shared.fenced() {
+            return answer_all(group, &CommitError::Fenced(reason));
+        }
+        if self.shared.is_full() {
+            group = refuse_intake(group);
+        }
+        if !self.has_memory() {
+            return answer_all(group, &CommitError::Full);
+        }
+        while !group.is_empty() {
+            let (refused, result) = self.append(&group);
+            match result {
+                Ok(written) => return self.publish(group, refused, written),
+                Err(AppendFault::Full) => {
+                    self.shared.set_full(true);
+                    let is_intake = |pending: &Pending| pending.batch.purpose == Purpose::Intake;
+                    if group.iter().any(is_intake) {
+                        group = refuse_intake(group);
+                    } else if !self.space.release() {
+                        return answer_all(group, &CommitError::Full);
+                    }
+                }
+                Err(AppendFault::Broken(what)) => {
+                    let reason = self.shared.fence(&what);
+                    return answer_all(group, &CommitError::Fenced(reason));
+                }
+            }
+        }
+    }
+
+    /// Waits while the tables are as large as they may get. False: no checkpoint can make room now.
+    fn has_memory(&mut self) -> bool {
+        let bytes_max = self.limits.table_bytes.saturating_mul(2);
+        while self.shared.layers().active.bytes() >= bytes_max {
+            match self.shared.wait_checkpoint() {
+                Checkpointing::Stuck => return false,
+                _ if self.shared.fenced().is_some() => return true,
+                _ => self.freeze(),
+            }
+        }
+        true
+    }
+
+    /// Checks and writes. What the checks refused comes first, by place in the group.
+    fn append(&mut self, group: &[Pending]) -> (Vec<Option<Key>>, Result<Option<Written>, AppendFault>) {
+        let refused = match self.admit(group) {
+            Ok(refused) => refused,
+            Err(what) => return (Vec::new(), Err(AppendFault::Broken(what))),
+        };
+        let admitted =
+            || group.iter().zip(&refused).filter(|(_, key)| key.is_none()).map(|(pending, _)| &pending.batch);
+        let mut bytes = Group::default();
+        for batch in admitted().filter(|batch| !batch.encoded.is_empty()) {
+            bytes.rows.push(&batch.encoded);
+            bytes.bodies.extend(&batch.chunks);
+            bytes.batches += 1;
+        }
+        if bytes.batches == 0 {
+            return (refused, Ok(None));
+        }
+        let written = self.log.append(&self.shared.segments, &bytes);
+        (refused, written.map(Some))
+    }
+
+    /// The first failed check of each batch, every batch seeing the admitted ones before it.
+    fn admit(&self, group: &[Pending]) -> Result<Vec<Option<Key>>, String> {
+        let mut refused = Vec::with_capacity(group.len());
+        if group.iter().all(|pending| pending.batch.checks.is_empty()) {
+            refused.resize(group.len(), None);
+            return Ok(refused);
+        }
+        let layers = self.shared.layers();
+        let mut overlay = Overlay::new();
+        for pending in group {
+            let mut failed = None;
+            for (key, holds) in &pending.batch.checks {
+                if !holds_now(&overlay, &layers, key, holds.as_ref())? {
+                    failed = Some(key.clone());
+                    break;
+                }
+            }
+            if failed.is_none() {
+                overlay.extend(pending.batch.rows.iter().map(|row| (row.key.as_ref(), row.value.as_ref())));
+            }
+            refused.push(failed);
+        }
+        Ok(refused)
+    }
+
+    /// Makes a durable group visible and answers it.
+    fn publish(&mut self, group: Vec<Pending>, refused: Vec<Option<Key>>, written: Option<Written>) {
+        let mut answers = Vec::with_capacity(group.len());
+        let mut spent = Vec::with_capacity(group.len());
+        let counters = &self.shared.counters;
+        {
+            let mut layers = self.shared.layers_mut();
+            let mut body_at = written.map_or(0, |written| written.bodies_at);
+            let segment = written.map_or(0, |written| written.segment);
+            for (pending, refused) in group.into_iter().zip(refused) {
+                let Pending { batch, answer } = pending;
+                let result = match refused {
+                    Some(key) => Err(CommitError::Conflict { key }),
+                    None => {
+                        spent.push(apply(batch, &mut layers, segment, &mut body_at));
+                        Ok(())
+                    }
+                };
+                answers.push((answer, result));
+            }
+        }
+        if let Some(written) = written {
+            self.unfrozen_bytes += written.size_bytes;
+            counters.groups.fetch_add(1, Ordering::Relaxed);
+            counters.log_bytes.fetch_add(written.size_bytes, Ordering::Relaxed);
+        }
+        let commits = spent.len() as u64;
+        counters.commits.fetch_add(commits, Ordering::Relaxed);
+        counters.conflicts.fetch_add(answers.len() as u64 - commits, Ordering::Relaxed);
+        for (answer, result) in answers {
+            if let Some(answer) = answer {
+                // Nobody waits any more: committed all the same.
+                drop(answer.send(result));
+            }
+        }
+    }
+
+    /// Writes bodies to the newest segment, those that still lie where they were copied from.
+    fn relocate(&mut self, moved: Vec<Moved>) {
+        let total = moved.len();
+        let mut still = Vec::with_capacity(total);
+        for body in moved {
+            match self.shared.place(&body.key) {
+                Ok(Some(place)) if place == body.from => still.push(body),
+                Ok(_) => {}
+                Err(error) => {
+                    self.shared.fence(&error.to_string());
+                    return;
+                }
+            }
+        }
+        let pending = Pending { batch: Prepared::of_moved(still), answer: None };
+        let before = self.shared.counters.commits.load(Ordering::Relaxed);
+        self.write(vec![pending]);
+        let done = self.shared.counters.commits.load(Ordering::Relaxed) > before;
+        drop(self.jobs.send(Job::Moved { done }));
+    }
+}
+
+fn holds_now(
+    overlay: &Overlay<'_>,
+    layers: &Layers,
+    key: &Key,
+    holds: Option<&Value>,
+) -> Result<bool, String> {
+    let in_memory = overlay
+        .get(key.as_ref())
+        .copied()
+        .or_else(|| layers.active.get(key))
+        .or_else(|| layers.frozen.as_ref().and_then(|table| table.get(key)));
+    match in_memory {
+        Some(value) => Ok(value == holds),
+        None => layers.base.holds(key, holds).map_err(|error| error.to_string()),
+    }
+}
+
+/// Moves a batch's changes into the active table; gives back what is to be freed outside the lock.
+fn apply(batch: Prepared, layers: &mut Layers, segment: u64, body_at: &mut u64) -> Vec<bytes::Bytes> {
+    for row in batch.rows {
+        layers.active.set(row.key, Row { value: row.value, fresh: row.fresh });
+    }
+    for (key, body) in batch.bodies {
+        let place = body.map(|(size_bytes, checksum)| {
+            let place = Place { segment, offset: *body_at, size_bytes, checksum };
+            *body_at += u64::from(size_bytes);
+            place
+        });
+        layers.active.set_body(key, place);
+    }
+    batch.chunks
+}
+
+/// Commits that wait, up to the limits of a group, and the first command that is none.
+fn gather(first: Command, inbox: &mut mpsc::Receiver<Command>) -> (Vec<Pending>, Option<Command>) {
+    let mut group = Vec::new();
+    let mut size_bytes = 0;
+    let mut next = Some(first);
+    while let Some(command) = next {
+        let Command::Commit(pending) = command else { return (group, Some(command)) };
+        size_bytes += pending.batch.size_bytes;
+        group.push(pending);
+        let is_large = group.len() >= GROUP_BATCHES_MAX || size_bytes >= GROUP_BYTES_MAX;
+        next = if is_large { None } else { inbox.try_recv().ok() };
+    }
+    (group, None)
+}
+
+fn answer_all(group: Vec<Pending>, error: &CommitError) {
+    for answer in group.into_iter().filter_map(|pending| pending.answer) {
+        drop(answer.send(Err(error.clone())));
+    }
+}
+
+/// Answers intake with Full; the rest goes on.
+fn refuse_intake(group: Vec<Pending>) -> Vec<Pending> {
+    let (intake, progress): (Vec<_>, Vec<_>) =
+        group.into_iter().partition(|pending| pending.batch.purpose == Purpose::Intake);
+    answer_all(intake, &CommitError::Full);
+    progress
+}

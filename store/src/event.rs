@@ -1,0 +1,47 @@
+//! Events: a row each, under the email that they are about, in the commit that made them true.
+
+use jiff::Timestamp;
+use mail::address::Address;
+use mail::event::{Event, EventKind};
+use mail::id::{AccountId, EmailId, EventId};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Order, ReadError, Store};
+use crate::key::{Space, key};
+use crate::row::{self, stored};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Event")]
+struct EventRow {
+    id: EventId,
+    account: AccountId,
+    email: EmailId,
+    kind: EventKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    recipient: Option<Address>,
+    created_at: Timestamp,
+    detail: serde_json::Value,
+}
+stored!(Event as EventRow);
+
+/// Records an event.
+pub fn record(batch: &mut Batch, event: &Event) {
+    let row_key =
+        key(Space::Event).account(event.account).id(event.email.to_bytes()).id(event.id.to_bytes()).build();
+    batch.put(row_key, row::encode(event));
+}
+
+/// An email's events, oldest first, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    email: EmailId,
+    limit: usize,
+) -> Result<Vec<Event>, ReadError> {
+    let range = key(Space::Event).account(account).id(email.to_bytes()).range();
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    rows.iter().map(|(_, row)| row::decode(row)).collect()
+}

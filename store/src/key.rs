@@ -1,0 +1,419 @@
+//! Keys: bytes whose order is the order of the parts they were built from.
+//!
+//! A key is a space byte (which noun's rows these are), then the parts. Every tenant's row goes on
+//! with its account's 16 bytes, so that one account's rows are one range. Parts:
+//!
+//! ```text
+//! u8 u16 u32 u64   big-endian                                   numeric order
+//! i64, time        big-endian with the sign bit turned over     numeric order
+//! id               16 bytes (a time-ordered id)                 order of birth
+//! text, bytes      00 becomes 00 FF, then 00 00 ends it         byte order, a prefix sorts first
+//! ```
+//!
+//! Fixed-width parts need no mark; variable ones carry their own end, so no part can run into the
+//! next and two different tuples never make one key. [`KeyReader`] takes the parts out again.
+//! Prefix ranges: [`range_of`], or [`KeyBuilder::range`].
+//!
+//! Limit: the engine refuses keys above [`crate::engine::KEY_BYTES_MAX`].
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use mail::id::AccountId;
+use thiserror::Error;
+
+use crate::engine::{KEY_BYTES_MAX, Key};
+
+/// Which noun's rows: the first byte of every key. A number, once released, is never used again for
+/// anything else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Space {
+    /// What the store as a whole knows about itself (format, leases).
+    Meta = 1,
+    /// Accounts.
+    Account = 2,
+    /// Accounts by their owner's email address.
+    AccountByEmail = 3,
+    /// API keys.
+    ApiKey = 4,
+    /// API keys by the hash of their secret.
+    ApiKeyByHash = 5,
+    /// SMTP credentials.
+    SmtpCredential = 6,
+    /// SMTP credentials by the hash of their secret.
+    SmtpCredentialByHash = 7,
+    /// Sending domains.
+    Domain = 8,
+    /// Sending domains by name.
+    DomainByName = 9,
+    /// Emails.
+    Email = 16,
+    /// Recipients of emails.
+    Recipient = 17,
+    /// Delivery attempts.
+    Attempt = 18,
+    /// Bodies of emails.
+    Body = 19,
+    /// Events, in the commit that made them true.
+    Event = 20,
+    /// The outbox: one key per event that is still to be told.
+    Outbox = 21,
+    /// An account's ordered stream of events.
+    Stream = 22,
+    /// Tasks by partition and due time.
+    Task = 24,
+    /// Who owns a partition of the task space.
+    Lease = 25,
+    /// Since which epoch.
+    Epoch = 26,
+    /// Suppressed addresses.
+    Suppression = 28,
+}
+
+impl From<Space> for u8 {
+    fn from(space: Space) -> u8 {
+        space as u8
+    }
+}
+
+/// Starts a key in a space.
+#[must_use]
+pub fn key(space: Space) -> KeyBuilder {
+    let mut bytes = Vec::with_capacity(KEY_BYTES_TYPICAL);
+    bytes.push(space as u8);
+    KeyBuilder { bytes }
+}
+
+/// Space, account, one id, a time and a bit: most keys fit without growing.
+const KEY_BYTES_TYPICAL: usize = 48;
+
+/// A key on its way: parts are added from the left.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct KeyBuilder {
+    bytes: Vec<u8>,
+}
+
+impl KeyBuilder {
+    /// The tenant: always the first part of a tenant's row.
+    pub fn account(self, account: AccountId) -> Self {
+        self.id(account.to_bytes())
+    }
+
+    /// An id's 16 bytes.
+    pub fn id(mut self, id: [u8; 16]) -> Self {
+        self.bytes.extend_from_slice(&id);
+        self
+    }
+
+    /// A fixed number of raw bytes (a hash). The reader must know the number.
+    pub fn fixed<const N: usize>(mut self, bytes: [u8; N]) -> Self {
+        self.bytes.extend_from_slice(&bytes);
+        self
+    }
+
+    /// One byte.
+    pub fn u8(mut self, number: u8) -> Self {
+        self.bytes.push(number);
+        self
+    }
+
+    /// Two bytes.
+    pub fn u16(mut self, number: u16) -> Self {
+        self.bytes.extend_from_slice(&number.to_be_bytes());
+        self
+    }
+
+    /// Four bytes.
+    pub fn u32(mut self, number: u32) -> Self {
+        self.bytes.extend_from_slice(&number.to_be_bytes());
+        self
+    }
+
+    /// Eight bytes.
+    pub fn u64(mut self, number: u64) -> Self {
+        self.bytes.extend_from_slice(&number.to_be_bytes());
+        self
+    }
+
+    /// Eight bytes, negative numbers first.
+    pub fn i64(self, number: i64) -> Self {
+        self.u64(number.cast_unsigned() ^ SIGN)
+    }
+
+    /// A moment, to the microsecond.
+    pub fn time(self, moment: Timestamp) -> Self {
+        self.i64(moment.as_microsecond())
+    }
+
+    /// A text of any length.
+    pub fn text(self, text: &str) -> Self {
+        self.bytes(text.as_bytes())
+    }
+
+    /// Bytes of any number.
+    pub fn bytes(mut self, bytes: &[u8]) -> Self {
+        let mut rest = bytes;
+        while let Some(zero) = memchr::memchr(0, rest) {
+            let (before, after) = rest.split_at(zero);
+            self.bytes.extend_from_slice(before);
+            self.bytes.extend_from_slice(&[0, 0xFF]);
+            rest = after.get(1..).unwrap_or_default();
+        }
+        self.bytes.extend_from_slice(rest);
+        self.bytes.extend_from_slice(&[0, 0]);
+        self
+    }
+
+    /// The key.
+    #[must_use]
+    pub fn build(self) -> Key {
+        Bytes::from(self.bytes)
+    }
+
+    /// All keys that start with the parts given so far.
+    #[must_use]
+    pub fn range(self) -> Range<Key> {
+        range_of(&self.bytes)
+    }
+}
+
+/// Turns signed order into unsigned order.
+const SIGN: u64 = 1 << 63;
+
+/// All keys that start with `prefix` (itself included).
+#[must_use]
+pub fn range_of(prefix: &[u8]) -> Range<Key> {
+    let from = Bytes::copy_from_slice(prefix);
+    from..end_of(prefix)
+}
+
+/// The first key after all that start with `prefix`.
+#[must_use]
+pub fn end_of(prefix: &[u8]) -> Key {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < 0xFF {
+            end.push(last + 1);
+            return Bytes::from(end);
+        }
+    }
+    // Nothing but FF: no shorter key is greater, and no key is longer than the limit.
+    Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1])
+}
+
+/// The first key after `key` itself: where the next page starts, ascending.
+#[must_use]
+pub fn after(key: &[u8]) -> Key {
+    let mut next = Vec::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    Bytes::from(next)
+}
+
+/// A key that does not have the parts asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("a stored key lacks the part `{part}`")]
+pub struct KeyError {
+    /// What was asked for.
+    pub part: &'static str,
+}
+
+/// Takes a key's parts out again, from the left.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyReader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> KeyReader<'a> {
+    /// Starts after the space byte, which must be `space`.
+    ///
+    /// # Errors
+    /// The key is of another space.
+    pub fn new(space: Space, key: &'a [u8]) -> Result<Self, KeyError> {
+        match key.split_first() {
+            Some((&first, rest)) if first == space as u8 => Ok(Self { rest }),
+            _ => Err(KeyError { part: "space" }),
+        }
+    }
+
+    /// A fixed number of raw bytes; an id's are 16.
+    ///
+    /// # Errors
+    /// The key ends before.
+    pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], KeyError> {
+        let (part, rest) = self.rest.split_first_chunk::<N>().ok_or(KeyError { part: "fixed" })?;
+        self.rest = rest;
+        Ok(*part)
+    }
+
+    /// An id's 16 bytes.
+    ///
+    /// # Errors
+    /// The key ends before.
+    pub fn id(&mut self) -> Result<[u8; 16], KeyError> {
+        self.fixed()
+    }
+
+    /// The tenant.
+    ///
+    /// # Errors
+    /// The key ends before.
+    pub fn account(&mut self) -> Result<AccountId, KeyError> {
+        self.id().map(AccountId::from_bytes)
+    }
+
+    /// One byte.
+    ///
+    /// # Errors
+    /// The key ends before.
+    pub fn u8(&mut self) -> Result<u8, KeyError> {
+        self.fixed().map(u8::from_be_bytes)
+    }
+
+    /// Two bytes.
+    ///
+    /// # Errors
+    /// The key ends before.
+    pub fn u16(&mut self) -> Result<u16, KeyError> {
+        self.fixed().map(u16::from_be_bytes)
+    }
+
+    /// Four bytes.
+    ///
+    /// # Errors
+    /// The key ends before.
+    pub fn u32(&mut self) -> Result<u32, KeyError> {
+        self.fixed().map(u32::from_be_bytes)
+    }
+
+    /// Eight bytes.
+    ///
+    /// # Errors
+    /// The key ends before.
+    pub fn u64(&mut self) -> Result<u64, KeyError> {
+        self.fixed().map(u64::from_be_bytes)
+    }
+
+    /// Eight bytes, signed.
+    ///
+    /// # Errors
+    /// The key ends before.
+    pub fn i64(&mut self) -> Result<i64, KeyError> {
+        self.u64().map(|number| (number ^ SIGN).cast_signed())
+    }
+
+    /// A moment.
+    ///
+    /// # Errors
+    /// The key ends before, or the number is no time.
+    pub fn time(&mut self) -> Result<Timestamp, KeyError> {
+        Timestamp::from_microsecond(self.i64()?).map_err(|_| KeyError { part: "time" })
+    }
+
+    /// Bytes of any number.
+    ///
+    /// # Errors
+    /// The part has no end, or a broken escape.
+    pub fn bytes(&mut self) -> Result<Vec<u8>, KeyError> {
+        let mut out = Vec::new();
+        loop {
+            let zero = memchr::memchr(0, self.rest).ok_or(KeyError { part: "bytes" })?;
+            let (before, after) = self.rest.split_at(zero);
+            out.extend_from_slice(before);
+            match after {
+                [0, 0, rest @ ..] => {
+                    self.rest = rest;
+                    return Ok(out);
+                }
+                [0, 0xFF, rest @ ..] => {
+                    out.push(0);
+                    self.rest = rest;
+                }
+                _ => return Err(KeyError { part: "bytes" }),
+            }
+        }
+    }
+
+    /// A text of any length.
+    ///
+    /// # Errors
+    /// As [`KeyReader::bytes`], or it is not UTF-8.
+    pub fn text(&mut self) -> Result<String, KeyError> {
+        String::from_utf8(self.bytes()?).map_err(|_| KeyError { part: "text" })
+    }
+
+    /// Is every part taken?
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.rest.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Tuple = ([u8; 16], Vec<u8>, i64, u16, String);
+
+    fn build(tuple: &Tuple) -> Key {
+        key(Space::Email).id(tuple.0).bytes(&tuple.1).i64(tuple.2).u16(tuple.3).text(&tuple.4).build()
+    }
+
+    fn tuple() -> impl Strategy<Value = Tuple> {
+        // Few different bytes, so that equal prefixes are common.
+        let few = prop_oneof![Just(0u8), Just(1), Just(0xFE), Just(0xFF), any::<u8>()];
+        let id = proptest::array::uniform16(prop_oneof![Just(0u8), Just(0xFF)]);
+        let text = "[\\x00\\x01a\u{7f}\u{ff}]{0,4}";
+        (id, proptest::collection::vec(few, 0..5), -3i64..3, any::<u16>(), text)
+    }
+
+    proptest! {
+        #[test]
+        fn byte_order_is_tuple_order(a in tuple(), b in tuple()) {
+            prop_assert_eq!(build(&a).cmp(&build(&b)), a.cmp(&b));
+        }
+
+        #[test]
+        fn parts_read_back(a in tuple()) {
+            let built = build(&a);
+            let mut reader = KeyReader::new(Space::Email, &built).unwrap();
+            let back = (
+                reader.id().unwrap(),
+                reader.bytes().unwrap(),
+                reader.i64().unwrap(),
+                reader.u16().unwrap(),
+                reader.text().unwrap(),
+            );
+            prop_assert_eq!(back, a);
+            prop_assert!(reader.is_done());
+        }
+
+        #[test]
+        fn a_prefix_range_holds_its_keys_and_no_others(
+            prefix in proptest::collection::vec(prop_oneof![Just(0u8), Just(0xFF), any::<u8>()], 0..4),
+            other in proptest::collection::vec(prop_oneof![Just(0u8), Just(0xFF), any::<u8>()], 0..6),
+        ) {
+            let range = range_of(&prefix);
+            prop_assert_eq!(range.contains(&Bytes::from(other.clone())), other.starts_with(&prefix));
+        }
+    }
+
+    #[test]
+    fn a_broken_key_is_an_error() {
+        assert!(KeyReader::new(Space::Task, &[Space::Email as u8]).is_err());
+        assert!(KeyReader::new(Space::Task, &[]).is_err());
+        let mut reader = KeyReader::new(Space::Task, &[Space::Task as u8, b'a', 0, 7]).unwrap();
+        assert!(reader.bytes().is_err());
+        assert!(reader.u64().is_err());
+    }
+
+    #[test]
+    fn the_next_page_starts_right_after() {
+        let k = key(Space::Task).u8(1).build();
+        assert!(after(&k) > k && after(&k) < key(Space::Task).u8(1).u8(0).u8(0).build());
+    }
+}

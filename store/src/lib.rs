@@ -1,0 +1,19 @@
+//! The room `store`: remembering.
+//!
+//! `engine` is an ordered key-value surface (`get_many`, `scan`, `commit` of a batch with checks) and
+//! the engines behind it; `key` makes keys whose byte order is the order of what they say. Each other
+//! file is one noun: its rows, its keys, its reads and its writes, on top of that surface alone.
+
+pub mod access;
+pub mod account;
+pub mod attempt;
+pub mod credential;
+pub mod domain;
+pub mod email;
+pub mod engine;
+pub mod event;
+pub mod key;
+pub mod lease;
+mod row;
+pub mod setting;
+pub mod task;

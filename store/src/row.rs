@@ -1,0 +1,64 @@
+//! Rows: how a noun lies in the store.
+//!
+//! A row is JSON, `[format version, {…}]`, so that an operator can read it with the engine's own
+//! tools and every released version decodes for ever. The stored shape of a noun is a type of its
+//! own beside the noun's functions (serde's remote derive checks it against the domain type, so that
+//! neither drifts without the compiler saying so).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserializer, Serializer};
+
+use crate::engine::ReadError;
+
+/// The version that is written. Older ones are read by the noun that changed.
+const FORMAT: &[u8] = b"[1,";
+
+/// A noun that has a stored shape.
+pub(crate) trait Row: Sized {
+    /// Writes the stored shape.
+    fn write<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error>;
+    /// Reads it.
+    fn read<'de, D: Deserializer<'de>>(input: D) -> Result<Self, D::Error>;
+}
+
+/// Says which type is the stored shape of a noun.
+macro_rules! stored {
+    ($noun:ty as $row:ty) => {
+        impl $crate::row::Row for $noun {
+            fn write<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+                <$row>::serialize(self, out)
+            }
+            fn read<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+                <$row>::deserialize(input)
+            }
+        }
+    };
+}
+pub(crate) use stored;
+
+/// The bytes of a row.
+pub(crate) fn encode<T: Row>(noun: &T) -> Bytes {
+    let mut out = Vec::with_capacity(512);
+    out.extend_from_slice(FORMAT);
+    // Into memory, and of types that JSON has: this does not fail.
+    let _ = noun.write(&mut serde_json::Serializer::new(&mut out));
+    out.push(b']');
+    // The table in memory keeps the bytes: no room to spare.
+    Bytes::from(out.into_boxed_slice())
+}
+
+/// The noun of a row.
+pub(crate) fn decode<T: Row>(row: &[u8]) -> Result<T, ReadError> {
+    let inner = row
+        .strip_prefix(FORMAT)
+        .and_then(|rest| rest.strip_suffix(b"]"))
+        .ok_or_else(|| damaged("a row of a format that this version does not know; run the newer version"))?;
+    T::read(&mut serde_json::Deserializer::from_slice(inner)).map_err(damaged)
+}
+
+/// The error for a row that cannot be what was written.
+pub(crate) fn damaged(what: impl std::fmt::Display) -> ReadError {
+    ReadError::Corrupt(Arc::from(what.to_string()))
+}

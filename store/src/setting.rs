@@ -1,0 +1,40 @@
+//! Settings of the installation that it makes for itself: named bytes.
+
+use crate::engine::{Batch, CommitError, Key, ReadError, Store, Value};
+use crate::key::{Space, key};
+
+fn key_of(name: &str) -> Key {
+    key(Space::Meta).text(name).build()
+}
+
+/// Why a setting is neither read nor made.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SettingError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// The setting of this name; made by `make` and written if there is none.
+///
+/// # Errors
+/// [`SettingError`].
+pub async fn get_or_make(store: &Store, name: &str, make: impl Fn() -> Value) -> Result<Value, SettingError> {
+    loop {
+        if let Some(found) = store.get(&key_of(name)).await? {
+            return Ok(found);
+        }
+        let made = make();
+        let mut batch = Batch::progress();
+        batch.check(key_of(name), None).put(key_of(name), made.clone());
+        match store.commit(batch).await {
+            Ok(()) => return Ok(made),
+            // Another node was quicker: its setting counts.
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Tasks: rows in queues, one queue for each (destination domain, class, account), by due time.
+//!
+//! ```text
+//! Task · partition · domain · class · account · due · email · recipient
+//! ```
+//!
+//! The partition is a hash of the domain: a node owns whole partitions by lease, so a queue has one
+//! owner. A task that is put off moves to another key; its old row goes in the same commit.
+
+use std::ops::Range;
+
+use jiff::Timestamp;
+use mail::address::{Address, Name};
+use mail::id::{AccountId, EmailId};
+use mail::recipient::{Notify, RecipientKind};
+use mail::task::{Class, QueueName, Task, TaskId};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::key::{KeyBuilder, KeyReader, Space, after, key};
+use crate::row::{self, stored};
+
+/// Into how many partitions the task space is cut. Fixed for ever: it is part of every task's key.
+pub const PARTITIONS: u16 = 64;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "TaskId")]
+struct TaskIdRow {
+    email: EmailId,
+    recipient: u16,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Task")]
+struct TaskRow {
+    #[serde(with = "TaskIdRow")]
+    id: TaskId,
+    account: AccountId,
+    class: Class,
+    due: Timestamp,
+    address: Address,
+    kind: RecipientKind,
+    domain: Option<Name>,
+    attempts: u32,
+    replies: u32,
+    accepted_at: Timestamp,
+    expires_at: Timestamp,
+    size_bytes: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    smtputf8: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    require_tls: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    eight_bit: bool,
+    #[serde(default, skip_serializing_if = "Notify::is_default")]
+    notify: Notify,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    envelope_id: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    return_full: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    held: bool,
+}
+stored!(Task as TaskRow);
+
+/// The partition of a destination domain: FNV-1a, folded. Fixed for ever, like [`PARTITIONS`].
+#[must_use]
+pub fn partition_of(domain: &Name) -> u16 {
+    let hash = domain.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let folded = (hash >> 32) ^ (hash & 0xffff_ffff);
+    u16::try_from(folded % u64::from(PARTITIONS)).unwrap_or(0)
+}
+
+fn queue_prefix(queue: &QueueName) -> KeyBuilder {
+    key(Space::Task)
+        .u16(partition_of(&queue.domain))
+        .text(queue.domain.as_str())
+        .u8(queue.class as u8)
+        .account(queue.account)
+}
+
+/// The key of a task.
+#[must_use]
+pub fn key_of(task: &Task) -> Key {
+    queue_prefix(&task.queue()).time(task.due).id(task.id.email.to_bytes()).u16(task.id.recipient).build()
+}
+
+/// Where a queue's tasks due at `due` or later begin.
+#[must_use]
+pub fn start_of(queue: &QueueName, due: Timestamp) -> Key {
+    queue_prefix(queue).time(due).build()
+}
+
+/// Writes a task that is new at its key.
+pub fn put(batch: &mut Batch, task: &Task) {
+    batch.put_fresh(key_of(task), row::encode(task));
+}
+
+/// Takes a task away; the commit conflicts when it is no more as it was read.
+pub fn take(batch: &mut Batch, task: &Task) {
+    let task_key = key_of(task);
+    batch.check(task_key.clone(), Some(row::encode(task)));
+    batch.delete(task_key);
+}
+
+/// Changes a task without moving it (held, released); the commit conflicts when it is no more as it was read.
+pub fn update(batch: &mut Batch, before: &Task, after: &Task) {
+    batch.check(key_of(before), Some(row::encode(before)));
+    batch.delete(key_of(before));
+    batch.put(key_of(after), row::encode(after));
+}
+
+/// The task of a recipient, in its queue, by when it is due.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(
+    store: &Store,
+    queue: &QueueName,
+    due: Timestamp,
+    id: TaskId,
+) -> Result<Option<Task>, ReadError> {
+    let task_key = queue_prefix(queue).time(due).id(id.email.to_bytes()).u16(id.recipient).build();
+    store.get(&task_key).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// A queue's tasks from a key on, by due time, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(store: &Store, queue: &QueueName, from: Key, limit: usize) -> Result<Vec<Task>, ReadError> {
+    let range = from..queue_prefix(queue).range().end;
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    rows.iter().map(|(_, row)| row::decode(row)).collect()
+}
+
+/// The first queue of a partition at or after a key: its name, when its first task is due, and where
+/// to look for the next queue. Walking queue by queue costs one look-up each, however many tasks lie
+/// in them.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn next_queue(
+    store: &Store,
+    partition: u16,
+    from: Option<Key>,
+) -> Result<Option<(QueueName, Timestamp, Key)>, ReadError> {
+    let whole = partition_range(partition);
+    let from = from.unwrap_or(whole.start);
+    let Some((found, _)) = store.scan(from..whole.end, Order::Ascending, 1).await?.pop() else {
+        return Ok(None);
+    };
+    let (queue, due) = read_key(&found).map_err(row::damaged)?;
+    let next = queue_prefix(&queue).range().end;
+    Ok(Some((queue, due, next)))
+}
+
+fn partition_range(partition: u16) -> Range<Key> {
+    key(Space::Task).u16(partition).range()
+}
+
+fn read_key(task_key: &[u8]) -> Result<(QueueName, Timestamp), crate::key::KeyError> {
+    let wrong = |_| crate::key::KeyError { part: "queue" };
+    let mut reader = KeyReader::new(Space::Task, task_key)?;
+    reader.u16()?;
+    let domain = reader.text()?.parse().map_err(wrong)?;
+    let class = Class::from_byte(reader.u8()?).ok_or(crate::key::KeyError { part: "class" })?;
+    let account = reader.account()?;
+    Ok((QueueName { domain, class, account }, reader.time()?))
+}
+
+/// All tasks of all queues, queue by queue, a page at a time: for the operator.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn page(
+    store: &Store,
+    from: Option<Key>,
+    limit: usize,
+) -> Result<(Vec<Task>, Option<Key>), ReadError> {
+    let whole = key(Space::Task).range();
+    let rows = store.scan(from.unwrap_or(whole.start)..whole.end, Order::Ascending, limit).await?;
+    let next = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| after(last));
+    Ok((rows.iter().map(|(_, row)| row::decode(row)).collect::<Result<_, _>>()?, next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(domain: &str, due: i64, number: u128) -> Task {
+        let at = |s| Timestamp::from_second(s).unwrap();
+        Task {
+            id: TaskId { email: EmailId::new(at(1), number), recipient: 0 },
+            account: AccountId::new(at(1), 1),
+            class: Class::Transactional,
+            due: at(due),
+            address: format!("a@{domain}").parse().unwrap(),
+            kind: RecipientKind::To,
+            domain: Some("example.com".parse().unwrap()),
+            attempts: 0,
+            replies: 0,
+            accepted_at: at(1),
+            expires_at: at(1_000),
+            size_bytes: 1,
+            smtputf8: false,
+            require_tls: false,
+            eight_bit: false,
+            notify: Notify::default(),
+            envelope_id: None,
+            return_full: false,
+            held: false,
+        }
+    }
+
+    #[tokio::test]
+    async fn queues_are_found_one_by_one_and_their_tasks_by_due_time() {
+        let store = Store::memory();
+        let (late, early, other) =
+            (task("b.example", 20, 1), task("b.example", 10, 2), task("c.example", 5, 3));
+        let mut batch = Batch::intake();
+        for task in [&late, &early, &other] {
+            put(&mut batch, task);
+        }
+        store.commit(batch).await.unwrap();
+        let mut queues = Vec::new();
+        for partition in 0..PARTITIONS {
+            let mut from = None;
+            while let Some((queue, due, next)) = next_queue(&store, partition, from).await.unwrap() {
+                queues.push((queue.domain.to_string(), due.as_second()));
+                from = Some(next);
+            }
+        }
+        queues.sort();
+        assert_eq!(queues, [("b.example".to_owned(), 10), ("c.example".to_owned(), 5)]);
+        let start = start_of(&late.queue(), Timestamp::UNIX_EPOCH);
+        let listed = list(&store, &late.queue(), start, 10).await.unwrap();
+        assert_eq!(listed, [early.clone(), late.clone()]);
+        let start = start_of(&late.queue(), late.due);
+        assert_eq!(list(&store, &late.queue(), start, 10).await.unwrap(), [late.clone()]);
+
+        let mut batch = Batch::progress();
+        take(&mut batch, &early);
+        store.commit(batch.clone()).await.unwrap();
+        assert!(store.commit(batch).await.is_err(), "taken twice");
+    }
+}

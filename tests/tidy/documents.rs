@@ -1,0 +1,115 @@
+//! Documents: README's map against the tree, and paths in the prose against the files.
+//!
+//! The map is the fenced block of README.md most of whose lines begin with a path (`queue/   who sends
+//! when`). A path in the prose is a word in backticks that begins with a directory of the repository or
+//! ends like a source file.
+
+use super::order;
+use super::tree::{Finding, Tree};
+
+const MAPPED: &[&str] = &["src", "tests", "bench", "etc", "docs", "sdk", "web"];
+const DOCUMENTS: &[&str] = &["README.md", "docs/ARCHITECTURE.md", "docs/FLOW.md"];
+/// What a build or a run makes: may be named, need not be there.
+const MADE: &[&str] = &["target/", "data/", "bench/out"];
+const ENDINGS: &[&str] = &[".rs", ".toml", ".md", ".smtp", ".service", ".py"];
+
+/// Differences between README's map and the tree.
+pub(crate) fn map(tree: &Tree) -> Vec<Finding> {
+    let Some(readme) = tree.find("README.md") else {
+        return vec![Finding::new(
+            "README.md",
+            0,
+            "is missing: write it, with a map of the rooms in a fenced block",
+        )];
+    };
+    let lines = map_lines(&readme.text);
+    if lines.is_empty() {
+        let what = "has no map: a fenced block with one line per room, beginning with its path (`mail/  what it is`)";
+        return vec![Finding::new("README.md", 0, what)];
+    }
+    let mut findings = Vec::new();
+    for (number, path) in &lines {
+        if !tree.has(path) {
+            findings.push(Finding::new(
+                "README.md",
+                *number,
+                format!("the map shows {path}, which does not exist"),
+            ));
+        }
+    }
+    let top = MAPPED.iter().map(|name| (*name).to_owned()).filter(|name| tree.has(name));
+    for room in order::members(tree).into_iter().chain(top) {
+        if !lines.iter().any(|(_, path)| path.trim_end_matches('/') == room) {
+            findings.push(Finding::new("README.md", 0, format!("the map does not show {room}/")));
+        }
+    }
+    findings
+}
+
+/// Lines of the first fenced block that is a map: (number, path).
+fn map_lines(text: &str) -> Vec<(usize, String)> {
+    let mut block: Option<(usize, Vec<(usize, String)>)> = None;
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            match block.take() {
+                Some((lines, paths)) if paths.len() >= 3 && paths.len() * 2 > lines => return paths,
+                Some(_) => {}
+                None => block = Some((0, Vec::new())),
+            }
+        } else if let Some((lines, paths)) = &mut block {
+            *lines += 1;
+            let word = line.split_whitespace().next().unwrap_or_default();
+            // Indented lines continue the line above.
+            if line.starts_with(word) && word.contains('/') && is_path(word) {
+                paths.push((index + 1, word.to_owned()));
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// Paths in the documents that lead nowhere.
+pub(crate) fn paths(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for document in DOCUMENTS {
+        let Some(source) = tree.find(document) else {
+            findings.push(Finding::new(document, 0, "is missing: write it"));
+            continue;
+        };
+        let mut fenced = false;
+        for (number, line) in source.lines() {
+            if line.trim_start().starts_with("```") {
+                fenced = !fenced;
+            }
+            let words = line.split('`').skip(1).step_by(2).filter(|_| !fenced);
+            for word in words.filter(|word| leads_somewhere(tree, word) && !tree.has(word)) {
+                findings.push(Finding::new(
+                    document,
+                    number,
+                    format!("`{word}` does not exist: name what does"),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+fn leads_somewhere(tree: &Tree, word: &str) -> bool {
+    if !is_path(word) || word.starts_with('/') || MADE.iter().any(|made| word.starts_with(made)) {
+        return false;
+    }
+    let first = word.split('/').next().unwrap_or_default();
+    let in_tree = word.contains('/') && !first.is_empty() && tree.root.join(first).is_dir();
+    in_tree || word.contains('/') && ENDINGS.iter().any(|ending| word.ends_with(ending))
+}
+
+fn is_path(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-'))
+}
+
+#[test]
+fn a_map_is_found() {
+    let text = "# X\n```sh\ncargo run\n```\n```\nmail/    nouns\n         and rules\nsrc/     wiring\n.ci/run  test\n```\n";
+    let wanted = [(6, "mail/"), (8, "src/"), (9, ".ci/run")].map(|(n, path)| (n, path.to_owned()));
+    assert_eq!(map_lines(text), wanted);
+}

@@ -1,0 +1,181 @@
+//! Sizes: files, functions, parameters.
+//!
+//! A function is found by its `fn` and ends at the `}` that stands under its first letter: that is
+//! where rustfmt puts it. Blank lines and comments count: what has to be scrolled is long. `self` does
+//! not count as a parameter.
+
+use super::tree::{Finding, Source, Tree};
+
+/// Nobody holds more in the head; look again at 400.
+const FILE_LINES_MAX: usize = 800;
+const FUNCTION_LINES_MAX: usize = 70;
+/// More belong into a struct.
+const PARAMETERS_MAX: usize = 5;
+
+/// What may be larger, and why: tables and generated files, never logic.
+const EXCEPTIONS: &[Exception] = &[Exception {
+    file: "queue/src/courier/smtp/egress.rs",
+    function: "the_table",
+    lines_max: 120,
+    why: "a table of addresses, one a line",
+}];
+
+/// `function` empty means the file as a whole.
+struct Exception {
+    file: &'static str,
+    function: &'static str,
+    lines_max: usize,
+    #[expect(dead_code, reason = "for the reader of the table")]
+    why: &'static str,
+}
+
+/// All files and functions that are too large.
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for source in tree.rust() {
+        let lines = source.text.lines().count();
+        if lines > limit(&source.path, "", FILE_LINES_MAX) {
+            findings.push(Finding::new(
+                &source.path,
+                0,
+                format!("{lines} lines (at most {FILE_LINES_MAX}): cut it along its ideas"),
+            ));
+        }
+        for function in functions(source) {
+            let Function { name, line, lines, parameters } = function;
+            if lines > limit(&source.path, &name, FUNCTION_LINES_MAX) {
+                let what =
+                    format!("fn {name} has {lines} lines (at most {FUNCTION_LINES_MAX}): name its parts");
+                findings.push(Finding::new(&source.path, line, what));
+            }
+            if parameters > PARAMETERS_MAX {
+                let what = format!(
+                    "fn {name} takes {parameters} parameters (at most {PARAMETERS_MAX}): make a struct"
+                );
+                findings.push(Finding::new(&source.path, line, what));
+            }
+        }
+    }
+    for Exception { file, .. } in EXCEPTIONS.iter().filter(|e| !tree.has(e.file)) {
+        findings.push(Finding::new(
+            file,
+            0,
+            "is in the table of exceptions but not in the tree: take it out",
+        ));
+    }
+    findings
+}
+
+fn limit(file: &str, function: &str, usual: usize) -> usize {
+    let exception = EXCEPTIONS.iter().find(|e| e.file == file && e.function == function);
+    exception.map_or(usual, |e| e.lines_max)
+}
+
+struct Function {
+    name: String,
+    line: usize,
+    lines: usize,
+    parameters: usize,
+}
+
+fn functions(source: &Source) -> Vec<Function> {
+    let lines: Vec<&str> = source.text.lines().collect();
+    let mut found = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        let Some(name) = function_name(line) else { continue };
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let rest = &lines[index..];
+        let signature_lines = 1 + rest.iter().position(|l| ends_signature(l)).unwrap_or(0);
+        let opened = rest[signature_lines - 1].trim_end().ends_with('{');
+        let close = format!("{indent}}}");
+        let length = if opened {
+            let body =
+                rest.iter().skip(signature_lines).position(|l| l.trim_end_matches([',', ';', ')']) == close);
+            signature_lines + body.map_or(0, |at| at + 1)
+        } else {
+            signature_lines
+        };
+        let signature = rest[..signature_lines].join("\n");
+        found.push(Function { name, line: index + 1, lines: length, parameters: parameters(&signature) });
+    }
+    found
+}
+
+fn function_name(line: &str) -> Option<String> {
+    let mut words = line.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        match word {
+            "fn" => {
+                let name: String =
+                    words.next()?.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                return Some(name).filter(|n| !n.is_empty());
+            }
+            "pub" | "const" | "async" | "unsafe" | "extern" | "default" | "\"C\"" => {}
+            word if word.starts_with("pub(") || word.ends_with("super)") || word.ends_with("crate)") => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
+fn ends_signature(line: &str) -> bool {
+    let line = line.split(" // ").next().unwrap_or(line).trim_end();
+    line.ends_with('{') || line.ends_with(';') || line.ends_with('}')
+}
+
+/// Counts the commas between the parentheses, not those inside other brackets.
+fn parameters(signature: &str) -> usize {
+    let text = signature.replace("->", "  ");
+    let Some(after_fn) = text.find("fn ").and_then(|at| text.get(at..)) else { return 0 };
+    let mut depth = 0_i32;
+    let mut angles = 0_i32;
+    let mut parts = vec![String::new()];
+    for c in after_fn.chars() {
+        match c {
+            '<' => angles += 1,
+            '>' => angles -= 1,
+            // The first parenthesis outside of the generics opens the parameters.
+            '(' if depth == 0 && angles > 0 => {}
+            // The end of a bound such as `F: Fn(A)`.
+            ')' if depth == 0 => continue,
+            '(' | '[' | '{' => {
+                depth += 1;
+                if depth == 1 {
+                    continue;
+                }
+            }
+            ')' | ']' | '}' => depth -= 1,
+            ',' if depth == 1 && angles == 0 => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if depth == 0 && c == ')' {
+            break;
+        }
+        if let Some(part) = parts.last_mut().filter(|_| depth > 0) {
+            part.push(c);
+        }
+    }
+    parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty() && !is_receiver(part)).count()
+}
+
+fn is_receiver(part: &str) -> bool {
+    let bare = part.trim_start_matches('&').trim_start();
+    let bare = if bare.starts_with('\'') { bare.split_once(' ').map_or("", |(_, rest)| rest) } else { bare };
+    let bare = bare.trim_start_matches("mut ");
+    bare == "self" || bare.starts_with("self:")
+}
+
+#[test]
+fn functions_are_measured() {
+    let text = "impl X {\n    pub(crate) async fn long<F: Fn(u8, u8) -> u8>(\n        &'a mut self,\n        a: \
+                HashMap<u8, (u8, u8)>,\n        f: F,\n    ) -> Result<(), E>\n    where\n        F: Send,\n    {\n        \
+                if a {\n        }\n    }\n}\nfn short() {}\nfn none(a: [u8; 2], b: impl Fn(A, B) -> C, c: T);\n";
+    let source = Source { path: "x.rs".into(), text: text.into() };
+    let found: Vec<_> =
+        functions(&source).into_iter().map(|f| (f.name, f.line, f.lines, f.parameters)).collect();
+    let wanted = [("long", 2, 11, 2), ("short", 14, 1, 0), ("none", 15, 1, 3)];
+    assert_eq!(found, wanted.map(|(name, line, lines, n)| (name.to_owned(), line, lines, n)));
+}

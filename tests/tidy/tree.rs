@@ -1,0 +1,139 @@
+//! The repository as text: which files there are, what stands in them, and how a finding is told.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a build or a run makes; no source of ours.
+const MADE: &[&str] = &["target", "data", "bench/out", "node_modules", "__pycache__"];
+/// Files that are read as text; others are only listed.
+const TEXT: &[&str] =
+    &["rs", "md", "toml", "py", "sh", "service", "html", "css", "js", "smtp", "zone", "txt", ""];
+/// A file of more bytes than this is data.
+const TEXT_BYTES_MAX: u64 = 2 * 1024 * 1024;
+
+/// Something that breaks a rule.
+pub(crate) struct Finding {
+    /// Path from the root of the repository.
+    pub(crate) file: String,
+    /// Line, from 1; 0 is the file as a whole.
+    pub(crate) line: usize,
+    /// What is wrong and what to do.
+    pub(crate) what: String,
+}
+
+impl Finding {
+    pub(crate) fn new(file: &str, line: usize, what: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line, what: what.into() }
+    }
+}
+
+/// Fails with all findings, one a line.
+#[track_caller]
+pub(crate) fn settle(findings: Vec<Finding>) {
+    let mut text = String::new();
+    for Finding { file, line, what } in &findings {
+        let _ = if *line == 0 {
+            writeln!(text, "{file}: {what}")
+        } else {
+            writeln!(text, "{file}:{line}: {what}")
+        };
+    }
+    assert!(findings.is_empty(), "{} to put right:\n{text}", findings.len());
+}
+
+/// A file and its text.
+pub(crate) struct Source {
+    /// Path from the root, with `/`.
+    pub(crate) path: String,
+    /// All of it.
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// Lines with their numbers, from 1.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
+    }
+
+    /// The file's name without directory.
+    pub(crate) fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+}
+
+/// All files that are ours.
+pub(crate) struct Tree {
+    /// Where the repository stands.
+    pub(crate) root: PathBuf,
+    /// Text files, in the order of their paths.
+    pub(crate) sources: Vec<Source>,
+}
+
+impl Tree {
+    /// Reads the repository that this test was built from.
+    pub(crate) fn read() -> Self {
+        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+        let mut tree = Self { root: root.clone(), sources: Vec::new() };
+        tree.walk(&root, "");
+        tree.sources.sort_by(|a, b| a.path.cmp(&b.path));
+        tree
+    }
+
+    /// The Rust files.
+    pub(crate) fn rust(&self) -> impl Iterator<Item = &Source> {
+        self.sources.iter().filter(|source| source.path.ends_with(".rs"))
+    }
+
+    /// One file by its path.
+    pub(crate) fn find(&self, path: &str) -> Option<&Source> {
+        self.sources.iter().find(|source| source.path == path)
+    }
+
+    /// Whether a path from the root exists.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.root.join(path).exists()
+    }
+
+    fn walk(&mut self, directory: &Path, prefix: &str) {
+        for entry in fs::read_dir(directory).expect("a directory of the repository").flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
+            let kind = entry.file_type().expect("a file's type");
+            let ours = !MADE.iter().any(|made| path == *made || name == *made) && name != ".git";
+            if kind.is_dir() && ours {
+                self.walk(&entry.path(), &path);
+            } else if kind.is_file()
+                && ours
+                && is_text(&entry.path())
+                && let Ok(text) = fs::read_to_string(entry.path())
+            {
+                self.sources.push(Source { path, text });
+            }
+        }
+    }
+}
+
+fn is_text(path: &Path) -> bool {
+    let extension = path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
+    TEXT.contains(&extension.as_str()) && path.metadata().is_ok_and(|m| m.len() <= TEXT_BYTES_MAX)
+}
+
+/// Whether `word` stands in `line` with no letter, digit or underscore right before it.
+pub(crate) fn has_word_start(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        !line
+            .get(..at)
+            .and_then(|before| before.chars().next_back())
+            .is_some_and(|c| c.is_alphanumeric() || c == '_')
+    })
+}
+
+/// The line without its `//` comment; good enough for code laid out by rustfmt.
+pub(crate) fn code(line: &str) -> &str {
+    let line = line.trim_start();
+    if line.starts_with("//") {
+        return "";
+    }
+    line.split(" // ").next().unwrap_or(line)
+}

@@ -1,0 +1,246 @@
+//! A name server on loopback that answers from a text.
+//!
+//! The text is a zone file of any names, whatever their zones: relative names hang from the root, the
+//! time to live is 60 s unless written, wildcards work (RFC 4592), aliases are followed, long TXT
+//! strings are cut into the 255 bytes that DNS allows. What is not in the text does not exist.
+//!
+//! ```text
+//! example.com          MX   10 mx.example.com.
+//! mx.example.com   0   A    127.0.0.1
+//! *.test               MX   0 .
+//! $SERVFAIL broken.example       ; every type
+//! $TIMEOUT  slow.example MX      ; this type: no answer comes
+//! $REFUSED  closed.example
+//! ```
+//!
+//! UDP and TCP on one port; answers that do not fit are truncated. [`NameServer::set`] changes the text
+//! while it runs; resolvers that kept an answer keep it for its time to live. Blanks at the start of a
+//! line do not count, so that a text may be indented with the code around it.
+
+#![allow(dead_code, reason = "each test uses what it needs")]
+#![allow(clippy::expect_used, reason = "a test's world that cannot be set up ends the test")]
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use hickory_proto::op::{Header, HeaderCounts, Metadata, ResponseCode};
+use hickory_proto::rr::rdata::{SOA, TXT};
+use hickory_proto::rr::{LowerName, Name, RData, Record, RecordType};
+use hickory_proto::serialize::txt::Parser;
+use hickory_server::Server;
+use hickory_server::net::runtime::Time;
+use hickory_server::server::{Request, RequestHandler, ResponseHandler, ResponseInfo};
+use hickory_server::zone_handler::MessageResponseBuilder;
+use tokio::net::{TcpListener, UdpSocket};
+
+/// Seconds that anything holds unless the text says otherwise.
+const TTL_S: u32 = 60;
+/// Aliases followed in one answer.
+const ALIASES_MAX: usize = 8;
+
+/// A running name server; it ends when dropped.
+pub(crate) struct NameServer {
+    /// Where it answers, UDP and TCP.
+    pub(crate) address: SocketAddr,
+    shared: Arc<Shared>,
+    _server: Server<Answers>,
+}
+
+struct Shared {
+    zone: RwLock<Zone>,
+    queries: AtomicUsize,
+}
+
+impl NameServer {
+    /// Starts one on a free port of 127.0.0.1.
+    pub(crate) async fn start(zone_text: &str) -> Self {
+        let shared =
+            Arc::new(Shared { zone: RwLock::new(Zone::parse(zone_text)), queries: AtomicUsize::new(0) });
+        let (udp, tcp) = loop {
+            let udp = UdpSocket::bind("127.0.0.1:0").await.expect("a UDP port");
+            // The TCP port of the same number may be taken: then try another pair.
+            if let Ok(tcp) = TcpListener::bind(udp.local_addr().expect("its address")).await {
+                break (udp, tcp);
+            }
+        };
+        let address = udp.local_addr().expect("its address");
+        let mut server = Server::new(Answers(Arc::clone(&shared)));
+        server.register_socket(udp);
+        server.register_listener(tcp, Duration::from_secs(10), 16);
+        Self { address, shared, _server: server }
+    }
+
+    /// Answers from another text from now on.
+    pub(crate) fn set(&self, zone_text: &str) {
+        *self.shared.zone.write().expect("nothing panics with it") = Zone::parse(zone_text);
+    }
+
+    /// How many queries have come, retries included.
+    pub(crate) fn queries(&self) -> usize {
+        self.shared.queries.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Trouble {
+    Code(ResponseCode),
+    Silence,
+}
+
+#[derive(Default)]
+struct Zone {
+    records: BTreeMap<(LowerName, RecordType), Vec<Record>>,
+    /// Every name with records, and every name above one.
+    names: HashSet<LowerName>,
+    trouble: HashMap<(LowerName, Option<RecordType>), Trouble>,
+}
+
+impl Zone {
+    fn parse(text: &str) -> Self {
+        let mut zone = Self::default();
+        let mut records = format!("$TTL {TTL_S}\n");
+        for line in text.lines().map(str::trim) {
+            let mut words = line.split_whitespace().take_while(|word| !word.starts_with(';'));
+            let trouble = match words.next() {
+                Some("$SERVFAIL") => Trouble::Code(ResponseCode::ServFail),
+                Some("$REFUSED") => Trouble::Code(ResponseCode::Refused),
+                Some("$TIMEOUT") => Trouble::Silence,
+                _ => {
+                    records.push_str(line);
+                    records.push('\n');
+                    continue;
+                }
+            };
+            let name = words.next().expect("a name behind the directive");
+            let kind = words.next().map(|kind| kind.parse().expect("a record type"));
+            let mut name = Name::from_ascii(name).expect("a name");
+            name.set_fqdn(true);
+            zone.trouble.insert((LowerName::new(&name), kind), trouble);
+        }
+        let (_, sets) = Parser::new(records, None, Some(Name::root())).parse().expect("a zone text");
+        for (key, set) in sets {
+            let mut above = key.name.clone();
+            while zone.names.insert(above.clone()) && !above.is_root() {
+                above = above.base_name();
+            }
+            let records = set.records_without_rrsigs().cloned().map(cut_strings).collect();
+            zone.records.insert((key.name, key.record_type), records);
+        }
+        zone
+    }
+
+    fn trouble(&self, name: &LowerName, kind: RecordType) -> Option<Trouble> {
+        let of = |kind| self.trouble.get(&(name.clone(), kind)).copied();
+        of(Some(kind)).or_else(|| of(None))
+    }
+
+    /// The name whose records answer for `name`: itself, or the wildcard under its closest ancestor.
+    fn owner(&self, name: &LowerName) -> Option<LowerName> {
+        if self.names.contains(name) {
+            return Some(name.clone());
+        }
+        let mut above = name.clone();
+        while !above.is_root() {
+            above = above.base_name();
+            if above.is_root() || self.names.contains(&above) {
+                let star = LowerName::new(&Name::from(above).prepend_label("*").ok()?);
+                return self.names.contains(&star).then_some(star);
+            }
+        }
+        None
+    }
+
+    fn answer(&self, name: &LowerName, kind: RecordType) -> (ResponseCode, Vec<Record>) {
+        let mut answers = Vec::new();
+        let mut asked = name.clone();
+        for _ in 0..ALIASES_MAX {
+            let Some(owner) = self.owner(&asked) else {
+                return (ResponseCode::NXDomain, answers);
+            };
+            let records = |kind| self.records.get(&(owner.clone(), kind)).into_iter().flatten().cloned();
+            let named = |mut record: Record| {
+                record.name = Name::from(asked.clone());
+                record
+            };
+            let found: Vec<Record> = records(kind).map(named).collect();
+            if !found.is_empty() || kind == RecordType::CNAME {
+                answers.extend(found);
+                return (ResponseCode::NoError, answers);
+            }
+            let Some(alias) = records(RecordType::CNAME).map(named).next() else { break };
+            let RData::CNAME(target) = &alias.data else { break };
+            asked = LowerName::new(&target.0);
+            answers.push(alias);
+        }
+        (ResponseCode::NoError, answers)
+    }
+}
+
+/// TXT strings longer than DNS allows become several, as one would publish them.
+fn cut_strings(mut record: Record) -> Record {
+    if let RData::TXT(txt) = &record.data {
+        let strings: Vec<&[u8]> = txt.txt_data.iter().flat_map(|string| string.chunks(255)).collect();
+        record.data = RData::TXT(TXT::from_bytes(strings));
+    }
+    record
+}
+
+struct Answers(Arc<Shared>);
+
+impl Answers {
+    async fn respond<R: ResponseHandler>(&self, request: &Request, mut out: R) -> ResponseInfo {
+        let mut metadata = Metadata::response_from_request(&request.metadata);
+        metadata.authoritative = true;
+        metadata.recursion_available = true;
+        let mut records = Vec::new();
+        self.0.queries.fetch_add(1, Ordering::Relaxed);
+        if let Ok(info) = request.request_info() {
+            let (name, kind) = (info.query.name(), info.query.query_type());
+            let zone = self.0.zone.read().expect("nothing panics with it");
+            match zone.trouble(name, kind) {
+                Some(Trouble::Silence) => return nothing_sent(metadata),
+                Some(Trouble::Code(code)) => metadata.response_code = code,
+                None => (metadata.response_code, records) = zone.answer(name, kind),
+            }
+        } else {
+            metadata.response_code = ResponseCode::FormErr;
+        }
+        let root = Name::root;
+        let soa = SOA::new(root(), root(), 1, 3_600, 600, 86_400, TTL_S);
+        let soa = Record::from_rdata(root(), TTL_S, RData::SOA(soa));
+        let negative = matches!(metadata.response_code, ResponseCode::NoError | ResponseCode::NXDomain)
+            && records.iter().all(|record| record.record_type() == RecordType::CNAME);
+        let mut builder = MessageResponseBuilder::from_message_request(request);
+        if let Some(edns) = &request.edns {
+            builder.edns(edns);
+        }
+        let response = builder.build(metadata, &records, [], negative.then_some(&soa), []);
+        out.send_response(response).await.unwrap_or_else(|_| nothing_sent(metadata))
+    }
+}
+
+fn nothing_sent(metadata: Metadata) -> ResponseInfo {
+    Header { metadata, counts: HeaderCounts::default() }.into()
+}
+
+impl RequestHandler for Answers {
+    fn handle_request<'s, 'r, 'f, R, T>(
+        &'s self,
+        request: &'r Request,
+        response_handle: R,
+    ) -> Pin<Box<dyn Future<Output = ResponseInfo> + Send + 'f>>
+    where
+        R: ResponseHandler + 'f,
+        T: Time + 'f,
+        's: 'f,
+        'r: 'f,
+        Self: 'f,
+    {
+        Box::pin(self.respond(request, response_handle))
+    }
+}
