@@ -6,11 +6,10 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use mail::credential::Scope;
-
-use crate::problem::{Code, Problem};
+use queue::accept::Hall;
 use store::access::{AccessError, Tenant};
 
-use crate::stub::Hall;
+use crate::problem::{Code, Problem};
 
 /// Makes the tenant of a request, or says why not.
 ///

@@ -40,9 +40,7 @@ where
     let id = room.request_id();
     let (head, body) = request.into_parts();
     let (operation, outcome) = match room.router.find(&head.method, head.uri.path()) {
-        Route::Found(operation, path) => {
-            (operation.id, run(&room, operation, path, &head, body).await)
-        }
+        Route::Found(operation, path) => (operation.id, run(&room, operation, path, &head, body).await),
         Route::WrongMethod(allowed) => {
             let text = format!("{} is not allowed here", head.method);
             ("none", Err(Problem::new(Code::METHOD_NOT_ALLOWED, text).header(ALLOW, allowed)))

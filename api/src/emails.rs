@@ -87,8 +87,7 @@ pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListEmails) -> Result<
     let mut found = store::email::list(room.hall.store(), account, before, page.limit + 1).await?;
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
-    let next_cursor =
-        found.last().filter(|_| has_more).map(|last| page::after_email(last.email.id));
+    let next_cursor = found.last().filter(|_| has_more).map(|last| page::after_email(last.email.id));
     let emails = found.iter().map(EmailView::of).collect();
     Ok(EmailList { emails, has_more, next_cursor })
 }
@@ -169,8 +168,7 @@ pub async fn events(room: Arc<Room>, tenant: Tenant, input: PageOfEmail) -> Resu
 pub async fn attempts(room: Arc<Room>, tenant: Tenant, input: PageOfEmail) -> Result<AttemptList, Problem> {
     let PageOfEmail(OfEmail(id), page) = input;
     let found = find(&room, &tenant, id).await?;
-    let mut attempts =
-        store::attempt::list(room.hall.store(), tenant.account().id, id, TIMELINE_MAX).await?;
+    let mut attempts = store::attempt::list(room.hall.store(), tenant.account().id, id, TIMELINE_MAX).await?;
     attempts.sort_by_key(|attempt| (attempt.created_at, attempt.recipient, attempt.number));
     let (attempts, next_cursor) = page.of(attempts)?;
     let attempts: Vec<_> =
@@ -202,5 +200,7 @@ pub async fn raw(room: Arc<Room>, tenant: Tenant, OfEmail(id): OfEmail) -> Resul
     let (store, account) = (room.hall.store(), tenant.account().id);
     store::email::get_bare(store, account, id).await?.ok_or_else(no_such_email)?;
     let bytes = store::email::raw(store, account, id).await?;
-    bytes.map(Message).ok_or_else(|| Problem::new(Code::NOT_FOUND, "The message's bytes are not kept any more"))
+    bytes
+        .map(Message)
+        .ok_or_else(|| Problem::new(Code::NOT_FOUND, "The message's bytes are not kept any more"))
 }

@@ -164,7 +164,9 @@ pub fn text(value: &RawValue) -> Result<Cow<'_, str>, String> {
         return Err("must be a string".to_owned());
     }
     // The grammar was checked; what can be wrong is half of a surrogate pair.
-    serde_json::from_str::<Text<'_>>(value.get()).map(|text| text.0).map_err(|_| "is not valid text".to_owned())
+    serde_json::from_str::<Text<'_>>(value.get())
+        .map(|text| text.0)
+        .map_err(|_| "is not valid text".to_owned())
 }
 
 /// A text for a line of a header: no control characters, bounded.

@@ -23,5 +23,3 @@ pub mod problem;
 pub mod room;
 pub mod schema;
 pub mod serve;
-#[doc(hidden)]
-pub mod stub;

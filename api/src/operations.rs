@@ -8,13 +8,11 @@ use std::fmt;
 use http::Method;
 use mail::credential::Scope;
 
-use crate::call::{
-    Input, KeyedHandler, PublicHandler, Reply, Takes, keyed, public,
-};
+use crate::call::{Input, KeyedHandler, PublicHandler, Reply, Takes, keyed, public};
 use crate::room::Room;
 use crate::schema::Schemas;
-use store::access::Tenant;
 use crate::{emails, health, openapi};
+use store::access::Tenant;
 
 /// Who may call an operation, and what it does.
 pub enum Handler {
@@ -145,7 +143,9 @@ pub fn table() -> Vec<Operation> {
         get("/healthz", "check_health").about("service", "Is the service healthy?").public(health::check),
         get("/openapi.json", "get_openapi").about("service", "This document").public(openapi::get),
         post("/emails", "send_email").about("emails", "Send an email").keyed(Sending, emails::send),
-        get("/emails", "list_emails").about("emails", "List emails, newest first").keyed(Sending, emails::list),
+        get("/emails", "list_emails")
+            .about("emails", "List emails, newest first")
+            .keyed(Sending, emails::list),
         get("/emails/{id}", "get_email").about("emails", "Get an email").keyed(Sending, emails::get),
         get("/emails/{id}/events", "list_email_events")
             .about("emails", "List what happened to an email, newest first")

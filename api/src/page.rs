@@ -37,14 +37,13 @@ impl Page {
     /// `limit` is no number from 1 to 100, or stands there twice.
     pub fn read(query: &str) -> Result<Self, Problem> {
         let parameters = parameters(query)?;
-        let limit = match one(&parameters, "limit")? {
-            None => LIMIT_DEFAULT,
-            Some(text) => text
-                .parse()
-                .ok()
-                .filter(|n| (1..=LIMIT_MAX).contains(n))
-                .ok_or_else(|| Problem::field("limit", format!("must be a number from 1 to {LIMIT_MAX}")))?,
-        };
+        let limit =
+            match one(&parameters, "limit")? {
+                None => LIMIT_DEFAULT,
+                Some(text) => text.parse().ok().filter(|n| (1..=LIMIT_MAX).contains(n)).ok_or_else(|| {
+                    Problem::field("limit", format!("must be a number from 1 to {LIMIT_MAX}"))
+                })?,
+            };
         let cursor = one(&parameters, "cursor")?.filter(|text| !text.is_empty()).map(str::to_owned);
         Ok(Self { limit, cursor })
     }
@@ -58,11 +57,7 @@ impl Page {
                 "How many entries",
                 json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}),
             ),
-            schema::query_parameter(
-                "cursor",
-                "`next_cursor` of the page before",
-                json!({"type": "string"}),
-            ),
+            schema::query_parameter("cursor", "`next_cursor` of the page before", json!({"type": "string"})),
         ]
     }
 

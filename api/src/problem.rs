@@ -10,11 +10,10 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::HeaderName;
 use mail::id::RequestId;
+use queue::refusal::Refusal;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::engine::ReadError;
-
-use crate::stub::Refusal;
 
 /// How many field errors are told at once; a body can hold many thousands.
 pub const FIELD_ERRORS_MAX: usize = 50;
@@ -66,7 +65,10 @@ codes! {
 
 /// What went wrong with a request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Problem {
+pub struct Problem(Box<Parts>);
+
+#[derive(Debug, Clone, PartialEq)]
+struct Parts {
     code: Code,
     message: String,
     details: Option<Value>,
@@ -82,14 +84,14 @@ impl Problem {
     /// A problem of this code.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Parts {
             code,
             message: message.into(),
             details: None,
             upgrade_url: None,
             headers: Vec::new(),
             cause: None,
-        }
+        }))
     }
 
     /// The key is missing or is none.
@@ -108,7 +110,7 @@ impl Problem {
     #[must_use]
     pub fn internal(cause: impl ToString) -> Self {
         let mut problem = Self::new(Code::INTERNAL_ERROR, "Internal error");
-        problem.cause = Some(cause.to_string());
+        problem.0.cause = Some(cause.to_string());
         problem
     }
 
@@ -124,7 +126,7 @@ impl Problem {
     #[must_use]
     pub fn outage(cause: impl ToString) -> Self {
         let mut problem = Self::unavailable("The service cannot answer now; try again", RETRY_AFTER_OUTAGE_S);
-        problem.cause = Some(cause.to_string());
+        problem.0.cause = Some(cause.to_string());
         problem
     }
 
@@ -145,44 +147,44 @@ impl Problem {
     /// With these particulars.
     #[must_use]
     pub fn details(mut self, details: Value) -> Self {
-        self.details = Some(details);
+        self.0.details = Some(details);
         self
     }
 
     /// With a header field of the answer.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
-        self.headers.push((name, value.into()));
+        self.0.headers.push((name, value.into()));
         self
     }
 
     fn upgrade(mut self, url: &str) -> Self {
-        self.upgrade_url = Some(url.to_owned());
+        self.0.upgrade_url = Some(url.to_owned());
         self
     }
 
     /// The code.
     #[must_use]
     pub fn code(&self) -> Code {
-        self.code
+        self.0.code
     }
 
     /// What the log keeps: the cause of a fault of our own.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
-        self.cause.as_deref()
+        self.0.cause.as_deref()
     }
 
     /// Header fields that the answer carries.
     #[must_use]
     pub fn headers(&self) -> &[(HeaderName, String)] {
-        &self.headers
+        &self.0.headers
     }
 
     /// The HTTP status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
-        StatusCode::from_u16(self.code.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        StatusCode::from_u16(self.0.code.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     /// The body of the answer.
@@ -190,12 +192,12 @@ impl Problem {
     pub fn body(&self, request_id: RequestId, base_url: &str) -> Bytes {
         let wire = Wire {
             error: WireError {
-                message: &self.message,
-                code: self.code.word,
-                details: self.details.as_ref(),
-                upgrade_url: self.upgrade_url.as_deref(),
+                message: &self.0.message,
+                code: self.0.code.word,
+                details: self.0.details.as_ref(),
+                upgrade_url: self.0.upgrade_url.as_deref(),
                 request_id,
-                doc_url: doc_url(base_url, self.code.word),
+                doc_url: doc_url(base_url, self.0.code.word),
             },
         };
         serde_json::to_vec(&wire).unwrap_or_default().into()
@@ -221,24 +223,23 @@ impl Problem {
             .upgrade(upgrade_url),
             Refusal::Suspended => Self::new(Code::ACCOUNT_SUSPENDED, "The account is suspended"),
             Refusal::Message(error) => Self::new(Code::VALIDATION_ERROR, error.to_string()),
-            Refusal::Invalid { field, message } => Self::field(&field, message),
+            Refusal::Invalid { field, message } => Self::field(field, message),
             Refusal::TooLarge { bytes_max } => {
                 Self::new(Code::PAYLOAD_TOO_LARGE, format!("The message is larger than {bytes_max} bytes"))
                     .details(json!({"bytes_max": bytes_max}))
             }
-            Refusal::TooManyRecipients { max } => {
-                Self::field("to", format!("at most {max} recipients in to, cc and bcc together"))
+            Refusal::TooManyRecipients { recipients_max } => {
+                Self::field("to", format!("at most {recipients_max} recipients in to, cc and bcc together"))
             }
-            Refusal::Full => {
-                Self::unavailable("Mail cannot be accepted now: no room", RETRY_AFTER_OUTAGE_S)
-            }
+            Refusal::Full => Self::unavailable("Mail cannot be accepted now: no room", RETRY_AFTER_OUTAGE_S),
             Refusal::Unavailable => {
                 Self::unavailable("Mail cannot be accepted now; try again", RETRY_AFTER_OUTAGE_S)
             }
-            Refusal::Unconfirmed { id } => {
-                Self::new(Code::SEND_UNCONFIRMED, "The send could not be confirmed; it may still be delivered")
-                    .details(json!({"email_id": id, "idempotency_key_released": false}))
-            }
+            Refusal::Unconfirmed { id } => Self::new(
+                Code::SEND_UNCONFIRMED,
+                "The send could not be confirmed; it may still be delivered",
+            )
+            .details(json!({"email_id": id, "idempotency_key_released": false})),
         }
     }
 }
@@ -292,7 +293,8 @@ impl FieldErrors {
         let message = message.into();
         if self.first.is_none() {
             // A message that names its field already is told as it is.
-            let told = if message.starts_with('`') { message.clone() } else { format!("`{name}`: {message}") };
+            let told =
+                if message.starts_with('`') { message.clone() } else { format!("`{name}`: {message}") };
             self.first = Some(told);
         }
         self.fields.insert(name.to_owned(), message);

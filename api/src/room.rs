@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mail::id::RequestId;
+use queue::accept::Hall;
 use tokio_util::task::TaskTracker;
 
 use crate::operations::{self, Operation};
 use crate::serve::budget::Budget;
 use crate::serve::router::Router;
-use crate::stub::Hall;
 
 /// Connections that may be open at once. An idle one costs some kilobytes.
 pub const CONNECTIONS_MAX: usize = 4_096;
@@ -52,7 +52,6 @@ impl Options {
 }
 
 /// What every request shares.
-#[derive(Debug)]
 pub struct Room {
     pub(crate) hall: Hall,
     pub(crate) options: Options,
@@ -81,6 +80,12 @@ impl Room {
             tasks: TaskTracker::new(),
             document: OnceLock::new(),
         })
+    }
+
+    /// The hall.
+    #[must_use]
+    pub fn hall(&self) -> &Hall {
+        &self.hall
     }
 
     /// The OpenAPI document, made when it is first asked for.

@@ -13,6 +13,7 @@ pub mod body;
 pub mod budget;
 pub mod connection;
 pub mod ops;
+pub mod pages;
 pub mod router;
 mod stall;
 

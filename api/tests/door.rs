@@ -1,8 +1,10 @@
 //! The machinery of the door: routes, methods, keys, scopes, media types, sizes, ends.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod world;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::call::Nothing;
 use api::operations::{Handler, operation, table};
@@ -39,7 +41,10 @@ async fn without_a_key_nothing() {
         let answer = world.get_as(key, "/emails").await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
         let error = &answer.json()["error"];
-        assert_eq!((error["message"].as_str(), error["code"].as_str()), (Some("Unauthorized"), Some("unauthorized")));
+        assert_eq!(
+            (error["message"].as_str(), error["code"].as_str()),
+            (Some("Unauthorized"), Some("unauthorized"))
+        );
         assert_eq!(error["request_id"].as_str(), answer.headers["x-request-id"].to_str().ok());
         assert_eq!(answer.headers["www-authenticate"], "Bearer");
     }
@@ -57,7 +62,8 @@ async fn scopes_hold_for_every_operation() {
     for operation in table() {
         let path = operation.path.replace("{id}", "msg_00000000000000000000000000");
         let ask = |key: Option<&str>| {
-            let mut request = Request::builder().method(operation.method.clone()).uri(&path).header("host", "t");
+            let mut request =
+                Request::builder().method(operation.method.clone()).uri(&path).header("host", "t");
             if let Some(key) = key {
                 request = request.header("authorization", format!("Bearer {key}"));
             }
@@ -87,7 +93,10 @@ async fn wrong_paths_methods_and_types() {
     }
     let request = world.request(Method::DELETE, "/emails").body(Full::default()).unwrap();
     let answer = world.send(request).await;
-    assert_eq!((answer.status, answer.code().as_str()), (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"));
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed")
+    );
     assert_eq!(answer.headers["allow"], "GET, HEAD, POST");
     for (name, value) in [("content-type", "text/plain"), ("content-encoding", "gzip")] {
         let request = world.request(Method::POST, "/emails").header(name, value);
@@ -140,7 +149,7 @@ async fn a_panic_is_a_500_and_tells_nothing() {
     async fn faulty(_: Arc<Room>, _: Nothing) -> Result<api::openapi::Document, Problem> {
         panic!("the secret cause")
     }
-    let hall = api::stub::Hall::new(store::engine::Store::memory());
+    let hall = world::hall(store::engine::Store::memory());
     let mut table = table();
     table.push(operation(Method::GET, "/faulty", "faulty").public(faulty));
     let room = Room::with_operations(hall, Options::new(BASE_URL), table);
@@ -153,9 +162,9 @@ async fn a_panic_is_a_500_and_tells_nothing() {
 }
 
 /// A client that begins a request and stalls does not hold up a stop for longer than the drain.
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_stop_waits_for_what_has_begun_but_not_for_ever() {
-    let world = World::start().await;
+    let world = World::with(|options| options.drain_max = Duration::ZERO).await;
     let mut stalled = TcpStream::connect(world.address).await.unwrap();
     let head = format!(
         "POST /emails HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer {}\r\nContent-Length: 10\r\n\r\n{{",
@@ -194,8 +203,7 @@ async fn the_operators_listener() {
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let health = || Err("fenced: the disk said no".to_owned());
-    let serving =
-        tokio::spawn(api::serve::ops(listener, || "up 1\n".to_owned(), health, stop.clone()));
+    let serving = tokio::spawn(api::serve::ops(listener, || "up 1\n".to_owned(), health, stop.clone()));
     for (path, status, part) in
         [("/metrics", "200", "up 1"), ("/healthz", "503", "the disk said no"), ("/x", "404", "")]
     {

@@ -1,7 +1,8 @@
 """postrider, as its release build is, in a private data directory.
 
-Everything but the ports and what a row is about is left at the defaults. The account, its domain and
-its SMTP credential are made through `postrider admin`, as an operator would.
+Everything but the ports, the number of sessions per address (all load comes from one) and what a row is
+about is left at the defaults. The account, its domain and its SMTP credential are made through
+`postrider admin`, as an operator would.
 """
 
 import json
@@ -41,7 +42,7 @@ class Postrider:
         self.roots = [self.process.pid]
         try:
             machine.wait_until(self.ready, "postrider")
-            account = self.admin("account", "create", "--email", OWNER, "--production")
+            account = self.admin("account", "create", "--email", OWNER, "--plan", "dedicated", "--production")
             self.admin("domain", "create", DOMAIN, "--account", OWNER, "--verified")
             credential = account["smtp_credential"]
             self.login = (credential["username"], credential["password"])
@@ -71,7 +72,7 @@ class Postrider:
         if self.work == "accept":
             delivery.append("paused = true")
         if self.work != "dkim":
-            delivery.append('dkim = "off"')
+            delivery.append("dkim = false")
         lines = [
             'hostname = "mx.bench.test"',
             f'data_dir = "{self.directory / "data"}"',
@@ -80,13 +81,11 @@ class Postrider:
             f'private_key = "{self.context.base / "key.pem"}"',
             "[submission]",
             'listen = ["{}:{}"]'.format(*SUBMISSION),
-            "implicit_tls = []",
+            "sessions_per_address_max = 10000",
             "[[relay]]",
             'listen = ["{}:{}"]'.format(*RELAY),
             'networks = ["127.0.0.0/8"]',
             f'account = "{OWNER}"',
-            "[mx]",
-            "listen = []",
             "[api]",
             'listen = "127.0.0.1:3025"',
             "[ops]",

@@ -2,7 +2,8 @@
 //!
 //! A sink in a thread of its own answers over loopback; the courier has one thread, whose time on
 //! the processor is read from the kernel (`/proc/thread-self/schedstat`), so that the sink's does not
-//! count. Bodies are 10 KB. The last lines are the data writer alone, without a socket.
+//! count. Bodies are 10 KB. The last lines are the data writer alone, without a socket. An argument
+//! behind `--` picks the lines that have it in their name.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -65,9 +66,10 @@ fn main() {
     ];
     // `cargo test --benches` runs this too: then once and short.
     let is_bench = std::env::args().any(|argument| argument == "--bench");
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
     let (messages, runs) = if is_bench { (MESSAGES, RUNS) } else { (40, 1) };
     println!("{:<34} {:>10} {:>14}", "10 KB messages over loopback", "messages/s", "CPU us/message");
-    for setup in setups {
+    for setup in setups.into_iter().filter(|setup| setup.name.contains(&wanted)) {
         let messages = if setup.per_connection == 1 { messages / 10 } else { messages };
         let sink = start_sink(setup.keywords);
         let mut results: Vec<(f64, f64)> = (0..runs).map(|_| run(setup, sink, messages)).collect();
@@ -79,7 +81,10 @@ fn main() {
     for (name, body) in [
         ("data writer, 10 KB", vec![headers(), lines(b"x")]),
         ("data writer, 10 KB, every line a dot", vec![headers(), lines(b".")]),
-    ] {
+    ]
+    .into_iter()
+    .filter(|(name, _)| name.contains(&wanted))
+    {
         let before = cpu_ns();
         let mut bytes = 0_usize;
         for _ in 0..rounds {
@@ -111,7 +116,7 @@ fn lines(first: &[u8]) -> Bytes {
 
 /// Messages a second and processor microseconds a message.
 fn run(setup: Setup, sink: SocketAddr, messages: usize) -> (f64, f64) {
-    let courier = std::thread::spawn(move || {
+    let courier = std::thread::Builder::new().name("courier".to_owned()).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let dialer = Dialer::new("bench.example".parse().unwrap()).unwrap().allow_private(true);
         let target = Target {
@@ -136,7 +141,7 @@ fn run(setup: Setup, sink: SocketAddr, messages: usize) -> (f64, f64) {
             (sent / started.elapsed().as_secs_f64(), cpu_us / sent)
         })
     });
-    courier.join().unwrap()
+    courier.unwrap().join().unwrap()
 }
 
 async fn send(setup: Setup, dialer: &Dialer, target: &Target, body: &[Bytes], share: usize) {
@@ -171,22 +176,25 @@ fn start_sink(keywords: &'static str) -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let (listener, acceptor) = (TcpListener::from_std(listener).unwrap(), acceptor());
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let acceptor = acceptor.clone();
-                tokio::spawn(async move {
-                    stream.set_nodelay(true).unwrap();
-                    stream.write_all(b"220 sink\r\n").await.unwrap();
-                    if sink(&mut stream, keywords).await {
-                        sink(&mut acceptor.accept(stream).await.unwrap(), keywords).await;
-                    }
-                });
-            }
-        });
-    });
+    std::thread::Builder::new()
+        .name("sink".to_owned())
+        .spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let (listener, acceptor) = (TcpListener::from_std(listener).unwrap(), acceptor());
+                while let Ok((mut stream, _)) = listener.accept().await {
+                    let acceptor = acceptor.clone();
+                    tokio::spawn(async move {
+                        stream.set_nodelay(true).unwrap();
+                        stream.write_all(b"220 sink\r\n").await.unwrap();
+                        if sink(&mut stream, keywords).await {
+                            sink(&mut acceptor.accept(stream).await.unwrap(), keywords).await;
+                        }
+                    });
+                }
+            });
+        })
+        .unwrap();
     address
 }
 

@@ -86,6 +86,22 @@ impl Enrolment {
         Ok(Enrolled { account, api_key, smtp_password })
     }
 
+    /// Gives an account another API key and another SMTP credential.
+    ///
+    /// # Errors
+    /// [`EnrolError`].
+    pub async fn secrets(&self, id_or_email: &str) -> Result<Enrolled, EnrolError> {
+        let account = store::account::find(&self.store, id_or_email)
+            .await?
+            .ok_or_else(|| EnrolError::Unknown(id_or_email.to_owned()))?;
+        let now = self.clock.now();
+        let mut batch = Batch::progress();
+        let api_key = self.api_key(&mut batch, account.id, now);
+        let smtp_password = self.smtp_credential(&mut batch, account.id, now);
+        self.commit(batch, || account.email.to_string()).await?;
+        Ok(Enrolled { account, api_key, smtp_password })
+    }
+
     fn api_key(&self, batch: &mut Batch, account: AccountId, now: Timestamp) -> Secret {
         let secret = Secret::new(API_KEY_PREFIX, self.entropy.secret());
         let api_key = ApiKey {

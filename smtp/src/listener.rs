@@ -1,1 +1,225 @@
-//! EMPTY
+//! Listening: sockets become connections, connections become tasks (listener/connection.rs).
+//!
+//! A [`Listener`] is bound first and served later, so that a port can be 0 and a failure to bind is seen
+//! at start. Serving ends when the shutdown token is cancelled: no connection is accepted any more, idle
+//! sessions are told 421, transactions under way are finished, and after the drain time what is left is
+//! dropped. Errors of accept (too many open files, say) are waited out. A panic ends one session.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::answers::{Answers, TlsFacts};
+use crate::inbox::Inbox;
+use crate::network::Network;
+use crate::peers::{Crowded, Guest, Peers};
+use crate::replies::{self, Replies};
+use crate::session::Session;
+use crate::settings::{Role, Settings};
+
+mod connection;
+mod tls;
+mod transport;
+
+pub use tls::{TlsError, TlsSource};
+
+use connection::Connection;
+use transport::Transport;
+
+/// Connections that the kernel may keep for us to accept.
+const BACKLOG: u32 = 4_096;
+/// The first wait after accept failed; doubled up to the second.
+const ACCEPT_RETRY_FIRST: Duration = Duration::from_millis(10);
+const ACCEPT_RETRY_MAX: Duration = Duration::from_secs(1);
+
+/// What a listener is.
+#[derive(Debug)]
+pub struct Door {
+    /// Role, name and limits.
+    pub session: Arc<Settings>,
+    /// Who may connect; for [`Role::Relay`] only.
+    pub networks: Vec<Network>,
+    /// The certificate, when there is one. [`Settings`] must say the same about TLS being offered.
+    pub tls: Option<Arc<TlsSource>>,
+    /// TLS begins with the connection (RFC 8314 3.3).
+    pub implicit_tls: bool,
+}
+
+/// What all connections of a listener share.
+struct Shared<A> {
+    door: Door,
+    answers: Arc<A>,
+    peers: Arc<Peers>,
+    /// Finish what is under way.
+    shutdown: CancellationToken,
+}
+
+impl<A> Shared<A> {
+    async fn handshake(&self, transport: &mut Transport) -> io::Result<TlsFacts> {
+        let tls = self.door.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let patience = self.door.session.limits().handshake_timeout;
+        match timeout(patience, Box::pin(transport.secure(tls.acceptor()))).await {
+            Ok(result) => result,
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+/// A bound socket, and what to do with those who connect.
+pub struct Listener<A> {
+    socket: TcpListener,
+    door: Door,
+    answers: Arc<A>,
+    peers: Arc<Peers>,
+}
+
+impl<A: Answers> Listener<A> {
+    /// Binds. Must be called inside a runtime.
+    ///
+    /// # Errors
+    /// Those of bind and listen; [`io::ErrorKind::InvalidInput`] for implicit TLS without certificate.
+    pub fn bind(address: SocketAddr, door: Door, answers: Arc<A>, peers: Arc<Peers>) -> io::Result<Self> {
+        if door.implicit_tls && door.tls.is_none() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "implicit TLS needs a certificate"));
+        }
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok(Self { socket: socket.listen(BACKLOG)?, door, answers, peers })
+    }
+
+    /// Where it listens: the port that 0 became.
+    ///
+    /// # Errors
+    /// That of the system call.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Serves until `shutdown`, then drains. `true` when every session came to its end by itself.
+    pub async fn serve(self, shutdown: CancellationToken) -> bool {
+        let drain_timeout = self.door.session.limits().drain_timeout;
+        let shared = Arc::new(Shared {
+            door: self.door,
+            answers: self.answers,
+            peers: self.peers,
+            shutdown: shutdown.clone(),
+        });
+        let tracker = TaskTracker::new();
+        let cut = CancellationToken::new();
+        let mut retry = ACCEPT_RETRY_FIRST;
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => break,
+                accepted = self.socket.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    retry = ACCEPT_RETRY_FIRST;
+                    if let Some(guest) = shared.admit(&stream, peer) {
+                        let session = Arc::clone(&shared).session(stream, peer, guest);
+                        let cut = cut.clone();
+                        tracker.spawn(async move { cut.run_until_cancelled_owned(session).await });
+                    }
+                }
+                // The client went away before it was accepted.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept connections; trying again");
+                    metrics::counter!("postrider_smtp_accept_errors_total").increment(1);
+                    tokio::select! {
+                        () = shutdown.cancelled() => break,
+                        () = tokio::time::sleep(retry) => retry = (retry * 2).min(ACCEPT_RETRY_MAX),
+                    }
+                }
+            }
+        }
+        drop(self.socket);
+        tracker.close();
+        if timeout(drain_timeout, tracker.wait()).await.is_ok() {
+            return true;
+        }
+        cut.cancel();
+        tracker.wait().await;
+        false
+    }
+}
+
+/// Counts a panic on the way out of a task.
+struct PanicCount;
+
+impl Drop for PanicCount {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            metrics::counter!("postrider_smtp_panics_total").increment(1);
+        }
+    }
+}
+
+impl<A: Answers> Shared<A> {
+    /// A place for the connection, or a last word to it.
+    fn admit(&self, stream: &TcpStream, peer: SocketAddr) -> Option<Guest> {
+        let outsider = self.door.session.role() == Role::Relay
+            && !self.door.networks.iter().any(|network| network.contains(peer.ip()));
+        let per_address_max = self.door.session.limits().sessions_per_address_max;
+        let admitted = if outsider {
+            Err(replies::NOT_YOUR_RELAY)
+        } else {
+            self.peers.admit(peer.ip(), per_address_max).map_err(|crowded| match crowded {
+                Crowded::Total => replies::TOO_MANY_SESSIONS,
+                Crowded::Address => replies::TOO_MANY_FROM_ADDRESS,
+            })
+        };
+        admitted
+            .inspect_err(|reply| {
+                metrics::counter!("postrider_smtp_sessions_refused_total").increment(1);
+                tracing::debug!(peer = %peer.ip(), %reply, "connection refused");
+                if !self.door.implicit_tls {
+                    // An empty socket buffer takes a line; if not, the client goes without it.
+                    let _ = stream.try_write(reply.as_bytes());
+                }
+            })
+            .ok()
+    }
+
+    async fn session(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, guest: Guest) {
+        let _count = PanicCount;
+        metrics::counter!("postrider_smtp_sessions_total").increment(1);
+        // Replies are small and waited for: none may wait for the ACK of another.
+        let _ = stream.set_nodelay(true);
+        let mut transport = Transport::Clear(stream);
+        let tls = if self.door.implicit_tls {
+            match self.handshake(&mut transport).await {
+                Ok(facts) => Some(facts),
+                Err(error) => return tracing::debug!(peer = %peer.ip(), %error, "TLS handshake failed"),
+            }
+        } else {
+            None
+        };
+        let mut replies = Replies::default();
+        let id = self.peers.number();
+        let who = (id, peer.ip().to_canonical());
+        let session = Session::new(Arc::clone(&self.door.session), who, tls, &mut replies);
+        let connection = Connection {
+            shared: self,
+            transport,
+            session,
+            replies,
+            inbox: Inbox::default(),
+            visitor: A::Visitor::default(),
+            began: Instant::now(),
+            draining: false,
+            _guest: guest,
+        };
+        if let Err(error) = connection.run().await {
+            tracing::debug!(session.id = id, %error, "session ended");
+        }
+    }
+}

@@ -252,13 +252,13 @@ mod tests {
         assert_eq!(read.envelope_id.as_deref(), Some("a+2Bb"));
         assert!(mail(b" BODY=BINARYMIME \r\n").unwrap().binary);
         assert_eq!(mail(b"\r\n"), Ok(MailParameters::default()));
-        assert_eq!(mail(b" SIZE=99999999999999999999\r\n").unwrap().size_bytes, Some(u64::MAX));
+        assert_eq!(mail(b" SIZE=18446744073709551614\r\n").unwrap().size_bytes, Some(u64::MAX - 1));
     }
 
     #[test]
     fn bad_mail_parameters_are_refused() {
         for tail in [
-            " SIZE", " SIZE=", " SIZE=x", " SIZE=-1", " SIZE=999999999999999999999", " SIZE=1 SIZE=1", " BODY",
+            " SIZE", " SIZE=", " SIZE=x", " SIZE=-1", " SIZE=99999999999999999999", " SIZE=999999999999999999999", " SIZE=1 SIZE=1", " BODY",
             " BODY=9BIT", " BODY=8BITMIME BODY=7BIT", " RET=HALF", " RET=FULL RET=HDRS", " ENVID=a+2b", " ENVID=",
             " ENVID=a=b", " ENVID=+4", " SMTPUTF8=1", " SMTPUTF8 SMTPUTF8", " HOLDFOR=1", " FOO", " FOO=bar", " =", " =x",
             " REQUIRETLS=yes", " AUTH", " AUTH=+zz", " MT-PRIORITY=3", " NOTIFY=NEVER",

@@ -1,1 +1,201 @@
-//! EMPTY
+//! The rules of the two doors that send: submission by login, relay by network.
+//!
+//! Both answer with the hall. At MAIL the hall is asked whether there is room and whether the account
+//! may send from there; at the end of the content the author in the header decides
+//! (completions-email.md 2.13). What the hall refuses becomes a reply here and nowhere else.
+
+use mail::draft::{Content, Draft};
+use mail::email::{Category, Door};
+use mail::message::MessageError;
+use mail::reply::{Enhanced, Reply};
+use queue::accept::Hall;
+use queue::refusal::Refusal;
+use store::access::{self, AccessError, Tenant};
+
+use crate::answers::{Answer, Answers, Credentials, Message, Question};
+use crate::received;
+
+/// Submission: who logs in with an SMTP credential sends for its account.
+pub struct Submission {
+    hall: Hall,
+    username: String,
+}
+
+impl Submission {
+    /// Logins take this user name, for all accounts; the password tells them apart.
+    #[must_use]
+    pub fn new(hall: Hall, username: String) -> Self {
+        Self { hall, username }
+    }
+
+    async fn log_in(&self, credentials: Credentials) -> Result<Tenant, Reply> {
+        if credentials.username != self.username {
+            return Err(denied());
+        }
+        match access::by_smtp_password(self.hall.store(), &credentials.password).await {
+            Ok(tenant) => Ok(tenant),
+            Err(AccessError::Denied) => Err(denied()),
+            Err(AccessError::Unavailable(error)) => {
+                tracing::error!(%error, "logins cannot be checked");
+                Err(reply(454, (4, 7, 0), "Logins cannot be checked at the moment; try again later"))
+            }
+        }
+    }
+}
+
+impl Answers for Submission {
+    type Visitor = Option<Tenant>;
+
+    async fn answer(&self, visitor: &mut Option<Tenant>, question: Question) -> Answer {
+        if let Question::Authenticate(credentials) = question {
+            return match self.log_in(credentials).await {
+                Ok(tenant) => {
+                    *visitor = Some(tenant);
+                    Answer::Granted
+                }
+                Err(reply) => Answer::Said(reply),
+            };
+        }
+        match visitor {
+            Some(tenant) => send(&self.hall, tenant, question, Door::Submission).await,
+            // The session does not get here without a login; should it, nothing is sent.
+            None => Answer::Said(reply(530, (5, 7, 0), "Authentication required")),
+        }
+    }
+}
+
+/// Relay: whoever may connect sends for one account.
+pub struct Relay {
+    hall: Hall,
+    account: String,
+}
+
+impl Relay {
+    /// `account` is its id or its owner's address.
+    #[must_use]
+    pub fn new(hall: Hall, account: String) -> Self {
+        Self { hall, account }
+    }
+}
+
+impl Answers for Relay {
+    type Visitor = Option<Tenant>;
+
+    async fn answer(&self, visitor: &mut Option<Tenant>, question: Question) -> Answer {
+        // Once a session: a long one goes on as the account it began as.
+        if visitor.is_none() {
+            match access::by_operator(self.hall.store(), &self.account).await {
+                Ok(tenant) => *visitor = Some(tenant),
+                Err(error) => {
+                    tracing::error!(account = self.account, %error, "the account of a relay listener");
+                    return Answer::Said(reply(451, (4, 3, 5), "This listener's account is not there"));
+                }
+            }
+        }
+        match visitor {
+            Some(tenant) => send(&self.hall, tenant, question, Door::Relay).await,
+            None => Answer::Said(reply(451, (4, 3, 0), "Try again later")),
+        }
+    }
+}
+
+async fn send(hall: &Hall, tenant: &Tenant, question: Question, door: Door) -> Answer {
+    let judged = match question {
+        Question::Sender { reverse_path, .. } => match (hall.ready(), reverse_path) {
+            (Ok(()), Some(address)) => hall.may_send(tenant, &address).await.map(|()| Answer::Granted),
+            // The null path belongs to nobody; the author in the header decides.
+            (ready, _) => ready.map(|()| Answer::Granted),
+        },
+        Question::Take(message) => take(hall, tenant, *message, door).await,
+        Question::Recipient(_) => Ok(Answer::Granted),
+        Question::Authenticate(_) => return Answer::Said(denied()),
+    };
+    judged.unwrap_or_else(|refusal| Answer::Said(refused(&refusal)))
+}
+
+async fn take(hall: &Hall, tenant: &Tenant, message: Message, door: Door) -> Result<Answer, Refusal> {
+    if message.binary && !is_text(&message.content) {
+        return Ok(Answer::Said(reply(
+            554,
+            (5, 6, 1),
+            "Binary content cannot be passed on from here; encode it in base 64",
+        )));
+    }
+    let received = received::field(&message.trace, message.envelope.smtputf8, hall.clock().now());
+    let draft = Draft {
+        door,
+        from: None,
+        envelope: message.envelope,
+        recipients: message.recipients,
+        content: Content::Raw { message: message.content, received },
+        tags: Vec::new(),
+        category: Category::default(),
+    };
+    let accepted = hall.accept(tenant, draft).await?;
+    Ok(Answer::Said(reply(250, (2, 0, 0), format!("OK {}", accepted.id))))
+}
+
+/// Whether content that was declared binary can go out by DATA as well: most hosts know no other way.
+fn is_text(content: &[u8]) -> bool {
+    let mut before = 0;
+    let lines = content.iter().all(|&byte| {
+        let good = byte != 0 && (before == b'\r') == (byte == b'\n');
+        before = byte;
+        good
+    });
+    lines && before != b'\r'
+}
+
+fn denied() -> Reply {
+    reply(535, (5, 7, 8), "Authentication credentials invalid")
+}
+
+fn reply(code: u16, (class, subject, detail): (u8, u16, u16), text: impl Into<std::borrow::Cow<'static, str>>) -> Reply {
+    Reply::new(code, Enhanced::new(class, subject, detail), text)
+}
+
+/// A refusal in SMTP's words: a code for machines, a name that the API uses too, what to do for people.
+fn refused(refusal: &Refusal) -> Reply {
+    let named = |name: &str| format!("{name}: {refusal}");
+    match refusal {
+        Refusal::DomainNotVerified { .. } => reply(550, (5, 7, 1), named("domain_not_verified")),
+        Refusal::SandboxRestricted { .. } => reply(550, (5, 7, 1), named("sandbox_restricted")),
+        Refusal::ProductionRequired => reply(550, (5, 7, 1), named("production_access_required")),
+        Refusal::Suspended => reply(550, (5, 7, 1), named("account_suspended")),
+        Refusal::Message(MessageError::Loop) => reply(554, (5, 4, 6), refusal.to_string()),
+        Refusal::Message(_) | Refusal::Invalid { .. } => reply(550, (5, 6, 0), refusal.to_string()),
+        Refusal::TooLarge { .. } => reply(552, (5, 3, 4), refusal.to_string()),
+        Refusal::TooManyRecipients { .. } => reply(452, (4, 5, 3), refusal.to_string()),
+        Refusal::Full => reply(452, (4, 3, 1), refusal.to_string()),
+        Refusal::Unavailable | Refusal::Unconfirmed { .. } => reply(451, (4, 3, 0), refusal.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_keep_their_codes_and_names() {
+        for (refusal, start) in [
+            (Refusal::DomainNotVerified { domain: "b.example".parse().unwrap() }, "550 5.7.1 domain_not_verified: "),
+            (Refusal::SandboxRestricted { allowed: "a@b.example".parse().unwrap() }, "550 5.7.1 sandbox_restricted: "),
+            (Refusal::ProductionRequired, "550 5.7.1 production_access_required: "),
+            (Refusal::Full, "452 4.3.1 "),
+            (Refusal::Unavailable, "451 4.3.0 "),
+            (Refusal::TooLarge { bytes_max: 1 }, "552 5.3.4 "),
+            (Refusal::Message(MessageError::Loop), "554 5.4.6 "),
+        ] {
+            assert!(refused(&refusal).to_string().starts_with(start), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn binary_that_is_text_may_pass() {
+        for (content, text) in
+            [(&b"a\r\nb"[..], true), (b"", true), (b"a\nb", false), (b"a\rb", false), (b"a\r", false), (b"\0", false)]
+        {
+            assert_eq!(is_text(content), text, "{content:?}");
+        }
+    }
+}

@@ -95,6 +95,8 @@ enum Mode {
     Asked(Asked),
     Handshake,
     Closed,
+    /// Closed, by QUIT.
+    Quit,
 }
 
 /// Which question is open, with what waits for its answer.
@@ -185,7 +187,9 @@ impl Session {
             }
         };
         if matches!(next, Next::Close) {
-            self.mode = Mode::Closed;
+            if !matches!(self.mode, Mode::Quit) {
+                self.mode = Mode::Closed;
+            }
             self.transaction = None;
         } else if self.draining && matches!(self.mode, Mode::Command) && self.transaction.is_none() {
             return Step { used, next: self.close(replies::SHUTTING_DOWN, replies) };
@@ -204,7 +208,7 @@ impl Session {
                 Expect::Line { bytes_max: AUTH_LINE_BYTES_MAX, auth_bytes_max: AUTH_LINE_BYTES_MAX }
             }
             Mode::Data(_) | Mode::Chunk(_) => Expect::Bytes,
-            Mode::Asked(_) | Mode::Handshake | Mode::Closed => Expect::Nothing,
+            Mode::Asked(_) | Mode::Handshake | Mode::Closed | Mode::Quit => Expect::Nothing,
         }
     }
 
@@ -221,7 +225,7 @@ impl Session {
                 Some(slow.min(self.active_at + limits.content_timeout))
             }
             Mode::Handshake => Some(self.active_at + limits.handshake_timeout),
-            Mode::Asked(_) | Mode::Closed => None,
+            Mode::Asked(_) | Mode::Closed | Mode::Quit => None,
         }
     }
 
@@ -229,6 +233,18 @@ impl Session {
     #[must_use]
     pub fn in_transaction(&self) -> bool {
         self.transaction.is_some() || matches!(self.mode, Mode::Data(_) | Mode::Chunk(_) | Mode::Asked(_))
+    }
+
+    /// Whether the client ended it, and has nothing more to say.
+    #[must_use]
+    pub fn has_quit(&self) -> bool {
+        matches!(self.mode, Mode::Quit)
+    }
+
+    /// Who is at the other end.
+    #[must_use]
+    pub fn peer(&self) -> IpAddr {
+        self.peer
     }
 
     /// Its number, as the `Received` field shows it.

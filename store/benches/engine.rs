@@ -8,6 +8,7 @@
 
 #![allow(missing_docs)]
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ const MILLION: u64 = 1_000_000;
 const ACCOUNT: [u8; 16] = [7; 16];
 
 fn text(size_bytes: usize) -> Vec<u8> {
-    (b' '..b'~').cycle().take(size_bytes).collect()
+    vec![b'x'; size_bytes]
 }
 
 fn row(space: Space, number: u64) -> KeyBuilder {
@@ -70,6 +71,18 @@ fn cpu_us() -> u64 {
     fields.iter().sum::<u64>() * 10_000
 }
 
+/// CPU of each thread so far, by name; the runtime's workers together.
+fn cpu_by_thread() -> BTreeMap<String, u64> {
+    let mut out = BTreeMap::new();
+    for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        let name = stat.split(['(', ')']).nth(1).unwrap_or_default().to_owned();
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+        *out.entry(name).or_insert(0) += fields.flat_map(str::parse::<u64>).sum::<u64>() * 10;
+    }
+    out
+}
+
 fn resident_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap_or_default();
@@ -104,7 +117,8 @@ async fn run(
     let (started, cpu_before) = (Instant::now(), cpu_us());
     let mut workers = Vec::new();
     for _ in 0..committers {
-        let (store, make, stop, next) = (store.clone(), Arc::clone(&make), Arc::clone(&stop), Arc::clone(next));
+        let (store, make, stop, next) =
+            (store.clone(), Arc::clone(&make), Arc::clone(&stop), Arc::clone(next));
         workers.push(tokio::spawn(async move {
             let mut took = Vec::new();
             while !stop.load(Ordering::Relaxed) {
@@ -163,37 +177,49 @@ fn print(name: &str, committers: usize, run: &Run, disk: Option<u64>) {
 }
 
 fn directory(name: &str) -> PathBuf {
-    let base = std::env::var_os("BENCH_DIR").map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), PathBuf::from);
+    let base =
+        std::env::var_os("BENCH_DIR").map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), PathBuf::from);
     base.join(format!("engine-{name}-{}", std::process::id()))
 }
 
-async fn table(length: Duration) {
+async fn table(length: Duration, only: Option<&str>) {
     println!(
         "{:<22} {:>4} {:>9} {:>8} {:>8} {:>9} {:>8} {:>8}",
         "what", "by", "commits/s", "p50 us", "p99 us", "worst us", "CPU us", "bytes"
     );
     let body = Bytes::from(text(BODY_BYTES));
-    for committers in [1, 16, 128] {
+    for committers in [1, 16, 128].into_iter().filter(|_| only != Some("settle")) {
         let path = directory("accept");
         let store = Store::open(&Options::new(&path)).expect("opens");
         let next = Arc::new(AtomicU64::new(0));
-        let make = { let body = body.clone(); move |number| accepted(number, &body) };
+        let make = {
+            let body = body.clone();
+            move |number| accepted(number, &body)
+        };
         let accepted = run(&store, committers, Until::Elapsed(length), &next, make).await;
-        let health = store.health();
+        let (health, threads) = (store.health(), cpu_by_thread());
         store.close().await;
         print("accept 10 KB", committers, &accepted, Some(disk_bytes(&path)));
         println!(
-            "{:<22} {:>4} checkpoints, last {} ms, index {} MB; {} groups",
-            "", health.checkpoints, health.last_checkpoint_us / 1000, health.index_bytes >> 20, health.groups
+            "{:<22} {:>4} checkpoints, last {} ms, index {} MB; {} groups; CPU ms {threads:?}",
+            "",
+            health.checkpoints,
+            health.last_checkpoint_us / 1000,
+            health.index_bytes >> 20,
+            health.groups
         );
         std::fs::remove_dir_all(&path).expect("goes");
     }
-    for committers in [1, 16, 128] {
+    for committers in [1, 16, 128].into_iter().filter(|_| only != Some("accept")) {
         let path = directory("settle");
         let store = Store::open(&Options::new(&path)).expect("opens");
         let next = Arc::new(AtomicU64::new(0));
         let last = if committers == 1 { 20_000 } else { 400_000 };
-        let fill = |number| { let mut batch = Batch::intake(); batch.put_fresh(task(number), text(150)); batch };
+        let fill = |number| {
+            let mut batch = Batch::intake();
+            batch.put_fresh(task(number), text(150));
+            batch
+        };
         run(&store, 256, Until::Number(last), &next, fill).await;
         let next = Arc::new(AtomicU64::new(0));
         let run = run(&store, committers, Until::Number(last), &next, settled).await;
@@ -208,7 +234,10 @@ async fn fill(path: &Path) {
     let store = Store::open(&Options::new(path)).expect("opens");
     let body = Bytes::from(text(BODY_BYTES));
     let next = Arc::new(AtomicU64::new(0));
-    let make = { let body = body.clone(); move |number| accepted(number, &body) };
+    let make = {
+        let body = body.clone();
+        move |number| accepted(number, &body)
+    };
     for part in 1..=10 {
         let filled = run(&store, 128, Until::Number(MILLION * part / 10), &next, make.clone()).await;
         print(&format!("fill {}0 %", part), 128, &filled, None);
@@ -235,7 +264,11 @@ async fn million() {
     println!("opened after the kill in {opened:?}; {} tasks read after {:?}", first.len(), from.elapsed());
     let from = Instant::now();
     store.flush().await.expect("flushes");
-    println!("what was replayed was in the index {:?} later; resident memory {} MB", from.elapsed(), resident_mb());
+    println!(
+        "what was replayed was in the index {:?} later; resident memory {} MB",
+        from.elapsed(),
+        resident_mb()
+    );
     let from = Instant::now();
     let mut range = range_of(&[Space::Task as u8]);
     let mut count = 0;
@@ -263,6 +296,7 @@ fn main() {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["fill", path] => runtime.block_on(fill(Path::new(path))),
         ["million"] => runtime.block_on(million()),
-        _ => runtime.block_on(table(Duration::from_secs(seconds))),
+        [] => runtime.block_on(table(Duration::from_secs(seconds), None)),
+        [only, ..] => runtime.block_on(table(Duration::from_secs(seconds), Some(only))),
     }
 }

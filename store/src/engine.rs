@@ -20,6 +20,7 @@ mod health;
 mod memory;
 mod redb;
 
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -91,10 +92,20 @@ impl Options {
 }
 
 /// The store. Clones are the same store.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Store(Engine);
 
-#[derive(Debug, Clone)]
+impl fmt::Debug for Store {
+    /// The engine's name alone: what is stored is mail.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Engine::Memory(_) => "Store(memory)",
+            Engine::Redb(_) => "Store(redb)",
+        })
+    }
+}
+
+#[derive(Clone)]
 enum Engine {
     Memory(Arc<memory::Memory>),
     Redb(Arc<redb::Redb>),

@@ -200,7 +200,13 @@ fn content_type(value: &RawValue) -> Result<String, String> {
     if kind.eq_ignore_ascii_case("multipart") {
         return Err("must not be a multipart type".to_owned());
     }
-    let mut out = format!("{}/{}", kind.to_ascii_lowercase(), subtype.to_ascii_lowercase());
+    // The composer writes a part of type `text/` as it is, a lone CR or LF included; any other becomes
+    // base64. Types are the same in any case (RFC 2045 5.1), so that a file stays the file it was.
+    let kind = match kind.to_ascii_lowercase() {
+        text if text == "text" => "Text".to_owned(),
+        other => other,
+    };
+    let mut out = format!("{kind}/{}", subtype.to_ascii_lowercase());
     for parameter in parts.filter(|p| !p.trim().is_empty()) {
         let (name, value) =
             parameter.trim().split_once('=').ok_or("has a parameter that is not name=value")?;
@@ -292,7 +298,8 @@ mod tests {
         ] {
             assert!(name(&raw(bad)).is_err(), "{bad:?}");
         }
-        for good in ["a.pdf", "Rechnung 10:30.pdf", "100%.pdf", "\u{fc}ber.txt", "exe", "a.json", "a.exe.pdf"] {
+        for good in ["a.pdf", "Rechnung 10:30.pdf", "100%.pdf", "\u{fc}ber.txt", "exe", "a.json", "a.exe.pdf"]
+        {
             assert_eq!(name(&raw(good)).as_deref(), Ok(good));
         }
     }
@@ -300,7 +307,7 @@ mod tests {
     #[test]
     fn content_types() {
         let of = |text: &str| content_type(&raw(text));
-        assert_eq!(of("Text/Plain; charset=UTF-8").as_deref(), Ok("text/plain; charset=UTF-8"));
+        assert_eq!(of("Text/Plain; charset=UTF-8").as_deref(), Ok("Text/plain; charset=UTF-8"));
         assert_eq!(of("application/pdf").as_deref(), Ok("application/pdf"));
         for bad in [
             "",

@@ -41,9 +41,7 @@ pub fn tags(given: &Given<'_>, notes: &mut Notes) -> Vec<Tag> {
         }),
         _ => Err("must be a list of {name, value} or an object".to_owned()),
     };
-    let tags: Vec<Tag> = outcome
-        .map_err(|text| notes.errors.add("tags", text))
-        .unwrap_or_default();
+    let tags: Vec<Tag> = outcome.map_err(|text| notes.errors.add("tags", text)).unwrap_or_default();
     if tags.len() > TAGS_MAX {
         notes.errors.add("tags", format!("has more than {TAGS_MAX} entries"));
     }

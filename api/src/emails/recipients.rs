@@ -53,7 +53,9 @@ fn author_object(value: &RawValue, notes: &mut Notes) -> Option<Mailbox> {
         },
     };
     let Some(email) = given.value("email") else {
-        notes.errors.add("from.email", "is required");
+        if !given.is_meant("email") {
+            notes.errors.add("from.email", "is required");
+        }
         return None;
     };
     let address = fields::text(email).and_then(|text| text.parse::<Address>().map_err(|e| e.to_string()));
@@ -99,7 +101,7 @@ pub fn recipients(given: &Given<'_>, notes: &mut Notes) -> Recipients {
             }
         };
         left -= mailboxes.len();
-        if field == "to" && mailboxes.is_empty() {
+        if field == "to" && value.get() == "[]" {
             notes.errors.add("to", "must name a recipient");
         }
         for mailbox in mailboxes {
@@ -138,9 +140,7 @@ fn mailboxes(
 ) -> Result<Vec<Mailbox>, TooMany> {
     match Kind::of(value) {
         Kind::Text if entries_max == 0 => Err(TooMany),
-        Kind::Text => {
-            Ok(mailbox(value).map_err(|text| notes.errors.add(field, text)).into_iter().collect())
-        }
+        Kind::Text => Ok(mailbox(value).map_err(|text| notes.errors.add(field, text)).into_iter().collect()),
         Kind::List => {
             let entries = fields::list(value, entries_max).map_err(|_| TooMany)?;
             let mut mailboxes = Vec::with_capacity(entries.len());

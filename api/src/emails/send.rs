@@ -3,6 +3,8 @@
 //! Everything wrong with it is told at once. Unknown fields are ignored and named in `warnings`;
 //! fields that a later version brings are refused, so that nobody believes they work.
 
+use std::borrow::Cow;
+
 use mail::compose::Composition;
 use mail::draft::{Content, Draft, Envelope};
 use mail::email::{Door, EmailStatus};
@@ -159,7 +161,8 @@ fn contents(given: &Given<'_>, notes: &mut Notes) -> (Option<String>, Option<Str
     let mut content = |name: &str| {
         let text = fields::text(given.value(name)?);
         let text = text.and_then(|text| match text.len() {
-            0..=CONTENT_BYTES_MAX => Ok(text.into_owned()),
+            0..=CONTENT_BYTES_MAX if text.contains('\0') => Err("must not contain NUL characters".to_owned()),
+            0..=CONTENT_BYTES_MAX => Ok(lines(text)),
             _ => Err(format!("is longer than {CONTENT_BYTES_MAX} bytes")),
         });
         text.map_err(|error| notes.errors.add(name, error)).ok()
@@ -172,6 +175,12 @@ fn contents(given: &Given<'_>, notes: &mut Notes) -> (Option<String>, Option<Str
         notes.errors.add("html", "one of html and text must not be empty");
     }
     (html, text)
+}
+
+/// Line ends of any kind become LF, which the composer writes as CRLF: a CR that stands alone would
+/// go into the message as it is (RFC 5322 2.3 forbids that).
+fn lines(text: Cow<'_, str>) -> String {
+    if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.into_owned() }
 }
 
 /// Managed unsubscribe comes later; to say no to it is fine.
@@ -260,10 +269,7 @@ fn send_schema() -> Value {
                     "description": "Files",
                 }),
             ),
-            (
-                "category",
-                schema::words(&["transactional", "product", "newsletter"], "What it is for"),
-            ),
+            ("category", schema::words(&["transactional", "product", "newsletter"], "What it is for")),
         ],
     );
     send["anyOf"] = json!([{"required": ["html"]}, {"required": ["text"]}]);

@@ -159,10 +159,7 @@ impl Describe for AttemptList {
                     ("recipient", schema::nullable_string("At whom")),
                     ("mx_host", schema::nullable_string("The host")),
                     ("ip", schema::nullable_string("Its address")),
-                    (
-                        "tls",
-                        json!({"oneOf": [{"type": "null"}, tls], "description": "null for plain text"}),
-                    ),
+                    ("tls", json!({"oneOf": [{"type": "null"}, tls], "description": "null for plain text"})),
                     ("smtp_code", schema::nullable_count("What it said: three digits")),
                     ("enhanced_code", schema::nullable_string("RFC 3463")),
                     ("response", schema::nullable_string("The text, or what went wrong without one")),

@@ -54,7 +54,7 @@ where
         Some(bytes) => budget.take(bytes).await.ok_or_else(Problem::busy)?,
         None => Share::default(),
     };
-    Reading { body, bytes_max, budget, share, said, begun: Instant::now() }.to_end().await
+    Reading { body, bytes_max, budget, share, said, begun: Instant::now() }.whole().await
 }
 
 struct Reading<'a, B> {
@@ -71,7 +71,7 @@ where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
-    async fn to_end(mut self) -> Result<(Bytes, Share), Problem> {
+    async fn whole(mut self) -> Result<(Bytes, Share), Problem> {
         // A body that came in one piece is not copied.
         let Some(first) = self.piece(0).await? else { return Ok((Bytes::new(), self.share)) };
         if self.said == Some(first.len()) {

@@ -15,12 +15,17 @@ const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
 /// A stream with a limit on how long a write may stall.
 pub(super) struct Stall<T> {
     stream: T,
+    stall_max: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T> Stall<T> {
     pub(super) fn new(stream: T) -> Self {
-        Self { stream, waiting: None }
+        Self::with_limit(stream, WRITE_STALL_MAX)
+    }
+
+    fn with_limit(stream: T, stall_max: Duration) -> Self {
+        Self { stream, stall_max, waiting: None }
     }
 
     /// Passes an outcome on; a write that waits too long becomes an error.
@@ -29,7 +34,8 @@ impl<T> Stall<T> {
             self.waiting = None;
             return outcome;
         }
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(WRITE_STALL_MAX)));
+        let stall_max = self.stall_max;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(stall_max)));
         ready!(waiting.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -84,10 +90,10 @@ mod tests {
     use super::*;
     use tokio::io::AsyncWriteExt as _;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_peer_that_does_not_read_is_hung_up_on() {
         let (near, _far) = tokio::io::duplex(16);
-        let mut near = Stall::new(near);
+        let mut near = Stall::with_limit(near, Duration::ZERO);
         let error = near.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

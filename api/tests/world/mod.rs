@@ -1,5 +1,5 @@
 //! A door on port 0 with a store in memory, and a small client.
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test binary uses its part")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,16 +11,88 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use mail::account::{Account, Plan};
+use mail::address::Name;
 use mail::credential::{API_KEY_PREFIX, ApiKey, Scope, Secret, SecretHash};
+use mail::domain::{Dkim, Domain, DomainState, SealedKey};
+use mail::id::DomainId;
 use mail::id::{AccountId, ApiKeyId};
+use mail::verp::VerpKey;
+use queue::accept::{Hall, HallParts};
+use queue::clock::Clock;
+use queue::courier::smtp::{Dialer, TlsMode};
+use queue::entropy::Entropy;
+use queue::plan::{PlanSettings, Planner};
+use queue::retry::Schedule;
+use queue::worker::{Worker, WorkerParts, WorkerSettings};
 use serde_json::Value;
 use store::engine::{Batch, Purpose, Store};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use api::stub::Hall;
-
 pub const BASE_URL: &str = "https://api.example.test";
+
+/// A hall whose worker is paused: what is accepted stays.
+pub fn hall(store: Store) -> Hall {
+    let hostname: Name = "mx.example.test".parse().unwrap();
+    let resolver = dns::lookup::Resolver::new(&dns::lookup::Settings {
+        servers: vec!["127.0.0.1:9".parse().unwrap()],
+        ..dns::lookup::Settings::default()
+    });
+    let plan = PlanSettings { port: 25, smarthost: None, own_names: Vec::new() };
+    let parts = WorkerParts {
+        store,
+        clock: Clock::default(),
+        entropy: Entropy::default(),
+        planner: Planner::new(resolver.unwrap(), plan),
+        dialer: Dialer::new(hostname.clone()).unwrap(),
+        verp: VerpKey::new([1; 32]),
+        held: Vec::new(),
+    };
+    let settings = WorkerSettings {
+        hostname,
+        schedule: Schedule::default(),
+        pace: Vec::new(),
+        tls: TlsMode::Off,
+        source_addresses: Vec::new(),
+        paused: true,
+        places_max: 100,
+        ready_max: 100,
+        body_bytes_max: 1 << 20,
+    };
+    let parts = (Worker::new(parts, settings), dns::seal::Vault::new(&[2; 32]).unwrap());
+    let pool = dns::signing_pool::SigningPool::start(Some(1)).unwrap();
+    let rest = HallParts {
+        vault: Arc::new(parts.1),
+        pool,
+        dkim: false,
+        sandbox_sender: None,
+        message_bytes_max: 200 << 20,
+    };
+    Hall::new(parts.0, rest)
+}
+
+/// The first account may send from it.
+pub const DOMAIN: &str = "example.com";
+
+fn domain(account: AccountId, now: Timestamp) -> Domain {
+    let sealed = || SealedKey(String::new());
+    Domain {
+        id: DomainId::new(now, 1),
+        account,
+        name: DOMAIN.parse().unwrap(),
+        state: DomainState::Verified,
+        dkim: Dkim {
+            selector: "s".into(),
+            rsa_record: String::new(),
+            rsa: sealed(),
+            ed25519_record: String::new(),
+            ed25519: sealed(),
+            ed25519_published: false,
+        },
+        created_at: now,
+        verified_at: Some(now),
+    }
+}
 
 pub struct World {
     pub address: SocketAddr,
@@ -55,7 +127,7 @@ impl World {
     }
 
     pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let hall = Hall::new(Store::memory());
+        let hall = hall(Store::memory());
         let mut options = Options::new(BASE_URL);
         change(&mut options);
         let room = Room::new(hall.clone(), options);
@@ -92,6 +164,9 @@ impl World {
         };
         let mut batch = Batch::new(Purpose::Intake);
         store::account::create(&mut batch, &account);
+        if number == 1 {
+            store::domain::create(&mut batch, &domain(id, now));
+        }
         let hash = SecretHash::of_api_key(secret.expose()).unwrap();
         store::credential::create_api_key(&mut batch, &key, &hash);
         self.hall.store().commit(batch).await.unwrap();

@@ -10,14 +10,17 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use queue::courier::smtp::{Dialer, Shipment, Target, TlsMode, Verdict};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::script::{dialer, shipment};
+use super::script::{patient, shipment};
 
+/// The host answers at once or hangs up: whoever waits this long waits for a reply that nobody owes.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// A body that does harm when it is taken for commands or for another's.
 const BODIES: [&str; 4] = [
     "Subject: 0\r\n\r\n.\r\n..\r\nRSET\r\nMAIL FROM:<evil@x.example>\r\nRCPT TO:<victim@x.example>\r\nDATA\r\n",
@@ -269,7 +272,7 @@ proptest! {
                 credentials: None,
             };
             let serving = tokio::spawn(Arc::clone(&host).serve(listener));
-            let verdicts = send_all(&dialer(), &target, &shipments, &ahead).await;
+            let verdicts = send_all(&patient(PATIENCE), &target, &shipments, &ahead).await;
             serving.abort();
             verdicts
         });

@@ -169,14 +169,18 @@ pub(crate) fn dialer() -> Dialer {
 
 /// One whose patience is so short that a silent host can be waited for.
 pub(crate) fn hasty() -> Dialer {
-    let short = Duration::from_millis(50);
+    patient(Duration::from_millis(50))
+}
+
+/// One that waits no longer than this for any reply.
+pub(crate) fn patient(limit: Duration) -> Dialer {
     dialer().timeouts(Timeouts {
-        greeting: short,
-        hello: short,
-        mail: short,
-        rcpt: short,
-        data: short,
-        final_dot: short,
+        greeting: limit,
+        hello: limit,
+        mail: limit,
+        rcpt: limit,
+        data: limit,
+        final_dot: limit,
         ..Timeouts::default()
     })
 }

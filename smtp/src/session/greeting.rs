@@ -69,7 +69,9 @@ pub(crate) fn expn(session: &mut Session, _: Arguments<'_>, replies: &mut Replie
 }
 
 pub(crate) fn quit(session: &mut Session, _: Arguments<'_>, replies: &mut Replies) -> Next {
-    session.close(replies::BYE, replies)
+    replies.say(replies::BYE);
+    session.mode = Mode::Quit;
+    Next::Close
 }
 
 impl Session {

@@ -5,6 +5,7 @@
 //! read. A line may end in a bare LF, as a few old hosts do; nothing of what we send depends on it.
 //! Everything is bounded, and a host that does not speak SMTP gets a fault instead of patience.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use mail::reply::{Enhanced, Reply};
@@ -139,7 +140,7 @@ fn read(code: u16, raw: &[u8]) -> Reply {
         }
         lines.push(match found {
             Some((found, rest)) if Some(found) == enhanced => rest.trim_start().to_owned().into(),
-            _ => text.into(),
+            _ => text.into_owned().into(),
         });
     }
     Reply { code, enhanced, lines }
@@ -147,9 +148,9 @@ fn read(code: u16, raw: &[u8]) -> Reply {
 
 /// Text that came from outside, with everything that could act on a terminal, a log or a header
 /// written out: `\x1B`, `\xE9`.
-pub(super) fn visible(bytes: &[u8]) -> String {
+pub(super) fn visible(bytes: &[u8]) -> Cow<'_, str> {
     if bytes.iter().all(|b| matches!(b, b' '..=b'~')) {
-        return String::from_utf8_lossy(bytes).into_owned();
+        return String::from_utf8_lossy(bytes);
     }
     let mut out = String::with_capacity(bytes.len() + 16);
     for part in bytes.utf8_chunks() {
@@ -166,7 +167,7 @@ pub(super) fn visible(bytes: &[u8]) -> String {
             let _ = write!(out, "\\x{byte:02X}");
         }
     }
-    out
+    out.into()
 }
 
 #[cfg(test)]

@@ -19,8 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use ::redb::{
-    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable,
-    TableDefinition,
+    Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition,
 };
 use bytes::Bytes;
 

@@ -74,8 +74,10 @@ impl Writer {
     /// Works until the store is closed or all its handles are gone; then writes everything to its place.
     pub(crate) fn run(mut self, mut inbox: mpsc::Receiver<Command>) -> Option<oneshot::Sender<()>> {
         let mut closer = None;
+        let mut before = 0;
         while let Some(first) = inbox.blocking_recv() {
-            let (group, other) = gather(first, &mut inbox);
+            let (group, other) = gather(first, &mut inbox, before);
+            before = group.len();
             if !group.is_empty() {
                 self.write(group);
             }
@@ -161,6 +163,9 @@ impl Writer {
         }
         if !self.has_memory() {
             return answer_all(group, &CommitError::Full);
+        }
+        if let Some(reason) = self.shared.fenced() {
+            return answer_all(group, &CommitError::Fenced(reason));
         }
         while !group.is_empty() {
             let (refused, result) = self.append(&group);
@@ -335,16 +340,30 @@ fn apply(batch: Prepared, layers: &mut Layers, segment: u64, body_at: &mut u64) 
 }
 
 /// Commits that wait, up to the limits of a group, and the first command that is none.
-fn gather(first: Command, inbox: &mut mpsc::Receiver<Command>) -> (Vec<Pending>, Option<Command>) {
-    let mut group = Vec::new();
+///
+/// Those who were answered a moment ago are on their way back with the next batch. As long as giving up
+/// the processor once brings another one, the group grows: no clock is waited for, and a lone committer
+/// never waits at all.
+fn gather(
+    first: Command,
+    inbox: &mut mpsc::Receiver<Command>,
+    before: usize,
+) -> (Vec<Pending>, Option<Command>) {
+    let mut group = Vec::with_capacity(before.min(GROUP_BATCHES_MAX));
     let mut size_bytes = 0;
     let mut next = Some(first);
     while let Some(command) = next {
         let Command::Commit(pending) = command else { return (group, Some(command)) };
         size_bytes += pending.batch.size_bytes;
         group.push(pending);
-        let is_large = group.len() >= GROUP_BATCHES_MAX || size_bytes >= GROUP_BYTES_MAX;
-        next = if is_large { None } else { inbox.try_recv().ok() };
+        if group.len() >= GROUP_BATCHES_MAX || size_bytes >= GROUP_BYTES_MAX {
+            break;
+        }
+        next = inbox.try_recv().ok();
+        if next.is_none() && before > 1 && group.len() < before * 2 {
+            std::thread::yield_now();
+            next = inbox.try_recv().ok();
+        }
     }
     (group, None)
 }

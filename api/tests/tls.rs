@@ -1,0 +1,83 @@
+//! The door over TLS: HTTP/2 when the client can, HTTP/1.1 when not, a new certificate while it runs.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use std::sync::Arc;
+
+use api::room::{Options, Room};
+use http_body_util::Empty;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
+
+/// A server's configuration with a certificate of its own, and a client's that trusts only that one.
+fn pair(alpn: &[&[u8]]) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+    let issued = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let certificate = issued.cert.der().clone();
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(issued.signing_key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .unwrap();
+    server.alpn_protocols = api::serve::alpn();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let mut client = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    client.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+    (Arc::new(server), Arc::new(client))
+}
+
+async fn connect(
+    address: std::net::SocketAddr,
+    client: Arc<ClientConfig>,
+) -> std::io::Result<TlsStream<TcpStream>> {
+    let stream = TcpStream::connect(address).await?;
+    TlsConnector::from(client).connect(ServerName::try_from("localhost").unwrap(), stream).await
+}
+
+#[tokio::test]
+async fn both_versions_and_a_new_certificate() {
+    let (server, client) = pair(&[b"h2", b"http/1.1"]);
+    let (give, tls) = watch::channel(server);
+    let room = Room::new(world::hall(store::engine::Store::memory()), Options::new(world::BASE_URL));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(api::serve::api(listener, Some(tls), room, stop.clone()));
+
+    let stream = connect(address, Arc::clone(&client)).await.unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let (mut h2, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = http::Request::get("https://localhost/healthz").body(Empty::<bytes::Bytes>::new()).unwrap();
+    assert_eq!(h2.send_request(request).await.unwrap().status(), 200);
+    drop(h2);
+
+    let (server, newer) = pair(&[b"http/1.1"]);
+    give.send(server).unwrap();
+    assert!(connect(address, client).await.is_err(), "the old certificate is not shown any more");
+    let stream = connect(address, newer).await.unwrap();
+    let (mut h1, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request =
+        http::Request::get("/healthz").header("host", "localhost").body(Empty::<bytes::Bytes>::new()).unwrap();
+    assert_eq!(h1.send_request(request).await.unwrap().status(), 200);
+    drop(h1);
+
+    stop.cancel();
+    serving.await.unwrap().unwrap();
+}

@@ -1,0 +1,221 @@
+//! One connection: the task that moves bytes between a socket and a [`Session`], awaits answers and
+//! keeps time.
+//!
+//! While idle it holds no buffer: bytes are read onto the stack and kept only as far as the session
+//! does not take them at once; replies are kept only until they are sent. One timer serves all
+//! deadlines; it is set again only when it fires or must fire sooner.
+
+use std::future::{Future as _, poll_fn};
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use mail::reply::{Reply, Severity};
+use tokio::io::{AsyncRead as _, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
+use tokio::time::{Instant, Sleep, timeout};
+
+use super::Shared;
+use super::transport::Transport;
+use crate::answers::{Answer, Answers, Question};
+use crate::inbox::Inbox;
+use crate::peers::Guest;
+use crate::replies::{self, Replies};
+use crate::session::{Input, Next, Session};
+
+/// One read takes at most this much: a TLS record's worth.
+const READ_BYTES_MAX: usize = 16 * 1024;
+/// How long, and for how much, we listen on after our last reply, so that the client can read it
+/// before unread bytes of its own make the kernel reset the connection.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_READS_MAX: usize = 64;
+
+/// Why a read returned.
+enum Wake {
+    Bytes,
+    End,
+    Timer,
+    Shutdown,
+}
+
+pub(super) struct Connection<A: Answers> {
+    pub(super) shared: Arc<Shared<A>>,
+    pub(super) transport: Transport,
+    pub(super) session: Session,
+    pub(super) replies: Replies,
+    pub(super) inbox: Inbox,
+    pub(super) visitor: A::Visitor,
+    pub(super) began: Instant,
+    pub(super) draining: bool,
+    /// Its place among the sessions; given back with the connection.
+    pub(super) _guest: Guest,
+}
+
+impl<A: Answers> Connection<A> {
+    /// Runs the session to its end.
+    pub(super) async fn run(mut self) -> io::Result<()> {
+        let mut timer = pin!(tokio::time::sleep_until(self.deadline()));
+        let mut next = Next::Listen;
+        loop {
+            next = match next {
+                Next::Listen => match self.inbox.drive(&mut self.session, &mut self.replies) {
+                    Next::Listen => {
+                        self.flush().await?;
+                        if self.inbox.is_paused() {
+                            Next::Listen
+                        } else {
+                            self.inbox.rest();
+                            match self.listen(timer.as_mut()).await? {
+                                Some(next) => next,
+                                None => return Ok(()),
+                            }
+                        }
+                    }
+                    other => other,
+                },
+                Next::Ask(question) => {
+                    let answer = self.ask(question).await;
+                    self.tell_time();
+                    self.step(Input::Answer(answer))
+                }
+                Next::StartTls => self.secure().await?,
+                Next::Close => return self.close().await,
+            }
+        }
+    }
+
+    fn step(&mut self, input: Input<'_>) -> Next {
+        self.session.step(input, &mut self.replies).next
+    }
+
+    fn tell_time(&mut self) -> Next {
+        let now = self.began.elapsed();
+        self.step(Input::Now(now))
+    }
+
+    /// When the session's patience ends; far off when it has no end.
+    fn deadline(&self) -> Instant {
+        const FAR_OFF: Duration = Duration::from_secs(24 * 3600);
+        self.began + self.session.deadline().unwrap_or_else(|| self.began.elapsed() + FAR_OFF)
+    }
+
+    /// Waits for something to happen, and tells the session. `None`: the client has gone.
+    async fn listen(&mut self, mut timer: Pin<&mut Sleep>) -> io::Result<Option<Next>> {
+        let deadline = self.deadline();
+        if deadline < timer.deadline() {
+            timer.as_mut().reset(deadline);
+        }
+        Ok(match self.wake(timer.as_mut()).await? {
+            Wake::End => None,
+            Wake::Bytes => Some(self.tell_time()),
+            Wake::Timer => {
+                let next = self.tell_time();
+                let deadline = self.deadline();
+                timer.reset(deadline);
+                Some(next)
+            }
+            Wake::Shutdown => {
+                self.draining = true;
+                Some(self.step(Input::Drain))
+            }
+        })
+    }
+
+    async fn wake(&mut self, mut timer: Pin<&mut Sleep>) -> io::Result<Wake> {
+        let Self { shared, transport, inbox, draining, .. } = self;
+        let mut shutdown = pin!(shared.shutdown.cancelled());
+        poll_fn(|cx| {
+            let mut room = [const { MaybeUninit::<u8>::uninit() }; READ_BYTES_MAX];
+            let mut room = ReadBuf::uninit(&mut room);
+            if let Poll::Ready(read) = Pin::new(&mut *transport).poll_read(cx, &mut room) {
+                read?;
+                if room.filled().is_empty() {
+                    return Poll::Ready(Ok(Wake::End));
+                }
+                inbox.push(room.filled());
+                return Poll::Ready(Ok(Wake::Bytes));
+            }
+            if timer.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Ok(Wake::Timer));
+            }
+            if !*draining && shutdown.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Ok(Wake::Shutdown));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Sends what was said, in one write.
+    async fn flush(&mut self) -> io::Result<()> {
+        if self.replies.wire().is_empty() {
+            return Ok(());
+        }
+        let patience = self.shared.door.session.limits().command_timeout;
+        let wire = self.replies.wire();
+        let transport = &mut self.transport;
+        let sent = async move {
+            transport.write_all(wire).await?;
+            transport.flush().await
+        };
+        timeout(patience, sent).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        self.replies.sent();
+        Ok(())
+    }
+
+    async fn ask(&mut self, question: Question) -> Answer {
+        let Question::Authenticate(credentials) = question else {
+            // Boxed: the largest future of all would otherwise have its room in every idle session.
+            return Box::pin(self.shared.answers.answer(&mut self.visitor, question)).await;
+        };
+        let (peers, peer) = (&self.shared.peers, self.session.peer());
+        if !peers.may_log_in(peer, Instant::now()) {
+            return Answer::Said(plain(replies::TOO_MANY_AUTH_FAILURES));
+        }
+        let key = peers.key(&credentials);
+        let question = Question::Authenticate(credentials);
+        let answer = Box::pin(self.shared.answers.answer(&mut self.visitor, question)).await;
+        if matches!(&answer, Answer::Said(reply) if reply.severity() == Severity::Permanent) {
+            metrics::counter!("postrider_smtp_auth_failures_total").increment(1);
+            let delay = peers.failed(peer, key, Instant::now());
+            tracing::debug!(session.id = self.session.id(), %peer, "login failed");
+            tokio::time::sleep(delay).await;
+        }
+        answer
+    }
+
+    async fn secure(&mut self) -> io::Result<Next> {
+        self.flush().await?;
+        // RFC 3207 4.2: what came in the clear behind STARTTLS is dropped, not answered under TLS.
+        self.inbox.discard();
+        let facts = self.shared.handshake(&mut self.transport).await?;
+        self.tell_time();
+        Ok(self.step(Input::Secured(facts)))
+    }
+
+    async fn close(mut self) -> io::Result<()> {
+        self.flush().await?;
+        let linger = async {
+            self.transport.shutdown().await?;
+            if self.session.has_quit() {
+                return Ok(());
+            }
+            let mut room = [0; 512];
+            for _ in 0..LINGER_READS_MAX {
+                if self.transport.read(&mut room).await? == 0 {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        timeout(LINGER, Box::pin(linger)).await.unwrap_or(Ok(()))
+    }
+}
+
+/// A fixed reply as a [`Reply`].
+fn plain(wire: &'static str) -> Reply {
+    let (code, text) = wire.trim_end().split_once(' ').unwrap_or(("421", ""));
+    Reply::plain(code.parse().unwrap_or(421), text)
+}

@@ -1,0 +1,87 @@
+//! A connection's byte stream: in the clear or under TLS.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use rustls::ProtocolVersion;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::answers::TlsFacts;
+
+/// The stream. TLS state is boxed: a session in the clear should not pay for it.
+#[derive(Debug)]
+pub(super) enum Transport {
+    Clear(TcpStream),
+    Secured(Box<TlsStream<TcpStream>>),
+    /// In the middle of a handshake, or after a failed one.
+    Gone,
+}
+
+impl Transport {
+    /// Does the handshake.
+    pub(super) async fn secure(&mut self, acceptor: TlsAcceptor) -> io::Result<TlsFacts> {
+        let Self::Clear(stream) = std::mem::replace(self, Self::Gone) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let stream = Box::pin(acceptor.accept(stream)).await?;
+        let facts = facts(&stream);
+        *self = Self::Secured(Box::new(stream));
+        Ok(facts)
+    }
+}
+
+fn facts(stream: &TlsStream<TcpStream>) -> TlsFacts {
+    let session = stream.get_ref().1;
+    TlsFacts {
+        version: match session.protocol_version() {
+            Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
+            Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            _ => "TLS",
+        },
+        cipher: session.negotiated_cipher_suite().and_then(|s| s.suite().as_str()).unwrap_or("unknown"),
+    }
+}
+
+fn gone() -> io::Error {
+    io::ErrorKind::NotConnected.into()
+}
+
+impl AsyncRead for Transport {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Clear(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Secured(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
+            Self::Gone => Poll::Ready(Err(gone())),
+        }
+    }
+}
+
+impl AsyncWrite for Transport {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Clear(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Secured(stream) => Pin::new(stream.as_mut()).poll_write(cx, buf),
+            Self::Gone => Poll::Ready(Err(gone())),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Clear(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Secured(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+            Self::Gone => Poll::Ready(Err(gone())),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Clear(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Secured(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
+            Self::Gone => Poll::Ready(Ok(())),
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The listener over loopback, with a client of our own and answers that remember.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mail::reply::{Enhanced, Reply};
+use smtp::answers::{Answer, Answers, Message, Question};
+use smtp::limits::{Budget, Limits};
+use smtp::listener::{Door, Listener, TlsSource};
+use smtp::peers::Peers;
+use smtp::settings::{Role, Settings};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
+
+/// Says yes to `postrider` / `secret` and to everything else; remembers.
+#[derive(Default)]
+struct Remember {
+    taken: Mutex<Vec<Message>>,
+    /// When set, Take waits for it, having said so.
+    hold: Option<(Notify, Notify)>,
+}
+
+impl Answers for Remember {
+    type Visitor = ();
+
+    async fn answer(&self, (): &mut (), question: Question) -> Answer {
+        match question {
+            Question::Authenticate(c) if c.username == "postrider" && c.password == "secret" => Answer::Granted,
+            Question::Authenticate(_) => Answer::Said(Reply::new(535, Enhanced::new(5, 7, 8), "no")),
+            Question::Take(message) if message.content.starts_with(b"panic") => panic!("asked to"),
+            Question::Take(message) => {
+                if let Some((reached, go)) = &self.hold {
+                    reached.notify_one();
+                    go.notified().await;
+                }
+                self.taken.lock().unwrap().push(*message);
+                Answer::Said(Reply::new(250, Enhanced::new(2, 0, 0), "OK msg_1"))
+            }
+            _ => Answer::Granted,
+        }
+    }
+}
+
+struct Server {
+    address: SocketAddr,
+    answers: Arc<Remember>,
+    peers: Arc<Peers>,
+    tls: Arc<TlsSource>,
+    certificate: rcgen::CertifiedKey<rcgen::KeyPair>,
+    shutdown: CancellationToken,
+    served: tokio::task::JoinHandle<bool>,
+}
+
+impl Server {
+    fn start(role: Role, limits: Limits, implicit_tls: bool, answers: Remember) -> Self {
+        let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let tls = TlsSource::from_pem(
+            certificate.cert.pem().as_bytes(),
+            certificate.signing_key.serialize_pem().as_bytes(),
+        )
+        .unwrap();
+        let budget = Budget::new(Budget::BYTES_DEFAULT);
+        let session = Settings::new(role, "mx.example".parse().unwrap(), limits, budget, true);
+        let door = Door {
+            session: Arc::new(session),
+            networks: vec!["127.0.0.1".parse().unwrap()],
+            tls: Some(Arc::clone(&tls)),
+            implicit_tls,
+        };
+        let (answers, peers) = (Arc::new(answers), Peers::new(4, 1));
+        let listener =
+            Listener::bind("127.0.0.1:0".parse().unwrap(), door, Arc::clone(&answers), Arc::clone(&peers)).unwrap();
+        let (address, shutdown) = (listener.local_addr().unwrap(), CancellationToken::new());
+        let served = tokio::spawn(listener.serve(shutdown.clone()));
+        Self { address, answers, peers, tls, certificate, shutdown, served }
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    async fn secure(&self, stream: TcpStream) -> tokio_rustls::client::TlsStream<TcpStream> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(self.certificate.cert.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = "localhost".try_into().unwrap();
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+    }
+
+    fn taken(&self) -> Vec<Message> {
+        std::mem::take(&mut self.answers.taken.lock().unwrap())
+    }
+}
+
+async fn say(stream: &mut (impl AsyncWrite + Unpin), text: &str) {
+    stream.write_all(text.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+}
+
+/// Reads `count` replies; fewer when the server hangs up.
+async fn hear(stream: &mut (impl AsyncRead + Unpin), count: usize) -> String {
+    let mut heard = String::new();
+    let last = |line: &str| line.ends_with("\r\n") && line.as_bytes().get(3) == Some(&b' ');
+    while heard.split_inclusive('\n').filter(|l| last(l)).count() < count {
+        let mut byte = [0; 1024];
+        match stream.read(&mut byte).await {
+            Ok(0) | Err(_) => break,
+            Ok(n) => heard.push_str(std::str::from_utf8(&byte[..n]).unwrap()),
+        }
+    }
+    heard
+}
+
+async fn is_closed(stream: &mut (impl AsyncRead + Unpin)) -> bool {
+    matches!(stream.read(&mut [0; 16]).await, Ok(0) | Err(_))
+}
+
+const MESSAGE: &str = "From: a@b.example\r\nSubject: hi\r\n\r\n..hello\r\n.\r\n";
+
+#[tokio::test]
+async fn a_message_over_starttls_and_auth() {
+    let server = Server::start(Role::Submission, Limits::default(), false, Remember::default());
+    let mut clear = server.connect().await;
+    assert!(hear(&mut clear, 1).await.starts_with("220 "));
+    say(&mut clear, "EHLO client.example\r\n").await;
+    assert!(hear(&mut clear, 1).await.contains("250-STARTTLS\r\n"));
+    say(&mut clear, "STARTTLS\r\n").await;
+    assert!(hear(&mut clear, 1).await.starts_with("220 "));
+    let mut stream = server.secure(clear).await;
+    say(&mut stream, "EHLO client.example\r\n").await;
+    assert!(hear(&mut stream, 1).await.contains("250-AUTH PLAIN LOGIN\r\n"));
+    say(&mut stream, "AUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n").await;
+    assert!(hear(&mut stream, 1).await.starts_with("235 "));
+    say(&mut stream, "MAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA\r\n").await;
+    let replies = hear(&mut stream, 3).await;
+    assert_eq!(replies.matches("250 ").count(), 2, "{replies}");
+    say(&mut stream, MESSAGE).await;
+    assert_eq!(hear(&mut stream, 1).await, "250 2.0.0 OK msg_1\r\n");
+    say(&mut stream, "QUIT\r\n").await;
+    assert!(hear(&mut stream, 1).await.starts_with("221 "));
+    assert!(is_closed(&mut stream).await);
+    let taken = server.taken();
+    assert_eq!(taken.len(), 1);
+    assert!(taken[0].content.ends_with(b"\r\n.hello\r\n"));
+    assert!(taken[0].trace.tls.is_some() && taken[0].trace.authenticated);
+}
+
+#[tokio::test]
+async fn implicit_tls_and_a_new_certificate() {
+    let mut server = Server::start(Role::Submission, Limits::default(), true, Remember::default());
+    let mut stream = server.secure(server.connect().await).await;
+    assert!(hear(&mut stream, 1).await.starts_with("220 "));
+    let fresh = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = fresh.signing_key.serialize_pem();
+    server.tls.replace(fresh.cert.pem().as_bytes(), key.as_bytes()).unwrap();
+    assert!(server.tls.replace(b"nonsense", key.as_bytes()).is_err());
+    server.certificate = fresh;
+    let mut other = server.secure(server.connect().await).await;
+    assert!(hear(&mut other, 1).await.starts_with("220 "));
+    // The session that saw the old one goes on.
+    say(&mut stream, "NOOP\r\n").await;
+    assert!(hear(&mut stream, 1).await.starts_with("250 "));
+}
+
+#[tokio::test]
+async fn bytes_behind_starttls_are_never_answered() {
+    let server = Server::start(Role::Relay, Limits::relay(), false, Remember::default());
+    let mut clear = server.connect().await;
+    hear(&mut clear, 1).await;
+    say(&mut clear, "EHLO x\r\n").await;
+    hear(&mut clear, 1).await;
+    say(&mut clear, "STARTTLS\r\nMAIL FROM:<evil@b.example>\r\n").await;
+    assert!(hear(&mut clear, 1).await.starts_with("220 "));
+    let mut stream = server.secure(clear).await;
+    say(&mut stream, "NOOP\r\n").await;
+    assert_eq!(hear(&mut stream, 1).await, "250 2.0.0 OK\r\n");
+    say(&mut stream, "RCPT TO:<c@d.example>\r\n").await;
+    assert!(hear(&mut stream, 1).await.starts_with("503 "));
+}
+
+#[tokio::test]
+async fn a_large_message_in_many_pieces() {
+    let server = Server::start(Role::Relay, Limits::relay(), false, Remember::default());
+    let mut stream = server.connect().await;
+    hear(&mut stream, 1).await;
+    say(&mut stream, "EHLO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA\r\n").await;
+    hear(&mut stream, 4).await;
+    let line = format!("{}\r\n", "x".repeat(998));
+    for _ in 0..5_000 {
+        stream.write_all(line.as_bytes()).await.unwrap();
+    }
+    say(&mut stream, ".\r\n").await;
+    assert_eq!(hear(&mut stream, 1).await, "250 2.0.0 OK msg_1\r\n");
+    assert_eq!(server.taken()[0].content.len(), 5_000_000);
+}
+
+#[tokio::test]
+async fn a_flood_of_commands_is_answered_in_order() {
+    let server = Server::start(Role::Relay, Limits::relay(), false, Remember::default());
+    let stream = server.connect().await;
+    let (mut read, mut write) = stream.into_split();
+    let writer = tokio::spawn(async move {
+        for _ in 0..20_000 {
+            write.write_all(b"EHLO flood.example\r\n").await.unwrap();
+        }
+        write.write_all(b"QUIT\r\n").await.unwrap();
+        write
+    });
+    let heard = hear(&mut read, 20_002).await;
+    assert_eq!(heard.matches("250-mx.example\r\n").count(), 20_000);
+    assert!(heard.ends_with("221 2.0.0 Bye\r\n"));
+    drop(writer.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_fourth_failed_login_is_not_heard() {
+    let server = Server::start(Role::Submission, Limits::default(), true, Remember::default());
+    let mut stream = server.secure(server.connect().await).await;
+    hear(&mut stream, 1).await;
+    say(&mut stream, "EHLO x\r\n").await;
+    hear(&mut stream, 1).await;
+    for _ in 0..3 {
+        say(&mut stream, "AUTH PLAIN AHBvc3RyaWRlcgB3cm9uZw==\r\n").await;
+        assert!(hear(&mut stream, 1).await.starts_with("535 5.7.8"));
+    }
+    assert!(is_closed(&mut stream).await);
+}
+
+#[tokio::test]
+async fn too_many_sessions_are_told_so() {
+    let limits = Limits { sessions_per_address_max: 2, ..Limits::relay() };
+    let server = Server::start(Role::Relay, limits, false, Remember::default());
+    let (mut one, mut two) = (server.connect().await, server.connect().await);
+    hear(&mut one, 1).await;
+    hear(&mut two, 1).await;
+    let mut three = server.connect().await;
+    assert!(hear(&mut three, 1).await.starts_with("421 4.7.0 "));
+    say(&mut one, "QUIT\r\n").await;
+    hear(&mut one, 1).await;
+    assert!(is_closed(&mut one).await);
+    // The place is given back when the task ends, which the client cannot see: ask until it is.
+    while !hear(&mut server.connect().await, 1).await.starts_with("220 ") {}
+}
+
+#[tokio::test]
+async fn outsiders_are_turned_away() {
+    let server = Server::start(Role::Relay, Limits::relay(), false, Remember::default());
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut stream = socket.connect(server.address).await.unwrap();
+    assert!(hear(&mut stream, 1).await.starts_with("554 5.7.1 "));
+    assert!(is_closed(&mut stream).await);
+}
+
+#[tokio::test]
+async fn a_panic_ends_one_session_only() {
+    let server = Server::start(Role::Relay, Limits::relay(), false, Remember::default());
+    let (mut bad, mut good) = (server.connect().await, server.connect().await);
+    hear(&mut bad, 1).await;
+    hear(&mut good, 1).await;
+    say(&mut bad, "EHLO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA\r\n").await;
+    hear(&mut bad, 4).await;
+    say(&mut bad, "panic\r\n.\r\n").await;
+    assert!(is_closed(&mut bad).await);
+    say(&mut good, "NOOP\r\n").await;
+    assert!(hear(&mut good, 1).await.starts_with("250 "));
+    drop(good);
+    server.shutdown.cancel();
+    assert!(server.served.await.unwrap());
+    assert_eq!(server.peers.sessions(), 0);
+}
+
+#[tokio::test]
+async fn shutdown_waits_for_a_message_that_is_being_taken() {
+    let hold = Some((Notify::new(), Notify::new()));
+    let server = Server::start(Role::Relay, Limits::relay(), false, Remember { hold, ..Remember::default() });
+    let (mut idle, mut busy) = (server.connect().await, server.connect().await);
+    hear(&mut idle, 1).await;
+    hear(&mut busy, 1).await;
+    say(&mut busy, "EHLO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA\r\n").await;
+    hear(&mut busy, 4).await;
+    say(&mut busy, MESSAGE).await;
+    let (reached, go) = server.answers.hold.as_ref().unwrap();
+    reached.notified().await;
+    server.shutdown.cancel();
+    assert!(hear(&mut idle, 1).await.starts_with("421 4.3.2 "));
+    go.notify_one();
+    let last = hear(&mut busy, 2).await;
+    assert!(last.starts_with("250 2.0.0 OK msg_1\r\n421 4.3.2 "), "{last}");
+    drop((idle, busy));
+    assert!(server.served.await.unwrap());
+    assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+#[tokio::test]
+async fn an_idle_session_is_told_before_it_is_closed() {
+    let limits = Limits { command_timeout: Duration::from_millis(50), ..Limits::relay() };
+    let server = Server::start(Role::Relay, limits, false, Remember::default());
+    let mut stream = server.connect().await;
+    assert!(hear(&mut stream, 2).await.contains("\r\n421 4.4.2 "));
+    assert!(is_closed(&mut stream).await);
+}
+
+#[tokio::test]
+async fn a_browser_hears_no_more_than_one_line() {
+    let server = Server::start(Role::Relay, Limits::relay(), false, Remember::default());
+    let mut stream = server.connect().await;
+    hear(&mut stream, 1).await;
+    say(&mut stream, "POST / HTTP/1.1\r\nHost: x\r\n\r\nEHLO x\r\nMAIL FROM:<a@b.example>\r\n").await;
+    assert_eq!(hear(&mut stream, 9).await, "554 5.5.1 This is an SMTP server\r\n");
+}

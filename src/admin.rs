@@ -1,0 +1,199 @@
+//! The operator's door: a UNIX socket in the data directory, for whoever may enter that directory.
+//!
+//! One line of JSON asks, lines of JSON answer: any number of `{"progress": "…"}`, then
+//! `{"ok": …}` or `{"error": "…"}`. [`serve`] is the server's side; `cli/admin.rs` the client's.
+
+mod answer;
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use mail::account::Plan;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::sync::CancellationToken;
+
+use crate::world::World;
+
+/// The socket's name in the data directory.
+pub const SOCKET: &str = "admin.sock";
+/// A question longer than this is no question.
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+/// What the operator may ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub enum Question {
+    /// Create an account with its first secrets.
+    AccountCreate {
+        /// The owner's address.
+        email: String,
+        /// What it pays for; none for the configured default.
+        plan: Option<Plan>,
+        /// It may send to anybody.
+        production: bool,
+    },
+    /// Change an account.
+    AccountUpdate {
+        /// Its id or its owner's address.
+        account: String,
+        /// What it pays for.
+        plan: Option<Plan>,
+        /// It may send to anybody.
+        production: Option<bool>,
+        /// Nothing is accepted from it.
+        suspended: Option<bool>,
+    },
+    /// Add a sending domain.
+    DomainCreate {
+        /// Its name.
+        name: String,
+        /// Whose it is: an id or the owner's address.
+        account: String,
+        /// Take it as verified.
+        verified: bool,
+    },
+    /// Take a domain as verified, without looking at its records.
+    DomainVerify {
+        /// Its name.
+        name: String,
+    },
+    /// A domain and its records.
+    DomainShow {
+        /// Its name.
+        name: String,
+    },
+    /// What lies in the queue.
+    QueueList {
+        /// At most so many tasks.
+        limit: usize,
+    },
+    /// Do something to an email in the queue.
+    Queue {
+        /// What.
+        order: QueueOrder,
+        /// Which email.
+        email: String,
+    },
+    /// Explain an email.
+    Trace {
+        /// Which.
+        email: String,
+    },
+    /// Write a backup.
+    Backup {
+        /// Where to; made by the server.
+        file: PathBuf,
+    },
+    /// Move the clock forward.
+    ClockAdvance {
+        /// By how much.
+        seconds: u64,
+    },
+}
+
+/// What can be done to an email in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueOrder {
+    /// Try it now.
+    Retry,
+    /// Do not try it.
+    Hold,
+    /// Try it again as it is due.
+    Release,
+    /// Take it out.
+    Drop,
+}
+
+/// One line of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// It goes on.
+    Progress(String),
+    /// It is done.
+    Ok(serde_json::Value),
+    /// It is not.
+    Error(String),
+}
+
+/// What the operator may do beyond the world's own: as the configuration says.
+#[derive(Debug, Clone)]
+pub struct Rights {
+    /// The plan of a new account.
+    pub default_plan: Plan,
+    /// `clock advance` works.
+    pub may_advance_clock: bool,
+    /// Domains are verified when they are added.
+    pub auto_verify_domains: bool,
+}
+
+/// Makes the socket. A socket left behind by a process that is gone is replaced: the store's lock
+/// has shown by now that nobody else serves this directory.
+///
+/// # Errors
+/// The directory cannot be written.
+pub fn bind(data_dir: &Path) -> std::io::Result<UnixListener> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = data_dir.join(SOCKET);
+    if let Err(error) = std::fs::remove_file(&path)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let listener = UnixListener::bind(&path)?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Answers until `stop`.
+pub async fn serve(listener: UnixListener, world: World, rights: Rights, stop: CancellationToken) {
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let (world, rights) = (world.clone(), rights.clone());
+                tokio::spawn(async move {
+                    if let Err(error) = talk(stream, &world, &rights).await {
+                        tracing::debug!(%error, "the operator hung up");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the operator's door");
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn talk(stream: UnixStream, world: &World, rights: &Rights) -> std::io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut asked = String::new();
+    BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut asked).await?;
+    let (progress, mut steps) = tokio::sync::mpsc::channel(16);
+    let answering = async {
+        match serde_json::from_str::<Question>(&asked) {
+            Ok(question) => answer::answer(world, rights, question, progress).await,
+            Err(error) => Err(format!("not understood: {error}")),
+        }
+    };
+    let mut answering = std::pin::pin!(answering);
+    loop {
+        let (line, last) = tokio::select! {
+            Some(step) = steps.recv() => (Line::Progress(step), false),
+            answer = &mut answering => (answer.map_or_else(Line::Error, Line::Ok), true),
+        };
+        let mut text = serde_json::to_vec(&line)?;
+        text.push(b'\n');
+        write.write_all(&text).await?;
+        if last {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Answering the operator's questions.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use mail::address::{Address, Name};
+use mail::id::EmailId;
+use queue::operate::Order;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::{Question, QueueOrder, Rights, show};
+use crate::world::World;
+
+/// What goes wrong, in words for the operator.
+type Answered = Result<Value, String>;
+
+fn said(error: impl Display) -> String {
+    error.to_string()
+}
+
+/// Answers one question.
+pub(super) async fn answer(
+    world: &World,
+    rights: &Rights,
+    question: Question,
+    progress: mpsc::Sender<String>,
+) -> Answered {
+    match question {
+        Question::AccountCreate { email, plan, production } => {
+            let email: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
+            let plan = plan.unwrap_or(rights.default_plan);
+            let enrolled = world.enrolment.account(email, plan, production).await.map_err(said)?;
+            Ok(show::enrolled(&enrolled))
+        }
+        Question::AccountUpdate { account, plan, production, suspended } => {
+            let change = |account: &mut mail::account::Account| {
+                account.plan = plan.unwrap_or(account.plan);
+                account.production = production.unwrap_or(account.production);
+                account.suspended = suspended.unwrap_or(account.suspended);
+            };
+            let account = world.enrolment.change_account(&account, change).await.map_err(said)?;
+            Ok(json!({"account": show::account(&account)}))
+        }
+        Question::DomainCreate { name, account, verified } => {
+            domain_create(world, &name, &account, verified || rights.auto_verify_domains).await
+        }
+        Question::DomainVerify { name } => {
+            let domain = world.enrolment.verify_domain(&name_of(&name)?).await.map_err(said)?;
+            Ok(json!({"domain": show::domain(&domain)}))
+        }
+        Question::DomainShow { name } => {
+            let found = store::domain::by_name(&world.store, &name_of(&name)?).await.map_err(said)?;
+            let domain = found.ok_or_else(|| format!("{name} does not exist"))?;
+            Ok(json!({"domain": show::domain(&domain)}))
+        }
+        Question::QueueList { limit } => queue_list(world, limit).await,
+        Question::Queue { order, email } => queue_order(world, order, &email).await,
+        Question::Trace { email } => {
+            let trace = world.worker.trace(email_id(&email)?).await.map_err(said)?;
+            Ok(show::trace(&trace))
+        }
+        Question::Backup { file } => backup(world, file, progress).await,
+        Question::ClockAdvance { seconds } => {
+            if !rights.may_advance_clock {
+                return Err(
+                    "the clock moves only where the configuration has `clock_offset` in [testing]".into()
+                );
+            }
+            world.clock.advance(Duration::from_secs(seconds));
+            Ok(json!({"now": world.clock.now()}))
+        }
+    }
+}
+
+fn name_of(text: &str) -> Result<Name, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a domain name"))
+}
+
+fn email_id(text: &str) -> Result<EmailId, String> {
+    text.parse().map_err(said)
+}
+
+async fn domain_create(world: &World, name: &str, account: &str, verified: bool) -> Answered {
+    let name = name_of(name)?;
+    let account = store::account::find(&world.store, account)
+        .await
+        .map_err(said)?
+        .ok_or_else(|| format!("there is no account {account}"))?;
+    let mut domain = world.enrolment.domain(account.id, name.clone()).await.map_err(said)?;
+    if verified {
+        domain = world.enrolment.verify_domain(&name).await.map_err(said)?;
+    }
+    Ok(json!({"domain": show::domain(&domain)}))
+}
+
+async fn queue_list(world: &World, limit: usize) -> Answered {
+    let (tasks, next) = store::task::page(&world.store, None, limit.clamp(1, 10_000)).await.map_err(said)?;
+    let (in_memory, body_bytes, queues_on_disk) = world.worker.load();
+    let sites: Vec<Value> = world.worker.standings().iter().take(100).map(show::site).collect();
+    Ok(json!({
+        "tasks": tasks.iter().map(show::task).collect::<Vec<_>>(),
+        "has_more": next.is_some(),
+        "in_memory": in_memory,
+        "body_bytes_in_memory": body_bytes,
+        "queues_on_disk": queues_on_disk,
+        "sites": sites,
+    }))
+}
+
+async fn queue_order(world: &World, order: QueueOrder, email: &str) -> Answered {
+    let order = match order {
+        QueueOrder::Retry => Order::Retry,
+        QueueOrder::Hold => Order::Hold,
+        QueueOrder::Release => Order::Release,
+        QueueOrder::Drop => Order::Drop,
+    };
+    let recipients = world.worker.order(email_id(email)?, order).await.map_err(said)?;
+    Ok(json!({"email": email, "recipients": recipients}))
+}
+
+async fn backup(world: &World, file: std::path::PathBuf, progress: mpsc::Sender<String>) -> Answered {
+    let shown = file.display().to_string();
+    let report = move |done: store::engine::Progress| {
+        // A slow reader of progress does not hold up the backup.
+        let _ =
+            progress.try_send(format!("{} rows, {} messages, {} bytes", done.rows, done.bodies, done.bytes));
+    };
+    let done = world.store.backup(&file, report).await.map_err(said)?;
+    Ok(json!({"file": shown, "rows": done.rows, "bodies": done.bodies, "bytes": done.bytes}))
+}

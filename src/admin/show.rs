@@ -1,0 +1,136 @@
+//! What the operator is shown of each noun.
+
+use mail::account::Account;
+use mail::attempt::Attempt;
+use mail::domain::{Domain, DomainState};
+use mail::email::Rollup;
+use mail::recipient::Recipient;
+use mail::task::Task;
+use queue::enrol::Enrolled;
+use queue::operate::Trace;
+use queue::site::SiteStanding;
+use serde_json::{Value, json};
+
+pub(super) fn account(account: &Account) -> Value {
+    json!({
+        "id": account.id,
+        "email": account.email,
+        "plan": account.plan,
+        "production": account.production,
+        "suspended": account.suspended,
+        "created_at": account.created_at,
+    })
+}
+
+pub(super) fn enrolled(enrolled: &Enrolled) -> Value {
+    json!({
+        "account": account(&enrolled.account),
+        "api_key": {"secret": enrolled.api_key.expose()},
+        "smtp_credential": {"username": "postrider", "password": enrolled.smtp_password.expose()},
+    })
+}
+
+pub(super) fn domain(domain: &Domain) -> Value {
+    let record = |selector: &str, value: &str| json!({"type": "TXT", "name": format!("{selector}._domainkey.{}", domain.name), "value": value});
+    json!({
+        "id": domain.id,
+        "account": domain.account,
+        "name": domain.name,
+        "status": match domain.state {
+            DomainState::Verified => "verified",
+            DomainState::Unverified => "unverified",
+        },
+        "dkim": {"selector": domain.dkim.selector, "ed25519_published": domain.dkim.ed25519_published},
+        "records": [
+            record(&domain.dkim.selector, &domain.dkim.rsa_record),
+            record(&dns::dkim_key::ed25519_selector(&domain.dkim.selector), &domain.dkim.ed25519_record),
+        ],
+        "created_at": domain.created_at,
+        "verified_at": domain.verified_at,
+    })
+}
+
+pub(super) fn task(task: &Task) -> Value {
+    json!({
+        "email": task.id.email,
+        "recipient": task.address,
+        "account": task.account,
+        "class": task.class,
+        "due": task.due,
+        "attempts": task.attempts,
+        "expires_at": task.expires_at,
+        "size_bytes": task.size_bytes,
+        "held": task.held,
+    })
+}
+
+pub(super) fn site(site: &SiteStanding) -> Value {
+    json!({
+        "name": site.name,
+        "ready": site.ready,
+        "connections": site.connections,
+        "connections_max": site.connections_max,
+        "dead_until": site.dead_until,
+        "parked_queues": site.parked,
+    })
+}
+
+fn recipient(recipient: &Recipient) -> Value {
+    json!({
+        "index": recipient.index,
+        "email": recipient.address,
+        "status": recipient.state,
+        "attempts": recipient.attempts,
+        "last_response": recipient.last_response.as_ref().map(ToString::to_string),
+        "mx_host": recipient.mx_host,
+        "next_attempt_at": recipient.next_attempt_at,
+    })
+}
+
+fn attempt(attempt: &Attempt) -> Value {
+    json!({
+        "recipient": attempt.recipient,
+        "n": attempt.number,
+        "created_at": attempt.created_at,
+        "duration_ms": attempt.duration_ms,
+        "phase": attempt.phase,
+        "mx_host": attempt.mx_host,
+        "ip": attempt.ip,
+        "tls": attempt.tls,
+        "response": attempt.reply.as_ref().map(ToString::to_string),
+        "error": attempt.error,
+        "transcript": attempt.transcript,
+        "next_attempt_at": attempt.next_attempt_at,
+    })
+}
+
+pub(super) fn trace(trace: &Trace) -> Value {
+    let email = &trace.email.email;
+    let rollup = Rollup::of(&trace.email.recipients);
+    let events: Vec<Value> = trace
+        .events
+        .iter()
+        .map(|event| {
+            json!({"type": event.kind, "recipient": event.recipient, "at": event.created_at, "detail": event.detail})
+        })
+        .collect();
+    let waiting: Vec<Value> = trace
+        .waiting
+        .iter()
+        .map(|waiting| json!({"recipient": waiting.recipient, "for": waiting.what, "until": waiting.until}))
+        .collect();
+    json!({
+        "id": email.id,
+        "account": email.account,
+        "door": email.door,
+        "from": email.from.to_string(),
+        "subject": email.facts.subject,
+        "size_bytes": email.size_bytes,
+        "created_at": email.created_at,
+        "status": rollup.status,
+        "recipients": trace.email.recipients.iter().map(recipient).collect::<Vec<_>>(),
+        "events": events,
+        "attempts": trace.attempts.iter().map(attempt).collect::<Vec<_>>(),
+        "waiting": waiting,
+    })
+}

@@ -1,0 +1,79 @@
+//! Certificates: read from PEM files, read again on SIGHUP; self-signed for development.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use thiserror::Error;
+
+/// Why there is no certificate.
+#[derive(Debug, Error)]
+pub enum CertificateError {
+    /// A file cannot be read.
+    #[error("{file}: {error}")]
+    File {
+        /// Which.
+        file: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Not PEM, not a pair, or a key of a kind that is not supported.
+    #[error("certificate and private key: {0}")]
+    Pair(String),
+}
+
+/// A certificate chain and its key, PEM.
+pub struct Certificate {
+    /// The chain.
+    pub chain: Vec<u8>,
+    /// The private key.
+    pub key: Vec<u8>,
+}
+
+impl Certificate {
+    /// Reads PEM files.
+    ///
+    /// # Errors
+    /// [`CertificateError`].
+    pub fn load(certificate: &Path, private_key: &Path) -> Result<Self, CertificateError> {
+        let read = |file: &Path| {
+            std::fs::read(file)
+                .map_err(|error| CertificateError::File { file: file.display().to_string(), error })
+        };
+        Ok(Self { chain: read(certificate)?, key: read(private_key)? })
+    }
+
+    /// A certificate that nobody but its maker trusts (ECDSA P-256), for these names.
+    ///
+    /// # Errors
+    /// [`CertificateError::Pair`].
+    pub fn self_signed(names: &[&str]) -> Result<Self, CertificateError> {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let made = rcgen::generate_simple_self_signed(names)
+            .map_err(|error| CertificateError::Pair(error.to_string()))?;
+        Ok(Self { chain: made.cert.pem().into_bytes(), key: made.signing_key.serialize_pem().into_bytes() })
+    }
+
+    /// What a TLS server shows.
+    ///
+    /// # Errors
+    /// [`CertificateError::Pair`].
+    pub fn server(&self, alpn: Vec<Vec<u8>>) -> Result<Arc<ServerConfig>, CertificateError> {
+        let wrong = |error: &dyn std::fmt::Display| CertificateError::Pair(error.to_string());
+        let chain = CertificateDer::pem_slice_iter(&self.chain)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| wrong(&error))?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| wrong(&error))?;
+        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| wrong(&error))?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(|error| wrong(&error))?;
+        config.alpn_protocols = alpn;
+        Ok(Arc::new(config))
+    }
+}

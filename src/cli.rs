@@ -1,0 +1,82 @@
+//! The command line: what can be said, and who carries it out.
+
+pub mod admin;
+pub mod run;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Sends, receives and accounts for a product's email, on infrastructure its operator owns.
+#[derive(Debug, Parser)]
+#[command(name = "postrider", version, about, arg_required_else_help = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What postrider does.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run on this machine for trying out: everything on loopback, mail caught in a web inbox
+    Dev(DevArguments),
+    /// Run with a configuration
+    Serve(ConfigArguments),
+    /// Check a configuration and name every problem with its line
+    Check(ConfigArguments),
+    /// Talk to the running server
+    Admin(AdminArguments),
+}
+
+/// Which configuration.
+#[derive(Debug, Args)]
+pub struct ConfigArguments {
+    /// The configuration file
+    #[arg(long, default_value = "/etc/postrider/postrider.toml")]
+    pub config: PathBuf,
+    /// Print one JSON value
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where the development server is.
+#[derive(Debug, Args)]
+pub struct DevArguments {
+    /// Where to keep mail; a new directory that is removed at the end unless given
+    #[arg(long)]
+    pub data_dir: Option<PathBuf>,
+    /// The HTTP API
+    #[arg(long, default_value = "127.0.0.1:8025")]
+    pub api: SocketAddr,
+    /// SMTP submission
+    #[arg(long, default_value = "127.0.0.1:1587")]
+    pub submission: SocketAddr,
+    /// The mail host that catches everything that is sent
+    #[arg(long, default_value = "127.0.0.1:1025")]
+    pub mx: SocketAddr,
+    /// The web inbox; the port behind the API's unless given
+    #[arg(long)]
+    pub inbox: Option<SocketAddr>,
+    /// Print one JSON line when ready
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which server, and what of it.
+#[derive(Debug, Args)]
+pub struct AdminArguments {
+    /// The configuration file, which names the data directory
+    #[arg(long, global = true)]
+    pub config: Option<PathBuf>,
+    /// The data directory, instead of the configuration's
+    #[arg(long, global = true)]
+    pub data_dir: Option<PathBuf>,
+    /// Print one JSON value
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do
+    #[command(subcommand)]
+    pub command: admin::AdminCommand,
+}

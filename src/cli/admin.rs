@@ -1,0 +1,286 @@
+//! `postrider admin`: asks the running server, or works on the directory of a stopped one.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use mail::account::Plan;
+use serde_json::{Value, json};
+use store::engine::{Progress, Store};
+
+use super::AdminArguments;
+use crate::admin::{Line, Question, QueueOrder, SOCKET};
+use crate::config;
+
+/// What the operator can do.
+#[derive(Debug, Subcommand)]
+pub enum AdminCommand {
+    /// Accounts
+    #[command(subcommand)]
+    Account(AccountCommand),
+    /// Sending domains
+    #[command(subcommand)]
+    Domain(DomainCommand),
+    /// The queue
+    #[command(subcommand)]
+    Queue(QueueCommand),
+    /// Explain an email: what happened, what it waits for, when it goes next
+    Trace {
+        /// The email's id
+        email: String,
+    },
+    /// Write a backup while the server runs
+    Backup {
+        /// The file to write
+        file: PathBuf,
+    },
+    /// Fill an empty data directory from a backup (server stopped)
+    Restore {
+        /// The file to read
+        file: PathBuf,
+    },
+    /// The store (server stopped)
+    #[command(subcommand)]
+    Store(StoreCommand),
+    /// The clock (where [testing] allows it)
+    #[command(subcommand)]
+    Clock(ClockCommand),
+}
+
+/// Accounts.
+#[derive(Debug, Subcommand)]
+pub enum AccountCommand {
+    /// Create an account with an API key and an SMTP credential
+    Create {
+        /// The owner's address
+        #[arg(long)]
+        email: String,
+        /// free, pro, scale or dedicated
+        #[arg(long)]
+        plan: Option<Plan>,
+        /// It may send to anybody
+        #[arg(long)]
+        production: bool,
+    },
+    /// Change an account
+    Update {
+        /// Its id or its owner's address
+        account: String,
+        /// free, pro, scale or dedicated
+        #[arg(long)]
+        plan: Option<Plan>,
+        /// Whether it may send to anybody
+        #[arg(long)]
+        production: Option<bool>,
+        /// Whether nothing is accepted from it
+        #[arg(long)]
+        suspended: Option<bool>,
+    },
+}
+
+/// Sending domains.
+#[derive(Debug, Subcommand)]
+pub enum DomainCommand {
+    /// Add a sending domain
+    Create {
+        /// Its name
+        name: String,
+        /// Whose it is: an id or the owner's address
+        #[arg(long)]
+        account: String,
+        /// Take it as verified, without looking at its records
+        #[arg(long)]
+        verified: bool,
+    },
+    /// Take a domain as verified
+    Verify {
+        /// Its name
+        name: String,
+        /// Without looking at its records
+        #[arg(long, required = true)]
+        force: bool,
+    },
+    /// Show a domain and its records
+    Show {
+        /// Its name
+        name: String,
+    },
+}
+
+/// The queue.
+#[derive(Debug, Subcommand)]
+pub enum QueueCommand {
+    /// What lies in the queue, and how the destinations stand
+    List {
+        /// At most so many tasks
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+    },
+    /// Show an email
+    Show {
+        /// Its id
+        email: String,
+    },
+    /// Try it now
+    Retry {
+        /// Its id
+        email: String,
+    },
+    /// Do not try it until it is released
+    Hold {
+        /// Its id
+        email: String,
+    },
+    /// Let it go again
+    Release {
+        /// Its id
+        email: String,
+    },
+    /// Take it out: its recipients are cancelled
+    Drop {
+        /// Its id
+        email: String,
+    },
+}
+
+/// The store.
+#[derive(Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Read everything and name what is wrong
+    Check,
+}
+
+/// The clock.
+#[derive(Debug, Subcommand)]
+pub enum ClockCommand {
+    /// Move the running server's clock forward
+    Advance {
+        /// By how many seconds
+        seconds: u64,
+    },
+}
+
+/// Carries out the command; the exit code is 0 when it was done.
+#[must_use]
+pub fn run(arguments: &AdminArguments) -> ExitCode {
+    let done = directory(arguments).and_then(|directory| carry_out(arguments, &directory));
+    let mut out = std::io::stdout().lock();
+    let (shown, code) = match done {
+        Ok(value) => (value, ExitCode::SUCCESS),
+        Err(error) if arguments.json => (json!({"error": error}), ExitCode::FAILURE),
+        Err(error) => {
+            eprintln!("postrider: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    // Nobody listening to the answer is no reason to fail what was done.
+    let _ = if arguments.json {
+        writeln!(out, "{shown}")
+    } else {
+        write!(out, "{}", super::run::readable(&shown))
+    };
+    code
+}
+
+fn directory(arguments: &AdminArguments) -> Result<PathBuf, String> {
+    if let Some(directory) = &arguments.data_dir {
+        return Ok(directory.clone());
+    }
+    let file = arguments.config.clone().unwrap_or_else(|| PathBuf::from("/etc/postrider/postrider.toml"));
+    match config::from_file(&file) {
+        Ok(config) => Ok(config.data_dir),
+        Err(problems) => {
+            let first = problems.first().map(ToString::to_string).unwrap_or_default();
+            Err(format!("{}: {first} (or name the directory with --data-dir)", file.display()))
+        }
+    }
+}
+
+fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, String> {
+    let options = || store::engine::Options::new(directory.join(crate::world::STORE_DIRECTORY));
+    match &arguments.command {
+        AdminCommand::Restore { file } => {
+            let done = Store::restore(file, &options(), report).map_err(|error| error.to_string())?;
+            Ok(json!({"rows": done.rows, "bodies": done.bodies, "bytes": done.bytes}))
+        }
+        AdminCommand::Store(StoreCommand::Check) => {
+            let report = Store::check(&options()).map_err(|error| error.to_string())?;
+            let shown = json!({
+                "sound": report.is_sound(),
+                "rows": report.rows,
+                "bodies": report.bodies,
+                "body_bytes": report.body_bytes,
+                "problems": report.problems,
+            });
+            if report.is_sound() { Ok(shown) } else { Err(shown.to_string()) }
+        }
+        command => ask(directory, &question(command)?),
+    }
+}
+
+fn report(done: Progress) {
+    eprintln!("{} rows, {} messages, {} bytes", done.rows, done.bodies, done.bytes);
+}
+
+fn question(command: &AdminCommand) -> Result<Question, String> {
+    let queue = |order, email: &String| Question::Queue { order, email: email.clone() };
+    Ok(match command {
+        AdminCommand::Account(AccountCommand::Create { email, plan, production }) => {
+            Question::AccountCreate { email: email.clone(), plan: *plan, production: *production }
+        }
+        AdminCommand::Account(AccountCommand::Update { account, plan, production, suspended }) => {
+            Question::AccountUpdate {
+                account: account.clone(),
+                plan: *plan,
+                production: *production,
+                suspended: *suspended,
+            }
+        }
+        AdminCommand::Domain(DomainCommand::Create { name, account, verified }) => {
+            Question::DomainCreate { name: name.clone(), account: account.clone(), verified: *verified }
+        }
+        AdminCommand::Domain(DomainCommand::Verify { name, force: _ }) => {
+            Question::DomainVerify { name: name.clone() }
+        }
+        AdminCommand::Domain(DomainCommand::Show { name }) => Question::DomainShow { name: name.clone() },
+        AdminCommand::Queue(QueueCommand::List { limit }) => Question::QueueList { limit: *limit },
+        AdminCommand::Queue(QueueCommand::Show { email }) | AdminCommand::Trace { email } => {
+            Question::Trace { email: email.clone() }
+        }
+        AdminCommand::Queue(QueueCommand::Retry { email }) => queue(QueueOrder::Retry, email),
+        AdminCommand::Queue(QueueCommand::Hold { email }) => queue(QueueOrder::Hold, email),
+        AdminCommand::Queue(QueueCommand::Release { email }) => queue(QueueOrder::Release, email),
+        AdminCommand::Queue(QueueCommand::Drop { email }) => queue(QueueOrder::Drop, email),
+        AdminCommand::Backup { file } => {
+            // The server writes it, from a directory of its own.
+            Question::Backup { file: std::path::absolute(file).map_err(|error| error.to_string())? }
+        }
+        AdminCommand::Clock(ClockCommand::Advance { seconds }) => {
+            Question::ClockAdvance { seconds: *seconds }
+        }
+        AdminCommand::Restore { .. } | AdminCommand::Store(_) => {
+            return Err("works without the server".to_owned());
+        }
+    })
+}
+
+fn ask(directory: &Path, question: &Question) -> Result<Value, String> {
+    let socket = directory.join(SOCKET);
+    let mut stream = UnixStream::connect(&socket).map_err(|error| {
+        format!("{}: {error}; is the server running with this data directory?", socket.display())
+    })?;
+    let mut asked = serde_json::to_vec(question).map_err(|error| error.to_string())?;
+    asked.push(b'\n');
+    stream.write_all(&asked).map_err(|error| error.to_string())?;
+    for line in BufReader::new(stream).lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        match serde_json::from_str::<Line>(&line).map_err(|error| error.to_string())? {
+            Line::Progress(step) => eprintln!("{step}"),
+            Line::Ok(value) => return Ok(value),
+            Line::Error(error) => return Err(error),
+        }
+    }
+    Err("the server hung up before it answered".to_owned())
+}

@@ -1,0 +1,160 @@
+//! `postrider serve`, `dev` and `check`: from arguments to an exit code.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::{ConfigArguments, DevArguments};
+use crate::config::{self, Config, Problem};
+use crate::{dev, serve};
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+/// Diagnostics go to standard error: text, at `info`, unless `RUST_LOG` says otherwise.
+fn begin_log(default: &str) {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
+    // A second call (in tests) keeps the first.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}
+
+fn read(arguments: &ConfigArguments) -> Result<Config, Vec<Problem>> {
+    config::from_file(&arguments.config)
+}
+
+fn tell(arguments: &ConfigArguments, problems: &[Problem]) {
+    if arguments.json {
+        let shown: Vec<Value> = problems.iter().map(|p| json!({"line": p.line, "problem": p.text})).collect();
+        println!("{}", json!({"ok": problems.is_empty(), "problems": shown}));
+        return;
+    }
+    for problem in problems {
+        eprintln!("{}: {problem}", arguments.config.display());
+    }
+}
+
+/// Runs the server until it is told to stop.
+#[must_use]
+pub fn serve(arguments: &ConfigArguments) -> ExitCode {
+    begin_log("info");
+    let config = match read(arguments) {
+        Ok(config) => config,
+        Err(problems) => {
+            tell(arguments, &problems);
+            return ExitCode::FAILURE;
+        }
+    };
+    let file = arguments.config.clone();
+    end(runtime()
+        .map_err(|error| error.to_string())
+        .and_then(|runtime| runtime.block_on(serve::serve(config, file)).map_err(|error| error.to_string())))
+}
+
+/// Runs the development server until it is told to stop.
+#[must_use]
+pub fn dev(arguments: &DevArguments) -> ExitCode {
+    begin_log("warn");
+    end(runtime()
+        .map_err(|error| error.to_string())
+        .and_then(|runtime| runtime.block_on(dev::run(arguments)).map_err(|error| error.to_string())))
+}
+
+fn end(done: Result<(), String>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("postrider: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Checks a configuration: 0, or 1 and each problem with its line.
+#[must_use]
+pub fn check(arguments: &ConfigArguments) -> ExitCode {
+    match read(arguments) {
+        Ok(_) => {
+            tell(arguments, &[]);
+            if !arguments.json {
+                println!("{}: good", arguments.config.display());
+            }
+            ExitCode::SUCCESS
+        }
+        Err(problems) => {
+            tell(arguments, &problems);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A JSON value for people: one line a field, lists numbered by indentation, texts as they are.
+#[must_use]
+pub fn readable(value: &Value) -> String {
+    let mut out = String::new();
+    write_readable(&mut out, value, 0);
+    out
+}
+
+fn write_readable(out: &mut String, value: &Value, depth: usize) {
+    let pad = "  ".repeat(depth);
+    // Writing to a String does not fail.
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::Null => {}
+                    Value::Object(inner) if inner.is_empty() => {}
+                    Value::Array(inner) if inner.is_empty() => {
+                        let _ = writeln!(out, "{pad}{name}: none");
+                    }
+                    Value::Object(_) | Value::Array(_) => {
+                        let _ = writeln!(out, "{pad}{name}:");
+                        write_readable(out, value, depth + 1);
+                    }
+                    Value::String(text) if text.contains('\n') => {
+                        let _ = writeln!(out, "{pad}{name}:");
+                        text.lines().for_each(|line| {
+                            let _ = writeln!(out, "{pad}  | {line}");
+                        });
+                    }
+                    plain => {
+                        let _ = writeln!(out, "{pad}{name}: {}", bare(plain));
+                    }
+                }
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                let mut inner = String::new();
+                write_readable(&mut inner, item, depth + 1);
+                let mark = format!("{pad}- ");
+                out.push_str(&inner.replacen(&"  ".repeat(depth + 1), &mark, 1));
+            }
+        }
+        plain => {
+            let _ = writeln!(out, "{pad}{}", bare(plain));
+        }
+    }
+}
+
+fn bare(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_read_well() {
+        let value = json!({"a": 1, "b": null, "list": [{"x": "y", "z": 2}, {"x": "w"}], "text": "one\ntwo"});
+        let shown = readable(&value);
+        assert_eq!(shown, "a: 1\nlist:\n  - x: y\n    z: 2\n  - x: w\ntext:\n  | one\n  | two\n");
+    }
+}

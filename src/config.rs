@@ -1,0 +1,302 @@
+//! The configuration: one struct. `etc/postrider.toml` documents every key with its default, and a test
+//! holds the two together.
+//!
+//! [`read`] reads the file and names each problem with its line; the environment
+//! (`POSTRIDER_SECTION_KEY`) overrides it.
+
+mod read;
+mod values;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mail::account::Plan;
+use mail::address::{Address, Name};
+use queue::pace::PaceLimits;
+use queue::retry::Schedule;
+use serde::Deserialize;
+use smtp::limits::Limits;
+use smtp::network::Network;
+
+pub use read::{Problem, from_file, from_text};
+pub use values::{Engine, SmarthostAddress, Tls as TlsChoice};
+use values::{duration, durations, one_or_many, parsed};
+
+/// Everything that can be configured.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Our name: in greetings, EHLO and reports. Must resolve to us, and our address to it.
+    #[serde(deserialize_with = "parsed::host_name")]
+    pub hostname: Name,
+    /// Where everything lies.
+    #[serde(default = "default_data_dir")]
+    pub data_dir: PathBuf,
+    /// The store.
+    #[serde(default)]
+    pub store: StoreSection,
+    /// The certificate.
+    #[serde(default)]
+    pub tls: TlsSection,
+    /// Submission.
+    #[serde(default)]
+    pub submission: SubmissionSection,
+    /// Trusted hosts that hand in mail without AUTH.
+    #[serde(default)]
+    pub relay: Vec<RelaySection>,
+    /// The HTTP API.
+    #[serde(default)]
+    pub api: ApiSection,
+    /// Metrics and health.
+    #[serde(default)]
+    pub ops: OpsSection,
+    /// Name servers.
+    #[serde(default)]
+    pub dns: DnsSection,
+    /// Delivery.
+    #[serde(default)]
+    pub delivery: DeliverySection,
+    /// The service as customers see it.
+    #[serde(default)]
+    pub service: ServiceSection,
+    /// For trying things out.
+    #[serde(default)]
+    pub testing: TestingSection,
+}
+
+fn default_data_dir() -> PathBuf {
+    PathBuf::from("/var/lib/postrider")
+}
+
+/// `[store]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StoreSection {
+    /// Which engine.
+    pub engine: Engine,
+    /// Disk kept back so that delivery goes on when the disk is full, in bytes.
+    pub reserve_bytes: Option<u64>,
+}
+
+/// `[tls]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TlsSection {
+    /// The certificate chain, PEM.
+    pub certificate: Option<PathBuf>,
+    /// Its private key, PEM.
+    pub private_key: Option<PathBuf>,
+}
+
+/// `[submission]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SubmissionSection {
+    /// STARTTLS.
+    #[serde(deserialize_with = "one_or_many")]
+    pub listen: Vec<SocketAddr>,
+    /// TLS from the first byte (RFC 8314).
+    #[serde(deserialize_with = "one_or_many")]
+    pub implicit_tls: Vec<SocketAddr>,
+    /// The one user name; the password is an SMTP credential.
+    pub username: String,
+    /// The largest message taken by any door, in bytes.
+    pub message_bytes_max: u64,
+    /// Recipients of one message.
+    pub recipients_max: usize,
+    /// Sessions of all listeners.
+    pub sessions_max: usize,
+    /// Sessions of one address.
+    pub sessions_per_address_max: usize,
+    /// Content in memory over all sessions, in bytes.
+    pub bytes_in_flight_max: usize,
+}
+
+impl Default for SubmissionSection {
+    fn default() -> Self {
+        let limits = Limits::default();
+        Self {
+            listen: Vec::new(),
+            implicit_tls: Vec::new(),
+            username: "postrider".to_owned(),
+            message_bytes_max: limits.message_bytes_max,
+            recipients_max: limits.recipients_max,
+            sessions_max: 10_000,
+            sessions_per_address_max: limits.sessions_per_address_max,
+            bytes_in_flight_max: smtp::limits::Budget::BYTES_DEFAULT,
+        }
+    }
+}
+
+/// `[[relay]]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RelaySection {
+    /// Where it listens.
+    #[serde(deserialize_with = "one_or_many")]
+    pub listen: Vec<SocketAddr>,
+    /// Who may come.
+    #[serde(deserialize_with = "one_or_many")]
+    pub networks: Vec<Network>,
+    /// Whose mail it is: an account's id or its owner's address.
+    pub account: String,
+}
+
+/// `[api]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ApiSection {
+    /// Where it listens.
+    #[serde(deserialize_with = "one_or_many")]
+    pub listen: Vec<SocketAddr>,
+    /// How customers reach it: stands in the OpenAPI document.
+    pub base_url: Option<String>,
+    /// With TLS (else a proxy in front has it).
+    pub tls: bool,
+}
+
+/// `[ops]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OpsSection {
+    /// Where `/metrics` and `/healthz` are.
+    #[serde(deserialize_with = "one_or_many")]
+    pub listen: Vec<SocketAddr>,
+}
+
+/// `[dns]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DnsSection {
+    /// Name servers; none means the system's.
+    #[serde(deserialize_with = "parsed::servers")]
+    pub servers: Vec<SocketAddr>,
+}
+
+/// `[delivery]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DeliverySection {
+    /// The port of mail hosts.
+    pub port: u16,
+    /// Local addresses to send from; none lets the system choose.
+    pub source_addresses: Vec<IpAddr>,
+    /// The waits between attempts; the last one repeats.
+    #[serde(deserialize_with = "durations")]
+    pub retry: Vec<Duration>,
+    /// When delivery is given up.
+    #[serde(deserialize_with = "duration")]
+    pub give_up_after: Duration,
+    /// What TLS is asked of other hosts.
+    pub tls: TlsChoice,
+    /// A host that takes all mail.
+    pub smarthost: Option<SmarthostAddress>,
+    /// Who we are there.
+    pub smarthost_username: Option<String>,
+    /// The password there.
+    pub smarthost_password: Option<String>,
+    /// Mail may go to private and loopback addresses.
+    pub allow_private_destinations: bool,
+    /// Mail is accepted and stays.
+    pub paused: bool,
+    /// Mail is signed.
+    pub dkim: bool,
+    /// Tasks in memory.
+    pub tasks_in_memory_max: usize,
+    /// Bodies in memory, in bytes.
+    pub body_bytes_in_memory_max: usize,
+    /// How fast destinations are served.
+    pub pace: Vec<PaceSection>,
+}
+
+impl Default for DeliverySection {
+    fn default() -> Self {
+        let Schedule { waits, give_up_after } = Schedule::default();
+        Self {
+            port: 25,
+            source_addresses: Vec::new(),
+            retry: waits,
+            give_up_after,
+            tls: TlsChoice::default(),
+            smarthost: None,
+            smarthost_username: None,
+            smarthost_password: None,
+            allow_private_destinations: false,
+            paused: false,
+            dkim: true,
+            tasks_in_memory_max: 50_000,
+            body_bytes_in_memory_max: 256 << 20,
+            pace: Vec::new(),
+        }
+    }
+}
+
+/// `[[delivery.pace]]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaceSection {
+    /// A mail host's name, or a domain above it; none is for all others.
+    #[serde(default, deserialize_with = "parsed::host_name_option")]
+    pub mail_host: Option<Name>,
+    /// Connections at most.
+    #[serde(default = "PaceSection::connections_max")]
+    pub connections_max: u32,
+    /// Messages over one connection.
+    #[serde(default = "PaceSection::messages_per_connection")]
+    pub messages_per_connection: u32,
+    /// Messages a second; none is no limit.
+    pub messages_per_second: Option<f64>,
+}
+
+impl PaceSection {
+    fn connections_max() -> u32 {
+        PaceLimits::default().connections_max
+    }
+
+    fn messages_per_connection() -> u32 {
+        PaceLimits::default().messages_per_connection
+    }
+
+    /// As the queue wants it.
+    #[must_use]
+    pub fn limits(&self) -> PaceLimits {
+        PaceLimits {
+            connections_start: PaceLimits::default().connections_start.min(self.connections_max),
+            connections_max: self.connections_max,
+            messages_per_connection: self.messages_per_connection,
+            messages_per_second: self.messages_per_second,
+        }
+    }
+}
+
+/// `[service]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServiceSection {
+    /// The shared sender of accounts that have no verified domain yet.
+    pub sandbox_sender: Option<Address>,
+    /// Domains are verified when they are added, without looking (development).
+    pub auto_verify_domains: bool,
+    /// The plan of a new account.
+    pub default_plan: Plan,
+}
+
+/// `[testing]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TestingSection {
+    /// The clock runs ahead by this, and `admin clock advance` works. Refused unless all listeners are
+    /// on loopback.
+    #[serde(deserialize_with = "values::duration_option")]
+    pub clock_offset: Option<Duration>,
+}
+
+impl Config {
+    /// Every address that is listened on.
+    pub fn listeners(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        let relays = self.relay.iter().flat_map(|relay| &relay.listen);
+        let submission = self.submission.listen.iter().chain(&self.submission.implicit_tls);
+        submission.chain(relays).chain(&self.api.listen).chain(&self.ops.listen).copied()
+    }
+}

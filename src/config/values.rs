@@ -1,0 +1,156 @@
+//! The kinds of values in the configuration: how each is written, and what is said when it is not.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use mail::address::Name;
+use queue::courier::smtp::TlsMode;
+use queue::plan::SmarthostAt;
+use serde::de::{Deserializer, Error as _};
+use serde::{Deserialize, de};
+
+/// Which storage engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// Embedded: a commit log in front of redb.
+    #[default]
+    Redb,
+}
+
+/// What TLS is asked of other hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tls {
+    /// TLS where it is offered.
+    #[default]
+    Opportunistic,
+    /// TLS or no delivery; any certificate.
+    Required,
+    /// TLS with a certificate that holds, or no delivery.
+    Verified,
+    /// Never.
+    Off,
+}
+
+impl From<Tls> for TlsMode {
+    fn from(choice: Tls) -> Self {
+        match choice {
+            Tls::Opportunistic => Self::Opportunistic,
+            Tls::Required => Self::Required,
+            Tls::Verified => Self::Verified,
+            Tls::Off => Self::Off,
+        }
+    }
+}
+
+/// `host:port` or `address:port` of a smarthost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SmarthostAddress(pub SmarthostAt);
+
+impl FromStr for SmarthostAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok(Self(SmarthostAt::Address(address)));
+        }
+        let wrong = || format!("`{text}` is not host:port (say, \"relay.example.net:587\")");
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let host = host.parse::<Name>().map_err(|_| wrong())?;
+        Ok(Self(SmarthostAt::Host(host, port.parse().map_err(|_| wrong())?)))
+    }
+}
+
+impl<'de> Deserialize<'de> for SmarthostAddress {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        String::deserialize(input)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// One value, or a list of them.
+pub(super) fn one_or_many<'de, D, T>(input: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: fmt::Display>,
+{
+    struct OneOrMany<T>(std::marker::PhantomData<T>);
+    impl<'de, T: FromStr<Err: fmt::Display>> de::Visitor<'de> for OneOrMany<T> {
+        type Value = Vec<T>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string or a list of strings")
+        }
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<T>, E> {
+            Ok(vec![text.parse().map_err(|error| E::custom(format!("`{text}`: {error}")))?])
+        }
+        fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+            let mut all = Vec::new();
+            while let Some(text) = list.next_element::<String>()? {
+                all.push(text.parse().map_err(|error| A::Error::custom(format!("`{text}`: {error}")))?);
+            }
+            Ok(all)
+        }
+    }
+    input.deserialize_any(OneOrMany(std::marker::PhantomData))
+}
+
+fn read_duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a duration (say, \"30s\", \"5m\", \"4h\")");
+    let signed: SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(signed).map_err(|_| wrong())
+}
+
+/// `"5m"`.
+pub(super) fn duration<'de, D: Deserializer<'de>>(input: D) -> Result<Duration, D::Error> {
+    read_duration(&String::deserialize(input)?).map_err(D::Error::custom)
+}
+
+/// `"5m"`, where the key may be absent.
+pub(super) fn duration_option<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Duration>, D::Error> {
+    duration(input).map(Some)
+}
+
+/// `["1m", "5m"]`, not empty.
+pub(super) fn durations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Duration>, D::Error> {
+    let texts = Vec::<String>::deserialize(input)?;
+    if texts.is_empty() {
+        return Err(D::Error::custom("at least one wait is needed"));
+    }
+    texts.iter().map(|text| read_duration(text)).collect::<Result<_, _>>().map_err(D::Error::custom)
+}
+
+/// Values whose own error would not say what is meant here.
+pub(super) mod parsed {
+    use super::{Deserialize, Deserializer, Name, SocketAddr};
+    use serde::de::Error as _;
+
+    fn name<E: serde::de::Error>(text: &str) -> Result<Name, E> {
+        text.parse().map_err(|_| E::custom(format!("`{text}` is not a host name (say, \"mx1.example.net\")")))
+    }
+
+    pub(in crate::config) fn host_name<'de, D: Deserializer<'de>>(input: D) -> Result<Name, D::Error> {
+        name(&String::deserialize(input)?)
+    }
+
+    pub(in crate::config) fn host_name_option<'de, D: Deserializer<'de>>(
+        input: D,
+    ) -> Result<Option<Name>, D::Error> {
+        host_name(input).map(Some)
+    }
+
+    pub(in crate::config) fn servers<'de, D: Deserializer<'de>>(
+        input: D,
+    ) -> Result<Vec<SocketAddr>, D::Error> {
+        Vec::<String>::deserialize(input)?
+            .iter()
+            .map(|text| {
+                dns::lookup::parse_server(text).ok_or_else(|| {
+                    D::Error::custom(format!("`{text}` is not an address (say, \"127.0.0.1:53\")"))
+                })
+            })
+            .collect()
+    }
+}

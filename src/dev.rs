@@ -1,0 +1,238 @@
+//! `postrider dev`: everything on loopback, nothing to set up, nothing leaves the machine.
+//!
+//! The same world and the same doors as in production; the smarthost is a mail host of its own that
+//! catches everything ([`capture`]) and shows it in a web inbox ([`inbox`], [`page`]). So every message
+//! takes the real path: accepted, on disk, signed, queued, sent over SMTP with TLS.
+
+pub mod capture;
+pub mod inbox;
+pub mod page;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use mail::account::Plan;
+use queue::enrol::{EnrolError, Enrolled};
+use serde_json::json;
+use smtp::limits::Limits;
+use smtp::listener::Door;
+use smtp::settings::Role;
+use thiserror::Error;
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::capture::{Capture, Records};
+use self::inbox::Inbox;
+use crate::admin;
+use crate::certificate::Certificate;
+use crate::cli::DevArguments;
+use crate::config::{self, Config, SmarthostAddress};
+use crate::serve::{self, Certificates, Doors, ServeError, bind};
+use crate::world::{BuildError, World};
+
+/// The account that everything is sent from.
+const OWNER: &str = "dev@example.com";
+/// Its verified domain (RFC 2606: nobody's).
+const DOMAIN: &str = "example.com";
+
+/// Why the development server did not start.
+#[derive(Debug, Error)]
+pub enum DevError {
+    /// As in production.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The world could not be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// Account, secrets or domain.
+    #[error(transparent)]
+    Enrol(#[from] EnrolError),
+    /// The certificate.
+    #[error(transparent)]
+    Certificate(#[from] crate::certificate::CertificateError),
+    /// The system refuses something.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+    /// What cannot be: the development configuration is wrong.
+    #[error("the development configuration: {0}")]
+    Config(String),
+    /// Development servers stay on this machine.
+    #[error("{0} is not a loopback address; for others write a configuration and run `postrider serve`")]
+    NotLoopback(SocketAddr),
+}
+
+/// Where everything is, once it is.
+struct Ready {
+    api: SocketAddr,
+    submission: SocketAddr,
+    mx: SocketAddr,
+    inbox: SocketAddr,
+    enrolled: Enrolled,
+}
+
+/// A directory that is removed at the end, unless it was given.
+struct DataDir {
+    path: PathBuf,
+    ours: bool,
+}
+
+impl Drop for DataDir {
+    fn drop(&mut self) {
+        if self.ours {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Runs the development server until SIGINT or SIGTERM.
+///
+/// # Errors
+/// [`DevError`].
+pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
+    let inbox_wanted = arguments.inbox.unwrap_or_else(|| behind(arguments.api));
+    for address in [arguments.api, arguments.submission, arguments.mx, inbox_wanted] {
+        if !address.ip().is_loopback() {
+            return Err(DevError::NotLoopback(address));
+        }
+    }
+    let data_dir = match &arguments.data_dir {
+        Some(path) => DataDir { path: path.clone(), ours: false },
+        None => DataDir {
+            path: std::env::temp_dir().join(format!("postrider-dev-{}", std::process::id())),
+            ours: true,
+        },
+    };
+    // The doors' addresses are known before the world is built: the smarthost is one of them.
+    let (mx_listener, mx) = bind(arguments.mx).await?;
+    drop(mx_listener);
+    let config = configuration(&data_dir, mx)?;
+    let certificates = Certificates::new(&Certificate::self_signed(&["localhost"])?)?;
+    let world = World::build(&config).await?;
+    let doors = Doors::new(&config, world.entropy.u64());
+    let inbox = Arc::new(Inbox::default());
+    let records: Records = Arc::new(RwLock::new(Vec::new()));
+    let enrolled = enrol(&world, &records).await?;
+    let operator = admin::bind(&config.data_dir)?;
+    serve::open_operators(&config, &world, &doors, operator);
+    let capture =
+        Capture { inbox: Arc::clone(&inbox), records: Arc::clone(&records), clock: world.clock.clone() };
+    let session =
+        doors.settings(&config, Role::Mx, Limits { sessions_per_address_max: 1_000, ..Limits::default() });
+    let door = Door { session, networks: Vec::new(), tls: Some(certificates.smtp()), implicit_tls: false };
+    let mx = doors.smtp(mx, door, capture)?;
+    let submission = doors.submission(&config, &world, arguments.submission, (certificates.smtp(), false))?;
+    let api = doors.api(&world, arguments.api, None, None).await?;
+    let inbox = open_inbox(&doors, inbox_wanted, inbox, records).await?;
+    tell(&Ready { api, submission, mx, inbox, enrolled }, arguments.json);
+    wait().await?;
+    doors.close().await;
+    world.close().await;
+    drop(data_dir);
+    Ok(())
+}
+
+/// The port behind the API's; any port when the API takes any.
+fn behind(api: SocketAddr) -> SocketAddr {
+    let port = if api.port() == 0 { 0 } else { api.port().wrapping_add(1) };
+    SocketAddr::new(api.ip(), port)
+}
+
+fn configuration(data_dir: &DataDir, mx: SocketAddr) -> Result<Config, DevError> {
+    // A relay that is never opened: the file must listen on something, and dev opens its own doors.
+    let text = "hostname = \"localhost\"\n[api]\nlisten = \"127.0.0.1:0\"\n\
+                [service]\nauto_verify_domains = true\n[testing]\nclock_offset = \"0s\"\n";
+    let mut config = config::from_text(text, std::iter::empty())
+        .map_err(|problems| DevError::Config(problems.iter().map(ToString::to_string).collect()))?;
+    config.data_dir.clone_from(&data_dir.path);
+    config.delivery.smarthost = Some(SmarthostAddress(queue::plan::SmarthostAt::Address(mx)));
+    config.submission.sessions_per_address_max = 1_000;
+    Ok(config)
+}
+
+/// The account with new secrets, and its verified domain. A directory that was used before has the
+/// account already: it gets another pair of secrets, since the old ones are known to nobody here.
+async fn enrol(world: &World, records: &Records) -> Result<Enrolled, DevError> {
+    let owner = OWNER.parse().map_err(|_| DevError::Config(OWNER.to_owned()))?;
+    let name: mail::address::Name = DOMAIN.parse().map_err(|_| DevError::Config(DOMAIN.to_owned()))?;
+    let enrolled = match world.enrolment.account(owner, Plan::Dedicated, true).await {
+        Err(EnrolError::Taken(_)) => world.enrolment.secrets(OWNER).await?,
+        other => other?,
+    };
+    match world.enrolment.domain(enrolled.account.id, name.clone()).await {
+        Ok(_) | Err(EnrolError::Taken(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let domain = world.enrolment.verify_domain(&name).await?;
+    let record = |selector: &str, value: &str| (format!("{selector}._domainkey.{name}"), value.to_owned());
+    let ed25519 = dns::dkim_key::ed25519_selector(&domain.dkim.selector);
+    *records.write().unwrap_or_else(PoisonError::into_inner) = vec![
+        record(&domain.dkim.selector, &domain.dkim.rsa_record),
+        record(&ed25519, &domain.dkim.ed25519_record),
+    ];
+    Ok(enrolled)
+}
+
+async fn open_inbox(
+    doors: &Doors,
+    wanted: SocketAddr,
+    inbox: Arc<Inbox>,
+    records: Records,
+) -> Result<SocketAddr, DevError> {
+    let (listener, address) = bind(wanted).await?;
+    let stop = doors.stop.clone();
+    let answer = move |method: &http::Method, path: &str| {
+        let records = records.read().unwrap_or_else(PoisonError::into_inner).clone();
+        page::answer(&inbox, &records, method, path)
+    };
+    doors.run(async move {
+        if let Err(error) = api::serve::pages::pages(listener, answer, stop).await {
+            tracing::error!(%error, "the inbox's listener failed");
+        }
+    });
+    Ok(address)
+}
+
+async fn wait() -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+    }
+}
+
+fn tell(ready: &Ready, as_json: bool) {
+    let Ready { api, submission, mx, inbox, enrolled } = ready;
+    let (key, password) = (enrolled.api_key.expose(), enrolled.smtp_password.expose());
+    if as_json {
+        let line = json!({
+            "api": format!("http://{api}"),
+            "submission": submission.to_string(),
+            "mx": mx.to_string(),
+            "inbox": format!("http://{inbox}"),
+            "account_id": enrolled.account.id,
+            "account_email": enrolled.account.email,
+            "api_key": key,
+            "smtp_username": "postrider",
+            "smtp_password": password,
+            "domain": DOMAIN,
+        });
+        println!("{line}");
+        return;
+    }
+    println!(
+        "\n  postrider is running. Nothing leaves this machine; every message arrives in the inbox.\n\n  \
+         inbox       http://{inbox}\n  \
+         API         http://{api}\n  \
+         API key     {key}\n  \
+         submission  {submission}  (STARTTLS; the certificate is self-signed)\n  \
+         user name   postrider\n  \
+         password    {password}\n  \
+         mail host   {mx}\n  \
+         domain      {DOMAIN}\n\n  Try it:\n\n\
+         curl -s http://{api}/emails \\\n  -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \\\n  \
+         -d '{{\"from\":\"Ada <ada@{DOMAIN}>\",\"to\":\"you@example.net\",\"subject\":\"First light\",\"html\":\"<h1>It works</h1>\"}}'\n\n\
+         swaks --server {submission} --tls --auth PLAIN --auth-user postrider \\\n  \
+         --auth-password {password} --from ada@{DOMAIN} --to you@example.net\n\n  Ctrl-C ends it.\n"
+    );
+}

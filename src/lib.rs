@@ -1,0 +1,11 @@
+//! The wiring: no rules of its own. [`config`] is read, [`world`] is built from it, [`serve`] opens the
+//! doors; [`dev`] does the same for a developer's machine; [`admin`] is the operator's door and
+//! [`cli`] knocks at it.
+
+pub mod admin;
+pub mod certificate;
+pub mod cli;
+pub mod config;
+pub mod dev;
+pub mod serve;
+pub mod world;

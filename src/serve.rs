@@ -1,0 +1,391 @@
+//! `postrider serve`: opens the doors, says so to systemd, and closes them in order.
+//!
+//! ```text
+//! build the world ─► bind every listener ─► serve ─► SIGTERM: doors closed, attempts finished, store closed
+//! ```
+//!
+//! SIGHUP reads certificates again. Listeners are bound before anything is served: a port that is
+//! taken stops the start, not the service.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use rustls::ServerConfig;
+use smtp::limits::{Budget, Limits};
+use smtp::listener::{Door, Listener, TlsSource};
+use smtp::peers::Peers;
+use smtp::policy::{Relay, Submission};
+use smtp::settings::{Role, Settings};
+use thiserror::Error;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::admin::{self, Rights};
+use crate::certificate::{Certificate, CertificateError};
+use crate::config::{Config, RelaySection};
+use crate::world::{BuildError, World};
+
+/// How often the figures are brought up to date and the watchdog is told that we live.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// Why the server did not start.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The world could not be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The certificate.
+    #[error("[tls] {0}")]
+    Certificate(#[from] CertificateError),
+    /// An address cannot be listened on.
+    #[error("{address}: {error}")]
+    Bind {
+        /// Which.
+        address: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The system refuses something else.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+    /// The figures.
+    #[error("metrics: {0}")]
+    Metrics(String),
+}
+
+/// The certificates in use: for SMTP, and for HTTP with its ALPN.
+pub struct Certificates {
+    smtp: Arc<TlsSource>,
+    http: watch::Sender<Arc<ServerConfig>>,
+}
+
+impl Certificates {
+    /// Shows this certificate.
+    ///
+    /// # Errors
+    /// [`CertificateError`].
+    pub fn new(certificate: &Certificate) -> Result<Self, CertificateError> {
+        let smtp = TlsSource::from_pem(&certificate.chain, &certificate.key)
+            .map_err(|error| CertificateError::Pair(error.to_string()))?;
+        Ok(Self { smtp, http: watch::Sender::new(certificate.server(api::serve::alpn())?) })
+    }
+
+    /// Shows another from now on; open connections keep the old one.
+    ///
+    /// # Errors
+    /// [`CertificateError`].
+    pub fn replace(&self, certificate: &Certificate) -> Result<(), CertificateError> {
+        let http = certificate.server(api::serve::alpn())?;
+        self.smtp
+            .replace(&certificate.chain, &certificate.key)
+            .map_err(|error| CertificateError::Pair(error.to_string()))?;
+        self.http.send_replace(http);
+        Ok(())
+    }
+
+    /// What SMTP listeners show.
+    #[must_use]
+    pub fn smtp(&self) -> Arc<TlsSource> {
+        Arc::clone(&self.smtp)
+    }
+}
+
+/// The doors: listeners that are bound, and what runs behind them.
+pub struct Doors {
+    /// Ends all of them.
+    pub stop: CancellationToken,
+    tasks: TaskTracker,
+    peers: Arc<Peers>,
+    budget: Arc<Budget>,
+}
+
+impl Doors {
+    /// No door yet.
+    #[must_use]
+    pub fn new(config: &Config, first_session: u64) -> Self {
+        Self {
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            // Session numbers stand in Received fields: a restart does not begin at 1 again.
+            peers: Peers::new(config.submission.sessions_max, first_session),
+            budget: Budget::new(config.submission.bytes_in_flight_max),
+        }
+    }
+
+    /// Runs something until the doors close.
+    pub fn run(&self, door: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(door);
+    }
+
+    /// Closes all doors and waits for what is under way.
+    pub async fn close(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Opens a submission door: with STARTTLS, or with TLS from the first byte.
+    ///
+    /// # Errors
+    /// [`ServeError::Bind`].
+    pub fn submission(
+        &self,
+        config: &Config,
+        world: &World,
+        address: SocketAddr,
+        (tls, implicit_tls): (Arc<TlsSource>, bool),
+    ) -> Result<SocketAddr, ServeError> {
+        let session = self.settings(config, Role::Submission, Limits::default());
+        let door = Door { session, networks: Vec::new(), tls: Some(tls), implicit_tls };
+        let username = config.submission.username.clone();
+        self.smtp(address, door, Submission::new(world.hall.clone(), username))
+    }
+
+    /// Opens a door for trusted hosts.
+    ///
+    /// # Errors
+    /// [`ServeError::Bind`].
+    pub fn relay(
+        &self,
+        config: &Config,
+        world: &World,
+        relay: &RelaySection,
+        address: SocketAddr,
+    ) -> Result<SocketAddr, ServeError> {
+        let session = self.settings(config, Role::Relay, Limits::relay());
+        let door = Door { session, networks: relay.networks.clone(), tls: None, implicit_tls: false };
+        self.smtp(address, door, Relay::new(world.hall.clone(), relay.account.clone()))
+    }
+
+    /// What all sessions of a door share.
+    #[must_use]
+    pub fn settings(&self, config: &Config, role: Role, limits: Limits) -> Arc<Settings> {
+        let limits = limits_of(config, role, limits);
+        let tls = role != Role::Relay;
+        Arc::new(Settings::new(role, config.hostname.clone(), limits, Arc::clone(&self.budget), tls))
+    }
+
+    /// Opens any SMTP door.
+    ///
+    /// # Errors
+    /// [`ServeError::Bind`].
+    pub fn smtp(
+        &self,
+        address: SocketAddr,
+        door: Door,
+        answers: impl smtp::answers::Answers,
+    ) -> Result<SocketAddr, ServeError> {
+        let bind = |error| ServeError::Bind { address: address.to_string(), error };
+        let listener =
+            Listener::bind(address, door, Arc::new(answers), Arc::clone(&self.peers)).map_err(bind)?;
+        let local = listener.local_addr().map_err(bind)?;
+        let stop = self.stop.clone();
+        self.run(async move {
+            if !listener.serve(stop).await {
+                tracing::warn!(address = %local, "sessions that did not end in time were cut off");
+            }
+        });
+        Ok(local)
+    }
+
+    /// Opens the API.
+    ///
+    /// # Errors
+    /// [`ServeError::Bind`].
+    pub async fn api(
+        &self,
+        world: &World,
+        address: SocketAddr,
+        base_url: Option<&str>,
+        tls: Option<api::serve::Tls>,
+    ) -> Result<SocketAddr, ServeError> {
+        let (listener, local) = bind(address).await?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let base_url = base_url.map_or_else(|| format!("{scheme}://{local}"), ToOwned::to_owned);
+        let room = api::room::Room::new(world.hall.clone(), api::room::Options::new(&base_url));
+        let stop = self.stop.clone();
+        self.run(async move {
+            if let Err(error) = api::serve::api(listener, tls, room, stop).await {
+                tracing::error!(%error, "the API's listener failed");
+            }
+        });
+        Ok(local)
+    }
+}
+
+/// Binds a TCP listener.
+///
+/// # Errors
+/// [`ServeError::Bind`].
+pub async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |error| ServeError::Bind { address: address.to_string(), error };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let local = listener.local_addr().map_err(failed)?;
+    Ok((listener, local))
+}
+
+fn limits_of(config: &Config, role: Role, limits: Limits) -> Limits {
+    let own = &config.submission;
+    let sessions_per_address_max = match role {
+        // Trusted hosts are few and busy: one address may have all sessions.
+        Role::Relay => limits.sessions_per_address_max,
+        Role::Submission | Role::Mx => own.sessions_per_address_max,
+    };
+    Limits {
+        message_bytes_max: own.message_bytes_max,
+        recipients_max: own.recipients_max,
+        sessions_per_address_max,
+        ..limits
+    }
+}
+
+/// Runs the server until SIGTERM or SIGINT. `file` is the configuration's, read again on SIGHUP.
+///
+/// # Errors
+/// [`ServeError`].
+pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
+    let figures = PrometheusBuilder::new()
+        .install_recorder()
+        .map_err(|error| ServeError::Metrics(error.to_string()))?;
+    let certificates = load(&config)?.as_ref().map(Certificates::new).transpose()?;
+    let world = World::build(&config).await?;
+    let doors = Doors::new(&config, world.entropy.u64());
+    let operator = admin::bind(&config.data_dir)?;
+    open(&config, &world, &doors, certificates.as_ref(), figures.clone()).await?;
+    open_operators(&config, &world, &doors, operator);
+    // Without systemd there is nobody to tell.
+    let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
+    tracing::info!(hostname = %config.hostname, "ready");
+    wait(&world, certificates.as_ref(), &file, &figures).await?;
+    let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
+    tracing::info!("closing: no new mail is taken, attempts under way are finished");
+    doors.close().await;
+    world.close().await;
+    let _ = std::fs::remove_file(config.data_dir.join(admin::SOCKET));
+    Ok(())
+}
+
+fn load(config: &Config) -> Result<Option<Certificate>, CertificateError> {
+    match (&config.tls.certificate, &config.tls.private_key) {
+        (Some(certificate), Some(private_key)) => Certificate::load(certificate, private_key).map(Some),
+        _ => Ok(None),
+    }
+}
+
+async fn open(
+    config: &Config,
+    world: &World,
+    doors: &Doors,
+    certificates: Option<&Certificates>,
+    figures: PrometheusHandle,
+) -> Result<(), ServeError> {
+    if let Some(certificates) = certificates {
+        for address in &config.submission.listen {
+            doors.submission(config, world, *address, (certificates.smtp(), false))?;
+        }
+        for address in &config.submission.implicit_tls {
+            doors.submission(config, world, *address, (certificates.smtp(), true))?;
+        }
+    }
+    for relay in &config.relay {
+        for address in &relay.listen {
+            doors.relay(config, world, relay, *address)?;
+        }
+    }
+    for address in &config.api.listen {
+        let tls = certificates.filter(|_| config.api.tls).map(|c| c.http.subscribe());
+        doors.api(world, *address, config.api.base_url.as_deref(), tls).await?;
+    }
+    for address in &config.ops.listen {
+        let (listener, _) = bind(*address).await?;
+        let (figures, store, stop) = (figures.clone(), world.store.clone(), doors.stop.clone());
+        doors.run(async move {
+            let health = move || api::health::reason(&store.health());
+            if let Err(error) = api::serve::ops(listener, move || figures.render(), health, stop).await {
+                tracing::error!(%error, "the operator's listener failed");
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Opens the operator's door.
+pub fn open_operators(config: &Config, world: &World, doors: &Doors, listener: UnixListener) {
+    let rights = Rights {
+        default_plan: config.service.default_plan,
+        may_advance_clock: config.testing.clock_offset.is_some(),
+        auto_verify_domains: config.service.auto_verify_domains,
+    };
+    doors.run(admin::serve(listener, world.clone(), rights, doors.stop.clone()));
+}
+
+/// Waits for the signal to stop; meanwhile answers SIGHUP, the watchdog and the figures.
+async fn wait(
+    world: &World,
+    certificates: Option<&Certificates>,
+    file: &std::path::Path,
+    figures: &PrometheusHandle,
+) -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut heartbeat = tokio::time::interval(HEARTBEAT);
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            _ = hang_up.recv() => reload(certificates, file),
+            _ = heartbeat.tick() => {
+                measure(world);
+                figures.run_upkeep();
+                let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Watchdog]);
+            }
+        }
+    }
+}
+
+/// Reads the certificate again. What is wrong with it is said, and the old one stays.
+fn reload(certificates: Option<&Certificates>, file: &std::path::Path) {
+    let Some(certificates) = certificates else { return };
+    let read = crate::config::from_file(file)
+        .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        .and_then(|config| load(&config).map_err(|error| error.to_string()));
+    match read {
+        Ok(Some(certificate)) => match certificates.replace(&certificate) {
+            Ok(()) => tracing::info!("certificates read again"),
+            Err(error) => tracing::error!(%error, "the old certificate stays"),
+        },
+        Ok(None) => tracing::error!("the configuration names no certificate any more; the old one stays"),
+        Err(error) => tracing::error!(error, "the old certificate stays"),
+    }
+}
+
+/// The figures that are states, not counts.
+#[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
+fn measure(world: &World) {
+    let (in_memory, body_bytes, queues_on_disk) = world.worker.load();
+    let health = world.store.health();
+    for (name, value) in [
+        ("postrider_tasks_in_memory", in_memory as f64),
+        ("postrider_body_bytes_in_memory", body_bytes as f64),
+        ("postrider_queues_on_disk", queues_on_disk as f64),
+        ("postrider_store_commits", health.commits as f64),
+        ("postrider_store_groups", health.groups as f64),
+        ("postrider_store_conflicts", health.conflicts as f64),
+        ("postrider_store_log_bytes_written", health.log_bytes_written as f64),
+        ("postrider_store_segments_bytes", health.segments_bytes as f64),
+        ("postrider_store_live_body_bytes", health.live_body_bytes as f64),
+        ("postrider_store_pending_bytes", health.pending_bytes as f64),
+        ("postrider_store_free_bytes", health.free_bytes as f64),
+        ("postrider_store_checkpoints", health.checkpoints as f64),
+    ] {
+        metrics::gauge!(name).set(value);
+    }
+}

@@ -1,0 +1,187 @@
+//! The world: everything that is built once and shared, from the configuration.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use dns::lookup::Resolver;
+use dns::seal::Vault;
+use dns::signing_pool::SigningPool;
+use mail::verp::VerpKey;
+use queue::accept::{Hall, HallParts};
+use queue::clock::Clock;
+use queue::courier::smtp::Dialer;
+use queue::enrol::Enrolment;
+use queue::entropy::Entropy;
+use queue::plan::{PlanSettings, Planner, Smarthost};
+use queue::retry::Schedule;
+use queue::worker::{Worker, WorkerParts, WorkerSettings};
+use store::engine::{Options, Store, Value};
+use store::lease::{self, Lease};
+use thiserror::Error;
+
+use crate::config::Config;
+
+/// The file that holds the key which all stored secrets are sealed with.
+pub const KEY_FILE: &str = "secret.key";
+/// The directory of the store, in the data directory.
+pub const STORE_DIRECTORY: &str = "store";
+
+/// Why the world could not be built. The texts say what to do.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// The store.
+    #[error(transparent)]
+    Open(#[from] store::engine::OpenError),
+    /// The store, once open.
+    #[error("the store: {0}")]
+    Store(String),
+    /// The data directory or the key file.
+    #[error("{0}")]
+    Files(String),
+    /// Name servers.
+    #[error("[dns] {0}")]
+    Dns(String),
+    /// TLS for outgoing mail.
+    #[error("[delivery] tls: {0}")]
+    Tls(String),
+}
+
+/// Everything that is built once and shared.
+#[derive(Clone)]
+pub struct World {
+    /// Where everything lies.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// Chance.
+    pub entropy: Entropy,
+    /// The kitchen.
+    pub worker: Arc<Worker>,
+    /// The door of the kitchen.
+    pub hall: Hall,
+    /// Enrols accounts and domains.
+    pub enrolment: Enrolment,
+}
+
+/// The options of the store that a configuration asks for.
+#[must_use]
+pub fn store_options(config: &Config) -> Options {
+    let mut options = Options::new(config.data_dir.join(STORE_DIRECTORY));
+    if let Some(reserve_bytes) = config.store.reserve_bytes {
+        options.reserve_bytes = reserve_bytes;
+    }
+    options
+}
+
+impl World {
+    /// Builds the world and finds the queues on disk. Nothing is listened on yet; delivery begins.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub async fn build(config: &Config) -> Result<Self, BuildError> {
+        std::fs::create_dir_all(&config.data_dir)
+            .map_err(|error| BuildError::Files(format!("{}: {error}", config.data_dir.display())))?;
+        let options = store_options(config);
+        let store = tokio::task::spawn_blocking(move || Store::open(&options))
+            .await
+            .map_err(|error| BuildError::Store(error.to_string()))??;
+        let clock = Clock::ahead_by(config.testing.clock_offset.unwrap_or_default());
+        let entropy = Entropy::default();
+        let vault = Arc::new(vault(&config.data_dir)?);
+        let lease = Lease { node: node_name(config, &entropy), expires_at: jiff::Timestamp::MAX };
+        let held =
+            lease::take_all(&store, &lease).await.map_err(|error| BuildError::Store(error.to_string()))?;
+        let verp = verp_key(&store, &vault, &entropy).await?;
+        let parts = WorkerParts {
+            store: store.clone(),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            planner: planner(config)?,
+            dialer: dialer(config)?,
+            verp,
+            held,
+        };
+        let worker = Worker::new(parts, worker_settings(config));
+        let pool = SigningPool::start(None).map_err(|error| BuildError::Files(error.to_string()))?;
+        let hall = Hall::new(
+            Arc::clone(&worker),
+            HallParts {
+                vault: Arc::clone(&vault),
+                pool,
+                dkim: config.delivery.dkim,
+                sandbox_sender: config.service.sandbox_sender.clone(),
+                message_bytes_max: config.submission.message_bytes_max,
+            },
+        );
+        worker.start().await.map_err(|error| BuildError::Store(error.to_string()))?;
+        let enrolment =
+            Enrolment { store: store.clone(), clock: clock.clone(), entropy: entropy.clone(), vault };
+        Ok(Self { store, clock, entropy, worker, hall, enrolment })
+    }
+
+    /// Ends delivery and closes the store. What is queued stays on disk.
+    pub async fn close(self) {
+        self.worker.drain().await;
+        self.store.close().await;
+    }
+}
+
+/// The key file: systemd's credential of that name, if there is one, else a file made at first start.
+fn vault(data_dir: &Path) -> Result<Vault, BuildError> {
+    let handed_in = std::env::var_os("CREDENTIALS_DIRECTORY").map(|dir| Path::new(&dir).join(KEY_FILE));
+    let file = handed_in.filter(|file| file.exists()).unwrap_or_else(|| data_dir.join(KEY_FILE));
+    Vault::load_or_create(&file).map_err(|error| BuildError::Files(format!("{}: {error}", file.display())))
+}
+
+/// A node's name is new at every start: a lease of a former life is somebody else's.
+fn node_name(config: &Config, entropy: &Entropy) -> String {
+    format!("{} {:016x}", config.hostname, entropy.u64())
+}
+
+async fn verp_key(store: &Store, vault: &Vault, entropy: &Entropy) -> Result<VerpKey, BuildError> {
+    const NAME: &str = "return path key";
+    let failed = |error: &dyn std::fmt::Display| BuildError::Store(format!("{NAME}: {error}"));
+    let fresh = vault.seal(NAME.as_bytes(), &entropy.secret()).map_err(|error| failed(&error))?;
+    let sealed = store::setting::get_or_make(store, NAME, || Value::from(fresh.clone()))
+        .await
+        .map_err(|error| failed(&error))?;
+    let secret = vault.open(NAME.as_bytes(), &sealed).map_err(|error| {
+        BuildError::Files(format!(
+            "{error}: {KEY_FILE} is not the key that this data directory was made with"
+        ))
+    })?;
+    <[u8; 32]>::try_from(secret.as_slice()).map(VerpKey::new).map_err(|error| failed(&error))
+}
+
+fn planner(config: &Config) -> Result<Planner, BuildError> {
+    let settings = dns::lookup::Settings { servers: config.dns.servers.clone(), ..Default::default() };
+    let resolver = Resolver::new(&settings).map_err(|error| BuildError::Dns(error.to_string()))?;
+    let delivery = &config.delivery;
+    let credentials = delivery.smarthost_username.clone().zip(delivery.smarthost_password.clone());
+    let smarthost = delivery.smarthost.clone().map(|address| Smarthost { at: address.0, credentials });
+    let settings = PlanSettings { port: delivery.port, smarthost, own_names: vec![config.hostname.clone()] };
+    Ok(Planner::new(resolver, settings))
+}
+
+fn dialer(config: &Config) -> Result<Dialer, BuildError> {
+    // A smarthost is the operator's word: it may be next door.
+    let allow_private = config.delivery.allow_private_destinations || config.delivery.smarthost.is_some();
+    let dialer = Dialer::new(config.hostname.clone()).map_err(|error| BuildError::Tls(error.to_string()))?;
+    Ok(dialer.allow_private(allow_private))
+}
+
+fn worker_settings(config: &Config) -> WorkerSettings {
+    let delivery = &config.delivery;
+    WorkerSettings {
+        hostname: config.hostname.clone(),
+        schedule: Schedule { waits: delivery.retry.clone(), give_up_after: delivery.give_up_after },
+        pace: delivery.pace.iter().map(|pace| (pace.mail_host.clone(), pace.limits())).collect(),
+        tls: delivery.tls.into(),
+        source_addresses: delivery.source_addresses.clone(),
+        paused: delivery.paused,
+        places_max: delivery.tasks_in_memory_max,
+        // One site may fill half of memory: then there is room for all others.
+        ready_max: (delivery.tasks_in_memory_max / 2).max(1),
+        body_bytes_max: delivery.body_bytes_in_memory_max,
+    }
+}

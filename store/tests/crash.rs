@@ -1,0 +1,287 @@
+//! Crashes: the directory copied at any operation, with what no sync had covered left as it was, cut
+//! off, zeroed or garbled, must open with everything that was acknowledged and at most the one group
+//! that was being written.
+
+mod suite;
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use store::engine::faults::{Faults, Operation, Unsynced};
+use store::engine::{Batch, OpenError, Options, Store};
+use suite::{any_commit, batch_of, dump, k};
+
+fn small(directory: &Path, faults: Option<Faults>) -> Options {
+    Options {
+        reserve_bytes: 0,
+        segment_bytes: 8 << 10,
+        table_bytes: 8 << 10,
+        replay_bytes: 32 << 10,
+        checkpoint_interval: Duration::from_millis(50),
+        tick: Duration::from_millis(5),
+        cache_bytes: 1 << 20,
+        faults,
+        ..Options::new(directory)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Damage {
+    /// The process was killed: the page cache reaches the disk.
+    None,
+    Cut,
+    Zero,
+    Garble,
+    /// Some of the pages of the last write arrived, and not the first ones.
+    HalfZero,
+}
+
+/// What a power loss makes of ranges that were never synced.
+fn damage(image: &Path, unsynced: &[Unsynced], damage: Damage) {
+    for range in unsynced {
+        let Ok(file) = OpenOptions::new().write(true).open(image.join(&range.file)) else { continue };
+        let is_log = range.file.extension().is_some_and(|extension| extension == "seg");
+        // The index is told apart by its header page, which the disk writes whole (redb relies on it).
+        if !is_log && range.offset == 0 {
+            continue;
+        }
+        let size = usize::try_from(range.size_bytes).unwrap();
+        let garbage: Vec<u8> = (0..size).map(|at| (at as u8).wrapping_mul(37) ^ 0xA5).collect();
+        match damage {
+            Damage::None => {}
+            Damage::Cut if is_log => file.set_len(range.offset).unwrap(),
+            Damage::Cut | Damage::Zero => file.write_all_at(&vec![0; size], range.offset).unwrap(),
+            Damage::Garble => file.write_all_at(&garbage, range.offset).unwrap(),
+            Damage::HalfZero => file.write_all_at(&vec![0; size / 2], range.offset).unwrap(),
+        }
+    }
+}
+
+fn any_operation() -> impl Strategy<Value = (Operation, u64)> {
+    prop_oneof![
+        4 => (Just(Operation::Sync), 1u64..40),
+        4 => (Just(Operation::Write), 1u64..40),
+        1 => (Just(Operation::Create), 1u64..4),
+        1 => (Just(Operation::Allocate), 1u64..4),
+        1 => (Just(Operation::Truncate), 1u64..4),
+        1 => (Just(Operation::Remove), 1u64..4),
+        2 => (Just(Operation::IndexWrite), 1u64..200),
+        2 => (Just(Operation::IndexSync), 1u64..40),
+    ]
+}
+
+fn any_damage() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        Just(Damage::None),
+        Just(Damage::Cut),
+        Just(Damage::Zero),
+        Just(Damage::Garble),
+        Just(Damage::HalfZero),
+    ]
+}
+
+#[test]
+fn every_crash_image_opens_with_all_that_was_acknowledged() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
+    let work = (proptest::collection::vec(any_commit(), 5..40), any_operation(), any_damage());
+    let result = TestRunner::new(config).run(&work, |(commits, (operation, nth), kind)| {
+        runtime.block_on(async {
+            let directory = tempfile::tempdir().unwrap();
+            let (live, image) = (directory.path().join("live"), directory.path().join("image"));
+            let faults = Faults::new();
+            let store = Store::open(&small(&live, Some(faults.clone()))).unwrap();
+            faults.image_before(operation, nth, &image);
+            let model = Store::memory();
+            let mut fresh = 0;
+            // What may be found: the state before the commit during which the image was taken, or any
+            // state within it (its batches may have made several groups).
+            let mut allowed = vec![dump(&model).await];
+            for changes in commits {
+                allowed = vec![dump(&model).await];
+                let mut batches = Vec::new();
+                for changes in &changes {
+                    batches.push(batch_of(changes, &model, &mut fresh).await);
+                }
+                let mut wanted = Vec::new();
+                for batch in &batches {
+                    wanted.push(model.commit(batch.clone()).await);
+                    allowed.push(dump(&model).await);
+                }
+                let found = join_all(batches.into_iter().map(|batch| store.commit(batch))).await;
+                assert_eq!(format!("{found:?}"), format!("{wanted:?}"));
+                if faults.imaged().is_some() {
+                    break;
+                }
+            }
+            if faults.imaged().is_none() {
+                // At the latest, the end of the work is a crash.
+                faults.image_before(Operation::Sync, 1, &image);
+                let mut last = Batch::progress();
+                last.put(k(b"last"), &b"1"[..]);
+                allowed = vec![dump(&model).await];
+                model.commit(last.clone()).await.unwrap();
+                allowed.push(dump(&model).await);
+                store.commit(last).await.unwrap();
+            }
+            damage(&image, &faults.imaged().unwrap(), kind);
+            let opened = Store::open(&small(&image, None)).unwrap();
+            let found = dump(&opened).await;
+            assert!(allowed.contains(&found), "{operation:?} {nth} {kind:?}");
+            // It works on, and what it then acknowledges is there at the next opening.
+            let mut next = Batch::intake();
+            next.put(k(b"next"), &b"1"[..]).put_body(k(&[1, 1, 1]), k(b"next"));
+            opened.commit(next).await.unwrap();
+            let wanted = dump(&opened).await;
+            opened.close().await;
+            let report = Store::check(&small(&image, None)).unwrap();
+            assert!(report.is_sound(), "{:?}", report.problems);
+            let again = Store::open(&small(&image, None)).unwrap();
+            assert_eq!(dump(&again).await, wanted);
+            again.close().await;
+            store.close().await;
+        });
+        Ok(())
+    });
+    result.unwrap();
+}
+
+/// A store with some commits in its first segment, killed: the directory as it was left.
+async fn killed(directory: &Path) -> std::path::PathBuf {
+    let faults = Faults::new();
+    let options = Options {
+        replay_bytes: 1 << 30,
+        segment_bytes: 1 << 20,
+        table_bytes: 1 << 20,
+        checkpoint_interval: Duration::from_secs(3600),
+        ..small(&directory.join("live"), Some(faults.clone()))
+    };
+    let store = Store::open(&options).unwrap();
+    for number in 0..10u8 {
+        let mut batch = Batch::intake();
+        batch.put(k(&[number]), vec![number; 100]).put_body(k(&[number]), vec![number; 5000]);
+        store.commit(batch).await.unwrap();
+    }
+    let image = directory.join("image");
+    faults.image_before(Operation::Write, 1, &image);
+    let mut batch = Batch::intake();
+    batch.put(k(&[10]), &b"not written"[..]);
+    store.commit(batch).await.unwrap();
+    store.close().await;
+    image
+}
+
+fn segment(image: &Path) -> std::path::PathBuf {
+    image.join("log-0000000000000001.seg")
+}
+
+/// Where groups start.
+fn groups(bytes: &[u8]) -> Vec<usize> {
+    bytes.windows(4).enumerate().filter(|(_, four)| four == b"grp1").map(|(at, _)| at).collect()
+}
+
+#[tokio::test]
+async fn damage_before_the_last_group_is_named_and_nothing_is_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = killed(directory.path()).await;
+    let whole = std::fs::read(segment(&image)).unwrap();
+    let starts = groups(&whole);
+    assert_eq!(starts.len(), 10);
+    for (number, &start) in starts.iter().enumerate() {
+        for at in [start, start + 4, start + 9, start + 45] {
+            let mut changed = whole.clone();
+            changed[at] ^= 0x10;
+            std::fs::write(segment(&image), &changed).unwrap();
+            let opened = Store::open(&small(&image, None));
+            if number == starts.len() - 1 {
+                // The last one may as well never have been acknowledged: it is cut off.
+                let store = opened.unwrap();
+                assert_eq!(store.get(&k(&[9])).await.unwrap(), None);
+                assert_eq!(store.get(&k(&[8])).await.unwrap(), Some(Bytes::from(vec![8; 100])));
+                store.close().await;
+                return;
+            }
+            let error = opened.unwrap_err();
+            assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+            let text = error.to_string();
+            assert!(text.contains("restore a backup") && text.contains(&format!("byte {start}")), "{text}");
+            assert_eq!(std::fs::read(segment(&image)).unwrap(), changed, "it is left as it is");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_looks_like_a_group_is_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = killed(directory.path()).await;
+    let whole = std::fs::read(segment(&image)).unwrap();
+    let starts = groups(&whole);
+    // A whole later group, copied to behind the end: what a body could hold that came from elsewhere.
+    let last = *starts.last().unwrap();
+    let end = last + 40 + (starts[1] - starts[0] - 40);
+    let mut changed = whole.clone();
+    changed.truncate(end);
+    changed[last + 60] ^= 1;
+    changed.extend_from_slice(&whole[starts[8]..end]);
+    std::fs::write(segment(&image), &changed).unwrap();
+    let store = Store::open(&small(&image, None)).unwrap();
+    assert_eq!(store.get(&k(&[8])).await.unwrap(), Some(Bytes::from(vec![8; 100])));
+    assert_eq!(store.get(&k(&[9])).await.unwrap(), None);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_missing_segment_or_index_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = killed(directory.path()).await;
+    std::fs::rename(segment(&image), directory.path().join("aside")).unwrap();
+    let error = Store::open(&small(&image, None)).unwrap_err();
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+    assert!(error.to_string().contains("missing"), "{error}");
+    std::fs::rename(directory.path().join("aside"), segment(&image)).unwrap();
+    Store::open(&small(&image, None)).unwrap().close().await;
+
+    std::fs::remove_file(image.join("index.redb")).unwrap();
+    let error = Store::open(&small(&image, None)).unwrap_err();
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+    std::fs::write(image.join("index.redb"), b"").unwrap();
+    assert!(matches!(Store::open(&small(&image, None)), Err(OpenError::Corrupt { .. })));
+    std::fs::write(image.join("index.redb"), vec![b'x'; 100_000]).unwrap();
+    let error = Store::open(&small(&image, None)).unwrap_err();
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_segment_of_bodies_that_is_missing_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = small(directory.path(), None);
+    let store = Store::open(&options).unwrap();
+    for number in 0..20u8 {
+        let mut batch = Batch::intake();
+        batch.put_body(k(&[number]), vec![number; 4000]);
+        store.commit(batch).await.unwrap();
+    }
+    store.close().await;
+    std::fs::remove_file(segment(directory.path())).unwrap();
+    let error = Store::open(&options).unwrap_err();
+    assert!(error.to_string().contains("bodies are in it"), "{error}");
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = killed(directory.path()).await;
+    let mut bytes = std::fs::read(segment(&image)).unwrap();
+    bytes[8] = 9;
+    let checksum = crc32fast::hash(&bytes[..60]).to_le_bytes();
+    bytes[60..64].copy_from_slice(&checksum);
+    std::fs::write(segment(&image), &bytes).unwrap();
+    let error = Store::open(&small(&image, None)).unwrap_err();
+    assert!(matches!(error, OpenError::Newer { found: 9, known: 1, .. }), "{error}");
+}

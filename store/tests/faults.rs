@@ -1,0 +1,194 @@
+//! A disk that fails and a disk that is full: what is acknowledged stays, what cannot be kept is
+//! refused, and the way back is as promised.
+
+mod suite;
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use store::engine::faults::{Fault, Faults, INPUT_OUTPUT, NO_SPACE, Operation};
+use store::engine::{Batch, CommitError, Options, Purpose, State, Store};
+use suite::k;
+
+fn options(directory: &Path, faults: &Faults) -> Options {
+    Options {
+        reserve_bytes: 1 << 20,
+        segment_bytes: 64 << 10,
+        table_bytes: 16 << 10,
+        replay_bytes: 256 << 10,
+        checkpoint_interval: Duration::from_millis(20),
+        tick: Duration::from_millis(5),
+        cache_bytes: 1 << 20,
+        faults: Some(faults.clone()),
+        ..Options::new(directory)
+    }
+}
+
+fn batch(purpose: Purpose, number: u8) -> Batch {
+    let mut batch = Batch::new(purpose);
+    batch.put(k(&[number]), vec![number; 50]).put_body(k(&[number]), vec![number; 6000]);
+    batch
+}
+
+async fn holds(store: &Store, number: u8) -> bool {
+    let row = store.get(&k(&[number])).await.unwrap() == Some(Bytes::from(vec![number; 50]));
+    let body = store.body(&k(&[number])).await.unwrap() == Some(Bytes::from(vec![number; 6000]));
+    assert_eq!(row, body, "a batch is whole");
+    row
+}
+
+async fn fences(operation: Operation) {
+    let directory = tempfile::tempdir().unwrap();
+    let faults = Faults::new();
+    let store = Store::open(&options(directory.path(), &faults)).unwrap();
+    store.commit(batch(Purpose::Intake, 1)).await.unwrap();
+    faults.fail(operation, 1, Fault::Error(INPUT_OUTPUT));
+    let mut number = 1;
+    // An index operation fails in the background: sooner or later somebody is told.
+    let reason = loop {
+        number = number % 200 + 1;
+        match store.commit(batch(Purpose::Intake, number)).await {
+            Ok(()) => {}
+            Err(CommitError::Fenced(reason)) => break reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(reason.contains("failed") || reason.contains("could not be written"), "{reason}");
+    assert_eq!(store.health().state, State::Fenced(reason.clone()));
+    for purpose in [Purpose::Intake, Purpose::Progress] {
+        let refused = store.commit(batch(purpose, 250)).await;
+        assert!(matches!(&refused, Err(CommitError::Fenced(same)) if *same == reason), "{refused:?}");
+    }
+    assert!(matches!(store.flush().await, Err(CommitError::Fenced(_))));
+    // What was durable can still be read.
+    assert!(holds(&store, 1).await);
+    store.close().await;
+    let store = Store::open(&options(directory.path(), &Faults::new())).unwrap();
+    assert!(holds(&store, 1).await);
+    assert!(!holds(&store, 250).await);
+    store.commit(batch(Purpose::Intake, 3)).await.unwrap();
+    store.close().await;
+    assert!(Store::check(&options(directory.path(), &Faults::new())).unwrap().is_sound());
+}
+
+#[tokio::test]
+async fn the_first_failed_sync_ends_all_writing() {
+    fences(Operation::Sync).await;
+}
+
+#[tokio::test]
+async fn the_first_failed_write_ends_all_writing() {
+    fences(Operation::Write).await;
+}
+
+#[tokio::test]
+async fn a_failed_index_write_ends_all_writing() {
+    fences(Operation::IndexWrite).await;
+}
+
+#[tokio::test]
+async fn a_failed_index_sync_ends_all_writing() {
+    fences(Operation::IndexSync).await;
+}
+
+#[tokio::test]
+async fn on_a_full_disk_delivery_goes_on_and_intake_comes_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let faults = Faults::new();
+    let store = Store::open(&options(directory.path(), &faults)).unwrap();
+    for number in 0..20 {
+        store.commit(batch(Purpose::Intake, number)).await.unwrap();
+    }
+    faults.set_free_bytes(Some(100 << 10));
+    while store.health().state != State::Full {
+        tokio::task::yield_now().await;
+    }
+    assert!(matches!(store.commit(batch(Purpose::Intake, 30)).await, Err(CommitError::Full)));
+    // There is some room yet, and the reserve.
+    for number in 31..60 {
+        store.commit(batch(Purpose::Progress, number)).await.unwrap();
+    }
+    assert!(!holds(&store, 30).await);
+    assert!(holds(&store, 31).await && holds(&store, 1).await);
+    faults.set_free_bytes(None);
+    while store.health().state != State::Healthy {
+        tokio::task::yield_now().await;
+    }
+    store.commit(batch(Purpose::Intake, 30)).await.unwrap();
+    assert!(holds(&store, 30).await);
+    store.flush().await.unwrap();
+    store.close().await;
+    assert!(Store::check(&options(directory.path(), &Faults::new())).unwrap().is_sound());
+}
+
+#[tokio::test]
+async fn a_write_that_meets_the_end_of_the_disk_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let faults = Faults::new();
+    let store = Store::open(&options(directory.path(), &faults)).unwrap();
+    store.commit(batch(Purpose::Intake, 1)).await.unwrap();
+    for (number, fault) in [(2, Fault::Short(0)), (3, Fault::Short(3000)), (4, Fault::Error(NO_SPACE))] {
+        faults.fail(Operation::Write, 1, fault);
+        assert!(matches!(store.commit(batch(Purpose::Intake, number)).await, Err(CommitError::Full)));
+        // The reserve is given up for work that must go on.
+        faults.fail(Operation::Write, 1, fault);
+        let progress = store.commit(batch(Purpose::Progress, number + 10)).await;
+        assert!(matches!(progress, Ok(()) | Err(CommitError::Full)), "{progress:?}");
+        while store.health().state != State::Healthy {
+            tokio::task::yield_now().await;
+        }
+        store.commit(batch(Purpose::Intake, number + 20)).await.unwrap();
+        assert!(!holds(&store, number).await);
+        assert_eq!(holds(&store, number + 10).await, progress.is_ok());
+    }
+    store.close().await;
+    let store = Store::open(&options(directory.path(), &Faults::new())).unwrap();
+    for number in [1, 22, 23, 24] {
+        assert!(holds(&store, number).await);
+    }
+    assert!(!holds(&store, 2).await);
+    store.close().await;
+    assert!(Store::check(&options(directory.path(), &Faults::new())).unwrap().is_sound());
+}
+
+#[tokio::test]
+async fn a_checkpoint_without_room_waits_and_is_made_good() {
+    let directory = tempfile::tempdir().unwrap();
+    let faults = Faults::new();
+    let store = Store::open(&options(directory.path(), &faults)).unwrap();
+    store.commit(batch(Purpose::Intake, 1)).await.unwrap();
+    store.flush().await.unwrap();
+    // The index's own writes meet the end of the disk: redb must be opened anew.
+    faults.fail(Operation::IndexWrite, 1, Fault::Error(NO_SPACE));
+    store.commit(batch(Purpose::Progress, 2)).await.unwrap();
+    assert!(matches!(store.flush().await, Ok(()) | Err(CommitError::Full)));
+    assert!(holds(&store, 1).await && holds(&store, 2).await);
+    let mut number = 2;
+    loop {
+        number = number % 100 + 1;
+        let row = store.commit(batch(Purpose::Progress, number)).await;
+        assert!(matches!(row, Ok(()) | Err(CommitError::Full)), "{row:?}");
+        if store.flush().await.is_ok() && store.health().state == State::Healthy {
+            break;
+        }
+    }
+    store.commit(batch(Purpose::Intake, 200)).await.unwrap();
+    store.close().await;
+    let report = Store::check(&options(directory.path(), &Faults::new())).unwrap();
+    assert!(report.is_sound(), "{:?}", report.problems);
+}
+
+#[tokio::test]
+async fn a_start_on_a_full_disk_gives_up_the_reserve() {
+    let directory = tempfile::tempdir().unwrap();
+    let faults = Faults::new();
+    let store = Store::open(&options(directory.path(), &faults)).unwrap();
+    store.commit(batch(Purpose::Intake, 1)).await.unwrap();
+    store.close().await;
+    faults.fail(Operation::Create, 1, Fault::Error(NO_SPACE));
+    let store = Store::open(&options(directory.path(), &faults)).unwrap();
+    assert!(holds(&store, 1).await);
+    store.commit(batch(Purpose::Progress, 2)).await.unwrap();
+    store.close().await;
+}
