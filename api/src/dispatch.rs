@@ -79,6 +79,10 @@ where
             Some(tenant)
         }
     };
+    if operation.body_bytes_max.is_some() {
+        // What has a body takes something on: it is not even read when there is no room.
+        room.hall.ready().map_err(|refusal| Problem::of_refusal(refusal, &room.options.upgrade_url))?;
+    }
     let (body, share) = match operation.body_bytes_max {
         None => (Bytes::new(), Share::default()),
         Some(bytes_max) => body::read(body, &head.headers, bytes_max, &room.budget).await?,

@@ -16,8 +16,10 @@ use crate::serve::router::Router;
 
 /// Connections that may be open at once. An idle one costs some kilobytes.
 pub const CONNECTIONS_MAX: usize = 4_096;
-/// Bytes of request bodies and large answers that may be in memory at once: room for two of the
-/// largest requests ([`crate::emails::REQUEST_BYTES_MAX`]), or for ten thousand ordinary ones.
+/// Bytes of request bodies and large answers that may be in flight at once: room for one of the
+/// largest requests ([`crate::emails::REQUEST_BYTES_MAX`]) beside some large ones and six thousand
+/// ordinary ones of 10 KB. While a request is worked on it takes up to twice its body in memory
+/// (the files decoded, then the message composed of them).
 pub const BYTES_IN_FLIGHT_MAX: usize = 320 << 20;
 /// How long a stop waits for requests that have begun.
 pub const DRAIN_MAX: Duration = Duration::from_secs(20);
@@ -31,7 +33,7 @@ pub struct Options {
     pub upgrade_url: String,
     /// Connections at once.
     pub connections_max: usize,
-    /// Bytes in flight at once; at least one largest request.
+    /// Bytes in flight at once; there is always room for one largest request.
     pub bytes_in_flight_max: usize,
     /// How long a stop waits for requests that have begun.
     pub drain_max: Duration,
@@ -71,11 +73,10 @@ impl Room {
     /// The same with another table: for tests of the machinery.
     #[must_use]
     pub fn with_operations(hall: Hall, options: Options, table: Vec<Operation>) -> Arc<Self> {
-        let most = options.bytes_in_flight_max.max(crate::emails::REQUEST_BYTES_MAX);
         Arc::new(Self {
             hall,
             router: Router::new(table),
-            budget: Budget::new(most),
+            budget: Budget::new(options.bytes_in_flight_max, crate::emails::REQUEST_BYTES_MAX),
             options,
             tasks: TaskTracker::new(),
             document: OnceLock::new(),

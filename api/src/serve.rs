@@ -66,13 +66,9 @@ pub async fn api(
     let tasks = room.tasks.clone();
     let answer = move |request: Request<Incoming>| dispatch(Arc::clone(&room), request);
     listen(listener, tls, limits, answer, stop).await?;
-    // Handlers whose clients hung up. Other listeners of the room may still serve.
-    let drained = async {
-        while !tasks.is_empty() {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-        }
-    };
-    let _ = tokio::time::timeout(limits.drain_max, drained).await;
+    // Handlers whose clients hung up.
+    tasks.close();
+    let _ = tokio::time::timeout(limits.drain_max, tasks.wait()).await;
     Ok(())
 }
 

@@ -73,8 +73,10 @@ async fn both_versions_and_a_new_certificate() {
     let stream = connect(address, newer).await.unwrap();
     let (mut h1, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
-    let request =
-        http::Request::get("/healthz").header("host", "localhost").body(Empty::<bytes::Bytes>::new()).unwrap();
+    let request = http::Request::get("/healthz")
+        .header("host", "localhost")
+        .body(Empty::<bytes::Bytes>::new())
+        .unwrap();
     assert_eq!(h1.send_request(request).await.unwrap().status(), 200);
     drop(h1);
 

@@ -118,9 +118,5 @@ pub trait Answers: Send + Sync + 'static {
 
     /// Answers a question. The future may be dropped when the client goes away, except for
     /// [`Question::Take`], which is always awaited to its end.
-    fn answer(
-        &self,
-        visitor: &mut Self::Visitor,
-        question: Question,
-    ) -> impl Future<Output = Answer> + Send;
+    fn answer(&self, visitor: &mut Self::Visitor, question: Question) -> impl Future<Output = Answer> + Send;
 }

@@ -98,9 +98,8 @@ static VERBS: [Verb; 14] = [
 
 /// What HTTP clients begin with. A browser can be made to send such a request here with SMTP commands
 /// in its body; so the first line already ends the session.
-static HTTP: [&[u8]; 10] = [
-    b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"CONNECT", b"PATCH", b"TRACE", b"PRI",
-];
+static HTTP: [&[u8]; 10] =
+    [b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"CONNECT", b"PATCH", b"TRACE", b"PRI"];
 
 /// What a line's first word is.
 pub(crate) enum Found<'a> {

@@ -333,10 +333,24 @@ mod tests {
     #[test]
     fn no_other_end_ends_it() {
         for end in [
-            "\n.\n", "\n.\r\n", "\r\n.\n", "\r.\r", "\r.\r\n", "\r\n.\r", "\n.\r", "\r.\n", "\r\n\0.\r\n", "\r\n.\0\r\n",
-            "\n\n.\r\n", "\r\r\n.\r\r\n",
+            "\n.\n",
+            "\n.\r\n",
+            "\r\n.\n",
+            "\r.\r",
+            "\r.\r\n",
+            "\r\n.\r",
+            "\n.\r",
+            "\r.\n",
+            "\r\n\0.\r\n",
+            "\r\n.\0\r\n",
+            "\n\n.\r\n",
+            "\r\r\n.\r\r\n",
         ] {
-            assert_eq!(receive(&[b"a", end.as_bytes(), b"MAIL FROM:<x@y.example>\r\n"], 100), None, "{end:?}");
+            assert_eq!(
+                receive(&[b"a", end.as_bytes(), b"MAIL FROM:<x@y.example>\r\n"], 100),
+                None,
+                "{end:?}"
+            );
         }
     }
 

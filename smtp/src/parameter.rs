@@ -88,7 +88,10 @@ const RCPT: [Keyword; 2] =
     [Keyword { name: "NOTIFY", has_value: true }, Keyword { name: "ORCPT", has_value: true }];
 
 /// The words of `tail`, each with its keyword's name, checked against the table.
-fn words<'a>(tail: &'a [u8], table: &'static [Keyword]) -> Result<Vec<(&'static str, &'a str)>, ParameterError> {
+fn words<'a>(
+    tail: &'a [u8],
+    table: &'static [Keyword],
+) -> Result<Vec<(&'static str, &'a str)>, ParameterError> {
     let text = std::str::from_utf8(tail).map_err(|_| ParameterError::Form)?;
     let mut found: Vec<(&'static str, &str)> = Vec::new();
     for word in text.split(' ').map(|w| w.trim_end_matches(['\r', '\n'])).filter(|w| !w.is_empty()) {
@@ -145,11 +148,12 @@ pub fn mail(tail: &[u8]) -> Result<MailParameters, ParameterError> {
         }
     }
     let mut bytes = tail.iter();
-    let parsed = Rfc5321Parser::new(&mut bytes).mail_from_parameters(Cow::Borrowed("")).map_err(|e| match e {
-        smtp_proto::Error::InvalidParameter { param } => ParameterError::Invalid(param),
-        smtp_proto::Error::UnsupportedParameter { param } => ParameterError::Unknown(param),
-        _ => ParameterError::Form,
-    })?;
+    let parsed =
+        Rfc5321Parser::new(&mut bytes).mail_from_parameters(Cow::Borrowed("")).map_err(|e| match e {
+            smtp_proto::Error::InvalidParameter { param } => ParameterError::Invalid(param),
+            smtp_proto::Error::UnsupportedParameter { param } => ParameterError::Unknown(param),
+            _ => ParameterError::Form,
+        })?;
     Ok(MailParameters {
         size_bytes: sized.then(|| u64::try_from(parsed.size).unwrap_or(u64::MAX)),
         binary: parsed.flags & MAIL_BODY_BINARYMIME != 0,
@@ -218,11 +222,7 @@ fn is_original_recipient(value: &str, smtputf8: bool) -> bool {
     let atom = !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     let utf8 = smtputf8 && kind.eq_ignore_ascii_case("utf-8");
     atom && !address.is_empty()
-        && if utf8 {
-            address.chars().all(|c| !c.is_control() && c != ' ')
-        } else {
-            is_xtext(address)
-        }
+        && if utf8 { address.chars().all(|c| !c.is_control() && c != ' ') } else { is_xtext(address) }
 }
 
 /// RFC 3461 4: printable ASCII but `+` and `=`; anything else as `+` and two upper-case hex digits.
@@ -246,7 +246,8 @@ mod tests {
 
     #[test]
     fn mail_parameters_are_read() {
-        let read = mail(b" SIZE=1000 body=8bitmime SMTPUTF8 RET=FULL ENVID=a+2Bb REQUIRETLS AUTH=<>\r\n").unwrap();
+        let read =
+            mail(b" SIZE=1000 body=8bitmime SMTPUTF8 RET=FULL ENVID=a+2Bb REQUIRETLS AUTH=<>\r\n").unwrap();
         assert_eq!(read.size_bytes, Some(1000));
         assert!(read.smtputf8 && read.return_full && read.require_tls && !read.binary);
         assert_eq!(read.envelope_id.as_deref(), Some("a+2Bb"));
@@ -258,10 +259,34 @@ mod tests {
     #[test]
     fn bad_mail_parameters_are_refused() {
         for tail in [
-            " SIZE", " SIZE=", " SIZE=x", " SIZE=-1", " SIZE=99999999999999999999", " SIZE=999999999999999999999", " SIZE=1 SIZE=1", " BODY",
-            " BODY=9BIT", " BODY=8BITMIME BODY=7BIT", " RET=HALF", " RET=FULL RET=HDRS", " ENVID=a+2b", " ENVID=",
-            " ENVID=a=b", " ENVID=+4", " SMTPUTF8=1", " SMTPUTF8 SMTPUTF8", " HOLDFOR=1", " FOO", " FOO=bar", " =", " =x",
-            " REQUIRETLS=yes", " AUTH", " AUTH=+zz", " MT-PRIORITY=3", " NOTIFY=NEVER",
+            " SIZE",
+            " SIZE=",
+            " SIZE=x",
+            " SIZE=-1",
+            " SIZE=99999999999999999999",
+            " SIZE=999999999999999999999",
+            " SIZE=1 SIZE=1",
+            " BODY",
+            " BODY=9BIT",
+            " BODY=8BITMIME BODY=7BIT",
+            " RET=HALF",
+            " RET=FULL RET=HDRS",
+            " ENVID=a+2b",
+            " ENVID=",
+            " ENVID=a=b",
+            " ENVID=+4",
+            " SMTPUTF8=1",
+            " SMTPUTF8 SMTPUTF8",
+            " HOLDFOR=1",
+            " FOO",
+            " FOO=bar",
+            " =",
+            " =x",
+            " REQUIRETLS=yes",
+            " AUTH",
+            " AUTH=+zz",
+            " MT-PRIORITY=3",
+            " NOTIFY=NEVER",
         ] {
             assert!(mail(format!("{tail}\r\n").as_bytes()).is_err(), "{tail}");
         }
@@ -282,9 +307,22 @@ mod tests {
     #[test]
     fn bad_rcpt_parameters_are_refused() {
         for tail in [
-            " NOTIFY", " NOTIFY=", " NOTIFY=NEVER,SUCCESS", " NOTIFY=SUCCESS,NEVER", " NOTIFY=SUCCESS,SUCCESS",
-            " NOTIFY=SOON", " NOTIFY=SUCCESS,", " NOTIFY=NEVER NOTIFY=NEVER", " ORCPT=a@b.example", " ORCPT=rfc822;",
-            " ORCPT=;a", " ORCPT=rfc822;a=b", " ORCPT=rfc822;j\u{f6}", " ORCPT=rfc822;a ORCPT=rfc822;b", " SIZE=1", " X",
+            " NOTIFY",
+            " NOTIFY=",
+            " NOTIFY=NEVER,SUCCESS",
+            " NOTIFY=SUCCESS,NEVER",
+            " NOTIFY=SUCCESS,SUCCESS",
+            " NOTIFY=SOON",
+            " NOTIFY=SUCCESS,",
+            " NOTIFY=NEVER NOTIFY=NEVER",
+            " ORCPT=a@b.example",
+            " ORCPT=rfc822;",
+            " ORCPT=;a",
+            " ORCPT=rfc822;a=b",
+            " ORCPT=rfc822;j\u{f6}",
+            " ORCPT=rfc822;a ORCPT=rfc822;b",
+            " SIZE=1",
+            " X",
         ] {
             assert!(rcpt(format!("{tail}\r\n").as_bytes(), false).is_err(), "{tail}");
         }

@@ -160,12 +160,27 @@ mod tests {
     #[test]
     fn bad_paths() {
         for line in [
-            "TO", "TO:", "TO:a@b.example", "TO:<a@b.example", "TO<a@b.example>", "TO:<a@b.example>x", "FROM:<a@b>",
-            "TO:<\"a@b.example>", "", "TO :<a@b.example>",
+            "TO",
+            "TO:",
+            "TO:a@b.example",
+            "TO:<a@b.example",
+            "TO<a@b.example>",
+            "TO:<a@b.example>x",
+            "FROM:<a@b>",
+            "TO:<\"a@b.example>",
+            "",
+            "TO :<a@b.example>",
         ] {
             assert_eq!(forward_of(line), Err(PathError::Form), "{line}");
         }
-        for line in ["TO:<>", "TO:<a>", "TO:<a@b@c>", "TO:<a@[127.0.0.1]>", "TO:<a b@c.example>", "TO:<a\rb@c.example>"] {
+        for line in [
+            "TO:<>",
+            "TO:<a>",
+            "TO:<a@b@c>",
+            "TO:<a@[127.0.0.1]>",
+            "TO:<a b@c.example>",
+            "TO:<a\rb@c.example>",
+        ] {
             assert!(forward_of(line).is_err(), "{line}");
         }
     }

@@ -150,7 +150,11 @@ fn denied() -> Reply {
     reply(535, (5, 7, 8), "Authentication credentials invalid")
 }
 
-fn reply(code: u16, (class, subject, detail): (u8, u16, u16), text: impl Into<std::borrow::Cow<'static, str>>) -> Reply {
+fn reply(
+    code: u16,
+    (class, subject, detail): (u8, u16, u16),
+    text: impl Into<std::borrow::Cow<'static, str>>,
+) -> Reply {
     Reply::new(code, Enhanced::new(class, subject, detail), text)
 }
 
@@ -178,8 +182,14 @@ mod tests {
     #[test]
     fn refusals_keep_their_codes_and_names() {
         for (refusal, start) in [
-            (Refusal::DomainNotVerified { domain: "b.example".parse().unwrap() }, "550 5.7.1 domain_not_verified: "),
-            (Refusal::SandboxRestricted { allowed: "a@b.example".parse().unwrap() }, "550 5.7.1 sandbox_restricted: "),
+            (
+                Refusal::DomainNotVerified { domain: "b.example".parse().unwrap() },
+                "550 5.7.1 domain_not_verified: ",
+            ),
+            (
+                Refusal::SandboxRestricted { allowed: "a@b.example".parse().unwrap() },
+                "550 5.7.1 sandbox_restricted: ",
+            ),
             (Refusal::ProductionRequired, "550 5.7.1 production_access_required: "),
             (Refusal::Full, "452 4.3.1 "),
             (Refusal::Unavailable, "451 4.3.0 "),
@@ -192,9 +202,14 @@ mod tests {
 
     #[test]
     fn binary_that_is_text_may_pass() {
-        for (content, text) in
-            [(&b"a\r\nb"[..], true), (b"", true), (b"a\nb", false), (b"a\rb", false), (b"a\r", false), (b"\0", false)]
-        {
+        for (content, text) in [
+            (&b"a\r\nb"[..], true),
+            (b"", true),
+            (b"a\nb", false),
+            (b"a\rb", false),
+            (b"a\r", false),
+            (b"\0", false),
+        ] {
             assert_eq!(is_text(content), text, "{content:?}");
         }
     }

@@ -15,7 +15,10 @@ pub fn field(trace: &Trace, smtputf8: bool, now: Timestamp) -> String {
     text.push_str("Received: from ");
     // What a client calls itself goes into a header: only what a name or literal may hold.
     let is_plain = !trace.helo.is_empty()
-        && trace.helo.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']'));
+        && trace
+            .helo
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']'));
     text.push_str(if is_plain { &trace.helo } else { "unknown" });
     // Writing to a String does not fail.
     let _ = match trace.peer.to_canonical() {

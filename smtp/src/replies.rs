@@ -41,13 +41,13 @@ pub const TOO_MANY_AUTH_FAILURES: &str =
 pub const NOT_YOUR_RELAY: &str = "554 5.7.1 This host takes mail from listed networks only\r\n";
 
 pub(crate) const FULL: &str = "452 4.3.1 Too much mail at once; try again in a minute\r\n";
-pub(crate) const TOO_MANY_RECIPIENTS: &str = "452 4.5.3 Too many recipients; send the rest in another message\r\n";
+pub(crate) const TOO_MANY_RECIPIENTS: &str =
+    "452 4.5.3 Too many recipients; send the rest in another message\r\n";
 
 pub(crate) const UNKNOWN: &str = "500 5.5.2 Command not recognised\r\n";
 pub(crate) const LINE_TOO_LONG: &str = "500 5.5.2 Line too long\r\n";
 pub(crate) const AUTH_LINE_TOO_LONG: &str = "500 5.5.6 Authentication exchange line is too long\r\n";
-pub(crate) const BARE_LINE_END: &str =
-    "500 5.5.2 Lines end in <CR><LF>; a bare <CR> or <LF> is refused\r\n";
+pub(crate) const BARE_LINE_END: &str = "500 5.5.2 Lines end in <CR><LF>; a bare <CR> or <LF> is refused\r\n";
 pub(crate) const NUL: &str = "500 5.5.2 A NUL byte is refused\r\n";
 pub(crate) const NO_ARGUMENT: &str = "501 5.5.4 This command takes no argument\r\n";
 pub(crate) const ARGUMENT_MISSING: &str = "501 5.5.4 An argument is missing\r\n";

@@ -67,7 +67,9 @@ impl Exchange {
         }
         let Ok(bytes) = STANDARD.decode(line) else { return Progress::Failed(replies::BAD_BASE64) };
         match self {
-            Self::Plain => plain(&bytes).map_or(Progress::Failed(replies::BAD_CREDENTIALS_FORM), Progress::Complete),
+            Self::Plain => {
+                plain(&bytes).map_or(Progress::Failed(replies::BAD_CREDENTIALS_FORM), Progress::Complete)
+            }
             Self::LoginUsername => match text(&bytes) {
                 Some(username) => {
                     Progress::Challenge(replies::CHALLENGE_PASSWORD, Self::LoginPassword(username))
@@ -107,7 +109,9 @@ mod tests {
     #[test]
     fn plain_in_one_line() {
         // NUL postrider NUL secret
-        let Progress::Complete(read) = begin(b"plain AHBvc3RyaWRlcgBzZWNyZXQ=") else { panic!("not complete") };
+        let Progress::Complete(read) = begin(b"plain AHBvc3RyaWRlcgBzZWNyZXQ=") else {
+            panic!("not complete")
+        };
         assert_eq!((read.username.as_str(), read.password.as_str()), ("postrider", "secret"));
         assert_eq!(format!("{read:?}"), "Credentials(postrider, hidden)");
     }
@@ -121,7 +125,9 @@ mod tests {
 
     #[test]
     fn what_is_no_login_fails() {
-        for line in ["", "CRAM-MD5", "PLAIN *", "PLAIN !!!", "PLAIN =", "PLAIN AAAAAA==", "PLAIN a b", "PLAIN eA=="] {
+        for line in
+            ["", "CRAM-MD5", "PLAIN *", "PLAIN !!!", "PLAIN =", "PLAIN AAAAAA==", "PLAIN a b", "PLAIN eA=="]
+        {
             assert!(matches!(begin(line.as_bytes()), Progress::Failed(_)), "{line}");
         }
         // An authzid that is not the authcid.

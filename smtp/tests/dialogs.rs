@@ -77,7 +77,8 @@ fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((before, after)) => text.strip_prefix(before).is_some_and(|rest| {
-            after.is_empty() || (0..=rest.len()).filter(|n| rest.is_char_boundary(*n)).any(|n| matches(after, &rest[n..]))
+            after.is_empty()
+                || (0..=rest.len()).filter(|n| rest.is_char_boundary(*n)).any(|n| matches(after, &rest[n..]))
         }),
     }
 }
@@ -180,7 +181,9 @@ impl Run<'_> {
             }
             "open" => assert!(!self.conversation.closed, "{place}: the session is closed"),
             key if key.starts_with("taken") => self.taken(key, line.value, &place),
-            key if key.starts_with("mail ") || key.starts_with("rcpt ") => self.envelope(key, line.value, &place),
+            key if key.starts_with("mail ") || key.starts_with("rcpt ") => {
+                self.envelope(key, line.value, &place)
+            }
             other => panic!("{place}: unknown `{other}`"),
         }
     }
@@ -220,7 +223,8 @@ impl Run<'_> {
     }
 
     fn envelope(&mut self, key: &str, value: &str, place: &str) {
-        let message = self.conversation.taken.get(self.taken.wrapping_sub(1)).unwrap_or_else(|| panic!("{place}"));
+        let message =
+            self.conversation.taken.get(self.taken.wrapping_sub(1)).unwrap_or_else(|| panic!("{place}"));
         let (envelope, notify) = (&message.envelope, message.recipients.first().map(|r| &r.notify).unwrap());
         let shown = match key {
             "mail envid" => envelope.envelope_id.clone().unwrap_or_default(),

@@ -29,7 +29,9 @@ impl Answers for Remember {
 
     async fn answer(&self, (): &mut (), question: Question) -> Answer {
         match question {
-            Question::Authenticate(c) if c.username == "postrider" && c.password == "secret" => Answer::Granted,
+            Question::Authenticate(c) if c.username == "postrider" && c.password == "secret" => {
+                Answer::Granted
+            }
             Question::Authenticate(_) => Answer::Said(Reply::new(535, Enhanced::new(5, 7, 8), "no")),
             Question::Take(message) if message.content.starts_with(b"panic") => panic!("asked to"),
             Question::Take(message) => {
@@ -73,7 +75,8 @@ impl Server {
         };
         let (answers, peers) = (Arc::new(answers), Peers::new(4, 1));
         let listener =
-            Listener::bind("127.0.0.1:0".parse().unwrap(), door, Arc::clone(&answers), Arc::clone(&peers)).unwrap();
+            Listener::bind("127.0.0.1:0".parse().unwrap(), door, Arc::clone(&answers), Arc::clone(&peers))
+                .unwrap();
         let (address, shutdown) = (listener.local_addr().unwrap(), CancellationToken::new());
         let served = tokio::spawn(listener.serve(shutdown.clone()));
         Self { address, answers, peers, tls, certificate, shutdown, served }
@@ -108,13 +111,16 @@ async fn say(stream: &mut (impl AsyncWrite + Unpin), text: &str) {
 
 /// Reads `count` replies; fewer when the server hangs up.
 async fn hear(stream: &mut (impl AsyncRead + Unpin), count: usize) -> String {
-    let mut heard = String::new();
-    let last = |line: &str| line.ends_with("\r\n") && line.as_bytes().get(3) == Some(&b' ');
-    while heard.split_inclusive('\n').filter(|l| last(l)).count() < count {
-        let mut byte = [0; 1024];
-        match stream.read(&mut byte).await {
+    let (mut heard, mut begun, mut replies) = (String::new(), 0, 0);
+    while replies < count {
+        let mut room = [0; 4096];
+        match stream.read(&mut room).await {
             Ok(0) | Err(_) => break,
-            Ok(n) => heard.push_str(std::str::from_utf8(&byte[..n]).unwrap()),
+            Ok(n) => heard.push_str(std::str::from_utf8(&room[..n]).unwrap()),
+        }
+        while let Some(end) = heard[begun..].find("\r\n") {
+            replies += usize::from(heard.as_bytes().get(begun + 3) == Some(&b' '));
+            begun += end + 2;
         }
     }
     heard

@@ -23,7 +23,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(20);
 /// What a body may take when it is small …
 const TIME_BASE: Duration = Duration::from_secs(30);
 /// … and the slowest rate at which a large one may come (a poor mobile uplink).
-const RATE_BYTES_PER_S_MIN: u64 = 32 << 10;
+const RATE_BYTES_PER_S_MIN: u64 = 64 << 10;
 /// Without `Content-Length` the buffer grows from here.
 const FIRST_BYTES: usize = 8 << 10;
 
@@ -199,16 +199,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_lies_about_its_size_is_still_bounded() {
-        let budget = Budget::new(1 << 20);
+        let budget = Budget::new(10 << 20, 0);
         let body = Full::new(Bytes::from(vec![b' '; 5000]));
         let problem = read(body, &HeaderMap::new(), 4096, &budget).await.unwrap_err();
         assert_eq!(problem.code(), Code::PAYLOAD_TOO_LARGE);
-        assert_eq!(budget.left_bytes(), 1 << 20);
+        assert_eq!(budget.left_bytes(), 10 << 20);
     }
 
     #[tokio::test]
     async fn no_share_no_reading() {
-        let budget = Budget::new(4 << 10);
+        let budget = Budget::new(5 << 10, 0);
         let body = Full::new(Bytes::from(vec![b' '; 5000]));
         let problem = read(body, &HeaderMap::new(), 1 << 20, &budget).await.unwrap_err();
         assert_eq!(problem.code(), Code::SERVICE_UNAVAILABLE);

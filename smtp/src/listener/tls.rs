@@ -53,8 +53,9 @@ impl TlsSource {
 }
 
 fn config(chain: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
-    let chain: Vec<CertificateDer<'static>> =
-        CertificateDer::pem_slice_iter(chain).collect::<Result<_, _>>().map_err(|_| TlsError::NoCertificate)?;
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
+        .collect::<Result<_, _>>()
+        .map_err(|_| TlsError::NoCertificate)?;
     if chain.is_empty() {
         return Err(TlsError::NoCertificate);
     }

@@ -181,11 +181,8 @@ pub(crate) fn data(session: &mut Session, _: Arguments<'_>, replies: &mut Replie
         return Next::Listen;
     }
     replies.say(replies::START_CONTENT);
-    session.mode = Mode::Data(Box::new(Receiving {
-        content,
-        receiver: DotReceiver::default(),
-        began: session.now,
-    }));
+    session.mode =
+        Mode::Data(Box::new(Receiving { content, receiver: DotReceiver::default(), began: session.now }));
     Next::Listen
 }
 
@@ -207,7 +204,9 @@ pub(crate) fn bdat(session: &mut Session, arguments: Arguments<'_>, replies: &mu
     };
     let (now, declared) = (session.now, session.transaction.as_ref().and_then(|t| t.size_bytes));
     let content = match &session.transaction {
-        Some(t) if refusal.is_none() && t.chunks.is_none() => Some(session.content(declared.or(Some(size_bytes)))),
+        Some(t) if refusal.is_none() && t.chunks.is_none() => {
+            Some(session.content(declared.or(Some(size_bytes))))
+        }
         _ => None,
     };
     match &mut session.transaction {
@@ -289,12 +288,10 @@ impl Session {
     pub(super) fn received(&self) -> (Duration, u64) {
         match (&self.mode, &self.transaction) {
             (Mode::Data(receiving), _) => (receiving.began, receiving.content.seen()),
-            (Mode::Chunk(chunk), transaction) => {
-                match transaction.as_ref().and_then(|t| t.chunks.as_ref()) {
-                    Some(chunks) => (chunks.began, chunks.content.seen()),
-                    None => (chunk.began, chunk.size_bytes - chunk.left),
-                }
-            }
+            (Mode::Chunk(chunk), transaction) => match transaction.as_ref().and_then(|t| t.chunks.as_ref()) {
+                Some(chunks) => (chunks.began, chunks.content.seen()),
+                None => (chunk.began, chunk.size_bytes - chunk.left),
+            },
             _ => (self.now, 0),
         }
     }
@@ -335,11 +332,15 @@ impl Session {
 
     /// A chunk is there to its last byte.
     fn chunk_read(&mut self, replies: &mut Replies) -> Next {
-        let Mode::Chunk(chunk) = std::mem::replace(&mut self.mode, Mode::Command) else { return Next::Listen };
+        let Mode::Chunk(chunk) = std::mem::replace(&mut self.mode, Mode::Command) else {
+            return Next::Listen;
+        };
         if let Some(reply) = chunk.refusal {
             return self.refuse(reply, replies);
         }
-        let Some(transaction) = &mut self.transaction else { return self.refuse(replies::MAIL_FIRST, replies) };
+        let Some(transaction) = &mut self.transaction else {
+            return self.refuse(replies::MAIL_FIRST, replies);
+        };
         let flaw = transaction.chunks.as_ref().and_then(|chunks| chunks.content.flaw());
         if let Some(flaw) = flaw {
             self.transaction = None;
@@ -362,7 +363,9 @@ impl Session {
 
     /// The content is complete. Whatever comes of it, the transaction is over.
     fn complete(&mut self, content: Content, replies: &mut Replies) -> Next {
-        let Some(transaction) = self.transaction.take() else { return self.refuse(replies::MAIL_FIRST, replies) };
+        let Some(transaction) = self.transaction.take() else {
+            return self.refuse(replies::MAIL_FIRST, replies);
+        };
         match content.finish() {
             Ok((content, held)) => {
                 let message = Message {

@@ -115,9 +115,7 @@ impl Conversation {
             ),
             Question::Sender { .. } => ("sender", Answer::Granted),
             Question::Recipient(_) => ("recipient", Answer::Granted),
-            Question::Take(_) => {
-                ("take", Answer::Said(Reply::new(250, Enhanced::new(2, 0, 0), "OK msg_1")))
-            }
+            Question::Take(_) => ("take", Answer::Said(Reply::new(250, Enhanced::new(2, 0, 0), "OK msg_1"))),
         };
         let scripted = self.scripted.iter().position(|(k, _)| k == kind);
         let answer = match scripted.and_then(|n| self.scripted.remove(n)) {
