@@ -79,7 +79,7 @@ impl World {
     /// # Errors
     /// [`BuildError`].
     pub async fn build(config: &Config) -> Result<Self, BuildError> {
-        std::fs::create_dir_all(&config.data_dir)
+        private_directory(&config.data_dir)
             .map_err(|error| BuildError::Files(format!("{}: {error}", config.data_dir.display())))?;
         let options = store_options(config);
         let store = tokio::task::spawn_blocking(move || Store::open(&options))
@@ -124,6 +124,12 @@ impl World {
         self.worker.drain().await;
         self.store.close().await;
     }
+}
+
+/// Makes the data directory, for its owner alone: mail and secrets lie in it.
+fn private_directory(directory: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
 /// The key file: systemd's credential of that name, if there is one, else a file made at first start.

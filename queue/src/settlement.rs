@@ -48,6 +48,7 @@ impl Worker {
             }
             Err(()) => self.flights.land(task.id),
         }
+        self.settled.notify_waiters();
         log(task, attempted, &next);
     }
 

@@ -23,6 +23,7 @@ use mail::task::{QueueName, Task};
 use mail::verp::VerpKey;
 use store::engine::{Key, Store};
 use store::lease::Held;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -42,6 +43,9 @@ use crate::site::{BodyBudget, Call, HeldBody, Ready, Site, SiteStanding};
 const SLICE_TASKS: usize = 256;
 /// Sites kept although nothing happens there (they remember their pace).
 const SITES_MAX: usize = 20_000;
+/// How long a stop waits for attempts under way: a mail host may take ten minutes for a final reply,
+/// and the service manager does not wait so long.
+const DRAIN_MAX: Duration = Duration::from_secs(8);
 /// How soon a queue whose look-up is under way, or that could not be read, is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -98,7 +102,9 @@ pub struct Worker {
     pub(crate) flights: Flights,
     pub(crate) scheduled: Scheduled,
     pub(crate) stop: CancellationToken,
-    pub(crate) tasks: TaskTracker,
+    tasks: TaskTracker,
+    cut: CancellationToken,
+    pub(crate) settled: Notify,
     held: HashMap<u16, Held>,
     bodies: Arc<BodyBudget>,
     /// By name; those that ask for verified TLS apart.
@@ -118,10 +124,12 @@ impl Worker {
             dialer: parts.dialer,
             verp: parts.verp,
             held: parts.held.into_iter().map(|held| (held.partition(), held)).collect(),
+            settled: Notify::new(),
             flights: Flights::new(settings.places_max),
             scheduled: Scheduled::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            cut: CancellationToken::new(),
             bodies: Arc::new(BodyBudget::new(settings.body_bytes_max)),
             sites: Mutex::default(),
             resolving: Mutex::default(),
@@ -146,16 +154,32 @@ impl Worker {
         }
         if !self.settings.paused {
             let worker = Arc::clone(self);
-            self.tasks.spawn(async move { worker.refill().await });
+            self.spawn(async move { worker.refill().await });
         }
         Ok(())
     }
 
-    /// Finishes the attempts that are under way and returns. What waits stays on disk.
+    /// Finishes the attempts that are under way and returns; those that take longer than
+    /// [`DRAIN_MAX`] are cut off, and tried again after the next start. What waits stays on disk.
     pub async fn drain(&self) {
         self.stop.cancel();
         self.tasks.close();
-        self.tasks.wait().await;
+        if tokio::time::timeout(DRAIN_MAX, self.tasks.wait()).await.is_err() {
+            self.cut.cancel();
+            self.tasks.wait().await;
+        }
+    }
+
+    /// Runs something that ends when the worker is drained.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let cut = self.cut.clone();
+        self.tasks.spawn(async move { cut.run_until_cancelled_owned(work).await });
+    }
+
+    /// Returns after the next settlement. What settles once this is called counts, also before the
+    /// future is first polled: so a caller asks for it, looks, and waits, and misses nothing.
+    pub fn settled(&self) -> impl Future<Output = ()> + '_ {
+        self.settled.notified()
     }
 
     /// Takes places in memory for tasks that are about to be committed. The reservation says how many
@@ -193,7 +217,7 @@ impl Worker {
         resolving.insert(domain.clone(), vec![ready]);
         drop(resolving);
         let worker = Arc::clone(self);
-        self.tasks.spawn(async move { worker.resolve(domain).await });
+        self.spawn(async move { worker.resolve(domain).await });
     }
 
     async fn resolve(self: Arc<Self>, domain: Name) {
@@ -235,7 +259,7 @@ impl Worker {
     /// Does what a site calls for.
     pub(crate) fn answer(self: &Arc<Self>, site: &Arc<Site>, call: Call) {
         if call == Call::Connect {
-            self.tasks.spawn(attempt::carry(Arc::clone(self), Arc::clone(site)));
+            self.spawn(attempt::carry(Arc::clone(self), Arc::clone(site)));
         }
     }
 

@@ -223,3 +223,47 @@ impl<A: Answers> Shared<A> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answers::{Answer, Question};
+    use crate::limits::{Budget, Limits};
+
+    struct Yes;
+
+    impl Answers for Yes {
+        type Visitor = ();
+        async fn answer(&self, (): &mut (), _: Question) -> Answer {
+            Answer::Granted
+        }
+    }
+
+    /// What a session costs beside the kernel and TLS: the task is this future and a header.
+    const SESSION_BYTES_MAX: usize = 1_536;
+
+    #[tokio::test]
+    async fn an_idle_session_is_small() {
+        let budget = Budget::new(1);
+        let session =
+            Settings::new(Role::Relay, "mx.example".parse().unwrap(), Limits::relay(), budget, false);
+        let door = Door { session: Arc::new(session), networks: Vec::new(), tls: None, implicit_tls: false };
+        let peers = Peers::new(1, 1);
+        let shared = Arc::new(Shared {
+            door,
+            answers: Arc::new(Yes),
+            peers: Arc::clone(&peers),
+            shutdown: CancellationToken::new(),
+        });
+        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let (client, accepted) = tokio::join!(TcpStream::connect(address), socket.accept());
+        let (stream, peer) = accepted.unwrap();
+        let guest = peers.admit(peer.ip(), 1).unwrap();
+        let future = CancellationToken::new().run_until_cancelled_owned(shared.session(stream, peer, guest));
+        let bytes = size_of_val(&future);
+        println!("a session's future: {bytes} bytes; its state: {}", size_of::<Session>());
+        assert!(bytes <= SESSION_BYTES_MAX, "{bytes}");
+        drop((future, client));
+    }
+}

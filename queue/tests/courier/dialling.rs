@@ -230,8 +230,14 @@ async fn a_host_that_hangs_up_on_starttls_is_met_in_the_clear() {
 #[tokio::test]
 async fn plaintext_behind_starttls_is_a_failure() {
     let injected = "220 go\r\n250-mx.example\r\n250 AUTH PLAIN\r\n";
+    let (acceptor, _) = certificate();
     for mode in [TlsMode::Required, TlsMode::Verified] {
-        let host = Script::offering(&["STARTTLS"]).hears("STARTTLS\r\n").says(injected).start().await;
+        let host = Script::offering(&["STARTTLS"])
+            .hears("STARTTLS\r\n")
+            .says(injected)
+            .start_broken_tls(acceptor.clone())
+            .start()
+            .await;
         let failure = dialer().dial(&host.target(mode)).await.err().unwrap();
         assert!(matches!(failure.reason, DialReason::Tls(_)), "{failure}");
         host.done().await;

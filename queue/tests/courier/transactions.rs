@@ -211,6 +211,27 @@ async fn bdat_goes_in_one_flight() {
     host.done().await;
 }
 
+/// RFC 3030 leaves the state open after a failed BDAT: RSET goes before the next envelope, always.
+#[tokio::test]
+async fn the_envelope_behind_bdat_begins_with_rset() {
+    let host = Script::offering(&["CHUNKING", "PIPELINING"])
+        .hears(envelope(1) + "BDAT 5 LAST\r\none\r\nRSET\r\n" + &envelope(2))
+        .says("250 a\r\n250 b\r\n250 taken\r\n250 r\r\n250 c\r\n250 d\r\n")
+        .hears("BDAT 5 LAST\r\ntwo\r\nRSET\r\n".to_owned() + &envelope(3))
+        .says("451 not this one\r\n250 r\r\n250 c\r\n250 d\r\n")
+        .hears("BDAT 7 LAST\r\nthree\r\n")
+        .says("250 taken\r\n")
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    let three = [shipment(1, "one"), shipment(2, "two"), shipment(3, "three")];
+    let [one, two, last] = &three;
+    assert_eq!(connection.deliver(one, Some(two)).await.verdict, Verdict::Accepted);
+    assert_eq!(connection.deliver(two, Some(last)).await.verdict, Verdict::Refused4);
+    assert_eq!(connection.deliver(last, None).await.verdict, Verdict::Accepted);
+    host.done().await;
+}
+
 #[tokio::test]
 async fn a_large_body_waits_for_the_recipient_before_bdat() {
     let host = Script::offering(&["PIPELINING", "CHUNKING"])

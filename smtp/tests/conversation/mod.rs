@@ -13,27 +13,27 @@ use smtp::session::{Input, Next, Session};
 use smtp::settings::{Role, Settings};
 
 /// What the handshake agrees on.
-pub const TLS: TlsFacts = TlsFacts { version: "TLSv1.3", cipher: "TLS13_AES_256_GCM_SHA384" };
+pub(crate) const TLS: TlsFacts = TlsFacts { version: "TLSv1.3", cipher: "TLS13_AES_256_GCM_SHA384" };
 /// Room for content.
-pub const BUDGET_BYTES: usize = 1 << 20;
+pub(crate) const BUDGET_BYTES: usize = 1 << 20;
 
 /// A session and whoever answers it.
-pub struct Conversation {
-    pub session: Session,
+pub(crate) struct Conversation {
+    pub(crate) session: Session,
     inbox: Inbox,
-    pub replies: Replies,
-    pub budget: Arc<Budget>,
+    pub(crate) replies: Replies,
+    pub(crate) budget: Arc<Budget>,
     /// Answers to give before the usual ones, by kind of question.
-    pub scripted: VecDeque<(String, Reply)>,
-    pub taken: Vec<Message>,
-    pub closed: bool,
+    pub(crate) scripted: VecDeque<(String, Reply)>,
+    pub(crate) taken: Vec<Message>,
+    pub(crate) closed: bool,
     /// Replies that had to go out before the group was done.
     sent: Vec<u8>,
-    pub handshakes: u32,
+    pub(crate) handshakes: u32,
 }
 
 impl Conversation {
-    pub fn new(role: Role, limits: Limits, tls_offered: bool, secured: bool) -> Self {
+    pub(crate) fn new(role: Role, limits: Limits, tls_offered: bool, secured: bool) -> Self {
         let budget = Budget::new(BUDGET_BYTES);
         let hostname = "mx.example".parse().unwrap();
         let settings = Arc::new(Settings::new(role, hostname, limits, Arc::clone(&budget), tls_offered));
@@ -54,7 +54,7 @@ impl Conversation {
     }
 
     /// The client sends bytes.
-    pub fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         if self.closed {
             return;
         }
@@ -75,7 +75,7 @@ impl Conversation {
     }
 
     /// Something other than bytes comes in.
-    pub fn step(&mut self, input: Input<'_>) {
+    pub(crate) fn step(&mut self, input: Input<'_>) {
         if self.closed {
             return;
         }
@@ -84,7 +84,7 @@ impl Conversation {
     }
 
     /// Time passes.
-    pub fn wait(&mut self, since_start: Duration) {
+    pub(crate) fn wait(&mut self, since_start: Duration) {
         self.step(Input::Now(since_start));
     }
 
@@ -131,7 +131,7 @@ impl Conversation {
     }
 
     /// What was said since the last call.
-    pub fn heard(&mut self) -> Vec<u8> {
+    pub(crate) fn heard(&mut self) -> Vec<u8> {
         let mut heard = std::mem::take(&mut self.sent);
         heard.extend_from_slice(&self.replies.take());
         heard

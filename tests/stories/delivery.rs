@@ -1,0 +1,81 @@
+//! A message goes out: from either door, signed, from a return path of its own, and the books say so.
+
+use mail::email::{EmailStatus, Rollup};
+use mail::recipient::{RecipientKind, RecipientState};
+use serde_json::json;
+
+use crate::world::TestWorld;
+use crate::world::submit::dialog;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_from_smtp_is_signed_and_delivered_to_each_recipient() {
+    let world = TestWorld::start().await;
+    let id = world.relay(&["one@dest.example", "two@other.example"], "hello").await;
+    let email = world.wait(id, |e| e.recipients.iter().all(|r| r.state.is_terminal())).await;
+    assert_eq!(Rollup::of(&email.recipients).status, EmailStatus::Delivered);
+    assert_eq!(email.recipients[1].kind, RecipientKind::Bcc, "the header does not name it");
+    let taken = world.sink.taken();
+    assert_eq!(taken.len(), 2);
+    for message in &taken {
+        assert!(message.sender.starts_with("b-") && message.sender.ends_with("@rp.acme.example"));
+        assert_eq!(message.content.matches("DKIM-Signature:").count(), 2, "RSA and Ed25519");
+        assert!(message.content.contains("\r\nReceived: from test"), "{}", message.content);
+        assert!(message.content.contains("\r\nDate: ") && message.content.contains("\r\nMessage-ID: <"));
+    }
+    assert_ne!(taken[0].sender, taken[1].sender, "a return path for each recipient");
+    let attempts = store::attempt::list(&world.world.store, world.account, id, 10).await.unwrap();
+    assert_eq!(attempts.len(), 2);
+    assert!(attempts[0].transcript.contains("RCPT TO:<one@dest.example>"), "{}", attempts[0].transcript);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_from_http_is_composed_and_shown() {
+    let world = TestWorld::start().await;
+    let body = json!({
+        "from": "Ada <ada@acme.example>",
+        "to": ["one@dest.example"],
+        "bcc": "secret@dest.example",
+        "subject": "h\u{e4}llo",
+        "html": "<p>hi</p>",
+        "tags": {"kind": "welcome"},
+    });
+    let (status, answer) = world.call("POST", "/emails", &body.to_string()).await;
+    assert_eq!((status, &answer["status"]), (200, &json!("sent")), "{answer}");
+    let taken = world.sink.wait_for(2).await;
+    assert!(taken.iter().all(|message| !message.content.contains("secret@dest.example")));
+    let id = answer["id"].as_str().unwrap();
+    world.wait(id.parse().unwrap(), |e| e.recipients.iter().all(|r| r.state == RecipientState::Delivered)).await;
+    let (status, shown) = world.call("GET", &format!("/emails/{id}"), "").await;
+    assert_eq!(status, 200);
+    assert_eq!(shown["email"]["status"], "delivered", "{shown}");
+    assert_eq!(shown["email"]["last_event"], "email.delivered");
+    assert_eq!(shown["email"]["recipients"].as_array().unwrap().len(), 2);
+    assert_eq!(shown["email"]["counts"], json!({"queued": 0, "delivered": 2, "bounced": 0, "failed": 0}));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_connection_carries_many_messages() {
+    let world = TestWorld::start_with("[[delivery.pace]]\nconnections_max = 1\n").await;
+    for n in 0..20 {
+        world.relay(&["one@dest.example"], &format!("number {n}")).await;
+    }
+    world.sink.wait_for(20).await;
+    assert_eq!(world.sink.connections(), 1);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_domain_that_is_not_ours_cannot_be_sent_from() {
+    let world = TestWorld::start().await;
+    let replies = dialog(world.relay, &["EHLO test", "MAIL FROM:<eve@elsewhere.example>"]).await;
+    assert!(replies[2].starts_with("550 5.7.1 domain_not_verified"), "{replies:?}");
+    // The envelope may be ours; the author decides.
+    let message = "From: eve@elsewhere.example\r\nSubject: x\r\n\r\nx\r\n.";
+    let lines = ["EHLO test", "MAIL FROM:<ada@acme.example>", "RCPT TO:<one@dest.example>", "DATA", message];
+    let replies = dialog(world.relay, &lines).await;
+    assert!(replies[5].starts_with("550 5.7.1 domain_not_verified"), "{replies:?}");
+    assert!(world.sink.taken().is_empty());
+    world.end().await;
+}

@@ -1,0 +1,51 @@
+//! The server is stopped and started: nothing is lost, nothing is sent twice.
+
+use std::time::Duration;
+
+use mail::recipient::RecipientState;
+
+use crate::world::TestWorld;
+use crate::world::sink::Behaviour;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_is_delivered_after_a_restart() {
+    let world = TestWorld::start_with("paused = true\n").await;
+    let mut ids = Vec::new();
+    for n in 0..10 {
+        ids.push(world.relay(&["one@dest.example", "two@other.example"], &format!("kept {n}")).await);
+    }
+    assert!(world.sink.taken().is_empty());
+    let world = world.restart("").await;
+    for id in ids {
+        world.wait(id, |e| e.recipients.iter().all(|r| r.state == RecipientState::Delivered)).await;
+    }
+    assert_eq!(world.sink.taken().len(), 20);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_put_off_waits_on_after_a_restart() {
+    let world = TestWorld::start().await;
+    world.sink.script("grey@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
+    let id = world.relay(&["grey@dest.example"], "later").await;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let world = world.restart("").await;
+    assert!(world.sink.taken().is_empty());
+    world.world.clock.advance(Duration::from_secs(75));
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_larger_than_memory_is_delivered_from_disk() {
+    let world = TestWorld::start_with("tasks_in_memory_max = 8\n").await;
+    let mut ids = Vec::new();
+    for n in 0..60 {
+        ids.push(world.relay(&["one@dest.example"], &format!("many {n}")).await);
+    }
+    for id in ids {
+        world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    }
+    assert_eq!(world.sink.taken().len(), 60, "each once");
+    world.end().await;
+}

@@ -1,0 +1,55 @@
+//! A destination says "not now": the message waits as long as the schedule says, and goes then.
+
+use std::time::Duration;
+
+use mail::event::EventKind;
+use mail::recipient::RecipientState;
+
+use crate::world::TestWorld;
+use crate::world::sink::Behaviour;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_4yz_is_tried_again_when_it_is_due() {
+    let world = TestWorld::start().await;
+    world.sink.script("grey@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
+    let id = world.relay(&["grey@dest.example"], "later").await;
+    let email = world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let recipient = &email.recipients[0];
+    assert_eq!(recipient.last_response.as_ref().unwrap().to_string(), "451 4.7.1 greylisted");
+    let wait = recipient.next_attempt_at.unwrap().duration_since(email.email.created_at);
+    assert!((60..=70).contains(&wait.as_secs()), "{wait:?}");
+    assert!(world.sink.taken().is_empty());
+    world.world.clock.advance(Duration::from_secs(75));
+    let email = world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    assert_eq!(email.recipients[0].attempts, 2);
+    let events = store::event::list(&world.world.store, world.account, id, 10).await.unwrap();
+    let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::Sent, EventKind::DeliveryDelayed, EventKind::Delivered]);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_cut_after_the_final_dot_is_booked_as_unconfirmed() {
+    let world = TestWorld::start().await;
+    world.sink.script("cut@dest.example", &[Behaviour::CutAfterDot]);
+    let id = world.relay(&["cut@dest.example"], "maybe").await;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let attempts = store::attempt::list(&world.world.store, world.account, id, 10).await.unwrap();
+    assert!(attempts[0].error.as_deref().unwrap().starts_with("it may have arrived"), "{attempts:?}");
+    let events = store::event::list(&world.world.store, world.account, id, 10).await.unwrap();
+    assert_eq!(events[1].detail["delay"]["unconfirmed"], true);
+    world.world.clock.advance(Duration::from_secs(75));
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    assert_eq!(world.sink.taken().len(), 2, "at least once to the network");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dns_trouble_puts_off_and_does_not_bounce() {
+    let world = TestWorld::start().await;
+    world.names.set("$SERVFAIL broken.example. MX\n");
+    let id = world.relay(&["one@broken.example"], "later").await;
+    let email = world.wait(id, |e| e.recipients[0].state != RecipientState::Queued).await;
+    assert_eq!(email.recipients[0].state, RecipientState::Deferred);
+    world.end().await;
+}

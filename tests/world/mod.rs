@@ -1,0 +1,191 @@
+//! A whole postrider in the test's process: real doors on port 0, a real store in a temporary
+//! directory, a name server that answers from text, a mail host that does as it is told, and a clock
+//! that the test moves.
+
+#![allow(unreachable_pub, dead_code, reason = "shared by several test binaries, each using a part")]
+
+pub mod sink;
+pub mod submit;
+pub mod zone;
+
+use std::net::SocketAddr;
+use std::sync::Once;
+use std::time::Duration;
+
+use mail::account::Plan;
+use mail::credential::Secret;
+use mail::id::{AccountId, EmailId};
+use postrider::certificate::Certificate;
+use postrider::config::{self, Config};
+use postrider::serve::{Certificates, Doors};
+use postrider::world::World;
+use sink::Sink;
+use store::email::EmailWithRecipients;
+use zone::NameServer;
+
+/// Who sends.
+pub const OWNER: &str = "owner@acme.example";
+/// From where.
+pub const DOMAIN: &str = "acme.example";
+/// How long a test waits for what must come: long enough for a busy machine, and never slept through.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A zone in which `dest.example`, `other.example` and `slow.example` have the sink for a mail host.
+const ZONE: &str = "
+dest.example. MX 10 mx.dest.example.
+mx.dest.example. A 127.0.0.1
+other.example. MX 10 mx.other.example.
+mx.other.example. A 127.0.0.1
+slow.example. MX 10 mx.slow.example.
+mx.slow.example. A 127.0.0.1
+acme.example. MX 10 mx.acme.example.
+mx.acme.example. A 127.0.0.1
+null.example. MX 0 .
+";
+
+/// A running postrider.
+pub struct TestWorld {
+    /// What the program shares.
+    pub world: World,
+    /// The mail host of everybody.
+    pub sink: Sink,
+    /// The name server.
+    pub names: NameServer,
+    /// Submission with STARTTLS.
+    pub submission: SocketAddr,
+    /// The API.
+    pub api: SocketAddr,
+    /// A relay listener.
+    pub relay: SocketAddr,
+    /// The account.
+    pub account: AccountId,
+    /// Its SMTP password.
+    pub password: Secret,
+    /// Its API key.
+    pub api_key: Secret,
+    doors: Doors,
+    _directory: Option<tempfile::TempDir>,
+}
+
+static PROVIDER: Once = Once::new();
+
+/// The configuration of a test, with more lines at its end.
+pub fn configuration(directory: &std::path::Path, dns: SocketAddr, port: u16, more: &str) -> Config {
+    let text = format!(
+        "hostname = \"out.postrider.example\"\ndata_dir = {directory:?}\n[api]\nlisten = \"127.0.0.1:0\"\n\
+         [[relay]]\nlisten = \"127.0.0.1:0\"\nnetworks = [\"127.0.0.0/8\"]\naccount = \"{OWNER}\"\n\
+         [dns]\nservers = [\"{dns}\"]\n[testing]\nclock_offset = \"0s\"\n\
+         [delivery]\nport = {port}\nallow_private_destinations = true\n{more}"
+    );
+    config::from_text(&text, []).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+impl TestWorld {
+    /// Starts everything.
+    pub async fn start() -> Self {
+        Self::start_with("").await
+    }
+
+    /// Starts everything, with more lines in the section `[delivery]`.
+    pub async fn start_with(more: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let sink = Sink::start().await;
+        let names = NameServer::start(ZONE).await;
+        let config = configuration(directory.path(), names.address, sink.address.port(), more);
+        Self::open(&config, sink, names, Some(directory)).await
+    }
+
+    async fn open(config: &Config, sink: Sink, names: NameServer, directory: Option<tempfile::TempDir>) -> Self {
+        PROVIDER.call_once(|| {
+            let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        });
+        let world = World::build(config).await.unwrap();
+        let doors = Doors::new(config, 1);
+        let enrolment = &world.enrolment;
+        let enrolled = match enrolment.account(OWNER.parse().unwrap(), Plan::Dedicated, true).await {
+            Ok(enrolled) => {
+                enrolment.domain(enrolled.account.id, DOMAIN.parse().unwrap()).await.unwrap();
+                enrolment.verify_domain(&DOMAIN.parse().unwrap()).await.unwrap();
+                enrolled
+            }
+            Err(_) => enrolment.secrets(OWNER).await.unwrap(),
+        };
+        let certificates = Certificates::new(&Certificate::self_signed(&["localhost"]).unwrap()).unwrap();
+        let any = "127.0.0.1:0".parse().unwrap();
+        let submission = doors.submission(config, &world, any, (certificates.smtp(), false)).unwrap();
+        let relay = doors.relay(config, &world, &config.relay[0], any).unwrap();
+        let api = doors.api(&world, any, None, None).await.unwrap();
+        Self {
+            sink,
+            names,
+            submission,
+            api,
+            relay,
+            account: enrolled.account.id,
+            password: enrolled.smtp_password,
+            api_key: enrolled.api_key,
+            doors,
+            world,
+            _directory: directory,
+        }
+    }
+
+    /// Closes everything as SIGTERM does, and opens it again on the same directory.
+    pub async fn restart(self, more: &str) -> Self {
+        let directory = self._directory;
+        self.doors.close().await;
+        self.world.close().await;
+        let path = directory.as_ref().unwrap().path();
+        let config = configuration(path, self.names.address, self.sink.address.port(), more);
+        Self::open(&config, self.sink, self.names, directory).await
+    }
+
+    /// An email with its recipients.
+    pub async fn email(&self, id: EmailId) -> EmailWithRecipients {
+        store::email::get(&self.world.store, self.account, id).await.unwrap().unwrap()
+    }
+
+    /// Waits until an email is as wanted.
+    pub async fn wait(&self, id: EmailId, wanted: impl Fn(&EmailWithRecipients) -> bool) -> EmailWithRecipients {
+        let waiting = async {
+            loop {
+                // Seen before it is looked at: a change in between is not missed.
+                let changed = self.world.worker.settled();
+                let email = self.email(id).await;
+                if wanted(&email) {
+                    return email;
+                }
+                changed.await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, waiting).await {
+            Ok(email) => email,
+            Err(_) => panic!("it did not come to that: {:#?}", self.email(id).await),
+        }
+    }
+
+    /// Waits until the account's emails are as wanted.
+    pub async fn wait_for_emails(&self, wanted: impl Fn(&[EmailWithRecipients]) -> bool) {
+        let waiting = async {
+            loop {
+                let changed = self.world.worker.settled();
+                let emails = store::email::list(&self.world.store, self.account, None, 100).await.unwrap();
+                if wanted(&emails) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("it did not come to that");
+    }
+
+    /// Ends everything; nothing may be left over: no task in memory, no message's bytes, no connection.
+    pub async fn end(self) {
+        self.doors.close().await;
+        let worker = std::sync::Arc::clone(&self.world.worker);
+        self.world.close().await;
+        let (in_memory, body_bytes, _) = worker.load();
+        assert_eq!((in_memory, body_bytes), (0, 0), "tasks and bytes left over");
+        assert!(worker.standings().iter().all(|site| site.connections == 0), "connections left over");
+    }
+}

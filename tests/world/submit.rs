@@ -1,0 +1,64 @@
+//! Handing in mail, as a trusted host over SMTP and as a program over HTTP.
+
+use std::net::SocketAddr;
+
+use mail::id::EmailId;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+use super::TestWorld;
+
+/// Says lines to an SMTP server, and gives its last reply to each.
+pub async fn dialog(address: SocketAddr, lines: &[&str]) -> Vec<String> {
+    let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
+    let mut replies = vec![reply(&mut stream).await];
+    for line in lines {
+        stream.get_mut().write_all(format!("{line}\r\n").as_bytes()).await.unwrap();
+        replies.push(reply(&mut stream).await);
+    }
+    replies
+}
+
+async fn reply(stream: &mut BufReader<TcpStream>) -> String {
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).await.unwrap() == 0 {
+            return String::new();
+        }
+        if line.as_bytes().get(3) != Some(&b'-') {
+            return line.trim_end().to_owned();
+        }
+    }
+}
+
+impl TestWorld {
+    /// Hands a message in through the relay listener; gives the email's id.
+    pub async fn relay(&self, to: &[&str], subject: &str) -> EmailId {
+        let mut lines = vec!["EHLO test".to_owned(), "MAIL FROM:<ada@acme.example>".to_owned()];
+        lines.extend(to.iter().map(|to| format!("RCPT TO:<{to}>")));
+        lines.push("DATA".to_owned());
+        lines.push(format!("From: Ada <ada@acme.example>\r\nTo: {}\r\nSubject: {subject}\r\n\r\nhello\r\n.", to[0]));
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let replies = dialog(self.relay, &lines).await;
+        let last = replies.last().unwrap();
+        let id = last.strip_prefix("250 2.0.0 OK ").unwrap_or_else(|| panic!("{replies:#?}"));
+        id.parse().unwrap()
+    }
+
+    /// Calls the API; gives status and body.
+    pub async fn call(&self, method: &str, path: &str, body: &str) -> (u16, serde_json::Value) {
+        let mut stream = TcpStream::connect(self.api).await.unwrap();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.api_key.expose(),
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        (status, serde_json::from_str(body).unwrap_or_default())
+    }
+}
