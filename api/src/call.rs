@@ -121,12 +121,12 @@ impl<T: Serialize + Describe + Send + 'static> Reply for T {
 /// A handler at work.
 pub type Running = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
 /// A handler that anybody may call.
-pub type PublicHandler = Box<dyn Fn(Arc<Room>, Call) -> Running + Send + Sync>;
+pub type PublicAction = Box<dyn Fn(Arc<Room>, Call) -> Running + Send + Sync>;
 /// A handler that needs a tenant.
-pub type KeyedHandler = Box<dyn Fn(Arc<Room>, Tenant, Call) -> Running + Send + Sync>;
+pub type KeyedAction = Box<dyn Fn(Arc<Room>, Tenant, Call) -> Running + Send + Sync>;
 
 /// Puts a handler behind a call that anybody may make.
-pub fn public<I: Input, O: Reply, F, Run>(handler: F) -> PublicHandler
+pub fn public<I: Input, O: Reply, F, Run>(handler: F) -> PublicAction
 where
     F: Fn(Arc<Room>, I) -> Run + Send + Sync + Copy + 'static,
     Run: Future<Output = Result<O, Problem>> + Send + 'static,
@@ -140,7 +140,7 @@ where
 }
 
 /// Puts a handler behind a call that needs a tenant.
-pub fn keyed<I: Input, O: Reply, F, Run>(handler: F) -> KeyedHandler
+pub fn keyed<I: Input, O: Reply, F, Run>(handler: F) -> KeyedAction
 where
     F: Fn(Arc<Room>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
     Run: Future<Output = Result<O, Problem>> + Send + 'static,

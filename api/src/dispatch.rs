@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::access;
 use crate::call::{Answer, Call, Running};
-use crate::operations::{Handler, Operation};
+use crate::operations::{Action, Operation};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::serve::body::{self, Payload};
@@ -89,10 +89,10 @@ where
     };
     let query = head.uri.query().unwrap_or_default().to_owned();
     let call = Call { path, query, headers: head.headers.clone(), body };
-    let running = match (&operation.handler, tenant) {
-        (Handler::Public(handler), _) => handler(Arc::clone(room), call),
-        (Handler::Keyed(_, handler), Some(tenant)) => handler(Arc::clone(room), tenant, call),
-        (Handler::Keyed(..), None) => return Err(Problem::unauthorized()),
+    let running = match (&operation.action, tenant) {
+        (Action::Public(handler), _) => handler(Arc::clone(room), call),
+        (Action::Keyed(_, handler), Some(tenant)) => handler(Arc::clone(room), tenant, call),
+        (Action::Keyed(..), None) => return Err(Problem::unauthorized()),
     };
     let answer = apart(room, running, share).await?;
     let mut share = Share::default();

@@ -8,21 +8,21 @@ use std::fmt;
 use http::Method;
 use mail::credential::Scope;
 
-use crate::call::{Input, KeyedHandler, PublicHandler, Reply, Takes, keyed, public};
+use crate::call::{Input, KeyedAction, PublicAction, Reply, Takes, keyed, public};
 use crate::room::Room;
 use crate::schema::Schemas;
 use crate::{emails, health, openapi};
 use store::access::Tenant;
 
 /// Who may call an operation, and what it does.
-pub enum Handler {
+pub enum Action {
     /// Anybody.
-    Public(PublicHandler),
+    Public(PublicAction),
     /// Whoever has a key of this scope.
-    Keyed(Scope, KeyedHandler),
+    Keyed(Scope, KeyedAction),
 }
 
-impl fmt::Debug for Handler {
+impl fmt::Debug for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Public(_) => f.write_str("Public"),
@@ -60,16 +60,16 @@ pub struct Operation {
     /// What it gives.
     pub gives: Gives,
     /// Who may call it, and what it does.
-    pub handler: Handler,
+    pub action: Action,
 }
 
 impl Operation {
     /// The scope that a key needs; none where no key is needed.
     #[must_use]
     pub fn scope(&self) -> Option<Scope> {
-        match self.handler {
-            Handler::Public(_) => None,
-            Handler::Keyed(scope, _) => Some(scope),
+        match self.action {
+            Action::Public(_) => None,
+            Action::Keyed(scope, _) => Some(scope),
         }
     }
 }
@@ -105,7 +105,7 @@ impl Entry {
         F: Fn(std::sync::Arc<Room>, I) -> Run + Send + Sync + Copy + 'static,
         Run: Future<Output = Result<O, crate::problem::Problem>> + Send + 'static,
     {
-        self.end::<I, O>(Handler::Public(public(handler)))
+        self.end::<I, O>(Action::Public(public(handler)))
     }
 
     /// Whoever has a key of this scope may call it.
@@ -115,10 +115,10 @@ impl Entry {
         F: Fn(std::sync::Arc<Room>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
         Run: Future<Output = Result<O, crate::problem::Problem>> + Send + 'static,
     {
-        self.end::<I, O>(Handler::Keyed(scope, keyed(handler)))
+        self.end::<I, O>(Action::Keyed(scope, keyed(handler)))
     }
 
-    fn end<I: Input, O: Reply>(self, handler: Handler) -> Operation {
+    fn end<I: Input, O: Reply>(self, action: Action) -> Operation {
         Operation {
             method: self.method,
             path: self.path,
@@ -128,7 +128,7 @@ impl Entry {
             body_bytes_max: I::BODY_BYTES_MAX,
             takes: I::describe,
             gives: Gives { media_type: O::MEDIA_TYPE, schema: O::describe },
-            handler,
+            action,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::call::Nothing;
-use api::operations::{Handler, operation, table};
+use api::operations::{Action, operation, table};
 use api::problem::Problem;
 use api::room::{Options, Room};
 use bytes::Bytes;
@@ -72,9 +72,9 @@ async fn scopes_hold_for_every_operation() {
         let nobody = world.send(ask(None)).await;
         let sender = world.send(ask(Some(&sending))).await;
         let full = world.send(ask(Some(&world.key))).await;
-        match operation.handler {
-            Handler::Public(_) => assert_eq!(nobody.status, StatusCode::OK, "{path}"),
-            Handler::Keyed(scope, _) => {
+        match operation.action {
+            Action::Public(_) => assert_eq!(nobody.status, StatusCode::OK, "{path}"),
+            Action::Keyed(scope, _) => {
                 assert_eq!(nobody.status, StatusCode::UNAUTHORIZED, "{path}");
                 assert_eq!(sender.status == StatusCode::FORBIDDEN, scope == Scope::Full, "{path}");
                 assert!(![401, 403].contains(&full.status.as_u16()), "{path}");

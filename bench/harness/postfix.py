@@ -84,7 +84,7 @@ class Postfix:
             line.split(" = ", 1)
             for line in machine.run_quietly(["postconf", "-d", "daemon_directory", "command_directory"]).splitlines()
         )
-        processes = self.context.idle_sessions("postfix") + START_PROCESSES if self.work == "idle" else START_PROCESSES
+        processes = 2 * self.context.idle_sessions("postfix") + START_PROCESSES if self.work == "idle" else START_PROCESSES
         settings = defaults | {
             "compatibility_level": "3.6",
             "queue_directory": self.directory / "queue",

@@ -25,7 +25,8 @@ class Sink:
     def __init__(self, base, address, capture=None):
         self.counters = Path(f"/dev/shm/postrider-bench-sink-{os.getpid()}")
         self.output = self.counters.open("wb")
-        command = ["smtp-sink", "-c", "-m", "1000", "-u", "nobody"]
+        # -m: more than any peer keeps open, so that the sink never makes it wait.
+        command = ["smtp-sink", "-c", "-m", "8000", "-u", "nobody"]
         if capture:
             command += ["-d", f"{capture}/message-"]
         self.process = subprocess.Popen([*command, address, "1000"], stdout=self.output, cwd="/")
@@ -112,18 +113,22 @@ class IdleSessions:
 
     PER_ADDRESS = 20
 
-    def __init__(self, to, count):
+    def __init__(self, to):
+        self.to = to
         self.open = []
-        for number in range(count):
+
+    def add(self, count):
+        first = len(self.open)
+        for number in range(first, first + count):
             source = f"127.9.{number // self.PER_ADDRESS // 250}.{number // self.PER_ADDRESS % 250 + 1}"
-            connection = socket.create_connection(to, timeout=30, source_address=(source, 0))
+            connection = socket.create_connection(self.to, timeout=30, source_address=(source, 0))
             self.open.append(connection)
             if not connection.recv(512).startswith(b"220"):
-                raise Failure(f"session {number + 1} of {count} was refused")
+                raise Failure(f"idle session {number + 1} was refused")
             connection.sendall(b"EHLO idle.bench.test\r\n")
-        for number, connection in enumerate(self.open):
+        for number, connection in enumerate(self.open[first:], first):
             if not connection.recv(2048).startswith(b"250"):
-                raise Failure(f"session {number + 1} of {count} was refused at EHLO")
+                raise Failure(f"idle session {number + 1} was refused at EHLO")
 
     def close(self):
         for connection in self.open:

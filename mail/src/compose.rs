@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use mail_builder::MessageBuilder;
 use mail_builder::headers::address::Address as BuilderAddress;
+use mail_builder::headers::content_type::ContentType;
 use mail_builder::headers::text::Text;
 use mail_builder::mime::MimePart;
 use thiserror::Error;
@@ -146,17 +149,13 @@ pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8>
         builder = builder.header(Cow::Borrowed(header.name.as_str()), Text::new(header.value.as_str()));
     }
     if let Some(text) = &parts.text {
-        builder = builder.text_body(text.as_str());
+        builder = builder.text_body(line_feeds(text));
     }
     if let Some(html) = &parts.html {
-        builder = builder.html_body(html.as_str());
+        builder = builder.html_body(line_feeds(html));
     }
     for file in &parts.attachments {
-        let kind = file.content_type.as_str();
-        builder = match &file.content_id {
-            Some(cid) => builder.inline(kind, cid.as_str(), file.data.as_slice()),
-            None => builder.attachment(kind, file.name.as_str(), file.data.as_slice()),
-        };
+        builder.attachments.get_or_insert_default().push(attachment(file));
     }
     if parts.text.is_none() && parts.html.is_none() && parts.attachments.is_empty() {
         builder = builder.body(MimePart::new("text/plain", ""));
@@ -164,6 +163,40 @@ pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8>
     let mut out = Vec::with_capacity(1024 + parts.html.as_ref().map_or(0, String::len));
     // Writing into memory does not fail.
     let _ = builder.write_to(&mut out);
+    out
+}
+
+/// The builder takes every line feed for a line end and lets a lone CR through, which no message may
+/// hold (RFC 5322 2.3).
+fn line_feeds(text: &str) -> Cow<'_, str> {
+    if text.contains('\r') {
+        Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// A file as a part, always in base 64: it arrives as the same bytes, whatever its type.
+fn attachment(file: &Attachment) -> MimePart<'_> {
+    let disposition = if file.content_id.is_some() { "inline" } else { "attachment" };
+    let disposition = ContentType::new(disposition).attribute("filename", file.name.as_str());
+    let mut part = MimePart::new(file.content_type.as_str(), wrapped_base64(&file.data).into_bytes())
+        .transfer_encoding("base64")
+        .header("Content-Disposition", disposition);
+    if let Some(cid) = &file.content_id {
+        part = part.cid(cid.as_str());
+    }
+    part
+}
+
+/// RFC 2045 6.8: lines of 76 characters, 57 bytes each.
+fn wrapped_base64(data: &[u8]) -> String {
+    const LINE_BYTES: usize = 57;
+    let mut out = String::with_capacity(data.len() / LINE_BYTES * 78 + 80);
+    for line in data.chunks(LINE_BYTES) {
+        STANDARD.encode_string(line, &mut out);
+        out.push_str("\r\n");
+    }
     out
 }
 
@@ -178,6 +211,7 @@ fn addresses(mailboxes: &[Mailbox]) -> BuilderAddress<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mail_parser::{MessageParser, MimeHeaders as _};
 
     #[test]
     fn dangerous_headers_are_refused() {
@@ -190,6 +224,39 @@ mod tests {
             assert!(matches!(CustomHeader::new(name, "x"), Err(HeaderError::Name(_))), "{name}");
         }
         assert!(matches!(CustomHeader::new("X-A", "a\r\nBcc: x"), Err(HeaderError::Value(_))));
+    }
+
+    #[test]
+    fn no_lone_cr_or_lf_gets_in_and_files_arrive_whole() {
+        let data = b"a\rb\nc\x00.\r\n.\r\n".repeat(20);
+        let file = |content_id: Option<&str>| Attachment {
+            name: "a \"b\".txt".into(),
+            content_type: "text/plain; charset=utf-8".into(),
+            data: data.clone(),
+            content_id: content_id.map(Into::into),
+        };
+        let parts = Composition {
+            from: "a@b.example".parse().unwrap(),
+            to: vec!["c@d.example".parse().unwrap()],
+            cc: vec![],
+            bcc: vec![],
+            reply_to: vec![],
+            subject: "x".into(),
+            html: Some("a\rb\r\nc\nd".into()),
+            text: Some("\r".into()),
+            headers: vec![],
+            attachments: vec![file(None), file(Some("logo"))],
+        };
+        let bytes = compose(&parts, "x@b.example", Timestamp::UNIX_EPOCH);
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        assert!(!text.replace("\r\n", "").contains(['\r', '\n', '\0']), "{text:?}");
+        let parsed = MessageParser::default().parse(&bytes).unwrap();
+        let files: Vec<_> = parsed.parts.iter().filter(|part| part.attachment_name().is_some()).collect();
+        assert_eq!(files.len(), 2, "{text}");
+        for file in files {
+            assert_eq!(file.contents(), data, "{text}");
+            assert_eq!(file.attachment_name(), Some("a \"b\".txt"));
+        }
     }
 
     #[test]

@@ -37,6 +37,10 @@ pub(crate) struct Sender {
     pub(crate) signer: Option<Arc<Signer>>,
 }
 
+/// Who asked for which domain, and whether by the sandbox's one address: what is right for that
+/// address is not right for its neighbours.
+type Asked = (AccountId, Name, bool);
+
 /// Finds senders.
 pub(crate) struct Senders {
     store: Store,
@@ -46,7 +50,7 @@ pub(crate) struct Senders {
     dkim: bool,
     /// The shared sandbox sender, if the operator has one.
     sandbox: Option<Address>,
-    kept: Mutex<HashMap<(AccountId, Name), (Timestamp, Dkim, Arc<Sender>)>>,
+    kept: Mutex<HashMap<Asked, (Timestamp, Dkim, Arc<Sender>)>>,
 }
 
 impl Senders {
@@ -66,7 +70,7 @@ impl Senders {
         if account.suspended {
             return Err(Refusal::Suspended);
         }
-        let id = (account.id, author.domain().clone());
+        let id = (account.id, author.domain().clone(), self.is_sandbox(author));
         {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((_, _, sender)) = kept.get(&id).filter(|(until, ..)| *until > now) {
@@ -92,8 +96,12 @@ impl Senders {
         Ok(sender)
     }
 
+    fn is_sandbox(&self, author: &Address) -> bool {
+        self.sandbox.as_ref().is_some_and(|sandbox| is_same(sandbox, author))
+    }
+
     async fn domain(&self, tenant: &Tenant, author: &Address) -> Result<Domain, Refusal> {
-        let sandbox = self.sandbox.as_ref() == Some(author);
+        let sandbox = self.is_sandbox(author);
         match store::domain::by_name(&self.store, author.domain()).await? {
             Some(domain)
                 if (domain.account == tenant.account().id || sandbox)
@@ -126,8 +134,7 @@ impl Senders {
         mut recipients: impl Iterator<Item = &'a Address>,
     ) -> Result<(), Refusal> {
         let account = tenant.account();
-        let sandbox = self.sandbox.as_ref() == Some(author);
-        let level = account.access_level(!sandbox);
+        let level = account.access_level(!self.is_sandbox(author));
         if level == AccessLevel::Production || recipients.all(|r| is_same(r, &account.email)) {
             return Ok(());
         }

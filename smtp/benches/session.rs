@@ -27,7 +27,7 @@ impl Talk {
         let budget = Budget::new(Budget::BYTES_DEFAULT);
         let settings = Arc::new(Settings::new(Role::Relay, hostname, Limits::relay(), budget, false));
         let mut replies = Replies::default();
-        let session = Session::new(settings, (1, [127, 0, 0, 1].into()), None, &mut replies);
+        let session = Session::new(settings, (1, [127, 0, 0, 1].into()), false, &mut replies);
         let mut talk = Self { session, inbox: Inbox::default(), replies };
         talk.send(b"EHLO client.example\r\n");
         talk
@@ -56,7 +56,7 @@ impl Talk {
             }
         }
         std::hint::black_box(self.replies.wire().len());
-        self.replies.sent();
+        self.replies.sent(usize::MAX);
         self.inbox.rest();
     }
 }

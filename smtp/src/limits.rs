@@ -17,7 +17,7 @@ pub const REPLIES_BYTES_FLUSH: usize = 8 * 1024;
 /// many times the limit the connection is closed instead.
 pub const OVERRUN_FACTOR: u64 = 4;
 /// Room made at once for content whose size is declared; more must first arrive.
-pub const DECLARED_BYTES_TRUSTED: usize = 256 * 1024;
+pub const DECLARED_BYTES_TRUSTED: usize = 32 * 1024;
 /// Room made at once for content whose size is not declared.
 pub const CONTENT_BYTES_FIRST: usize = 16 * 1024;
 
@@ -38,7 +38,8 @@ pub struct Limits {
     pub errors_max: u32,
     /// Failed AUTHs in one session; the last ends the session.
     pub auth_failures_max: u32,
-    /// Sessions of one address (one /64 for IPv6) at a time.
+    /// Sessions of one address (one /64 for IPv6) at a time. Room for a busy application of a hundred
+    /// connections, whose last ones are still being closed when it opens the next.
     pub sessions_per_address_max: usize,
     /// How long a session may wait for a command (RFC 5321 4.5.3.2.7: at least 5 minutes).
     pub command_timeout: Duration,
@@ -62,7 +63,7 @@ impl Default for Limits {
             junk_max: 100,
             errors_max: 20,
             auth_failures_max: 3,
-            sessions_per_address_max: 100,
+            sessions_per_address_max: 250,
             command_timeout: Duration::from_secs(300),
             content_timeout: Duration::from_secs(600),
             content_bytes_per_s_min: 500,

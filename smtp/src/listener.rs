@@ -58,6 +58,8 @@ struct Shared<A> {
     peers: Arc<Peers>,
     /// Finish what is under way.
     shutdown: CancellationToken,
+    /// Drop what is still under way.
+    cut: CancellationToken,
 }
 
 impl<A> Shared<A> {
@@ -110,9 +112,9 @@ impl<A: Answers> Listener<A> {
             answers: self.answers,
             peers: self.peers,
             shutdown: shutdown.clone(),
+            cut: CancellationToken::new(),
         });
         let tracker = TaskTracker::new();
-        let cut = CancellationToken::new();
         let mut retry = ACCEPT_RETRY_FIRST;
         loop {
             let accepted = tokio::select! {
@@ -124,9 +126,7 @@ impl<A: Answers> Listener<A> {
                 Ok((stream, peer)) => {
                     retry = ACCEPT_RETRY_FIRST;
                     if let Some(guest) = shared.admit(&stream, peer) {
-                        let session = Arc::clone(&shared).session(stream, peer, guest);
-                        let cut = cut.clone();
-                        tracker.spawn(async move { cut.run_until_cancelled_owned(session).await });
+                        tracker.spawn(Arc::clone(&shared).session(stream, peer, guest));
                     }
                 }
                 // The client went away before it was accepted.
@@ -146,7 +146,7 @@ impl<A: Answers> Listener<A> {
         if timeout(drain_timeout, tracker.wait()).await.is_ok() {
             return true;
         }
-        cut.cancel();
+        shared.cut.cancel();
         tracker.wait().await;
         false
     }
@@ -189,27 +189,23 @@ impl<A: Answers> Shared<A> {
             .ok()
     }
 
-    async fn session(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, guest: Guest) {
-        let _count = PanicCount;
+    /// The task of a connection.
+    fn session(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        guest: Guest,
+    ) -> impl Future<Output = ()> + Send {
         metrics::counter!("postrider_smtp_sessions_total").increment(1);
         // Replies are small and waited for: none may wait for the ACK of another.
         let _ = stream.set_nodelay(true);
-        let mut transport = Transport::Clear(stream);
-        let tls = if self.door.implicit_tls {
-            match self.handshake(&mut transport).await {
-                Ok(facts) => Some(facts),
-                Err(error) => return tracing::debug!(peer = %peer.ip(), %error, "TLS handshake failed"),
-            }
-        } else {
-            None
-        };
         let mut replies = Replies::default();
-        let id = self.peers.number();
-        let who = (id, peer.ip().to_canonical());
-        let session = Session::new(Arc::clone(&self.door.session), who, tls, &mut replies);
-        let connection = Connection {
+        let who = (self.peers.number(), peer.ip().to_canonical());
+        let settings = Arc::clone(&self.door.session);
+        let session = Session::new(settings, who, self.door.implicit_tls, &mut replies);
+        let mut connection = Connection {
             shared: self,
-            transport,
+            transport: Transport::Clear(stream),
             session,
             replies,
             inbox: Inbox::default(),
@@ -218,8 +214,15 @@ impl<A: Answers> Shared<A> {
             draining: false,
             _guest: guest,
         };
-        if let Err(error) = connection.run().await {
-            tracing::debug!(session.id = id, %error, "session ended");
+        async move {
+            let _count = PanicCount;
+            let cut = connection.shared.cut.clone();
+            tokio::select! {
+                () = cut.cancelled() => {}
+                ended = connection.run() => if let Err(error) = ended {
+                    tracing::debug!(session.id = connection.session.id(), %error, "session ended");
+                }
+            }
         }
     }
 }
@@ -254,13 +257,14 @@ mod tests {
             answers: Arc::new(Yes),
             peers: Arc::clone(&peers),
             shutdown: CancellationToken::new(),
+            cut: CancellationToken::new(),
         });
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let (client, accepted) = tokio::join!(TcpStream::connect(address), socket.accept());
         let (stream, peer) = accepted.unwrap();
         let guest = peers.admit(peer.ip(), 1).unwrap();
-        let future = CancellationToken::new().run_until_cancelled_owned(shared.session(stream, peer, guest));
+        let future = shared.session(stream, peer, guest);
         let bytes = size_of_val(&future);
         println!("a session's future: {bytes} bytes; its state: {}", size_of::<Session>());
         assert!(bytes <= SESSION_BYTES_MAX, "{bytes}");

@@ -117,9 +117,15 @@ impl Replies {
         self.count
     }
 
-    /// Forgets the bytes that were sent, and their memory with them: an idle session holds none.
-    pub fn sent(&mut self) {
-        self.wire = Vec::new();
+    /// Forgets the bytes that were sent; `true` when those were all. Then the memory goes with them: an
+    /// idle session holds none.
+    pub fn sent(&mut self, bytes: usize) -> bool {
+        if bytes >= self.wire.len() {
+            self.wire = Vec::new();
+            return true;
+        }
+        self.wire.drain(..bytes);
+        false
     }
 
     /// Takes the bytes to send.

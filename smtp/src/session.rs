@@ -93,7 +93,10 @@ enum Mode {
     Data(Box<Receiving>),
     Chunk(Chunk),
     Asked(Asked),
-    Handshake,
+    /// By STARTTLS, or, when it `greets` afterwards, at the very start.
+    Handshake {
+        greets: bool,
+    },
     Closed,
     /// Closed, by QUIT.
     Quit,
@@ -138,25 +141,27 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session with `peer`; its greeting is said at once. `tls` for a connection that began with a
-    /// handshake.
+    /// A session with a peer, under a number. It greets at once; with `implicit_tls` it waits for
+    /// [`Input::Secured`] and greets then.
     #[must_use]
     pub fn new(
         settings: Arc<Settings>,
         (id, peer): (u64, IpAddr),
-        tls: Option<TlsFacts>,
+        implicit_tls: bool,
         replies: &mut Replies,
     ) -> Self {
-        replies.say_wire(settings.greeting().as_bytes());
+        if !implicit_tls {
+            replies.say_wire(settings.greeting().as_bytes());
+        }
         Self {
             settings,
             id,
             peer,
             now: Duration::ZERO,
             active_at: Duration::ZERO,
-            mode: Mode::Command,
+            mode: if implicit_tls { Mode::Handshake { greets: true } } else { Mode::Command },
             greeted: None,
-            tls,
+            tls: None,
             authenticated: false,
             draining: false,
             transaction: None,
@@ -178,7 +183,7 @@ impl Session {
                 used = n;
                 next
             }
-            Input::Secured(tls) => self.secured(tls),
+            Input::Secured(tls) => self.secured(tls, replies),
             Input::Answer(answer) => self.answered(answer, replies),
             Input::Now(now) => self.at(now, replies),
             Input::Drain => {
@@ -208,7 +213,7 @@ impl Session {
                 Expect::Line { bytes_max: AUTH_LINE_BYTES_MAX, auth_bytes_max: AUTH_LINE_BYTES_MAX }
             }
             Mode::Data(_) | Mode::Chunk(_) => Expect::Bytes,
-            Mode::Asked(_) | Mode::Handshake | Mode::Closed | Mode::Quit => Expect::Nothing,
+            Mode::Asked(_) | Mode::Handshake { .. } | Mode::Closed | Mode::Quit => Expect::Nothing,
         }
     }
 
@@ -224,7 +229,7 @@ impl Session {
                 let slow = began + limits.content_timeout + Duration::from_secs(earned);
                 Some(slow.min(self.active_at + limits.content_timeout))
             }
-            Mode::Handshake => Some(self.active_at + limits.handshake_timeout),
+            Mode::Handshake { .. } => Some(self.active_at + limits.handshake_timeout),
             Mode::Asked(_) | Mode::Closed | Mode::Quit => None,
         }
     }
@@ -375,7 +380,7 @@ impl Session {
         }
         match self.mode {
             // Nothing can be said in the middle of a handshake.
-            Mode::Handshake => Next::Close,
+            Mode::Handshake { .. } => Next::Close,
             Mode::Data(_) | Mode::Chunk(_) => {
                 let paused = now >= self.active_at + self.settings.limits.content_timeout;
                 self.close(if paused { replies::TIMED_OUT } else { replies::TOO_SLOW }, replies)

@@ -1,6 +1,8 @@
 //! Runs every dialog of `tests/dialogs/*.smtp`, once with each `C:` line in one piece and once byte by
 //! byte. tests/dialogs/README.md describes the format.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod conversation;
 
 use std::path::{Path, PathBuf};
@@ -169,7 +171,7 @@ impl Run<'_> {
             }
             "wait" => {
                 let seconds = line.value.strip_suffix('s').unwrap().parse().unwrap();
-                self.conversation.wait(Duration::from_secs(seconds));
+                self.conversation.step(Input::Now(Duration::from_secs(seconds)));
                 self.listen();
             }
             "drain" => {

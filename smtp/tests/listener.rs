@@ -1,5 +1,7 @@
 //! The listener over loopback, with a client of our own and answers that remember.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The session against a model of RFC 5321's states, on random sequences of commands; and against
 //! random bytes, which must never make it panic, nor say different things when they are cut otherwise.
 
-#![allow(missing_docs, reason = "a test")]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod conversation;
 

@@ -6,7 +6,8 @@
 //! needs 12 GB of disk. Directories are made under the build's own; `BENCH_DIR` names another place,
 //! `BENCH_SECONDS` another length.
 
-#![allow(missing_docs)]
+// A benchmark has nobody to hand an error to.
+#![allow(missing_docs, clippy::expect_used)]
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;

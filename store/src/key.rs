@@ -79,7 +79,6 @@ impl From<Space> for u8 {
 }
 
 /// Starts a key in a space.
-#[must_use]
 pub fn key(space: Space) -> KeyBuilder {
     let mut bytes = Vec::with_capacity(KEY_BYTES_TYPICAL);
     bytes.push(space as u8);

@@ -2,6 +2,8 @@
 //! off, zeroed or garbled, must open with everything that was acknowledged and at most the one group
 //! that was being written.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod suite;
 
 use std::fs::OpenOptions;
@@ -131,6 +133,8 @@ fn every_crash_image_opens_with_all_that_was_acknowledged() {
                 store.commit(last).await.unwrap();
             }
             damage(&image, &faults.imaged().unwrap(), kind);
+            let report = Store::check(&small(&image, None)).unwrap();
+            assert!(report.is_sound(), "{operation:?} {nth} {kind:?}: {:?}", report.problems);
             let opened = Store::open(&small(&image, None)).unwrap();
             let found = dump(&opened).await;
             assert!(allowed.contains(&found), "{operation:?} {nth} {kind:?}");

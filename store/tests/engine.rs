@@ -1,6 +1,8 @@
 //! The suite of `suite/` on the engines, and what only the redb engine promises: one process per
 //! directory, backup and restore, integrity checks, reclaimed segments.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod suite;
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
 //! A disk that fails and a disk that is full: what is acknowledged stays, what cannot be kept is
 //! refused, and the way back is as promised.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod suite;
 
 use std::path::Path;
@@ -100,7 +102,7 @@ async fn on_a_full_disk_delivery_goes_on_and_intake_comes_back() {
     for number in 0..20 {
         store.commit(batch(Purpose::Intake, number)).await.unwrap();
     }
-    faults.set_free_bytes(Some(100 << 10));
+    faults.set_free_bytes(Some(6 << 20));
     while store.health().state != State::Full {
         tokio::task::yield_now().await;
     }
@@ -109,6 +111,13 @@ async fn on_a_full_disk_delivery_goes_on_and_intake_comes_back() {
     for number in 31..60 {
         store.commit(batch(Purpose::Progress, number)).await.unwrap();
     }
+    // The last megabytes are left to the checkpoint.
+    faults.set_free_bytes(Some(1 << 20));
+    let mut number = 0;
+    while store.commit(batch(Purpose::Progress, 100 + number)).await.is_ok() {
+        number = (number + 1) % 50;
+    }
+    store.flush().await.unwrap();
     assert!(!holds(&store, 30).await);
     assert!(holds(&store, 31).await && holds(&store, 1).await);
     faults.set_free_bytes(None);

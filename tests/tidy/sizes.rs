@@ -13,12 +13,20 @@ const FUNCTION_LINES_MAX: usize = 70;
 const PARAMETERS_MAX: usize = 5;
 
 /// What may be larger, and why: tables and generated files, never logic.
-const EXCEPTIONS: &[Exception] = &[Exception {
-    file: "queue/src/courier/smtp/egress.rs",
-    function: "the_table",
-    lines_max: 120,
-    why: "a table of addresses, one a line",
-}];
+const EXCEPTIONS: &[Exception] = &[
+    Exception {
+        file: "api/tests/emails.rs",
+        function: "bad_requests_name_their_fields",
+        lines_max: 120,
+        why: "a table of bad requests, one a line",
+    },
+    Exception {
+        file: "queue/src/courier/smtp/egress.rs",
+        function: "the_table",
+        lines_max: 120,
+        why: "a table of addresses, one a line",
+    },
+];
 
 /// `function` empty means the file as a whole.
 struct Exception {

@@ -200,13 +200,7 @@ fn content_type(value: &RawValue) -> Result<String, String> {
     if kind.eq_ignore_ascii_case("multipart") {
         return Err("must not be a multipart type".to_owned());
     }
-    // The composer writes a part of type `text/` as it is, a lone CR or LF included; any other becomes
-    // base64. Types are the same in any case (RFC 2045 5.1), so that a file stays the file it was.
-    let kind = match kind.to_ascii_lowercase() {
-        text if text == "text" => "Text".to_owned(),
-        other => other,
-    };
-    let mut out = format!("{kind}/{}", subtype.to_ascii_lowercase());
+    let mut out = format!("{}/{}", kind.to_ascii_lowercase(), subtype.to_ascii_lowercase());
     for parameter in parts.filter(|p| !p.trim().is_empty()) {
         let (name, value) =
             parameter.trim().split_once('=').ok_or("has a parameter that is not name=value")?;
@@ -307,7 +301,7 @@ mod tests {
     #[test]
     fn content_types() {
         let of = |text: &str| content_type(&raw(text));
-        assert_eq!(of("Text/Plain; charset=UTF-8").as_deref(), Ok("Text/plain; charset=UTF-8"));
+        assert_eq!(of("Text/Plain; charset=UTF-8").as_deref(), Ok("text/plain; charset=UTF-8"));
         assert_eq!(of("application/pdf").as_deref(), Ok("application/pdf"));
         for bad in [
             "",

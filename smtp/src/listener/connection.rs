@@ -54,15 +54,18 @@ pub(super) struct Connection<A: Answers> {
 }
 
 impl<A: Answers> Connection<A> {
-    /// Runs the session to its end.
-    pub(super) async fn run(mut self) -> io::Result<()> {
+    /// Runs the session to its end. What is awaited seldom is boxed, so that an idle session has no
+    /// room for it.
+    pub(super) async fn run(&mut self) -> io::Result<()> {
         let mut timer = pin!(tokio::time::sleep_until(self.deadline()));
-        let mut next = Next::Listen;
+        let mut next = if self.shared.door.implicit_tls { Next::StartTls } else { Next::Listen };
         loop {
             next = match next {
                 Next::Listen => match self.inbox.drive(&mut self.session, &mut self.replies) {
                     Next::Listen => {
-                        self.flush().await?;
+                        if !self.replies.wire().is_empty() && !self.send_at_once()? {
+                            Box::pin(self.send()).await?;
+                        }
                         if self.inbox.is_paused() {
                             Next::Listen
                         } else {
@@ -76,12 +79,12 @@ impl<A: Answers> Connection<A> {
                     other => other,
                 },
                 Next::Ask(question) => {
-                    let answer = self.ask(question).await;
+                    let answer = Box::pin(self.ask(question)).await;
                     self.tell_time();
                     self.step(Input::Answer(answer))
                 }
-                Next::StartTls => self.secure().await?,
-                Next::Close => return self.close().await,
+                Next::StartTls => Box::pin(self.secure()).await?,
+                Next::Close => return Box::pin(self.close()).await,
             }
         }
     }
@@ -148,27 +151,33 @@ impl<A: Answers> Connection<A> {
         .await
     }
 
-    /// Sends what was said, in one write.
-    async fn flush(&mut self) -> io::Result<()> {
-        if self.replies.wire().is_empty() {
-            return Ok(());
+    /// Sends what was said, in one write, if the socket takes it all: it nearly always does.
+    fn send_at_once(&mut self) -> io::Result<bool> {
+        let Transport::Clear(stream) = &self.transport else { return Ok(false) };
+        match stream.try_write(self.replies.wire()) {
+            Ok(bytes) => Ok(self.replies.sent(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
         }
+    }
+
+    /// Sends what was said, however long the client takes to read it, within reason.
+    async fn send(&mut self) -> io::Result<()> {
         let patience = self.shared.door.session.limits().command_timeout;
-        let wire = self.replies.wire();
-        let transport = &mut self.transport;
-        let sent = async move {
+        let (wire, transport) = (self.replies.wire(), &mut self.transport);
+        let sending = async {
             transport.write_all(wire).await?;
             transport.flush().await
         };
-        timeout(patience, sent).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        self.replies.sent();
+        timeout(patience, sending).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let bytes = self.replies.wire().len();
+        self.replies.sent(bytes);
         Ok(())
     }
 
     async fn ask(&mut self, question: Question) -> Answer {
         let Question::Authenticate(credentials) = question else {
-            // Boxed: the largest future of all would otherwise have its room in every idle session.
-            return Box::pin(self.shared.answers.answer(&mut self.visitor, question)).await;
+            return self.shared.answers.answer(&mut self.visitor, question).await;
         };
         let (peers, peer) = (&self.shared.peers, self.session.peer());
         if !peers.may_log_in(peer, Instant::now()) {
@@ -176,7 +185,7 @@ impl<A: Answers> Connection<A> {
         }
         let key = peers.key(&credentials);
         let question = Question::Authenticate(credentials);
-        let answer = Box::pin(self.shared.answers.answer(&mut self.visitor, question)).await;
+        let answer = self.shared.answers.answer(&mut self.visitor, question).await;
         if matches!(&answer, Answer::Said(reply) if reply.severity() == Severity::Permanent) {
             metrics::counter!("postrider_smtp_auth_failures_total").increment(1);
             let delay = peers.failed(peer, key, Instant::now());
@@ -187,7 +196,7 @@ impl<A: Answers> Connection<A> {
     }
 
     async fn secure(&mut self) -> io::Result<Next> {
-        self.flush().await?;
+        self.send().await?;
         // RFC 3207 4.2: what came in the clear behind STARTTLS is dropped, not answered under TLS.
         self.inbox.discard();
         let facts = self.shared.handshake(&mut self.transport).await?;
@@ -195,8 +204,8 @@ impl<A: Answers> Connection<A> {
         Ok(self.step(Input::Secured(facts)))
     }
 
-    async fn close(mut self) -> io::Result<()> {
-        self.flush().await?;
+    async fn close(&mut self) -> io::Result<()> {
+        self.send().await?;
         let linger = async {
             self.transport.shutdown().await?;
             if self.session.has_quit() {
@@ -210,7 +219,7 @@ impl<A: Answers> Connection<A> {
             }
             Ok(())
         };
-        timeout(LINGER, Box::pin(linger)).await.unwrap_or(Ok(()))
+        timeout(LINGER, linger).await.unwrap_or(Ok(()))
     }
 }
 

@@ -37,7 +37,7 @@ fn name(text: &[u8]) -> Option<&str> {
 
 pub(crate) fn start_tls(session: &mut Session, _: Arguments<'_>, replies: &mut Replies) -> Next {
     replies.say(replies::START_TLS);
-    session.mode = Mode::Handshake;
+    session.mode = Mode::Handshake { greets: false };
     Next::StartTls
 }
 
@@ -76,8 +76,11 @@ pub(crate) fn quit(session: &mut Session, _: Arguments<'_>, replies: &mut Replie
 
 impl Session {
     /// RFC 3207 4.2: all that was learnt in the clear is forgotten.
-    pub(super) fn secured(&mut self, tls: TlsFacts) -> Next {
-        if matches!(self.mode, Mode::Handshake) {
+    pub(super) fn secured(&mut self, tls: TlsFacts, replies: &mut Replies) -> Next {
+        if let Mode::Handshake { greets } = self.mode {
+            if greets {
+                replies.say_wire(self.settings.greeting().as_bytes());
+            }
             self.active_at = self.now;
             self.mode = Mode::Command;
             self.tls = Some(tls);

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use mail::reply::{Enhanced, Reply};
 use smtp::answers::{Answer, Message, Question, TlsFacts};
@@ -39,7 +38,10 @@ impl Conversation {
         let settings = Arc::new(Settings::new(role, hostname, limits, Arc::clone(&budget), tls_offered));
         let mut replies = Replies::default();
         let peer = "192.0.2.1".parse().unwrap();
-        let session = Session::new(settings, (1, peer), secured.then_some(TLS), &mut replies);
+        let mut session = Session::new(settings, (1, peer), secured, &mut replies);
+        if secured {
+            session.step(Input::Secured(TLS), &mut replies);
+        }
         Self {
             session,
             inbox: Inbox::default(),
@@ -81,11 +83,6 @@ impl Conversation {
         }
         let step = self.session.step(input, &mut self.replies);
         self.follow(step.next);
-    }
-
-    /// Time passes.
-    pub(crate) fn wait(&mut self, since_start: Duration) {
-        self.step(Input::Now(since_start));
     }
 
     fn follow(&mut self, next: Next) {

@@ -25,6 +25,9 @@ struct Tables {
     conflicts: u64,
 }
 
+/// Keys with their rows or bodies, in order.
+pub(crate) type Pairs = Vec<(Key, Bytes)>;
+
 impl Memory {
     fn read(&self) -> RwLockReadGuard<'_, Tables> {
         // A batch is applied by inserts and removes alone, which cannot stop half-way.
@@ -53,7 +56,7 @@ impl Memory {
     }
 
     /// Everything, for a backup.
-    pub(crate) fn all(&self) -> (Vec<(Key, Value)>, Vec<(Key, Bytes)>) {
+    pub(crate) fn all(&self) -> (Pairs, Pairs) {
         let tables = self.read();
         let copy = |map: &BTreeMap<Key, Bytes>| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
         (copy(&tables.rows), copy(&tables.bodies))

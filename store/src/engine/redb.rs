@@ -157,7 +157,7 @@ impl Redb {
         recovered.repair().map_err(|error| OpenError::io(directory, error))?;
         recover::remove_unfinished(&segments, &disk, recovered.end)?;
         let space = Arc::new(Space::new(directory, &disk, options.reserve_bytes));
-        let start = || Log::start(&segments, &disk, opened.store, options.segment_bytes, recovered.end);
+        let start = || Log::start(&segments, &space, opened.store, options.segment_bytes, recovered.end);
         let log = start()
             .or_else(|fault| match fault {
                 // A server that was stopped by a full disk must come up to deliver.

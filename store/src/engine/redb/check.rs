@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::index::{Base, LiveBySegment};
+use super::index::{Base, INDEX_FILE, LiveBySegment};
 use super::record::{SEGMENT_HEADER_BYTES, SegmentHeader, StoreId};
 use super::segments::Segments;
 use super::shared::Shared;
@@ -24,6 +24,9 @@ const PAGE_ROWS: usize = 4096;
 /// Checks a directory that no process has open.
 pub(crate) fn check(options: &Options) -> Result<Report, OpenError> {
     let mut report = Report::default();
+    // Looking must not make a new store.
+    let index_file = options.directory.join(INDEX_FILE);
+    std::fs::metadata(&index_file).map_err(|error| OpenError::io(index_file, error))?;
     let Opening { mut index, opened, segments, recovered, lock, .. } = Opening::read(options)?;
     match index.check() {
         Ok(true) => {}
@@ -33,7 +36,7 @@ pub(crate) fn check(options: &Options) -> Result<Report, OpenError> {
             return Ok(report);
         }
     }
-    check_segments(&segments, opened.store, &mut report);
+    check_segments(&segments, opened.store, recovered.end.segment, &mut report);
     match index.base() {
         Ok(base) => {
             let shared = Arc::new(Shared::new(recovered.table, base, segments));
@@ -61,9 +64,10 @@ impl Redb {
     }
 }
 
-fn check_segments(segments: &Segments, store: StoreId, report: &mut Report) {
+fn check_segments(segments: &Segments, store: StoreId, newest: u64, report: &mut Report) {
     let numbers = segments.numbers();
-    for segment in &numbers {
+    // A later one was being made when everything stopped: replay has seen that it is empty.
+    for segment in numbers.iter().filter(|segment| **segment <= newest) {
         let result = check_segment(segments, store, *segment, report);
         if let Err(what) = result {
             report.problem(format!("{}: {what}", segments.path(*segment).display()));

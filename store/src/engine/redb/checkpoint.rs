@@ -124,10 +124,8 @@ impl Checkpointer {
         }
         self.ticks = 0;
         let started = Instant::now();
-        let result = match self.has_room(&job.table) {
-            true => self.index.checkpoint(&job.table, job.position, &mut self.live),
-            false => Err(CheckpointFault::Full),
-        };
+        self.make_room(&job.table);
+        let result = self.index.checkpoint(&job.table, job.position, &mut self.live);
         match result {
             Ok(base) => {
                 self.position = job.position;
@@ -143,9 +141,13 @@ impl Checkpointer {
         }
     }
 
-    fn has_room(&self, table: &Table) -> bool {
+    /// Gives the reserve up if the checkpoint may need it. It is tried in any case: the index has free
+    /// pages of its own, and a checkpoint is what frees segments.
+    fn make_room(&self, table: &Table) {
         let needed = table.bytes().saturating_mul(CHECKPOINT_FREE_FACTOR) + CHECKPOINT_FREE_BYTES;
-        self.space.free_bytes() >= needed || (self.space.release() && self.space.free_bytes() >= needed)
+        if self.space.free_bytes() < needed && self.space.release() {
+            self.shared.set_full(true);
+        }
     }
 
     fn finish(&mut self, job: CheckpointJob, base: Base) {

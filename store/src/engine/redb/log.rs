@@ -15,9 +15,14 @@ use super::disk::{Disk, DiskFile, is_no_space};
 use super::index::Position;
 use super::record::{GROUP_HEADER_BYTES, GroupHeader, SEGMENT_HEADER_BYTES, SegmentHeader, StoreId, salt};
 use super::segments::Segments;
+use super::space::Space;
 
 /// Room is set aside this much at a time: a tenth of a second's writing on a fast disk.
 const ALLOCATION_BYTES: u64 = 8 << 20;
+/// On a nearly full disk, only this much.
+const FRUGAL_BYTES: u64 = 256 << 10;
+/// The log leaves this much of a disk to the checkpoint, which alone can free segments.
+const FLOOR_BYTES: u64 = 4 << 20;
 
 /// Why a group was not written.
 #[derive(Debug)]
@@ -58,6 +63,7 @@ pub(crate) struct Written {
 #[derive(Debug)]
 pub(crate) struct Log {
     disk: Disk,
+    space: Arc<Space>,
     store: StoreId,
     segment_bytes: u64,
     file: Arc<DiskFile>,
@@ -73,14 +79,16 @@ impl Log {
     /// Starts segment `position.segment`; `previous_end` is where the one before it ends.
     pub(crate) fn start(
         segments: &Segments,
-        disk: &Disk,
+        space: &Arc<Space>,
         store: StoreId,
         segment_bytes: u64,
         after: Position,
     ) -> Result<Self, AppendFault> {
-        let (file, position) = start_segment(segments, disk, store, after)?;
+        let disk = space.disk().clone();
+        let (file, position) = start_segment(segments, &disk, store, after)?;
         Ok(Self {
-            disk: disk.clone(),
+            disk,
+            space: Arc::clone(space),
             store,
             segment_bytes,
             file,
@@ -149,14 +157,13 @@ impl Log {
         if end <= self.allocated {
             return Ok(());
         }
-        let ahead = end.next_multiple_of(ALLOCATION_BYTES).min(end.max(self.segment_bytes));
-        let allocated = self.allocate_to(ahead).or_else(|error| match is_no_space(&error) {
-            // The last bytes of a disk are bytes too.
-            true => self.allocate_to(end),
-            false => Err(error),
-        });
-        match allocated {
-            Ok(to) => {
+        let ahead = |step: u64| end.next_multiple_of(step).min(end.max(self.segment_bytes));
+        let free_bytes = self.space.free_bytes();
+        let is_room = |to: &u64| free_bytes >= FLOOR_BYTES.saturating_add(to - self.allocated);
+        let to = [ahead(ALLOCATION_BYTES), ahead(FRUGAL_BYTES)].into_iter().find(is_room);
+        let to = to.ok_or(AppendFault::Full)?;
+        match self.file.allocate(self.allocated, to - self.allocated) {
+            Ok(()) => {
                 self.allocated = to;
                 segments.set_size(self.position.segment, to);
                 Ok(())
@@ -164,11 +171,6 @@ impl Log {
             Err(error) if is_no_space(&error) => Err(AppendFault::Full),
             Err(error) => Err(broken("allocating room in", &self.file, &error)),
         }
-    }
-
-    fn allocate_to(&self, to: u64) -> io::Result<u64> {
-        self.file.allocate(self.allocated, to - self.allocated)?;
-        Ok(to)
     }
 
     fn roll(&mut self, segments: &Segments) -> Result<(), AppendFault> {

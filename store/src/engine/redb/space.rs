@@ -3,7 +3,7 @@
 //! The reserve is a file of set-aside room. The disk counts as full when a write met its end or when
 //! less than [`FREE_BYTES_MIN`] is free; intake is refused from then on. Delivery goes on: it makes
 //! little log and, by deleting, frees whole segments. When even that meets the end of the disk, the
-//! reserve is given up. With room again the reserve is set aside first, then intake comes back.
+//! reserve is given up, and the last few megabytes are the checkpoint's. With room again the reserve is set aside first, then intake comes back.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,6 +48,10 @@ impl Space {
 
     fn held(&self) -> MutexGuard<'_, bool> {
         self.is_held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn disk(&self) -> &Disk {
+        &self.disk
     }
 
     /// What is free; nothing, if the disk does not say.
