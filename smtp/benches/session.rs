@@ -39,6 +39,7 @@ impl Talk {
         let mut next = Next::Listen;
         loop {
             next = match next {
+                Next::Close | Next::StartTls => unreachable!("nothing here ends the session"),
                 Next::Ask(question) => {
                     let answer = match question {
                         Question::Take(message) => {

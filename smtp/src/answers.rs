@@ -116,7 +116,7 @@ pub trait Answers: Send + Sync + 'static {
     /// What is remembered between the questions of one session. Keep it small: idle sessions have one.
     type Visitor: Default + Send + Sync + 'static;
 
-    /// Answers a question. The future may be dropped when the client goes away, except for
-    /// [`Question::Take`], which is always awaited to its end.
+    /// Answers a question. The future is awaited to its end, whether or not the client is still there;
+    /// only when the drain time of a shutdown is over is it dropped.
     fn answer(&self, visitor: &mut Self::Visitor, question: Question) -> impl Future<Output = Answer> + Send;
 }

@@ -81,6 +81,7 @@ impl Limits {
         Self {
             mails_max: u64::MAX,
             commands_max: u64::MAX,
+            junk_max: u32::MAX,
             errors_max: 1_000,
             sessions_per_address_max: usize::MAX,
             ..Self::default()

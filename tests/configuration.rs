@@ -1,0 +1,65 @@
+//! `etc/postrider.toml` is the documentation of the configuration: every line that shows a default must
+//! be that default, and every line must be understood when its `#` is removed.
+
+use postrider::config;
+
+const DOCUMENTED: &str = include_str!("../etc/postrider.toml");
+
+/// Keys that have no default: the line shows an example.
+const EXAMPLES: &[&str] = &[
+    "certificate", "private_key", "base_url", "smarthost", "smarthost_username", "smarthost_password",
+    "sandbox_sender", "clock_offset",
+];
+
+/// A section, a key, and the line that sets it.
+fn documented_keys() -> Vec<(String, String, String)> {
+    let mut section = String::new();
+    let mut keys = Vec::new();
+    for line in DOCUMENTED.lines() {
+        let bare = line.strip_prefix('#').unwrap_or(line);
+        if bare.starts_with('[') {
+            section = bare.to_owned();
+        } else if let Some((key, _)) = bare.split_once(" = ")
+            && key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+        {
+            keys.push((section.clone(), key.to_owned(), bare.to_owned()));
+        }
+    }
+    keys
+}
+
+fn read(more: &str) -> String {
+    let text = format!("hostname = \"mx1.example.net\"\n{more}");
+    match config::from_text(&text, [("POSTRIDER_OPS_LISTEN".to_owned(), "127.0.0.1:9025".to_owned())]) {
+        Ok(config) => format!("{config:#?}"),
+        Err(problems) => panic!("{text}\n{problems:?}"),
+    }
+}
+
+#[test]
+fn what_is_shown_as_default_is_the_default() {
+    let keys = documented_keys();
+    assert!(keys.len() > 30, "the scan finds the keys: {keys:?}");
+    let default = read("");
+    for (section, key, line) in keys {
+        let single = section.starts_with("[[");
+        if key == "hostname" || key == "listen" && section == "[ops]" || single || EXAMPLES.contains(&key.as_str()) {
+            continue;
+        }
+        assert_eq!(read(&format!("{section}\n{line}\n")), default, "{section} {line}");
+    }
+}
+
+#[test]
+fn every_line_is_understood() {
+    let mut text = String::new();
+    for line in DOCUMENTED.lines() {
+        let bare = line.strip_prefix('#').unwrap_or(line);
+        let is_key = documented_keys().iter().any(|(_, _, known)| known == bare);
+        text.push_str(if bare.starts_with('[') || is_key { bare } else { "" });
+        text.push('\n');
+    }
+    let problems = config::from_text(&text, []).err().unwrap_or_default();
+    // The example's files are not there, and its example addresses are given once.
+    assert!(problems.iter().all(|p| p.text.contains("No such file") || p.text.contains("certificate")), "{problems:#?}");
+}
