@@ -16,7 +16,7 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use rustls::ServerConfig;
 use smtp::limits::{Budget, Limits};
-use smtp::listener::{Door, Listener, TlsSource};
+use smtp::listener::{Door, Listener};
 use smtp::peers::Peers;
 use smtp::policy::{Relay, Submission};
 use smtp::settings::{Role, Settings};
@@ -60,9 +60,12 @@ pub enum ServeError {
     Metrics(String),
 }
 
+/// What TLS shows, as it is replaced.
+pub type Shown = watch::Receiver<Arc<ServerConfig>>;
+
 /// The certificates in use: for SMTP, and for HTTP with its ALPN.
 pub struct Certificates {
-    smtp: Arc<TlsSource>,
+    smtp: watch::Sender<Arc<ServerConfig>>,
     http: watch::Sender<Arc<ServerConfig>>,
 }
 
@@ -72,8 +75,7 @@ impl Certificates {
     /// # Errors
     /// [`CertificateError`].
     pub fn new(certificate: &Certificate) -> Result<Self, CertificateError> {
-        let smtp = TlsSource::from_pem(&certificate.chain, &certificate.key)
-            .map_err(|error| CertificateError::Pair(error.to_string()))?;
+        let smtp = watch::Sender::new(certificate.server(Vec::new())?);
         Ok(Self { smtp, http: watch::Sender::new(certificate.server(api::serve::alpn())?) })
     }
 
@@ -82,18 +84,16 @@ impl Certificates {
     /// # Errors
     /// [`CertificateError`].
     pub fn replace(&self, certificate: &Certificate) -> Result<(), CertificateError> {
-        let http = certificate.server(api::serve::alpn())?;
-        self.smtp
-            .replace(&certificate.chain, &certificate.key)
-            .map_err(|error| CertificateError::Pair(error.to_string()))?;
+        let (smtp, http) = (certificate.server(Vec::new())?, certificate.server(api::serve::alpn())?);
+        self.smtp.send_replace(smtp);
         self.http.send_replace(http);
         Ok(())
     }
 
     /// What SMTP listeners show.
     #[must_use]
-    pub fn smtp(&self) -> Arc<TlsSource> {
-        Arc::clone(&self.smtp)
+    pub fn smtp(&self) -> Shown {
+        self.smtp.subscribe()
     }
 }
 
@@ -140,7 +140,7 @@ impl Doors {
         config: &Config,
         world: &World,
         address: SocketAddr,
-        (tls, implicit_tls): (Arc<TlsSource>, bool),
+        (tls, implicit_tls): (Shown, bool),
     ) -> Result<SocketAddr, ServeError> {
         let session = self.settings(config, Role::Submission, Limits::default());
         let door = Door { session, networks: Vec::new(), tls: Some(tls), implicit_tls };

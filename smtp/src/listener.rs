@@ -10,8 +10,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -24,10 +27,7 @@ use crate::session::Session;
 use crate::settings::{Role, Settings};
 
 mod connection;
-mod tls;
 mod transport;
-
-pub use tls::{TlsError, TlsSource};
 
 use connection::Connection;
 use transport::Transport;
@@ -45,8 +45,9 @@ pub struct Door {
     pub session: Arc<Settings>,
     /// Who may connect; for [`Role::Relay`] only.
     pub networks: Vec<Network>,
-    /// The certificate, when there is one. [`Settings`] must say the same about TLS being offered.
-    pub tls: Option<Arc<TlsSource>>,
+    /// What TLS shows, when there is a certificate; connections that come after it was replaced see the
+    /// new one. [`Settings`] must say the same about TLS being offered.
+    pub tls: Option<watch::Receiver<Arc<ServerConfig>>>,
     /// TLS begins with the connection (RFC 8314 3.3).
     pub implicit_tls: bool,
 }
@@ -65,8 +66,9 @@ struct Shared<A> {
 impl<A> Shared<A> {
     async fn handshake(&self, transport: &mut Transport) -> io::Result<TlsFacts> {
         let tls = self.door.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let acceptor = TlsAcceptor::from(Arc::clone(&tls.borrow()));
         let patience = self.door.session.limits().handshake_timeout;
-        match timeout(patience, Box::pin(transport.secure(tls.acceptor()))).await {
+        match timeout(patience, Box::pin(transport.secure(acceptor))).await {
             Ok(result) => result,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }

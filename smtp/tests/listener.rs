@@ -9,12 +9,13 @@ use std::time::Duration;
 use mail::reply::{Enhanced, Reply};
 use smtp::answers::{Answer, Answers, Message, Question};
 use smtp::limits::{Budget, Limits};
-use smtp::listener::{Door, Listener, TlsSource};
+use smtp::listener::{Door, Listener};
 use smtp::peers::Peers;
 use smtp::settings::{Role, Settings};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
@@ -53,26 +54,35 @@ struct Server {
     address: SocketAddr,
     answers: Arc<Remember>,
     peers: Arc<Peers>,
-    tls: Arc<TlsSource>,
+    tls: watch::Sender<Arc<rustls::ServerConfig>>,
     certificate: rcgen::CertifiedKey<rcgen::KeyPair>,
     shutdown: CancellationToken,
     served: tokio::task::JoinHandle<bool>,
 }
 
+/// What a listener shows with this certificate.
+fn shown(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Arc<rustls::ServerConfig> {
+    let key = rustls_pki_types::PrivateKeyDer::try_from(certificate.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.cert.der().clone()], key)
+        .unwrap();
+    Arc::new(config)
+}
+
 impl Server {
     fn start(role: Role, limits: Limits, implicit_tls: bool, answers: Remember) -> Self {
         let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let tls = TlsSource::from_pem(
-            certificate.cert.pem().as_bytes(),
-            certificate.signing_key.serialize_pem().as_bytes(),
-        )
-        .unwrap();
+        let tls = watch::Sender::new(shown(&certificate));
         let budget = Budget::new(Budget::BYTES_DEFAULT);
         let session = Settings::new(role, "mx.example".parse().unwrap(), limits, budget, true);
         let door = Door {
             session: Arc::new(session),
             networks: vec!["127.0.0.1".parse().unwrap()],
-            tls: Some(Arc::clone(&tls)),
+            tls: Some(tls.subscribe()),
             implicit_tls,
         };
         let (answers, peers) = (Arc::new(answers), Peers::new(4, 1));
@@ -168,9 +178,7 @@ async fn implicit_tls_and_a_new_certificate() {
     let mut stream = server.secure(server.connect().await).await;
     assert!(hear(&mut stream, 1).await.starts_with("220 "));
     let fresh = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let key = fresh.signing_key.serialize_pem();
-    server.tls.replace(fresh.cert.pem().as_bytes(), key.as_bytes()).unwrap();
-    assert!(server.tls.replace(b"nonsense", key.as_bytes()).is_err());
+    server.tls.send_replace(shown(&fresh));
     server.certificate = fresh;
     let mut other = server.secure(server.connect().await).await;
     assert!(hear(&mut other, 1).await.starts_with("220 "));

@@ -1,0 +1,343 @@
+//! What clients and the mail host saw, message by message, and what must follow from it.
+//!
+//! ```text
+//! begun ─► dotted ─► acknowledged (id)        at the client: the final dot goes out; its 250 is read
+//!              └───► refused                  the reply was not 250
+//! arrived, over a connection                  at the mail host: the final dot was read, body whole
+//! ```
+//!
+//! One lock orders everything, and the signal is sent under it: what stands in the ledger at that
+//! moment is what was seen before the kill.
+//!
+//! The rules, in [`Ledger::settle`]: what was acknowledged is booked under its id, delivered, and
+//! arrived at each recipient. What is booked had its final dot sent, stands in the books once, and
+//! arrived. What arrived is booked. It arrived again only if a kill cut the connection whose last
+//! message it was: so duplicates are at most the connections that were open at the kills.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::sync::watch;
+
+use crate::installation::PATIENCE;
+
+/// The number that makes a message unique; stands in its subject.
+pub(crate) type Token = u64;
+/// A message for one of its recipients.
+pub(crate) type Delivery = (Token, String);
+/// A connection to the mail host.
+pub(crate) type Line = usize;
+
+/// When a signal falls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// A client has read its 250.
+    Acknowledged,
+    /// The mail host has read a final dot, and said nothing yet.
+    Arrived,
+}
+
+/// What is known of a message at the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Fate {
+    Begun,
+    Dotted,
+    Acknowledged(String),
+    Refused(String),
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    open: bool,
+    /// Open when the server was killed.
+    cut: bool,
+    last: Option<Delivery>,
+}
+
+#[derive(Debug)]
+struct Fuse {
+    moment: Moment,
+    left: u64,
+    pid: Pid,
+    signal: Signal,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    fates: BTreeMap<Token, Fate>,
+    acknowledged: u64,
+    connections: Vec<Connection>,
+    arrivals: HashMap<Delivery, Vec<Line>>,
+    put_off: HashSet<Delivery>,
+    fuse: Option<Fuse>,
+}
+
+/// An email as the books show it.
+#[derive(Debug)]
+pub(crate) struct Booked {
+    /// Its id.
+    pub(crate) id: String,
+    /// Its subject's number.
+    pub(crate) token: Token,
+    /// Its status.
+    pub(crate) status: String,
+    /// To whom it was delivered, by its events, one entry each.
+    pub(crate) delivered: Vec<String>,
+}
+
+/// What a run came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Figures {
+    pub(crate) begun: usize,
+    pub(crate) acknowledged: usize,
+    /// Final dot sent, no reply read.
+    pub(crate) unconfirmed: usize,
+    /// … and booked nevertheless.
+    pub(crate) unconfirmed_booked: usize,
+    pub(crate) refused: usize,
+    /// Deliveries of acknowledged messages that did not arrive.
+    pub(crate) lost: usize,
+    pub(crate) arrived: usize,
+    pub(crate) duplicates: usize,
+    /// Connections to the mail host that were open at a kill.
+    pub(crate) cut: usize,
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            begun,
+            acknowledged,
+            unconfirmed,
+            unconfirmed_booked,
+            refused,
+            lost,
+            arrived,
+            duplicates,
+            cut,
+        } = self;
+        write!(
+            f,
+            "begun {begun}, acknowledged {acknowledged}, lost {lost}, deliveries arrived {arrived}, duplicates \
+             {duplicates} (connections cut {cut}), unconfirmed {unconfirmed} (booked {unconfirmed_booked}), \
+             refused {refused}"
+        )
+    }
+}
+
+/// To whom a message goes: every fourth to two, over four domains in all.
+pub(crate) fn recipients(token: Token) -> Vec<String> {
+    let first = format!("ada@d{}.example", token % 4);
+    let second = (token % 4 == 1).then(|| "bob@d2.example".to_owned());
+    [first].into_iter().chain(second).collect()
+}
+
+/// The ledger.
+pub(crate) struct Ledger {
+    state: Mutex<State>,
+    changed: watch::Sender<()>,
+}
+
+impl Ledger {
+    pub(crate) fn new() -> Self {
+        Self { state: Mutex::default(), changed: watch::Sender::new(()) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let made = change(&mut self.state());
+        self.changed.send_replace(());
+        made
+    }
+
+    /// A new message.
+    pub(crate) fn begin(&self) -> Token {
+        self.with(|state| {
+            let token = state.fates.len() as Token;
+            state.fates.insert(token, Fate::Begun);
+            token
+        })
+    }
+
+    /// Its final dot goes out now.
+    pub(crate) fn dot(&self, token: Token) {
+        self.with(|state| state.fates.insert(token, Fate::Dotted));
+    }
+
+    /// Its 250 was read.
+    pub(crate) fn acknowledge(&self, token: Token, id: &str) {
+        self.with(|state| {
+            state.fates.insert(token, Fate::Acknowledged(id.to_owned()));
+            state.acknowledged += 1;
+            state.burn(Moment::Acknowledged);
+        });
+    }
+
+    /// Another reply was read.
+    pub(crate) fn refuse(&self, token: Token, reply: &str) {
+        self.with(|state| state.fates.insert(token, Fate::Refused(reply.to_owned())));
+    }
+
+    /// The mail host was connected to.
+    pub(crate) fn open(&self) -> Line {
+        self.with(|state| {
+            state.connections.push(Connection { open: true, ..Connection::default() });
+            state.connections.len() - 1
+        })
+    }
+
+    /// The connection has ended.
+    pub(crate) fn close(&self, line: Line) {
+        self.with(|state| state.connections[line].open = false);
+    }
+
+    /// A message arrived whole.
+    pub(crate) fn arrive(&self, line: Line, delivery: Delivery) {
+        self.with(|state| {
+            state.connections[line].last = Some(delivery.clone());
+            state.arrivals.entry(delivery).or_default().push(line);
+            state.burn(Moment::Arrived);
+        });
+    }
+
+    /// Whether the mail host puts this delivery off: every tenth message, once.
+    pub(crate) fn puts_off(&self, delivery: &Delivery) -> bool {
+        delivery.0 % 10 == 3 && self.with(|state| state.put_off.insert(delivery.clone()))
+    }
+
+    /// Sends a signal to the server at the `left`-th moment from now.
+    pub(crate) fn light(&self, moment: Moment, left: u64, pid: Pid, signal: Signal) {
+        self.state().fuse = Some(Fuse { moment, left, pid, signal });
+    }
+
+    async fn wait_for(&self, what: &str, wanted: impl Fn(&State) -> bool) {
+        let mut changed = self.changed.subscribe();
+        let waiting = async {
+            while !wanted(&self.state()) {
+                changed.changed().await.unwrap();
+            }
+        };
+        if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
+            panic!("waited in vain for {what}; {}", self.figures());
+        }
+    }
+
+    /// Waits for so many more acknowledgements.
+    pub(crate) async fn more_acknowledged(&self, more: u64) {
+        let wanted = self.state().acknowledged + more;
+        self.wait_for("acknowledgements", |state| state.acknowledged >= wanted).await;
+    }
+
+    /// Waits until everything acknowledged has arrived.
+    pub(crate) async fn all_arrived(&self) {
+        self.wait_for("what was acknowledged to arrive", |state| state.missing().next().is_none()).await;
+    }
+
+    /// What was counted so far.
+    pub(crate) fn figures(&self) -> Figures {
+        let state = self.state();
+        let count = |wanted: fn(&Fate) -> bool| state.fates.values().filter(|fate| wanted(fate)).count();
+        Figures {
+            begun: state.fates.len(),
+            acknowledged: count(|fate| matches!(fate, Fate::Acknowledged(_))),
+            unconfirmed: count(|fate| *fate == Fate::Dotted),
+            unconfirmed_booked: 0,
+            refused: count(|fate| matches!(fate, Fate::Refused(_))),
+            lost: state.missing().count(),
+            arrived: state.arrivals.len(),
+            duplicates: state.arrivals.values().map(|lines| lines.len() - 1).sum(),
+            cut: state.connections.iter().filter(|connection| connection.cut).count(),
+        }
+    }
+
+    /// Compares the ledger with the books; gives the figures and every rule that is broken.
+    pub(crate) fn settle(&self, books: &[Booked]) -> (Figures, Vec<String>) {
+        let mut figures = self.figures();
+        let state = self.state();
+        let mut broken: Vec<String> = state.missing().map(|delivery| format!("lost: {delivery:?}")).collect();
+        let mut by_token: HashMap<Token, &Booked> = HashMap::new();
+        let mut ids = HashSet::new();
+        for booked in books {
+            if by_token.insert(booked.token, booked).is_some() || !ids.insert(&booked.id) {
+                broken.push(format!("booked twice: {booked:?}"));
+            }
+            broken.extend(state.faults_of(booked));
+        }
+        for (token, fate) in &state.fates {
+            let booked = by_token.get(token);
+            match fate {
+                Fate::Acknowledged(id) if booked.is_none_or(|booked| booked.id != *id) => {
+                    broken.push(format!("acknowledged as {id}, in the books: {booked:?}"));
+                }
+                Fate::Dotted => figures.unconfirmed_booked += usize::from(booked.is_some()),
+                _ => {}
+            }
+        }
+        for (delivery, lines) in &state.arrivals {
+            if !by_token.contains_key(&delivery.0) {
+                broken.push(format!("arrived and not booked: {delivery:?}"));
+            }
+            let excused = lines.iter().filter(|line| state.excuses(**line, delivery)).count();
+            if excused + 1 < lines.len() {
+                broken.push(format!("arrived {} times, {excused} cut off: {delivery:?}", lines.len()));
+            }
+        }
+        (figures, broken)
+    }
+}
+
+impl State {
+    /// A moment has come; the last one that is counted sends the signal.
+    fn burn(&mut self, moment: Moment) {
+        let Some(fuse) = self.fuse.as_mut().filter(|fuse| fuse.moment == moment) else { return };
+        fuse.left = fuse.left.saturating_sub(1);
+        if fuse.left > 0 {
+            return;
+        }
+        kill_process(fuse.pid, fuse.signal).unwrap();
+        if fuse.signal == Signal::KILL {
+            self.connections.iter_mut().for_each(|connection| connection.cut |= connection.open);
+        }
+        self.fuse = None;
+    }
+
+    /// Deliveries of acknowledged messages that have not arrived.
+    fn missing(&self) -> impl Iterator<Item = Delivery> + '_ {
+        self.fates
+            .iter()
+            .filter(|(_, fate)| matches!(fate, Fate::Acknowledged(_)))
+            .flat_map(|(token, _)| recipients(*token).into_iter().map(|recipient| (*token, recipient)))
+            .filter(|delivery| !self.arrivals.contains_key(delivery))
+    }
+
+    /// Whether the connection was cut off with this as its last message.
+    fn excuses(&self, line: Line, delivery: &Delivery) -> bool {
+        let connection = &self.connections[line];
+        connection.cut && connection.last.as_ref() == Some(delivery)
+    }
+
+    /// What is wrong with an email in the books.
+    fn faults_of(&self, booked: &Booked) -> Vec<String> {
+        let mut faults = Vec::new();
+        match self.fates.get(&booked.token) {
+            Some(Fate::Acknowledged(_) | Fate::Dotted) => {}
+            other => faults.push(format!("a phantom, at its client {other:?}: {booked:?}")),
+        }
+        let mut delivered = booked.delivered.clone();
+        delivered.sort();
+        if booked.status != "delivered" || delivered != recipients(booked.token) {
+            faults.push(format!("not delivered exactly once to each: {booked:?}"));
+        }
+        for recipient in recipients(booked.token) {
+            if !self.arrivals.contains_key(&(booked.token, recipient)) {
+                faults.push(format!("booked as delivered, and never arrived: {booked:?}"));
+            }
+        }
+        faults
+    }
+}

@@ -1,0 +1,145 @@
+//! Clients that hand in messages one after the other, as fast as they are taken.
+//!
+//! The envelope is pipelined, the final dot goes out by itself, so that the ledger knows before it may
+//! have been seen. A client whose connection breaks waits for the server's next life.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::installation::PATIENCE;
+use crate::ledger::{Ledger, Token, recipients};
+
+/// Which life of the server it is; clients stop when it is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Number(usize),
+    Over,
+}
+
+/// The clients at work.
+pub(crate) struct Load {
+    life: watch::Sender<Life>,
+    clients: JoinSet<()>,
+}
+
+impl Load {
+    /// Starts so many clients; they wait for the first life.
+    pub(crate) fn start(clients: usize, relay: SocketAddr, ledger: &Arc<Ledger>) -> Self {
+        let life = watch::Sender::new(Life::Number(0));
+        let mut all = JoinSet::new();
+        for _ in 0..clients {
+            let (ledger, life) = (Arc::clone(ledger), life.subscribe());
+            all.spawn(async move { submit(relay, &ledger, life).await });
+        }
+        Self { life, clients: all }
+    }
+
+    /// The server is up (again).
+    pub(crate) fn go(&self) {
+        self.life.send_modify(|life| {
+            if let Life::Number(number) = life {
+                *number += 1;
+            }
+        });
+    }
+
+    /// Lets each client finish its message and go.
+    pub(crate) async fn end(mut self) {
+        self.life.send_replace(Life::Over);
+        while let Some(client) = tokio::time::timeout(PATIENCE, self.clients.join_next()).await.unwrap() {
+            client.unwrap();
+        }
+    }
+}
+
+async fn submit(relay: SocketAddr, ledger: &Ledger, mut life: watch::Receiver<Life>) {
+    let mut seen = Life::Number(0);
+    loop {
+        let now = *life.wait_for(|now| *now != seen).await.unwrap();
+        if now == Life::Over {
+            return;
+        }
+        // Whatever ends the session: the next one waits for another life.
+        if let Ok(stream) = TcpStream::connect(relay).await {
+            stream.set_nodelay(true).unwrap();
+            let _ = talk(BufReader::new(stream), ledger, &life).await;
+        }
+        seen = now;
+    }
+}
+
+/// Ends with the server's first word that is not as wanted.
+async fn talk(mut stream: BufReader<TcpStream>, ledger: &Ledger, life: &watch::Receiver<Life>) -> Option<()> {
+    reply(&mut stream, "220").await?;
+    say(&mut stream, "EHLO client.example\r\n").await?;
+    reply(&mut stream, "250").await?;
+    while *life.borrow() != Life::Over {
+        let token = ledger.begin();
+        let to = recipients(token);
+        let named: String = to.iter().map(|to| format!("RCPT TO:<{to}>\r\n")).collect();
+        say(&mut stream, &format!("MAIL FROM:<shop@acme.example>\r\n{named}DATA\r\n")).await?;
+        for _ in 0..=to.len() {
+            reply(&mut stream, "250").await?;
+        }
+        reply(&mut stream, "354").await?;
+        say(&mut stream, &stuffed(&message(token, &to))).await?;
+        ledger.dot(token);
+        say(&mut stream, ".\r\n").await?;
+        match reply(&mut stream, "").await? {
+            taken if taken.starts_with("250 2.0.0 OK msg_") => {
+                ledger.acknowledge(token, &taken["250 2.0.0 OK ".len()..])
+            }
+            other => {
+                ledger.refuse(token, &other);
+                return None;
+            }
+        }
+    }
+    say(&mut stream, "QUIT\r\n").await
+}
+
+async fn say(stream: &mut BufReader<TcpStream>, text: &str) -> Option<()> {
+    stream.get_mut().write_all(text.as_bytes()).await.ok()
+}
+
+/// A whole reply's last line, if it begins as wanted. A line that was cut off is none.
+async fn reply(stream: &mut BufReader<TcpStream>, wanted: &str) -> Option<String> {
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.ok()?;
+        let line = line.strip_suffix("\r\n")?;
+        if line.as_bytes().get(3) != Some(&b'-') {
+            return line.starts_with(wanted).then(|| line.to_owned());
+        }
+    }
+}
+
+fn message(token: Token, to: &[String]) -> String {
+    format!(
+        "From: Shop <shop@acme.example>\r\nTo: {}\r\nSubject: token {token}\r\n\r\n{}",
+        to.join(", "),
+        body(token)
+    )
+}
+
+fn stuffed(message: &str) -> String {
+    message.replace("\r\n.", "\r\n..")
+}
+
+/// The body that belongs to a token: most are small; every eighth fills many pages of the log.
+pub(crate) fn body(token: Token) -> String {
+    let lines = if token % 8 == 0 { 1_000 } else { 10 + token % 20 };
+    let mut body = String::from(".this line begins with a dot\r\n");
+    for line in 0..lines {
+        body.push_str(&format!(
+            "token {token}, line {line}, {:064x}\r\n",
+            token.wrapping_mul(0x9E37_79B9) ^ line
+        ));
+    }
+    body
+}

@@ -1,0 +1,106 @@
+//! The mail host: takes everything whole, and puts every tenth message off once.
+//!
+//! It speaks just enough SMTP for a pipelining client. A message arrives when its final dot was read;
+//! the ledger hears of it before the reply is written.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::ledger::{Ledger, Line, Token};
+use crate::load::body;
+
+/// Starts on a free port of loopback; ends with the runtime.
+pub(crate) async fn start(ledger: &Arc<Ledger>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let ledger = Arc::clone(ledger);
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let ledger = Arc::clone(&ledger);
+            tokio::spawn(async move {
+                let line = ledger.open();
+                // A connection that breaks has said all that it will say.
+                let _ = talk(stream, &ledger, line).await;
+                ledger.close(line);
+            });
+        }
+    });
+    address
+}
+
+async fn talk(stream: TcpStream, ledger: &Ledger, connection: Line) -> Option<()> {
+    stream.set_nodelay(true).ok()?;
+    let (read, mut write) = stream.into_split();
+    let mut read = BufReader::new(read);
+    write.write_all(b"220 mx.dest.example ESMTP\r\n").await.ok()?;
+    let mut recipient = None;
+    loop {
+        let mut line = String::new();
+        if read.read_line(&mut line).await.ok()? == 0 {
+            return Some(());
+        }
+        let verb = line.get(..4).unwrap_or_default().to_ascii_uppercase();
+        let reply = match verb.as_str() {
+            "EHLO" => "250-mx.dest.example\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 100000000",
+            "MAIL" | "RSET" => {
+                recipient = None;
+                "250 2.0.0 OK"
+            }
+            "RCPT" => {
+                recipient = line.split_once('<')?.1.split_once('>').map(|(to, _)| to.to_owned());
+                "250 2.1.5 OK"
+            }
+            "DATA" => {
+                let to = recipient.take()?;
+                write.write_all(b"354 go on\r\n").await.ok()?;
+                let delivery = (whole(&content(&mut read).await?), to);
+                if ledger.puts_off(&delivery) {
+                    "451 4.3.0 in a moment"
+                } else {
+                    ledger.arrive(connection, delivery);
+                    "250 2.0.0 taken"
+                }
+            }
+            "QUIT" => {
+                write.write_all(b"221 2.0.0 bye\r\n").await.ok()?;
+                return Some(());
+            }
+            _ => "502 5.5.2 what?",
+        };
+        write.write_all(format!("{reply}\r\n").as_bytes()).await.ok()?;
+    }
+}
+
+/// The token of a message, whose body must be the one that was handed in.
+fn whole(content: &str) -> Token {
+    let (head, found) = content.split_once("\r\n\r\n").expect("a header and a body");
+    let subject = head.lines().find_map(|line| line.strip_prefix("Subject: token "));
+    let token = subject.and_then(|token| token.parse().ok()).expect("a token");
+    assert!(found == body(token), "message {token} arrived changed");
+    token
+}
+
+/// The content up to the final dot; none when the connection ends before it.
+async fn content(read: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
+    let mut content = String::new();
+    loop {
+        let start = content.len();
+        if read.read_line(&mut content).await.ok()? == 0 {
+            return None;
+        }
+        match content.get(start..)? {
+            ".\r\n" => {
+                content.truncate(start);
+                return Some(content);
+            }
+            line if line.starts_with('.') => {
+                content.remove(start);
+            }
+            _ => {}
+        }
+    }
+}

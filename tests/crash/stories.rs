@@ -1,0 +1,191 @@
+//! The stories: killed under load, stopped under load, started twice, started on a damaged log.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::sync::Arc;
+
+use rustix::process::Signal;
+
+use crate::dice::Dice;
+use crate::directory;
+use crate::installation::{Installation, PATIENCE, Server, free_address};
+use crate::ledger::{Figures, Ledger, Moment};
+use crate::load::Load;
+use crate::{books, sink};
+
+/// Clients at once.
+const CLIENTS: usize = 8;
+/// Kills when nothing else is asked.
+const KILLS: u64 = 6;
+
+/// A server under load, and the ledger of it.
+struct Scene {
+    installation: Installation,
+    api_key: String,
+    ledger: Arc<Ledger>,
+    load: Load,
+}
+
+impl Scene {
+    async fn open() -> (Self, Server) {
+        let ledger = Arc::new(Ledger::new());
+        let host = sink::start(&ledger).await;
+        let (installation, server, api_key) = Installation::found(host).await;
+        let load = Load::start(CLIENTS, installation.relay, &ledger);
+        (Self { installation, api_key, ledger, load }, server)
+    }
+
+    /// Lets everything drain, and compares the ledger with the books.
+    async fn settle(self, server: Server) -> (Installation, Figures) {
+        let Self { installation, api_key, ledger, load } = self;
+        load.end().await;
+        ledger.all_arrived().await;
+        empty_queue(&installation).await;
+        let books = books::read(installation.api, &api_key).await;
+        let (figures, broken) = ledger.settle(&books);
+        server.stop().await;
+        let report = installation.admin(&["store", "check"]).await;
+        assert!(report["sound"] == true, "{report}");
+        assert!(broken.is_empty(), "{figures}\n{} rules broken:\n{}", broken.len(), broken.join("\n"));
+        (installation, figures)
+    }
+}
+
+/// Waits until nothing is in the queue: asking is how one sees it from outside.
+async fn empty_queue(installation: &Installation) {
+    let waiting = async {
+        loop {
+            let queue = installation.admin(&["queue", "list"]).await;
+            if queue["tasks"].as_array().unwrap().is_empty() {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("the queue drains");
+}
+
+#[tokio::test]
+async fn killed_under_load_it_loses_nothing() {
+    let kills = std::env::var("CRASH_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number"));
+    let (mut dice, seed) = Dice::seeded();
+    let (mut scene, mut server) = Scene::open().await;
+    for _ in 0..kills {
+        let moment = if dice.between(0, 1) == 0 { Moment::Acknowledged } else { Moment::Arrived };
+        scene.ledger.light(moment, dice.between(1, 300), server.pid(), Signal::KILL);
+        scene.load.go();
+        let status = server.end().await;
+        assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "it ended by itself: {status}");
+        server = scene.installation.start().await;
+    }
+    scene.load.go();
+    scene.ledger.more_acknowledged(20).await;
+    let (_, figures) = scene.settle(server).await;
+    println!("seed {seed}, kills {kills}: {figures}");
+    assert!(figures.duplicates <= figures.cut, "{figures}");
+    assert_eq!((figures.lost, figures.refused), (0, 0), "{figures}");
+}
+
+#[tokio::test]
+async fn stopped_under_load_it_ends_well_and_repeats_nothing() {
+    const STOPS: u64 = 3;
+    let (mut dice, seed) = Dice::seeded();
+    let (mut scene, mut server) = Scene::open().await;
+    for _ in 0..STOPS {
+        scene.ledger.light(Moment::Acknowledged, dice.between(20, 150), server.pid(), Signal::TERM);
+        scene.load.go();
+        let status = server.end().await;
+        assert_eq!(status.code(), Some(0), "{status}");
+        server = scene.installation.start().await;
+    }
+    scene.load.go();
+    scene.ledger.more_acknowledged(20).await;
+    let (_, figures) = scene.settle(server).await;
+    println!("seed {seed}, stops {STOPS}: {figures}");
+    let Figures { lost, duplicates, unconfirmed, .. } = figures;
+    assert_eq!((lost, duplicates, unconfirmed), (0, 0, 0), "{figures}");
+}
+
+#[tokio::test]
+async fn a_second_server_on_the_directory_is_refused() {
+    let (mut scene, server) = Scene::open().await;
+    let other = scene.installation.configure("second.toml", free_address(), free_address(), "");
+    let ended = scene.installation.refusal(Some(&other)).await;
+    assert!(!ended.status.success(), "{ended:?}");
+    assert!(ended.said.contains("in use by another process"), "{}", ended.said);
+    let (sound, answer) = scene.installation.ask(&["store", "check"]).await;
+    assert!(!sound && answer["error"].as_str().unwrap().contains("in use"), "{answer}");
+    // The first one noticed nothing: it takes mail, and answers the operator.
+    scene.load.go();
+    scene.ledger.more_acknowledged(20).await;
+    scene.settle(server).await;
+}
+
+/// A server that was killed with mail in its queue, which no destination was asked for yet.
+async fn killed_with_a_full_queue() -> (Scene, u64) {
+    let (mut scene, server) = Scene::open().await;
+    server.stop().await;
+    let (relay, api) = (scene.installation.relay, scene.installation.api);
+    scene.installation.configure("postrider.toml", relay, api, "paused = true\n");
+    let server = scene.installation.start().await;
+    scene.ledger.light(Moment::Acknowledged, 40, server.pid(), Signal::KILL);
+    scene.load.go();
+    server.end().await;
+    scene.installation.configure("postrider.toml", relay, api, "");
+    (scene, 40)
+}
+
+/// Nothing is served, the file is named, and no byte of the log has changed.
+async fn is_refused(installation: &mut Installation, damaged: &std::path::Path) {
+    let log_of = |installation: &Installation| {
+        let mut found = directory::contents(&installation.data());
+        // redb marks its file as open; what it holds stays, as the restart shows.
+        found.retain(|path, _| path.extension().is_none_or(|ending| ending != "redb"));
+        found
+    };
+    let before = log_of(installation);
+    let ended = installation.refusal(None).await;
+    assert!(!ended.status.success() && ended.status.code().is_some(), "{ended:?}");
+    let named = damaged.file_name().unwrap().to_str().unwrap();
+    assert!(
+        ended.said.contains(named) && ended.said.contains("acknowledged data is damaged"),
+        "{}",
+        ended.said
+    );
+    let after = log_of(installation);
+    assert!(before == after, "the directory was touched: {:?} and {:?}", before.keys(), after.keys());
+}
+
+#[tokio::test]
+async fn a_log_garbled_in_its_middle_is_refused_and_left_alone() {
+    let (mut scene, _) = killed_with_a_full_queue().await;
+    let log = directory::segments(&scene.installation.data()).pop().expect("a segment");
+    let middle = directory::used_bytes(&log) / 2;
+    // More than the largest body: so a group's rows are among them.
+    directory::garble(&log, middle, 120_000);
+    is_refused(&mut scene.installation, &log).await;
+    let (sound, answer) = scene.installation.ask(&["store", "check"]).await;
+    assert!(!sound, "{answer}");
+    // With the bytes put back, everything is there.
+    directory::garble(&log, middle, 120_000);
+    let server = scene.installation.start().await;
+    scene.load.go();
+    scene.ledger.more_acknowledged(1).await;
+    let (_, figures) = scene.settle(server).await;
+    assert!(figures.acknowledged > 40, "{figures}");
+}
+
+#[tokio::test]
+async fn a_log_that_lost_what_a_checkpoint_counts_on_is_refused_and_left_alone() {
+    let (mut scene, _) = killed_with_a_full_queue().await;
+    let (relay, api) = (scene.installation.relay, scene.installation.api);
+    scene.installation.configure("postrider.toml", relay, api, "paused = true\n");
+    // A stop is a checkpoint: nothing is replayed after it, the bodies stay in the log.
+    scene.installation.start().await.stop().await;
+    let log = directory::segments(&scene.installation.data()).pop().expect("a segment");
+    let whole = std::fs::read(&log).unwrap();
+    directory::cut(&log, directory::used_bytes(&log) / 2);
+    is_refused(&mut scene.installation, &log).await;
+    std::fs::write(&log, whole).unwrap();
+    scene.installation.configure("postrider.toml", relay, api, "");
+    let server = scene.installation.start().await;
+    scene.settle(server).await;
+}
