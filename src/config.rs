@@ -70,13 +70,23 @@ fn default_data_dir() -> PathBuf {
 }
 
 /// `[store]`
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreSection {
     /// Which engine.
     pub engine: Engine,
     /// Disk kept back so that delivery goes on when the disk is full, in bytes.
-    pub reserve_bytes: Option<u64>,
+    pub reserve_bytes: u64,
+    /// How long an email, its message and its history are kept.
+    #[serde(deserialize_with = "duration")]
+    pub retention: Duration,
+}
+
+impl Default for StoreSection {
+    fn default() -> Self {
+        const DAY: u64 = 24 * 3600;
+        Self { engine: Engine::default(), reserve_bytes: 64 << 20, retention: Duration::from_secs(30 * DAY) }
+    }
 }
 
 /// `[tls]`

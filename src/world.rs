@@ -67,9 +67,7 @@ pub struct World {
 #[must_use]
 pub fn store_options(config: &Config) -> Options {
     let mut options = Options::new(config.data_dir.join(STORE_DIRECTORY));
-    if let Some(reserve_bytes) = config.store.reserve_bytes {
-        options.reserve_bytes = reserve_bytes;
-    }
+    options.reserve_bytes = config.store.reserve_bytes;
     options
 }
 
@@ -185,6 +183,7 @@ fn worker_settings(config: &Config) -> WorkerSettings {
         tls: delivery.tls.into(),
         source_addresses: delivery.source_addresses.clone(),
         paused: delivery.paused,
+        retention: config.store.retention,
         places_max: delivery.tasks_in_memory_max,
         // One site may fill half of memory: then there is room for all others.
         ready_max: (delivery.tasks_in_memory_max / 2).max(1),

@@ -7,8 +7,14 @@ const DOCUMENTED: &str = include_str!("../etc/postrider.toml");
 
 /// Keys that have no default: the line shows an example.
 const EXAMPLES: &[&str] = &[
-    "certificate", "private_key", "base_url", "smarthost", "smarthost_username", "smarthost_password",
-    "sandbox_sender", "clock_offset",
+    "certificate",
+    "private_key",
+    "base_url",
+    "smarthost",
+    "smarthost_username",
+    "smarthost_password",
+    "sandbox_sender",
+    "clock_offset",
 ];
 
 /// A section, a key, and the line that sets it.
@@ -43,7 +49,11 @@ fn what_is_shown_as_default_is_the_default() {
     let default = read("");
     for (section, key, line) in keys {
         let single = section.starts_with("[[");
-        if key == "hostname" || key == "listen" && section == "[ops]" || single || EXAMPLES.contains(&key.as_str()) {
+        if key == "hostname"
+            || key == "listen" && section == "[ops]"
+            || single
+            || EXAMPLES.contains(&key.as_str())
+        {
             continue;
         }
         assert_eq!(read(&format!("{section}\n{line}\n")), default, "{section} {line}");
@@ -61,5 +71,8 @@ fn every_line_is_understood() {
     }
     let problems = config::from_text(&text, []).err().unwrap_or_default();
     // The example's files are not there, and its example addresses are given once.
-    assert!(problems.iter().all(|p| p.text.contains("No such file") || p.text.contains("certificate")), "{problems:#?}");
+    assert!(
+        problems.iter().all(|p| p.text.contains("No such file") || p.text.contains("certificate")),
+        "{problems:#?}"
+    );
 }

@@ -69,10 +69,12 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
         };
         let mut open = match line.take() {
             Some(open) => open,
-            None => match dial(&worker, &site).await {
+            // Looking up and connecting hold much on the stack of the task, and are over soon: boxed, so
+            // that a connection that waits for work costs little.
+            None => match Box::pin(dial(&worker, &site)).await {
                 Ok(open) => open,
                 Err(no_line) => {
-                    give_back(&worker, &site, this, no_line).await;
+                    Box::pin(give_back(&worker, &site, this, no_line)).await;
                     break;
                 }
             },
@@ -92,7 +94,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
         }
         judge(&site, &delivery);
         let attempted = attempted(&open, delivery, began_at);
-        worker.settle(&this.ready, &attempted).await;
+        Box::pin(worker.settle(&this.ready, &attempted)).await;
         drop(this);
         worker.unpark(&site);
         let call = site.wants_connection();

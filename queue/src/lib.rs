@@ -18,6 +18,7 @@ pub mod operate;
 pub mod pace;
 pub mod plan;
 pub mod refusal;
+mod retention;
 pub mod retry;
 pub mod scheduled;
 mod sender;

@@ -64,6 +64,8 @@ pub struct WorkerSettings {
     pub source_addresses: Vec<std::net::IpAddr>,
     /// Nothing is tried: mail is accepted and stays.
     pub paused: bool,
+    /// How long an email is kept after it was accepted.
+    pub retention: Duration,
     /// Tasks in memory at most.
     pub places_max: usize,
     /// Tasks of one site in memory at most.
@@ -152,6 +154,9 @@ impl Worker {
                 from = Some(next);
             }
         }
+        let worker = Arc::clone(self);
+        let retention = self.settings.retention;
+        self.spawn(async move { worker.forget_old(retention).await });
         if !self.settings.paused {
             let worker = Arc::clone(self);
             self.spawn(async move { worker.refill().await });
@@ -171,9 +176,10 @@ impl Worker {
     }
 
     /// Runs something that ends when the worker is drained.
-    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+    fn spawn<F: Future<Output = ()> + Send + 'static>(&self, work: F) {
+        tracing::trace!(size_bytes = size_of::<F>(), "a task begins");
         let cut = self.cut.clone();
-        self.tasks.spawn(async move { cut.run_until_cancelled_owned(work).await });
+        self.tasks.spawn(cut.run_until_cancelled_owned(work));
     }
 
     /// Returns after the next settlement. What settles once this is called counts, also before the

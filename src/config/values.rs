@@ -98,7 +98,11 @@ where
 }
 
 fn read_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a duration (say, \"30s\", \"5m\", \"4h\")");
+    let wrong = || format!("`{text}` is not a duration (say, \"30s\", \"5m\", \"4h\", \"30d\")");
+    // Whole days, which jiff leaves to calendars: here a day is 24 hours.
+    if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {
+        return Ok(Duration::from_secs(u64::from(days) * 24 * 3600));
+    }
     let signed: SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(signed).map_err(|_| wrong())
 }

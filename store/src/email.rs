@@ -226,3 +226,46 @@ pub async fn find(store: &Store, id: EmailId) -> Result<Option<EmailWithRecipien
         }
     }
 }
+
+/// An account's emails from `from` on, oldest first, that were accepted before `before`, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn accepted_before(
+    store: &Store,
+    account: AccountId,
+    from: Option<EmailId>,
+    before: EmailId,
+    limit: usize,
+) -> Result<Vec<EmailId>, ReadError> {
+    let start = match from {
+        Some(from) => crate::key::after(&key_of(account, from)),
+        None => key(Space::Email).account(account).range().start,
+    };
+    let rows = store.scan(start..key_of(account, before), Order::Ascending, limit).await?;
+    rows.iter().map(|(_, row)| row::decode::<Email>(row).map(|email| email.id)).collect()
+}
+
+/// Forgets an email: its row, its recipients, its attempts, its events, its body. The caller has seen
+/// that all its recipients are finished, so nobody writes any of it any more.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn forget(
+    store: &Store,
+    batch: &mut Batch,
+    account: AccountId,
+    id: EmailId,
+) -> Result<(), ReadError> {
+    /// Rows of one kind of one email: a thousand recipients with some twenty attempts each.
+    const ROWS_MAX: usize = 50_000;
+    for space in [Space::Recipient, Space::Attempt, Space::Event] {
+        let range = key(space).account(account).id(id.to_bytes()).range();
+        for (row_key, _) in store.scan(range, Order::Ascending, ROWS_MAX).await? {
+            batch.delete(row_key);
+        }
+    }
+    batch.delete(key_of(account, id));
+    batch.delete_body(body_key(account, id));
+    Ok(())
+}

@@ -29,6 +29,12 @@ pub(crate) fn used_bytes(file: &Path) -> usize {
     std::fs::read(file).unwrap().iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
+/// Where the groups of a segment begin, by the mark that each begins with (no message here holds it).
+pub(crate) fn groups(file: &Path) -> Vec<usize> {
+    let found = std::fs::read(file).unwrap();
+    found.windows(4).enumerate().filter(|(_, bytes)| bytes == b"grp1").map(|(at, _)| at).collect()
+}
+
 /// Makes other bytes of some in a file.
 pub(crate) fn garble(file: &Path, at: usize, bytes: usize) {
     let mut found = std::fs::read(file).unwrap();

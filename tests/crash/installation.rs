@@ -8,6 +8,7 @@ use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -24,7 +25,9 @@ pub(crate) const DOMAIN: &str = "acme.example";
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 /// Ports are taken from below those that the system gives to outgoing connections: while a server is
 /// down, no connection of ours may happen to sit on its port.
-const PORTS: std::ops::RangeInclusive<u16> = 10_000..=32_000;
+const PORT_FIRST: u32 = 10_000;
+/// How many there are.
+const PORTS: u32 = 22_000;
 
 /// A directory with a configuration.
 pub(crate) struct Installation {
@@ -97,29 +100,28 @@ impl Installation {
         self.directory.path().join("data")
     }
 
-    fn config(&self) -> PathBuf {
+    /// Its configuration.
+    pub(crate) fn config(&self) -> PathBuf {
         self.directory.path().join("postrider.toml")
     }
 
-    fn spawn(&mut self, config: &Path, ready: Option<&Path>) -> Server {
+    fn spawn(&mut self, config: &Path, ready: &Path) -> Server {
         self.starts += 1;
         let said = self.directory.path().join(format!("said-{}", self.starts));
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
         command.arg("serve").arg("--config").arg(config);
-        command.env_remove("CREDENTIALS_DIRECTORY").env_remove("NOTIFY_SOCKET").env("NO_COLOR", "1");
-        if let Some(ready) = ready {
-            command.env("NOTIFY_SOCKET", ready);
-        }
+        command.env_remove("CREDENTIALS_DIRECTORY").env("NO_COLOR", "1").env("NOTIFY_SOCKET", ready);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&said).unwrap());
         let child = command.kill_on_drop(true).spawn().unwrap();
         Server { child, said }
     }
 
-    /// Starts the server; returns when it says that it is ready.
-    pub(crate) async fn start(&mut self) -> Server {
+    /// Starts the server, says whom a signal goes to, and returns when it says that it is ready, or ends.
+    pub(crate) async fn run(&mut self, config: &Path, spawned: impl FnOnce(Pid)) -> Result<Server, Ended> {
         let ready = self.directory.path().join(format!("ready-{}", self.starts));
         let socket = UnixDatagram::bind(&ready).unwrap();
-        let mut server = self.spawn(&self.config(), Some(&ready));
+        let mut server = self.spawn(config, &ready);
+        spawned(server.pid());
         let mut word = [0; 256];
         let waiting = async {
             loop {
@@ -130,19 +132,25 @@ impl Installation {
             }
         };
         tokio::select! {
-            () = waiting => server,
-            ended = server.child.wait() => panic!("it did not start: {ended:?}\n{}", server.said()),
+            () = waiting => Ok(server),
+            status = server.child.wait() => Err(Ended { status: status.unwrap(), said: server.said() }),
             () = tokio::time::sleep(PATIENCE) => panic!("it is not ready:\n{}", server.said()),
         }
+    }
+
+    /// Starts the server; returns when it says that it is ready.
+    pub(crate) async fn start(&mut self) -> Server {
+        let started = self.run(&self.config(), |_| ()).await;
+        started.unwrap_or_else(|ended| panic!("it did not start: {}\n{}", ended.status, ended.said))
     }
 
     /// Runs a server that must not come to serve; gives its end.
     pub(crate) async fn refusal(&mut self, config: Option<&Path>) -> Ended {
         let config = config.map_or_else(|| self.config(), Path::to_owned);
-        let server = self.spawn(&config, None);
-        let said = server.said.clone();
-        let status = server.end().await;
-        Ended { status, said: std::fs::read_to_string(said).unwrap() }
+        match self.run(&config, |_| ()).await {
+            Ok(server) => panic!("it serves, where it must not:\n{}", server.said()),
+            Err(ended) => ended,
+        }
     }
 
     /// Asks as the operator; gives what was printed, and whether it went well.
@@ -205,12 +213,10 @@ fn text(bytes: &[u8]) -> String {
 /// A loopback address that nobody listens on. Where the search begins depends on the process and on
 /// how often it was asked, so that tests beside this one rarely meet.
 pub(crate) fn free_address() -> SocketAddr {
-    static ASKED: std::sync::atomic::AtomicU16 = std::sync::atomic::AtomicU16::new(0);
-    let asked = ASKED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let ports = PORTS.end() - PORTS.start();
-    let first = u16::try_from(u32::from(std::process::id() as u16) * 61 % u32::from(ports)).unwrap_or(0);
-    (0..ports)
-        .map(|n| PORTS.start() + (u32::from(first) + u32::from(asked) * 7 + u32::from(n)) as u16 % ports)
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id().wrapping_mul(61).wrapping_add(ASKED.fetch_add(1, Ordering::Relaxed) * 7);
+    (0..PORTS)
+        .filter_map(|n| u16::try_from(PORT_FIRST + first.wrapping_add(n) % PORTS).ok())
         .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
         .find(|address| TcpListener::bind(address).is_ok())
         .expect("a free port")

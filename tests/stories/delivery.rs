@@ -45,7 +45,9 @@ async fn a_message_from_http_is_composed_and_shown() {
     let taken = world.sink.wait_for(2).await;
     assert!(taken.iter().all(|message| !message.content.contains("secret@dest.example")));
     let id = answer["id"].as_str().unwrap();
-    world.wait(id.parse().unwrap(), |e| e.recipients.iter().all(|r| r.state == RecipientState::Delivered)).await;
+    world
+        .wait(id.parse().unwrap(), |e| e.recipients.iter().all(|r| r.state == RecipientState::Delivered))
+        .await;
     let (status, shown) = world.call("GET", &format!("/emails/{id}"), "").await;
     assert_eq!(status, 200);
     assert_eq!(shown["email"]["status"], "delivered", "{shown}");

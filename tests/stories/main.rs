@@ -7,5 +7,6 @@ mod delivery;
 mod give_up;
 mod operator;
 mod restart;
+mod retention;
 mod retry;
 mod slow_destination;

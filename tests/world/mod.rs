@@ -95,7 +95,12 @@ impl TestWorld {
         Self::open(&config, sink, names, Some(directory)).await
     }
 
-    async fn open(config: &Config, sink: Sink, names: NameServer, directory: Option<tempfile::TempDir>) -> Self {
+    async fn open(
+        config: &Config,
+        sink: Sink,
+        names: NameServer,
+        directory: Option<tempfile::TempDir>,
+    ) -> Self {
         PROVIDER.call_once(|| {
             let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         });
@@ -146,7 +151,11 @@ impl TestWorld {
     }
 
     /// Waits until an email is as wanted.
-    pub async fn wait(&self, id: EmailId, wanted: impl Fn(&EmailWithRecipients) -> bool) -> EmailWithRecipients {
+    pub async fn wait(
+        &self,
+        id: EmailId,
+        wanted: impl Fn(&EmailWithRecipients) -> bool,
+    ) -> EmailWithRecipients {
         let waiting = async {
             loop {
                 // Seen before it is looked at: a change in between is not missed.
@@ -181,8 +190,18 @@ impl TestWorld {
 
     /// Ends everything; nothing may be left over: no task in memory, no message's bytes, no connection.
     pub async fn end(self) {
-        self.doors.close().await;
         let worker = std::sync::Arc::clone(&self.world.worker);
+        let idle = async {
+            loop {
+                let changed = worker.settled();
+                if worker.load().0 == 0 {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, idle).await.expect("tasks left over");
+        self.doors.close().await;
         self.world.close().await;
         let (in_memory, body_bytes, _) = worker.load();
         assert_eq!((in_memory, body_bytes), (0, 0), "tasks and bytes left over");

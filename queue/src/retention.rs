@@ -1,0 +1,88 @@
+//! Retention: an email and all that is known about it is kept for so long, and then forgotten.
+//!
+//! Once an hour each account's oldest emails are looked at; ids are in order of time, so the walk ends
+//! at the first that is young enough. An email that still has a recipient in the queue stays.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mail::id::{AccountId, EmailId};
+use store::engine::{Batch, CommitError, ReadError};
+use thiserror::Error;
+
+use crate::worker::Worker;
+
+/// How often is looked.
+const INTERVAL: Duration = Duration::from_secs(3600);
+/// Emails forgotten in one commit.
+const BATCH_EMAILS: usize = 100;
+/// Accounts read at once.
+const PAGE_ACCOUNTS: usize = 500;
+
+/// Why a walk ended early; the next one goes on.
+#[derive(Debug, Error)]
+enum RetentionError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+impl Worker {
+    /// Keeps forgetting until the worker stops.
+    pub(crate) async fn forget_old(self: Arc<Self>, retention: Duration) {
+        loop {
+            match self.forget_older_than(retention).await {
+                Ok(0) => {}
+                Ok(forgotten) => tracing::info!(forgotten, "old emails were forgotten"),
+                Err(error) => tracing::warn!(%error, "forgetting old emails; trying again in an hour"),
+            }
+            let next = self.clock.now().checked_add(INTERVAL).unwrap_or(jiff::Timestamp::MAX);
+            tokio::select! {
+                () = self.clock.sleep_until(next) => {}
+                () = self.stop.cancelled() => return,
+            }
+        }
+    }
+
+    async fn forget_older_than(&self, retention: Duration) -> Result<usize, RetentionError> {
+        let Ok(oldest_kept) = self.clock.now().checked_sub(retention) else { return Ok(0) };
+        let before = EmailId::new(oldest_kept, 0);
+        let mut forgotten = 0;
+        let mut after = None;
+        loop {
+            let accounts = store::account::page(&self.store, after, PAGE_ACCOUNTS).await?;
+            for account in &accounts {
+                forgotten += self.forget_of(*account, before).await?;
+            }
+            after = accounts.last().copied();
+            if accounts.len() < PAGE_ACCOUNTS || self.stop.is_cancelled() {
+                return Ok(forgotten);
+            }
+        }
+    }
+
+    async fn forget_of(&self, account: AccountId, before: EmailId) -> Result<usize, RetentionError> {
+        let mut forgotten = 0;
+        let mut from = None;
+        loop {
+            let old = store::email::accepted_before(&self.store, account, from, before, BATCH_EMAILS).await?;
+            let mut batch = Batch::progress();
+            for id in &old {
+                let email = store::email::get(&self.store, account, *id).await?;
+                if email.is_some_and(|email| email.recipients.iter().all(|r| r.state.is_terminal())) {
+                    store::email::forget(&self.store, &mut batch, account, *id).await?;
+                    forgotten += 1;
+                }
+            }
+            if !batch.is_empty() {
+                self.store.commit(batch).await?;
+                self.settled.notify_waiters();
+            }
+            from = old.last().copied();
+            if old.len() < BATCH_EMAILS || self.stop.is_cancelled() {
+                return Ok(forgotten);
+            }
+        }
+    }
+}

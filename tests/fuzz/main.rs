@@ -1,0 +1,78 @@
+//! A short smoke of the fuzz targets: good inputs, broken by chance from a fixed seed.
+
+#[allow(unreachable_pub, reason = "shared with fuzz/, whose crate is another")]
+mod targets;
+
+/// Inputs that get far, to be broken.
+const SEEDS: &[&[u8]] = &[
+    b"EHLO x\r\nMAIL FROM:<a@b.example> SIZE=10\r\nRCPT TO:<c@d.example> NOTIFY=NEVER\r\nDATA\r\n.\r\n..\r\n.\r\nQUIT\r\n",
+    b"EHLO x\r\nMAIL FROM:<> BODY=BINARYMIME\r\nRCPT TO:<\"a b\"@d.example>\r\nBDAT 3\r\na\nbBDAT 2 LAST\r\n\r\nRSET\r\n",
+    b"HELO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<postmaster>\r\nDATA\r\nhi\n.\r\nx\r\n.\r\n",
+    b"\"a\\\"b\"@b\xc3\xbccher.example",
+    b"Ada \"L\" <ada@example.com>",
+    b"From: =?utf-8?q?x?= <a@b.example>\r\nBcc: x@y.example,\r\n z@y.example\r\nSubject: x\r\n\r\nbody\r\n",
+    b"5.7.509 no",
+    b"hostname = \"a.example\"\n[api]\nlisten = [\"127.0.0.1:1\"]\n[delivery]\nretry = [\"1m\"]\n",
+];
+const ROUNDS: u32 = 40_000;
+
+/// A generator that needs no crate and gives the same numbers everywhere (xorshift).
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(limit.max(1)).unwrap()).unwrap()
+    }
+
+    fn broken(&mut self, seed: &[u8]) -> Vec<u8> {
+        const PIECES: &[&[u8]] = &[
+            b"\r",
+            b"\n",
+            b"\0",
+            b".\r\n",
+            b"\r\n.\r\n",
+            b"<",
+            b">",
+            b"@",
+            b"\"",
+            b"\\",
+            b"\xff",
+            b":",
+            b"=",
+        ];
+        let mut bytes = seed.to_vec();
+        for _ in 0..=self.below(4) {
+            let at = self.below(bytes.len() + 1);
+            match self.below(4) {
+                0 => bytes.truncate(at),
+                1 if at < bytes.len() => bytes[at] = u8::try_from(self.below(256)).unwrap(),
+                2 if at < bytes.len() => {
+                    bytes.remove(at);
+                }
+                _ => {
+                    let piece = PIECES[self.below(PIECES.len())];
+                    bytes.splice(at..at, piece.iter().copied());
+                }
+            }
+        }
+        bytes
+    }
+}
+
+#[test]
+fn no_target_breaks_its_promise() {
+    let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
+    for (name, target) in targets::TARGETS {
+        for seed in SEEDS {
+            target(seed);
+            for _ in 0..ROUNDS / 8 {
+                let bytes = chance.broken(seed);
+                let met = std::panic::catch_unwind(|| target(&bytes));
+                assert!(met.is_ok(), "{name} broke on {:?}", String::from_utf8_lossy(&bytes));
+            }
+        }
+    }
+}

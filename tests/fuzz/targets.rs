@@ -1,0 +1,103 @@
+//! The fuzz targets: each takes any bytes, and panics when a promise is broken. `fuzz/` runs them with
+//! coverage; `main.rs` beside this file gives each a short smoke in the ordinary tests.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use mail::address::{Address, Mailbox};
+use mail::id::EmailId;
+use mail::message::{self, Mending};
+use smtp::answers::{Answer, Question};
+use smtp::inbox::Inbox;
+use smtp::limits::{Budget, Limits};
+use smtp::replies::Replies;
+use smtp::session::{Input, Next, Session};
+use smtp::settings::{Role, Settings};
+
+/// A target.
+pub type Target = fn(&[u8]);
+
+/// All of them, by name.
+pub const TARGETS: &[(&str, Target)] =
+    &[("session", session), ("address", address), ("message", header), ("reply", reply), ("config", config)];
+
+/// Bytes from a client, in two reads: every message that is taken is clean, and memory is given back.
+pub fn session(bytes: &[u8]) {
+    let hostname = "mx.example".parse().unwrap();
+    let budget = Budget::new(1 << 20);
+    let settings =
+        Arc::new(Settings::new(Role::Relay, hostname, Limits::relay(), Arc::clone(&budget), false));
+    let mut replies = Replies::default();
+    let mut session = Session::new(settings, (1, [127, 0, 0, 1].into()), false, &mut replies);
+    let mut inbox = Inbox::default();
+    let cut = bytes.len() / 2;
+    for chunk in [&bytes[..cut], &bytes[cut..]] {
+        inbox.push(chunk);
+        let mut next = inbox.drive(&mut session, &mut replies);
+        while let Next::Ask(question) = next {
+            if let Question::Take(message) = &question {
+                let text = &message.content;
+                let lone = |n: usize| text[n] == b'\n' && (n == 0 || text[n - 1] != b'\r');
+                assert!(message.binary || !(0..text.len()).any(lone), "a lone LF was taken");
+                assert!(!message.recipients.is_empty());
+            }
+            drop(question);
+            next = session.step(Input::Answer(Answer::Granted), &mut replies).next;
+            if matches!(next, Next::Listen) {
+                next = inbox.drive(&mut session, &mut replies);
+            }
+        }
+        replies.sent(usize::MAX);
+        if matches!(next, Next::Close | Next::StartTls) {
+            break;
+        }
+    }
+    drop((session, inbox));
+    assert_eq!(budget.free(), 1 << 20, "memory was kept");
+}
+
+/// An address that is taken reads back as itself and cannot break out of a command.
+pub fn address(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(address) = text.parse::<Address>() {
+        let shown = address.to_string();
+        assert_eq!(shown.parse::<Address>().as_ref(), Ok(&address));
+        assert!(!shown.chars().any(char::is_control));
+    }
+    if let Ok(mailbox) = text.parse::<Mailbox>() {
+        assert!(!mailbox.to_string().contains(['\r', '\n']));
+    }
+}
+
+/// A message's header is read and mended without harm: the client's bytes stay, Bcc goes.
+pub fn header(bytes: &[u8]) {
+    let message = Bytes::copy_from_slice(bytes);
+    let Ok(header) = message::read(&message) else { return };
+    let reverse_path: Address = "a@b.example".parse().unwrap();
+    let id = EmailId::new(Timestamp::UNIX_EPOCH, 1);
+    let with = Mending { id, reverse_path: Some(&reverse_path), received: "", now: Timestamp::UNIX_EPOCH };
+    if let Ok(mended) = message::mend(&message, header, &with) {
+        let whole = [mended.top, mended.rest.concat()].concat();
+        let (fields, _) = message::fields(&whole);
+        assert!(!fields.iter().any(|field| field.is(&whole, "Bcc")));
+        assert!(fields.iter().any(|field| field.is(&whole, "From")));
+    }
+}
+
+/// An enhanced status code reads back as itself.
+pub fn reply(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Some((code, rest)) = mail::reply::Enhanced::split(text) {
+        assert!(text.starts_with(char::is_numeric) && rest.len() < text.len());
+        assert!(code.class == 2 || code.class == 4 || code.class == 5);
+    }
+}
+
+/// Any text is a configuration or a list of problems.
+pub fn config(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Err(problems) = postrider::config::from_text(text, []) {
+        assert!(!problems.is_empty());
+    }
+}

@@ -1,0 +1,20 @@
+//! What is old is forgotten, message and history; what is still in the queue is not.
+
+use std::time::Duration;
+
+use mail::recipient::RecipientState;
+
+use crate::world::TestWorld;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_thirty_days_an_email_is_forgotten() {
+    let world = TestWorld::start().await;
+    let id = world.relay(&["one@dest.example"], "old").await;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    world.world.clock.advance(Duration::from_secs(31 * 24 * 3600));
+    world.wait_for_emails(|emails| emails.is_empty()).await;
+    let store = &world.world.store;
+    assert!(store::email::raw(store, world.account, id).await.unwrap().is_none());
+    assert!(store::attempt::list(store, world.account, id, 10).await.unwrap().is_empty());
+    world.end().await;
+}
