@@ -20,7 +20,7 @@ use smtp::limits::Limits;
 use smtp::network::Network;
 
 pub use read::{Problem, from_file, from_text};
-pub use values::{Engine, SmarthostAddress, Tls as TlsChoice};
+pub use values::{Engine, Hidden, SmarthostAddress, Tls as TlsChoice};
 use values::{duration, durations, one_or_many, parsed};
 
 /// Everything that can be configured.
@@ -205,7 +205,7 @@ pub struct DeliverySection {
     /// Who we are there.
     pub smarthost_username: Option<String>,
     /// The password there.
-    pub smarthost_password: Option<String>,
+    pub smarthost_password: Option<Hidden>,
     /// Mail may go to private and loopback addresses.
     pub allow_private_destinations: bool,
     /// Mail is accepted and stays.

@@ -97,10 +97,7 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     }
     let data_dir = match &arguments.data_dir {
         Some(path) => DataDir { path: path.clone(), ours: false },
-        None => DataDir {
-            path: std::env::temp_dir().join(format!("postrider-dev-{}", std::process::id())),
-            ours: true,
-        },
+        None => DataDir { path: own_directory()?, ours: true },
     };
     // The doors' addresses are known before the world is built: the smarthost is one of them.
     let (mx_listener, mx) = bind(arguments.mx).await?;
@@ -122,13 +119,23 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let mx = doors.smtp(mx, door, capture)?;
     let submission = doors.submission(&config, &world, arguments.submission, (certificates.smtp(), false))?;
     let api = doors.api(&world, arguments.api, None, None).await?;
+    world.start().await?;
     let inbox = open_inbox(&doors, inbox_wanted, inbox, records).await?;
     tell(&Ready { api, submission, mx, inbox, enrolled }, arguments.json);
     wait().await?;
-    doors.close().await;
+    tokio::join!(doors.close(), world.worker.drain());
     world.close().await;
     drop(data_dir);
     Ok(())
+}
+
+/// A new directory under a name that nobody can have guessed and taken before.
+fn own_directory() -> std::io::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let name = format!("postrider-dev-{:016x}", queue::entropy::Entropy::default().u64());
+    let path = std::env::temp_dir().join(name);
+    std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
 }
 
 /// The port behind the API's; any port when the API takes any.

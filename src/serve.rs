@@ -1,11 +1,11 @@
 //! `postrider serve`: opens the doors, says so to systemd, and closes them in order.
 //!
 //! ```text
-//! build the world ─► bind every listener ─► serve ─► SIGTERM: doors closed, attempts finished, store closed
+//! build the world ─► open every door ─► start delivery ─► SIGTERM: doors closed, attempts finished, store closed
 //! ```
 //!
-//! SIGHUP reads certificates again. Listeners are bound before anything is served: a port that is
-//! taken stops the start, not the service.
+//! SIGHUP reads certificates again. Delivery begins when every door is open: a port that is taken stops
+//! the start before anything is sent.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -20,6 +20,7 @@ use smtp::listener::{Door, Listener};
 use smtp::peers::Peers;
 use smtp::policy::{Relay, Submission};
 use smtp::settings::{Role, Settings};
+use store::engine::State;
 use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,7 +34,7 @@ use crate::config::{Config, RelaySection};
 use crate::world::{BuildError, World};
 
 /// How often the figures are brought up to date and the watchdog is told that we live.
-const HEARTBEAT: Duration = Duration::from_secs(5);
+const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// Why the server did not start.
 #[derive(Debug, Error)]
@@ -58,6 +59,12 @@ pub enum ServeError {
     /// The figures.
     #[error("metrics: {0}")]
     Metrics(String),
+    /// The disk failed.
+    #[error("the disk failed ({0}): nothing was acknowledged since; start again when it is well")]
+    Fenced(Arc<str>),
+    /// A bug ended delivery.
+    #[error("delivery ended by a bug (see the log); a restart goes on from disk")]
+    Panicked,
 }
 
 /// What TLS shows, as it is replaced.
@@ -258,18 +265,28 @@ pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
     let world = World::build(&config).await?;
     let doors = Doors::new(&config, world.entropy.u64());
     let operator = admin::bind(&config.data_dir)?;
-    open(&config, &world, &doors, certificates.as_ref(), figures.clone()).await?;
+    let opened = open(&config, &world, &doors, certificates.as_ref(), figures.clone()).await;
+    let started = match opened {
+        Ok(()) => world.start().await.map_err(ServeError::from),
+        failed => failed,
+    };
+    if let Err(error) = started {
+        tokio::join!(doors.close(), world.worker.drain());
+        world.close().await;
+        return Err(error);
+    }
     open_operators(&config, &world, &doors, operator);
     // Without systemd there is nobody to tell.
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
     tracing::info!(hostname = %config.hostname, "ready");
-    wait(&world, certificates.as_ref(), &file, &figures).await?;
+    let ended = wait(&world, certificates.as_ref(), &file, &figures).await;
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
     tracing::info!("closing: no new mail is taken, attempts under way are finished");
-    doors.close().await;
+    // Both have their own bound; together they stay within what a service manager waits.
+    tokio::join!(doors.close(), world.worker.drain());
     world.close().await;
     let _ = std::fs::remove_file(config.data_dir.join(admin::SOCKET));
-    Ok(())
+    ended
 }
 
 fn load(config: &Config) -> Result<Option<Certificate>, CertificateError> {
@@ -332,7 +349,7 @@ async fn wait(
     certificates: Option<&Certificates>,
     file: &std::path::Path,
     figures: &PrometheusHandle,
-) -> std::io::Result<()> {
+) -> Result<(), ServeError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
@@ -343,6 +360,13 @@ async fn wait(
             _ = interrupt.recv() => return Ok(()),
             _ = hang_up.recv() => reload(certificates, file),
             _ = heartbeat.tick() => {
+                // Both are over only with a restart: the service manager is to make one.
+                if let State::Fenced(why) = world.store.health().state {
+                    return Err(ServeError::Fenced(why));
+                }
+                if world.worker.has_failed() {
+                    return Err(ServeError::Panicked);
+                }
                 measure(world);
                 figures.run_upkeep();
                 let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Watchdog]);

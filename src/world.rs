@@ -9,7 +9,7 @@ use dns::signing_pool::SigningPool;
 use mail::verp::VerpKey;
 use queue::accept::{Hall, HallParts};
 use queue::clock::Clock;
-use queue::courier::smtp::Dialer;
+use queue::courier::smtp::{Credentials, Dialer};
 use queue::enrol::Enrolment;
 use queue::entropy::Entropy;
 use queue::plan::{PlanSettings, Planner, Smarthost};
@@ -72,7 +72,7 @@ pub fn store_options(config: &Config) -> Options {
 }
 
 impl World {
-    /// Builds the world and finds the queues on disk. Nothing is listened on yet; delivery begins.
+    /// Builds the world. Nothing is listened on and nothing is sent yet.
     ///
     /// # Errors
     /// [`BuildError`].
@@ -111,10 +111,17 @@ impl World {
                 message_bytes_max: config.submission.message_bytes_max,
             },
         );
-        worker.start().await.map_err(|error| BuildError::Store(error.to_string()))?;
         let enrolment =
             Enrolment { store: store.clone(), clock: clock.clone(), entropy: entropy.clone(), vault };
         Ok(Self { store, clock, entropy, worker, hall, enrolment })
+    }
+
+    /// Finds the queues on disk and begins delivery.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn start(&self) -> Result<(), BuildError> {
+        self.worker.start().await.map_err(|error| BuildError::Store(error.to_string()))
     }
 
     /// Ends delivery and closes the store. What is queued stays on disk.
@@ -126,8 +133,10 @@ impl World {
 
 /// Makes the data directory, for its owner alone: mail and secrets lie in it.
 fn private_directory(directory: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    // One that was there before is closed to others too.
+    std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o700))
 }
 
 /// The key file: systemd's credential of that name, if there is one, else a file made at first start.
@@ -161,7 +170,9 @@ fn planner(config: &Config) -> Result<Planner, BuildError> {
     let settings = dns::lookup::Settings { servers: config.dns.servers.clone(), ..Default::default() };
     let resolver = Resolver::new(&settings).map_err(|error| BuildError::Dns(error.to_string()))?;
     let delivery = &config.delivery;
-    let credentials = delivery.smarthost_username.clone().zip(delivery.smarthost_password.clone());
+    let credentials =
+        delivery.smarthost_username.clone().zip(delivery.smarthost_password.clone().map(|hidden| hidden.0));
+    let credentials = credentials.map(|(username, password)| Credentials { username, password });
     let smarthost = delivery.smarthost.clone().map(|address| Smarthost { at: address.0, credentials });
     let settings = PlanSettings { port: delivery.port, smarthost, own_names: vec![config.hostname.clone()] };
     Ok(Planner::new(resolver, settings))
@@ -174,6 +185,13 @@ fn dialer(config: &Config) -> Result<Dialer, BuildError> {
     Ok(dialer.allow_private(allow_private))
 }
 
+/// Outgoing connections take a third of the file descriptors that we may have; the rest is for sessions
+/// and files.
+fn outgoing_connections_max() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    usize::try_from(limit.unwrap_or(65_536) / 3).unwrap_or(usize::MAX).clamp(16, 20_000)
+}
+
 fn worker_settings(config: &Config) -> WorkerSettings {
     let delivery = &config.delivery;
     WorkerSettings {
@@ -184,6 +202,7 @@ fn worker_settings(config: &Config) -> WorkerSettings {
         source_addresses: delivery.source_addresses.clone(),
         paused: delivery.paused,
         retention: config.store.retention,
+        connections_max: outgoing_connections_max(),
         places_max: delivery.tasks_in_memory_max,
         // One site may fill half of memory: then there is room for all others.
         ready_max: (delivery.tasks_in_memory_max / 2).max(1),

@@ -54,11 +54,11 @@ const WORDS: &[(&str, Reason)] = &[
     ("blocklist", Reason::Reputation),
     ("block list", Reason::Reputation),
     ("spamhaus", Reason::Reputation),
-    ("rbl", Reason::Reputation),
     ("dmarc", Reason::Policy),
     ("dkim", Reason::Policy),
-    ("spf", Reason::Policy),
-    ("relay", Reason::Policy),
+    (" spf", Reason::Policy),
+    ("relaying", Reason::Policy),
+    ("relay access", Reason::Policy),
     ("not authenticated", Reason::Policy),
     ("quota", Reason::MailboxFull),
     ("mailbox full", Reason::MailboxFull),
@@ -105,7 +105,9 @@ fn by_code(code: Enhanced) -> Option<Reason> {
         (6, _) => Reason::ContentRejected,
         // RFC 7372: SPF, DKIM, reverse DNS; RFC 7505: null MX of the sender.
         (7, 20..=27) => Reason::Policy,
-        (4, 4 | 6) => Reason::DomainNotFound,
+        // Our own word that there is no host; from others it is about their routing.
+        (4, 4) => Reason::DomainNotFound,
+        (4, 6) => Reason::Undetermined,
         _ => return None,
     })
 }

@@ -99,7 +99,7 @@ fn status(out: &mut String, report: &Report<'_>) {
     let kind = if report.recipient.needs_smtputf8() { "utf-8" } else { "rfc822" };
     let _ = write!(out, "Final-Recipient: {kind}; {}\r\nAction: failed\r\n", report.recipient);
     let code = report.reply.and_then(|r| r.enhanced).map_or_else(
-        || "5.0.0".to_owned(),
+        || "5.4.7".to_owned(),
         |e| {
             // What is reported is final, also when the last word was a 4yz (RFC 3464 2.3.4: 5.x.x for failed).
             format!("5.{}.{}", e.subject, e.detail)
@@ -121,7 +121,7 @@ fn needs_eight_bit(report: &Report<'_>) -> bool {
 
 /// Text from outside in one line of bounded length: nothing can break out of its field.
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(900).collect()
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(240).collect()
 }
 
 #[cfg(test)]

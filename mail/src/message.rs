@@ -65,7 +65,8 @@ impl Field {
 pub fn fields(message: &[u8]) -> (Vec<Field>, usize) {
     let mut fields: Vec<Field> = Vec::with_capacity(16);
     let mut at = 0;
-    while at < message.len() {
+    // A little further than a header may be long: enough to see that it is too long.
+    while at < message.len() && at <= HEADER_BYTES_MAX {
         let end = memchr::memchr(b'\n', &message[at..]).map_or(message.len(), |n| at + n + 1);
         let line = &message[at..end];
         if matches!(line.first(), Some(b' ' | b'\t')) && !fields.is_empty() {
@@ -98,6 +99,8 @@ pub struct Header {
     pub has_date: bool,
     /// There is a Message-ID.
     pub has_message_id: bool,
+    /// No byte above 127 in it: it needs no SMTPUTF8 (RFC 6532).
+    pub is_ascii: bool,
     /// The Bcc fields.
     bcc: Vec<Field>,
     /// The message has header fields and an empty line behind them (or nothing at all).
@@ -150,7 +153,8 @@ pub fn read(message: &[u8]) -> Result<Header, MessageError> {
         },
         has_date: count("Date") > 0,
         has_message_id: count("Message-ID") > 0,
-        bcc: fields.iter().filter(|f| f.is(message, "Bcc")).copied().collect(),
+        bcc: fields.iter().filter(|f| f.is(message, "Bcc") || f.is(message, "Resent-Bcc")).copied().collect(),
+        is_ascii: message[..body].is_ascii(),
         has_separator: message.len() == body || message[body..].starts_with(b"\r\n"),
     })
 }

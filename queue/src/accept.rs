@@ -21,7 +21,7 @@ use mail::message::{self, Mending};
 use mail::recipient::RecipientKind;
 use store::access::Tenant;
 use store::email::RECIPIENTS_MAX;
-use store::engine::{Batch, State, Store};
+use store::engine::{Batch, CommitError, State, Store};
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
@@ -29,6 +29,9 @@ use crate::refusal::Refusal;
 use crate::sender::{Sender, Senders};
 use crate::staged::{Addressee, Staged, Transport};
 use crate::worker::Worker;
+
+/// What mending puts on top of a message (trace, Date, Message-ID, From), at most.
+const HEADER_ROOM_BYTES: u64 = 4 * 1024;
 
 /// The hall. Clones are the same hall.
 #[derive(Clone)]
@@ -67,6 +70,8 @@ struct Written {
     from: Mailbox,
     facts: HeaderFacts,
     chunks: Vec<Bytes>,
+    /// The header has bytes above 127.
+    needs_smtputf8: bool,
 }
 
 impl Hall {
@@ -136,6 +141,7 @@ impl Hall {
     /// # Errors
     /// [`Refusal`].
     pub async fn accept(&self, tenant: &Tenant, draft: Draft) -> Result<Accepted, Refusal> {
+        self.ready()?;
         let now = self.worker.clock.now();
         let id = EmailId::new(now, self.worker.entropy.u128());
         if draft.recipients.is_empty() {
@@ -150,12 +156,14 @@ impl Hall {
         let written = write(id, &draft, now)?;
         let sender = self.senders.find(tenant, &written.from.address, now).await?;
         let recipients = draft.recipients.iter().map(|r| &r.address);
-        self.senders.may_reach(tenant, &written.from.address, recipients)?;
-        let chunks = self.sign(&sender, written.chunks, now).await?;
-        let size_bytes: u64 = chunks.iter().map(|chunk| chunk.len() as u64).sum();
-        if size_bytes > self.message_bytes_max {
+        self.senders.may_reach(&sender, &written.from.address, recipients)?;
+        // What we put on top does not count: a message of exactly the announced size is taken.
+        let given_bytes: u64 = written.chunks.iter().map(|chunk| chunk.len() as u64).sum();
+        if given_bytes > self.message_bytes_max + HEADER_ROOM_BYTES {
             return Err(Refusal::TooLarge { bytes_max: self.message_bytes_max });
         }
+        let chunks = self.sign(&sender, written.chunks, now).await?;
+        let size_bytes: u64 = chunks.iter().map(|chunk| chunk.len() as u64).sum();
         let mut facts = written.facts;
         let addressees = addressees(draft.recipients, &mut facts, draft.door);
         let email = Email {
@@ -175,7 +183,8 @@ impl Hall {
         };
         let give_up_after = self.worker.settings.schedule.give_up_after;
         let transport = Transport {
-            smtputf8: draft.envelope.smtputf8,
+            // Clients that say SMTPUTF8 of every message do not mean it: only content that needs it counts.
+            smtputf8: written.needs_smtputf8,
             require_tls: draft.envelope.require_tls,
             expires_at: now.checked_add(give_up_after).unwrap_or(Timestamp::MAX),
         };
@@ -201,7 +210,11 @@ impl Hall {
         let mut batch = Batch::intake();
         staged.write(&mut batch, &tasks, EventId::new(now, self.worker.entropy.u128()));
         let reservation = self.worker.reserve(tasks);
-        self.worker.store.commit(batch).await?;
+        self.worker.store.commit(batch).await.map_err(|error| match error {
+            // The disk failed with the commit on its way: nobody knows whether it is there.
+            CommitError::Fenced(_) => Refusal::Unconfirmed { id },
+            error => error.into(),
+        })?;
         reservation.committed(&staged.chunks);
         metrics::counter!("postrider_emails_accepted_total").increment(1);
         Ok(Accepted { id, status: EmailStatus::Sent })
@@ -213,12 +226,13 @@ fn write(id: EmailId, draft: &Draft, now: Timestamp) -> Result<Written, Refusal>
     match &draft.content {
         Content::Raw { message, received } => {
             let header = message::read(message)?;
+            let header_is_ascii = header.is_ascii;
             let reverse_path = draft.envelope.reverse_path.as_ref();
             let mended = message::mend(message, header, &Mending { id, reverse_path, received, now })?;
             let mut chunks = Vec::with_capacity(mended.rest.len() + 1);
             chunks.push(Bytes::from(mended.top));
             chunks.extend(mended.rest);
-            Ok(Written { from: mended.from, facts: mended.facts, chunks })
+            Ok(Written { from: mended.from, facts: mended.facts, chunks, needs_smtputf8: !header_is_ascii })
         }
         Content::Parts(parts) => Ok(written_from(id, parts, now)),
     }
@@ -235,7 +249,7 @@ fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Written {
         subject: parts.subject.clone(),
         message_id,
     };
-    Written { from: parts.from.clone(), facts, chunks: vec![Bytes::from(bytes)] }
+    Written { from: parts.from.clone(), facts, chunks: vec![Bytes::from(bytes)], needs_smtputf8: false }
 }
 
 /// Everybody once. SMTP does not say in which field a recipient stands: the header does, and who

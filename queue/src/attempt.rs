@@ -18,15 +18,16 @@ use mail::attempt::TlsFacts;
 use mail::outcome::{Outcome, Phase};
 use mail::reply::{Enhanced, Reply, Severity};
 use mail::task::Task;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::courier::smtp;
 use crate::courier::smtp::{
-    Connection, Credentials, Delivery, DialFailure, DialReason, Dsn, OriginalRecipient, Ret, Shipment,
-    Target, TlsMode, Verdict,
+    Connection, Delivery, DialFailure, DialReason, Dsn, OriginalRecipient, Ret, Shipment, Target, TlsMode,
+    Verdict,
 };
 use crate::plan::{Destination, NoRoute, Smarthost};
 use crate::settle::Attempted;
-use crate::site::{Ready, Site, Turn};
+use crate::site::{Ready, Site, Turn, Unreachable};
 use crate::worker::Worker;
 
 /// Addresses tried for one connection (Postfix: smtp_mx_address_limit 5).
@@ -42,6 +43,8 @@ struct Loaded {
 
 /// An open connection and where it leads.
 struct Line {
+    /// Its share of all connections to anywhere.
+    _permit: OwnedSemaphorePermit,
     connection: Connection,
     host: Name,
     ip: IpAddr,
@@ -59,17 +62,22 @@ struct NoLine {
 pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
     let mut line: Option<Line> = None;
     let mut next: Option<Loaded> = None;
+    let mut counted = true;
     loop {
         let this = match next.take() {
             Some(this) => this,
             None => match take(&worker, &site, line.is_some()).await {
-                Some(this) => this,
-                None => break,
+                Taken::Task(this) => *this,
+                Taken::Nothing => break,
+                Taken::Close => {
+                    counted = false;
+                    break;
+                }
             },
         };
         let mut open = match line.take() {
             Some(open) => open,
-            // Looking up and connecting hold much on the stack of the task, and are over soon: boxed, so
+            // Looking up and connecting hold much in the task's memory, and are over soon: boxed, so
             // that a connection that waits for work costs little.
             None => match Box::pin(dial(&worker, &site)).await {
                 Ok(open) => open,
@@ -81,6 +89,8 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
         };
         open.carried += 1;
         let last = open.carried >= site.messages_per_connection() || worker.stop.is_cancelled();
+        // Others may come for what waits while this one is busy.
+        worker.answer(&site, site.wants_connection());
         if !last {
             next = take_waiting(&worker, &site).await;
         }
@@ -88,6 +98,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
         let delivery = open.connection.deliver(&this.shipment, next.as_ref().map(|n| &n.shipment)).await;
         if delivery.phase == smtp::Phase::Idle && open.carried > 1 {
             // The host closed the connection while it waited: the message was not tried.
+            site.hung_up();
             next.into_iter().for_each(|unsent| put_back(&worker, &site, unsent));
             next = Some(this);
             continue;
@@ -97,20 +108,27 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
         Box::pin(worker.settle(&this.ready, &attempted)).await;
         drop(this);
         worker.unpark(&site);
-        let call = site.wants_connection();
-        worker.answer(&site, call);
         if open.connection.is_usable() && !last {
             line = Some(open);
-        } else if open.connection.is_usable() {
-            open.connection.quit().await;
+        } else {
+            hang_up(&site, open).await;
         }
     }
     next.into_iter().for_each(|unsent| put_back(&worker, &site, unsent));
-    if let Some(open) = line {
+    let open = line.inspect(|_| site.hung_up());
+    if counted {
+        worker.answer(&site, site.left(worker.stop.is_cancelled()));
+    }
+    if let Some(open) = open {
         open.connection.quit().await;
     }
-    let call = site.closed();
-    worker.answer(&site, call);
+}
+
+async fn hang_up(site: &Site, open: Line) {
+    site.hung_up();
+    if open.connection.is_usable() {
+        open.connection.quit().await;
+    }
 }
 
 fn put_back(worker: &Arc<Worker>, site: &Arc<Site>, unsent: Loaded) {
@@ -119,76 +137,106 @@ fn put_back(worker: &Arc<Worker>, site: &Arc<Site>, unsent: Loaded) {
     worker.answer(site, call);
 }
 
+/// What a connection that asks for work gets.
+enum Taken {
+    /// A task with its message.
+    Task(Box<Loaded>),
+    /// None.
+    Nothing,
+    /// None, and it is counted out.
+    Close,
+}
+
 /// Takes the next task, and waits for one while a connection is open.
-async fn take(worker: &Arc<Worker>, site: &Arc<Site>, connected: bool) -> Option<Loaded> {
+async fn take(worker: &Arc<Worker>, site: &Arc<Site>, connected: bool) -> Taken {
     loop {
         if worker.stop.is_cancelled() {
-            return None;
+            return Taken::Nothing;
         }
-        match site.turn(worker.clock.now()) {
+        let now = worker.clock.now();
+        match site.turn(now) {
             Turn::Carry(ready) => {
-                if let Some(loaded) = load(worker, *ready).await {
-                    return Some(loaded);
+                let room = worker.bodies.room(ready.task.size_bytes);
+                if let Some(loaded) = load(worker, *ready, room).await {
+                    return Taken::Task(Box::new(loaded));
                 }
             }
             // Held open through a short wait; closed through a long one, and opened again after it.
-            Turn::Wait(until)
-                if connected && until.duration_since(worker.clock.now()) > LINGER.try_into().ok()? =>
-            {
-                return None;
-            }
+            Turn::Wait(until) if connected && is_long(now, until) => return Taken::Nothing,
             Turn::Wait(until) => tokio::select! {
                 () = worker.clock.sleep_until(until) => {}
-                () = worker.stop.cancelled() => return None,
+                () = worker.stop.cancelled() => return Taken::Nothing,
             },
-            Turn::Close => return None,
-            Turn::Empty if !connected => return None,
+            Turn::Close => return Taken::Close,
+            Turn::Empty if !connected => return Taken::Nothing,
             Turn::Empty => tokio::select! {
                 () = site.arrival() => {}
-                () = tokio::time::sleep(LINGER) => return None,
-                () = worker.stop.cancelled() => return None,
+                () = tokio::time::sleep(linger(worker)) => return Taken::Nothing,
+                () = worker.stop.cancelled() => return Taken::Nothing,
             },
         }
     }
+}
+
+fn is_long(now: Timestamp, until: Timestamp) -> bool {
+    Duration::try_from(until.duration_since(now)).is_ok_and(|wait| wait > LINGER)
+}
+
+/// Idle connections give way when there are few left for others.
+fn linger(worker: &Worker) -> Duration {
+    let scarce = worker.connections.available_permits() < worker.settings.connections_max / 4;
+    if scarce { Duration::ZERO } else { LINGER }
 }
 
 /// Takes the next task if there is one that may go now.
 async fn take_waiting(worker: &Arc<Worker>, site: &Arc<Site>) -> Option<Loaded> {
     loop {
-        match site.turn(worker.clock.now()) {
-            Turn::Carry(ready) => {
-                if let Some(loaded) = load(worker, *ready).await {
+        match site.turn_at_once(worker.clock.now()) {
+            Some(ready) => {
+                let room = std::future::ready(worker.bodies.room_now(ready.task.size_bytes));
+                if let Some(loaded) = load(worker, *ready, room).await {
                     return Some(loaded);
                 }
             }
-            _ => return None,
+            None => return None,
         }
     }
 }
 
-/// Brings a task and its message together; none when the task was withdrawn or its message cannot be read.
-async fn load(worker: &Arc<Worker>, ready: Ready) -> Option<Loaded> {
-    let task = &ready.task;
-    if !worker.flights.depart(task.id) {
+/// Brings a task and its message together; none when the task was withdrawn, its message cannot be read,
+/// or there is no room in memory for it now.
+async fn load(
+    worker: &Arc<Worker>,
+    mut ready: Ready,
+    room: impl Future<Output = Option<OwnedSemaphorePermit>>,
+) -> Option<Loaded> {
+    if !worker.flights.depart(ready.task.id) {
         // Taken back while it waited here. Should it have been released since, disk knows.
-        worker.note(task);
+        worker.note(&ready.task);
         return None;
     }
-    let body = match &ready.body {
-        Some(held) => held.chunks().to_vec(),
-        None => match store::email::raw(&worker.store, task.account, task.id.email).await {
-            Ok(Some(bytes)) => vec![bytes],
+    if ready.body.is_none() {
+        let Some(share) = room.await else {
+            worker.put_off(&ready.task, worker.later(LINGER));
+            return None;
+        };
+        match store::email::raw(&worker.store, ready.task.account, ready.task.id.email).await {
+            Ok(Some(bytes)) => ready.body = Some(worker.bodies.read(bytes, share)),
             Ok(None) | Err(_) => {
-                tracing::error!(email.id = %task.id.email, "the message cannot be read; run `postrider admin store check`");
+                tracing::error!(
+                    email.id = %ready.task.id.email,
+                    "the message cannot be read; run `postrider admin store check`"
+                );
                 let text = "the message could not be read from the store".to_owned();
                 let attempted =
-                    worker.not_dialled(Outcome::Unreachable(text), Phase::Dns, worker.clock.now());
+                    worker.not_dialled(Outcome::Unreachable(text), Phase::Connect, worker.clock.now());
                 worker.settle(&ready, &attempted).await;
                 return None;
             }
-        },
-    };
-    let shipment = shipment(worker, task, body);
+        }
+    }
+    let body = ready.body.as_ref().map(|held| held.chunks().to_vec()).unwrap_or_default();
+    let shipment = shipment(worker, &ready.task, body);
     Some(Loaded { ready, shipment })
 }
 
@@ -242,16 +290,24 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
             return Err(NoLine { attempted, unreachable: false });
         }
     };
+    let Ok(permit) = Arc::clone(&worker.connections).acquire_owned().await else {
+        let text = "no more connections are opened".to_owned();
+        let attempted = worker.not_dialled(Outcome::Unreachable(text), Phase::Connect, began_at);
+        return Err(NoLine { attempted, unreachable: false });
+    };
     let mut last = None;
     for (host, address) in addresses {
-        let target = target(worker, site, host.clone(), address, seed);
+        let Some(target) = target(worker, site, (host.clone(), address), seed) else { continue };
         match worker.dialer.dial(&target).await {
-            Ok(connection) => return Ok(Line { connection, host, ip: address.ip(), carried: 0 }),
+            Ok(connection) => {
+                site.opened();
+                return Ok(Line { connection, host, ip: address.ip(), carried: 0, _permit: permit });
+            }
             Err(failure) => last = Some((host, address, failure)),
         }
     }
     Err(match last {
-        Some((host, address, failure)) => no_line(host, address, failure, began_at),
+        Some((host, address, failure)) => no_line(&host, address, failure, began_at),
         None => {
             let text = "none of the mail hosts has an address".to_owned();
             let attempted = worker.not_dialled(Outcome::Unreachable(text), Phase::Dns, began_at);
@@ -260,29 +316,27 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
     })
 }
 
-fn target(worker: &Worker, site: &Site, host: Name, address: SocketAddr, seed: u64) -> Target {
+/// What to dial; none for an address of a family of which we have no source, where sources were named:
+/// mail must not leave from an address that no SPF record lists.
+fn target(worker: &Worker, site: &Site, (host, address): (Name, SocketAddr), seed: u64) -> Option<Target> {
     let credentials = match &site.route().to {
-        Destination::Smarthost(Smarthost { credentials: Some((username, password)), .. }) => {
-            Some(Credentials { username: username.clone(), password: password.clone() })
-        }
-        _ => None,
+        Destination::Smarthost(Smarthost { credentials, .. }) => credentials.clone(),
+        Destination::Hosts { .. } => None,
     };
-    let of_family: Vec<_> = worker
-        .settings
-        .source_addresses
-        .iter()
-        .filter(|source| source.is_ipv4() == address.is_ipv4())
-        .copied()
-        .collect();
-    let count = u64::try_from(of_family.len()).unwrap_or(1).max(1);
-    let source = usize::try_from(seed % count).ok().and_then(|n| of_family.get(n)).copied();
+    let named = &worker.settings.source_addresses;
+    let fitting: Vec<_> = named.iter().filter(|s| s.is_ipv4() == address.is_ipv4()).copied().collect();
+    if fitting.is_empty() && !named.is_empty() && !address.ip().is_loopback() {
+        return None;
+    }
+    let count = u64::try_from(fitting.len()).unwrap_or(1).max(1);
+    let source = usize::try_from(seed % count).ok().and_then(|n| fitting.get(n)).copied();
     let tls = if site.verified_tls() { TlsMode::Verified } else { worker.settings.tls };
-    Target { host, address, source, tls, credentials }
+    Some(Target { host, address, source, tls, credentials })
 }
 
 /// What a failed dial comes to. A host that refuses us at its greeting says nothing about the message
 /// yet, whatever its code: another host, or another hour, may be kinder.
-fn no_line(host: Name, address: SocketAddr, failure: DialFailure, began_at: Timestamp) -> NoLine {
+fn no_line(host: &Name, address: SocketAddr, failure: DialFailure, began_at: Timestamp) -> NoLine {
     let (phase, unreachable) = match &failure.reason {
         DialReason::Private(_) | DialReason::Connect(_) => (Phase::Connect, true),
         DialReason::Lost(_) => (Phase::Greeting, true),
@@ -314,27 +368,45 @@ fn no_line(host: Name, address: SocketAddr, failure: DialFailure, began_at: Time
     NoLine { attempted, unreachable }
 }
 
-/// A message for which there was no connection; and, when the site is dead, all others that wait for it.
+/// A message for which there was no connection. While others are open it waits for them; when the site
+/// is dead, all that waits for it goes back to disk until it is probed, untried.
 async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, no_line: NoLine) {
-    let waiting = if no_line.unreachable { site.unreachable(worker.clock.now()) } else { Vec::new() };
-    worker.settle(&this.ready, &no_line.attempted).await;
-    for ready in waiting {
-        if worker.flights.depart(ready.task.id) {
-            worker.settle(&ready, &no_line.attempted).await;
-        } else {
-            worker.note(&ready.task);
+    let now = worker.clock.now();
+    if !no_line.unreachable {
+        site.pushed_back();
+        return worker.settle(&this.ready, &no_line.attempted).await;
+    }
+    match site.unreachable(now) {
+        Unreachable::Crowded => put_back(worker, site, this),
+        Unreachable::Failed => worker.settle(&this.ready, &no_line.attempted).await,
+        Unreachable::Dead { until, waiting } => {
+            for ready in waiting {
+                if worker.flights.depart(ready.task.id) {
+                    worker.put_off(&ready.task, until);
+                } else {
+                    worker.note(&ready.task);
+                }
+            }
+            worker.settle(&this.ready, &no_line.attempted).await;
         }
     }
-    worker.unpark(site);
 }
 
 /// Tells the pace what a delivery says about the site.
 fn judge(site: &Site, delivery: &Delivery) {
-    let early = matches!(delivery.phase, smtp::Phase::Mail);
-    match (&delivery.reply, delivery.verdict) {
-        (Some(reply), _) if reply.code == 421 => site.pushed_back(),
-        (Some(reply), _) if early && reply.severity() == Severity::Transient => site.pushed_back(),
-        (_, Verdict::Broken | Verdict::Unconfirmed) => site.pushed_back(),
+    let reply = delivery.reply.as_ref();
+    let transient = reply.is_some_and(|r| r.severity() == Severity::Transient);
+    // System busy, congestion, and policy (RFC 3463 3.4, 3.5, 3.8): about us and our pace, not about a mailbox.
+    let busy = reply
+        .and_then(|r| r.enhanced)
+        .is_some_and(|e| matches!((e.subject, e.detail), (3, 2) | (4, 5) | (7, _)));
+    let at_mail = delivery.phase == smtp::Phase::Mail;
+    match delivery.verdict {
+        _ if delivery.phase == smtp::Phase::Local => {}
+        _ if reply.is_some_and(|r| r.code == 421) => site.pushed_back(),
+        _ if transient && (at_mail || busy) => site.pushed_back(),
+        Verdict::Broken | Verdict::Unconfirmed => site.pushed_back(),
+        Verdict::Accepted => site.accepted(),
         _ => site.answered(),
     }
 }

@@ -25,8 +25,10 @@ enum Place {
 /// What withdrawing a task came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdrawal {
-    /// It will not be tried from memory.
-    Done,
+    /// It lies on disk only; whoever withdrew it gives back its place ([`Flights::land`]).
+    OnDisk,
+    /// It waits in memory; whoever meets it there drops it.
+    Waiting,
     /// It is being tried this moment: too late.
     Busy,
 }
@@ -127,13 +129,18 @@ impl Flights {
 
     /// Takes a task back, wherever it is.
     pub fn withdraw(&self, task: TaskId) -> Withdrawal {
-        match self.lock().taken.get_mut(&task) {
+        let mut places = self.lock();
+        match places.taken.get_mut(&task) {
             Some(Place::Attempting) => Withdrawal::Busy,
             Some(place) => {
                 *place = Place::Withdrawn;
-                Withdrawal::Done
+                Withdrawal::Waiting
             }
-            None => Withdrawal::Done,
+            None => {
+                // Its place is taken, so that no scan brings it in before the operator is done.
+                places.taken.insert(task, Place::Withdrawn);
+                Withdrawal::OnDisk
+            }
         }
     }
 
@@ -182,7 +189,7 @@ mod tests {
     fn a_withdrawn_task_is_dropped_when_it_is_met() {
         let flights = Flights::new(10);
         flights.reserve(task(1));
-        assert_eq!(flights.withdraw(task(1)), Withdrawal::Done);
+        assert_eq!(flights.withdraw(task(1)), Withdrawal::Waiting);
         assert!(!flights.depart(task(1)));
         assert!(flights.is_empty());
         flights.reserve(task(2));

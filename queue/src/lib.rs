@@ -7,8 +7,10 @@
 
 pub mod accept;
 mod attempt;
+pub mod bodies;
 pub mod clock;
 pub mod courier;
+mod dispatch;
 pub mod enrol;
 pub mod entropy;
 pub mod fair;
@@ -17,7 +19,9 @@ mod notification;
 pub mod operate;
 pub mod pace;
 pub mod plan;
+mod refill;
 pub mod refusal;
+mod reservation;
 mod retention;
 pub mod retry;
 pub mod scheduled;

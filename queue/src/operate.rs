@@ -10,7 +10,7 @@ use mail::recipient::{Recipient, RecipientState};
 use mail::task::{Class, QueueName, Task, TaskId};
 use serde_json::json;
 use store::email::EmailWithRecipients;
-use store::engine::{Batch, CommitError, ReadError};
+use store::engine::{Batch, CommitError, ReadError, Value};
 use thiserror::Error;
 
 use crate::flight::Withdrawal;
@@ -76,6 +76,13 @@ pub struct Trace {
     pub waiting: Vec<Waiting>,
 }
 
+/// A recipient that is in the queue: its task, and the task's row.
+struct Open<'a> {
+    recipient: &'a Recipient,
+    task: Task,
+    row: Value,
+}
+
 impl Worker {
     /// Explains an email: what happened, what it waits for, when it goes next.
     ///
@@ -87,8 +94,8 @@ impl Worker {
         let events = store::event::list(&self.store, account, id, SHOWN_MAX).await?;
         let attempts = store::attempt::list(&self.store, account, id, SHOWN_MAX).await?;
         let mut waiting = Vec::new();
-        for (recipient, task) in self.open_tasks(&email).await? {
-            waiting.push(self.waiting(recipient, &task));
+        for open in self.open_tasks(&email).await? {
+            waiting.push(self.waiting(open.recipient, &open.task));
         }
         Ok(Trace { email, events, attempts, waiting })
     }
@@ -122,7 +129,7 @@ impl Worker {
         } else if task.due <= now {
             ("room in memory: it is due and lies on disk behind others of its queue".to_owned(), None)
         } else {
-            (format!("its next attempt, the {}th", task.attempts + 1), Some(task.due))
+            (format!("its next attempt (number {})", task.attempts + 1), Some(task.due))
         };
         Waiting { recipient: recipient.index, what, until }
     }
@@ -137,69 +144,78 @@ impl Worker {
         if open.is_empty() {
             return Err(OperateError::Finished(id));
         }
-        for (recipient, task) in &open {
+        for one in &open {
             match order {
-                Order::Retry if self.flights.holds(task.id) => {}
-                Order::Retry => self.retry(recipient, task).await?,
-                Order::Release => self.change(task, |task| task.held = false).await?,
-                Order::Hold => {
-                    self.withdraw(task)?;
-                    self.change(task, |task| task.held = true).await?;
-                }
-                Order::Drop => {
-                    self.withdraw(task)?;
-                    self.drop_task(recipient, task).await?;
-                }
+                Order::Retry => self.retry(one).await?,
+                Order::Release => self.change(one, |task| task.held = false).await?,
+                Order::Hold => self.apart(&one.task, self.change(one, |task| task.held = true)).await?,
+                Order::Drop => self.apart(&one.task, self.drop_task(one)).await?,
             }
         }
         Ok(open.len())
     }
 
-    fn withdraw(&self, task: &Task) -> Result<(), OperateError> {
+    /// Does something to a task while it is out of everybody's reach.
+    async fn apart(
+        &self,
+        task: &Task,
+        work: impl Future<Output = Result<(), OperateError>>,
+    ) -> Result<(), OperateError> {
         match self.flights.withdraw(task.id) {
-            Withdrawal::Done => Ok(()),
             Withdrawal::Busy => Err(OperateError::Busy(task.id.email)),
+            // Whoever meets it in its line gives back its place.
+            Withdrawal::Waiting => work.await,
+            Withdrawal::OnDisk => {
+                let done = work.await;
+                self.let_go(task);
+                done
+            }
         }
     }
 
-    async fn change(&self, task: &Task, change: impl FnOnce(&mut Task)) -> Result<(), OperateError> {
-        let mut after = task.clone();
+    async fn change(&self, open: &Open<'_>, change: impl FnOnce(&mut Task)) -> Result<(), OperateError> {
+        let mut after = open.task.clone();
         change(&mut after);
-        if after != *task {
+        if after != open.task {
             let mut batch = Batch::progress();
-            store::task::update(&mut batch, task, &after);
+            store::task::update(&mut batch, (&open.task, &open.row), &after);
             self.store.commit(batch).await?;
         }
         self.note(&after);
         Ok(())
     }
 
-    async fn retry(&self, recipient: &Recipient, task: &Task) -> Result<(), OperateError> {
+    async fn retry(&self, open: &Open<'_>) -> Result<(), OperateError> {
+        let Open { recipient, task, row } = open;
         let now = self.clock.now();
-        if task.due <= now {
-            self.note(task);
+        self.revive(task);
+        if self.flights.holds(task.id) {
             return Ok(());
+        }
+        if task.due <= now {
+            return self.change(open, |task| task.held = false).await;
         }
         let after = Task { due: now, held: false, ..task.clone() };
         let mut batch = Batch::progress();
-        store::task::take(&mut batch, task);
+        store::task::take(&mut batch, task, Some(row));
         store::task::put(&mut batch, &after);
-        let recipient = Recipient { next_attempt_at: Some(now), ..recipient.clone() };
+        let recipient = Recipient { next_attempt_at: Some(now), ..(*recipient).clone() };
         store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
         self.store.commit(batch).await?;
         self.note(&after);
         Ok(())
     }
 
-    async fn drop_task(&self, recipient: &Recipient, task: &Task) -> Result<(), OperateError> {
+    async fn drop_task(&self, open: &Open<'_>) -> Result<(), OperateError> {
+        let Open { recipient, task, row } = open;
         let now = self.clock.now();
         let mut batch = Batch::progress();
-        store::task::take(&mut batch, task);
+        store::task::take(&mut batch, task, Some(row));
         let recipient = Recipient {
             state: RecipientState::Cancelled,
             last_event: (EventKind::Cancelled, now),
             next_attempt_at: None,
-            ..recipient.clone()
+            ..(*recipient).clone()
         };
         store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
         let event = Event {
@@ -217,10 +233,7 @@ impl Worker {
     }
 
     /// The recipients of an email that are not finished, with their tasks.
-    async fn open_tasks<'a>(
-        &self,
-        email: &'a EmailWithRecipients,
-    ) -> Result<Vec<(&'a Recipient, Task)>, ReadError> {
+    async fn open_tasks<'a>(&self, email: &'a EmailWithRecipients) -> Result<Vec<Open<'a>>, ReadError> {
         let mut open = Vec::new();
         for recipient in &email.recipients {
             let Some(due) = recipient.next_attempt_at else { continue };
@@ -230,8 +243,8 @@ impl Worker {
                 account: email.email.account,
             };
             let id = TaskId { email: email.email.id, recipient: recipient.index };
-            if let Some(task) = store::task::get(&self.store, &queue, due, id).await? {
-                open.push((recipient, task));
+            if let Some((task, row)) = store::task::get(&self.store, &queue, due, id).await? {
+                open.push(Open { recipient, task, row });
             }
         }
         Ok(open)

@@ -86,10 +86,20 @@ impl Pace {
         self.dead_until
     }
 
-    /// The site took a message, or refused it for reasons of its own.
+    /// The site speaks: it can be reached.
     pub fn answered(&mut self) {
         self.failures = 0;
         self.dead_until = None;
+    }
+
+    /// The operator says that the site is worth another try now.
+    pub fn revive(&mut self) {
+        self.dead_until = None;
+    }
+
+    /// The site took a message.
+    pub fn accepted(&mut self) {
+        self.answered();
         let grown = self.connections + 1.0 / self.connections;
         self.connections = grown.min(f64::from(self.limits.connections_max.max(1)));
     }
@@ -141,7 +151,7 @@ mod tests {
     fn grows_on_success_and_halves_on_pushback() {
         let mut pace = Pace::new(PaceLimits::default());
         assert_eq!(pace.connections_max(), 5);
-        (0..1_000).for_each(|_| pace.answered());
+        (0..1_000).for_each(|_| pace.accepted());
         assert_eq!(pace.connections_max(), 20);
         pace.pushed_back();
         assert_eq!(pace.connections_max(), 10);

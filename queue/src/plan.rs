@@ -5,7 +5,7 @@
 //! hour. With a smarthost configured everything goes to one site.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +15,9 @@ use jiff::Timestamp;
 use mail::address::Name;
 use mail::reply::{Enhanced, Reply};
 
-/// Plans kept; beyond it the oldest half goes.
+use crate::courier::smtp::Credentials;
+
+/// Plans kept; beyond it those that lapsed go, or, when none has, all.
 const PLANS_MAX: usize = 100_000;
 /// A plan is made anew after an hour, whatever the DNS says: hosts are watched more than records.
 const PLAN_HOLDS_MAX: Duration = Duration::from_secs(3600);
@@ -37,7 +39,7 @@ pub struct Smarthost {
     /// Where it is.
     pub at: SmarthostAt,
     /// Who we are there.
-    pub credentials: Option<(String, String)>,
+    pub credentials: Option<Credentials>,
 }
 
 /// Where a domain's mail goes.
@@ -212,11 +214,10 @@ impl Planner {
                 break;
             }
             match self.resolver.addresses(&host).await {
-                Ok(answer) => {
-                    found.extend(
-                        answer.data.into_iter().map(|ip: IpAddr| (host.clone(), SocketAddr::new(ip, port))),
-                    );
-                }
+                // Two of each host, so that a host with many addresses leaves room for the next one.
+                Ok(answer) => found.extend(
+                    answer.data.into_iter().take(2).map(|ip| (host.clone(), SocketAddr::new(ip, port))),
+                ),
                 Err(error) => trouble = Some(format!("looking up the address of {host}: {error}")),
             }
         }

@@ -14,7 +14,7 @@ use dns::seal::Vault;
 use dns::sign::Signer;
 use dns::signers::Signers;
 use jiff::Timestamp;
-use mail::account::AccessLevel;
+use mail::account::{AccessLevel, Account};
 use mail::address::{Address, Name};
 use mail::domain::{Dkim, Domain, DomainState, SealedKey};
 use mail::id::{AccountId, DomainId};
@@ -35,6 +35,8 @@ pub(crate) struct Sender {
     pub(crate) name: Name,
     /// What signs for it; none where signing is switched off.
     pub(crate) signer: Option<Arc<Signer>>,
+    /// The account as it is now: a session may be older than a change of it.
+    account: Account,
 }
 
 /// Who asked for which domain, and whether by the sandbox's one address: what is right for that
@@ -66,16 +68,17 @@ impl Senders {
         author: &Address,
         now: Timestamp,
     ) -> Result<Arc<Sender>, Refusal> {
-        let account = tenant.account();
-        if account.suspended {
-            return Err(Refusal::Suspended);
-        }
-        let id = (account.id, author.domain().clone(), self.is_sandbox(author));
+        let id = (tenant.account().id, author.domain().clone(), self.is_sandbox(author));
         {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((_, _, sender)) = kept.get(&id).filter(|(until, ..)| *until > now) {
                 return Ok(Arc::clone(sender));
             }
+        }
+        let account =
+            store::account::get(&self.store, tenant.account().id).await?.ok_or(Refusal::Suspended)?;
+        if account.suspended {
+            return Err(Refusal::Suspended);
         }
         let domain = self.domain(tenant, author).await?;
         let changed = {
@@ -86,7 +89,7 @@ impl Senders {
             self.signers.forget(domain.id);
         }
         let signer = if self.dkim { Some(self.signer(&domain).await?) } else { None };
-        let sender = Arc::new(Sender { name: domain.name.clone(), signer });
+        let sender = Arc::new(Sender { name: domain.name.clone(), signer, account });
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT_MAX {
             kept.clear();
@@ -129,11 +132,11 @@ impl Senders {
     /// Whether the account may write to these addresses from this author (email-api.md, "Account send access").
     pub(crate) fn may_reach<'a>(
         &self,
-        tenant: &Tenant,
+        sender: &Sender,
         author: &Address,
         mut recipients: impl Iterator<Item = &'a Address>,
     ) -> Result<(), Refusal> {
-        let account = tenant.account();
+        let account = &sender.account;
         let level = account.access_level(!self.is_sandbox(author));
         if level == AccessLevel::Production || recipients.all(|r| is_same(r, &account.email)) {
             return Ok(());

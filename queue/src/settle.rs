@@ -22,7 +22,7 @@ use mail::recipient::{Recipient, RecipientState};
 use mail::reply::Reply;
 use mail::task::Task;
 use serde_json::json;
-use store::engine::Batch;
+use store::engine::{Batch, Value};
 
 use crate::retry::Schedule;
 
@@ -81,35 +81,62 @@ pub fn decide(task: &Task, attempted: &Attempted, schedule: &Schedule, now: Time
         seed,
     ) {
         Some(at) => Next::Retry { at },
-        None if replies > 0 => Next::Bounced { reason: Reason::Undetermined, soft: true },
+        None if replies > 0 => {
+            let reason = attempted
+                .outcome
+                .reply()
+                .map_or(Reason::Undetermined, |reply| classify(reply, attempted.phase));
+            let reason = if reason.is_about_recipient() { reason } else { Reason::Undetermined };
+            Next::Bounced { reason, soft: true }
+        }
         None => Next::Failed { why },
     };
     match &attempted.outcome {
         Outcome::Delivered(_) => Next::Delivered,
+        Outcome::Deferred(_) | Outcome::Unreachable(_) if attempted.phase == Phase::Tls => {
+            time_is_up(task.replies, "tls_required")
+        }
+        // What a host says before MAIL is about us, and no answer of the recipient's server.
+        Outcome::Deferred(_) if !speaks_of_the_message(attempted.phase) => {
+            time_is_up(task.replies, "expired")
+        }
         Outcome::Deferred(_) => time_is_up(task.replies + 1, "expired"),
         Outcome::Unconfirmed(_) => time_is_up(task.replies, "unconfirmed"),
         Outcome::Unreachable(_) if attempted.phase == Phase::Dns => time_is_up(task.replies, "dns_error"),
         Outcome::Unreachable(_) => time_is_up(task.replies, "expired"),
         Outcome::Failed(reply) | Outcome::Undeliverable(reply) => match classify(reply, attempted.phase) {
             reason if reason.is_about_recipient() => Next::Bounced { reason, soft: false },
-            _ if attempted.phase == Phase::Tls => Next::Failed { why: "tls_required" },
+            _ if reply.enhanced.is_some_and(|e| (e.subject, e.detail) == (7, 30)) => {
+                Next::Failed { why: "tls_required" }
+            }
             _ => Next::Failed { why: "rejected" },
         },
     }
 }
 
+fn speaks_of_the_message(phase: Phase) -> bool {
+    matches!(phase, Phase::Mail | Phase::Rcpt | Phase::Data | Phase::Final)
+}
+
 /// The task as it goes on, when it is tried again.
 #[must_use]
 pub fn moved(task: &Task, attempted: &Attempted, at: Timestamp) -> Task {
-    let answered = u32::from(matches!(attempted.outcome, Outcome::Deferred(_)));
-    Task { due: at, attempts: task.attempts + 1, replies: task.replies + answered, ..task.clone() }
+    let answered =
+        matches!(attempted.outcome, Outcome::Deferred(_)) && speaks_of_the_message(attempted.phase);
+    Task { due: at, attempts: task.attempts + 1, replies: task.replies + u32::from(answered), ..task.clone() }
 }
 
 /// Writes down what an attempt came to: the task taken (or moved), the recipient, the attempt, the event.
 #[must_use]
-pub fn record(task: &Task, attempted: &Attempted, next: &Next, now: Timestamp, event: EventId) -> Batch {
+pub fn record(
+    (task, row): (&Task, Option<&Value>),
+    attempted: &Attempted,
+    next: &Next,
+    now: Timestamp,
+    event: EventId,
+) -> Batch {
     let mut batch = Batch::progress();
-    store::task::take(&mut batch, task);
+    store::task::take(&mut batch, task, row);
     let next_attempt_at = match next {
         Next::Retry { at } => {
             store::task::put(&mut batch, &moved(task, attempted, *at));
@@ -312,7 +339,7 @@ mod tests {
         store::task::put(&mut batch, &task());
         store.commit(batch).await.unwrap();
         let done = attempted(Outcome::Delivered(reply(250, (2, 0, 0))), Phase::Final);
-        let batch = record(&task(), &done, &Next::Delivered, at(11), EventId::new(at(11), 1));
+        let batch = record((&task(), None), &done, &Next::Delivered, at(11), EventId::new(at(11), 1));
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "the task is gone");
         let (left, _) = store::task::page(&store, None, 10).await.unwrap();

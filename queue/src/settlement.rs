@@ -13,13 +13,22 @@ use crate::settle::{self, Attempted, Next};
 use crate::site::Ready;
 use crate::worker::Worker;
 
+/// How soon a full disk is tried again.
+const FULL_RETRY: std::time::Duration = std::time::Duration::from_secs(1);
+
 impl Worker {
     /// Settles an attempt: decides what comes next, writes it in one commit, gives back the task's place.
     pub(crate) async fn settle(self: &Arc<Self>, ready: &Ready, attempted: &Attempted) {
         let task = &ready.task;
         let now = self.clock.now();
         let next = settle::decide(task, attempted, &self.settings.schedule, now, self.entropy.u64());
-        let mut batch = settle::record(task, attempted, &next, now, EventId::new(now, self.entropy.u128()));
+        let mut batch = settle::record(
+            (task, ready.row.as_ref()),
+            attempted,
+            &next,
+            now,
+            EventId::new(now, self.entropy.u128()),
+        );
         if let Some(held) = self.held(task.address.domain()) {
             held.fence(&mut batch);
         }
@@ -46,26 +55,37 @@ impl Worker {
                     reservation.committed(&chunks);
                 }
             }
-            Err(()) => self.flights.land(task.id),
+            // Whatever the row is now, disk knows.
+            Err(()) => self.let_go(task),
         }
         self.settled.notify_waiters();
         log(task, attempted, &next);
     }
 
     async fn commit_settlement(&self, batch: Batch, task: &Task) -> Result<(), ()> {
-        match self.store.commit(batch).await {
-            Ok(()) => Ok(()),
-            Err(CommitError::Conflict { .. }) => {
-                // The operator took the task away meanwhile, or another node owns the partition now:
-                // the books are theirs.
-                tracing::warn!(email.id = %task.id.email, "an attempt was not booked: its task has changed");
-                Err(())
-            }
-            Err(error) => {
-                // The attempt stands nowhere: after a restart the message is tried again.
-                tracing::error!(%error, email.id = %task.id.email, "an attempt could not be booked");
-                self.stop.cancel();
-                Err(())
+        loop {
+            match self.store.commit(batch.clone()).await {
+                Ok(()) => return Ok(()),
+                // The reserve is used up too: what was done must be booked before anything else is done.
+                Err(CommitError::Full) if !self.cut.is_cancelled() => {
+                    tracing::warn!(email.id = %task.id.email, "no room to book an attempt; waiting for some");
+                    tokio::select! {
+                        () = tokio::time::sleep(FULL_RETRY) => {}
+                        () = self.cut.cancelled() => {}
+                    }
+                }
+                Err(CommitError::Conflict { .. }) => {
+                    // The operator took the task away meanwhile, or another node owns the partition
+                    // now: the books are theirs.
+                    tracing::warn!(email.id = %task.id.email, "an attempt was not booked: its task has changed");
+                    return Err(());
+                }
+                Err(error) => {
+                    // The attempt stands nowhere: after a restart the message is tried again.
+                    tracing::error!(%error, email.id = %task.id.email, "an attempt could not be booked");
+                    self.stop.cancel();
+                    return Err(());
+                }
             }
         }
     }

@@ -5,78 +5,25 @@
 //! [`crate::attempt`]'s.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use jiff::Timestamp;
-use mail::task::{QueueName, Task};
+use mail::task::{Class, QueueName, Task};
+use store::engine::Value;
 use tokio::sync::Notify;
 
+use crate::bodies::HeldBody;
 use crate::fair::FairQueue;
 use crate::pace::{Pace, PaceLimits};
 use crate::plan::Route;
-
-/// A message's bytes in memory, shared by its recipients and counted while they live.
-#[derive(Debug)]
-pub struct HeldBody {
-    chunks: Vec<Bytes>,
-    size_bytes: usize,
-    budget: Arc<BodyBudget>,
-}
-
-impl HeldBody {
-    /// The bytes, in order.
-    #[must_use]
-    pub fn chunks(&self) -> &[Bytes] {
-        &self.chunks
-    }
-}
-
-impl Drop for HeldBody {
-    fn drop(&mut self) {
-        self.budget.held_bytes.fetch_sub(self.size_bytes, Ordering::Relaxed);
-    }
-}
-
-/// How many bytes of bodies may wait in memory; what does not fit is read back from the store.
-#[derive(Debug)]
-pub struct BodyBudget {
-    held_bytes: AtomicUsize,
-    bytes_max: usize,
-}
-
-impl BodyBudget {
-    /// A budget of so many bytes.
-    #[must_use]
-    pub fn new(bytes_max: usize) -> Self {
-        Self { held_bytes: AtomicUsize::new(0), bytes_max }
-    }
-
-    /// Keeps a body in memory, if the budget allows it.
-    #[must_use]
-    pub fn hold(self: &Arc<Self>, chunks: &[Bytes]) -> Option<Arc<HeldBody>> {
-        let size_bytes: usize = chunks.iter().map(Bytes::len).sum();
-        let before = self.held_bytes.fetch_add(size_bytes, Ordering::Relaxed);
-        if before.saturating_add(size_bytes) > self.bytes_max {
-            self.held_bytes.fetch_sub(size_bytes, Ordering::Relaxed);
-            return None;
-        }
-        Some(Arc::new(HeldBody { chunks: chunks.to_vec(), size_bytes, budget: Arc::clone(self) }))
-    }
-
-    /// How many bytes are held.
-    #[must_use]
-    pub fn held_bytes(&self) -> usize {
-        self.held_bytes.load(Ordering::Relaxed)
-    }
-}
 
 /// A task that may go now.
 #[derive(Debug)]
 pub struct Ready {
     /// The task.
     pub task: Task,
+    /// Its row as it was read from disk; none for a fresh one, whose row is what we write.
+    pub row: Option<Value>,
     /// Its message, when it is in memory.
     pub body: Option<Arc<HeldBody>>,
 }
@@ -87,8 +34,11 @@ struct State {
     pace: Pace,
     /// Connections that are open or being opened.
     connections: u32,
-    /// Connections that wait for work.
-    idle: u32,
+    /// Those of them that are open.
+    established: u32,
+    /// Connections that wait for work, by number: each is woken by one task, and by one only.
+    idle: Vec<(u64, Arc<Notify>)>,
+    waits: u64,
     /// Queues with due tasks on disk for which there was no room.
     parked: HashSet<QueueName>,
 }
@@ -102,6 +52,22 @@ pub enum Call {
     Connect,
 }
 
+/// What a connection that could not be opened means.
+#[derive(Debug)]
+pub enum Unreachable {
+    /// Others are open: the site takes no more.
+    Crowded,
+    /// It may be the site.
+    Failed,
+    /// It is the site: it is left alone until then, and this is what waited for it.
+    Dead {
+        /// Until when.
+        until: Timestamp,
+        /// What waited.
+        waiting: Vec<Ready>,
+    },
+}
+
 /// What a connection does next.
 #[derive(Debug)]
 pub enum Turn {
@@ -111,7 +77,7 @@ pub enum Turn {
     Wait(Timestamp),
     /// Nothing to do.
     Empty,
-    /// Closes: there are more connections than the pace allows.
+    /// Closes, and is counted out already: there are more connections than the pace allows.
     Close,
 }
 
@@ -121,7 +87,6 @@ pub struct Site {
     route: Arc<Route>,
     verified_tls: bool,
     state: Mutex<State>,
-    arrived: Notify,
     ready_max: usize,
 }
 
@@ -150,10 +115,12 @@ impl Site {
             ready: FairQueue::default(),
             pace: Pace::new(limits),
             connections: 0,
-            idle: 0,
+            established: 0,
+            idle: Vec::new(),
+            waits: 0,
             parked: HashSet::new(),
         };
-        Self { route, verified_tls, state: Mutex::new(state), arrived: Notify::new(), ready_max }
+        Self { route, verified_tls, state: Mutex::new(state), ready_max }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -172,11 +139,20 @@ impl Site {
         self.verified_tls
     }
 
-    /// Puts a task into the line.
-    pub fn push(&self, ready: Ready) -> Call {
+    /// Puts a task into the line, if there is room for its class and the site is not dead; else says
+    /// when it may be looked at again, and gives it back. A dead site keeps one task, to be probed with.
+    pub fn push(&self, ready: Ready, now: Timestamp) -> Result<Call, (Ready, Option<Timestamp>)> {
         let mut state = self.lock();
+        if let Some(until) = state.pace.dead_until().filter(|until| *until > now)
+            && !state.ready.is_empty()
+        {
+            return Err((ready, Some(until)));
+        }
+        if self.room_in(&state, ready.task.class) == 0 {
+            return Err((ready, None));
+        }
         state.ready.push(ready.task.class, ready.task.account, ready);
-        self.call(state)
+        Ok(self.call(state))
     }
 
     /// Puts a task back to the head of the line: it was taken and not tried.
@@ -195,9 +171,9 @@ impl Site {
         if state.ready.is_empty() {
             return Call::Nothing;
         }
-        if state.idle > 0 {
+        if let Some((_, connection)) = state.idle.pop() {
             drop(state);
-            self.arrived.notify_one();
+            connection.notify_one();
             return Call::Nothing;
         }
         if state.connections < state.pace.connections_max() {
@@ -211,6 +187,8 @@ impl Site {
     pub fn turn(&self, now: Timestamp) -> Turn {
         let mut state = self.lock();
         if state.connections > state.pace.connections_max() {
+            // Counted here, so that the next to ask sees one less and only as many close as must.
+            state.connections -= 1;
             return Turn::Close;
         }
         if state.ready.is_empty() {
@@ -228,35 +206,68 @@ impl Site {
         }
     }
 
+    /// A task that may go now, for a connection that stays open whether there is one or not.
+    pub fn turn_at_once(&self, now: Timestamp) -> Option<Box<Ready>> {
+        let mut state = self.lock();
+        let free = state.connections <= state.pace.connections_max()
+            && state.pace.dead_until().is_none_or(|until| until <= now);
+        // A task waits behind this connection's present message: not while others could come for it.
+        let spare = state.pace.connections_max().saturating_sub(state.connections) as usize;
+        if !free || state.ready.len() <= spare || state.pace.take(now).is_err() {
+            return None;
+        }
+        state.ready.pop().map(Box::new)
+    }
+
     /// Returns when a task may have arrived.
     pub async fn arrival(&self) {
-        {
+        let woken = Arc::new(Notify::new());
+        let number = {
             let mut state = self.lock();
             if !state.ready.is_empty() {
                 return;
             }
-            state.idle += 1;
-        }
-        /// Counts an idle connection down, also when the wait is given up.
-        struct Idle<'a>(&'a Site);
-        impl Drop for Idle<'_> {
+            state.waits += 1;
+            let number = state.waits;
+            state.idle.push((number, Arc::clone(&woken)));
+            number
+        };
+        /// Takes a wait that ended, or was given up, off the list.
+        struct Wait<'a>(&'a Site, u64);
+        impl Drop for Wait<'_> {
             fn drop(&mut self) {
-                let mut state = self.0.lock();
-                state.idle = state.idle.saturating_sub(1);
+                self.0.lock().idle.retain(|(number, _)| *number != self.1);
             }
         }
-        let _idle = Idle(self);
-        self.arrived.notified().await;
+        let _wait = Wait(self, number);
+        woken.notified().await;
     }
 
-    /// A connection has closed. Another may be wanted in its stead.
-    pub fn closed(&self) -> Call {
+    /// A connection is open.
+    pub fn opened(&self) {
+        self.lock().established += 1;
+    }
+
+    /// An open connection is closed, or is about to be.
+    pub fn hung_up(&self) {
+        let mut state = self.lock();
+        state.established = state.established.saturating_sub(1);
+    }
+
+    /// A connection's life is over. Another may be wanted in its stead; unless nobody may open one any
+    /// more.
+    pub fn left(&self, stopping: bool) -> Call {
         let mut state = self.lock();
         state.connections = state.connections.saturating_sub(1);
-        self.call(state)
+        if stopping { Call::Nothing } else { self.call(state) }
     }
 
-    /// The site answered.
+    /// The site took a message.
+    pub fn accepted(&self) {
+        self.lock().pace.accepted();
+    }
+
+    /// The site answered, one way or the other.
     pub fn answered(&self) {
         self.lock().pace.answered();
     }
@@ -266,14 +277,25 @@ impl Site {
         self.lock().pace.pushed_back();
     }
 
-    /// The site could not be reached; when that makes it dead, all that waits for it comes out, to be
-    /// put off.
-    pub fn unreachable(&self, now: Timestamp) -> Vec<Ready> {
+    /// Another connection could not be opened. While some are open that only means: no more of them.
+    /// With none open it counts towards the site's death, and when it is dead all that waits for it
+    /// comes out, to wait on disk until it is probed.
+    pub fn unreachable(&self, now: Timestamp) -> Unreachable {
         let mut state = self.lock();
-        if !state.pace.unreachable(now) {
-            return Vec::new();
+        if state.established > 0 {
+            state.pace.pushed_back();
+            return Unreachable::Crowded;
         }
-        std::iter::from_fn(|| state.ready.pop()).collect()
+        if !state.pace.unreachable(now) {
+            return Unreachable::Failed;
+        }
+        let until = state.pace.dead_until().unwrap_or(now);
+        Unreachable::Dead { until, waiting: std::iter::from_fn(|| state.ready.pop()).collect() }
+    }
+
+    /// The operator says: try it now.
+    pub fn revive(&self) {
+        self.lock().pace.revive();
     }
 
     /// How many messages one connection carries.
@@ -282,10 +304,25 @@ impl Site {
         self.lock().pace.messages_per_connection()
     }
 
-    /// How many more tasks may wait here.
-    #[must_use]
-    pub fn room(&self) -> usize {
-        self.ready_max.saturating_sub(self.lock().ready.len())
+    /// How many more tasks of a class may be read from disk for this site; or, when it is dead, until when
+    /// not to ask. Zero is: when there is room again ([`Site::park`]).
+    pub fn admits(&self, class: Class, now: Timestamp) -> Result<usize, Timestamp> {
+        let state = self.lock();
+        match state.pace.dead_until().filter(|until| *until > now) {
+            Some(until) => Err(until),
+            None => Ok(self.room_in(&state, class)),
+        }
+    }
+
+    /// How many more tasks of a class may wait here. Less pressing classes may fill only a part, so that
+    /// what is pressing always finds room.
+    fn room_in(&self, state: &State, class: Class) -> usize {
+        let share = match class {
+            Class::Expiring | Class::Transactional => self.ready_max,
+            Class::Product => self.ready_max / 2,
+            Class::Newsletter => self.ready_max / 4,
+        };
+        share.max(1).saturating_sub(state.ready.len())
     }
 
     /// Remembers a queue for which there was no room.
@@ -293,13 +330,21 @@ impl Site {
         self.lock().parked.insert(queue);
     }
 
-    /// The parked queues, once the line is half empty.
+    /// Some parked queues, once the line is an eighth full: few at a time, the pressing ones first. The
+    /// others' turn comes with the next messages that go out.
     pub fn unpark(&self) -> Vec<QueueName> {
+        const AT_ONCE: usize = 16;
         let mut state = self.lock();
-        if state.parked.is_empty() || state.ready.len() > self.ready_max / 2 {
+        if state.parked.is_empty() || state.ready.len() > self.ready_max / 8 {
             return Vec::new();
         }
-        state.parked.drain().collect()
+        let mut chosen: Vec<QueueName> = state.parked.iter().take(AT_ONCE * 4).cloned().collect();
+        chosen.sort_by_key(|queue| queue.class);
+        chosen.truncate(AT_ONCE);
+        for queue in &chosen {
+            state.parked.remove(queue);
+        }
+        chosen
     }
 
     /// Whether nothing happens here: it can be forgotten.

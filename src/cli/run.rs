@@ -9,6 +9,14 @@ use super::{ConfigArguments, DevArguments};
 use crate::config::{self, Config, Problem};
 use crate::{dev, serve};
 
+/// A mail server holds thousands of connections: what the hard limit allows, we take.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Without it the old limit holds: the doors say so when they meet it.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
@@ -40,6 +48,7 @@ fn tell(arguments: &ConfigArguments, problems: &[Problem]) {
 #[must_use]
 pub fn serve(arguments: &ConfigArguments) -> ExitCode {
     begin_log("info");
+    raise_file_limit();
     let config = match read(arguments) {
         Ok(config) => config,
         Err(problems) => {
@@ -57,6 +66,7 @@ pub fn serve(arguments: &ConfigArguments) -> ExitCode {
 #[must_use]
 pub fn dev(arguments: &DevArguments) -> ExitCode {
     begin_log("warn");
+    raise_file_limit();
     end(runtime()
         .map_err(|error| error.to_string())
         .and_then(|runtime| runtime.block_on(dev::run(arguments)).map_err(|error| error.to_string())))

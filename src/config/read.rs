@@ -140,7 +140,8 @@ fn read_value(text: &str) -> toml::Value {
 fn in_config(text: &str, config: &Config) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut say = |key: &str, what: String| {
-        let line = text.lines().position(|line| line.trim_start().starts_with(key)).map(|n| n + 1);
+        let begins = |line: &str| line.trim_start().starts_with(key);
+        let line = text.lines().position(begins).map(|n| n + 1);
         problems.push(Problem { line, text: what });
     };
     if config.tls.certificate.is_some() != config.tls.private_key.is_some() {
@@ -166,6 +167,9 @@ fn in_config(text: &str, config: &Config) -> Vec<Problem> {
     {
         say("clock_offset", format!("`clock_offset` needs every listener on loopback, and {public} is not"));
     }
+    for (key, what) in out_of_bounds(config) {
+        say(key, what.to_owned());
+    }
     let mut seen = std::collections::HashSet::new();
     for address in config.listeners().filter(|address| address.port() != 0) {
         if !seen.insert(address) {
@@ -182,6 +186,39 @@ fn in_config(text: &str, config: &Config) -> Vec<Problem> {
         say("smarthost_", "`smarthost_username` and `smarthost_password` go together".to_owned());
     }
     problems
+}
+
+/// Values that can only go wrong: the key, and what would be right.
+fn out_of_bounds(config: &Config) -> Vec<(&'static str, &'static str)> {
+    let bounds = [
+        (
+            "retry",
+            config.delivery.retry.iter().any(|wait| wait.as_secs() == 0),
+            "a wait in `retry` is at least 1s",
+        ),
+        ("give_up_after", config.delivery.give_up_after.as_secs() == 0, "`give_up_after` is at least 1s"),
+        (
+            "tasks_in_memory_max",
+            config.delivery.tasks_in_memory_max == 0,
+            "`tasks_in_memory_max` is at least 1",
+        ),
+        (
+            "recipients_max",
+            !(1..=store::email::RECIPIENTS_MAX).contains(&config.submission.recipients_max),
+            "`recipients_max` is 1 to 1000",
+        ),
+        (
+            "bytes_in_flight_max",
+            (config.submission.bytes_in_flight_max as u64) < config.submission.message_bytes_max,
+            "`bytes_in_flight_max` has room for one message at least (`message_bytes_max`)",
+        ),
+        (
+            "retention",
+            config.store.retention < config.delivery.give_up_after,
+            "`retention` is longer than `give_up_after`",
+        ),
+    ];
+    bounds.into_iter().filter(|(_, wrong, _)| *wrong).map(|(key, _, what)| (key, what)).collect()
 }
 
 #[cfg(test)]

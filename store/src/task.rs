@@ -16,7 +16,7 @@ use mail::recipient::{Notify, RecipientKind};
 use mail::task::{Class, QueueName, Task, TaskId};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, after, key};
 use crate::row::{self, stored};
 
@@ -98,21 +98,21 @@ pub fn put(batch: &mut Batch, task: &Task) {
     batch.put_fresh(key_of(task), row::encode(task));
 }
 
-/// Takes a task away; the commit conflicts when it is no more as it was read.
-pub fn take(batch: &mut Batch, task: &Task) {
+/// Takes a task away; the commit conflicts when its row is no more as it was. `row` is what was read from
+/// disk, which an older version may have written in another way; none for a task that was just put.
+pub fn take(batch: &mut Batch, task: &Task, row: Option<&Value>) {
     let task_key = key_of(task);
-    batch.check(task_key.clone(), Some(row::encode(task)));
+    batch.check(task_key.clone(), Some(row.cloned().unwrap_or_else(|| row::encode(task))));
     batch.delete(task_key);
 }
 
 /// Changes a task without moving it (held, released); the commit conflicts when it is no more as it was read.
-pub fn update(batch: &mut Batch, before: &Task, after: &Task) {
-    batch.check(key_of(before), Some(row::encode(before)));
-    batch.delete(key_of(before));
+pub fn update(batch: &mut Batch, before: (&Task, &Value), after: &Task) {
+    take(batch, before.0, Some(before.1));
     batch.put(key_of(after), row::encode(after));
 }
 
-/// The task of a recipient, in its queue, by when it is due.
+/// The task of a recipient, in its queue, by when it is due, with its row.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -121,19 +121,24 @@ pub async fn get(
     queue: &QueueName,
     due: Timestamp,
     id: TaskId,
-) -> Result<Option<Task>, ReadError> {
+) -> Result<Option<(Task, Value)>, ReadError> {
     let task_key = queue_prefix(queue).time(due).id(id.email.to_bytes()).u16(id.recipient).build();
-    store.get(&task_key).await?.map(|row| row::decode(&row)).transpose()
+    store.get(&task_key).await?.map(|row| Ok((row::decode(&row)?, row))).transpose()
 }
 
-/// A queue's tasks from a key on, by due time, at most `limit`.
+/// A queue's tasks from a key on, by due time, each with its row, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list(store: &Store, queue: &QueueName, from: Key, limit: usize) -> Result<Vec<Task>, ReadError> {
+pub async fn list(
+    store: &Store,
+    queue: &QueueName,
+    from: Key,
+    limit: usize,
+) -> Result<Vec<(Task, Value)>, ReadError> {
     let range = from..queue_prefix(queue).range().end;
     let rows = store.scan(range, Order::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+    rows.into_iter().map(|(_, row)| Ok((row::decode(&row)?, row))).collect()
 }
 
 /// The first queue of a partition at or after a key: its name, when its first task is due, and where
@@ -236,13 +241,14 @@ mod tests {
         queues.sort();
         assert_eq!(queues, [("b.example".to_owned(), 10), ("c.example".to_owned(), 5)]);
         let start = start_of(&late.queue(), Timestamp::UNIX_EPOCH);
+        let tasks = |listed: Vec<(Task, Value)>| listed.into_iter().map(|(task, _)| task).collect::<Vec<_>>();
         let listed = list(&store, &late.queue(), start, 10).await.unwrap();
-        assert_eq!(listed, [early.clone(), late.clone()]);
+        assert_eq!(tasks(listed), [early.clone(), late.clone()]);
         let start = start_of(&late.queue(), late.due);
-        assert_eq!(list(&store, &late.queue(), start, 10).await.unwrap(), [late.clone()]);
+        assert_eq!(tasks(list(&store, &late.queue(), start, 10).await.unwrap()), [late.clone()]);
 
         let mut batch = Batch::progress();
-        take(&mut batch, &early);
+        take(&mut batch, &early, None);
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "taken twice");
     }

@@ -341,3 +341,40 @@ impl State {
         faults
     }
 }
+
+/// A message acknowledged and arrived, over a connection that no kill cut; and the books of it.
+fn one_delivered() -> (Ledger, Booked) {
+    let ledger = Ledger::new();
+    let (token, line) = (ledger.begin(), ledger.open());
+    ledger.dot(token);
+    ledger.acknowledge(token, "msg_0");
+    let to = recipients(token);
+    to.iter().for_each(|to| ledger.arrive(line, (token, to.clone())));
+    (ledger, Booked { id: "msg_0".into(), token, status: "delivered".into(), delivered: to })
+}
+
+#[test]
+fn the_ledger_sees_every_broken_rule() {
+    let broken = |ledger: &Ledger, books: &[Booked]| ledger.settle(books).1.join("; ");
+    let (ledger, booked) = one_delivered();
+    assert_eq!(broken(&ledger, std::slice::from_ref(&booked)), "");
+    assert!(broken(&ledger, &[]).contains("acknowledged as msg_0, in the books: None"));
+    ledger.arrive(0, (0, recipients(0).remove(0)));
+    assert!(broken(&ledger, std::slice::from_ref(&booked)).contains("arrived 2 times"), "no kill cut it");
+
+    let (ledger, booked) = one_delivered();
+    let again = Booked { id: "msg_1".into(), delivered: Vec::new(), ..one_delivered().1 };
+    let found = broken(&ledger, &[booked, again]);
+    assert!(found.contains("booked twice") && found.contains("not delivered exactly once"), "{found}");
+
+    let (ledger, booked) = one_delivered();
+    let never = Booked { id: "msg_1".into(), token: ledger.begin(), ..one_delivered().1 };
+    assert!(broken(&ledger, &[booked, never]).contains("a phantom, at its client Some(Begun)"));
+
+    let (ledger, booked) = one_delivered();
+    let lost = ledger.begin();
+    ledger.acknowledge(lost, "msg_1");
+    let (figures, found) = ledger.settle(&[booked]);
+    assert_eq!(figures.lost, recipients(lost).len());
+    assert!(found.join("; ").contains("lost: "), "{found:?}");
+}

@@ -40,7 +40,7 @@ pub enum TlsMode {
 }
 
 /// A name and a password for AUTH PLAIN (RFC 4616).
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// The authentication identity.
     pub username: String,

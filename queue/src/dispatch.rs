@@ -1,0 +1,188 @@
+//! Dispatching: a task in memory goes to the site that takes its mail, as soon as the site is known.
+//!
+//! What finds no room at its site goes back to disk, from where refill brings it when there is room: so
+//! a destination that is slow or dead fills its own line and then its own queues, and nobody else's.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use mail::address::Name;
+use mail::outcome::{Outcome, Phase};
+use mail::task::Task;
+
+use crate::attempt;
+use crate::pace::PaceLimits;
+use crate::plan::{NoRoute, Route};
+use crate::settle::Attempted;
+use crate::site::{Call, Ready, Site, SiteStanding};
+use crate::worker::Worker;
+
+/// Domains looked up at once. More would time out in the resolver's own line and be booked as trouble.
+const LOOKUPS_MAX: usize = 512;
+/// Tasks that wait in memory for one domain's look-up.
+const WAITING_MAX: usize = 256;
+/// Sites kept although nothing happens there (they remember their pace).
+const SITES_MAX: usize = 20_000;
+/// Settlements at once of what a look-up left without a route.
+const SETTLED_AT_ONCE: usize = 64;
+/// How soon what found no room for its look-up is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How soon what found no room at its site is looked at again, should the site not call for it before.
+const LOOK_AGAIN_AT_SITE: Duration = Duration::from_secs(60);
+
+impl Worker {
+    /// Brings a task to its site: at once when the route is known, else when it is found.
+    pub(crate) fn dispatch(self: &Arc<Self>, ready: Ready) {
+        let now = self.clock.now();
+        if let Some(route) = self.planner.known(ready.task.address.domain(), now) {
+            return self.line_up(&route, ready);
+        }
+        let domain = ready.task.address.domain().clone();
+        if self.room_to_look_up(&domain) == 0 {
+            return self.put_off(&ready.task, self.later(LOOK_AGAIN));
+        }
+        let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waiting) = resolving.get_mut(&domain) {
+            return waiting.push(ready);
+        }
+        resolving.insert(domain.clone(), vec![ready]);
+        drop(resolving);
+        let worker = Arc::clone(self);
+        self.spawn(async move { worker.resolve(domain).await });
+    }
+
+    /// How many tasks may wait for the look-up of this domain.
+    pub(crate) fn room_to_look_up(&self, domain: &Name) -> usize {
+        let resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+        match resolving.get(domain) {
+            Some(waiting) => WAITING_MAX.saturating_sub(waiting.len()),
+            None if resolving.len() >= LOOKUPS_MAX => 0,
+            None => WAITING_MAX,
+        }
+    }
+
+    async fn resolve(self: Arc<Self>, domain: Name) {
+        let began_at = self.clock.now();
+        let found = Box::pin(self.planner.find(&domain, began_at)).await;
+        let waiting = {
+            let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+            resolving.remove(&domain).unwrap_or_default()
+        };
+        let outcome = match found {
+            Ok(route) => {
+                waiting.into_iter().for_each(|ready| self.line_up(&route, ready));
+                return;
+            }
+            Err(NoRoute::NotNow(text)) => Outcome::Unreachable(text),
+            Err(NoRoute::Never(reply)) => Outcome::Undeliverable(reply),
+        };
+        let attempted = self.not_dialled(outcome, Phase::Dns, began_at);
+        futures_util::stream::iter(waiting)
+            .for_each_concurrent(SETTLED_AT_ONCE, async |ready| {
+                if self.flights.depart(ready.task.id) {
+                    self.settle(&ready, &attempted).await;
+                } else {
+                    self.let_go(&ready.task);
+                }
+            })
+            .await;
+    }
+
+    /// An attempt that came to no connection.
+    pub(crate) fn not_dialled(&self, outcome: Outcome, phase: Phase, began_at: Timestamp) -> Attempted {
+        let duration = Duration::try_from(self.clock.now().duration_since(began_at)).unwrap_or_default();
+        let transcript = String::new();
+        Attempted { outcome, phase, began_at, duration, mx_host: None, ip: None, tls: None, transcript }
+    }
+
+    fn line_up(self: &Arc<Self>, route: &Arc<Route>, ready: Ready) {
+        let site = self.site(route, ready.task.require_tls);
+        match site.push(ready, self.clock.now()) {
+            Ok(call) => self.answer(&site, call),
+            Err((ready, Some(until))) => self.put_off(&ready.task, until),
+            Err((ready, None)) => {
+                self.put_off(&ready.task, self.later(LOOK_AGAIN_AT_SITE));
+                site.park(ready.task.queue());
+            }
+        }
+    }
+
+    /// Leaves an untried task to disk, to be read again then.
+    pub(crate) fn put_off(&self, task: &Task, until: Timestamp) {
+        self.flights.land(task.id);
+        self.scheduled.note(task.queue(), until, store::task::key_of(task));
+    }
+
+    pub(crate) fn later(&self, wait: Duration) -> Timestamp {
+        self.clock.now().checked_add(wait).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Does what a site calls for.
+    pub(crate) fn answer(self: &Arc<Self>, site: &Arc<Site>, call: Call) {
+        if call == Call::Connect {
+            if self.stop.is_cancelled() {
+                // Nothing begins any more; what waits stays on disk.
+                site.left(true);
+                return;
+            }
+            self.spawn(attempt::carry(Arc::clone(self), Arc::clone(site)));
+        }
+    }
+
+    /// The site of a route, made if there is none.
+    pub(crate) fn site(&self, route: &Arc<Route>, verified_tls: bool) -> Arc<Site> {
+        let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        let sites = &mut sites[usize::from(verified_tls)];
+        if let Some(site) = sites.get(&route.site) {
+            return Arc::clone(site);
+        }
+        // Looked through once in so many new ones: the cost of each stays small.
+        if sites.len() >= SITES_MAX && sites.len() % (SITES_MAX / 10) == 0 {
+            sites.retain(|_, site| !site.is_quiet());
+        }
+        let limits = self.limits_of(route);
+        let site = Arc::new(Site::new(Arc::clone(route), verified_tls, limits, self.settings.ready_max));
+        sites.insert(route.site.clone(), Arc::clone(&site));
+        site
+    }
+
+    fn limits_of(&self, route: &Route) -> PaceLimits {
+        let written = |wanted: Option<&Name>| {
+            self.settings.pace.iter().find(|(domain, _)| domain.as_ref() == wanted).map(|(_, limits)| *limits)
+        };
+        let mut name = route.first_host().cloned();
+        while let Some(domain) = name {
+            if let Some(limits) = written(Some(&domain)) {
+                return limits;
+            }
+            name = domain.parent();
+        }
+        written(None).unwrap_or_default()
+    }
+
+    /// The site of a task is tried now, dead or not.
+    pub(crate) fn revive(&self, task: &Task) {
+        if let Some(route) = self.planner.known(task.address.domain(), self.clock.now()) {
+            self.site(&route, task.require_tls).revive();
+        }
+    }
+
+    /// How the site of a route stands.
+    pub(crate) fn standing_of(&self, route: &Arc<Route>, verified_tls: bool) -> SiteStanding {
+        self.site(route, verified_tls).standing()
+    }
+
+    /// How the sites stand, the busiest first.
+    #[must_use]
+    pub fn standings(&self) -> Vec<SiteStanding> {
+        let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut standings: Vec<_> =
+            sites.iter().flat_map(HashMap::values).map(|site| site.standing()).collect();
+        drop(sites);
+        standings.sort_by_key(|s| std::cmp::Reverse((s.ready, s.connections)));
+        standings
+    }
+}

@@ -1,0 +1,116 @@
+//! Refilling: due tasks come from disk back into memory, a slice at a time, queue by queue, while there
+//! is room for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mail::task::QueueName;
+use store::engine::Key;
+
+use crate::site::{Ready, Site};
+use crate::worker::Worker;
+
+/// Tasks read from a queue at once: enough to keep a site busy while the next are read.
+const SLICE_TASKS: usize = 256;
+/// How soon a queue that could not be read, or that waits for a look-up, is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How soon a queue that found no room at its site is looked at again, should the site not call before.
+const LOOK_AGAIN_AT_SITE: Duration = Duration::from_secs(60);
+
+impl Worker {
+    /// Keeps reading due tasks until the worker stops.
+    pub(crate) async fn refill(self: Arc<Self>) {
+        while !self.stop.is_cancelled() {
+            if self.flights.room() == 0 {
+                // Memory is full: a settlement makes room.
+                let freed = self.settled.notified();
+                tokio::select! {
+                    () = freed => {}
+                    () = tokio::time::sleep(LOOK_AGAIN) => {}
+                    () = self.stop.cancelled() => {}
+                }
+                continue;
+            }
+            if let Some((queue, from)) = self.scheduled.pop_due(self.clock.now()) {
+                self.refill_queue(queue, from).await;
+                // A queue without room is done with at once: others run in between all the same.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let next = self.scheduled.next_due().unwrap_or(Timestamp::MAX);
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                () = self.clock.sleep_until(next) => {}
+                () = self.scheduled.changed() => {}
+            }
+        }
+    }
+
+    async fn refill_queue(self: &Arc<Self>, queue: QueueName, from: Key) {
+        let now = self.clock.now();
+        let Some(room) = self.room_for(&queue, &from, now) else { return };
+        let slice = SLICE_TASKS.min(room);
+        self.flights.scan_begins();
+        let listed = store::task::list(&self.store, &queue, from.clone(), slice).await;
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) => {
+                self.flights.scan_ends();
+                tracing::error!(%error, domain = %queue.domain, "reading due tasks failed");
+                return self.scheduled.note(queue, self.later(LOOK_AGAIN), from);
+            }
+        };
+        let mut more = listed.len() == slice;
+        let mut ready = Vec::with_capacity(listed.len());
+        let mut last = from;
+        for (task, row) in listed {
+            if task.due > now {
+                self.scheduled.note(queue.clone(), task.due, store::task::key_of(&task));
+                more = false;
+                break;
+            }
+            last = store::key::after(&store::task::key_of(&task));
+            if !task.held && self.flights.board(task.id) {
+                ready.push(Ready { task, row: Some(row), body: None });
+            }
+        }
+        self.flights.scan_ends();
+        if more {
+            self.scheduled.note(queue, now, last);
+        }
+        for ready in ready {
+            self.dispatch(ready);
+        }
+    }
+
+    /// How many tasks of a queue may come into memory; none when it must wait, and is noted for later.
+    fn room_for(&self, queue: &QueueName, from: &Key, now: Timestamp) -> Option<usize> {
+        let (room, again) = match self.planner.known(&queue.domain, now) {
+            None => (self.room_to_look_up(&queue.domain), self.later(LOOK_AGAIN)),
+            Some(route) => {
+                let site = self.site(&route, false);
+                match site.admits(queue.class, now) {
+                    Ok(0) => {
+                        site.park(queue.clone());
+                        (0, self.later(LOOK_AGAIN_AT_SITE))
+                    }
+                    Ok(room) => (room, now),
+                    Err(until) => (0, until),
+                }
+            }
+        };
+        if room == 0 {
+            self.scheduled.note(queue.clone(), again, from.clone());
+            return None;
+        }
+        Some(room.min(self.flights.room()).max(1))
+    }
+
+    /// A site has room again: some of its parked queues are looked at now.
+    pub(crate) fn unpark(&self, site: &Site) {
+        for queue in site.unpark() {
+            self.scheduled.hasten(&queue, self.clock.now());
+        }
+    }
+}

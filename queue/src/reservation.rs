@@ -1,0 +1,53 @@
+//! A reservation: places in memory, taken before the commit that makes the tasks' rows visible, so that
+//! no scan of the store finds a fresh task that is in memory too.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mail::task::Task;
+
+use crate::bodies::HeldBody;
+use crate::site::Ready;
+use crate::worker::Worker;
+
+impl Worker {
+    /// Takes places in memory for tasks that are about to be committed. What finds none is delivered
+    /// from disk.
+    #[must_use]
+    pub fn reserve(self: &Arc<Self>, tasks: Vec<Task>) -> Reservation {
+        let placed = if self.settings.paused || self.stop.is_cancelled() {
+            0
+        } else {
+            tasks.iter().take_while(|task| self.flights.reserve(task.id)).count()
+        };
+        Reservation { worker: Arc::clone(self), tasks, placed }
+    }
+}
+
+/// Places in memory for tasks that are being committed. Dropped, it gives them back.
+pub struct Reservation {
+    worker: Arc<Worker>,
+    tasks: Vec<Task>,
+    placed: usize,
+}
+
+impl Reservation {
+    /// The tasks are on disk: those with a place go out, the others wait there.
+    pub fn committed(mut self, body: &[Bytes]) {
+        let held: Option<Arc<HeldBody>> = (self.placed > 0).then(|| self.worker.bodies.hold(body)).flatten();
+        let placed = std::mem::take(&mut self.placed);
+        for (n, task) in std::mem::take(&mut self.tasks).into_iter().enumerate() {
+            if n < placed {
+                self.worker.dispatch(Ready { task, row: None, body: held.clone() });
+            } else {
+                self.worker.note(&task);
+            }
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.tasks.iter().take(self.placed).for_each(|task| self.worker.flights.land(task.id));
+    }
+}
