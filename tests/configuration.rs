@@ -1,6 +1,8 @@
 //! `etc/postrider.toml` is the documentation of the configuration: every line that shows a default must
 //! be that default, and every line must be understood when its `#` is removed.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so")]
+
 use postrider::config;
 
 const DOCUMENTED: &str = include_str!("../etc/postrider.toml");

@@ -17,7 +17,7 @@ use crate::attempt;
 use crate::pace::PaceLimits;
 use crate::plan::{NoRoute, Route};
 use crate::settle::Attempted;
-use crate::site::{Call, Ready, Site, SiteStanding};
+use crate::site::{Call, Pushed, Ready, Site, SiteStanding};
 use crate::worker::Worker;
 
 /// Domains looked up at once. More would time out in the resolver's own line and be booked as trouble.
@@ -101,9 +101,9 @@ impl Worker {
     fn line_up(self: &Arc<Self>, route: &Arc<Route>, ready: Ready) {
         let site = self.site(route, ready.task.require_tls);
         match site.push(ready, self.clock.now()) {
-            Ok(call) => self.answer(&site, call),
-            Err((ready, Some(until))) => self.put_off(&ready.task, until),
-            Err((ready, None)) => {
+            Pushed::Lined(call) => self.answer(&site, call),
+            Pushed::Dead(ready, until) => self.put_off(&ready.task, until),
+            Pushed::Full(ready) => {
                 self.put_off(&ready.task, self.later(LOOK_AGAIN_AT_SITE));
                 site.park(ready.task.queue());
             }
@@ -140,7 +140,7 @@ impl Worker {
             return Arc::clone(site);
         }
         // Looked through once in so many new ones: the cost of each stays small.
-        if sites.len() >= SITES_MAX && sites.len() % (SITES_MAX / 10) == 0 {
+        if sites.len() >= SITES_MAX && sites.len().is_multiple_of(SITES_MAX / 10) {
             sites.retain(|_, site| !site.is_quiet());
         }
         let limits = self.limits_of(route);

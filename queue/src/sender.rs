@@ -43,6 +43,9 @@ pub(crate) struct Sender {
 /// address is not right for its neighbours.
 type Asked = (AccountId, Name, bool);
 
+/// Until when it is taken as found, the keys it was found with, and what was found.
+type Kept = (Timestamp, Dkim, Arc<Sender>);
+
 /// Finds senders.
 pub(crate) struct Senders {
     store: Store,
@@ -52,7 +55,7 @@ pub(crate) struct Senders {
     dkim: bool,
     /// The shared sandbox sender, if the operator has one.
     sandbox: Option<Address>,
-    kept: Mutex<HashMap<Asked, (Timestamp, Dkim, Arc<Sender>)>>,
+    kept: Mutex<HashMap<Asked, Kept>>,
 }
 
 impl Senders {

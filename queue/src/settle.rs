@@ -127,7 +127,6 @@ pub fn moved(task: &Task, attempted: &Attempted, at: Timestamp) -> Task {
 }
 
 /// Writes down what an attempt came to: the task taken (or moved), the recipient, the attempt, the event.
-#[must_use]
 pub fn record(
     (task, row): (&Task, Option<&Value>),
     attempted: &Attempted,

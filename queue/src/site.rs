@@ -43,6 +43,17 @@ struct State {
     parked: HashSet<QueueName>,
 }
 
+/// What became of a task that was to be put into the line.
+#[derive(Debug)]
+pub enum Pushed {
+    /// It is in the line.
+    Lined(Call),
+    /// The site is left alone until then.
+    Dead(Box<Ready>, Timestamp),
+    /// There is no room for its class.
+    Full(Box<Ready>),
+}
+
 /// What a push or a success calls for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
@@ -139,20 +150,20 @@ impl Site {
         self.verified_tls
     }
 
-    /// Puts a task into the line, if there is room for its class and the site is not dead; else says
-    /// when it may be looked at again, and gives it back. A dead site keeps one task, to be probed with.
-    pub fn push(&self, ready: Ready, now: Timestamp) -> Result<Call, (Ready, Option<Timestamp>)> {
+    /// Puts a task into the line, if there is room for its class and the site is not dead. A dead site
+    /// keeps one task, to be probed with.
+    pub fn push(&self, ready: Ready, now: Timestamp) -> Pushed {
         let mut state = self.lock();
         if let Some(until) = state.pace.dead_until().filter(|until| *until > now)
             && !state.ready.is_empty()
         {
-            return Err((ready, Some(until)));
+            return Pushed::Dead(Box::new(ready), until);
         }
         if self.room_in(&state, ready.task.class) == 0 {
-            return Err((ready, None));
+            return Pushed::Full(Box::new(ready));
         }
         state.ready.push(ready.task.class, ready.task.account, ready);
-        Ok(self.call(state))
+        Pushed::Lined(self.call(state))
     }
 
     /// Puts a task back to the head of the line: it was taken and not tried.

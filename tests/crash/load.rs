@@ -133,7 +133,7 @@ fn stuffed(message: &str) -> String {
 
 /// The body that belongs to a token: most are small; every eighth fills many pages of the log.
 pub(crate) fn body(token: Token) -> String {
-    let lines = if token % 8 == 0 { 1_000 } else { 10 + token % 20 };
+    let lines = if token.is_multiple_of(8) { 1_000 } else { 10 + token % 20 };
     let mut body = String::from(".this line begins with a dot\r\n");
     for line in 0..lines {
         body.push_str(&format!(

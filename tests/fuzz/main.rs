@@ -1,5 +1,7 @@
 //! A short smoke of the fuzz targets: good inputs, broken by chance from a fixed seed.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so")]
+
 #[allow(unreachable_pub, reason = "shared with fuzz/, whose crate is another")]
 mod targets;
 

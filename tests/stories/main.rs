@@ -1,5 +1,7 @@
 //! Stories: what users live through, told to a whole postrider in this process. A file a story.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so")]
+
 #[path = "../world/mod.rs"]
 mod world;
 

@@ -55,6 +55,8 @@ pub fn hall(store: Store) -> Hall {
         tls: TlsMode::Off,
         source_addresses: Vec::new(),
         paused: true,
+        retention: std::time::Duration::from_secs(30 * 24 * 3600),
+        connections_max: 1,
         places_max: 100,
         ready_max: 100,
         body_bytes_max: 1 << 20,
