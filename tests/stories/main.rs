@@ -5,6 +5,7 @@
 #[path = "../world/mod.rs"]
 mod world;
 
+mod dead_destination;
 mod delivery;
 mod give_up;
 mod operator;

@@ -41,6 +41,8 @@ mx.slow.example. A 127.0.0.1
 acme.example. MX 10 mx.acme.example.
 mx.acme.example. A 127.0.0.1
 null.example. MX 0 .
+dead.example. MX 10 mx.dead.example.
+mx.dead.example. A 127.0.0.2
 ";
 
 /// A running postrider.

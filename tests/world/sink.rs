@@ -55,7 +55,12 @@ pub struct Sink {
 impl Sink {
     /// Starts on a free port of loopback.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_on("127.0.0.1:0".parse().unwrap()).await
+    }
+
+    /// Starts on an address.
+    pub async fn start_on(address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let sink = Self {
             address: listener.local_addr().unwrap(),
             state: Arc::default(),
