@@ -19,7 +19,6 @@ use smtp::limits::Limits;
 use smtp::listener::Door;
 use smtp::settings::Role;
 use thiserror::Error;
-use tokio::signal::unix::{SignalKind, signal};
 
 use self::capture::{Capture, Records};
 use self::inbox::Inbox;
@@ -27,7 +26,7 @@ use crate::admin;
 use crate::certificate::Certificate;
 use crate::cli::DevArguments;
 use crate::config::{self, Config, SmarthostAddress};
-use crate::serve::{self, Certificates, Doors, ServeError, bind};
+use crate::serve::{self, Certificates, Doors, ServeError, StopSignals, bind};
 use crate::world::{BuildError, World};
 
 /// The account that everything is sent from.
@@ -89,6 +88,7 @@ impl Drop for DataDir {
 /// # Errors
 /// [`DevError`].
 pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
+    let mut stop = StopSignals::new()?;
     let inbox_wanted = arguments.inbox.unwrap_or_else(|| behind(arguments.api));
     for address in [arguments.api, arguments.submission, arguments.mx, inbox_wanted] {
         if !address.ip().is_loopback() {
@@ -122,7 +122,7 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     world.start().await?;
     let inbox = open_inbox(&doors, inbox_wanted, inbox, records).await?;
     tell(&Ready { api, submission, mx, inbox, enrolled }, arguments.json);
-    wait().await?;
+    stop.asked().await;
     tokio::join!(doors.close(), world.worker.drain());
     world.close().await;
     drop(data_dir);
@@ -197,15 +197,6 @@ async fn open_inbox(
         }
     });
     Ok(address)
-}
-
-async fn wait() -> std::io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
-    }
 }
 
 fn tell(ready: &Ready, as_json: bool) {

@@ -23,7 +23,7 @@ use smtp::settings::{Role, Settings};
 use store::engine::State;
 use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -258,6 +258,8 @@ fn limits_of(config: &Config, role: Role, limits: Limits) -> Limits {
 /// # Errors
 /// [`ServeError`].
 pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
+    // Heard from the first moment: a signal before that would end the process where it stands.
+    let mut signals = Signals::new()?;
     let figures = PrometheusBuilder::new()
         .install_recorder()
         .map_err(|error| ServeError::Metrics(error.to_string()))?;
@@ -279,7 +281,7 @@ pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
     // Without systemd there is nobody to tell.
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
     tracing::info!(hostname = %config.hostname, "ready");
-    let ended = wait(&world, certificates.as_ref(), &file, &figures).await;
+    let ended = wait(&world, certificates.as_ref(), &file, &figures, &mut signals).await;
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
     tracing::info!("closing: no new mail is taken, attempts under way are finished");
     // Both have their own bound; together they stay within what a service manager waits.
@@ -343,22 +345,55 @@ pub fn open_operators(config: &Config, world: &World, doors: &Doors, listener: U
     doors.run(admin::serve(listener, world.clone(), rights, doors.stop.clone()));
 }
 
+/// SIGTERM and SIGINT: the end.
+pub struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// Hears them from now on.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Returns when one has come.
+    pub async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// What the service manager says by signals.
+struct Signals {
+    stop: StopSignals,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { stop: StopSignals::new()?, hang_up: signal(SignalKind::hangup())? })
+    }
+}
+
 /// Waits for the signal to stop; meanwhile answers SIGHUP, the watchdog and the figures.
 async fn wait(
     world: &World,
     certificates: Option<&Certificates>,
     file: &std::path::Path,
     figures: &PrometheusHandle,
+    signals: &mut Signals,
 ) -> Result<(), ServeError> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
     loop {
         tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            _ = hang_up.recv() => reload(certificates, file),
+            () = signals.stop.asked() => return Ok(()),
+            _ = signals.hang_up.recv() => reload(certificates, file),
             _ = heartbeat.tick() => {
                 // Both are over only with a restart: the service manager is to make one.
                 if let State::Fenced(why) = world.store.health().state {

@@ -120,6 +120,12 @@ impl Hall {
         if self.worker.stop.is_cancelled() {
             return Err(Refusal::Unavailable);
         }
+        self.healthy()
+    }
+
+    /// Whether the store takes anything. What is on its way when delivery stops is still accepted: it is
+    /// on disk for the next start.
+    fn healthy(&self) -> Result<(), Refusal> {
         match self.worker.store.health().state {
             State::Healthy => Ok(()),
             State::Full => Err(Refusal::Full),
@@ -141,7 +147,7 @@ impl Hall {
     /// # Errors
     /// [`Refusal`].
     pub async fn accept(&self, tenant: &Tenant, draft: Draft) -> Result<Accepted, Refusal> {
-        self.ready()?;
+        self.healthy()?;
         let now = self.worker.clock.now();
         let id = EmailId::new(now, self.worker.entropy.u128());
         if draft.recipients.is_empty() {

@@ -11,8 +11,9 @@
 //!
 //! The rules, in [`Ledger::settle`]: what was acknowledged is booked under its id, delivered, and
 //! arrived at each recipient. What is booked had its final dot sent, stands in the books once, and
-//! arrived. What arrived is booked. It arrived again only if a kill cut the connection whose last
-//! message it was: so duplicates are at most the connections that were open at the kills.
+//! arrived. What was refused was put off (4yz) and is not booked. What arrived is booked. It arrived
+//! again only if a kill cut the connection whose last message it was: so duplicates are at most the
+//! connections that were open at the kills.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -180,6 +181,7 @@ impl Ledger {
 
     /// Another reply was read.
     pub(crate) fn refuse(&self, token: Token, reply: &str) {
+        println!("message {token} refused: {reply}");
         self.with(|state| state.fates.insert(token, Fate::Refused(reply.to_owned())));
     }
 
@@ -273,6 +275,10 @@ impl Ledger {
             match fate {
                 Fate::Acknowledged(id) if booked.is_none_or(|booked| booked.id != *id) => {
                     broken.push(format!("acknowledged as {id}, in the books: {booked:?}"));
+                }
+                // "Not now", so that the client comes again; it is a phantom if it is booked too.
+                Fate::Refused(reply) if !reply.starts_with('4') => {
+                    broken.push(format!("refused for good: {reply}"));
                 }
                 Fate::Dotted => figures.unconfirmed_booked += usize::from(booked.is_some()),
                 _ => {}

@@ -193,6 +193,11 @@ impl Run<'_> {
         self.recovered.last = Some(Arc::clone(&file));
         self.recovered.last_group_at = None;
         let from = self.recovered.end.offset;
+        let size_bytes = file.size_bytes().map_err(|error| self.io(segment, error))?;
+        if size_bytes < from {
+            let what = format!("it ends at byte {size_bytes}, and the index counts on it up to byte {from}");
+            return Err(self.corrupt(segment, what));
+        }
         let mut walk =
             Walk::new(&file, self.store, segment, from).map_err(|error| self.io(segment, error))?;
         self.groups(segment, &mut walk, is_last)
