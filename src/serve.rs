@@ -286,9 +286,14 @@ pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
     tracing::info!("closing: no new mail is taken, attempts under way are finished");
     // Both have their own bound; together they stay within what a service manager waits.
     tokio::join!(doors.close(), world.worker.drain());
+    // A disk that failed on the way out is no good end either.
+    let state = world.store.health().state;
     world.close().await;
     let _ = std::fs::remove_file(config.data_dir.join(admin::SOCKET));
-    ended
+    match state {
+        State::Fenced(why) => Err(ServeError::Fenced(why)),
+        _ => ended,
+    }
 }
 
 fn load(config: &Config) -> Result<Option<Certificate>, CertificateError> {

@@ -26,6 +26,9 @@ pub const KEY_FILE: &str = "secret.key";
 /// The directory of the store, in the data directory.
 pub const STORE_DIRECTORY: &str = "store";
 
+/// The setting that signs return paths; the first thing that is sealed in a new store.
+const RETURN_PATH_KEY: &str = "return path key";
+
 /// Why the world could not be built. The texts say what to do.
 #[derive(Debug, Error)]
 pub enum BuildError {
@@ -85,7 +88,7 @@ impl World {
             .map_err(|error| BuildError::Store(error.to_string()))??;
         let clock = Clock::ahead_by(config.testing.clock_offset.unwrap_or_default());
         let entropy = Entropy::default();
-        let vault = Arc::new(vault(&config.data_dir)?);
+        let vault = Arc::new(vault(&config.data_dir, &store).await?);
         let lease = Lease { node: node_name(config, &entropy), expires_at: jiff::Timestamp::MAX };
         let held =
             lease::take_all(&store, &lease).await.map_err(|error| BuildError::Store(error.to_string()))?;
@@ -140,9 +143,17 @@ fn private_directory(directory: &Path) -> std::io::Result<()> {
 }
 
 /// The key file: systemd's credential of that name, if there is one, else a file made at first start.
-fn vault(data_dir: &Path) -> Result<Vault, BuildError> {
+async fn vault(data_dir: &Path, store: &Store) -> Result<Vault, BuildError> {
     let handed_in = std::env::var_os("CREDENTIALS_DIRECTORY").map(|dir| Path::new(&dir).join(KEY_FILE));
     let file = handed_in.filter(|file| file.exists()).unwrap_or_else(|| data_dir.join(KEY_FILE));
+    let known = store::setting::get(store, RETURN_PATH_KEY).await;
+    if !file.exists() && known.map_err(|error| BuildError::Store(error.to_string()))?.is_some() {
+        // A new key would open nothing of what is there, and would look like the right one.
+        return Err(BuildError::Files(format!(
+            "{} is missing, and this store was made with it: put it back from your backup",
+            file.display()
+        )));
+    }
     Vault::load_or_create(&file).map_err(|error| BuildError::Files(format!("{}: {error}", file.display())))
 }
 
@@ -152,7 +163,7 @@ fn node_name(config: &Config, entropy: &Entropy) -> String {
 }
 
 async fn verp_key(store: &Store, vault: &Vault, entropy: &Entropy) -> Result<VerpKey, BuildError> {
-    const NAME: &str = "return path key";
+    const NAME: &str = RETURN_PATH_KEY;
     let failed = |error: &dyn std::fmt::Display| BuildError::Store(format!("{NAME}: {error}"));
     let fresh = vault.seal(NAME.as_bytes(), &entropy.secret()).map_err(|error| failed(&error))?;
     let sealed = store::setting::get_or_make(store, NAME, || Value::from(fresh.clone()))
@@ -204,7 +215,7 @@ fn worker_settings(config: &Config) -> WorkerSettings {
         retention: config.store.retention,
         connections_max: outgoing_connections_max(),
         places_max: delivery.tasks_in_memory_max,
-        // One site may fill half of memory: then there is room for all others.
+        // At most; a site also leaves as many places as it takes (see `Site::push`).
         ready_max: (delivery.tasks_in_memory_max / 2).max(1),
         body_bytes_max: delivery.body_bytes_in_memory_max,
     }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use mail_builder::MessageBuilder;
 use mail_builder::headers::address::Address as BuilderAddress;
 use mail_builder::headers::content_type::ContentType;
+use mail_builder::headers::raw::Raw;
 use mail_builder::headers::text::Text;
 use mail_builder::mime::MimePart;
 use thiserror::Error;
@@ -146,7 +147,14 @@ pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8>
         builder = builder.reply_to(addresses(&parts.reply_to));
     }
     for header in &parts.headers {
-        builder = builder.header(Cow::Borrowed(header.name.as_str()), Text::new(header.value.as_str()));
+        // ASCII is folded at blanks and otherwise left alone: an encoded word would spoil every structured
+        // field (RFC 2047 5). Only what ASCII cannot say is encoded.
+        let name = Cow::Borrowed(header.name.as_str());
+        builder = if header.value.is_ascii() {
+            builder.header(name, Raw::new(header.value.as_str()))
+        } else {
+            builder.header(name, Text::new(header.value.as_str()))
+        };
     }
     if let Some(text) = &parts.text {
         builder = builder.text_body(line_feeds(text));
@@ -224,6 +232,31 @@ mod tests {
             assert!(matches!(CustomHeader::new(name, "x"), Err(HeaderError::Name(_))), "{name}");
         }
         assert!(matches!(CustomHeader::new("X-A", "a\r\nBcc: x"), Err(HeaderError::Value(_))));
+    }
+
+    #[test]
+    fn structured_headers_are_not_encoded() {
+        let url = format!("<https://example.com/unsubscribe?token={}>", "u".repeat(80));
+        let references = "<40a@x.example> ".repeat(8);
+        let parts = Composition {
+            from: "a@b.example".parse().unwrap(),
+            to: vec!["c@d.example".parse().unwrap()],
+            cc: vec![],
+            bcc: vec![],
+            reply_to: vec![],
+            subject: "x".into(),
+            html: None,
+            text: Some("x".into()),
+            headers: vec![
+                CustomHeader::new("List-Unsubscribe", &url).unwrap(),
+                CustomHeader::new("References", references.trim()).unwrap(),
+            ],
+            attachments: vec![],
+        };
+        let text = String::from_utf8(compose(&parts, "x@b.example", Timestamp::UNIX_EPOCH)).unwrap();
+        assert!(text.contains(&url) && !text.contains("=?"), "{text}");
+        let unfolded = text.replace("\r\n\t", " ").replace("\r\n ", " ");
+        assert!(unfolded.contains(references.trim()), "{text}");
     }
 
     #[test]

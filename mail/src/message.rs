@@ -101,8 +101,10 @@ pub struct Header {
     pub has_message_id: bool,
     /// No byte above 127 in it: it needs no SMTPUTF8 (RFC 6532).
     pub is_ascii: bool,
-    /// The Bcc fields.
-    bcc: Vec<Field>,
+    /// Fields that do not go out as they came, and what goes instead: nothing for Bcc; the field without
+    /// the blanks before its colon, which are obsolete syntax (RFC 5322 4.5) that verifiers of signatures
+    /// stumble over. Whole fields, since none may be cut by the end of a chunk.
+    edits: Vec<(Field, Bytes)>,
     /// The message has header fields and an empty line behind them (or nothing at all).
     has_separator: bool,
 }
@@ -117,7 +119,7 @@ pub fn read(message: &[u8]) -> Result<Header, MessageError> {
         return Err(MessageError::HeaderTooLong);
     }
     let count = |name: &str| fields.iter().filter(|f| f.is(message, name)).count();
-    if count("Received") > RECEIVED_MAX {
+    if count("Received") >= RECEIVED_MAX {
         return Err(MessageError::Loop);
     }
     if count("From") > 1 {
@@ -137,7 +139,11 @@ pub fn read(message: &[u8]) -> Result<Header, MessageError> {
         None if count("From") == 0 => None,
         Some((one, 1)) if one.len() == 1 => one.into_iter().next(),
         Some((_, 2..)) => return Err(MessageError::ManyFrom),
-        _ => return Err(MessageError::BadFrom),
+        // The parser does not keep a quoted local part; a lone address or mailbox we read ourselves.
+        _ => match fields.iter().find(|f| f.is(message, "From")).and_then(|f| lone_mailbox(message, f)) {
+            Some(from) => Some(from),
+            None => return Err(MessageError::BadFrom),
+        },
     };
     let list =
         |address: Option<&mail_parser::Address<'_>>| address.map(|a| mailboxes(a).0).unwrap_or_default();
@@ -153,10 +159,27 @@ pub fn read(message: &[u8]) -> Result<Header, MessageError> {
         },
         has_date: count("Date") > 0,
         has_message_id: count("Message-ID") > 0,
-        bcc: fields.iter().filter(|f| f.is(message, "Bcc") || f.is(message, "Resent-Bcc")).copied().collect(),
+        edits: fields.iter().filter_map(|field| Some((*field, edit_of(message, field)?))).collect(),
         is_ascii: message[..body].is_ascii(),
         has_separator: message.len() == body || message[body..].starts_with(b"\r\n"),
     })
+}
+
+/// The one mailbox that a field holds, in ASCII and as plainly as can be.
+fn lone_mailbox(message: &[u8], field: &Field) -> Option<Mailbox> {
+    let value = std::str::from_utf8(message.get(field.name_end..field.end)?).ok()?;
+    let value = value.trim_start().strip_prefix(':')?.replace("\r\n", "");
+    if value.is_ascii() { value.trim().parse().ok() } else { None }
+}
+
+/// What goes instead of a field, when it does not go as it came.
+fn edit_of(message: &[u8], field: &Field) -> Option<Bytes> {
+    if field.is(message, "Bcc") || field.is(message, "Resent-Bcc") {
+        return Some(Bytes::new());
+    }
+    let (name, value) = message[field.start..field.end].split_at(field.name_end - field.start);
+    let blanks = value.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+    (blanks > 0).then(|| Bytes::from([name, &value[blanks..]].concat()))
 }
 
 /// The mailboxes of an address field that are valid, and how many it names in all.
@@ -224,11 +247,12 @@ pub fn mend(message: &Bytes, header: Header, with: &Mending<'_>) -> Result<Mende
         facts.message_id = message_id(with.id, &from.address);
         let _ = write!(top, "Message-ID: <{}>\r\n", facts.message_id);
     }
-    let mut rest = Vec::with_capacity(header.bcc.len() + 1);
+    let mut rest = Vec::with_capacity(2 * header.edits.len() + 1);
     let mut at = 0;
-    for cut in &header.bcc {
-        rest.push(message.slice(at..cut.start));
-        at = cut.end;
+    for (field, instead) in header.edits {
+        rest.push(message.slice(at..field.start));
+        rest.push(instead);
+        at = field.end;
     }
     if !header.has_separator {
         rest.push(message.slice(at..fields(message).1));
@@ -284,6 +308,14 @@ mod tests {
         assert!(text.contains("Date: Thu, 1 Jan 1970 00:00:00 +0000\r\n"), "{text}");
         assert!(text.contains("Message-ID: <0000000000"), "{text}");
         assert!(text.ends_with("To: c@d.example\r\nSubject: x\r\n\r\nhi\r\n"), "{text}");
+    }
+
+    #[test]
+    fn odd_but_honest_headers_are_understood() {
+        let text = mended("From : a@b.example\r\nSubject\t: x\r\n\r\nhi\r\n").unwrap();
+        assert!(text.contains("From: a@b.example\r\nSubject: x\r\n"), "{text}");
+        let header = read(b"From: \"a b\"@b.example\r\n\r\n").unwrap();
+        assert_eq!(header.from.unwrap().address.to_string(), "\"a b\"@b.example");
     }
 
     #[test]

@@ -254,16 +254,13 @@ fn shipment(worker: &Worker, task: &Task, body: Vec<bytes::Bytes>) -> Shipment {
     }
 }
 
-/// What the client asked to be told is passed on, but for failure: the bounce of our own return path
-/// tells us, and we tell the client.
+/// The host is asked to report failure, whatever the client wants to be told: what it reports comes to our
+/// own return path, and we tell the client, or not.
 fn dsn(task: &Task) -> Option<Dsn> {
     if task.notify.is_default() && task.envelope_id.is_none() {
         return None;
     }
-    let notify = match &task.notify {
-        n if n.never => smtp::Notify::Never,
-        n => smtp::Notify::On { success: n.success, failure: true, delay: n.delay },
-    };
+    let notify = smtp::Notify::On { success: false, failure: true, delay: false };
     Some(Dsn {
         ret: Some(if task.return_full { Ret::Full } else { Ret::Headers }),
         envid: task.envelope_id.clone(),

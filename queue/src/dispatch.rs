@@ -23,7 +23,7 @@ use crate::worker::Worker;
 /// Domains looked up at once. More would time out in the resolver's own line and be booked as trouble.
 const LOOKUPS_MAX: usize = 512;
 /// Tasks that wait in memory for one domain's look-up.
-const WAITING_MAX: usize = 256;
+const WAITING_MAX: usize = 32;
 /// Sites kept although nothing happens there (they remember their pace).
 const SITES_MAX: usize = 20_000;
 /// Settlements at once of what a look-up left without a route.
@@ -100,7 +100,7 @@ impl Worker {
 
     fn line_up(self: &Arc<Self>, route: &Arc<Route>, ready: Ready) {
         let site = self.site(route, ready.task.require_tls);
-        match site.push(ready, self.clock.now()) {
+        match site.push(ready, self.clock.now(), self.flights.room()) {
             Pushed::Lined(call) => self.answer(&site, call),
             Pushed::Dead(ready, until) => self.put_off(&ready.task, until),
             Pushed::Full(ready) => {

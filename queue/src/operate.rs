@@ -14,6 +14,7 @@ use store::engine::{Batch, CommitError, ReadError, Value};
 use thiserror::Error;
 
 use crate::flight::Withdrawal;
+use crate::site::SiteStanding;
 use crate::worker::Worker;
 
 /// Attempts and events shown of one email.
@@ -106,32 +107,37 @@ impl Worker {
             ("held by the operator; `queue release` lets it go".to_owned(), None)
         } else if self.settings.paused {
             ("delivery is paused by the configuration".to_owned(), None)
-        } else if self.flights.holds(task.id) {
-            match self.planner.known(task.address.domain(), now) {
-                None => (format!("the DNS's answer about {}", task.address.domain()), None),
-                Some(route) => {
-                    let standing = self.standing_of(&route, task.require_tls);
-                    match standing.dead_until.filter(|until| *until > now) {
-                        Some(until) => (
-                            format!("{} cannot be reached and is probed next then", standing.name),
-                            Some(until),
-                        ),
-                        None => (
-                            format!(
-                                "its turn at {}: {} ready there, {} of at most {} connections open",
-                                standing.name, standing.ready, standing.connections, standing.connections_max
-                            ),
-                            None,
-                        ),
-                    }
+        } else if let Some(standing) = self.site_of(task, now) {
+            match standing.dead_until.filter(|until| *until > now) {
+                Some(until) => {
+                    (format!("{}: it cannot be reached and is probed next then", standing.name), Some(until))
                 }
+                None if !self.flights.holds(task.id) && task.due > now => {
+                    (format!("its next attempt (number {})", task.attempts + 1), Some(task.due))
+                }
+                None if !self.flights.holds(task.id) => {
+                    ("room in memory: it is due and lies on disk behind others of its queue".to_owned(), None)
+                }
+                None => (
+                    format!(
+                        "its turn, or the reply, at {}: {} ready there, {} of at most {} connections open",
+                        standing.name, standing.ready, standing.connections, standing.connections_max
+                    ),
+                    None,
+                ),
             }
+        } else if self.flights.holds(task.id) {
+            (format!("the mail hosts of {}: their look-up, or their reply", task.address.domain()), None)
         } else if task.due <= now {
             ("room in memory: it is due and lies on disk behind others of its queue".to_owned(), None)
         } else {
             (format!("its next attempt (number {})", task.attempts + 1), Some(task.due))
         };
         Waiting { recipient: recipient.index, what, until }
+    }
+
+    fn site_of(&self, task: &Task, now: Timestamp) -> Option<SiteStanding> {
+        self.planner.known(task.address.domain(), now).map(|route| self.standing_of(&route, task.require_tls))
     }
 
     /// Does something to all recipients of an email that are in the queue. Says how many they are.

@@ -90,7 +90,7 @@ impl Worker {
             None => (self.room_to_look_up(&queue.domain), self.later(LOOK_AGAIN)),
             Some(route) => {
                 let site = self.site(&route, false);
-                match site.admits(queue.class, now) {
+                match site.admits(queue.class, now, self.flights.room()) {
                     Ok(0) => {
                         site.park(queue.clone());
                         (0, self.later(LOOK_AGAIN_AT_SITE))

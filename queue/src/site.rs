@@ -151,15 +151,16 @@ impl Site {
     }
 
     /// Puts a task into the line, if there is room for its class and the site is not dead. A dead site
-    /// keeps one task, to be probed with.
-    pub fn push(&self, ready: Ready, now: Timestamp) -> Pushed {
+    /// keeps one task, to be probed with. `free` places are left in memory for all sites: no site takes
+    /// more than are left to the others, so that any number of slow ones leaves room for the next.
+    pub fn push(&self, ready: Ready, now: Timestamp, free: usize) -> Pushed {
         let mut state = self.lock();
         if let Some(until) = state.pace.dead_until().filter(|until| *until > now)
             && !state.ready.is_empty()
         {
             return Pushed::Dead(Box::new(ready), until);
         }
-        if self.room_in(&state, ready.task.class) == 0 {
+        if self.room_in(&state, ready.task.class, free) == 0 {
             return Pushed::Full(Box::new(ready));
         }
         state.ready.push(ready.task.class, ready.task.account, ready);
@@ -317,23 +318,23 @@ impl Site {
 
     /// How many more tasks of a class may be read from disk for this site; or, when it is dead, until when
     /// not to ask. Zero is: when there is room again ([`Site::park`]).
-    pub fn admits(&self, class: Class, now: Timestamp) -> Result<usize, Timestamp> {
+    pub fn admits(&self, class: Class, now: Timestamp, free: usize) -> Result<usize, Timestamp> {
         let state = self.lock();
         match state.pace.dead_until().filter(|until| *until > now) {
             Some(until) => Err(until),
-            None => Ok(self.room_in(&state, class)),
+            None => Ok(self.room_in(&state, class, free)),
         }
     }
 
     /// How many more tasks of a class may wait here. Less pressing classes may fill only a part, so that
     /// what is pressing always finds room.
-    fn room_in(&self, state: &State, class: Class) -> usize {
+    fn room_in(&self, state: &State, class: Class, free: usize) -> usize {
         let share = match class {
             Class::Expiring | Class::Transactional => self.ready_max,
             Class::Product => self.ready_max / 2,
             Class::Newsletter => self.ready_max / 4,
         };
-        share.max(1).saturating_sub(state.ready.len())
+        share.min(free).max(1).saturating_sub(state.ready.len())
     }
 
     /// Remembers a queue for which there was no room.

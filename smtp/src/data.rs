@@ -13,11 +13,16 @@ use memchr::memchr2;
 use crate::limits::{CONTENT_BYTES_FIRST, DECLARED_BYTES_TRUSTED, Held, OVERRUN_FACTOR};
 use crate::replies;
 
+/// Unused room that a message may keep beside half its size.
+const SLACK_BYTES_MAX: usize = 1024;
+
 /// Why content is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
     /// A CR without LF, or an LF without CR.
     BareLineEnd,
+    /// A NUL (RFC 6152 2): some hosts drop it, and then a dot that it stood before ends the message.
+    Nul,
     /// Larger than a message may be.
     TooLarge,
     /// The budget of all sessions is spent.
@@ -25,9 +30,19 @@ pub enum Flaw {
 }
 
 impl Flaw {
+    /// Which of two flaws is told.
+    fn weight(self) -> u8 {
+        match self {
+            Self::BareLineEnd => 2,
+            Self::Nul => 1,
+            Self::TooLarge | Self::Full => 0,
+        }
+    }
+
     pub(crate) fn reply(self) -> &'static str {
         match self {
             Self::BareLineEnd => replies::BARE_IN_CONTENT,
+            Self::Nul => replies::NUL_IN_CONTENT,
             Self::TooLarge => replies::TOO_LARGE,
             Self::Full => replies::FULL,
         }
@@ -42,6 +57,8 @@ pub struct Content {
     held: Held,
     seen: u64,
     flaw: Option<Flaw>,
+    /// Not BINARYMIME: a NUL has no place in it.
+    is_text: bool,
 }
 
 impl Content {
@@ -58,6 +75,7 @@ impl Content {
             held,
             seen: 0,
             flaw: (!fits).then_some(Flaw::Full),
+            is_text: true,
         }
     }
 
@@ -79,10 +97,10 @@ impl Content {
         self.seen
     }
 
-    /// Makes it worthless; the memory goes back at once. A bare line end outweighs a size, so that the
-    /// reply does not depend on how the network cut the bytes.
+    /// Makes it worthless; the memory goes back at once. What is wrong with the bytes outweighs
+    /// their number, so that the reply does not depend on how the network cut them.
     fn spoil(&mut self, flaw: Flaw) {
-        if flaw == Flaw::BareLineEnd || self.flaw.is_none() {
+        if self.flaw.is_none_or(|known| flaw.weight() > known.weight()) {
             self.flaw = Some(flaw);
         }
         self.bytes = BytesMut::new();
@@ -91,6 +109,9 @@ impl Content {
 
     fn keep(&mut self, run: &[u8]) {
         self.seen += run.len() as u64;
+        if self.is_text && memchr::memchr(0, run).is_some() {
+            return self.spoil(Flaw::Nul);
+        }
         if self.flaw.is_some() || run.is_empty() {
             return;
         }
@@ -98,6 +119,7 @@ impl Content {
         if size as u64 > self.bytes_max {
             return self.spoil(Flaw::TooLarge);
         }
+
         if size > self.bytes.capacity() {
             // Doubling keeps the copies linear; the limit keeps the last step from overshooting.
             let limit = usize::try_from(self.bytes_max).unwrap_or(usize::MAX);
@@ -117,6 +139,10 @@ impl Content {
     pub fn finish(self) -> Result<(Bytes, Held), Flaw> {
         match self.flaw {
             Some(flaw) => Err(flaw),
+            // A small message in a large first allocation would keep all of it while it waits in the queue.
+            None if self.bytes.capacity() > self.bytes.len() / 2 * 3 + SLACK_BYTES_MAX => {
+                Ok((Bytes::copy_from_slice(&self.bytes), self.held))
+            }
             None => Ok((self.bytes.freeze(), self.held)),
         }
     }
@@ -217,6 +243,7 @@ impl ChunkReceiver {
         if !binary && !self.is_clean(chunk) {
             content.spoil(Flaw::BareLineEnd);
         }
+        content.is_text = !binary;
         content.keep(chunk);
     }
 
@@ -305,6 +332,8 @@ mod tests {
         Some((
             if bare {
                 Err(Flaw::BareLineEnd)
+            } else if content.contains(&0) {
+                Err(Flaw::Nul)
             } else if too_large {
                 Err(Flaw::TooLarge)
             } else {

@@ -137,8 +137,8 @@ pub fn mail(tail: &[u8]) -> Result<MailParameters, ParameterError> {
                 value.len() <= SIZE_DIGITS_MAX && value.bytes().all(|b| b.is_ascii_digit())
             }
             "ENVID" => {
-                envelope_id = Some((*value).to_owned());
-                value.len() <= ENVID_CHARS_MAX && is_xtext(value)
+                envelope_id = decoded(value);
+                value.len() <= ENVID_CHARS_MAX && envelope_id.is_some()
             }
             "AUTH" => *value == "<>" || is_xtext(value),
             _ => true,
@@ -183,8 +183,8 @@ pub fn rcpt(tail: &[u8], smtputf8: bool) -> Result<Notify, ParameterError> {
         let good = match name {
             "NOTIFY" => read_notify(value, &mut notify),
             _ => {
-                notify.original_recipient = Some(value.to_owned());
-                value.len() <= ORCPT_CHARS_MAX && is_original_recipient(value, smtputf8)
+                notify.original_recipient = original_recipient(value, smtputf8);
+                value.len() <= ORCPT_CHARS_MAX && notify.original_recipient.is_some()
             }
         };
         if !good {
@@ -216,13 +216,59 @@ fn read_notify(value: &str, notify: &mut Notify) -> bool {
     true
 }
 
-/// `addr-type ";" xtext` (RFC 3461 4.2), where RFC 6533 3 adds UTF-8 for the type `utf-8`.
-fn is_original_recipient(value: &str, smtputf8: bool) -> bool {
-    let Some((kind, address)) = value.split_once(';') else { return false };
-    let atom = !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    let utf8 = smtputf8 && kind.eq_ignore_ascii_case("utf-8");
-    atom && !address.is_empty()
-        && if utf8 { address.chars().all(|c| !c.is_control() && c != ' ') } else { is_xtext(address) }
+/// `addr-type ";" xtext` (RFC 3461 4.2), decoded; RFC 6533 3 adds UTF-8, as it is or as `\x{E9}`, for the
+/// type `utf-8`.
+fn original_recipient(value: &str, smtputf8: bool) -> Option<String> {
+    let (kind, address) = value.split_once(';')?;
+    if kind.is_empty() || !kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+        return None;
+    }
+    let address = if !kind.eq_ignore_ascii_case("utf-8") {
+        decoded(address)?
+    } else if smtputf8 || address.is_ascii() {
+        unitext_decoded(address)?
+    } else {
+        return None;
+    };
+    (!address.is_empty()).then(|| format!("{kind};{address}"))
+}
+
+/// Text behind xtext; none when it is not xtext, or hides a character that is not printable (RFC 3461
+/// 4.4 wants printable ones only, and reports repeat them).
+fn decoded(text: &str) -> Option<String> {
+    if !is_xtext(text) {
+        return None;
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(if byte == b'+' {
+            let hex = [bytes.next()?, bytes.next()?];
+            u8::from_str_radix(std::str::from_utf8(&hex).ok()?, 16).ok()?
+        } else {
+            byte
+        });
+    }
+    String::from_utf8(out).ok().filter(|out| !out.is_empty() && !out.chars().any(char::is_control))
+}
+
+/// Text behind `utf-8-addr-xtext` or `utf-8-addr-unitext` (RFC 6533 3).
+fn unitext_decoded(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("\\x{") {
+        out.push_str(before);
+        let (hex, after) = behind.split_once('}')?;
+        out.push(
+            (2..=6)
+                .contains(&hex.len())
+                .then(|| u32::from_str_radix(hex, 16).ok().and_then(char::from_u32))??,
+        );
+        rest = after;
+    }
+    out.push_str(rest);
+    let clean = !rest.contains(['\\', '+', '=']) && !out.chars().any(|c| c.is_control() || c == ' ');
+    clean.then_some(out)
 }
 
 /// RFC 3461 4: printable ASCII but `+` and `=`; anything else as `+` and two upper-case hex digits.
@@ -250,7 +296,7 @@ mod tests {
             mail(b" SIZE=1000 body=8bitmime SMTPUTF8 RET=FULL ENVID=a+2Bb REQUIRETLS AUTH=<>\r\n").unwrap();
         assert_eq!(read.size_bytes, Some(1000));
         assert!(read.smtputf8 && read.return_full && read.require_tls && !read.binary);
-        assert_eq!(read.envelope_id.as_deref(), Some("a+2Bb"));
+        assert_eq!(read.envelope_id.as_deref(), Some("a+b"));
         assert!(mail(b" BODY=BINARYMIME \r\n").unwrap().binary);
         assert_eq!(mail(b"\r\n"), Ok(MailParameters::default()));
         assert_eq!(mail(b" SIZE=18446744073709551614\r\n").unwrap().size_bytes, Some(u64::MAX - 1));
@@ -275,6 +321,7 @@ mod tests {
             " ENVID=",
             " ENVID=a=b",
             " ENVID=+4",
+            " ENVID=a+0D+0Ab",
             " SMTPUTF8=1",
             " SMTPUTF8 SMTPUTF8",
             " HOLDFOR=1",
@@ -298,10 +345,11 @@ mod tests {
         assert!(rcpt(b" NOTIFY=NEVER\r\n", false).unwrap().never);
         let notify = rcpt(b" notify=success,Delay ORCPT=rfc822;a+40b\r\n", false).unwrap();
         assert!(notify.success && notify.delay && notify.not_failure);
-        assert_eq!(notify.original_recipient.as_deref(), Some("rfc822;a+40b"));
+        assert_eq!(notify.original_recipient.as_deref(), Some("rfc822;a@b"));
         assert!(rcpt(b" NOTIFY=FAILURE\r\n", false).unwrap().on_failure());
         assert!(rcpt(" ORCPT=utf-8;j\u{f6}@x.example\r\n".as_bytes(), true).is_ok());
-        assert!(rcpt(b" ORCPT=utf-8;j\\x{F6}@x.example\r\n", false).is_ok());
+        let given = rcpt(b" ORCPT=utf-8;j\\x{F6}@x.example\r\n", false).unwrap().original_recipient;
+        assert_eq!(given.as_deref(), Some("utf-8;j\u{f6}@x.example"));
     }
 
     #[test]

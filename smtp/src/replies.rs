@@ -73,6 +73,7 @@ pub(crate) const AUTH_FIRST: &str = "530 5.7.0 Authentication required\r\n";
 pub(crate) const AUTH_NEEDS_TLS: &str = "538 5.7.11 Encryption required for AUTH; issue STARTTLS first\r\n";
 pub(crate) const BARE_IN_CONTENT: &str =
     "550 5.6.11 The message has a bare <CR> or <LF>; lines end in <CR><LF>\r\n";
+pub(crate) const NUL_IN_CONTENT: &str = "550 5.6.0 The message has a NUL; encode such content in base 64\r\n";
 pub(crate) const TOO_LARGE: &str = "552 5.3.4 The message is larger than the limit that SIZE announces\r\n";
 pub(crate) const NO_RECIPIENTS: &str = "554 5.5.1 No valid recipients\r\n";
 pub(crate) const NOT_HTTP: &str = "554 5.5.1 This is an SMTP server\r\n";

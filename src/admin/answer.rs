@@ -12,6 +12,11 @@ use tokio::sync::mpsc;
 use super::{Question, QueueOrder, Rights, show};
 use crate::world::World;
 
+/// The clock is not sent to where times end.
+const ADVANCE_SECONDS_MAX: u64 = 10 * 366 * 24 * 3600;
+/// A line of progress for so many messages.
+const PROGRESS_EVERY: u64 = 1_000;
+
 /// What goes wrong, in words for the operator.
 type Answered = Result<Value, String>;
 
@@ -66,6 +71,9 @@ pub(super) async fn answer(
                 return Err(
                     "the clock moves only where the configuration has `clock_offset` in [testing]".into()
                 );
+            }
+            if seconds > ADVANCE_SECONDS_MAX {
+                return Err(format!("at most {ADVANCE_SECONDS_MAX} seconds (ten years) at once"));
             }
             world.clock.advance(Duration::from_secs(seconds));
             Ok(json!({"now": world.clock.now()}))
@@ -122,6 +130,9 @@ async fn queue_order(world: &World, order: QueueOrder, email: &str) -> Answered 
 async fn backup(world: &World, file: std::path::PathBuf, progress: mpsc::Sender<String>) -> Answered {
     let shown = file.display().to_string();
     let report = move |done: store::engine::Progress| {
+        if !done.bodies.is_multiple_of(PROGRESS_EVERY) {
+            return;
+        }
         // A slow reader of progress does not hold up the backup.
         let _ =
             progress.try_send(format!("{} rows, {} messages, {} bytes", done.rows, done.bodies, done.bytes));

@@ -1,6 +1,7 @@
 //! `postrider serve`, `dev` and `check`: from arguments to an exit code.
 
 use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -26,7 +27,11 @@ fn begin_log(default: &str) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
     // A second call (in tests) keeps the first.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .try_init();
 }
 
 fn read(arguments: &ConfigArguments) -> Result<Config, Vec<Problem>> {
@@ -36,7 +41,8 @@ fn read(arguments: &ConfigArguments) -> Result<Config, Vec<Problem>> {
 fn tell(arguments: &ConfigArguments, problems: &[Problem]) {
     if arguments.json {
         let shown: Vec<Value> = problems.iter().map(|p| json!({"line": p.line, "problem": p.text})).collect();
-        println!("{}", json!({"ok": problems.is_empty(), "problems": shown}));
+        // Nobody may be listening any more (`… | head`).
+        let _ = writeln!(std::io::stdout(), "{}", json!({"ok": problems.is_empty(), "problems": shown}));
         return;
     }
     for problem in problems {

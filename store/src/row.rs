@@ -5,6 +5,7 @@
 //! own beside the noun's functions (serde's remote derive checks it against the domain type, so that
 //! neither drifts without the compiler saying so).
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -38,15 +39,28 @@ macro_rules! stored {
 }
 pub(crate) use stored;
 
+thread_local! {
+    /// Where rows are written before they are copied into bytes of just their length.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+/// A row larger than this does not leave its buffer behind.
+const SCRATCH_BYTES_MAX: usize = 64 * 1024;
+
 /// The bytes of a row.
 pub(crate) fn encode<T: Row>(noun: &T) -> Bytes {
-    let mut out = Vec::with_capacity(512);
-    out.extend_from_slice(FORMAT);
-    // Into memory, and of types that JSON has: this does not fail.
-    let _ = noun.write(&mut serde_json::Serializer::new(&mut out));
-    out.push(b']');
-    // The table in memory keeps the bytes: no room to spare.
-    Bytes::from(out.into_boxed_slice())
+    SCRATCH.with_borrow_mut(|out| {
+        out.clear();
+        out.extend_from_slice(FORMAT);
+        // Into memory, and of types that JSON has: this does not fail.
+        let _ = noun.write(&mut serde_json::Serializer::new(&mut *out));
+        out.push(b']');
+        // The table in memory keeps the bytes: no room to spare.
+        let row = Bytes::copy_from_slice(out);
+        if out.capacity() > SCRATCH_BYTES_MAX {
+            *out = Vec::new();
+        }
+        row
+    })
 }
 
 /// The noun of a row.

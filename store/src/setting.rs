@@ -18,6 +18,14 @@ pub enum SettingError {
     Commit(#[from] CommitError),
 }
 
+/// The setting of this name, if it was made.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, name: &str) -> Result<Option<Value>, ReadError> {
+    store.get(&key_of(name)).await
+}
+
 /// The setting of this name; made by `make` and written if there is none.
 ///
 /// # Errors

@@ -147,17 +147,18 @@ fn check_name(name: &str) -> Result<(), String> {
 /// dots and spaces at the end and what stands behind a colon; a semicolon ends a parameter in
 /// clients that read the header badly.
 fn blocked_extension(name: &str) -> Option<&'static str> {
+    let name: String = name.chars().map(fold_width).collect();
     name.split([':', ';', '"', '\'', '\0', '\r', '\n']).find_map(|part| {
         let part = part.trim_end_matches(|c: char| c == '.' || c.is_whitespace());
         let (_, extension) = part.rsplit_once('.')?;
-        let extension: String = extension.chars().map(fold_width).collect();
         EXTENSIONS_BLOCKED.iter().find(|blocked| extension.trim().eq_ignore_ascii_case(blocked)).copied()
     })
 }
 
-/// Full-width letters are letters to some file systems.
+/// Full-width letters and dots are letters and dots to whoever normalises names (NFKC).
 fn fold_width(c: char) -> char {
     match c {
+        '\u{2024}' | '\u{3002}' | '\u{ff61}' => '.',
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
         other => other,
     }

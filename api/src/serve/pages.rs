@@ -30,13 +30,28 @@ pub struct Page {
     pub media_type: &'static str,
     /// The bytes.
     pub body: Bytes,
+    /// What the page may do (Content-Security-Policy).
+    pub policy: &'static str,
 }
+
+/// A page of our own: its own scripts and styles, its own frames, nothing from elsewhere.
+const OWN: &str = "default-src 'none'; connect-src 'self'; frame-src 'self'; img-src 'self' data:; \
+                   script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'self'; form-action 'none'";
+/// What somebody sent: no scripts, no remote content, no navigation.
+const FOREIGN: &str = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; \
+                       frame-ancestors 'self'";
 
 impl Page {
     /// A page with status 200.
     #[must_use]
     pub fn of(media_type: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { status: StatusCode::OK, media_type, body: body.into() }
+        Self { status: StatusCode::OK, media_type, body: body.into(), policy: OWN }
+    }
+
+    /// A page that somebody else wrote: it can do nothing.
+    #[must_use]
+    pub fn foreign(media_type: &'static str, body: impl Into<Bytes>) -> Self {
+        Self { policy: FOREIGN, ..Self::of(media_type, body) }
     }
 
     /// No such page.
@@ -77,5 +92,7 @@ fn response(page: Page, head: bool) -> Response<Payload> {
     // What is shown came from anybody's mail: it is not to be guessed at, framed by others or kept.
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     headers.insert("cache-control", HeaderValue::from_static("no-store"));
+    headers.insert("content-security-policy", HeaderValue::from_static(page.policy));
+    headers.insert("referrer-policy", HeaderValue::from_static("no-referrer"));
     response
 }

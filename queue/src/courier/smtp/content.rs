@@ -21,6 +21,9 @@ pub enum ContentFault {
     /// A CR without an LF behind it.
     #[error("the body has a bare CR")]
     BareCr,
+    /// A NUL (RFC 6152 2).
+    #[error("the body has a NUL")]
+    Nul,
 }
 
 /// What is known of a body that was read through and found clean.
@@ -38,7 +41,7 @@ impl Content {
     /// Reads a body through.
     ///
     /// # Errors
-    /// A bare CR or a bare LF anywhere in it.
+    /// A bare CR, a bare LF or a NUL anywhere in it.
     pub(super) fn check(body: &[Bytes]) -> Result<Self, ContentFault> {
         let mut dots = Vec::new();
         let mut size_bytes = 0_u64;
@@ -47,6 +50,10 @@ impl Content {
         let (mut line_ends, mut returns) = (0_usize, 0_usize);
         for (at, chunk) in body.iter().enumerate() {
             let Some((&first, &end)) = chunk.first().zip(chunk.last()) else { continue };
+            // A host that drops NULs would find a lone dot where we saw none.
+            if memchr::memchr(0, chunk).is_some() {
+                return Err(ContentFault::Nul);
+            }
             if first == b'.' && last == b'\n' {
                 dots.push((at, 0));
             }

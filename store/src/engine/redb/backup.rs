@@ -15,8 +15,9 @@
 //! A restore reads the whole file first and starts to write only when every checksum holds. While it
 //! writes, a file `restoring` stands in the directory, and nobody can open it.
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -116,6 +117,11 @@ pub(crate) fn write(
     finished
 }
 
+/// Mail lies in it: it is for its owner alone.
+fn private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
 fn write_partial(
     path: &Path,
     rows: Rows,
@@ -123,7 +129,7 @@ fn write_partial(
     mut progress: impl FnMut(Progress),
 ) -> Result<Progress, BackupError> {
     let failed = |error| BackupError::io(path, error);
-    let mut out = BufWriter::with_capacity(BLOCK_BYTES, File::create(path).map_err(failed)?);
+    let mut out = BufWriter::with_capacity(BLOCK_BYTES, private_file(path).map_err(failed)?);
     let mut header = Vec::with_capacity(HEADER_BYTES);
     header.extend_from_slice(MAGIC);
     header.extend_from_slice(&BACKUP_FORMAT.to_le_bytes());
@@ -294,7 +300,7 @@ pub(crate) fn restore(
 ) -> Result<Progress, BackupError> {
     let directory = options.directory.as_path();
     let failed = |error| BackupError::io(directory, error);
-    std::fs::create_dir_all(directory).map_err(failed)?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
     let mut found = std::fs::read_dir(directory).map_err(failed)?;
     // A lock file alone is left by a process that only looked.
     if found.any(|entry| !entry.is_ok_and(|entry| entry.file_name() == LOCK_FILE)) {

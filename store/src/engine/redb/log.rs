@@ -187,6 +187,13 @@ impl Log {
     }
 }
 
+/// No file descriptor left (EMFILE, ENFILE), or no memory for one: passes.
+fn is_out_of_files(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
+}
+
 /// Makes the segment after `after`, durable and empty.
 fn start_segment(
     segments: &Segments,
@@ -196,7 +203,9 @@ fn start_segment(
 ) -> Result<(Arc<DiskFile>, Position), AppendFault> {
     let segment = after.segment + 1;
     let path = segments.path(segment);
-    let fault = |error: io::Error| match is_no_space(&error) {
+    // Without a file descriptor or memory for a new file nothing that was durable is in doubt.
+    let for_now = |error: &io::Error| is_no_space(error) || is_out_of_files(error);
+    let fault = |error: io::Error| match for_now(&error) {
         true => AppendFault::Full,
         false => AppendFault::Broken(format!("starting {} failed: {error}", path.display())),
     };
