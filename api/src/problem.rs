@@ -207,10 +207,13 @@ impl Problem {
     #[must_use]
     pub fn of_refusal(refusal: Refusal, upgrade_url: &str) -> Self {
         match refusal {
-            Refusal::DomainNotVerified { domain } => {
-                Self::new(Code::DOMAIN_NOT_VERIFIED, format!("The domain {domain} is not verified"))
-                    .details(json!({"domain": domain}))
-            }
+            Refusal::DomainNotVerified { domain } => Self::new(
+                Code::DOMAIN_NOT_VERIFIED,
+                format!(
+                    "The domain {domain} is not verified for this account: add it and publish its records"
+                ),
+            )
+            .details(json!({"domain": domain})),
             Refusal::SandboxRestricted { allowed } => Self::new(
                 Code::SANDBOX_RESTRICTED,
                 "This sender may only be used with the account's own address as recipient",

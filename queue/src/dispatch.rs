@@ -28,10 +28,10 @@ const WAITING_MAX: usize = 32;
 const SITES_MAX: usize = 20_000;
 /// Settlements at once of what a look-up left without a route.
 const SETTLED_AT_ONCE: usize = 64;
-/// How soon what found no room for its look-up is looked at again.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How soon what found no room for its look-up, or could not be read, is looked at again.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How soon what found no room at its site is looked at again, should the site not call for it before.
-const LOOK_AGAIN_AT_SITE: Duration = Duration::from_secs(60);
+pub(crate) const LOOK_AGAIN_AT_SITE: Duration = Duration::from_secs(60);
 
 impl Worker {
     /// Brings a task to its site: at once when the route is known, else when it is found.

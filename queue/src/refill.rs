@@ -2,22 +2,17 @@
 //! is room for them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::task::QueueName;
 use store::engine::Key;
 
+use crate::dispatch::{LOOK_AGAIN, LOOK_AGAIN_AT_SITE};
 use crate::site::{Ready, Site};
 use crate::worker::Worker;
 
 /// Tasks read from a queue at once: enough to keep a site busy while the next are read.
 const SLICE_TASKS: usize = 256;
-/// How soon a queue that could not be read, or that waits for a look-up, is looked at again.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How soon a queue that found no room at its site is looked at again, should the site not call before.
-const LOOK_AGAIN_AT_SITE: Duration = Duration::from_secs(60);
-
 impl Worker {
     /// Keeps reading due tasks until the worker stops.
     pub(crate) async fn refill(self: Arc<Self>) {

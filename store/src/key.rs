@@ -58,18 +58,12 @@ pub enum Space {
     Body = 19,
     /// Events, in the commit that made them true.
     Event = 20,
-    /// The outbox: one key per event that is still to be told.
-    Outbox = 21,
-    /// An account's ordered stream of events.
-    Stream = 22,
     /// Tasks by partition and due time.
     Task = 24,
     /// Who owns a partition of the task space.
     Lease = 25,
     /// Since which epoch.
     Epoch = 26,
-    /// Suppressed addresses.
-    Suppression = 28,
 }
 
 impl From<Space> for u8 {
