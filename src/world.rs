@@ -178,7 +178,8 @@ async fn verp_key(store: &Store, vault: &Vault, entropy: &Entropy) -> Result<Ver
 }
 
 fn planner(config: &Config) -> Result<Planner, BuildError> {
-    let settings = dns::lookup::Settings { servers: config.dns.servers.clone(), ..Default::default() };
+    let servers = config.dns.servers.clone();
+    let settings = dns::lookup::Settings { servers, ipv4_where_no_route: true, ..Default::default() };
     let resolver = Resolver::new(&settings).map_err(|error| BuildError::Dns(error.to_string()))?;
     let delivery = &config.delivery;
     let credentials =

@@ -6,6 +6,7 @@
 //! of others. Nothing here knows of accounts, queues or stores.
 
 pub mod dkim_key;
+mod ipv6;
 pub mod lookup;
 pub mod mail_hosts;
 mod relax;

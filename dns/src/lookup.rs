@@ -29,6 +29,7 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
+use crate::ipv6::Ipv6;
 use crate::mail_hosts::{MailHosts, MxHost, tidy};
 
 /// Addresses used of one host, both families together.
@@ -67,6 +68,9 @@ pub struct Settings {
     /// No "nothing there" is kept longer (RFC 2308 5 suggests one to three hours as a bound; mail wants
     /// to notice a repaired zone sooner).
     pub negative_ttl_max: Duration,
+    /// Where the machine has no way to the IPv6 internet, a host that has IPv4 addresses is not asked for
+    /// others: they could not be used.
+    pub ipv4_where_no_route: bool,
 }
 
 impl Default for Settings {
@@ -80,6 +84,7 @@ impl Default for Settings {
             cache_entries_max: 65_536,
             ttl_max: Duration::from_secs(86_400),
             negative_ttl_max: Duration::from_secs(900),
+            ipv4_where_no_route: false,
         }
     }
 }
@@ -135,6 +140,7 @@ struct Shared {
     turns: Semaphore,
     bursts: Semaphore,
     deadline: Duration,
+    ipv6: Ipv6,
 }
 
 impl std::fmt::Debug for Resolver {
@@ -177,7 +183,8 @@ impl Resolver {
         let authenticator = MessageAuthenticator::new(config, options).map_err(setup)?;
         let turns = Semaphore::new(LOOKUPS_MAX);
         let bursts = Semaphore::new(BURST_MAX);
-        Ok(Self(Arc::new(Shared { authenticator, turns, bursts, deadline: settings.deadline })))
+        let ipv6 = Ipv6::new(!settings.ipv4_where_no_route);
+        Ok(Self(Arc::new(Shared { authenticator, turns, bursts, deadline: settings.deadline, ipv6 })))
     }
 
     /// The same resolver for checking signatures.
@@ -222,12 +229,21 @@ impl Resolver {
     }
 
     /// The addresses of a host, IPv6 and IPv4 in turns, at most [`ADDRESSES_MAX`]; none when there are
-    /// none. Both families are asked for at once; when only one of them answers, it is used.
+    /// none. Both families are asked for at once; when only one of them answers, it is used. Where the
+    /// machine cannot reach IPv6 addresses, IPv4 ones alone will do ([`Settings::ipv4_where_no_route`]).
     ///
     /// # Errors
     /// [`LookupError::Temporary`] when no address is known and at least one family gave no answer.
     pub async fn addresses(&self, host: &Name) -> Result<Answer<Vec<IpAddr>>, LookupError> {
         let name = wire(host)?;
+        if !self.0.ipv6.has_route() {
+            let four = self.ask(&name, RecordType::A).await.map(|found| ips(&found));
+            if let Ok(four) = four
+                && !four.data.is_empty()
+            {
+                return Ok(four);
+            }
+        }
         let mut six = pin!(self.ask(&name, RecordType::AAAA));
         let mut four = pin!(self.ask(&name, RecordType::A));
         let (v6, v4) = tokio::select! {
