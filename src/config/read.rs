@@ -88,8 +88,15 @@ fn in_text(text: &str) -> Vec<Problem> {
         let missing = error.message().starts_with("missing field");
         let line = rest[..start].matches('\n').count() + 1;
         let problem = Problem { line: (!missing).then_some(line), text: error.message().replace('\n', " ") };
-        if missing || problems.contains(&problem) {
-            problems.push(problem);
+        if missing {
+            // A key whose line was blanked out is not missing: its own problem is told already.
+            let key = problem.text.split('`').nth(1).unwrap_or_default();
+            if !text.lines().any(|line| line.trim_start().starts_with(key)) {
+                problems.push(problem);
+            }
+            break;
+        }
+        if problems.contains(&problem) {
             break;
         }
         problems.push(problem);
@@ -98,6 +105,7 @@ fn in_text(text: &str) -> Vec<Problem> {
             break;
         }
     }
+    problems.sort_by_key(|problem| problem.line.unwrap_or(usize::MAX));
     problems
 }
 
@@ -241,6 +249,11 @@ mod tests {
         assert!(found.iter().any(|p| p.starts_with("line 3: ")), "{found:#?}");
         assert!(found.iter().any(|p| p.starts_with("line 4: ") && p.contains("colour")), "{found:#?}");
         assert!(found.iter().any(|p| p.starts_with("line 6: ") && p.contains("soon")), "{found:#?}");
+        let found = problems("hostname = \"x y\"\n[api]\ncolour = 1\n");
+        assert!(
+            found.len() == 2 && found[0].starts_with("line 1: ") && found[1].starts_with("line 3: "),
+            "{found:#?}"
+        );
     }
 
     #[test]
