@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::reply::{Reply, Severity};
+use crate::reply::Reply;
 
 /// How far an attempt got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,16 +48,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What a destination's reply to a transaction comes to.
-    #[must_use]
-    pub fn of(reply: Reply) -> Self {
-        match reply.severity() {
-            Severity::Completed => Self::Delivered(reply),
-            Severity::Permanent => Self::Failed(reply),
-            Severity::Transient | Severity::Intermediate => Self::Deferred(reply),
-        }
-    }
-
     /// What the destination (or we in its stead) said.
     #[must_use]
     pub fn reply(&self) -> Option<&Reply> {

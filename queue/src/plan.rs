@@ -134,12 +134,6 @@ impl Planner {
         Self { resolver, settings, to_smarthost, plans: Mutex::default() }
     }
 
-    /// The resolver.
-    #[must_use]
-    pub fn resolver(&self) -> &Resolver {
-        &self.resolver
-    }
-
     /// The route of a domain, if it is known and still holds.
     #[must_use]
     pub fn known(&self, domain: &Name, now: Timestamp) -> Option<Arc<Route>> {

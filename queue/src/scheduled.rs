@@ -87,12 +87,6 @@ impl Scheduled {
         self.lock().by_due.first().map(|(due, _)| *due)
     }
 
-    /// When this queue is looked at next.
-    #[must_use]
-    pub fn due_of(&self, queue: &QueueName) -> Option<Timestamp> {
-        self.lock().queues.get(queue).map(|entry| entry.due)
-    }
-
     /// Returns when some queue has become due earlier than all others.
     pub async fn changed(&self) {
         self.changed.notified().await;
