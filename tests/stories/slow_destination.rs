@@ -16,3 +16,20 @@ async fn a_destination_that_stalls_delays_nobody_else() {
     let taken = world.sink.wait_for(30).await;
     assert!(taken.iter().all(|message| message.recipient == "one@dest.example"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_number_of_slow_destinations_leaves_room_in_memory_for_the_next() {
+    let world = TestWorld::start_with("tasks_in_memory_max = 100\n").await;
+    for slow in ["slow.example", "other.example"] {
+        let to = format!("tar@{slow}");
+        world.sink.script(&to, &[Behaviour::Stall; 500]);
+        for n in 0..150 {
+            world.relay(&[&to], &format!("stuck {n}")).await;
+        }
+    }
+    for n in 0..20 {
+        world.relay(&["one@dest.example"], &format!("free {n}")).await;
+    }
+    let taken = world.sink.wait_for(20).await;
+    assert!(taken.iter().all(|message| message.recipient == "one@dest.example"));
+}
