@@ -100,8 +100,7 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
         None => DataDir { path: own_directory()?, ours: true },
     };
     // The doors' addresses are known before the world is built: the smarthost is one of them.
-    let (mx_listener, mx) = bind(arguments.mx).await?;
-    drop(mx_listener);
+    let (mx_socket, mx) = bind(arguments.mx).await?;
     let config = configuration(&data_dir, mx)?;
     let certificates = Certificates::new(&Certificate::self_signed(&["localhost"])?)?;
     let world = World::build(&config).await?;
@@ -116,7 +115,7 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let session =
         doors.settings(&config, Role::Mx, Limits { sessions_per_address_max: 1_000, ..Limits::default() });
     let door = Door { session, networks: Vec::new(), tls: Some(certificates.smtp()), implicit_tls: false };
-    let mx = doors.smtp(mx, door, capture)?;
+    let mx = doors.smtp_on(mx_socket, door, capture)?;
     let submission = doors.submission(&config, &world, arguments.submission, (certificates.smtp(), false))?;
     let api = doors.api(&world, arguments.api, None, None).await?;
     world.start().await?;

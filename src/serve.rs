@@ -189,10 +189,25 @@ impl Doors {
         door: Door,
         answers: impl smtp::answers::Answers,
     ) -> Result<SocketAddr, ServeError> {
-        let bind = |error| ServeError::Bind { address: address.to_string(), error };
-        let listener =
-            Listener::bind(address, door, Arc::new(answers), Arc::clone(&self.peers)).map_err(bind)?;
-        let local = listener.local_addr().map_err(bind)?;
+        let listener = Listener::bind(address, door, Arc::new(answers), Arc::clone(&self.peers));
+        self.serve(listener.map_err(|error| ServeError::Bind { address: address.to_string(), error })?)
+    }
+
+    /// Opens an SMTP door on a socket that is bound already.
+    ///
+    /// # Errors
+    /// [`ServeError::System`].
+    pub fn smtp_on(
+        &self,
+        socket: TcpListener,
+        door: Door,
+        answers: impl smtp::answers::Answers,
+    ) -> Result<SocketAddr, ServeError> {
+        self.serve(Listener::on(socket, door, Arc::new(answers), Arc::clone(&self.peers))?)
+    }
+
+    fn serve<A: smtp::answers::Answers>(&self, listener: Listener<A>) -> Result<SocketAddr, ServeError> {
+        let local = listener.local_addr()?;
         let stop = self.stop.clone();
         self.run(async move {
             if !listener.serve(stop).await {

@@ -89,13 +89,21 @@ impl<A: Answers> Listener<A> {
     /// # Errors
     /// Those of bind and listen; [`io::ErrorKind::InvalidInput`] for implicit TLS without certificate.
     pub fn bind(address: SocketAddr, door: Door, answers: Arc<A>, peers: Arc<Peers>) -> io::Result<Self> {
-        if door.implicit_tls && door.tls.is_none() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "implicit TLS needs a certificate"));
-        }
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        Ok(Self { socket: socket.listen(BACKLOG)?, door, answers, peers })
+        Self::on(socket.listen(BACKLOG)?, door, answers, peers)
+    }
+
+    /// Listens on a socket that is bound already: its address was wanted before the rest was known.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for implicit TLS without certificate.
+    pub fn on(socket: TcpListener, door: Door, answers: Arc<A>, peers: Arc<Peers>) -> io::Result<Self> {
+        if door.implicit_tls && door.tls.is_none() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "implicit TLS needs a certificate"));
+        }
+        Ok(Self { socket, door, answers, peers })
     }
 
     /// Where it listens: the port that 0 became.
