@@ -16,7 +16,6 @@ import json
 import re
 import shutil
 import smtplib
-import socket
 import ssl
 import subprocess
 import sys
@@ -82,7 +81,7 @@ def start(binary, directory):
     """Starts the server on free ports; (process, Dev)."""
     command = [binary, "dev", "--json", "--data-dir", directory]
     for door in ("--api", "--submission", "--mx"):
-        command += [door, f"127.0.0.1:{free_port()}"]
+        command += [door, "127.0.0.1:0"]
     log = Path(directory, "..", "log").resolve().open("wb")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     deadline = time.monotonic() + START_S
@@ -93,12 +92,6 @@ def start(binary, directory):
             break
     process.kill()
     raise Failed("postrider dev said no JSON line:\n" + Path(log.name).read_text(errors="replace")[-3000:])
-
-
-def free_port():
-    with socket.socket() as any_socket:
-        any_socket.bind(("127.0.0.1", 0))
-        return any_socket.getsockname()[1]
 
 
 # Clients: each sends one message
