@@ -111,7 +111,7 @@ pub struct SubmissionSection {
     pub implicit_tls: Vec<SocketAddr>,
     /// The one user name; the password is an SMTP credential.
     pub username: String,
-    /// The largest message taken by any door, in bytes.
+    /// The largest message taken by SMTP, in bytes.
     pub message_bytes_max: u64,
     /// Recipients of one message.
     pub recipients_max: usize,

@@ -52,7 +52,7 @@ pub struct HallParts {
     pub dkim: bool,
     /// The shared sandbox sender.
     pub sandbox_sender: Option<Address>,
-    /// The largest message taken, in bytes.
+    /// The largest message taken over SMTP, in bytes.
     pub message_bytes_max: u64,
 }
 

@@ -1,6 +1,6 @@
 //! Messages in memory: shared by their recipients, counted while they live, within a budget.
 //!
-//! Fresh messages are held if the budget allows it; what does not fit is read back from the store when
+//! Fresh messages are held if half of the budget allows it; what does not fit is read back from the store when
 //! its turn comes, and then counted too: who reads waits for room.
 
 use std::sync::Arc;
@@ -50,7 +50,13 @@ impl BodyBudget {
     #[must_use]
     pub fn hold(&self, chunks: &[Bytes]) -> Option<Arc<HeldBody>> {
         let size_bytes = chunks.iter().map(Bytes::len).sum();
-        let share = Arc::clone(&self.pieces).try_acquire_many_owned(self.pieces_of(size_bytes)).ok()?;
+        let pieces = self.pieces_of(size_bytes);
+        // Half is kept for messages whose turn has come: those that wait, for a slow destination say, must
+        // not keep the others from being read.
+        if self.pieces.available_permits() < self.pieces_max / 2 + pieces as usize {
+            return None;
+        }
+        let share = Arc::clone(&self.pieces).try_acquire_many_owned(pieces).ok()?;
         Some(Arc::new(HeldBody { chunks: chunks.to_vec(), _share: share }))
     }
 
