@@ -14,6 +14,7 @@ mod dispatch;
 pub mod enrol;
 pub mod entropy;
 pub mod fair;
+mod figures;
 pub mod flight;
 mod notification;
 pub mod operate;

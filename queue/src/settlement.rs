@@ -44,7 +44,7 @@ impl Worker {
             staged.write(&mut batch, &tasks, EventId::new(now, self.entropy.u128()));
             (self.reserve(tasks), staged.chunks)
         });
-        count(&next);
+        self.figures.attempted(&next);
         match self.commit_settlement(batch, task).await {
             Ok(()) => {
                 self.flights.land(task.id);
@@ -89,16 +89,6 @@ impl Worker {
             }
         }
     }
-}
-
-fn count(next: &Next) {
-    let outcome = match next {
-        Next::Delivered => "delivered",
-        Next::Retry { .. } => "deferred",
-        Next::Bounced { .. } => "bounced",
-        Next::Failed { .. } => "failed",
-    };
-    metrics::counter!("postrider_attempts_total", "outcome" => outcome).increment(1);
 }
 
 fn log(task: &Task, attempted: &Attempted, next: &Next) {

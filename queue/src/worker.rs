@@ -32,6 +32,7 @@ use crate::bodies::BodyBudget;
 use crate::clock::Clock;
 use crate::courier::smtp::{Dialer, TlsMode};
 use crate::entropy::Entropy;
+use crate::figures::Figures;
 use crate::flight::Flights;
 use crate::pace::PaceLimits;
 use crate::plan::Planner;
@@ -105,6 +106,7 @@ pub struct Worker {
     pub(crate) bodies: BodyBudget,
     tasks: TaskTracker,
     panicked: AtomicBool,
+    pub(crate) figures: Figures,
     pub(crate) settled: Notify,
     held: HashMap<u16, Held>,
     /// By name; those that ask for verified TLS apart.
@@ -124,6 +126,7 @@ impl Worker {
             dialer: parts.dialer,
             verp: parts.verp,
             held: parts.held.into_iter().map(|held| (held.partition(), held)).collect(),
+            figures: Figures::default(),
             settled: Notify::new(),
             flights: Flights::new(settings.places_max),
             scheduled: Scheduled::default(),
@@ -182,6 +185,8 @@ impl Worker {
     pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(self: &Arc<Self>, work: F) {
         let cut = self.cut.clone();
         let worker = Arc::clone(self);
+        // Boxed once: every layer around it would copy its kilobytes.
+        let work = Box::pin(work);
         self.tasks.spawn(async move {
             let ended = AssertUnwindSafe(cut.run_until_cancelled(work)).catch_unwind().await;
             if ended.is_err() {
