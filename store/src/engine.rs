@@ -10,14 +10,16 @@
 //! decides a write comes back as the batch's checks, and a [`CommitError::Conflict`] means: read again.
 //! A commit returns when it is durable. Readers see only what is durable.
 //!
-//! Engines: [`Store::open`] is the commit log in front of redb (see `engine/redb.rs`);
-//! [`Store::memory`] is the model that the others are measured against.
+//! Engines: [`Store::open`] is the commit log in front of redb (see `engine/redb.rs`), for one machine;
+//! [`Store::connect`] is PostgreSQL (see `engine/postgres.rs`), for any number of nodes; [`Store::memory`]
+//! is the model that the others are measured against.
 
 mod batch;
 mod fault;
 pub mod faults;
 mod health;
 mod memory;
+mod postgres;
 mod redb;
 
 use std::fmt;
@@ -34,6 +36,7 @@ pub use batch::{
 pub use fault::{BackupError, CommitError, OpenError, ReadError};
 pub use faults::Faults;
 pub use health::{Health, PROBLEMS_MAX, Progress, Report, State};
+pub use postgres::Database;
 
 /// A row's key; `key.rs` makes them.
 pub type Key = Bytes;
@@ -101,6 +104,7 @@ impl fmt::Debug for Store {
         f.write_str(match self.0 {
             Engine::Memory(_) => "Store(memory)",
             Engine::Redb(_) => "Store(redb)",
+            Engine::Postgres(_) => "Store(postgres)",
         })
     }
 }
@@ -109,6 +113,7 @@ impl fmt::Debug for Store {
 enum Engine {
     Memory(Arc<memory::Memory>),
     Redb(Arc<redb::Redb>),
+    Postgres(Arc<postgres::Postgres>),
 }
 
 impl Store {
@@ -126,6 +131,22 @@ impl Store {
         Ok(Self(Engine::Redb(Arc::new(redb::Redb::open(options)?))))
     }
 
+    /// Connects to a database that any number of nodes share, and makes its tables if there are none.
+    ///
+    /// # Errors
+    /// It cannot be reached or used, or belongs to another cluster or a newer version; nothing is written
+    /// then.
+    pub async fn connect(database: &Database) -> Result<Self, OpenError> {
+        let open = postgres::Postgres::open(database, postgres::Use::Serve);
+        Ok(Self(Engine::Postgres(Arc::new(open.await?))))
+    }
+
+    /// Whether other processes may work on the same store at the same time.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        matches!(self.0, Engine::Postgres(_))
+    }
+
     /// The rows of these keys, in their order, all as of one moment.
     ///
     /// # Errors
@@ -134,6 +155,7 @@ impl Store {
         match &self.0 {
             Engine::Memory(memory) => Ok(memory.get_many(keys)),
             Engine::Redb(redb) => redb.get_many(keys),
+            Engine::Postgres(postgres) => postgres.get_many(keys).await,
         }
     }
 
@@ -158,6 +180,7 @@ impl Store {
         match &self.0 {
             Engine::Memory(memory) => Ok(memory.scan(range, order, limit)),
             Engine::Redb(redb) => redb.scan(range, order, limit).await,
+            Engine::Postgres(postgres) => postgres.scan(range, order, limit).await,
         }
     }
 
@@ -169,6 +192,7 @@ impl Store {
         match &self.0 {
             Engine::Memory(memory) => Ok(memory.body(key)),
             Engine::Redb(redb) => redb.body(key).await,
+            Engine::Postgres(postgres) => postgres.body(key).await,
         }
     }
 
@@ -180,6 +204,7 @@ impl Store {
         match &self.0 {
             Engine::Memory(memory) => memory.commit(batch),
             Engine::Redb(redb) => redb.commit(batch).await,
+            Engine::Postgres(postgres) => postgres.commit(batch).await,
         }
     }
 
@@ -189,6 +214,7 @@ impl Store {
         match &self.0 {
             Engine::Memory(memory) => memory.health(),
             Engine::Redb(redb) => redb.health(),
+            Engine::Postgres(postgres) => postgres.health(),
         }
     }
 
@@ -197,6 +223,7 @@ impl Store {
         match &self.0 {
             Engine::Memory(_) => {}
             Engine::Redb(redb) => redb.close().await,
+            Engine::Postgres(postgres) => postgres.close().await,
         }
     }
 
@@ -216,6 +243,7 @@ impl Store {
                 redb::backup::write(file, Box::new(rows), Box::new(bodies), progress)
             }
             Engine::Redb(redb) => redb.backup(file, progress).await,
+            Engine::Postgres(postgres) => postgres.backup(file, progress).await,
         }
     }
 
@@ -226,7 +254,8 @@ impl Store {
     /// The disk is full or failed.
     pub async fn flush(&self) -> Result<(), CommitError> {
         match &self.0 {
-            Engine::Memory(_) => Ok(()),
+            // What PostgreSQL has committed is in its lasting place.
+            Engine::Memory(_) | Engine::Postgres(_) => Ok(()),
             Engine::Redb(redb) => redb.flush().await,
         }
     }
@@ -239,6 +268,7 @@ impl Store {
         match &self.0 {
             Engine::Memory(memory) => Ok(memory.report()),
             Engine::Redb(redb) => redb.verify().await,
+            Engine::Postgres(postgres) => postgres.verify().await,
         }
     }
 

@@ -8,7 +8,8 @@ use thiserror::Error;
 
 use super::{Key, TooLarge};
 
-/// A batch was not applied. Except after [`CommitError::Fenced`], nothing of it is stored.
+/// A batch was not applied. Except after [`CommitError::Fenced`] and [`CommitError::Unknown`], nothing of
+/// it is stored.
 #[derive(Debug, Clone, Error)]
 pub enum CommitError {
     /// A check did not hold: read again and decide anew.
@@ -25,6 +26,13 @@ pub enum CommitError {
     /// this batch survives the restart is unknown.
     #[error("the store has stopped taking writes: {0}")]
     Fenced(Arc<str>),
+    /// The database cannot be reached, or takes no writes: answer 452 or 503; it comes back by itself.
+    #[error("the database is away: {0}")]
+    Away(Arc<str>),
+    /// The connection to the database was lost while it committed, and for a good while nobody could be
+    /// asked whether it did: the batch is stored, or it is not.
+    #[error("the database went away in the middle of a commit: {0}")]
+    Unknown(Arc<str>),
     /// The batch is beyond the limits: the caller's mistake.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
@@ -39,6 +47,9 @@ pub enum ReadError {
     /// The disk or the index failed.
     #[error("reading the store failed: {0}")]
     Io(Arc<str>),
+    /// The database cannot be reached: it comes back by itself.
+    #[error("the database is away: {0}")]
+    Away(Arc<str>),
     /// What was read is not what was written.
     #[error("the store is damaged: {0}")]
     Corrupt(Arc<str>),
@@ -50,9 +61,46 @@ impl ReadError {
     }
 }
 
-/// The directory cannot be opened.
+/// The store cannot be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
+    /// What `[store] url` says cannot be used.
+    #[error("[store] url: {0}")]
+    Url(String),
+    /// The database does not let us in, or is not there.
+    #[error("[store] url: {database}: {what}")]
+    Database {
+        /// Host, port and name, without the password.
+        database: String,
+        /// What it said, and what to do.
+        what: String,
+    },
+    /// The database belongs to another installation.
+    #[error(
+        "[store] cluster: {database} belongs to the cluster `{found}`, and this node is of `{wanted}`: \
+         name the same cluster on every node, or take a database of its own for each"
+    )]
+    OtherCluster {
+        /// Host, port and name, without the password.
+        database: String,
+        /// Whose it is.
+        found: String,
+        /// What this node says.
+        wanted: String,
+    },
+    /// The database was made by another version.
+    #[error("{database} has format {found}, this program knows {known}: run the newer version on every node")]
+    NewerDatabase {
+        /// Host, port and name, without the password.
+        database: String,
+        /// The format in it.
+        found: String,
+        /// The newest that this program reads.
+        known: u32,
+    },
+    /// A copy into it did not come to its end.
+    #[error("{0}: a copy into it did not finish: run `postrider admin store copy` again, or empty it")]
+    HalfCopied(String),
     /// Another process has it open.
     #[error("{} is in use by another process; one directory belongs to one running server", directory.display())]
     InUse {

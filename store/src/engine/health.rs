@@ -10,6 +10,8 @@ pub enum State {
     Healthy,
     /// The disk is full: intake is refused, progress goes on from the reserve.
     Full,
+    /// The database cannot be reached: intake is refused, progress waits; it comes back by itself.
+    Away(Arc<str>),
     /// The disk failed: nothing is acknowledged until the process is started anew.
     Fenced(Arc<str>),
 }

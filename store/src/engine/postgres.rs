@@ -1,0 +1,243 @@
+//! The PostgreSQL engine: the surface over two tables of bytes, for many nodes that share one truth.
+//!
+//! ```text
+//! commit ─► inbox ─► lane ─► one transaction a group ─► answer          (postgres/lane.rs, group.rs)
+//! read ───► line ──► one statement                                      (postgres/line.rs)
+//! ```
+//!
+//! A handful of fixed statements, valid on any server that speaks the protocol (PostgreSQL with
+//! synchronous replicas, CockroachDB, YugabyteDB): rows that a batch checks are locked in key order, judged
+//! here, and written in the same transaction. A transaction that the server breaks off is done again.
+//! While the database is away, intake is refused and progress waits.
+//!
+//! Limits: [`Database::lanes`] and [`Database::lines`] connections; the inbox holds [`INBOX_BATCHES`]
+//! batches, then commits wait.
+
+mod fault;
+mod group;
+mod lane;
+mod line;
+mod pages;
+mod schema;
+mod shared;
+mod url;
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use self::lane::{Lane, Pending};
+use self::line::Lines;
+pub(crate) use self::schema::Use;
+use self::shared::Shared;
+use self::url::Target;
+use super::redb::backup;
+use super::{
+    BackupError, Batch, CommitError, Health, Key, OpenError, Order, Progress, ReadError, Report, State, TooLarge,
+    Value,
+};
+
+/// Batches that wait for a lane; more committers than these wait for a place.
+const INBOX_BATCHES: usize = 1_024;
+/// The largest body: PostgreSQL keeps no value of a gigabyte, and needs room beside it.
+const BODY_BYTES_MAX: usize = 512 << 20;
+/// How often a database that is away is looked for, when nobody has anything to write.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// A database, and how a node works with it.
+#[derive(Clone)]
+pub struct Database {
+    /// `postgres://user:password@host:port/name`, several hosts by commas; `sslmode` and `sslrootcert`.
+    pub url: String,
+    /// The name of the cluster: a database belongs to one.
+    pub cluster: String,
+    /// This node, as the server shows it among its connections.
+    pub application: String,
+    /// Connections that write.
+    pub lanes: usize,
+    /// Connections that read.
+    pub lines: usize,
+}
+
+impl fmt::Debug for Database {
+    /// Without the URL, which holds a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("cluster", &self.cluster).finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    /// With the usual number of connections.
+    #[must_use]
+    pub fn new(url: impl Into<String>, cluster: impl Into<String>) -> Self {
+        Self { url: url.into(), cluster: cluster.into(), application: "postrider".to_owned(), lanes: 2, lines: 4 }
+    }
+}
+
+/// A database that is open.
+pub(crate) struct Postgres {
+    target: Target,
+    lines: Lines,
+    shared: Arc<Shared>,
+    inbox: Mutex<Option<mpsc::Sender<Pending>>>,
+    lanes: tokio::sync::Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Postgres {
+    /// Connects, looks whose the database is, makes the tables where there are none.
+    pub(crate) async fn open(database: &Database, purpose: Use) -> Result<Self, OpenError> {
+        let target = url::parse(&database.url, &database.application)?;
+        schema::prepare(&target, &database.cluster, purpose).await?;
+        let shared = Arc::<Shared>::default();
+        let (sender, receiver) = mpsc::channel(INBOX_BATCHES);
+        let receiver = Arc::new(tokio::sync::Mutex::new(receiver));
+        let lanes = (0..database.lanes.max(1)).map(|_| {
+            let lane = Lane::new(target.clone(), Arc::clone(&receiver), Arc::clone(&shared));
+            tokio::spawn(lane.run())
+        });
+        let lanes = tokio::sync::Mutex::new(lanes.collect());
+        tokio::spawn(look_for(target.clone(), Arc::downgrade(&shared)));
+        tracing::info!(database = target.shown, cluster = database.cluster, "the store is open");
+        let lines = Lines::new(target.clone(), database.lines);
+        Ok(Self { target, lines, shared, inbox: Mutex::new(Some(sender)), lanes })
+    }
+
+    pub(crate) async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let wanted: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let rows = self.lines.ask(async |line| line.client.query(&line.get, &[&wanted]).await).await?;
+        let found: std::collections::HashMap<&[u8], &[u8]> =
+            rows.iter().map(|row| (row.get::<_, &[u8]>(0), row.get::<_, &[u8]>(1))).collect();
+        Ok(keys.iter().map(|key| found.get(&key[..]).map(|value| Bytes::copy_from_slice(value))).collect())
+    }
+
+    pub(crate) async fn scan(
+        &self,
+        range: Range<Key>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<(Key, Value)>, ReadError> {
+        if range.start >= range.end || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let (from, to): (&[u8], &[u8]) = (&range.start, &range.end);
+        let rows = self.lines.ask(async |line| {
+            let statement = match order {
+                Order::Ascending => &line.up,
+                Order::Descending => &line.down,
+            };
+            line.client.query(statement, &[&from, &to, &limit]).await
+        });
+        let copy = |row: &tokio_postgres::Row, n| Bytes::copy_from_slice(row.get::<_, &[u8]>(n));
+        Ok(rows.await?.iter().map(|row| (copy(row, 0), copy(row, 1))).collect())
+    }
+
+    pub(crate) async fn body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
+        let wanted: &[u8] = key;
+        let rows = self.lines.ask(async |line| line.client.query(&line.body, &[&wanted]).await).await?;
+        Ok(rows.first().map(|row| Bytes::copy_from_slice(row.get::<_, &[u8]>(0))))
+    }
+
+    pub(crate) async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
+        batch.measure()?;
+        let bodies = batch.bodies.iter().filter_map(|change| change.body.as_ref());
+        if let Some(size_bytes) = bodies.map(super::Body::size_bytes).max().filter(|size| *size > BODY_BYTES_MAX) {
+            return Err(TooLarge { part: "body", size_bytes, size_bytes_max: BODY_BYTES_MAX }.into());
+        }
+        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let inbox = inbox.ok_or(CommitError::Closed)?;
+        let (answer, answered) = oneshot::channel();
+        inbox.send(Pending { batch, answer, since: now() }).await.map_err(|_| CommitError::Closed)?;
+        drop(inbox);
+        // A lane that ends by a bug leaves what it had on its way in doubt.
+        answered.await.map_err(|_| CommitError::Unknown("the writer ended".into()))?
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        self.shared.health()
+    }
+
+    /// Writes what waits and ends the lanes.
+    pub(crate) async fn close(&self) {
+        self.shared.close();
+        drop(self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take());
+        for lane in self.lanes.lock().await.drain(..) {
+            let _ = lane.await;
+        }
+    }
+
+    pub(crate) async fn verify(&self) -> Result<Report, CommitError> {
+        let away = |error: tokio_postgres::Error| CommitError::Away(url::reason(&error).into());
+        let client = line::connect(&self.target).await.map_err(away)?;
+        let count = "SELECT (SELECT count(*) FROM postrider_rows), count(*), coalesce(sum(length(v)), 0)::bigint \
+             FROM postrider_bodies";
+        let row = client.query_one(count, &[]).await.map_err(away)?;
+        let number = |n| u64::try_from(row.get::<_, i64>(n)).unwrap_or(0);
+        Ok(Report { rows: number(0), bodies: number(1), body_bytes: number(2), ..Report::default() })
+    }
+
+    pub(crate) async fn backup(
+        &self,
+        file: &Path,
+        progress: impl FnMut(Progress) + Send + 'static,
+    ) -> Result<Progress, BackupError> {
+        let (rows, bodies) = self.everything().await?;
+        let file = file.to_owned();
+        let work = tokio::task::spawn_blocking(move || backup::write(&file, rows, bodies, progress));
+        work.await.map_err(ReadError::io)?
+    }
+
+    /// All rows and all bodies, in key order, as of one moment. To be read from a thread that may block.
+    pub(crate) async fn everything(&self) -> Result<(backup::Rows, backup::Rows), ReadError> {
+        pages::everything(&self.target).await
+    }
+
+    /// The greatest keys of rows and of bodies: how far a copy has come.
+    pub(crate) async fn greatest(&self) -> Result<(Option<Key>, Option<Key>), ReadError> {
+        pages::greatest(&self.target).await
+    }
+
+    /// A copy into it has come to its end: from now on it can be opened.
+    pub(crate) async fn copied(&self) -> Result<(), ReadError> {
+        let ended = async {
+            let client = line::connect(&self.target).await?;
+            schema::copied(&client).await
+        };
+        ended.await.map_err(|error| ReadError::Away(url::reason(&error).into()))
+    }
+}
+
+/// Looks for a database that is away while nobody writes, so that intake opens again by itself.
+async fn look_for(target: Target, shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        let Some(shared) = shared.upgrade() else { return };
+        match shared.health().state {
+            State::Healthy | State::Fenced(_) => {}
+            // Whether there is room again is only seen by writing.
+            State::Full => shared.is_back(),
+            State::Away(_) => {
+                if let Ok(client) = line::connect(&target).await
+                    && client.batch_execute("SELECT 1").await.is_ok()
+                {
+                    shared.is_back();
+                }
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "patience with a database runs by the machine's own clock")]
+fn now() -> Instant {
+    Instant::now()
+}

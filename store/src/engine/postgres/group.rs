@@ -1,0 +1,141 @@
+//! A group: batches that share one transaction. Pure.
+//!
+//! ```text
+//! batches ─► Needs (which rows to lock) ─► rows as locked ─► verdicts, and what is to be written
+//! ```
+//!
+//! The batches are judged in their order, each against the locked rows and what those before it changed:
+//! as if each had been a transaction of its own. One that is refused leaves nothing behind.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use bytes::Bytes;
+
+use crate::engine::{Batch, Body, CommitError, Key, Value};
+
+/// Which rows a group must hold still before it can be judged, each list in key order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// Rows that some batch wants absent: held by writing an empty one, which only one transaction can.
+    pub(crate) claim: BTreeSet<Key>,
+    /// Rows that are read and written.
+    pub(crate) lock: BTreeSet<Key>,
+    /// Rows that are only read: others may read them too.
+    pub(crate) share: BTreeSet<Key>,
+}
+
+impl Needs {
+    pub(crate) fn of<'a>(batches: impl Iterator<Item = &'a Batch> + Clone) -> Self {
+        let written: HashSet<&Key> =
+            batches.clone().flat_map(|batch| batch.rows.iter().map(|row| &row.key)).collect();
+        let mut needs = Self::default();
+        for (key, holds) in batches.clone().flat_map(|batch| &batch.checks) {
+            if holds.is_none() {
+                needs.claim.insert(key.clone());
+            }
+        }
+        for (key, _) in batches.flat_map(|batch| &batch.checks) {
+            let lists =
+                if written.contains(key) || needs.claim.contains(key) { &mut needs.lock } else { &mut needs.share };
+            lists.insert(key.clone());
+        }
+        needs
+    }
+}
+
+/// What a group comes to.
+#[derive(Debug, Default)]
+pub(crate) struct Judged {
+    /// One for each batch, in their order.
+    pub(crate) verdicts: Vec<Result<(), CommitError>>,
+    /// Rows as they are to be: a value, or gone. In key order.
+    pub(crate) rows: BTreeMap<Key, Option<Value>>,
+    /// Bodies as they are to be.
+    pub(crate) bodies: BTreeMap<Key, Option<Body>>,
+}
+
+/// Judges a group: `held` is what the locked rows hold, `claimed` those that were absent.
+pub(crate) fn judge<'a>(
+    batches: impl Iterator<Item = &'a Batch>,
+    mut held: BTreeMap<Key, Value>,
+    claimed: &HashSet<Key>,
+) -> Judged {
+    held.retain(|key, _| !claimed.contains(key));
+    let mut judged = Judged::default();
+    // What was claimed and is not written goes again.
+    judged.rows.extend(claimed.iter().map(|key| (key.clone(), None)));
+    for batch in batches {
+        let failed = batch.checks.iter().find(|(key, holds)| {
+            let found = judged.rows.get(key).map_or_else(|| held.get(key), Option::as_ref);
+            found != holds.as_ref()
+        });
+        if let Some((key, _)) = failed {
+            judged.verdicts.push(Err(CommitError::Conflict { key: key.clone() }));
+            continue;
+        }
+        for row in &batch.rows {
+            judged.rows.insert(row.key.clone(), row.value.clone());
+        }
+        for change in &batch.bodies {
+            judged.bodies.insert(change.key.clone(), change.body.clone());
+        }
+        judged.verdicts.push(Ok(()));
+    }
+    judged
+}
+
+impl Judged {
+    /// Rows to write.
+    pub(crate) fn puts(&self) -> (Vec<&[u8]>, Vec<&[u8]>) {
+        self.rows.iter().filter_map(|(key, value)| Some((&key[..], value.as_deref()?))).unzip()
+    }
+
+    /// Rows to take away.
+    pub(crate) fn deletes(&self) -> Vec<&[u8]> {
+        self.rows.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| &key[..]).collect()
+    }
+
+    /// Bodies to write.
+    pub(crate) fn body_puts(&self) -> (Vec<&[u8]>, Vec<Bytes>) {
+        self.bodies.iter().filter_map(|(key, body)| Some((&key[..], body.as_ref()?.to_bytes()))).unzip()
+    }
+
+    /// Bodies to take away.
+    pub(crate) fn body_deletes(&self) -> Vec<&[u8]> {
+        self.bodies.iter().filter(|(_, body)| body.is_none()).map(|(key, _)| &key[..]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn k(text: &'static str) -> Key {
+        Key::from_static(text.as_bytes())
+    }
+
+    #[test]
+    fn each_is_judged_by_what_those_before_it_left() {
+        let mut first = Batch::intake();
+        first.check(k("a"), None).put(k("a"), k("1"));
+        let mut second = Batch::intake();
+        second.check(k("a"), None).put(k("b"), k("never"));
+        let mut third = Batch::progress();
+        third.check(k("a"), Some(k("1"))).check(k("fence"), Some(k("7"))).delete(k("a"));
+        let group = [first, second, third];
+        let needs = Needs::of(group.iter());
+        assert_eq!(needs.claim, [k("a")].into());
+        assert_eq!(needs.lock, [k("a")].into());
+        assert_eq!(needs.share, [k("fence")].into());
+
+        let held = || BTreeMap::from([(k("a"), Value::new()), (k("fence"), k("7"))]);
+        let judged = judge(group.iter(), held(), &[k("a")].into());
+        assert!(judged.verdicts[0].is_ok() && judged.verdicts[2].is_ok());
+        assert!(matches!(&judged.verdicts[1], Err(CommitError::Conflict { key }) if *key == k("a")));
+        assert_eq!(judged.deletes(), [b"a"], "what was claimed and taken away again leaves no row");
+
+        let judged = judge(group.iter(), held(), &HashSet::new());
+        assert_eq!(judged.verdicts.iter().filter(|verdict| verdict.is_ok()).count(), 0, "a is there");
+        assert!(judged.rows.is_empty());
+    }
+}

@@ -1,0 +1,152 @@
+//! Lines: connections to the database with their statements prepared, and the few of them that all reads
+//! share.
+//!
+//! A line carries many questions at once (the protocol is pipelined), so a handful serves all readers;
+//! one that breaks is made anew by whoever needs it next. Reads wait a bounded time, and while the
+//! database is known to be away they fail at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::{Instant, timeout};
+use tokio_postgres::{Client, NoTls, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::fault::Fault;
+use super::url::Target;
+
+/// A read that takes longer has failed.
+const READ_MAX: Duration = Duration::from_secs(10);
+/// Making a connection and preparing its statements takes no longer.
+const OPEN_MAX: Duration = Duration::from_secs(10);
+/// After a failure nobody tries to connect for so long: all who want to read share one failure.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Reads under way at once; more wait, within [`READ_MAX`].
+const READS_MAX: usize = 1_024;
+
+const GET: &str = "SELECT k, v FROM postrider_rows WHERE k = ANY($1::bytea[])";
+const UP: &str = "SELECT k, v FROM postrider_rows WHERE k >= $1 AND k < $2 ORDER BY k LIMIT $3";
+const DOWN: &str = "SELECT k, v FROM postrider_rows WHERE k >= $1 AND k < $2 ORDER BY k DESC LIMIT $3";
+const BODY: &str = "SELECT v FROM postrider_bodies WHERE k = $1";
+
+/// Makes a connection. What it says goes on until the client is dropped.
+pub(crate) async fn connect(target: &Target) -> Result<Client, tokio_postgres::Error> {
+    match &target.tls {
+        None => {
+            let (client, connection) = target.config.connect(NoTls).await?;
+            tokio::spawn(async move { drop(connection.await) });
+            Ok(client)
+        }
+        Some(tls) => {
+            let (client, connection) = target.config.connect(MakeRustlsConnect::new(tls.clone())).await?;
+            tokio::spawn(async move { drop(connection.await) });
+            Ok(client)
+        }
+    }
+}
+
+/// A line for reads.
+pub(crate) struct Line {
+    pub(crate) client: Client,
+    pub(crate) get: Statement,
+    pub(crate) up: Statement,
+    pub(crate) down: Statement,
+    pub(crate) body: Statement,
+}
+
+impl Line {
+    async fn open(target: &Target) -> Result<Self, Fault> {
+        let opened = timeout(OPEN_MAX, async {
+            let client = connect(target).await?;
+            let (get, up, down, body) = futures_util::try_join!(
+                client.prepare(GET),
+                client.prepare(UP),
+                client.prepare(DOWN),
+                client.prepare(BODY),
+            )?;
+            Ok::<_, Fault>(Self { client, get, up, down, body })
+        });
+        opened.await.unwrap_or_else(|_| Err(Fault::away("it does not answer")))
+    }
+}
+
+#[derive(Default)]
+struct Slot {
+    line: Option<Arc<Line>>,
+    /// When the last try failed, and how.
+    failed: Option<(Instant, Fault)>,
+}
+
+/// The lines that reads share.
+pub(crate) struct Lines {
+    target: Target,
+    slots: Vec<Mutex<Slot>>,
+    next: AtomicUsize,
+    turns: Semaphore,
+}
+
+impl Lines {
+    pub(crate) fn new(target: Target, count: usize) -> Self {
+        let slots = (0..count.max(1)).map(|_| Mutex::default()).collect();
+        Self { target, slots, next: AtomicUsize::new(0), turns: Semaphore::new(READS_MAX) }
+    }
+
+    async fn line(&self) -> Result<Arc<Line>, Fault> {
+        let n = self.next.fetch_add(1, Ordering::Relaxed) % self.slots.len();
+        let Some(slot) = self.slots.get(n) else { return Err(Fault::away("no line")) };
+        let mut slot = slot.lock().await;
+        if let Some(line) = slot.line.as_ref().filter(|line| !line.client.is_closed()) {
+            return Ok(Arc::clone(line));
+        }
+        if let Some((at, fault)) = &slot.failed
+            && at.elapsed() < PAUSE
+        {
+            return Err(fault.clone());
+        }
+        match Line::open(&self.target).await {
+            Ok(line) => {
+                let line = Arc::new(line);
+                *slot = Slot { line: Some(Arc::clone(&line)), failed: None };
+                Ok(line)
+            }
+            Err(fault) => {
+                *slot = Slot { line: None, failed: Some((now(), fault.clone())) };
+                Err(fault)
+            }
+        }
+    }
+
+    /// Asks something; once more on another line when the first one broke under the question.
+    pub(crate) async fn ask<T>(
+        &self,
+        question: impl AsyncFn(&Line) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, Fault> {
+        let asked = timeout(READ_MAX, async {
+            // Never closed; if it were, we would ask without waiting.
+            let _turn = self.turns.acquire().await;
+            let mut tries = 0;
+            loop {
+                tries += 1;
+                let line = self.line().await?;
+                match question(&line).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(error) if tries <= self.slots.len() && (error.is_closed() || is_away(&error)) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        });
+        asked.await.unwrap_or_else(|_| Err(Fault::away("it does not answer")))
+    }
+}
+
+/// The connection broke, or the server ends it.
+fn is_away(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_none_or(|db| db.code().code().starts_with("57P"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a pause between tries runs by the machine's own clock")]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,87 @@
+//! Everything in the database, page by page, as of one moment: for backups and copies.
+//!
+//! Each of the two walks has a connection and a transaction of its own on one exported snapshot, and goes
+//! by key, so that no page costs more than another. Bodies come in pages of few: they may be large.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use tokio_postgres::Client;
+
+use super::line::connect;
+use super::url::{Target, reason};
+use crate::engine::redb::backup::Rows;
+use crate::engine::{Key, ReadError};
+use crate::key::after;
+
+const ROWS_PAGE: i64 = 5_000;
+const BODIES_PAGE: i64 = 32;
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+fn away(error: tokio_postgres::Error) -> ReadError {
+    ReadError::Away(reason(&error).into())
+}
+
+/// All rows and all bodies. To be read from a thread that may block.
+pub(crate) async fn everything(target: &Target) -> Result<(Rows, Rows), ReadError> {
+    let rows = connect(target).await.map_err(away)?;
+    rows.batch_execute(BEGIN).await.map_err(away)?;
+    let snapshot = rows.query_one("SELECT pg_export_snapshot()", &[]).await.map_err(away)?;
+    let snapshot: String = snapshot.get(0);
+    let bodies = connect(target).await.map_err(away)?;
+    bodies.batch_execute(BEGIN).await.map_err(away)?;
+    // The name is the server's own: digits and dashes.
+    bodies.batch_execute(&format!("SET TRANSACTION SNAPSHOT '{snapshot}'")).await.map_err(away)?;
+    let walk = |client, table, page| {
+        let query = format!("SELECT k, v FROM {table} WHERE k >= $1 ORDER BY k LIMIT $2");
+        let walk = Walk { client, query, page, from: Some(Bytes::new()), read: VecDeque::new(), runtime: Handle::current() };
+        Box::new(walk) as Rows
+    };
+    Ok((walk(rows, "postrider_rows", ROWS_PAGE), walk(bodies, "postrider_bodies", BODIES_PAGE)))
+}
+
+struct Walk {
+    client: Client,
+    query: String,
+    page: i64,
+    /// Where the next page begins; none after the last.
+    from: Option<Key>,
+    read: VecDeque<(Key, Bytes)>,
+    runtime: Handle,
+}
+
+impl Iterator for Walk {
+    type Item = Result<(Key, Bytes), ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.read.is_empty() {
+            let from = self.from.take()?;
+            let page = self.runtime.block_on(self.client.query(&self.query, &[&&from[..], &self.page]));
+            match page {
+                Ok(rows) => {
+                    let copy = |row: &tokio_postgres::Row, n| Bytes::copy_from_slice(row.get::<_, &[u8]>(n));
+                    self.read.extend(rows.iter().map(|row| (copy(row, 0), copy(row, 1))));
+                    if i64::try_from(rows.len()).is_ok_and(|count| count == self.page) {
+                        self.from = self.read.back().map(|(key, _)| after(key));
+                    }
+                }
+                Err(error) => return Some(Err(away(error))),
+            }
+        }
+        self.read.pop_front().map(Ok)
+    }
+}
+
+/// The greatest keys of rows and of bodies.
+pub(crate) async fn greatest(target: &Target) -> Result<(Option<Key>, Option<Key>), ReadError> {
+    let client = connect(target).await.map_err(away)?;
+    let mut found = [None, None];
+    for (table, found) in ["postrider_rows", "postrider_bodies"].iter().zip(&mut found) {
+        let query = format!("SELECT k FROM {table} ORDER BY k DESC LIMIT 1");
+        let row = client.query_opt(&query, &[]).await.map_err(away)?;
+        *found = row.map(|row| Bytes::copy_from_slice(row.get::<_, &[u8]>(0)));
+    }
+    let [rows, bodies] = found;
+    Ok((rows, bodies))
+}

@@ -1,0 +1,162 @@
+//! A PostgreSQL server of the test's own: Debian's binaries, in a private directory, as an ordinary user.
+//!
+//! It listens on a UNIX socket in its directory, and on a free port of the loopback when asked to. What a
+//! test needs to break, it breaks: stop it as a failover does, start it again, take its databases.
+
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
+
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tempfile::TempDir;
+
+/// A running server; it ends with this value.
+pub struct Server {
+    directory: TempDir,
+    bin: PathBuf,
+    user: Option<(u32, u32)>,
+    settings: Vec<String>,
+    port: u16,
+    postmaster: Option<Child>,
+    databases: AtomicU32,
+}
+
+/// Where Debian keeps the newest version's programs.
+fn programs() -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions.map(|entry| entry.path().join("bin")).filter(|bin| bin.join("initdb").exists()).max();
+    newest.expect("PostgreSQL is missing: apt-get install postgresql")
+}
+
+/// The server refuses to run as root; then it runs as Debian's `postgres`.
+fn ordinary_user() -> Option<(u32, u32)> {
+    let id = |flag, name: &str| {
+        let out = Command::new("id").args([flag, name]).output().ok()?;
+        String::from_utf8(out.stdout).ok()?.trim().parse::<u32>().ok()
+    };
+    let me = Command::new("id").arg("-u").output().unwrap().stdout;
+    (me.trim_ascii() == b"0").then(|| (id("-u", "postgres").unwrap(), id("-g", "postgres").unwrap()))
+}
+
+impl Server {
+    /// Starts a server. Durability is off (the machine does not lose power in a test) unless `settings`
+    /// turn it on; each setting is `name=value`.
+    pub fn start(settings: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (bin, user) = (programs(), ordinary_user());
+        if let Some((uid, gid)) = user {
+            std::os::unix::fs::chown(directory.path(), Some(uid), Some(gid)).unwrap();
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let settings = settings.iter().map(ToString::to_string).collect();
+        let databases = AtomicU32::new(0);
+        let mut server = Self { directory, bin, user, settings, port, postmaster: None, databases };
+        let data = server.data();
+        let made = server
+            .program("initdb")
+            .args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "-D"])
+            .arg(&data)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        server.run();
+        server
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// One of the server's programs, as its user.
+    pub fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.bin.join(name));
+        if let Some((uid, gid)) = self.user {
+            command.uid(uid).gid(gid);
+        }
+        command.current_dir(self.directory.path()).stdin(Stdio::null()).env_remove("PGPORT");
+        command
+    }
+
+    /// Starts the server process and waits until it answers.
+    pub fn run(&mut self) {
+        let log = std::fs::File::options().create(true).append(true).open(self.directory.path().join("log")).unwrap();
+        let mut command = self.program("postgres");
+        command.arg("-D").arg(self.data()).arg("-k").arg(self.directory.path());
+        command.args(["-p", &self.port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
+        command.args(["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=200"]);
+        for setting in &self.settings {
+            command.args(["-c", setting]);
+        }
+        self.postmaster = Some(command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
+        loop {
+            let ready = self.program("pg_isready").args(["-q", "-h"]).arg(self.path()).args(["-p", &self.port.to_string()]).status();
+            if ready.unwrap().success() {
+                return;
+            }
+            let ended = self.postmaster.as_mut().unwrap().try_wait().unwrap();
+            assert!(ended.is_none(), "the server ended: {}", std::fs::read_to_string(self.path().join("log")).unwrap());
+            std::thread::yield_now();
+        }
+    }
+
+    /// Ends the server at once, as a failure does: connections break, what is in memory is lost.
+    pub fn crash(&mut self) {
+        self.end("QUIT");
+    }
+
+    /// Ends the server in order, but waits for nobody.
+    pub fn stop(&mut self) {
+        self.end("INT");
+    }
+
+    fn end(&mut self, signal: &str) {
+        if let Some(mut postmaster) = self.postmaster.take() {
+            let _ = Command::new("kill").args([&format!("-{signal}"), &postmaster.id().to_string()]).status();
+            let _ = postmaster.wait();
+        }
+    }
+
+    /// Lets a statement run on a database (`postgres` for the server's own).
+    pub fn sql(&self, database: &str, statement: &str) -> String {
+        let out = self
+            .program("psql")
+            .args(["-X", "-q", "-A", "-t", "-U", "postgres", "-v", "ON_ERROR_STOP=1", "-h"])
+            .arg(self.path())
+            .args(["-p", &self.port.to_string(), "-d", database, "-c", statement])
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{statement}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    }
+
+    /// A new, empty database; its URL, over the UNIX socket.
+    pub fn database(&self) -> String {
+        let name = format!("test{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.sql("postgres", &format!("CREATE DATABASE {name}"));
+        self.url(&name)
+    }
+
+    /// The URL of a database, over the UNIX socket.
+    pub fn url(&self, name: &str) -> String {
+        let path = self.path().display().to_string().replace('/', "%2F");
+        format!("postgres://postgres@{path}:{}/{name}", self.port)
+    }
+
+    /// The address of the server on the loopback.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.crash();
+    }
+}

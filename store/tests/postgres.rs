@@ -1,0 +1,217 @@
+//! The suite of `suite/` on PostgreSQL, and what only that engine promises: it comes back after the
+//! database was away, it knows what became of a commit whose answer was lost, it refuses what is not its.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod database;
+mod suite;
+
+use std::sync::Mutex;
+
+use database::Server;
+use futures_util::future::join_all;
+use store::engine::{Batch, CommitError, Database, OpenError, Order, ReadError, State, Store};
+use store::key::range_of;
+use suite::{Subject, k};
+
+struct Postgres {
+    server: Server,
+    current: Mutex<String>,
+    lanes: usize,
+}
+
+impl Postgres {
+    fn database(&self) -> Database {
+        Database { lanes: self.lanes, ..Database::new(self.current.lock().unwrap().clone(), "test") }
+    }
+}
+
+impl Subject for Postgres {
+    async fn fresh(&self) -> Store {
+        *self.current.lock().unwrap() = self.server.database();
+        Store::connect(&self.database()).await.unwrap()
+    }
+
+    async fn again(&self, store: Store) -> Store {
+        store.close().await;
+        Store::connect(&self.database()).await.unwrap()
+    }
+}
+
+#[test]
+fn postgres_keeps_the_promises() {
+    // One lane: what is sent at once is applied in its order, as the model does.
+    suite::run(&Postgres { server: Server::start(&[]), current: Mutex::default(), lanes: 1 }, 24);
+}
+
+/// Many lanes of several nodes: each counter is raised by everybody, by reading and checking.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_do_not_overwrite_each_other() {
+    let server = Server::start(&[]);
+    let database = Database { lanes: 3, ..Database::new(server.database(), "test") };
+    let nodes = join_all((0..3).map(|_| Store::connect(&database))).await;
+    let nodes: Vec<Store> = nodes.into_iter().map(Result::unwrap).collect();
+    let raise = async |store: &Store, n: u8| {
+        for _ in 0..20 {
+            loop {
+                let key = k(&[7, n % 4]);
+                let before = store.get(&key).await.unwrap();
+                let count: u32 =
+                    before.as_deref().map_or(0, |text| std::str::from_utf8(text).unwrap().parse().unwrap());
+                let mut batch = Batch::progress();
+                batch.check(key.clone(), before).put(key, (count + 1).to_string());
+                // Rows beside it, so that transactions also wait for each other.
+                batch.put(k(&[8, n]), vec![n]).put(k(&[8, 255 - n]), vec![n]);
+                match store.commit(batch).await {
+                    Ok(()) => break,
+                    Err(CommitError::Conflict { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+    };
+    join_all(nodes.iter().flat_map(|store| (0..8u8).map(move |n| (store, n))).map(|(store, n)| raise(store, n))).await;
+    let counts = nodes[0].scan(range_of(&[7]), Order::Ascending, 9).await.unwrap();
+    let sum: u32 = counts.iter().map(|(_, v)| std::str::from_utf8(v).unwrap().parse::<u32>().unwrap()).sum();
+    assert_eq!(sum, 3 * 8 * 20);
+    // A key that must not be there is taken by one.
+    for round in 0..30u8 {
+        let take = nodes.iter().map(|store| {
+            let mut batch = Batch::intake();
+            batch.check(k(&[9, round]), None).put(k(&[9, round]), vec![1]);
+            store.commit(batch)
+        });
+        let taken = join_all(take).await;
+        assert_eq!(taken.iter().filter(|result| result.is_ok()).count(), 1, "{taken:?}");
+    }
+    for store in nodes {
+        store.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_was_away_is_used_again() {
+    let mut server = Server::start(&["fsync=on"]);
+    let store = Store::connect(&Database::new(server.database(), "test")).await.unwrap();
+    let put = |n: u8, mut batch: Batch| {
+        batch.put(k(&[1, n]), vec![n]).put_body(k(&[1, n]), vec![n; 100]);
+        batch
+    };
+    store.commit(put(0, Batch::intake())).await.unwrap();
+    server.crash();
+    // Intake is refused after a little patience; progress waits.
+    let waiting = tokio::spawn({
+        let (store, batch) = (store.clone(), put(1, Batch::progress()));
+        async move { store.commit(batch).await }
+    });
+    assert!(matches!(store.commit(put(2, Batch::intake())).await, Err(CommitError::Away(_))));
+    assert!(matches!(store.get(&k(&[1, 0])).await, Err(ReadError::Away(_))));
+    assert!(matches!(store.health().state, State::Away(_)));
+    server.run();
+    waiting.await.unwrap().unwrap();
+    assert_eq!(store.health().state, State::Healthy);
+    let rows = store.scan(range_of(&[1]), Order::Ascending, 9).await.unwrap();
+    assert_eq!(rows.iter().map(|(key, _)| key[1]).collect::<Vec<_>>(), [0, 1], "what was refused is not there");
+    store.close().await;
+}
+
+/// Connections are cut under load, again and again; whoever was told "stored" finds it, whoever was told
+/// "refused" does not, and nothing is written twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_true_when_connections_are_cut() {
+    let server = Server::start(&[]);
+    let store = Store::connect(&Database::new(server.database(), "test")).await.unwrap();
+    let writers = (0..16u8).map(|writer| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let mut told = Vec::new();
+            for n in 0..60u8 {
+                // Checked to be absent: a group that was stored and is written again would conflict.
+                let key = k(&[1, writer, n]);
+                let mut batch = Batch::progress();
+                batch.check(key.clone(), None).put(key.clone(), vec![n]).put_body(key.clone(), vec![n; 1000]);
+                told.push((key, store.commit(batch).await));
+            }
+            told
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    while writers.iter().any(|writer| !writer.is_finished()) {
+        let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'postrider'";
+        server.sql("postgres", cut);
+        tokio::task::yield_now().await;
+    }
+    for writer in join_all(writers).await {
+        for (key, told) in writer.unwrap() {
+            told.unwrap_or_else(|error| panic!("{key:?}: {error}"));
+            assert!(store.get(&key).await.unwrap().is_some());
+            assert!(store.body(&key).await.unwrap().is_some());
+        }
+    }
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_used_is_said_and_left_alone() {
+    let server = Server::start(&[]);
+    let url = server.database();
+    Store::connect(&Database::new(&*url, "one")).await.unwrap().close().await;
+    let refused = async |url: &str, cluster: &str| {
+        let error = Store::connect(&Database::new(url, cluster)).await.unwrap_err();
+        (error.to_string(), error)
+    };
+    let (text, error) = refused(&url, "two").await;
+    assert!(matches!(error, OpenError::OtherCluster { .. }) && text.contains("`one`"), "{text}");
+    server.sql("test0", "UPDATE postrider_installation SET value = '9' WHERE name = 'format'");
+    let (text, error) = refused(&url, "one").await;
+    assert!(matches!(error, OpenError::NewerDatabase { .. }) && text.contains("format 9"), "{text}");
+
+    let (text, _) = refused(&server.url("nobody"), "one").await;
+    assert!(text.contains("CREATE DATABASE"), "{text}");
+    let (text, _) = refused("postgres://postgres@127.0.0.1:1/x", "one").await;
+    assert!(text.contains("127.0.0.1:1/x") && text.contains("is it running"), "{text}");
+
+    server.sql("postgres", "CREATE ROLE alice LOGIN PASSWORD 'geheim'");
+    std::fs::write(server.data().join("pg_hba.conf"), "local all postgres trust\nhost all all all scram-sha-256\n")
+        .unwrap();
+    server.sql("postgres", "SELECT pg_reload_conf()");
+    let wrong = format!("postgres://alice:wrong@{}/test0", server.address());
+    let mut text = refused(&wrong, "one").await.0;
+    // The server reads its file again in its own time.
+    while !text.contains("password") {
+        text = refused(&wrong, "one").await.0;
+    }
+    assert!(text.contains("pg_hba.conf") && !text.contains("wrong"), "{text}");
+    let empty = server.database();
+    let name = empty.rsplit('/').next().unwrap();
+    let (text, _) = refused(&format!("postgres://alice:geheim@{}/{name}", server.address()), "one").await;
+    assert!(text.contains("must own its schema"), "{text}");
+
+    server.sql("postgres", &format!("ALTER DATABASE {name} SET default_transaction_read_only = on"));
+    let (text, _) = refused(&empty, "one").await;
+    assert!(text.contains("read-only replica"), "{text}");
+    server.sql("postgres", &format!("ALTER DATABASE {name} RESET default_transaction_read_only"));
+    let tables = server.sql(name, "SELECT count(*) FROM pg_class WHERE relname LIKE 'postrider%'");
+    assert_eq!(tables, "0", "nothing was written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_of_it_becomes_a_directory() {
+    let server = Server::start(&[]);
+    let store = Store::connect(&Database::new(server.database(), "test")).await.unwrap();
+    for n in 0..200u8 {
+        let mut batch = Batch::intake();
+        batch.put(k(&[1, n]), vec![n; 300]).put_body(k(&[1, n]), vec![n; 2000]);
+        store.commit(batch).await.unwrap();
+    }
+    let report = store.verify().await.unwrap();
+    assert_eq!((report.rows, report.bodies, report.body_bytes), (200, 200, 400_000));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("backup");
+    let done = store.backup(&file, |_| {}).await.unwrap();
+    assert_eq!((done.rows, done.bodies), (200, 200));
+    let options = store::engine::Options::new(directory.path().join("store"));
+    Store::restore(&file, &options, |_| {}).unwrap();
+    assert!(Store::check(&options).unwrap().is_sound());
+    store.close().await;
+}
