@@ -75,6 +75,10 @@ fn default_data_dir() -> PathBuf {
 pub struct StoreSection {
     /// Which engine.
     pub engine: Engine,
+    /// The database of the PostgreSQL engine. It may hold a password.
+    pub url: Option<Hidden>,
+    /// The name of the cluster that the database belongs to.
+    pub cluster: String,
     /// Disk kept back so that delivery goes on when the disk is full, in bytes.
     pub reserve_bytes: u64,
     /// How long an email, its message and its history are kept.
@@ -85,7 +89,13 @@ pub struct StoreSection {
 impl Default for StoreSection {
     fn default() -> Self {
         const DAY: u64 = 24 * 3600;
-        Self { engine: Engine::default(), reserve_bytes: 64 << 20, retention: Duration::from_secs(30 * DAY) }
+        Self {
+            engine: Engine::default(),
+            url: None,
+            cluster: "postrider".to_owned(),
+            reserve_bytes: 64 << 20,
+            retention: Duration::from_secs(30 * DAY),
+        }
     }
 }
 

@@ -118,7 +118,7 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let mx = doors.smtp_on(mx_socket, door, capture)?;
     let submission = doors.submission(&config, &world, arguments.submission, (certificates.smtp(), false))?;
     let api = doors.api(&world, arguments.api, None, None).await?;
-    world.start().await?;
+    world.start();
     let inbox = open_inbox(&doors, inbox_wanted, inbox, records).await?;
     tell(&Ready { api, submission, mx, inbox, enrolled }, arguments.json);
     stop.asked().await;

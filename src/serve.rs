@@ -283,15 +283,12 @@ pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
     let doors = Doors::new(&config, world.entropy.u64());
     let operator = admin::bind(&config.data_dir)?;
     let opened = open(&config, &world, &doors, certificates.as_ref(), figures.clone()).await;
-    let started = match opened {
-        Ok(()) => world.start().await.map_err(ServeError::from),
-        failed => failed,
-    };
-    if let Err(error) = started {
+    if let Err(error) = opened {
         tokio::join!(doors.close(), world.worker.drain());
         world.close().await;
         return Err(error);
     }
+    world.start();
     open_operators(&config, &world, &doors, operator);
     // Without systemd there is nobody to tell.
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);

@@ -15,11 +15,10 @@ use queue::entropy::Entropy;
 use queue::plan::{PlanSettings, Planner, Smarthost};
 use queue::retry::Schedule;
 use queue::worker::{Worker, WorkerParts, WorkerSettings};
-use store::engine::{Options, Store, Value};
-use store::lease::{self, Lease};
+use store::engine::{Database, Options, Store, Value};
 use thiserror::Error;
 
-use crate::config::Config;
+use crate::config::{Config, Engine};
 
 /// The file that holds the key which all stored secrets are sealed with.
 pub const KEY_FILE: &str = "secret.key";
@@ -82,16 +81,10 @@ impl World {
     pub async fn build(config: &Config) -> Result<Self, BuildError> {
         private_directory(&config.data_dir)
             .map_err(|error| BuildError::Files(format!("{}: {error}", config.data_dir.display())))?;
-        let options = store_options(config);
-        let store = tokio::task::spawn_blocking(move || Store::open(&options))
-            .await
-            .map_err(|error| BuildError::Store(error.to_string()))??;
+        let store = open_store(config).await?;
         let clock = Clock::ahead_by(config.testing.clock_offset.unwrap_or_default());
         let entropy = Entropy::default();
         let vault = Arc::new(vault(&config.data_dir, &store).await?);
-        let lease = Lease { node: node_name(config, &entropy), expires_at: jiff::Timestamp::MAX };
-        let held =
-            lease::take_all(&store, &lease).await.map_err(|error| BuildError::Store(error.to_string()))?;
         let verp = verp_key(&store, &vault, &entropy).await?;
         let parts = WorkerParts {
             store: store.clone(),
@@ -100,9 +93,11 @@ impl World {
             planner: planner(config)?,
             dialer: dialer(config)?,
             verp,
-            held,
+            node: node_name(config, &entropy),
         };
         let worker = Worker::new(parts, worker_settings(config));
+        // Before any door opens: what is accepted needs a partition of ours to lie in.
+        worker.join().await.map_err(|error| BuildError::Store(error.to_string()))?;
         let pool = SigningPool::start(None).map_err(|error| BuildError::Files(error.to_string()))?;
         let hall = Hall::new(
             Arc::clone(&worker),
@@ -119,12 +114,9 @@ impl World {
         Ok(Self { store, clock, entropy, worker, hall, enrolment })
     }
 
-    /// Finds the queues on disk and begins delivery.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn start(&self) -> Result<(), BuildError> {
-        self.worker.start().await.map_err(|error| BuildError::Store(error.to_string()))
+    /// Begins delivery.
+    pub fn start(&self) {
+        self.worker.start();
     }
 
     /// Ends delivery and closes the store. What is queued stays on disk.
@@ -132,6 +124,27 @@ impl World {
         self.worker.drain().await;
         self.store.close().await;
     }
+}
+
+/// Opens the engine that the configuration names.
+async fn open_store(config: &Config) -> Result<Store, BuildError> {
+    match database(config) {
+        Some(database) => Ok(Store::connect(&database).await?),
+        None => {
+            let options = store_options(config);
+            let open = tokio::task::spawn_blocking(move || Store::open(&options));
+            Ok(open.await.map_err(|error| BuildError::Store(error.to_string()))??)
+        }
+    }
+}
+
+/// The database of a configuration that names one.
+#[must_use]
+pub fn database(config: &Config) -> Option<Database> {
+    let store = &config.store;
+    let url = store.url.as_ref().filter(|_| store.engine == Engine::Postgres)?;
+    let application = format!("postrider {}", config.hostname);
+    Some(Database { application, ..Database::new(url.0.clone(), store.cluster.clone()) })
 }
 
 /// Makes the data directory, for its owner alone: mail and secrets lie in it.
@@ -150,7 +163,8 @@ async fn vault(data_dir: &Path, store: &Store) -> Result<Vault, BuildError> {
     if !file.exists() && known.map_err(|error| BuildError::Store(error.to_string()))?.is_some() {
         // A new key would open nothing of what is there, and would look like the right one.
         return Err(BuildError::Files(format!(
-            "{} is missing, and this store was made with it: put it back from your backup",
+            "{} is missing, and this store was made with it: put it back from your backup, or copy it from \
+             another node of the cluster",
             file.display()
         )));
     }

@@ -37,6 +37,7 @@ pub async fn check(room: Arc<Room>, _: Nothing) -> Result<Healthy, Problem> {
     let (state, reason) = match room.hall.store().health().state {
         State::Healthy => return Ok(Healthy { status: "ok" }),
         State::Full => ("full", "The disk is full: no mail is accepted until there is room"),
+        State::Away(_) => ("away", "The database is away: no mail is accepted until it is back"),
         State::Fenced(_) => ("fenced", "The disk failed: no mail is accepted until the process is restarted"),
     };
     Err(Problem::unavailable(reason, RETRY_AFTER_S).details(json!({"state": state, "reason": reason})))
@@ -50,6 +51,7 @@ pub fn reason(health: &Health) -> Result<(), String> {
     match &health.state {
         State::Healthy => Ok(()),
         State::Full => Err("full: the disk has no room; intake is refused".to_owned()),
+        State::Away(why) => Err(format!("away: {why}; intake is refused until the database is back")),
         State::Fenced(why) => Err(format!("fenced: {why}; restart the process")),
     }
 }

@@ -52,7 +52,7 @@ async fn connect(
 async fn both_versions_and_a_new_certificate() {
     let (server, client) = pair(&[b"h2", b"http/1.1"]);
     let (give, tls) = watch::channel(server);
-    let room = Room::new(world::hall(store::engine::Store::memory()), Options::new(world::BASE_URL));
+    let room = Room::new(world::hall(store::engine::Store::memory()).await, Options::new(world::BASE_URL));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();

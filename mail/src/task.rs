@@ -51,6 +51,8 @@ impl From<Category> for Class {
 /// The queue that a task lies in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueueName {
+    /// The part of the task space that it lies in, which one node owns.
+    pub partition: u16,
     /// The destination domain.
     pub domain: Name,
     /// The class.
@@ -73,6 +75,8 @@ pub struct TaskId {
 pub struct Task {
     /// What names it.
     pub id: TaskId,
+    /// The part of the task space that it lies in: chosen when it is accepted, for good.
+    pub partition: u16,
     /// Whose mail it is.
     pub account: AccountId,
     /// Its class.
@@ -116,6 +120,7 @@ impl Task {
     /// The queue that it lies in.
     #[must_use]
     pub fn queue(&self) -> QueueName {
-        QueueName { domain: self.address.domain().clone(), class: self.class, account: self.account }
+        let domain = self.address.domain().clone();
+        QueueName { partition: self.partition, domain, class: self.class, account: self.account }
     }
 }

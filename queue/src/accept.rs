@@ -33,6 +33,9 @@ use crate::worker::Worker;
 /// What mending puts on top of a message (trace, Date, Message-ID, From), at most.
 const HEADER_ROOM_BYTES: u64 = 4 * 1024;
 
+/// How often partitions are chosen for an email, should they go to other nodes while it is committed.
+const CHOICES_MAX: usize = 3;
+
 /// The hall. Clones are the same hall.
 #[derive(Clone)]
 pub struct Hall {
@@ -129,7 +132,7 @@ impl Hall {
         match self.worker.store.health().state {
             State::Healthy => Ok(()),
             State::Full => Err(Refusal::Full),
-            State::Fenced(_) => Err(Refusal::Unavailable),
+            State::Away(_) | State::Fenced(_) => Err(Refusal::Unavailable),
         }
     }
 
@@ -211,20 +214,33 @@ impl Hall {
         Ok(signed)
     }
 
+    /// Commits, in partitions of this node. Those that went to another node meanwhile are chosen anew.
     async fn commit(&self, staged: Staged, now: Timestamp) -> Result<Accepted, Refusal> {
         let id = staged.email.id;
-        let tasks = staged.tasks();
-        let mut batch = Batch::intake();
-        staged.write(&mut batch, &tasks, EventId::new(now, self.worker.entropy.u128()));
-        let reservation = self.worker.reserve(tasks);
-        self.worker.store.commit(batch).await.map_err(|error| match error {
-            // The disk failed with the commit on its way: nobody knows whether it is there.
-            CommitError::Fenced(_) => Refusal::Unconfirmed { id },
-            error => error.into(),
-        })?;
-        reservation.committed(&staged.chunks);
-        metrics::counter!("postrider_emails_accepted_total").increment(1);
-        Ok(Accepted { id, status: EmailStatus::Sent })
+        let event = EventId::new(now, self.worker.entropy.u128());
+        for _ in 0..CHOICES_MAX {
+            let chosen = staged.tasks(|domain| self.worker.leases.choose(domain));
+            let tasks = chosen.ok_or(Refusal::Unavailable)?;
+            let mut batch = Batch::intake();
+            self.worker.leases.fence(&mut batch, &tasks);
+            staged.write(&mut batch, &tasks, event);
+            let reservation = self.worker.reserve(tasks);
+            match self.worker.store.commit(batch).await {
+                Ok(()) => {
+                    reservation.committed(&staged.chunks);
+                    metrics::counter!("postrider_emails_accepted_total").increment(1);
+                    return Ok(Accepted { id, status: EmailStatus::Sent });
+                }
+                Err(CommitError::Conflict { .. }) => self.worker.look_soon().await,
+                // The disk failed, or the database went away, with the commit on its way: nobody knows
+                // whether it is there.
+                Err(CommitError::Fenced(_) | CommitError::Unknown(_)) => {
+                    return Err(Refusal::Unconfirmed { id });
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Refusal::Unavailable)
     }
 }
 

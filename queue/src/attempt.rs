@@ -210,9 +210,14 @@ async fn load(
     mut ready: Ready,
     room: impl Future<Output = Option<OwnedSemaphorePermit>>,
 ) -> Option<Loaded> {
-    if !worker.flights.depart(ready.task.id) {
+    if !worker.flights.depart(ready.task.id, ready.task.partition) {
         // Taken back while it waited here. Should it have been released since, disk knows.
         worker.note(&ready.task);
+        return None;
+    }
+    if !worker.leases.is_active(ready.task.partition) {
+        // Its partition goes, or went, to another node, which finds it on disk.
+        worker.flights.land(ready.task.id);
         return None;
     }
     if ready.body.is_none() {
@@ -378,7 +383,7 @@ async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, no_line
         Unreachable::Failed => worker.settle(&this.ready, &no_line.attempted).await,
         Unreachable::Dead { until, waiting } => {
             for ready in waiting {
-                if worker.flights.depart(ready.task.id) {
+                if worker.flights.depart(ready.task.id, ready.task.partition) {
                     worker.put_off(&ready.task, until);
                 } else {
                     worker.note(&ready.task);

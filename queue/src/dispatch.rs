@@ -82,7 +82,7 @@ impl Worker {
         let attempted = self.not_dialled(outcome, Phase::Dns, began_at);
         futures_util::stream::iter(waiting)
             .for_each_concurrent(SETTLED_AT_ONCE, async |ready| {
-                if self.flights.depart(ready.task.id) {
+                if self.flights.depart(ready.task.id, ready.task.partition) {
                     self.settle(&ready, &attempted).await;
                 } else {
                     self.let_go(&ready.task);
@@ -143,10 +143,19 @@ impl Worker {
         if sites.len() >= SITES_MAX && sites.len().is_multiple_of(SITES_MAX / 10) {
             sites.retain(|_, site| !site.is_quiet());
         }
-        let limits = self.limits_of(route);
+        let limits = self.limits_of(route).share(self.leases.nodes());
         let site = Arc::new(Site::new(Arc::clone(route), verified_tls, limits, self.settings.ready_max));
         sites.insert(route.site.clone(), Arc::clone(&site));
         site
+    }
+
+    /// The number of nodes has changed: each takes its part of what a site may be given.
+    pub(crate) fn share_pace(&self) {
+        let nodes = self.leases.nodes();
+        let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        for site in sites.iter().flat_map(HashMap::values) {
+            site.limit(self.limits_of(site.route()).share(nodes));
+        }
     }
 
     fn limits_of(&self, route: &Route) -> PaceLimits {

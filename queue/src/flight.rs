@@ -16,8 +16,8 @@ use mail::task::TaskId;
 enum Place {
     /// In a ready queue, or on its way there.
     Waiting,
-    /// Being tried.
-    Attempting,
+    /// Being tried; in which partition it lies.
+    Attempting(u16),
     /// Taken back by the operator: whoever meets it drops it.
     Withdrawn,
 }
@@ -96,12 +96,13 @@ impl Flights {
         true
     }
 
-    /// The task is tried now; false when it was withdrawn, and then it has given back its place.
-    pub fn depart(&self, task: TaskId) -> bool {
+    /// The task, which lies in this partition, is tried now; false when it was withdrawn, and then it has
+    /// given back its place.
+    pub fn depart(&self, task: TaskId, partition: u16) -> bool {
         let mut places = self.lock();
         match places.taken.get_mut(&task) {
             Some(place @ Place::Waiting) => {
-                *place = Place::Attempting;
+                *place = Place::Attempting(partition);
                 true
             }
             _ => {
@@ -113,7 +114,7 @@ impl Flights {
 
     /// The task was taken and is put back untried.
     pub fn wait_again(&self, task: TaskId) {
-        if let Some(place @ Place::Attempting) = self.lock().taken.get_mut(&task) {
+        if let Some(place @ Place::Attempting(_)) = self.lock().taken.get_mut(&task) {
             *place = Place::Waiting;
         }
     }
@@ -131,7 +132,7 @@ impl Flights {
     pub fn withdraw(&self, task: TaskId) -> Withdrawal {
         let mut places = self.lock();
         match places.taken.get_mut(&task) {
-            Some(Place::Attempting) => Withdrawal::Busy,
+            Some(Place::Attempting(_)) => Withdrawal::Busy,
             Some(place) => {
                 *place = Place::Withdrawn;
                 Withdrawal::Waiting
@@ -147,7 +148,13 @@ impl Flights {
     /// Whether the task is in memory and not withdrawn.
     #[must_use]
     pub fn holds(&self, task: TaskId) -> bool {
-        matches!(self.lock().taken.get(&task), Some(Place::Waiting | Place::Attempting))
+        matches!(self.lock().taken.get(&task), Some(Place::Waiting | Place::Attempting(_)))
+    }
+
+    /// How many tasks of a partition are being tried.
+    #[must_use]
+    pub fn attempting(&self, partition: u16) -> usize {
+        self.lock().taken.values().filter(|place| **place == Place::Attempting(partition)).count()
     }
 
     /// A scan begins. One at a time.
@@ -177,7 +184,7 @@ mod tests {
         assert!(flights.reserve(task(1)));
         flights.scan_begins();
         assert!(!flights.board(task(1)), "it is in memory");
-        assert!(flights.depart(task(1)));
+        assert!(flights.depart(task(1), 0));
         flights.land(task(1));
         assert!(!flights.board(task(1)), "the scan saw its old row");
         flights.scan_ends();
@@ -190,10 +197,10 @@ mod tests {
         let flights = Flights::new(10);
         flights.reserve(task(1));
         assert_eq!(flights.withdraw(task(1)), Withdrawal::Waiting);
-        assert!(!flights.depart(task(1)));
+        assert!(!flights.depart(task(1), 0));
         assert!(flights.is_empty());
         flights.reserve(task(2));
-        flights.depart(task(2));
+        flights.depart(task(2), 0);
         assert_eq!(flights.withdraw(task(2)), Withdrawal::Busy);
     }
 

@@ -16,6 +16,7 @@ pub mod entropy;
 pub mod fair;
 mod figures;
 pub mod flight;
+pub mod lease;
 mod notification;
 pub mod operate;
 pub mod pace;

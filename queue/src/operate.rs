@@ -7,7 +7,7 @@ use mail::attempt::Attempt;
 use mail::event::{Event, EventKind};
 use mail::id::{EmailId, EventId};
 use mail::recipient::{Recipient, RecipientState};
-use mail::task::{Class, QueueName, Task, TaskId};
+use mail::task::{Class, Task, TaskId};
 use serde_json::json;
 use store::email::EmailWithRecipients;
 use store::engine::{Batch, CommitError, ReadError, Value};
@@ -107,6 +107,10 @@ impl Worker {
             ("held by the operator; `queue release` lets it go".to_owned(), None)
         } else if self.settings.paused {
             ("delivery is paused by the configuration".to_owned(), None)
+        } else if !self.leases.is_active(task.partition) && task.due > now {
+            (format!("its next attempt (number {}), by another node", task.attempts + 1), Some(task.due))
+        } else if !self.leases.is_active(task.partition) {
+            ("its turn at another node: ask there what for".to_owned(), None)
         } else if let Some(standing) = self.site_of(task, now) {
             match standing.dead_until.filter(|until| *until > now) {
                 Some(until) => {
@@ -185,6 +189,7 @@ impl Worker {
         if after != open.task {
             let mut batch = Batch::progress();
             store::task::update(&mut batch, (&open.task, &open.row), &after);
+            self.leave_word(&mut batch, &after);
             self.store.commit(batch).await?;
         }
         self.note(&after);
@@ -207,6 +212,7 @@ impl Worker {
         store::task::put(&mut batch, &after);
         let recipient = Recipient { next_attempt_at: Some(now), ..(*recipient).clone() };
         store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
+        self.leave_word(&mut batch, &after);
         self.store.commit(batch).await?;
         self.note(&after);
         Ok(())
@@ -234,8 +240,17 @@ impl Worker {
             detail: json!({"by": "operator"}),
         };
         store::event::record(&mut batch, &event);
+        self.leave_word(&mut batch, task);
         self.store.commit(batch).await?;
         Ok(())
+    }
+
+    /// A task of another node's was changed: it is told to look, which it does within a second. What it has
+    /// begun to try until then is booked as it comes out, unless the task is gone.
+    fn leave_word(&self, batch: &mut Batch, task: &Task) {
+        if !self.leases.is_active(task.partition) {
+            store::task::hint(batch, task);
+        }
     }
 
     /// The recipients of an email that are not finished, with their tasks.
@@ -243,13 +258,9 @@ impl Worker {
         let mut open = Vec::new();
         for recipient in &email.recipients {
             let Some(due) = recipient.next_attempt_at else { continue };
-            let queue = QueueName {
-                domain: recipient.address.domain().clone(),
-                class: Class::from(email.email.category),
-                account: email.email.account,
-            };
+            let queue = (recipient.address.domain(), Class::from(email.email.category), email.email.account);
             let id = TaskId { email: email.email.id, recipient: recipient.index };
-            if let Some((task, row)) = store::task::get(&self.store, &queue, due, id).await? {
+            if let Some((task, row)) = store::task::find(&self.store, queue, due, id).await? {
                 open.push(Open { recipient, task, row });
             }
         }

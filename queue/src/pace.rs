@@ -34,6 +34,21 @@ impl Default for PaceLimits {
     }
 }
 
+impl PaceLimits {
+    /// What each of `nodes` may give to a site, so that all together stay within the limits: exactly for the
+    /// rate; for connections, at most one a node where there are more nodes than connections.
+    #[must_use]
+    pub fn share(self, nodes: u32) -> Self {
+        let nodes = nodes.max(1);
+        Self {
+            connections_start: (self.connections_start / nodes).max(1),
+            connections_max: (self.connections_max / nodes).max(1),
+            messages_per_second: self.messages_per_second.map(|rate| rate / f64::from(nodes)),
+            ..self
+        }
+    }
+}
+
 /// Failed dials in a row after which a site is dead.
 const DEAD_AFTER: u32 = 3;
 /// The first wait before a dead site is probed; it doubles.
@@ -63,6 +78,12 @@ impl Pace {
             dead_until: None,
             free_at: None,
         }
+    }
+
+    /// Changes the limits.
+    pub fn limit(&mut self, limits: PaceLimits) {
+        self.limits = limits;
+        self.connections = self.connections.min(f64::from(limits.connections_max.max(1)));
     }
 
     /// How many connections may be open now.

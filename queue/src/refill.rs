@@ -43,6 +43,10 @@ impl Worker {
     }
 
     async fn refill_queue(self: &Arc<Self>, queue: QueueName, from: Key) {
+        if !self.leases.is_active(queue.partition) {
+            // Whoever has the partition knows of it; should it come to us, its queues are found again.
+            return;
+        }
         let now = self.clock.now();
         let Some(room) = self.room_for(&queue, &from, now) else { return };
         let slice = SLICE_TASKS.min(room);

@@ -76,8 +76,12 @@ impl From<CommitError> for Refusal {
         match error {
             CommitError::Full => Self::Full,
             CommitError::TooLarge(too) => Self::TooLarge { bytes_max: too.size_bytes_max as u64 },
-            // Fenced is seen before anything is sent on its way; the hall tells the rest apart.
-            CommitError::Conflict { .. } | CommitError::Fenced(_) | CommitError::Closed => Self::Unavailable,
+            // Fenced and Away are seen before anything is sent on its way; the hall tells the rest apart.
+            CommitError::Conflict { .. }
+            | CommitError::Fenced(_)
+            | CommitError::Unknown(_)
+            | CommitError::Away(_)
+            | CommitError::Closed => Self::Unavailable,
         }
     }
 }

@@ -113,7 +113,7 @@ mod tests {
 
     fn queue(domain: &str) -> QueueName {
         let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
-        QueueName { domain: domain.parse().unwrap(), class: Class::Transactional, account }
+        QueueName { partition: 0, domain: domain.parse().unwrap(), class: Class::Transactional, account }
     }
 
     fn at(second: i64) -> Timestamp {

@@ -262,6 +262,7 @@ mod tests {
     fn task() -> Task {
         Task {
             id: TaskId { email: EmailId::new(at(1), 1), recipient: 0 },
+            partition: 0,
             account: AccountId::new(at(1), 1),
             class: Class::Transactional,
             due: at(1),

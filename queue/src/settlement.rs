@@ -13,8 +13,8 @@ use crate::settle::{self, Attempted, Next};
 use crate::site::Ready;
 use crate::worker::Worker;
 
-/// How soon a full disk is tried again.
-const FULL_RETRY: std::time::Duration = std::time::Duration::from_secs(1);
+/// How soon a store that took no booking is tried again.
+const BOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Worker {
     /// Settles an attempt: decides what comes next, writes it in one commit, gives back the task's place.
@@ -29,9 +29,7 @@ impl Worker {
             now,
             EventId::new(now, self.entropy.u128()),
         );
-        if let Some(held) = self.held(task.address.domain()) {
-            held.fence(&mut batch);
-        }
+        self.leases.fence(&mut batch, std::slice::from_ref(task));
         let notification = match notification::of(self, task, attempted, &next).await {
             Ok(notification) => notification,
             Err(error) => {
@@ -40,7 +38,10 @@ impl Worker {
             }
         };
         let reservation = notification.map(|staged| {
-            let tasks = staged.tasks();
+            // A report that finds no partition of its own goes with the task that it is about.
+            let tasks = staged.tasks(|domain| self.leases.choose(domain).or(Some(task.partition)));
+            let tasks = tasks.unwrap_or_default();
+            self.leases.fence(&mut batch, &tasks);
             staged.write(&mut batch, &tasks, EventId::new(now, self.entropy.u128()));
             (self.reserve(tasks), staged.chunks)
         });
@@ -66,11 +67,15 @@ impl Worker {
         loop {
             match self.store.commit(batch.clone()).await {
                 Ok(()) => return Ok(()),
-                // The reserve is used up too: what was done must be booked before anything else is done.
-                Err(CommitError::Full) if !self.cut.is_cancelled() => {
-                    tracing::warn!(email.id = %task.id.email, "no room to book an attempt; waiting for some");
+                // What was done must be booked before anything else is done: when there is room again (the
+                // reserve is used up too), or when the database is back. One that cannot say whether it is
+                // booked is asked again: a second booking would meet its own first as a conflict.
+                Err(error @ (CommitError::Full | CommitError::Away(_) | CommitError::Unknown(_)))
+                    if !self.cut.is_cancelled() =>
+                {
+                    tracing::warn!(%error, email.id = %task.id.email, "an attempt cannot be booked yet");
                     tokio::select! {
-                        () = tokio::time::sleep(FULL_RETRY) => {}
+                        () = tokio::time::sleep(BOOK_AGAIN) => {}
                         () = self.cut.cancelled() => {}
                     }
                 }

@@ -305,6 +305,11 @@ impl Site {
         Unreachable::Dead { until, waiting: std::iter::from_fn(|| state.ready.pop()).collect() }
     }
 
+    /// Changes the limits; what was learnt of the site stays.
+    pub fn limit(&self, limits: PaceLimits) {
+        self.lock().pace.limit(limits);
+    }
+
     /// The operator says: try it now.
     pub fn revive(&self) {
         self.lock().pace.revive();

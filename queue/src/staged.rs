@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::address::Address;
+use mail::address::{Address, Name};
 use mail::email::Email;
 use mail::event::{Event, EventKind};
 use mail::id::EventId;
@@ -47,32 +47,37 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// One task for each recipient, due at once.
-    pub(crate) fn tasks(&self) -> Vec<Task> {
+    /// One task for each recipient, due at once, each in the partition that `choose` says; none when it says
+    /// of one that there is none.
+    pub(crate) fn tasks(&self, choose: impl Fn(&Name) -> Option<u16>) -> Option<Vec<Task>> {
         let eight_bit = !self.chunks.iter().all(|chunk| chunk.is_ascii());
         let email = &self.email;
         (0..)
             .zip(&self.addressees)
-            .map(|(index, addressee)| Task {
-                id: TaskId { email: email.id, recipient: index },
-                account: email.account,
-                class: Class::from(email.category),
-                due: email.created_at,
-                address: addressee.address.clone(),
-                kind: addressee.kind,
-                domain: email.domain.clone(),
-                attempts: 0,
-                replies: 0,
-                accepted_at: email.created_at,
-                expires_at: self.transport.expires_at,
-                size_bytes: email.size_bytes,
-                smtputf8: self.transport.smtputf8,
-                require_tls: self.transport.require_tls,
-                eight_bit,
-                notify: addressee.notify.clone(),
-                envelope_id: email.envelope_id.clone(),
-                return_full: email.return_full,
-                held: false,
+            .map(|(index, addressee)| {
+                let partition = choose(addressee.address.domain())?;
+                Some(Task {
+                    id: TaskId { email: email.id, recipient: index },
+                    partition,
+                    account: email.account,
+                    class: Class::from(email.category),
+                    due: email.created_at,
+                    address: addressee.address.clone(),
+                    kind: addressee.kind,
+                    domain: email.domain.clone(),
+                    attempts: 0,
+                    replies: 0,
+                    accepted_at: email.created_at,
+                    expires_at: self.transport.expires_at,
+                    size_bytes: email.size_bytes,
+                    smtputf8: self.transport.smtputf8,
+                    require_tls: self.transport.require_tls,
+                    eight_bit,
+                    notify: addressee.notify.clone(),
+                    envelope_id: email.envelope_id.clone(),
+                    return_full: email.return_full,
+                    held: false,
+                })
             })
             .collect()
     }

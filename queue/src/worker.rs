@@ -20,10 +20,9 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use mail::address::Name;
-use mail::task::Task;
+use mail::task::{QueueName, Task, TaskId};
 use mail::verp::VerpKey;
 use store::engine::Store;
-use store::lease::Held;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,7 +32,8 @@ use crate::clock::Clock;
 use crate::courier::smtp::{Dialer, TlsMode};
 use crate::entropy::Entropy;
 use crate::figures::Figures;
-use crate::flight::Flights;
+use crate::flight::{Flights, Withdrawal};
+use crate::lease::{BEAT, LeaseError, Leases, Membership};
 use crate::pace::PaceLimits;
 use crate::plan::Planner;
 use crate::retry::Schedule;
@@ -85,8 +85,8 @@ pub struct WorkerParts {
     pub dialer: Dialer,
     /// Signs return paths.
     pub verp: VerpKey,
-    /// The partitions that are ours.
-    pub held: Vec<Held>,
+    /// This node's name among others on the same store: new at every start.
+    pub node: String,
 }
 
 /// The worker.
@@ -108,7 +108,8 @@ pub struct Worker {
     panicked: AtomicBool,
     pub(crate) figures: Figures,
     pub(crate) settled: Notify,
-    held: HashMap<u16, Held>,
+    pub(crate) leases: Arc<Leases>,
+    membership: tokio::sync::Mutex<Option<Membership>>,
     /// By name; those that ask for verified TLS apart.
     pub(crate) sites: Mutex<[HashMap<String, Arc<Site>>; 2]>,
     pub(crate) resolving: Mutex<HashMap<Name, Vec<Ready>>>,
@@ -118,14 +119,18 @@ impl Worker {
     /// Puts a worker together; [`Worker::start`] sets it going.
     #[must_use]
     pub fn new(parts: WorkerParts, settings: WorkerSettings) -> Arc<Self> {
+        let leases = Arc::<Leases>::default();
+        let membership =
+            Membership::new(parts.store.clone(), parts.clock.clone(), Arc::clone(&leases), parts.node);
         Arc::new(Self {
+            leases,
+            membership: tokio::sync::Mutex::new(Some(membership)),
             store: parts.store,
             clock: parts.clock,
             entropy: parts.entropy,
             planner: parts.planner,
             dialer: parts.dialer,
             verp: parts.verp,
-            held: parts.held.into_iter().map(|held| (held.partition(), held)).collect(),
             figures: Figures::default(),
             settled: Notify::new(),
             flights: Flights::new(settings.places_max),
@@ -142,27 +147,79 @@ impl Worker {
         })
     }
 
-    /// Finds the queues on disk and begins to work on them. Returns when they are found.
+    /// Takes this node's share of the work, and finds the queues in it. Returns when it has a share: at once,
+    /// unless other nodes have everything and must give some up first.
     ///
     /// # Errors
-    /// The store cannot be read.
-    pub async fn start(self: &Arc<Self>) -> Result<(), store::engine::ReadError> {
-        for partition in self.held.keys() {
-            let mut from = None;
-            while let Some((queue, due, next)) =
-                store::task::next_queue(&self.store, *partition, from).await?
-            {
-                let start = store::task::start_of(&queue, due);
-                self.scheduled.note(queue, due, start);
-                from = Some(next);
-            }
+    /// The store cannot be read or written.
+    pub async fn join(self: &Arc<Self>) -> Result<(), LeaseError> {
+        self.look().await?;
+        while self.leases.is_empty() && !self.stop.is_cancelled() {
+            tokio::time::sleep(BEAT).await;
+            self.look().await?;
         }
+        if self.store.is_shared() {
+            let worker = Arc::clone(self);
+            self.spawn(async move { worker.keep_looking().await });
+        }
+        Ok(())
+    }
+
+    /// Begins to deliver.
+    pub fn start(self: &Arc<Self>) {
         let worker = Arc::clone(self);
         let retention = self.settings.retention;
         self.spawn(async move { worker.forget_old(retention).await });
         if !self.settings.paused {
             let worker = Arc::clone(self);
             self.spawn(async move { worker.refill().await });
+        }
+    }
+
+    /// Looks at the other nodes until the worker stops.
+    async fn keep_looking(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(BEAT) => {}
+                () = self.stop.cancelled() => return,
+            }
+            if let Err(error) = self.look().await {
+                tracing::warn!(%error, "the other nodes cannot be seen");
+            }
+        }
+    }
+
+    /// Looks once at the other nodes, takes over what is ours to take, and follows what they left word about.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn look(self: &Arc<Self>) -> Result<(), LeaseError> {
+        let mut membership = self.membership.lock().await;
+        let Some(member) = membership.as_mut() else { return Ok(()) };
+        let nodes = self.leases.nodes();
+        let taken = member.look(|partition| self.flights.attempting(partition)).await?;
+        drop(membership);
+        if self.leases.nodes() != nodes {
+            self.share_pace();
+        }
+        for partition in taken {
+            self.find_queues(partition).await?;
+        }
+        if self.store.is_shared() { self.follow_hints().await } else { Ok(()) }
+    }
+
+    /// Returns when a look has changed something, or would have.
+    pub(crate) async fn look_soon(&self) {
+        let changed = self.leases.changed();
+        let _ = tokio::time::timeout(BEAT, changed).await;
+    }
+
+    async fn find_queues(&self, partition: u16) -> Result<(), store::engine::ReadError> {
+        let mut from = None;
+        while let Some((queue, due, next)) = store::task::next_queue(&self.store, partition, from).await? {
+            let start = store::task::start_of(&queue, due);
+            self.scheduled.note(queue, due, start);
+            from = Some(next);
         }
         Ok(())
     }
@@ -175,6 +232,12 @@ impl Worker {
         if tokio::time::timeout(DRAIN_MAX, self.tasks.wait()).await.is_err() {
             self.cut.cancel();
             self.tasks.wait().await;
+        }
+        // Nothing is under way any more: others go on from here at their next look.
+        if let Some(member) = self.membership.lock().await.take()
+            && self.store.is_shared()
+        {
+            member.part().await;
         }
     }
 
@@ -220,9 +283,19 @@ impl Worker {
         self.settled.notified()
     }
 
-    /// The partition of a task, which every settlement must fence.
-    pub(crate) fn held(&self, domain: &Name) -> Option<&Held> {
-        self.held.get(&store::task::partition_of(domain))
+    /// The partitions that are ours.
+    #[must_use]
+    pub fn leases(&self) -> &Leases {
+        &self.leases
+    }
+
+    /// Another node has changed a task of ours: what is in memory of it is dropped, its queue is read again.
+    pub(crate) fn look_at_again(&self, task: TaskId, queue: &QueueName) {
+        let start = store::task::start_of(queue, Timestamp::UNIX_EPOCH);
+        if self.flights.withdraw(task) == Withdrawal::OnDisk {
+            self.flights.land(task);
+        }
+        self.scheduled.note(queue.clone(), self.clock.now(), start);
     }
 
     /// Says that a task lies on disk and when it is due.

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::path::Path;
 
-use super::Config;
+use super::{Config, Engine};
 
 /// The environment's variables that are ours start so.
 const PREFIX: &str = "POSTRIDER_";
@@ -189,6 +189,14 @@ fn in_config(text: &str, config: &Config) -> Vec<Problem> {
             "hostname",
             "nothing is listened on: set `listen` in [submission], [[relay]] or [api]".to_owned(),
         );
+    }
+    match (config.store.engine, &config.store.url) {
+        (Engine::Postgres, None) => say(
+            "engine",
+            "`engine = \"postgres\"` needs `url = \"postgres://USER:PASSWORD@HOST/DATABASE\"`".to_owned(),
+        ),
+        (Engine::Redb, Some(_)) => say("url", "`url` is for `engine = \"postgres\"`".to_owned()),
+        _ => {}
     }
     if config.delivery.smarthost_username.is_some() != config.delivery.smarthost_password.is_some() {
         say("smarthost_", "`smarthost_username` and `smarthost_password` go together".to_owned());

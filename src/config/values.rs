@@ -19,6 +19,8 @@ pub enum Engine {
     /// Embedded: a commit log in front of redb.
     #[default]
     Redb,
+    /// A PostgreSQL database that any number of nodes share.
+    Postgres,
 }
 
 /// What TLS is asked of other hosts.

@@ -60,10 +60,12 @@ pub enum Space {
     Event = 20,
     /// Tasks by partition and due time.
     Task = 24,
+    /// Nodes.
+    Node = 25,
     /// Who owns a partition of the task space.
-    Lease = 25,
-    /// Since which epoch.
-    Epoch = 26,
+    Partition = 26,
+    /// Queues that their owner is to look at, because another node changed something in them.
+    Hint = 27,
 }
 
 impl From<Space> for u8 {

@@ -1,46 +1,128 @@
-//! Leases: which node owns which partition of the task space, and since which epoch.
+//! Leases: which nodes there are, and which of them owns which partition of the task space.
 //!
-//! The epoch is a row of its own that changes only when the owner does: every settle checks it, so
-//! that a node that was thought dead and wakes up settles nothing any more (a fencing token).
+//! ```text
+//! Node · name                 a row each, rewritten ("beats") while the node lives
+//! Partition · number          who owns it, and since which epoch
+//! ```
+//!
+//! A node that beats keeps all its partitions: one small write renews them. A partition's row changes only
+//! when its owner does; whatever settles or takes on one of its tasks checks that the row is still as it
+//! was ([`Held::fence`]), so that a node that was thought dead and wakes up settles nothing any more (a
+//! fencing token), and what was committed before a take-over is seen by whoever takes over.
+//!
+//! Nothing here looks at a clock: whether a node still lives is judged by whether its row changes.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, CommitError, Key, ReadError, Store, Value};
-use crate::key::{Space, key};
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{KeyReader, Space, end_of, key};
 use crate::row::{self, stored};
 use crate::task::PARTITIONS;
 
-/// Who owns a partition, and until when.
+/// A node, as the others see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lease {
-    /// The node's name: new at every start.
-    pub node: String,
-    /// When it lapses unless it is renewed.
-    pub expires_at: Timestamp,
+pub struct Node {
+    /// Its name: new at every start.
+    pub name: String,
+    /// Raised with every sign of life.
+    pub beats: u64,
+    /// When it started.
+    pub started_at: Timestamp,
+}
+
+/// Who owns a partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tenure {
+    /// Raised with every change of hands.
+    pub epoch: u64,
+    /// The owner's name; none when it was given up.
+    pub node: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Lease")]
-struct LeaseRow {
-    node: String,
-    expires_at: Timestamp,
+#[serde(remote = "Node")]
+struct NodeRow {
+    name: String,
+    beats: u64,
+    started_at: Timestamp,
 }
-stored!(Lease as LeaseRow);
+stored!(Node as NodeRow);
 
-fn lease_key(partition: u16) -> Key {
-    key(Space::Lease).u16(partition).build()
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Tenure")]
+struct TenureRow {
+    epoch: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+}
+stored!(Tenure as TenureRow);
+
+fn node_key(name: &str) -> Key {
+    key(Space::Node).text(name).build()
 }
 
-fn epoch_key(partition: u16) -> Key {
-    key(Space::Epoch).u16(partition).build()
+fn partition_key(partition: u16) -> Key {
+    key(Space::Partition).u16(partition).build()
 }
 
-/// A partition that is ours: what every commit that settles one of its tasks must check.
+/// A node and its row, as they were read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenNode {
+    /// The node.
+    pub node: Node,
+    row: Value,
+}
+
+/// A partition and its row, as they were read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SeenPartition {
+    /// Its owner.
+    pub tenure: Tenure,
+    row: Option<Value>,
+}
+
+/// All nodes and all partitions, as of one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// The nodes, by name.
+    pub nodes: Vec<SeenNode>,
+    /// One for each partition, by number.
+    pub partitions: Vec<SeenPartition>,
+}
+
+/// Reads all nodes and all partitions.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn view(store: &Store) -> Result<View, ReadError> {
+    // More dead nodes than this are not buried at once; the next look finds the others.
+    const ROWS_MAX: usize = 4 * PARTITIONS as usize;
+    let start = key(Space::Node).build();
+    // The two spaces lie side by side, so that one scan sees both as of one moment.
+    let rows = store.scan(start..end_of(&[Space::Partition.into()]), Order::Descending, ROWS_MAX).await?;
+    let mut view = View { nodes: Vec::new(), partitions: vec![SeenPartition::default(); PARTITIONS.into()] };
+    for (row_key, row) in rows {
+        match KeyReader::new(Space::Partition, &row_key) {
+            Ok(mut reader) => {
+                let number = usize::from(reader.u16().map_err(row::damaged)?);
+                let seen = SeenPartition { tenure: row::decode(&row)?, row: Some(row) };
+                if let Some(partition) = view.partitions.get_mut(number) {
+                    *partition = seen;
+                }
+            }
+            Err(_) => view.nodes.push(SeenNode { node: row::decode(&row)?, row }),
+        }
+    }
+    view.nodes.reverse();
+    Ok(view)
+}
+
+/// A partition that is ours: what every commit about one of its tasks must check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     partition: u16,
-    epoch: Value,
+    row: Value,
 }
 
 impl Held {
@@ -52,39 +134,46 @@ impl Held {
 
     /// Makes a commit fail when the partition has another owner by now.
     pub fn fence(&self, batch: &mut Batch) {
-        batch.check(epoch_key(self.partition), Some(self.epoch.clone()));
+        batch.check(partition_key(self.partition), Some(self.row.clone()));
+    }
+
+    /// Whether it is still ours, going by what was read.
+    #[must_use]
+    pub fn stands_in(&self, view: &View) -> bool {
+        view.partitions
+            .get(usize::from(self.partition))
+            .is_some_and(|seen| seen.row.as_ref() == Some(&self.row))
+    }
+
+    /// Gives the partition up, for whoever wants it.
+    pub fn release(&self, batch: &mut Batch) {
+        let epoch = row::decode::<Tenure>(&self.row).map_or(0, |tenure| tenure.epoch);
+        self.fence(batch);
+        batch.put(partition_key(self.partition), row::encode(&Tenure { epoch, node: None }));
     }
 }
 
-/// Takes over all partitions, whoever held them: for an engine that only one process can open.
-///
-/// # Errors
-/// The store cannot be read or written.
-pub async fn take_all(store: &Store, lease: &Lease) -> Result<Vec<Held>, TakeError> {
-    let keys: Vec<Key> = (0..PARTITIONS).map(epoch_key).collect();
-    let epochs = store.get_many(&keys).await?;
-    let mut batch = Batch::progress();
-    let mut held = Vec::with_capacity(keys.len());
-    for ((partition, epoch_key), before) in (0..PARTITIONS).zip(keys).zip(epochs) {
-        let number: u64 =
-            before.as_deref().and_then(|v| std::str::from_utf8(v).ok()?.parse().ok()).unwrap_or(0);
-        let epoch = Value::from((number + 1).to_string());
-        batch.check(epoch_key.clone(), before);
-        batch.put(epoch_key, epoch.clone());
-        batch.put(lease_key(partition), row::encode(lease));
-        held.push(Held { partition, epoch });
-    }
-    store.commit(batch).await?;
-    Ok(held)
+/// Takes a partition, as it was seen; the commit conflicts when somebody else was quicker.
+pub fn take(batch: &mut Batch, partition: u16, seen: &SeenPartition, node: &str) -> Held {
+    let tenure = Tenure { epoch: seen.tenure.epoch + 1, node: Some(node.to_owned()) };
+    let row = row::encode(&tenure);
+    batch.check(partition_key(partition), seen.row.clone());
+    batch.put(partition_key(partition), row.clone());
+    Held { partition, row }
 }
 
-/// Why partitions could not be taken.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum TakeError {
-    /// The store cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The store cannot be written, or another node was quicker.
-    #[error(transparent)]
-    Commit(#[from] CommitError),
+/// A sign of life: `before` is the node's row as it wrote it last, none for a node that joins. The commit
+/// conflicts when others have buried it.
+pub fn beat(batch: &mut Batch, before: Option<&SeenNode>, node: Node) -> SeenNode {
+    let row = row::encode(&node);
+    batch.check(node_key(&node.name), before.map(|seen| seen.row.clone()));
+    batch.put(node_key(&node.name), row.clone());
+    SeenNode { node, row }
+}
+
+/// Takes a node off the list, as it was seen: it left, or it shows no sign of life. The commit conflicts
+/// when it has shown one meanwhile.
+pub fn bury(batch: &mut Batch, seen: &SeenNode) {
+    batch.check(node_key(&seen.node.name), Some(seen.row.clone()));
+    batch.delete(node_key(&seen.node.name));
 }

@@ -4,8 +4,10 @@
 //! Task · partition · domain · class · account · due · email · recipient
 //! ```
 //!
-//! The partition is a hash of the domain: a node owns whole partitions by lease, so a queue has one
-//! owner. A task that is put off moves to another key; its old row goes in the same commit.
+//! A node owns whole partitions by lease, so a queue has one owner. A new task goes into one of the
+//! partitions of the node that accepts it, the same for all tasks of a domain: so fresh mail is delivered
+//! from memory where it came in, and a domain's queues stay few. A task that is put off moves to another
+//! key; its old row goes in the same commit.
 
 use std::ops::Range;
 
@@ -35,6 +37,7 @@ struct TaskIdRow {
 struct TaskRow {
     #[serde(with = "TaskIdRow")]
     id: TaskId,
+    partition: u16,
     account: AccountId,
     class: Class,
     due: Timestamp,
@@ -63,19 +66,19 @@ struct TaskRow {
 }
 stored!(Task as TaskRow);
 
-/// The partition of a destination domain: FNV-1a, folded. Fixed for ever, like [`PARTITIONS`].
+/// Which of `count` a destination domain goes to, always the same: FNV-1a, folded.
 #[must_use]
-pub fn partition_of(domain: &Name) -> u16 {
+pub fn spread(domain: &Name, count: usize) -> usize {
     let hash = domain.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     let folded = (hash >> 32) ^ (hash & 0xffff_ffff);
-    u16::try_from(folded % u64::from(PARTITIONS)).unwrap_or(0)
+    usize::try_from(folded % count.max(1) as u64).unwrap_or(0)
 }
 
 fn queue_prefix(queue: &QueueName) -> KeyBuilder {
     key(Space::Task)
-        .u16(partition_of(&queue.domain))
+        .u16(queue.partition)
         .text(queue.domain.as_str())
         .u8(queue.class as u8)
         .account(queue.account)
@@ -112,18 +115,63 @@ pub fn update(batch: &mut Batch, before: (&Task, &Value), after: &Task) {
     batch.put(key_of(after), row::encode(after));
 }
 
-/// The task of a recipient, in its queue, by when it is due, with its row.
+/// The task of a recipient, by when it is due, with its row, whatever partition it lies in.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn get(
+pub async fn find(
     store: &Store,
-    queue: &QueueName,
+    (domain, class, account): (&Name, Class, AccountId),
     due: Timestamp,
     id: TaskId,
 ) -> Result<Option<(Task, Value)>, ReadError> {
-    let task_key = queue_prefix(queue).time(due).id(id.email.to_bytes()).u16(id.recipient).build();
-    store.get(&task_key).await?.map(|row| Ok((row::decode(&row)?, row))).transpose()
+    let keys: Vec<Key> = (0..PARTITIONS)
+        .map(|partition| {
+            let queue = QueueName { partition, domain: domain.clone(), class, account };
+            queue_prefix(&queue).time(due).id(id.email.to_bytes()).u16(id.recipient).build()
+        })
+        .collect();
+    let row = store.get_many(&keys).await?.into_iter().flatten().next();
+    row.map(|row| Ok((row::decode(&row)?, row))).transpose()
+}
+
+/// Tells the owner of a task, which is another node, to look at its queue.
+pub fn hint(batch: &mut Batch, task: &Task) {
+    let hint = key(Space::Hint).u16(task.partition).id(task.id.email.to_bytes()).u16(task.id.recipient);
+    batch.put(hint.build(), key_of(task));
+}
+
+/// A hint, as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hint {
+    /// The task that was changed.
+    pub id: TaskId,
+    /// The queue to look at.
+    pub queue: QueueName,
+    row: (Key, Value),
+}
+
+impl Hint {
+    /// Takes the hint away: it was followed. The commit conflicts when there is a newer one by now.
+    pub fn follow(&self, batch: &mut Batch) {
+        batch.check(self.row.0.clone(), Some(self.row.1.clone()));
+        batch.delete(self.row.0.clone());
+    }
+}
+
+/// The hints about all partitions, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn hints(store: &Store, limit: usize) -> Result<Vec<Hint>, ReadError> {
+    let rows = store.scan(key(Space::Hint).range(), Order::Ascending, limit).await?;
+    let read = |(hint_key, row): (Key, Value)| {
+        let mut reader = KeyReader::new(Space::Hint, &hint_key)?;
+        reader.u16()?;
+        let id = TaskId { email: EmailId::from_bytes(reader.id()?), recipient: reader.u16()? };
+        Ok(Hint { id, queue: read_key(&row)?.0, row: (hint_key, row) })
+    };
+    rows.into_iter().map(|row| read(row).map_err(|error: crate::key::KeyError| row::damaged(error))).collect()
 }
 
 /// A queue's tasks from a key on, by due time, each with its row, at most `limit`.
@@ -169,11 +217,11 @@ fn partition_range(partition: u16) -> Range<Key> {
 fn read_key(task_key: &[u8]) -> Result<(QueueName, Timestamp), crate::key::KeyError> {
     let wrong = |_| crate::key::KeyError { part: "queue" };
     let mut reader = KeyReader::new(Space::Task, task_key)?;
-    reader.u16()?;
+    let partition = reader.u16()?;
     let domain = reader.text()?.parse().map_err(wrong)?;
     let class = Class::from_byte(reader.u8()?).ok_or(crate::key::KeyError { part: "class" })?;
     let account = reader.account()?;
-    Ok((QueueName { domain, class, account }, reader.time()?))
+    Ok((QueueName { partition, domain, class, account }, reader.time()?))
 }
 
 /// All tasks of all queues, queue by queue, a page at a time: for the operator.
@@ -199,6 +247,7 @@ mod tests {
         let at = |s| Timestamp::from_second(s).unwrap();
         Task {
             id: TaskId { email: EmailId::new(at(1), number), recipient: 0 },
+            partition: 7,
             account: AccountId::new(at(1), 1),
             class: Class::Transactional,
             due: at(due),

@@ -70,7 +70,10 @@ async fn nodes_do_not_overwrite_each_other() {
             }
         }
     };
-    join_all(nodes.iter().flat_map(|store| (0..8u8).map(move |n| (store, n))).map(|(store, n)| raise(store, n))).await;
+    join_all(
+        nodes.iter().flat_map(|store| (0..8u8).map(move |n| (store, n))).map(|(store, n)| raise(store, n)),
+    )
+    .await;
     let counts = nodes[0].scan(range_of(&[7]), Order::Ascending, 9).await.unwrap();
     let sum: u32 = counts.iter().map(|(_, v)| std::str::from_utf8(v).unwrap().parse::<u32>().unwrap()).sum();
     assert_eq!(sum, 3 * 8 * 20);
@@ -111,7 +114,11 @@ async fn a_database_that_was_away_is_used_again() {
     waiting.await.unwrap().unwrap();
     assert_eq!(store.health().state, State::Healthy);
     let rows = store.scan(range_of(&[1]), Order::Ascending, 9).await.unwrap();
-    assert_eq!(rows.iter().map(|(key, _)| key[1]).collect::<Vec<_>>(), [0, 1], "what was refused is not there");
+    assert_eq!(
+        rows.iter().map(|(key, _)| key[1]).collect::<Vec<_>>(),
+        [0, 1],
+        "what was refused is not there"
+    );
     store.close().await;
 }
 
@@ -172,8 +179,11 @@ async fn what_cannot_be_used_is_said_and_left_alone() {
     assert!(text.contains("127.0.0.1:1/x") && text.contains("is it running"), "{text}");
 
     server.sql("postgres", "CREATE ROLE alice LOGIN PASSWORD 'geheim'");
-    std::fs::write(server.data().join("pg_hba.conf"), "local all postgres trust\nhost all all all scram-sha-256\n")
-        .unwrap();
+    std::fs::write(
+        server.data().join("pg_hba.conf"),
+        "local all postgres trust\nhost all all all scram-sha-256\n",
+    )
+    .unwrap();
     server.sql("postgres", "SELECT pg_reload_conf()");
     let wrong = format!("postgres://alice:wrong@{}/test0", server.address());
     let mut text = refused(&wrong, "one").await.0;

@@ -122,7 +122,7 @@ impl TestWorld {
         let submission = doors.submission(config, &world, any, (certificates.smtp(), false)).unwrap();
         let relay = doors.relay(config, &world, &config.relay[0], any).unwrap();
         let api = doors.api(&world, any, None, None).await.unwrap();
-        world.start().await.unwrap();
+        world.start();
         Self {
             sink,
             names,

@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 pub const BASE_URL: &str = "https://api.example.test";
 
 /// A hall whose worker is paused: what is accepted stays.
-pub fn hall(store: Store) -> Hall {
+pub async fn hall(store: Store) -> Hall {
     let hostname: Name = "mx.example.test".parse().unwrap();
     let resolver = dns::lookup::Resolver::new(&dns::lookup::Settings {
         servers: vec!["127.0.0.1:9".parse().unwrap()],
@@ -46,7 +46,7 @@ pub fn hall(store: Store) -> Hall {
         planner: Planner::new(resolver.unwrap(), plan),
         dialer: Dialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
-        held: Vec::new(),
+        node: "test".to_owned(),
     };
     let settings = WorkerSettings {
         hostname,
@@ -70,6 +70,7 @@ pub fn hall(store: Store) -> Hall {
         sandbox_sender: None,
         message_bytes_max: 200 << 20,
     };
+    parts.0.join().await.unwrap();
     Hall::new(parts.0, rest)
 }
 
@@ -129,7 +130,7 @@ impl World {
     }
 
     pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let hall = hall(Store::memory());
+        let hall = hall(Store::memory()).await;
         let mut options = Options::new(BASE_URL);
         change(&mut options);
         let room = Room::new(hall.clone(), options);

@@ -34,14 +34,14 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use self::lane::{Lane, Pending};
-use self::line::Lines;
+use self::line::{Line, Lines};
 pub(crate) use self::schema::Use;
 use self::shared::Shared;
 use self::url::Target;
 use super::redb::backup;
 use super::{
-    BackupError, Batch, CommitError, Health, Key, OpenError, Order, Progress, ReadError, Report, State, TooLarge,
-    Value,
+    BackupError, Batch, CommitError, Health, Key, OpenError, Order, Progress, ReadError, Report, State,
+    TooLarge, Value,
 };
 
 /// Batches that wait for a lane; more committers than these wait for a place.
@@ -77,7 +77,13 @@ impl Database {
     /// With the usual number of connections.
     #[must_use]
     pub fn new(url: impl Into<String>, cluster: impl Into<String>) -> Self {
-        Self { url: url.into(), cluster: cluster.into(), application: "postrider".to_owned(), lanes: 2, lines: 4 }
+        Self {
+            url: url.into(),
+            cluster: cluster.into(),
+            application: "postrider".to_owned(),
+            lanes: 2,
+            lines: 4,
+        }
     }
 }
 
@@ -113,8 +119,9 @@ impl Postgres {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let wanted: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-        let rows = self.lines.ask(async |line| line.client.query(&line.get, &[&wanted]).await).await?;
+        let wanted: &Vec<&[u8]> = &keys.iter().map(|key| &key[..]).collect();
+        let get = |line: Arc<Line>| async move { line.client.query(&line.get, &[wanted]).await };
+        let rows = self.lines.ask(get).await?;
         let found: std::collections::HashMap<&[u8], &[u8]> =
             rows.iter().map(|row| (row.get::<_, &[u8]>(0), row.get::<_, &[u8]>(1))).collect();
         Ok(keys.iter().map(|key| found.get(&key[..]).map(|value| Bytes::copy_from_slice(value))).collect())
@@ -131,27 +138,31 @@ impl Postgres {
         }
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let (from, to): (&[u8], &[u8]) = (&range.start, &range.end);
-        let rows = self.lines.ask(async |line| {
+        let scan = |line: Arc<Line>| async move {
             let statement = match order {
                 Order::Ascending => &line.up,
                 Order::Descending => &line.down,
             };
             line.client.query(statement, &[&from, &to, &limit]).await
-        });
+        };
+        let rows = self.lines.ask(scan).await?;
         let copy = |row: &tokio_postgres::Row, n| Bytes::copy_from_slice(row.get::<_, &[u8]>(n));
-        Ok(rows.await?.iter().map(|row| (copy(row, 0), copy(row, 1))).collect())
+        Ok(rows.iter().map(|row| (copy(row, 0), copy(row, 1))).collect())
     }
 
     pub(crate) async fn body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
         let wanted: &[u8] = key;
-        let rows = self.lines.ask(async |line| line.client.query(&line.body, &[&wanted]).await).await?;
+        let body = |line: Arc<Line>| async move { line.client.query(&line.body, &[&wanted]).await };
+        let rows = self.lines.ask(body).await?;
         Ok(rows.first().map(|row| Bytes::copy_from_slice(row.get::<_, &[u8]>(0))))
     }
 
     pub(crate) async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
         batch.measure()?;
         let bodies = batch.bodies.iter().filter_map(|change| change.body.as_ref());
-        if let Some(size_bytes) = bodies.map(super::Body::size_bytes).max().filter(|size| *size > BODY_BYTES_MAX) {
+        if let Some(size_bytes) =
+            bodies.map(super::Body::size_bytes).max().filter(|size| *size > BODY_BYTES_MAX)
+        {
             return Err(TooLarge { part: "body", size_bytes, size_bytes_max: BODY_BYTES_MAX }.into());
         }
         let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).clone();

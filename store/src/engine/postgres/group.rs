@@ -35,8 +35,11 @@ impl Needs {
             }
         }
         for (key, _) in batches.flat_map(|batch| &batch.checks) {
-            let lists =
-                if written.contains(key) || needs.claim.contains(key) { &mut needs.lock } else { &mut needs.share };
+            let lists = if written.contains(key) || needs.claim.contains(key) {
+                &mut needs.lock
+            } else {
+                &mut needs.share
+            };
             lists.insert(key.clone());
         }
         needs

@@ -102,11 +102,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(
-        target: Target,
-        inbox: Arc<Mutex<Receiver<Pending>>>,
-        shared: Arc<Shared>,
-    ) -> Self {
+    pub(crate) fn new(target: Target, inbox: Arc<Mutex<Receiver<Pending>>>, shared: Arc<Shared>) -> Self {
         let id = shared.unique();
         Self { target, inbox, shared, id, line: None, groups: 0 }
     }
@@ -135,7 +131,8 @@ impl Lane {
                     retries += 1;
                     tracing::debug!(%why, "a group of commits is written again");
                     // Not in step with whoever stood in the way.
-                    sleep(Duration::from_millis(u64::from(retries.min(20)) * u64::from(self.id[0] % 4))).await;
+                    sleep(Duration::from_millis(u64::from(retries.min(20)) * u64::from(self.id[0] % 4)))
+                        .await;
                 }
                 Err(Stop::Not(Fault::Full)) => {
                     self.shared.is_full();
@@ -190,7 +187,8 @@ impl Lane {
     async fn write(&mut self, group: &[Pending]) -> Result<Judged, Stop> {
         if self.line.is_none() {
             let opened = timeout(HALF_MAX, Line::open(&self.target)).await;
-            self.line = Some(opened.unwrap_or_else(|_| Err(Fault::away("it does not answer"))).map_err(Stop::Not)?);
+            self.line =
+                Some(opened.unwrap_or_else(|_| Err(Fault::away("it does not answer"))).map_err(Stop::Not)?);
         }
         let Some(line) = &self.line else { return Err(Stop::Not(Fault::away("no line"))) };
         self.groups += 1;
@@ -296,7 +294,9 @@ impl Line {
         needs: &Needs,
     ) -> Result<(BTreeMap<Key, Bytes>, HashSet<Key>), Fault> {
         let client = &self.client;
-        let list = |keys: &std::collections::BTreeSet<Key>| -> Vec<Vec<u8>> { keys.iter().map(|key| key.to_vec()).collect() };
+        let list = |keys: &std::collections::BTreeSet<Key>| -> Vec<Vec<u8>> {
+            keys.iter().map(|key| key.to_vec()).collect()
+        };
         let (claim, lock, share) = (list(&needs.claim), list(&needs.lock), list(&needs.share));
         let id = id.as_slice();
         let unless_empty = async |statement, keys: &Vec<Vec<u8>>| match keys.is_empty() {
@@ -339,12 +339,21 @@ impl Line {
             if deletes.is_empty() { Ok(0) } else { client.execute(&self.delete, &[&deletes]).await }
         };
         let body_puts = async {
-            if body_keys.is_empty() { Ok(0) } else { client.execute(&self.put_body, &[&body_keys, &bodies]).await }
+            if body_keys.is_empty() {
+                Ok(0)
+            } else {
+                client.execute(&self.put_body, &[&body_keys, &bodies]).await
+            }
         };
         let body_gone = async {
-            if body_deletes.is_empty() { Ok(0) } else { client.execute(&self.delete_body, &[&body_deletes]).await }
+            if body_deletes.is_empty() {
+                Ok(0)
+            } else {
+                client.execute(&self.delete_body, &[&body_deletes]).await
+            }
         };
-        let written = join3(row_deletes, rows, join3(body_puts, body_gone, client.batch_execute("COMMIT"))).await;
+        let written =
+            join3(row_deletes, rows, join3(body_puts, body_gone, client.batch_execute("COMMIT"))).await;
         let (row_deletes, rows, (body_puts, body_gone, committed)) = written;
         let mut lost = None;
         // A COMMIT behind a statement that failed is a ROLLBACK, and says so of no error.

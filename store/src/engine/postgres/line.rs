@@ -119,10 +119,10 @@ impl Lines {
     }
 
     /// Asks something; once more on another line when the first one broke under the question.
-    pub(crate) async fn ask<T>(
-        &self,
-        question: impl AsyncFn(&Line) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<T, Fault> {
+    pub(crate) async fn ask<T, F>(&self, question: impl Fn(Arc<Line>) -> F) -> Result<T, Fault>
+    where
+        F: Future<Output = Result<T, tokio_postgres::Error>>,
+    {
         let asked = timeout(READ_MAX, async {
             // Never closed; if it were, we would ask without waiting.
             let _turn = self.turns.acquire().await;
@@ -130,7 +130,7 @@ impl Lines {
             loop {
                 tries += 1;
                 let line = self.line().await?;
-                match question(&line).await {
+                match question(line).await {
                     Ok(answer) => return Ok(answer),
                     Err(error) if tries <= self.slots.len() && (error.is_closed() || is_away(&error)) => {}
                     Err(error) => return Err(error.into()),

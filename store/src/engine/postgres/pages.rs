@@ -35,7 +35,14 @@ pub(crate) async fn everything(target: &Target) -> Result<(Rows, Rows), ReadErro
     bodies.batch_execute(&format!("SET TRANSACTION SNAPSHOT '{snapshot}'")).await.map_err(away)?;
     let walk = |client, table, page| {
         let query = format!("SELECT k, v FROM {table} WHERE k >= $1 ORDER BY k LIMIT $2");
-        let walk = Walk { client, query, page, from: Some(Bytes::new()), read: VecDeque::new(), runtime: Handle::current() };
+        let walk = Walk {
+            client,
+            query,
+            page,
+            from: Some(Bytes::new()),
+            read: VecDeque::new(),
+            runtime: Handle::current(),
+        };
         Box::new(walk) as Rows
     };
     Ok((walk(rows, "postrider_rows", ROWS_PAGE), walk(bodies, "postrider_bodies", BODIES_PAGE)))

@@ -96,7 +96,8 @@ async fn create(client: &Client, cluster: &str, purpose: Use) -> Result<(), toki
     }
     client.batch_execute("COMMIT").await?;
     let version: String = client.query_one("SELECT version()", &[]).await?.get(0);
-    if version.starts_with("PostgreSQL") && !version.contains("-YB-")
+    if version.starts_with("PostgreSQL")
+        && !version.contains("-YB-")
         && let Err(error) = client.batch_execute(TUNING).await
     {
         tracing::warn!(error = reason(&error), "the tables could not be tuned");
@@ -113,27 +114,30 @@ pub(crate) async fn copied(client: &Client) -> Result<(), tokio_postgres::Error>
 }
 
 fn is_made_already(error: &tokio_postgres::Error) -> bool {
-    matches!(error.code(), Some(&SqlState::DUPLICATE_TABLE | &SqlState::UNIQUE_VIOLATION | &SqlState::DUPLICATE_OBJECT))
+    matches!(
+        error.code(),
+        Some(&SqlState::DUPLICATE_TABLE | &SqlState::UNIQUE_VIOLATION | &SqlState::DUPLICATE_OBJECT)
+    )
 }
 
-fn judge(
-    found: &[(String, String)],
-    target: &Target,
-    cluster: &str,
-    purpose: Use,
-) -> Result<(), OpenError> {
+fn judge(found: &[(String, String)], target: &Target, cluster: &str, purpose: Use) -> Result<(), OpenError> {
     let fact = |wanted: &str| found.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let database = target.shown.clone();
     match fact("format").map(str::parse) {
         Some(Ok(FORMAT)) => {}
         other => {
-            let found = other.map_or_else(|| "none".to_owned(), |_| fact("format").unwrap_or("none").to_owned());
+            let found =
+                other.map_or_else(|| "none".to_owned(), |_| fact("format").unwrap_or("none").to_owned());
             return Err(OpenError::NewerDatabase { database, found, known: FORMAT });
         }
     }
     let owner = fact("cluster").unwrap_or_default();
     if owner != cluster {
-        return Err(OpenError::OtherCluster { database, found: owner.to_owned(), wanted: cluster.to_owned() });
+        return Err(OpenError::OtherCluster {
+            database,
+            found: owner.to_owned(),
+            wanted: cluster.to_owned(),
+        });
     }
     match (purpose, fact(COPYING).is_some()) {
         (Use::Serve | Use::CopyFrom, true) => Err(OpenError::HalfCopied(database)),

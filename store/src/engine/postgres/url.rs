@@ -103,7 +103,8 @@ fn verifying(roots_file: Option<&str>) -> Result<ClientConfig, OpenError> {
     match roots_file {
         None | Some("system") => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
         Some(file) => {
-            let wrong = |error: &dyn std::fmt::Display| OpenError::Url(format!("sslrootcert {file}: {error}"));
+            let wrong =
+                |error: &dyn std::fmt::Display| OpenError::Url(format!("sslrootcert {file}: {error}"));
             let read = CertificateDer::pem_file_iter(Path::new(file)).map_err(|error| wrong(&error))?;
             for certificate in read {
                 let certificate = certificate.map_err(|error| wrong(&error))?;
@@ -174,8 +175,9 @@ mod tests {
             let error = parsed(wrong).err().map(|error| error.to_string());
             assert!(error.is_some_and(|text| text.starts_with("[store] url: ")), "{wrong}");
         }
-        let target = parsed("postgres://u:geheim@db1.example:5433,db2.example/mail?application_name=x").unwrap();
-        assert_eq!(target.shown, "db1.example:5433,db2.example:5433/mail");
+        let target =
+            parsed("postgres://u:geheim@db1.example:5433,db2.example/mail?application_name=x").unwrap();
+        assert_eq!(target.shown, "db1.example:5433,db2.example:5432/mail");
         let missing = parsed("postgres://u@db.example/m?sslrootcert=%2Fno%2Fsuch").err().unwrap().to_string();
         assert!(missing.contains("sslrootcert /no/such"), "{missing}");
     }

@@ -1,0 +1,439 @@
+//! Leases: which partitions of the task space are this node's, and how nodes share them out.
+//!
+//! ```text
+//! every second: beat ─► look ─► bury the dead ─► take what is nobody's, up to our share
+//!                                            └─► leave what is beyond our share: finish, then give up
+//! ```
+//!
+//! Every node takes the same decision from the same view, so they need not talk: with `n` nodes, each
+//! comes to 64/n partitions. A node is dead when its row has not changed for [`LEASE_BEATS`] looks of
+//! ours: no clock of another machine is ever believed. What a node may do does not hang on any of this
+//! being prompt: each commit about a task checks that its partition is still ours ([`Held::fence`]).
+//!
+//! A store that only one process can open needs none of it: its node takes everything at once.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mail::address::Name;
+use mail::task::Task;
+use store::engine::{Batch, CommitError, ReadError, Store};
+use store::lease::{self, Held, Node, SeenNode, View};
+use store::task::PARTITIONS;
+use thiserror::Error;
+use tokio::sync::Notify;
+
+use crate::clock::Clock;
+use crate::worker::Worker;
+
+/// How often a node shows that it lives, and looks at the others.
+pub const BEAT: Duration = Duration::from_secs(1);
+/// A node whose row does not change for so many looks is dead.
+pub const LEASE_BEATS: u32 = 10;
+/// How many looks a partition that we leave may wait for its last attempts.
+const LEAVE_BEATS: u32 = 30;
+/// Hints followed at one look.
+const HINTS_MAX: usize = 500;
+
+/// Why a look came to nothing; the next one is a second later.
+#[derive(Debug, Clone, Error)]
+pub enum LeaseError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+#[derive(Debug)]
+struct Holding {
+    held: Held,
+    /// For how many looks we have been leaving it; none while we work on it.
+    leaving: Option<u32>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    held: BTreeMap<u16, Holding>,
+    /// Those of them that we work on, in order.
+    active: Vec<u16>,
+    nodes: u32,
+}
+
+impl State {
+    fn sort(&mut self) {
+        self.active = self.held.iter().filter(|(_, h)| h.leaving.is_none()).map(|(n, _)| *n).collect();
+    }
+}
+
+/// The partitions that are ours.
+#[derive(Debug, Default)]
+pub struct Leases {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+impl Leases {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The partition that new tasks for a domain go into; none while we have none.
+    #[must_use]
+    pub fn choose(&self, domain: &Name) -> Option<u16> {
+        let state = self.lock();
+        state.active.get(store::task::spread(domain, state.active.len())).copied()
+    }
+
+    /// Whether tasks of a partition may be tried by us.
+    #[must_use]
+    pub fn is_active(&self, partition: u16) -> bool {
+        self.lock().held.get(&partition).is_some_and(|holding| holding.leaving.is_none())
+    }
+
+    /// Makes a commit fail when the partition of one of these tasks is not ours.
+    pub fn fence(&self, batch: &mut Batch, tasks: &[Task]) {
+        let state = self.lock();
+        let partitions: HashSet<u16> = tasks.iter().map(|task| task.partition).collect();
+        partitions.iter().filter_map(|n| state.held.get(n)).for_each(|holding| holding.held.fence(batch));
+    }
+
+    /// How many nodes share the work.
+    #[must_use]
+    pub fn nodes(&self) -> u32 {
+        self.lock().nodes.max(1)
+    }
+
+    /// How many partitions are ours.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().active.len()
+    }
+
+    /// Whether we have none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns after the next look that changed something. What changes once this is called counts.
+    pub fn changed(&self) -> impl Future<Output = ()> + '_ {
+        self.changed.notified()
+    }
+}
+
+/// What a node does about a view. The same view gives every node decisions that fit together.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Decision {
+    take: Vec<u16>,
+    leave: Vec<u16>,
+}
+
+/// How many partitions each of the nodes is to have; names in order.
+fn share(alive: &[&str], node: &str) -> usize {
+    let count = alive.len().max(1);
+    let place = alive.iter().position(|name| *name == node).unwrap_or(count);
+    let all = usize::from(PARTITIONS);
+    all / count + usize::from(place < all % count)
+}
+
+fn decide(view: &View, alive: &[&str], active: &[u16], node: &str) -> Decision {
+    let share = share(alive, node);
+    if active.len() > share {
+        return Decision { leave: active[share..].to_vec(), ..Decision::default() };
+    }
+    let free = (0..PARTITIONS)
+        .zip(&view.partitions)
+        .filter(|(_, seen)| seen.tenure.node.as_deref().is_none_or(|owner| !alive.contains(&owner)));
+    // Nodes begin at different ends, so that they seldom reach for the same.
+    let before: usize =
+        alive.iter().take_while(|name| **name != node).map(|name| self::share(alive, name)).sum();
+    let mut free: Vec<u16> = free.map(|(number, _)| number).collect();
+    let begin = (before * free.len() / usize::from(PARTITIONS)).min(free.len());
+    free.rotate_left(begin);
+    free.truncate(share - active.len());
+    Decision { take: free, ..Decision::default() }
+}
+
+/// This node among the others.
+pub(crate) struct Membership {
+    store: Store,
+    clock: Clock,
+    leases: Arc<Leases>,
+    name: String,
+    seen: Option<SeenNode>,
+    /// The others' last beats, and for how many looks they have stood still.
+    others: HashMap<String, (u64, u32)>,
+    failures: u32,
+}
+
+impl Membership {
+    pub(crate) fn new(store: Store, clock: Clock, leases: Arc<Leases>, name: String) -> Self {
+        Self { store, clock, leases, name, seen: None, others: HashMap::new(), failures: 0 }
+    }
+
+    /// One look; the partitions that were taken by it. `attempting` says how many attempts of a partition
+    /// are under way.
+    pub(crate) async fn look(&mut self, attempting: impl Fn(u16) -> usize) -> Result<Vec<u16>, LeaseError> {
+        match self.try_look(attempting).await {
+            Ok(taken) => {
+                self.failures = 0;
+                Ok(taken)
+            }
+            Err(error) => {
+                self.failures += 1;
+                if self.failures == LEASE_BEATS {
+                    // By now the others have taken over: what we tried would be tried twice.
+                    tracing::error!(%error, "this node has shown no sign of life for so long that it gives up its partitions");
+                    self.lose(|_| false);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn try_look(&mut self, attempting: impl Fn(u16) -> usize) -> Result<Vec<u16>, LeaseError> {
+        self.beat().await?;
+        let view = lease::view(&self.store).await?;
+        self.lose(|held| held.stands_in(&view));
+        let dead = self.watch(&view);
+        for seen in &dead {
+            let mut batch = Batch::progress();
+            lease::bury(&mut batch, seen);
+            match self.store.commit(batch).await {
+                Ok(()) => {
+                    tracing::warn!(node = seen.node.name, "a node is dead: its partitions are taken over")
+                }
+                // It lives, or another node was quicker.
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let alive: Vec<&str> = view
+            .nodes
+            .iter()
+            .map(|seen| seen.node.name.as_str())
+            .filter(|name| !dead.iter().any(|dead| dead.node.name == *name))
+            .collect();
+        let active = {
+            let mut state = self.leases.lock();
+            let nodes = u32::try_from(alive.len()).unwrap_or(u32::MAX);
+            if state.nodes != nodes {
+                tracing::info!(nodes, "nodes that share the work");
+                state.nodes = nodes;
+            }
+            state.active.clone()
+        };
+        let decision = decide(&view, &alive, &active, &self.name);
+        self.leave(&decision.leave);
+        self.give_up(attempting).await?;
+        self.take(&view, &decision.take).await
+    }
+
+    /// Shows that we live. A node that was buried by mistake joins anew.
+    async fn beat(&mut self) -> Result<(), LeaseError> {
+        for _ in 0..2 {
+            let beats = self.seen.as_ref().map_or(1, |seen| seen.node.beats + 1);
+            let started_at = self.seen.as_ref().map_or_else(|| self.clock.now(), |seen| seen.node.started_at);
+            let mut batch = Batch::progress();
+            let node = Node { name: self.name.clone(), beats, started_at };
+            let seen = lease::beat(&mut batch, self.seen.as_ref(), node);
+            match self.store.commit(batch).await {
+                Ok(()) => {
+                    self.seen = Some(seen);
+                    return Ok(());
+                }
+                Err(CommitError::Conflict { .. }) => {
+                    tracing::warn!("the other nodes took this one for dead; it joins again");
+                    let view = lease::view(&self.store).await?;
+                    self.seen = view.nodes.into_iter().find(|seen| seen.node.name == self.name);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The nodes that have not beaten for too long. With a store of our own, nobody else lives.
+    fn watch(&mut self, view: &View) -> Vec<SeenNode> {
+        let mut dead = Vec::new();
+        let mut others = HashMap::new();
+        for seen in view.nodes.iter().filter(|seen| seen.node.name != self.name) {
+            let still = match self.others.get(&seen.node.name) {
+                Some((beats, still)) if *beats == seen.node.beats => still + 1,
+                _ => 0,
+            };
+            if still >= LEASE_BEATS || !self.store.is_shared() {
+                dead.push(seen.clone());
+            }
+            others.insert(seen.node.name.clone(), (seen.node.beats, still));
+        }
+        self.others = others;
+        dead
+    }
+
+    /// Forgets the partitions that are not ours any more.
+    fn lose(&self, ours: impl Fn(&Held) -> bool) {
+        let mut state = self.leases.lock();
+        let before = state.held.len();
+        state.held.retain(|_, holding| ours(&holding.held));
+        if state.held.len() < before {
+            tracing::warn!(partitions = before - state.held.len(), "partitions went to another node");
+            state.sort();
+            drop(state);
+            self.leases.changed.notify_waiters();
+        }
+    }
+
+    fn leave(&self, partitions: &[u16]) {
+        let mut state = self.leases.lock();
+        for partition in partitions {
+            if let Some(holding) = state.held.get_mut(partition) {
+                holding.leaving = Some(0);
+            }
+        }
+        state.sort();
+    }
+
+    /// Gives up the partitions that we leave and in which nothing is under way any more.
+    async fn give_up(&self, attempting: impl Fn(u16) -> usize) -> Result<(), LeaseError> {
+        let done: Vec<Held> = {
+            let mut state = self.leases.lock();
+            let leaving = state.held.values_mut().filter_map(|holding| {
+                let beats = holding.leaving.as_mut()?;
+                *beats += 1;
+                let done = attempting(holding.held.partition()) == 0 || *beats > LEAVE_BEATS;
+                done.then(|| holding.held.clone())
+            });
+            leaving.collect()
+        };
+        self.release(&done).await
+    }
+
+    async fn release(&self, partitions: &[Held]) -> Result<(), LeaseError> {
+        if partitions.is_empty() {
+            return Ok(());
+        }
+        let mut batch = Batch::progress();
+        partitions.iter().for_each(|held| held.release(&mut batch));
+        match self.store.commit(batch).await {
+            // A conflict: somebody has taken one over; the next look sees which.
+            Ok(()) | Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.lose(|held| !partitions.contains(held));
+        Ok(())
+    }
+
+    async fn take(&self, view: &View, partitions: &[u16]) -> Result<Vec<u16>, LeaseError> {
+        let mut wanted = Vec::with_capacity(partitions.len());
+        let mut commits = Vec::with_capacity(partitions.len());
+        for partition in partitions {
+            if let Some(seen) = view.partitions.get(usize::from(*partition)) {
+                let mut batch = Batch::progress();
+                wanted.push(lease::take(&mut batch, *partition, seen, &self.name));
+                commits.push(self.store.commit(batch));
+            }
+        }
+        let mut taken = Vec::new();
+        for (held, committed) in wanted.into_iter().zip(futures_util::future::join_all(commits).await) {
+            match committed {
+                Ok(()) => {
+                    taken.push(held.partition());
+                    self.leases.lock().held.insert(held.partition(), Holding { held, leaving: None });
+                }
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !taken.is_empty() {
+            tracing::info!(partitions = taken.len(), "partitions taken");
+            self.leases.lock().sort();
+            self.leases.changed.notify_waiters();
+        }
+        Ok(taken)
+    }
+
+    /// Gives up everything and leaves: others take over at their next look.
+    pub(crate) async fn part(mut self) {
+        let held: Vec<Held> = self.leases.lock().held.values().map(|holding| holding.held.clone()).collect();
+        if let Err(error) = self.release(&held).await {
+            return tracing::warn!(%error, "the partitions could not be given up: others wait until the lease is over");
+        }
+        if let Some(seen) = self.seen.take() {
+            let mut batch = Batch::progress();
+            lease::bury(&mut batch, &seen);
+            // A row that stays is buried by the others.
+            let _ = self.store.commit(batch).await;
+        }
+    }
+}
+
+impl Worker {
+    /// Follows what other nodes left word about: tasks of ours that their operators changed.
+    pub(crate) async fn follow_hints(&self) -> Result<(), LeaseError> {
+        let hints = store::task::hints(&self.store, HINTS_MAX).await?;
+        for hint in hints.iter().filter(|hint| self.leases.is_active(hint.queue.partition)) {
+            let mut batch = Batch::progress();
+            hint.follow(&mut batch);
+            match self.store.commit(batch).await {
+                Ok(()) | Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.look_at_again(hint.id, &hint.queue);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use store::lease::SeenPartition;
+
+    /// Nodes that look in turns, as tests call them.
+    fn member(store: &Store, name: &str) -> Membership {
+        Membership::new(store.clone(), Clock::default(), Arc::default(), name.to_owned())
+    }
+
+    async fn look(member: &mut Membership) -> usize {
+        member.look(|_| 0).await.unwrap();
+        member.leases.len()
+    }
+
+    #[test]
+    fn shares_add_up() {
+        for count in 1..100 {
+            let names: Vec<String> = (0..count).map(|n| format!("{n:03}")).collect();
+            let alive: Vec<&str> = names.iter().map(String::as_str).collect();
+            let shares: Vec<usize> = alive.iter().map(|name| share(&alive, name)).collect();
+            assert_eq!(shares.iter().sum::<usize>(), usize::from(PARTITIONS), "{count}");
+            assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
+        }
+    }
+
+    #[test]
+    fn what_is_nobodys_is_taken_once() {
+        let view = View { nodes: Vec::new(), partitions: vec![SeenPartition::default(); PARTITIONS.into()] };
+        let alive = ["a", "b", "c"];
+        let mut all: Vec<u16> = alive.iter().flat_map(|name| decide(&view, &alive, &[], name).take).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), usize::from(PARTITIONS), "no two reach for the same");
+    }
+
+    #[tokio::test]
+    async fn a_store_of_ones_own_is_taken_whole() {
+        let store = Store::memory();
+        let mut former = member(&store, "former life");
+        assert_eq!(look(&mut former).await, 64);
+        let mut now = member(&store, "now");
+        assert_eq!(look(&mut now).await, 64);
+        let mut batch = Batch::progress();
+        let fence: Vec<Held> = former.leases.lock().held.values().map(|h| h.held.clone()).collect();
+        fence[0].fence(&mut batch);
+        assert!(matches!(store.commit(batch).await, Err(CommitError::Conflict { .. })), "it is fenced off");
+    }
+}

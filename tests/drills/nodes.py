@@ -1,0 +1,425 @@
+#!/usr/bin/env python3
+"""Three nodes on one PostgreSQL with a synchronous standby, under load, and everything that can fail does.
+
+    tests/drills/nodes.py                 the whole drill: about two minutes
+    tests/drills/nodes.py --seconds 5     shorter pauses between the failures
+    POSTRIDER=target/release/postrider tests/drills/nodes.py
+
+Flow: start a primary and a standby, three nodes, a sink and the load; kill one node (-9), start it again,
+stop one in order, start it again, restart PostgreSQL, lose the primary for good and promote the standby;
+end the load, wait until nothing is queued, and compare three lists: what the clients were told was taken,
+what the sink got, and what the books say. Exits with 1 and the differences when mail is lost, booked
+twice, or booked without having been sent. Needs Debian's postgresql; as root, the server runs as
+`postgres`.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+OWNER = "owner@acme.example"
+DOMAIN = "acme.example"
+PATIENCE_S = 120
+SESSIONS = 12
+DOMAINS = 40
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until(true, what, patience_s=PATIENCE_S):
+    deadline = time.monotonic() + patience_s
+    while not true():
+        if time.monotonic() > deadline:
+            raise SystemExit(f"gave up waiting for {what}")
+        time.sleep(0.02)
+
+
+class Postgres:
+    """A server of our own, in a private directory, as an ordinary user."""
+
+    def __init__(self, base, name):
+        self.directory = base / name
+        self.data = self.directory / "data"
+        self.port = free_port()
+        self.process = None
+        newest = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+        if not newest:
+            raise SystemExit("PostgreSQL is missing: apt-get install postgresql")
+        self.programs = newest[-1]
+        self.user = "postgres" if os.geteuid() == 0 else None
+        self.directory.mkdir()
+        if self.user:
+            shutil.chown(self.directory, self.user)
+
+    def program(self, name, *arguments, **options):
+        return subprocess.run(
+            [self.programs / name, *map(str, arguments)],
+            check=True, capture_output=True, text=True, user=self.user, cwd=self.directory, **options,
+        ).stdout
+
+    def init(self):
+        self.program("initdb", "--no-sync", "-A", "trust", "-U", "postgres", "--no-locale", "-E", "UTF8", "-D", self.data)
+        (self.data / "pg_hba.conf").write_text("local all all trust\nhost all all all trust\nhost replication all all trust\n")
+        return self
+
+    def copy_of(self, primary):
+        self.program("pg_basebackup", "-h", "127.0.0.1", "-p", primary.port, "-U", "postgres", "-D", self.data,
+                     "-R", "-X", "stream", "--checkpoint=fast")
+        return self
+
+    def start(self, *settings):
+        log = (self.directory / "log").open("ab")
+        command = [self.programs / "postgres", "-D", self.data, "-p", str(self.port), "-k", self.directory]
+        for setting in ("listen_addresses=127.0.0.1", "max_connections=100", *settings):
+            command += ["-c", setting]
+        self.process = subprocess.Popen(command, stdout=log, stderr=log, user=self.user, cwd=self.directory)
+        ready = [self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        until(lambda: subprocess.run(ready).returncode == 0, "PostgreSQL")
+        return self
+
+    def end(self, sign=signal.SIGQUIT):
+        if self.process:
+            self.process.send_signal(sign)
+            self.process.wait()
+            self.process = None
+
+    def sql(self, statement, database="mail"):
+        return self.program("psql", "-X", "-A", "-t", "-h", "127.0.0.1", "-p", self.port, "-U", "postgres",
+                            "-d", database, "-v", "ON_ERROR_STOP=1", "-c", statement).strip()
+
+
+class Node:
+    """A postrider of the cluster."""
+
+    def __init__(self, base, name, url, sink):
+        self.name, self.directory = name, base / name
+        self.directory.mkdir()
+        self.relay, self.ops = free_port(), free_port()
+        self.config = self.directory / "postrider.toml"
+        self.config.write_text(f"""
+hostname = "{name}.postrider.example"
+data_dir = "{self.directory / 'data'}"
+[store]
+engine = "postgres"
+url = "{url}"
+[[relay]]
+listen = "127.0.0.1:{self.relay}"
+networks = ["127.0.0.0/8"]
+account = "{OWNER}"
+[api]
+listen = []
+[ops]
+listen = "127.0.0.1:{self.ops}"
+[delivery]
+smarthost = "127.0.0.1:{sink}"
+retry = ["2s"]
+""")
+        self.process = None
+
+    def start(self, wait=True):
+        log = (self.directory / "log").open("ab")
+        self.process = subprocess.Popen([os.environ["POSTRIDER"], "serve", "--config", self.config], stdout=log, stderr=log)
+        if wait:
+            until(self.is_ready, f"{self.name} ({self.directory / 'log'})")
+        return self
+
+    def is_ready(self):
+        if self.process.poll() is not None:
+            raise SystemExit(f"{self.name} ended: {(self.directory / 'log').read_text()[-2000:]}")
+        with socket.socket() as door:
+            return door.connect_ex(("127.0.0.1", self.relay)) == 0
+
+    def end(self, sign):
+        self.process.send_signal(sign)
+        return self.process.wait()
+
+    def admin(self, *words):
+        command = [os.environ["POSTRIDER"], "admin", "--config", self.config, *words, "--json"]
+        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout or "null")
+
+
+class Sink(threading.Thread):
+    """Takes everything, and counts every message by its number."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.socket = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port = self.socket.getsockname()[1]
+        self.got = collections.Counter()
+        self.times = {}
+        self.lock = threading.Lock()
+        self.start()
+
+    def run(self):
+        while True:
+            connection, _ = self.socket.accept()
+            threading.Thread(target=self.talk, args=(connection,), daemon=True).start()
+
+    def talk(self, connection):
+        try:
+            lines = connection.makefile("rb")
+            connection.sendall(b"220 sink\r\n")
+            for line in lines:
+                verb = line[:4].upper()
+                if verb == b"DATA":
+                    connection.sendall(b"354 go\r\n")
+                    number = None
+                    for text in lines:
+                        if text == b".\r\n":
+                            break
+                        if text.startswith(b"Subject: number "):
+                            number = int(text.split()[2])
+                    else:
+                        return  # cut off before the final dot: nothing arrived
+                    with self.lock:
+                        self.got[number] += 1
+                        self.times.setdefault(number, time.monotonic())
+                    connection.sendall(b"250 2.0.0 taken\r\n")
+                elif verb == b"QUIT":
+                    connection.sendall(b"221 bye\r\n")
+                    return
+                elif verb == b"EHLO":
+                    connection.sendall(b"250-sink\r\n250 PIPELINING\r\n")
+                else:
+                    connection.sendall(b"250 2.0.0 ok\r\n")
+        except OSError:
+            pass
+        finally:
+            connection.close()
+
+
+class Load:
+    """Sessions that send one message after the other, to whichever node takes it."""
+
+    def __init__(self, nodes):
+        self.nodes, self.running = nodes, True
+        self.lock = threading.Lock()
+        self.next = 0
+        self.taken, self.refused, self.unknown = {}, 0, set()
+        self.threads = [threading.Thread(target=self.session, args=(n,), daemon=True) for n in range(SESSIONS)]
+        for thread in self.threads:
+            thread.start()
+
+    def session(self, turn):
+        connection, node = None, None
+        while self.running:
+            with self.lock:
+                number, self.next = self.next, self.next + 1
+            final = False
+            try:
+                if connection is None:
+                    turn += 1
+                    node = self.nodes[turn % len(self.nodes)]
+                    connection = socket.create_connection(("127.0.0.1", node.relay), timeout=60)
+                    lines = connection.makefile("rb")
+                    self.expect(lines, b"220")
+                    self.say(connection, lines, b"EHLO load.example\r\n", b"250")
+                self.say(connection, lines, f"MAIL FROM:<app@{DOMAIN}>\r\n".encode(), b"250")
+                self.say(connection, lines, f"RCPT TO:<u{number}@d{number % DOMAINS}.example>\r\n".encode(), b"250")
+                self.say(connection, lines, b"DATA\r\n", b"354")
+                text = f"From: app@{DOMAIN}\r\nTo: u@d.example\r\nSubject: number {number}\r\n\r\n" + "x" * 70 + "\r\n.\r\n"
+                final = True
+                self.say(connection, lines, text.encode(), b"250")
+                with self.lock:
+                    self.taken[number] = (time.monotonic(), node.name)
+            except Refused as refused:
+                with self.lock:
+                    self.refused += 1
+                    if b"unknown" in refused.args[0].lower() or b"not known" in refused.args[0].lower():
+                        self.unknown.add(number)
+                connection.close()
+                connection = None
+                time.sleep(0.1)
+            except OSError:
+                # Nobody answered: after the final dot it may have been taken.
+                if final:
+                    with self.lock:
+                        self.unknown.add(number)
+                if connection:
+                    connection.close()
+                connection = None
+                time.sleep(0.1)
+
+    def say(self, connection, lines, text, wanted):
+        connection.sendall(text)
+        self.expect(lines, wanted)
+
+    def expect(self, lines, wanted):
+        while True:
+            line = lines.readline()
+            if not line:
+                raise OSError("closed")
+            if line[3:4] != b"-":
+                break
+        if not line.startswith(wanted):
+            raise Refused(line)
+
+    def stop(self):
+        self.running = False
+        for thread in self.threads:
+            thread.join()
+
+
+class Refused(Exception):
+    """A reply that was not the one hoped for."""
+
+
+def space(number):
+    """The rows of one space, as a condition (store/src/key.rs)."""
+    return f"k >= '\\x{number:02x}' AND k < '\\x{number + 1:02x}'"
+
+
+EMAIL, RECIPIENT, ATTEMPT, TASK, NODE = 16, 17, 18, 24, 25
+
+
+def drill(args, base):
+    """Runs it; the differences found."""
+    primary = Postgres(base, "primary").init().start()
+    primary.sql("CREATE DATABASE mail", "postgres")
+    standby = Postgres(base, "standby").copy_of(primary).start()
+    primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'", "postgres")
+    primary.sql("SELECT pg_reload_conf()", "postgres")
+    until(lambda: primary.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'", "postgres") == "1", "the standby")
+    url = f"postgres://postgres@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/mail?sslmode=disable"
+    sink = Sink()
+    nodes = [Node(base, f"node{n}", url, sink.port) for n in (1, 2, 3)]
+    nodes[0].start()
+    nodes[0].admin("account", "create", "--email", OWNER, "--plan", "dedicated", "--production")
+    nodes[0].admin("domain", "create", DOMAIN, "--account", OWNER, "--verified")
+    for node in nodes[1:]:
+        (node.directory / "data").mkdir(mode=0o700)
+        shutil.copy(nodes[0].directory / "data" / "secret.key", node.directory / "data" / "secret.key")
+        node.start()
+    load = Load(nodes)
+    began = time.monotonic()
+    rates = []
+
+    def say(text):
+        print(f"{time.monotonic() - began:6.1f} s  taken {len(load.taken):6}  at the sink {len(sink.got):6}  {text}", flush=True)
+
+    def calm(what):
+        before, at = len(load.taken), time.monotonic()
+        time.sleep(args.seconds)
+        rates.append((what, (len(load.taken) - before) / (time.monotonic() - at)))
+
+    try:
+        calm("three nodes")
+        say("kill -9 of a node")
+        nodes[0].end(signal.SIGKILL)
+        killed_at = time.monotonic()
+        calm("a node is dead")
+        nodes[0].start(wait=False)
+        say("it starts again")
+        until(nodes[0].is_ready, "node1")
+        say(f"it has its share {time.monotonic() - killed_at:.1f} s after the kill")
+        calm("three nodes again")
+        say("SIGTERM to another")
+        status = nodes[1].end(signal.SIGTERM)
+        say(f"it ended with {status}")
+        calm("a node is stopped")
+        nodes[1].start()
+        say("it is back; PostgreSQL is restarted")
+        primary.end(signal.SIGINT)
+        primary.start("synchronous_standby_names=*")
+        say("PostgreSQL is back")
+        calm("after the restart")
+        say("the primary is lost")
+        primary.end(signal.SIGQUIT)
+        lost_at = time.monotonic()
+        # What a cluster's manager does: no new writes wait for a standby that does not exist.
+        standby.program("pg_ctl", "promote", "-D", standby.data)
+        standby.sql("ALTER SYSTEM SET synchronous_standby_names = ''", "postgres")
+        standby.sql("SELECT pg_reload_conf()", "postgres")
+        before = len(load.taken)
+        until(lambda: len(load.taken) > before + 100, "intake after the fail-over")
+        say(f"the standby serves: intake is back {time.monotonic() - lost_at:.1f} s after the loss")
+        calm("after the fail-over")
+        load.stop()
+        say("the load has ended")
+        until(lambda: standby.sql(f"SELECT count(*) FROM postrider_rows WHERE {space(TASK)}") == "0", "an empty queue")
+        say("nothing is queued")
+        killed = [sink.times[n] - killed_at for n, (at, name) in load.taken.items()
+                  if name == "node1" and at < killed_at and sink.times.get(n, 0) > killed_at]
+        if killed:
+            print(f"what the killed node left: {len(killed)} messages, the last delivered {max(killed):.1f} s after the kill")
+        for what, rate in rates:
+            print(f"  {what:22} {rate:7.0f} messages/s taken")
+        return books(standby, load, sink)
+    finally:
+        load.running = False
+        for node in nodes:
+            if node.process and node.process.poll() is None:
+                node.end(signal.SIGKILL)
+        primary.end()
+        standby.end()
+
+
+def books(database, load, sink):
+    """What the clients were told, what arrived, what is booked: the differences."""
+    found = []
+    lost = [number for number in load.taken if sink.got[number] == 0]
+    if lost:
+        found.append(f"{len(lost)} messages that were taken never arrived: {lost[:5]}")
+    strangers = [n for n in sink.got if n not in load.taken and n not in load.unknown]
+    if strangers:
+        found.append(f"{len(strangers)} messages arrived that nobody was told were taken: {strangers[:5]}")
+    text = "convert_from(v, 'UTF8')"
+    emails = int(database.sql(f"SELECT count(*) FROM postrider_rows WHERE {space(EMAIL)}"))
+    at_least, at_most = len(load.taken), len(load.taken) + len(load.unknown)
+    if not at_least <= emails <= at_most:
+        found.append(f"{emails} emails are booked; between {at_least} and {at_most} should be")
+    delivered = int(database.sql(
+        f"SELECT count(*) FROM postrider_rows WHERE {space(RECIPIENT)} AND {text} LIKE '%\"state\":\"delivered\"%'"))
+    if delivered != emails:
+        found.append(f"{delivered} recipients are booked as delivered, of {emails}")
+    deliveries = int(database.sql(
+        f"SELECT count(*) FROM postrider_rows WHERE {space(ATTEMPT)} AND {text} LIKE '%\"code\":250%'"))
+    if deliveries != emails:
+        found.append(f"{deliveries} deliveries are booked, of {emails}: some twice")
+    twice = sum(count - 1 for count in sink.got.values())
+    print(f"taken {len(load.taken)}, refused for a while {load.refused}, in doubt {len(load.unknown)}; "
+          f"booked {emails}, delivered {delivered}; arrived {len(sink.got)}, {twice} of them more than once")
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Three nodes on one PostgreSQL, and everything that can fail.")
+    parser.add_argument("--seconds", type=float, default=12, help="calm between the failures (12)")
+    parser.add_argument("--keep", action="store_true", help="leave the directory for a look")
+    args = parser.parse_args()
+    os.environ.setdefault("POSTRIDER", str(ROOT / "target/release/postrider"))
+    os.environ["POSTRIDER"] = str(Path(os.environ["POSTRIDER"]).resolve())
+    base = Path(tempfile.mkdtemp(prefix="postrider-drill-"))
+    base.chmod(0o755)
+    try:
+        found = drill(args, base)
+    finally:
+        if not args.keep:
+            shutil.rmtree(base, ignore_errors=True)
+        else:
+            print(base)
+    for difference in found:
+        print("FAILED:", difference)
+    print("the books are right" if not found else "")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
