@@ -15,6 +15,7 @@
 //! is the model that the others are measured against.
 
 mod batch;
+pub mod copy;
 mod fault;
 pub mod faults;
 mod health;

@@ -10,7 +10,8 @@ use std::sync::Mutex;
 
 use database::Server;
 use futures_util::future::join_all;
-use store::engine::{Batch, CommitError, Database, OpenError, Order, ReadError, State, Store};
+use store::engine::copy::{CopyError, Place, Step, copy};
+use store::engine::{Batch, CommitError, Database, OpenError, Options, Order, ReadError, State, Store};
 use store::key::range_of;
 use suite::{Subject, k};
 
@@ -220,8 +221,56 @@ async fn a_backup_of_it_becomes_a_directory() {
     let file = directory.path().join("backup");
     let done = store.backup(&file, |_| {}).await.unwrap();
     assert_eq!((done.rows, done.bodies), (200, 200));
-    let options = store::engine::Options::new(directory.path().join("store"));
+    let options = Options::new(directory.path().join("store"));
     Store::restore(&file, &options, |_| {}).unwrap();
     assert!(Store::check(&options).unwrap().is_sound());
     store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_moves_into_a_database_and_back() {
+    let server = Server::start(&[]);
+    let directory = tempfile::tempdir().unwrap();
+    let options = |name: &str| Options::new(directory.path().join(name));
+    let store = Store::open(&options("a")).unwrap();
+    for n in 0..250u8 {
+        let mut batch = Batch::intake();
+        batch.put(k(&[1, n]), vec![n; 3000]).put_body(k(&[2, n]), vec![n; 60_000]);
+        store.commit(batch).await.unwrap();
+    }
+    let from = Place::Directory(options("a"));
+    let database = Database::new(server.database(), "test");
+    let into = Place::Database(database.clone());
+    assert!(matches!(copy(&from, &into, |_| {}).await, Err(CopyError::Open(OpenError::InUse { .. }))));
+    store.close().await;
+
+    // Cut off in the middle: nobody may serve it, and the next copy goes on.
+    let cut = tokio::spawn({
+        let (from, into) = (from.clone(), into.clone());
+        async move {
+            copy(&from, &into, |step| {
+                if matches!(step, Step::Copied(done) if done.bodies > 100) {
+                    panic!()
+                }
+            })
+            .await
+        }
+    });
+    assert!(cut.await.unwrap().is_err());
+    let half = Store::connect(&database).await;
+    assert!(matches!(&half, Err(OpenError::HalfCopied(_))), "{half:?}");
+    let begun: u64 = server.sql("test0", "SELECT count(*) FROM postrider_bodies").parse().unwrap();
+    assert!((1..250).contains(&begun), "{begun}");
+    let (done, sum) = copy(&from, &into, |_| {}).await.unwrap();
+    assert_eq!((done.rows, done.bodies), (250, 250));
+    let again = copy(&from, &into, |_| {}).await;
+    assert!(again.is_err_and(|error| error.to_string().contains("there is a store in it")));
+
+    let back = Place::Directory(options("b"));
+    assert_eq!(copy(&into, &back, |_| {}).await.unwrap(), (done, sum));
+    assert!(Store::check(&options("b")).unwrap().is_sound());
+    assert!(matches!(copy(&into, &back, |_| {}).await, Err(CopyError::NotEmpty(_))));
+    let moved = Store::open(&options("b")).unwrap();
+    assert_eq!(moved.body(&k(&[2, 77])).await.unwrap().unwrap(), vec![77; 60_000]);
+    moved.close().await;
 }

@@ -213,11 +213,6 @@ impl Postgres {
         pages::everything(&self.target).await
     }
 
-    /// The greatest keys of rows and of bodies: how far a copy has come.
-    pub(crate) async fn greatest(&self) -> Result<(Option<Key>, Option<Key>), ReadError> {
-        pages::greatest(&self.target).await
-    }
-
     /// A copy into it has come to its end: from now on it can be opened.
     pub(crate) async fn copied(&self) -> Result<(), ReadError> {
         let ended = async {

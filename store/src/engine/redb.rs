@@ -18,6 +18,7 @@
 //! log-N.seg         the log, by segment                                (redb/record.rs)
 //! reserve           room set aside for a full disk                     (redb/space.rs)
 //! restoring         there while a backup is taken in                   (redb/backup.rs)
+//! copying           there while another store is copied into it        (copy.rs)
 //! ```
 //!
 //! Limits: the two tables in memory take at most about four times `table_bytes`, redb its cache; one
@@ -72,6 +73,8 @@ use super::{Batch, CommitError, Health, Key, OpenError, Options, Order, ReadErro
 const INBOX_BATCHES: usize = 1024;
 /// The file whose lock says that the directory is in use.
 const LOCK_FILE: &str = "lock";
+/// There while another store is copied into the directory: only that copy may go on with it.
+pub(crate) const COPYING_FILE: &str = "copying";
 /// Jobs under way: one checkpoint and one slice of moved bodies at most.
 const JOBS: usize = 4;
 
@@ -95,6 +98,13 @@ pub(crate) struct Opening {
 impl Opening {
     /// Locks a directory, opens its index and replays its log in memory.
     pub(crate) fn read(options: &Options) -> Result<Self, OpenError> {
+        if options.directory.join(COPYING_FILE).exists() {
+            return Err(OpenError::HalfCopied(options.directory.display().to_string()));
+        }
+        Self::read_whatever(options)
+    }
+
+    fn read_whatever(options: &Options) -> Result<Self, OpenError> {
         let directory = options.directory.as_path();
         std::fs::create_dir_all(directory).map_err(|error| OpenError::io(directory, error))?;
         let lock = lock(directory)?;
@@ -152,8 +162,17 @@ fn append_fault(directory: &Path, fault: AppendFault) -> OpenError {
 
 impl Redb {
     pub(crate) fn open(options: &Options) -> Result<Self, OpenError> {
+        Self::begin(options, Opening::read(options)?)
+    }
+
+    /// Opens a directory that a copy goes into.
+    pub(crate) fn open_for_copy(options: &Options) -> Result<Self, OpenError> {
+        Self::begin(options, Opening::read_whatever(options)?)
+    }
+
+    fn begin(options: &Options, opening: Opening) -> Result<Self, OpenError> {
         let directory = options.directory.as_path();
-        let Opening { lock, disk, index, mut opened, segments, mut recovered } = Opening::read(options)?;
+        let Opening { lock, disk, index, mut opened, segments, mut recovered } = opening;
         recovered.repair().map_err(|error| OpenError::io(directory, error))?;
         recover::remove_unfinished(&segments, &disk, recovered.end)?;
         let space = Arc::new(Space::new(directory, &disk, options.reserve_bytes));

@@ -79,16 +79,3 @@ impl Iterator for Walk {
         self.read.pop_front().map(Ok)
     }
 }
-
-/// The greatest keys of rows and of bodies.
-pub(crate) async fn greatest(target: &Target) -> Result<(Option<Key>, Option<Key>), ReadError> {
-    let client = connect(target).await.map_err(away)?;
-    let mut found = [None, None];
-    for (table, found) in ["postrider_rows", "postrider_bodies"].iter().zip(&mut found) {
-        let query = format!("SELECT k FROM {table} ORDER BY k DESC LIMIT 1");
-        let row = client.query_opt(&query, &[]).await.map_err(away)?;
-        *found = row.map(|row| Bytes::copy_from_slice(row.get::<_, &[u8]>(0)));
-    }
-    let [rows, bodies] = found;
-    Ok((rows, bodies))
-}

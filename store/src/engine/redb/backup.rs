@@ -28,7 +28,7 @@ use super::record::{Entries, Entry, encode_row};
 use super::shared::Shared;
 use super::{LOCK_FILE, Redb};
 use crate::engine::{
-    BODY_BYTES_MAX, BackupError, Batch, KEY_BYTES_MAX, Key, Options, Order, Progress, ReadError,
+    BODY_BYTES_MAX, BackupError, Batch, CommitError, KEY_BYTES_MAX, Key, Options, Order, Progress, ReadError,
 };
 
 /// There while a restore is under way.
@@ -71,21 +71,32 @@ impl Redb {
         file: &Path,
         progress: impl FnMut(Progress) + Send + 'static,
     ) -> Result<Progress, BackupError> {
-        let pin = Pin::new(&self.shared);
-        self.flush().await?;
         let file = file.to_owned();
+        let everything = self.everything().await?;
         let work = tokio::task::spawn_blocking(move || {
-            let base = pin.0.base();
-            let everything = Bytes::new()..Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1]);
-            let rows = Box::new(base.rows(&everything, Order::Ascending)?);
-            let shared = Arc::clone(&pin.0);
-            let bodies = base.places()?.map(move |entry| {
-                let (key, place) = entry?;
-                Ok((key, shared.segments.read(place)?))
-            });
-            write(&file, rows, Box::new(bodies), progress)
+            let (rows, bodies) = everything()?;
+            write(&file, rows, bodies, progress)
         });
         work.await.map_err(ReadError::io)?
+    }
+
+    /// All rows and all bodies that are committed now, in key order; to be called, and read, on a thread
+    /// that may block.
+    pub(crate) async fn everything(
+        &self,
+    ) -> Result<impl FnOnce() -> Result<(Rows, Rows), ReadError> + Send + use<>, CommitError> {
+        let pin = Pin::new(&self.shared);
+        self.flush().await?;
+        Ok(move || {
+            let base = pin.0.base();
+            let all = Bytes::new()..Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1]);
+            let rows: Rows = Box::new(base.rows(&all, Order::Ascending)?);
+            let bodies = base.places()?.map(move |entry| {
+                let (key, place) = entry?;
+                Ok((key, pin.0.segments.read(place)?))
+            });
+            Ok((rows, Box::new(bodies) as Rows))
+        })
     }
 }
 
