@@ -1,6 +1,7 @@
 //! The command line: what can be said, and who carries it out.
 
 pub mod admin;
+mod copy;
 pub mod run;
 
 use std::net::SocketAddr;

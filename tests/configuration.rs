@@ -9,6 +9,7 @@ const DOCUMENTED: &str = include_str!("../etc/postrider.toml");
 
 /// Keys that have no default: the line shows an example.
 const EXAMPLES: &[&str] = &[
+    "url",
     "certificate",
     "private_key",
     "base_url",

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use mail::account::Plan;
 use serde_json::{Value, json};
-use store::engine::{Progress, Store};
+use store::engine::{Database, Progress, Report, Store};
 
 use super::AdminArguments;
 use crate::admin::{Line, Question, QueueOrder, SOCKET};
@@ -150,6 +150,18 @@ pub enum QueueCommand {
 pub enum StoreCommand {
     /// Read everything and name what is wrong
     Check,
+    /// Move the store into another engine, and compare (all servers stopped); goes on where it was cut off
+    Copy {
+        /// A data directory, a postgres:// URL, or `config`: what the configuration names
+        #[arg(long)]
+        from: String,
+        /// The same; it must be empty, or hold what an earlier copy began
+        #[arg(long)]
+        to: String,
+        /// The cluster that a database given by its URL belongs to
+        #[arg(long)]
+        cluster: Option<String>,
+    },
 }
 
 /// The clock.
@@ -165,7 +177,12 @@ pub enum ClockCommand {
 /// Carries out the command; the exit code is 0 when it was done.
 #[must_use]
 pub fn run(arguments: &AdminArguments) -> ExitCode {
-    let done = directory(arguments).and_then(|directory| carry_out(arguments, &directory));
+    let done = match &arguments.command {
+        AdminCommand::Store(StoreCommand::Copy { from, to, cluster }) => {
+            super::copy::run(from, to, cluster.as_deref(), &|| configuration(arguments))
+        }
+        _ => directory(arguments).and_then(|directory| carry_out(arguments, &directory)),
+    };
     let mut out = std::io::stdout().lock();
     let (shown, code) = match done {
         Ok(value) => (value, ExitCode::SUCCESS),
@@ -188,25 +205,36 @@ fn directory(arguments: &AdminArguments) -> Result<PathBuf, String> {
     if let Some(directory) = &arguments.data_dir {
         return Ok(directory.clone());
     }
+    let config = configuration(arguments);
+    config
+        .map(|config| config.data_dir)
+        .map_err(|error| format!("{error} (or name the directory with --data-dir)"))
+}
+
+fn configuration(arguments: &AdminArguments) -> Result<config::Config, String> {
     let file = arguments.config.clone().unwrap_or_else(|| PathBuf::from("/etc/postrider/postrider.toml"));
-    match config::from_file(&file) {
-        Ok(config) => Ok(config.data_dir),
-        Err(problems) => {
-            let first = problems.first().map(ToString::to_string).unwrap_or_default();
-            Err(format!("{}: {first} (or name the directory with --data-dir)", file.display()))
-        }
-    }
+    config::from_file(&file).map_err(|problems| {
+        let first = problems.first().map(ToString::to_string).unwrap_or_default();
+        format!("{}: {first}", file.display())
+    })
 }
 
 fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, String> {
     let options = || store::engine::Options::new(directory.join(crate::world::STORE_DIRECTORY));
     match &arguments.command {
+        AdminCommand::Restore { .. } if database(arguments).is_some() => {
+            Err("a backup is restored into a data directory; `store copy` moves that into the database"
+                .to_owned())
+        }
         AdminCommand::Restore { file } => {
             let done = Store::restore(file, &options(), report).map_err(|error| error.to_string())?;
             Ok(json!({"rows": done.rows, "bodies": done.bodies, "bytes": done.bytes}))
         }
         AdminCommand::Store(StoreCommand::Check) => {
-            let report = Store::check(&options()).map_err(|error| error.to_string())?;
+            let report = match database(arguments) {
+                Some(database) => check_database(&database)?,
+                None => Store::check(&options()).map_err(|error| error.to_string())?,
+            };
             let shown = json!({
                 "sound": report.is_sound(),
                 "rows": report.rows,
@@ -218,6 +246,20 @@ fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Stri
         }
         command => ask(directory, &question(command)?),
     }
+}
+
+/// The database that the configuration names, unless a directory is meant.
+fn database(arguments: &AdminArguments) -> Option<Database> {
+    let config = arguments.data_dir.is_none().then(|| configuration(arguments).ok()).flatten()?;
+    crate::world::database(&config)
+}
+
+fn check_database(database: &Database) -> Result<Report, String> {
+    let runtime = super::run::runtime().map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let store = Store::connect(database).await.map_err(|error| error.to_string())?;
+        store.verify().await.map_err(|error| error.to_string())
+    })
 }
 
 fn report(done: Progress) {

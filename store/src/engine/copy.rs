@@ -101,11 +101,11 @@ pub async fn copy(
     let runtime = Handle::current();
     let work = tokio::task::spawn_blocking(move || {
         let mut copy = Copy { target: &writing, runtime, done: Progress::default(), step: &mut step };
-        copy.run(rows, row.as_ref(), |batch, key, value| drop(batch.put(key, value)), |done| &mut done.rows)?;
+        copy.run(rows, row.as_ref(), |batch, key, value| _ = batch.put(key, value), |done| &mut done.rows)?;
         copy.run(
             bodies,
             body.as_ref(),
-            |batch, key, body| drop(batch.put_body(key, body)),
+            |batch, key, body| _ = batch.put_body(key, body),
             |done| &mut done.bodies,
         )?;
         Ok::<_, CopyError>(step)

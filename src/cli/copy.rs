@@ -1,0 +1,65 @@
+//! `postrider admin store copy`: moves a store from a directory into a database, or back, with nobody at
+//! work on either.
+//!
+//! A place is a data directory, a `postgres://` URL, or the word `config`: what the configuration names,
+//! so that no password need stand in a command line.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use store::engine::copy::{Place, Step, copy};
+use store::engine::{Database, Options};
+
+use crate::config::Config;
+use crate::world::{STORE_DIRECTORY, database, store_options};
+
+/// Copies, and tells how far it is.
+///
+/// # Errors
+/// What went wrong, for a person.
+pub(super) fn run(
+    from: &str,
+    to: &str,
+    cluster: Option<&str>,
+    config: &dyn Fn() -> Result<Config, String>,
+) -> Result<Value, String> {
+    let place = |written: &str| place(written, cluster, config);
+    let (from, to) = (place(from)?, place(to)?);
+    let runtime = super::run::runtime().map_err(|error| error.to_string())?;
+    let (done, sum) = runtime.block_on(copy(&from, &to, tell)).map_err(|error| error.to_string())?;
+    if std::io::stderr().is_terminal() {
+        eprintln!();
+    }
+    Ok(json!({"rows": done.rows, "bodies": done.bodies, "bytes": done.bytes, "sha256": sum}))
+}
+
+fn place(
+    written: &str,
+    cluster: Option<&str>,
+    config: &dyn Fn() -> Result<Config, String>,
+) -> Result<Place, String> {
+    if written == "config" {
+        let config = config()?;
+        return Ok(match database(&config) {
+            Some(database) => Place::Database(database),
+            None => Place::Directory(store_options(&config)),
+        });
+    }
+    if written.starts_with("postgres://") || written.starts_with("postgresql://") {
+        return Ok(Place::Database(Database::new(written, cluster.unwrap_or("postrider"))));
+    }
+    Ok(Place::Directory(Options::new(Path::new(written).join(STORE_DIRECTORY))))
+}
+
+/// One line that changes on a terminal; a line now and then elsewhere would fill a log.
+fn tell(step: Step) {
+    let (what, done) = match step {
+        Step::Copied(done) => ("copied", done),
+        Step::Compared(done) => ("compared", done),
+    };
+    if std::io::stderr().is_terminal() {
+        let mib = done.bytes >> 20;
+        eprint!("\r{what:>8}: {:>10} rows {:>10} messages {mib:>8} MiB", done.rows, done.bodies);
+    }
+}
