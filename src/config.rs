@@ -140,7 +140,7 @@ impl Default for SubmissionSection {
 }
 
 /// `[[relay]]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelaySection {
     /// Where it listens.
@@ -243,7 +243,7 @@ impl Default for DeliverySection {
 }
 
 /// `[[delivery.pace]]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaceSection {
     /// A mail host's name, or a domain above it; none is for all others.

@@ -8,6 +8,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use dns::signing_pool::SigningPool;
@@ -39,7 +40,7 @@ pub struct Hall {
     worker: Arc<Worker>,
     senders: Arc<Senders>,
     pool: Arc<SigningPool>,
-    message_bytes_max: u64,
+    message_bytes_max: Arc<AtomicU64>,
 }
 
 /// What the hall needs beside the worker.
@@ -84,7 +85,7 @@ impl Hall {
             worker,
             senders: Arc::new(senders),
             pool: Arc::new(parts.pool),
-            message_bytes_max: parts.message_bytes_max,
+            message_bytes_max: Arc::new(AtomicU64::new(parts.message_bytes_max)),
         }
     }
 
@@ -109,7 +110,12 @@ impl Hall {
     /// The largest message taken, in bytes.
     #[must_use]
     pub fn message_bytes_max(&self) -> u64 {
-        self.message_bytes_max
+        self.message_bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Takes messages of another size from now on.
+    pub fn set_message_bytes_max(&self, bytes: u64) {
+        self.message_bytes_max.store(bytes, Ordering::Relaxed);
     }
 
     /// Whether there are room and health to take anything at all.
@@ -166,8 +172,9 @@ impl Hall {
         // What we put on top does not count: a message of exactly the announced size is taken.
         let given_bytes: u64 = written.chunks.iter().map(|chunk| chunk.len() as u64).sum();
         // The API bounds its requests itself, by files and by bytes.
-        if draft.door != Door::Api && given_bytes > self.message_bytes_max + HEADER_ROOM_BYTES {
-            return Err(Refusal::TooLarge { bytes_max: self.message_bytes_max });
+        let bytes_max = self.message_bytes_max();
+        if draft.door != Door::Api && given_bytes > bytes_max.saturating_add(HEADER_ROOM_BYTES) {
+            return Err(Refusal::TooLarge { bytes_max });
         }
         let chunks = self.sign(&sender, written.chunks, now).await?;
         let size_bytes: u64 = chunks.iter().map(|chunk| chunk.len() as u64).sum();
@@ -188,7 +195,7 @@ impl Hall {
             return_full: draft.envelope.return_full,
             created_at: now,
         };
-        let give_up_after = self.worker.settings.schedule.give_up_after;
+        let give_up_after = self.worker.manners().schedule.give_up_after;
         let transport = Transport {
             // Clients that say SMTPUTF8 of every message do not mean it: only content that needs it counts.
             smtputf8: written.needs_smtputf8,

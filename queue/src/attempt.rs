@@ -66,14 +66,22 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
     loop {
         let this = match next.take() {
             Some(this) => this,
-            None => match take(&worker, &site, line.is_some()).await {
-                Taken::Task(this) => *this,
-                Taken::Nothing => break,
-                Taken::Close => {
-                    counted = false;
-                    break;
+            None => {
+                if worker.is_paused() {
+                    if let Some(open) = line.take() {
+                        hang_up(&site, open).await;
+                    }
+                    worker.unpaused().await;
                 }
-            },
+                match take(&worker, &site, line.is_some()).await {
+                    Taken::Task(this) => *this,
+                    Taken::Nothing => break,
+                    Taken::Close => {
+                        counted = false;
+                        break;
+                    }
+                }
+            }
         };
         let mut open = match line.take() {
             Some(open) => open,
@@ -88,7 +96,8 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             },
         };
         open.carried += 1;
-        let last = open.carried >= site.messages_per_connection() || worker.stop.is_cancelled();
+        let ends = worker.stop.is_cancelled() || worker.is_paused();
+        let last = open.carried >= site.messages_per_connection() || ends;
         // Others may come for what waits while this one is busy.
         worker.answer(&site, site.wants_connection());
         if !last {
@@ -150,7 +159,8 @@ enum Taken {
 /// Takes the next task, and waits for one while a connection is open.
 async fn take(worker: &Arc<Worker>, site: &Arc<Site>, connected: bool) -> Taken {
     loop {
-        if worker.stop.is_cancelled() {
+        // Paused, the site asks for another connection, and that one waits.
+        if worker.stop.is_cancelled() || worker.is_paused() {
             return Taken::Nothing;
         }
         let now = worker.clock.now();

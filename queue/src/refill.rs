@@ -17,6 +17,10 @@ impl Worker {
     /// Keeps reading due tasks until the worker stops.
     pub(crate) async fn refill(self: Arc<Self>) {
         while !self.stop.is_cancelled() {
+            if self.is_paused() {
+                self.unpaused().await;
+                continue;
+            }
             if self.flights.room() == 0 {
                 // Memory is full: a settlement makes room.
                 let freed = self.settled.notified();

@@ -24,7 +24,7 @@ use mail::task::Task;
 use mail::verp::VerpKey;
 use store::engine::Store;
 use store::lease::Held;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -49,18 +49,14 @@ const DRAIN_MAX: Duration = Duration::from_secs(8);
 pub struct WorkerSettings {
     /// Our name: says EHLO, reports failures.
     pub hostname: Name,
-    /// When to try again.
-    pub schedule: Schedule,
+    /// What may change while it runs.
+    pub manners: Manners,
     /// How fast a site is served, by the domain of its first host; `None` is all others.
     pub pace: Vec<(Option<Name>, PaceLimits)>,
     /// What TLS is asked of every site.
     pub tls: TlsMode,
     /// Local addresses to send from; none lets the system choose.
     pub source_addresses: Vec<std::net::IpAddr>,
-    /// Nothing is tried: mail is accepted and stays.
-    pub paused: bool,
-    /// How long an email is kept after it was accepted.
-    pub retention: Duration,
     /// Tasks in memory at most.
     pub places_max: usize,
     /// Tasks of one site in memory at most.
@@ -69,6 +65,17 @@ pub struct WorkerSettings {
     pub connections_max: usize,
     /// Bodies in memory at most, in bytes.
     pub body_bytes_max: usize,
+}
+
+/// What the operator may change while the worker runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manners {
+    /// When to try again.
+    pub schedule: Schedule,
+    /// Nothing is tried: mail is accepted and stays.
+    pub paused: bool,
+    /// How long an email is kept after it was accepted.
+    pub retention: Duration,
 }
 
 /// What the worker is built from.
@@ -98,6 +105,7 @@ pub struct Worker {
     pub(crate) dialer: Dialer,
     pub(crate) verp: VerpKey,
     pub(crate) settings: WorkerSettings,
+    manners: watch::Sender<Arc<Manners>>,
     pub(crate) flights: Flights,
     pub(crate) scheduled: Scheduled,
     pub(crate) stop: CancellationToken,
@@ -138,6 +146,7 @@ impl Worker {
             panicked: AtomicBool::new(false),
             sites: Mutex::default(),
             resolving: Mutex::default(),
+            manners: watch::Sender::new(Arc::new(settings.manners.clone())),
             settings,
         })
     }
@@ -158,13 +167,41 @@ impl Worker {
             }
         }
         let worker = Arc::clone(self);
-        let retention = self.settings.retention;
-        self.spawn(async move { worker.forget_old(retention).await });
-        if !self.settings.paused {
-            let worker = Arc::clone(self);
-            self.spawn(async move { worker.refill().await });
-        }
+        self.spawn(async move { worker.forget_old().await });
+        let worker = Arc::clone(self);
+        self.spawn(async move { worker.refill().await });
         Ok(())
+    }
+
+    /// The manners of this moment.
+    #[must_use]
+    pub fn manners(&self) -> Arc<Manners> {
+        Arc::clone(&self.manners.borrow())
+    }
+
+    /// Takes on other manners; attempts under way are finished.
+    pub fn adopt(&self, manners: Manners) {
+        self.manners.send_replace(Arc::new(manners));
+    }
+
+    /// Hears when the manners change.
+    pub(crate) fn manners_heard(&self) -> watch::Receiver<Arc<Manners>> {
+        self.manners.subscribe()
+    }
+
+    /// Whether nothing is to be tried.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.manners.borrow().paused
+    }
+
+    /// Returns when delivery is not paused, or ends.
+    pub(crate) async fn unpaused(&self) {
+        let mut heard = self.manners_heard();
+        tokio::select! {
+            // The sender is ours: it is not gone while we wait.
+            _ = heard.wait_for(|manners| !manners.paused) => {}
+            () = self.stop.cancelled() => {}
+        }
     }
 
     /// Finishes the attempts that are under way and returns; those that take longer than
