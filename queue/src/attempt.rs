@@ -66,22 +66,14 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
     loop {
         let this = match next.take() {
             Some(this) => this,
-            None => {
-                if worker.is_paused() {
-                    if let Some(open) = line.take() {
-                        hang_up(&site, open).await;
-                    }
-                    worker.unpaused().await;
+            None => match take_unpaused(&worker, &site, &mut line).await {
+                Taken::Task(this) => *this,
+                Taken::Nothing => break,
+                Taken::Close => {
+                    counted = false;
+                    break;
                 }
-                match take(&worker, &site, line.is_some()).await {
-                    Taken::Task(this) => *this,
-                    Taken::Nothing => break,
-                    Taken::Close => {
-                        counted = false;
-                        break;
-                    }
-                }
-            }
+            },
         };
         let mut open = match line.take() {
             Some(open) => open,
@@ -154,6 +146,17 @@ enum Taken {
     Nothing,
     /// None, and it is counted out.
     Close,
+}
+
+/// Takes the next task; while delivery is paused, without a connection, it waits first.
+async fn take_unpaused(worker: &Arc<Worker>, site: &Arc<Site>, line: &mut Option<Line>) -> Taken {
+    if worker.is_paused() {
+        if let Some(open) = line.take() {
+            hang_up(site, open).await;
+        }
+        worker.unpaused().await;
+    }
+    take(worker, site, line.is_some()).await
 }
 
 /// Takes the next task, and waits for one while a connection is open.

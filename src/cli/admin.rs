@@ -189,7 +189,7 @@ fn directory(arguments: &AdminArguments) -> Result<PathBuf, String> {
         return Ok(directory.clone());
     }
     let file = arguments.config.clone().unwrap_or_else(|| PathBuf::from("/etc/postrider/postrider.toml"));
-    match config::from_file(&file) {
+    match config::from_file_alone(&file) {
         Ok(config) => Ok(config.data_dir),
         Err(problems) => {
             let first = problems.first().map(ToString::to_string).unwrap_or_default();
