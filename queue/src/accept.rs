@@ -239,6 +239,7 @@ impl Hall {
 fn write(id: EmailId, draft: &Draft, now: Timestamp) -> Result<Written, Refusal> {
     match &draft.content {
         Content::Raw { message, received } => {
+            message::check_lines(message)?;
             let header = message::read(message)?;
             let header_is_ascii = header.is_ascii;
             let reverse_path = draft.envelope.reverse_path.as_ref();
@@ -248,13 +249,15 @@ fn write(id: EmailId, draft: &Draft, now: Timestamp) -> Result<Written, Refusal>
             chunks.extend(mended.rest);
             Ok(Written { from: mended.from, facts: mended.facts, chunks, needs_smtputf8: !header_is_ascii })
         }
-        Content::Parts(parts) => Ok(written_from(id, parts, now)),
+        Content::Parts(parts) => written_from(id, parts, now),
     }
 }
 
-fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Written {
+fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Result<Written, Refusal> {
     let message_id = message::message_id(id, &parts.from.address);
     let bytes = compose::compose(parts, &message_id, now);
+    // A subject, say, of one endless word cannot be folded.
+    message::check_lines(&bytes)?;
     let facts = HeaderFacts {
         to: parts.to.clone(),
         cc: parts.cc.clone(),
@@ -263,7 +266,7 @@ fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Written {
         subject: parts.subject.clone(),
         message_id,
     };
-    Written { from: parts.from.clone(), facts, chunks: vec![Bytes::from(bytes)], needs_smtputf8: false }
+    Ok(Written { from: parts.from.clone(), facts, chunks: vec![Bytes::from(bytes)], needs_smtputf8: false })
 }
 
 /// Everybody once. SMTP does not say in which field a recipient stands: the header does, and who

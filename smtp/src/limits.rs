@@ -11,6 +11,9 @@ use std::time::Duration;
 pub const COMMAND_LINE_BYTES_MAX: usize = 2_048;
 /// RFC 4954 4: an AUTH line, and a line of the exchange.
 pub const AUTH_LINE_BYTES_MAX: usize = 12_288;
+/// A line that is too long is dropped up to its end, so that the client hears why; but no client that
+/// speaks SMTP sends so much of one.
+pub const LINE_BYTES_SKIPPED_MAX: usize = 128 * 1024;
 /// Replies wait for the end of a pipelined group, but no longer than until they are this many bytes.
 pub const REPLIES_BYTES_FLUSH: usize = 8 * 1024;
 /// Content that overruns the limit is read to its end, so that the client sees the reply; past this
