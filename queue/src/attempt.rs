@@ -25,7 +25,7 @@ use crate::courier::smtp::{
     Connection, Delivery, DialFailure, DialReason, Dsn, OriginalRecipient, Ret, Shipment, Target, TlsMode,
     Verdict,
 };
-use crate::plan::{Destination, NoRoute, Smarthost};
+use crate::plan::{Destination, NoRoute, Smarthost, SmarthostAt};
 use crate::settle::Attempted;
 use crate::site::{Ready, Site, Turn, Unreachable};
 use crate::worker::Worker;
@@ -46,7 +46,8 @@ struct Line {
     /// Its share of all connections to anywhere.
     _permit: OwnedSemaphorePermit,
     connection: Connection,
-    host: Name,
+    /// As the attempt's record and a report name it.
+    host: String,
     ip: IpAddr,
     carried: u32,
 }
@@ -311,9 +312,10 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
         match worker.dialer.dial(&target).await {
             Ok(connection) => {
                 site.opened();
+                let host = shown(site, &host, address.ip());
                 return Ok(Line { connection, host, ip: address.ip(), carried: 0, _permit: permit });
             }
-            Err(failure) => last = Some((host, address, failure)),
+            Err(failure) => last = Some((shown(site, &host, address.ip()), address, failure)),
         }
     }
     Err(match last {
@@ -324,6 +326,19 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
             NoLine { attempted, unreachable: true }
         }
     })
+}
+
+/// A host's name; the address, as RFC 5321 4.1.3 writes it, of a smarthost that has none.
+fn shown(site: &Site, host: &Name, ip: IpAddr) -> String {
+    match (&site.route().to, ip) {
+        (Destination::Smarthost(Smarthost { at: SmarthostAt::Address(_), .. }), IpAddr::V4(ip)) => {
+            format!("[{ip}]")
+        }
+        (Destination::Smarthost(Smarthost { at: SmarthostAt::Address(_), .. }), IpAddr::V6(ip)) => {
+            format!("[IPv6:{ip}]")
+        }
+        _ => host.to_string(),
+    }
 }
 
 /// What to dial; none for an address of a family of which we have no source, where sources were named:
@@ -346,7 +361,7 @@ fn target(worker: &Worker, site: &Site, (host, address): (Name, SocketAddr), see
 
 /// What a failed dial comes to. A host that refuses us at its greeting says nothing about the message
 /// yet, whatever its code: another host, or another hour, may be kinder.
-fn no_line(host: &Name, address: SocketAddr, failure: DialFailure, began_at: Timestamp) -> NoLine {
+fn no_line(host: &str, address: SocketAddr, failure: DialFailure, began_at: Timestamp) -> NoLine {
     let (phase, unreachable) = match &failure.reason {
         DialReason::Private(_) | DialReason::Connect(_) => (Phase::Connect, true),
         DialReason::Lost(_) => (Phase::Greeting, true),
@@ -363,6 +378,7 @@ fn no_line(host: &Name, address: SocketAddr, failure: DialFailure, began_at: Tim
             format!("{host} does not offer TLS, which is required here"),
         )),
         (_, Some(reply)) => Outcome::Deferred(reply),
+        (reason, None) if host.starts_with('[') => Outcome::Unreachable(format!("{host}: {reason}")),
         (reason, None) => Outcome::Unreachable(format!("{host} [{}]: {reason}", address.ip())),
     };
     let attempted = Attempted {
@@ -370,7 +386,7 @@ fn no_line(host: &Name, address: SocketAddr, failure: DialFailure, began_at: Tim
         phase,
         began_at,
         duration: failure.duration,
-        mx_host: Some(host.to_string()),
+        mx_host: Some(host.to_owned()),
         ip: Some(address.ip()),
         tls: None,
         transcript: failure.transcript.to_string(),
@@ -447,7 +463,7 @@ fn attempted(open: &Line, delivery: Delivery, began_at: Timestamp) -> Attempted 
         phase,
         began_at,
         duration: delivery.duration,
-        mx_host: Some(open.host.to_string()),
+        mx_host: Some(open.host.clone()),
         ip: Some(open.ip),
         tls: delivery.tls.map(|tls| TlsFacts {
             version: tls.version.to_owned(),

@@ -156,7 +156,6 @@ pub(super) fn durations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Durat
 /// Values whose own error would not say what is meant here.
 pub(super) mod parsed {
     use super::{Deserialize, Deserializer, Name, SocketAddr};
-    use serde::de::Error as _;
 
     fn name<E: serde::de::Error>(text: &str) -> Result<Name, E> {
         text.parse().map_err(|_| E::custom(format!("`{text}` is not a host name (say, \"mx1.example.net\")")))
