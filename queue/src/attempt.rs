@@ -89,8 +89,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             },
         };
         open.carried += 1;
-        let ends = worker.stop.is_cancelled() || worker.is_paused();
-        let last = open.carried >= site.messages_per_connection() || ends;
+        let last = open.carried >= site.messages_per_connection() || worker.rests();
         // Others may come for what waits while this one is busy.
         worker.answer(&site, site.wants_connection());
         if !last {
@@ -104,6 +103,12 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             next.into_iter().for_each(|unsent| put_back(&worker, &site, unsent));
             next = Some(this);
             continue;
+        }
+        if delivery.fault == Some(smtp::Fault::Stopped) && delivery.verdict != Verdict::Unconfirmed {
+            // Cut off before the message can have arrived: it waits for the next start, untried.
+            site.hung_up();
+            put_back(&worker, &site, this);
+            break;
         }
         judge(&site, &delivery);
         let attempted = attempted(&open, delivery, began_at);
@@ -164,7 +169,7 @@ async fn take_unpaused(worker: &Arc<Worker>, site: &Arc<Site>, line: &mut Option
 async fn take(worker: &Arc<Worker>, site: &Arc<Site>, connected: bool) -> Taken {
     loop {
         // Paused, the site asks for another connection, and that one waits.
-        if worker.stop.is_cancelled() || worker.is_paused() {
+        if worker.rests() {
             return Taken::Nothing;
         }
         let now = worker.clock.now();
@@ -310,7 +315,8 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
     for (host, address) in addresses {
         let Some(target) = target(worker, site, (host.clone(), address), seed) else { continue };
         match worker.dialer.dial(&target).await {
-            Ok(connection) => {
+            Ok(mut connection) => {
+                connection.stop_by(worker.cut.clone());
                 site.opened();
                 let host = shown(site, &host, address.ip());
                 return Ok(Line { connection, host, ip: address.ip(), carried: 0, _permit: permit });

@@ -43,6 +43,8 @@ use crate::site::{Ready, Site};
 /// How long a stop waits for attempts under way: a mail host may take ten minutes for a final reply,
 /// and the service manager does not wait so long.
 const DRAIN_MAX: Duration = Duration::from_secs(8);
+/// And then for what was cut off to be booked.
+const BOOK_MAX: Duration = Duration::from_secs(1);
 
 /// The worker's limits and manners.
 #[derive(Debug, Clone)]
@@ -109,7 +111,10 @@ pub struct Worker {
     pub(crate) flights: Flights,
     pub(crate) scheduled: Scheduled,
     pub(crate) stop: CancellationToken,
+    /// No host is waited for any more.
     pub(crate) cut: CancellationToken,
+    /// Whatever still runs is dropped.
+    end: CancellationToken,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) bodies: BodyBudget,
     tasks: TaskTracker,
@@ -141,6 +146,7 @@ impl Worker {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             cut: CancellationToken::new(),
+            end: CancellationToken::new(),
             bodies: BodyBudget::new(settings.body_bytes_max),
             connections: Arc::new(Semaphore::new(settings.connections_max.max(1))),
             panicked: AtomicBool::new(false),
@@ -194,6 +200,11 @@ impl Worker {
         self.manners.borrow().paused
     }
 
+    /// Whether nothing more is to be begun, for now or for good.
+    pub(crate) fn rests(&self) -> bool {
+        self.stop.is_cancelled() || self.is_paused()
+    }
+
     /// Returns when delivery is not paused, or ends.
     pub(crate) async fn unpaused(&self) {
         let mut heard = self.manners_heard();
@@ -205,12 +216,22 @@ impl Worker {
     }
 
     /// Finishes the attempts that are under way and returns; those that take longer than
-    /// [`DRAIN_MAX`] are cut off, and tried again after the next start. What waits stays on disk.
+    /// [`DRAIN_MAX`] are cut off: those that may have arrived are booked as unconfirmed, all others are
+    /// tried anew after the next start. What waits stays on disk.
     pub async fn drain(&self) {
+        self.drain_within(DRAIN_MAX).await;
+    }
+
+    /// [`Self::drain`] with another patience.
+    pub async fn drain_within(&self, patience: Duration) {
         self.stop.cancel();
         self.tasks.close();
-        if tokio::time::timeout(DRAIN_MAX, self.tasks.wait()).await.is_err() {
-            self.cut.cancel();
+        if tokio::time::timeout(patience, self.tasks.wait()).await.is_ok() {
+            return;
+        }
+        self.cut.cancel();
+        if tokio::time::timeout(BOOK_MAX, self.tasks.wait()).await.is_err() {
+            self.end.cancel();
             self.tasks.wait().await;
         }
     }
@@ -220,12 +241,12 @@ impl Worker {
     /// A bug that panics takes what its task held with it (a connection's count, a place in memory), so
     /// nothing can be trusted to go on: delivery stops, and whoever runs the worker starts anew from disk.
     pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(self: &Arc<Self>, work: F) {
-        let cut = self.cut.clone();
+        let end = self.end.clone();
         let worker = Arc::clone(self);
         // Boxed once: every layer around it would copy its kilobytes.
         let work = Box::pin(work);
         self.tasks.spawn(async move {
-            let ended = AssertUnwindSafe(cut.run_until_cancelled(work)).catch_unwind().await;
+            let ended = AssertUnwindSafe(end.run_until_cancelled(work)).catch_unwind().await;
             if ended.is_err() {
                 tracing::error!(
                     "a task of the queue panicked: delivery stops, and begins anew after a restart"
