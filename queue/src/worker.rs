@@ -11,7 +11,7 @@
 //! no room. Memory is bounded by places for tasks ([`crate::flight`]), by bytes of messages
 //! ([`crate::bodies`]) and by connections; reservation.rs, dispatch.rs and refill.rs are the steps.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use mail::address::Name;
 use mail::task::Task;
 use mail::verp::VerpKey;
-use store::engine::Store;
+use store::engine::{Key, Store};
 use store::lease::Held;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -125,6 +125,8 @@ pub struct Worker {
     /// By name; those that ask for verified TLS apart.
     pub(crate) sites: Mutex<[HashMap<String, Arc<Site>>; 2]>,
     pub(crate) resolving: Mutex<HashMap<Name, Vec<Ready>>>,
+    /// Where the rows lie that are no tasks, as far as they were told.
+    pub(crate) aside: Mutex<HashSet<Key>>,
 }
 
 impl Worker {
@@ -152,6 +154,7 @@ impl Worker {
             panicked: AtomicBool::new(false),
             sites: Mutex::default(),
             resolving: Mutex::default(),
+            aside: Mutex::default(),
             manners: watch::Sender::new(Arc::new(settings.manners.clone())),
             settings,
         })
