@@ -192,7 +192,8 @@ impl Reload {
         self.running = next;
         inside.world.adopt(&self.running);
         inside.doors.adopt(&self.running);
-        tracing::info!(taken = changes.taken.join(", "), "configuration read again");
+        let taken = if changes.taken.is_empty() { "nothing".to_owned() } else { changes.taken.join(", ") };
+        tracing::info!(taken, "configuration read again");
         if !changes.left.is_empty() {
             tracing::warn!(keys = changes.left.join(", "), "changed in the file, and needs a restart");
         }
