@@ -9,6 +9,8 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
 
+use crate::config::Config;
+
 /// Why there is no certificate.
 #[derive(Debug, Error)]
 pub enum CertificateError {
@@ -34,6 +36,17 @@ pub struct Certificate {
 }
 
 impl Certificate {
+    /// Reads what the configuration names; none when it names none.
+    ///
+    /// # Errors
+    /// [`CertificateError`].
+    pub fn of(config: &Config) -> Result<Option<Self>, CertificateError> {
+        match (&config.tls.certificate, &config.tls.private_key) {
+            (Some(certificate), Some(private_key)) => Self::load(certificate, private_key).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Reads PEM files.
     ///
     /// # Errors

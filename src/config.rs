@@ -2,8 +2,9 @@
 //! holds the two together.
 //!
 //! [`read`] reads the file and names each problem with its line; the environment
-//! (`POSTRIDER_SECTION_KEY`) overrides it.
+//! (`POSTRIDER_SECTION_KEY`) overrides it; [`check`] looks at what contradicts itself.
 
+mod check;
 mod read;
 mod values;
 
@@ -19,7 +20,7 @@ use serde::Deserialize;
 use smtp::limits::Limits;
 use smtp::network::Network;
 
-pub use read::{Problem, from_file, from_text};
+pub use read::{Problem, from_file, from_file_alone, from_text};
 pub use values::{Engine, Hidden, SmarthostAddress, Tls as TlsChoice};
 use values::{duration, durations, one_or_many, parsed};
 
@@ -150,16 +151,17 @@ impl Default for SubmissionSection {
 }
 
 /// `[[relay]]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelaySection {
-    /// Where it listens.
-    #[serde(deserialize_with = "one_or_many")]
+    /// Where it listens. Required, like the others; not by serde, so that all that is missing is named.
+    #[serde(default, deserialize_with = "one_or_many")]
     pub listen: Vec<SocketAddr>,
     /// Who may come.
-    #[serde(deserialize_with = "one_or_many")]
+    #[serde(default, deserialize_with = "one_or_many")]
     pub networks: Vec<Network>,
     /// Whose mail it is: an account's id or its owner's address.
+    #[serde(default)]
     pub account: String,
 }
 
@@ -253,7 +255,7 @@ impl Default for DeliverySection {
 }
 
 /// `[[delivery.pace]]`
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaceSection {
     /// A mail host's name, or a domain above it; none is for all others.
@@ -310,13 +312,4 @@ pub struct TestingSection {
     /// on loopback.
     #[serde(deserialize_with = "values::duration_option")]
     pub clock_offset: Option<Duration>,
-}
-
-impl Config {
-    /// Every address that is listened on.
-    pub fn listeners(&self) -> impl Iterator<Item = SocketAddr> + '_ {
-        let relays = self.relay.iter().flat_map(|relay| &relay.listen);
-        let submission = self.submission.listen.iter().chain(&self.submission.implicit_tls);
-        submission.chain(relays).chain(&self.api.listen).chain(&self.ops.listen).copied()
-    }
 }

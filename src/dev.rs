@@ -19,6 +19,7 @@ use smtp::limits::Limits;
 use smtp::listener::Door;
 use smtp::settings::Role;
 use thiserror::Error;
+use tokio::sync::watch;
 
 use self::capture::{Capture, Records};
 use self::inbox::Inbox;
@@ -114,7 +115,9 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
         Capture { inbox: Arc::clone(&inbox), records: Arc::clone(&records), clock: world.clock.clone() };
     let session =
         doors.settings(&config, Role::Mx, Limits { sessions_per_address_max: 1_000, ..Limits::default() });
-    let door = Door { session, networks: Vec::new(), tls: Some(certificates.smtp()), implicit_tls: false };
+    let session = watch::Sender::new(session).subscribe();
+    let networks = watch::Sender::new(Vec::new()).subscribe();
+    let door = Door { session, networks, tls: Some(certificates.smtp()), implicit_tls: false };
     let mx = doors.smtp_on(mx_socket, door, capture)?;
     let submission = doors.submission(&config, &world, arguments.submission, (certificates.smtp(), false))?;
     let api = doors.api(&world, arguments.api, None, None).await?;

@@ -7,5 +7,6 @@ pub mod certificate;
 pub mod cli;
 pub mod config;
 pub mod dev;
+pub mod reload;
 pub mod serve;
 pub mod world;

@@ -4,19 +4,20 @@
 //! build the world ─► open every door ─► start delivery ─► SIGTERM: doors closed, attempts finished, store closed
 //! ```
 //!
-//! SIGHUP reads certificates again. Delivery begins when every door is open: a port that is taken stops
+//! SIGHUP reads the configuration and the certificates again (reload.rs). Delivery begins when every door is open: a port that is taken stops
 //! the start before anything is sent.
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use rustls::ServerConfig;
 use smtp::limits::{Budget, Limits};
 use smtp::listener::{Door, Listener};
+use smtp::network::Network;
 use smtp::peers::Peers;
 use smtp::policy::{Relay, Submission};
 use smtp::settings::{Role, Settings};
@@ -31,6 +32,7 @@ use tokio_util::task::TaskTracker;
 use crate::admin::{self, Rights};
 use crate::certificate::{Certificate, CertificateError};
 use crate::config::{Config, RelaySection};
+use crate::reload::{Inside, Reload};
 use crate::world::{BuildError, World};
 
 /// How often the figures are brought up to date and the watchdog is told that we live.
@@ -111,18 +113,51 @@ pub struct Doors {
     tasks: TaskTracker,
     peers: Arc<Peers>,
     budget: Arc<Budget>,
+    /// What new sessions follow.
+    submission: watch::Sender<Arc<Settings>>,
+    relay: watch::Sender<Arc<Settings>>,
+    relays: Mutex<Vec<OpenRelay>>,
+}
+
+/// A relay listener that is open: where, for whom, and whose mail it is.
+struct OpenRelay {
+    address: SocketAddr,
+    networks: watch::Sender<Vec<Network>>,
+    account: watch::Sender<String>,
 }
 
 impl Doors {
     /// No door yet.
     #[must_use]
     pub fn new(config: &Config, first_session: u64) -> Self {
+        let budget = Budget::new(config.submission.bytes_in_flight_max);
+        let [submission, relay] = session_settings(config, &budget).map(watch::Sender::new);
         Self {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             // Session numbers stand in Received fields: a restart does not begin at 1 again.
             peers: Peers::new(config.submission.sessions_max, first_session),
-            budget: Budget::new(config.submission.bytes_in_flight_max),
+            budget,
+            submission,
+            relay,
+            relays: Mutex::default(),
+        }
+    }
+
+    /// Goes on as this configuration says, as far as that is possible without a restart. Open sessions
+    /// go on as they began.
+    pub fn adopt(&self, config: &Config) {
+        self.peers.set_sessions_max(config.submission.sessions_max);
+        self.budget.set_bytes_max(config.submission.bytes_in_flight_max);
+        let [submission, relay] = session_settings(config, &self.budget);
+        self.submission.send_replace(submission);
+        self.relay.send_replace(relay);
+        for open in self.relays.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            if let Some(section) = config.relay.iter().find(|relay| relay.listen.contains(&open.address)) {
+                // Whose mail it is first: nobody new comes in for the account that was.
+                open.account.send_replace(section.account.clone());
+                open.networks.send_replace(section.networks.clone());
+            }
         }
     }
 
@@ -149,8 +184,9 @@ impl Doors {
         address: SocketAddr,
         (tls, implicit_tls): (Shown, bool),
     ) -> Result<SocketAddr, ServeError> {
-        let session = self.settings(config, Role::Submission, Limits::default());
-        let door = Door { session, networks: Vec::new(), tls: Some(tls), implicit_tls };
+        let session = self.submission.subscribe();
+        let networks = watch::Sender::new(Vec::new()).subscribe();
+        let door = Door { session, networks, tls: Some(tls), implicit_tls };
         let username = config.submission.username.clone();
         self.smtp(address, door, Submission::new(world.hall.clone(), username))
     }
@@ -161,22 +197,24 @@ impl Doors {
     /// [`ServeError::Bind`].
     pub fn relay(
         &self,
-        config: &Config,
         world: &World,
         relay: &RelaySection,
         address: SocketAddr,
     ) -> Result<SocketAddr, ServeError> {
-        let session = self.settings(config, Role::Relay, Limits::relay());
-        let door = Door { session, networks: relay.networks.clone(), tls: None, implicit_tls: false };
-        self.smtp(address, door, Relay::new(world.hall.clone(), relay.account.clone()))
+        let networks = watch::Sender::new(relay.networks.clone());
+        let account = watch::Sender::new(relay.account.clone());
+        let session = self.relay.subscribe();
+        let door = Door { session, networks: networks.subscribe(), tls: None, implicit_tls: false };
+        let local = self.smtp(address, door, Relay::new(world.hall.clone(), account.subscribe()))?;
+        let mut relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
+        relays.push(OpenRelay { address, networks, account });
+        Ok(local)
     }
 
     /// What all sessions of a door share.
     #[must_use]
     pub fn settings(&self, config: &Config, role: Role, limits: Limits) -> Arc<Settings> {
-        let limits = limits_of(config, role, limits);
-        let tls = role != Role::Relay;
-        Arc::new(Settings::new(role, config.hostname.clone(), limits, Arc::clone(&self.budget), tls))
+        settings(config, role, limits, &self.budget)
     }
 
     /// Opens any SMTP door.
@@ -253,6 +291,20 @@ pub async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Serv
     Ok((listener, local))
 }
 
+/// What sessions of submission and of relays follow.
+fn session_settings(config: &Config, budget: &Arc<Budget>) -> [Arc<Settings>; 2] {
+    [
+        settings(config, Role::Submission, Limits::default(), budget),
+        settings(config, Role::Relay, Limits::relay(), budget),
+    ]
+}
+
+fn settings(config: &Config, role: Role, limits: Limits, budget: &Arc<Budget>) -> Arc<Settings> {
+    let limits = limits_of(config, role, limits);
+    let tls = role != Role::Relay;
+    Arc::new(Settings::new(role, config.hostname.clone(), limits, Arc::clone(budget), tls))
+}
+
 fn limits_of(config: &Config, role: Role, limits: Limits) -> Limits {
     let own = &config.submission;
     let sessions_per_address_max = match role {
@@ -278,10 +330,11 @@ pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
     let figures = PrometheusBuilder::new()
         .install_recorder()
         .map_err(|error| ServeError::Metrics(error.to_string()))?;
-    let certificates = load(&config)?.as_ref().map(Certificates::new).transpose()?;
+    let certificates = Certificate::of(&config)?.as_ref().map(Certificates::new).transpose()?;
     let world = World::build(&config).await?;
     let doors = Doors::new(&config, world.entropy.u64());
     let operator = admin::bind(&config.data_dir)?;
+    let operators_socket = config.data_dir.join(admin::SOCKET);
     let opened = open(&config, &world, &doors, certificates.as_ref(), figures.clone()).await;
     if let Err(error) = opened {
         tokio::join!(doors.close(), world.worker.drain());
@@ -293,7 +346,9 @@ pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
     // Without systemd there is nobody to tell.
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
     tracing::info!(hostname = %config.hostname, "ready");
-    let ended = wait(&world, certificates.as_ref(), &file, &figures, &mut signals).await;
+    let mut reload = Reload::new(file, config);
+    let inside = Inside { world: &world, doors: &doors, certificates: certificates.as_ref() };
+    let ended = wait(&inside, &mut reload, &figures, &mut signals).await;
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
     tracing::info!("closing: no new mail is taken, attempts under way are finished");
     // Both have their own bound; together they stay within what a service manager waits.
@@ -301,17 +356,10 @@ pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
     // A disk that failed on the way out is no good end either.
     let state = world.store.health().state;
     world.close().await;
-    let _ = std::fs::remove_file(config.data_dir.join(admin::SOCKET));
+    let _ = std::fs::remove_file(operators_socket);
     match state {
         State::Fenced(why) => Err(ServeError::Fenced(why)),
         _ => ended,
-    }
-}
-
-fn load(config: &Config) -> Result<Option<Certificate>, CertificateError> {
-    match (&config.tls.certificate, &config.tls.private_key) {
-        (Some(certificate), Some(private_key)) => Certificate::load(certificate, private_key).map(Some),
-        _ => Ok(None),
     }
 }
 
@@ -332,7 +380,7 @@ async fn open(
     }
     for relay in &config.relay {
         for address in &relay.listen {
-            doors.relay(config, world, relay, *address)?;
+            doors.relay(world, relay, *address)?;
         }
     }
     for address in &config.api.listen {
@@ -400,17 +448,17 @@ impl Signals {
 
 /// Waits for the signal to stop; meanwhile answers SIGHUP, the watchdog and the figures.
 async fn wait(
-    world: &World,
-    certificates: Option<&Certificates>,
-    file: &std::path::Path,
+    inside: &Inside<'_>,
+    reload: &mut Reload,
     figures: &PrometheusHandle,
     signals: &mut Signals,
 ) -> Result<(), ServeError> {
+    let world = inside.world;
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
     loop {
         tokio::select! {
             () = signals.stop.asked() => return Ok(()),
-            _ = signals.hang_up.recv() => reload(certificates, file),
+            _ = signals.hang_up.recv() => reload.again(inside),
             _ = heartbeat.tick() => {
                 // Both are over only with a restart: the service manager is to make one.
                 if let State::Fenced(why) = world.store.health().state {
@@ -424,22 +472,6 @@ async fn wait(
                 let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Watchdog]);
             }
         }
-    }
-}
-
-/// Reads the certificate again. What is wrong with it is said, and the old one stays.
-fn reload(certificates: Option<&Certificates>, file: &std::path::Path) {
-    let Some(certificates) = certificates else { return };
-    let read = crate::config::from_file(file)
-        .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-        .and_then(|config| load(&config).map_err(|error| error.to_string()));
-    match read {
-        Ok(Some(certificate)) => match certificates.replace(&certificate) {
-            Ok(()) => tracing::info!("certificates read again"),
-            Err(error) => tracing::error!(%error, "the old certificate stays"),
-        },
-        Ok(None) => tracing::error!("the configuration names no certificate any more; the old one stays"),
-        Err(error) => tracing::error!(error, "the old certificate stays"),
     }
 }
 

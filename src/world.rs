@@ -14,7 +14,7 @@ use queue::enrol::Enrolment;
 use queue::entropy::Entropy;
 use queue::plan::{PlanSettings, Planner, Smarthost};
 use queue::retry::Schedule;
-use queue::worker::{Worker, WorkerParts, WorkerSettings};
+use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use store::engine::{Database, Options, Store, Value};
 use thiserror::Error;
 
@@ -119,6 +119,12 @@ impl World {
         self.worker.start();
     }
 
+    /// Goes on as this configuration says, as far as that is possible without a restart.
+    pub fn adopt(&self, config: &Config) {
+        self.worker.adopt(manners(config));
+        self.hall.set_message_bytes_max(config.submission.message_bytes_max);
+    }
+
     /// Ends delivery and closes the store. What is queued stays on disk.
     pub async fn close(self) {
         self.worker.drain().await;
@@ -218,16 +224,23 @@ fn outgoing_connections_max() -> usize {
     usize::try_from(limit.unwrap_or(65_536) / 3).unwrap_or(usize::MAX).clamp(16, 20_000)
 }
 
+fn manners(config: &Config) -> Manners {
+    let delivery = &config.delivery;
+    Manners {
+        schedule: Schedule { waits: delivery.retry.clone(), give_up_after: delivery.give_up_after },
+        paused: delivery.paused,
+        retention: config.store.retention,
+    }
+}
+
 fn worker_settings(config: &Config) -> WorkerSettings {
     let delivery = &config.delivery;
     WorkerSettings {
         hostname: config.hostname.clone(),
-        schedule: Schedule { waits: delivery.retry.clone(), give_up_after: delivery.give_up_after },
+        manners: manners(config),
         pace: delivery.pace.iter().map(|pace| (pace.mail_host.clone(), pace.limits())).collect(),
         tls: delivery.tls.into(),
         source_addresses: delivery.source_addresses.clone(),
-        paused: delivery.paused,
-        retention: config.store.retention,
         connections_max: outgoing_connections_max(),
         places_max: delivery.tasks_in_memory_max,
         // At most; a site also leaves as many places as it takes (see `Site::push`).

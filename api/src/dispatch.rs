@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use hyper::body::Body;
@@ -33,14 +33,14 @@ const ANSWER_FREE_BYTES_MAX: usize = 64 << 10;
 /// Answers a request.
 pub async fn dispatch<B>(room: Arc<Room>, request: Request<B>) -> Response<Payload>
 where
-    B: Body<Data = Bytes> + Unpin + Send,
+    B: Body<Data = Bytes> + Unpin + Send + 'static,
     B::Error: std::fmt::Display,
 {
     let begun = Instant::now();
     let id = room.request_id();
-    let (head, body) = request.into_parts();
+    let (head, mut body) = request.into_parts();
     let (operation, outcome) = match room.router.find(&head.method, head.uri.path()) {
-        Route::Found(operation, path) => (operation.id, run(&room, operation, path, &head, body).await),
+        Route::Found(operation, path) => (operation.id, run(&room, operation, path, &head, &mut body).await),
         Route::WrongMethod(allowed) => {
             let text = format!("{} is not allowed here", head.method);
             ("none", Err(Problem::new(Code::METHOD_NOT_ALLOWED, text).header(ALLOW, allowed)))
@@ -50,6 +50,10 @@ where
     let response = match outcome {
         Ok((answer, share)) => success(answer, share),
         Err(problem) => {
+            // Who waits for 100 (RFC 9110 10.1.1) sends nothing when it gets this answer instead.
+            if !body.is_end_stream() && !head.headers.contains_key(EXPECT) {
+                room.tasks.spawn(body::discard(body));
+            }
             if let Some(cause) = problem.cause() {
                 tracing::error!(request.id = %id, operation, cause, "a request failed by our fault");
             }
@@ -65,7 +69,7 @@ async fn run<B>(
     operation: &Operation,
     path: Vec<(String, String)>,
     head: &Parts,
-    body: B,
+    body: &mut B,
 ) -> Result<(Answer, Share), Problem>
 where
     B: Body<Data = Bytes> + Unpin + Send,

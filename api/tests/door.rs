@@ -217,3 +217,28 @@ async fn the_operators_listener() {
     stop.cancel();
     serving.await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn who_sends_all_of_a_refused_body_first_can_read_why() {
+    let world = World::start().await;
+    for (path, status) in [("/emails", "401"), ("/nowhere", "404")] {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        let size = 8 << 20;
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer rnl_nobody\r\n\
+             Content-Type: application/json\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let piece = vec![b' '; 1 << 20];
+        for _ in 0..size >> 20 {
+            stream.write_all(&piece).await.unwrap();
+        }
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains("request_id"),
+            "{answer}"
+        );
+    }
+    world.end().await;
+}

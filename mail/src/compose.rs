@@ -14,6 +14,7 @@ use mail_builder::mime::MimePart;
 use thiserror::Error;
 
 use crate::address::Mailbox;
+use crate::message::LINE_BYTES_MAX;
 
 /// Fields that the service writes itself; a customer's copy is refused, since it would steer
 /// transport, forge a trace or break the structure of the message.
@@ -162,8 +163,13 @@ pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8>
     if let Some(html) = &parts.html {
         builder = builder.html_body(line_feeds(html));
     }
-    for file in &parts.attachments {
-        builder.attachments.get_or_insert_default().push(attachment(file));
+    let files: Vec<_> = parts.attachments.iter().map(|file| (file, Encoded::of(file))).collect();
+    if files.iter().any(|(_, encoded)| encoded.encoding == "8bit") {
+        // RFC 2045 6.4: what holds a part of eight bits says so too.
+        builder = builder.header("Content-Transfer-Encoding", Raw::new("8bit"));
+    }
+    for (file, encoded) in files {
+        builder.attachments.get_or_insert_default().push(attachment(file, encoded));
     }
     if parts.text.is_none() && parts.html.is_none() && parts.attachments.is_empty() {
         builder = builder.body(MimePart::new("text/plain", ""));
@@ -184,12 +190,60 @@ fn line_feeds(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A file as a part, always in base 64: it arrives as the same bytes, whatever its type.
-fn attachment(file: &Attachment) -> MimePart<'_> {
+/// A file as it goes into its part.
+struct Encoded<'a> {
+    content_type: &'a str,
+    encoding: &'static str,
+    data: Vec<u8>,
+}
+
+impl<'a> Encoded<'a> {
+    /// In base 64, so that it arrives as the same bytes, whatever its type. But not a message: it may not
+    /// be encoded (RFC 2046 5.2.1; RFC 6532 3.7 lets `message/global` be), so it goes as the lines that it
+    /// is. One that no line of text can carry goes as a file of no known kind, and arrives whole.
+    fn of(file: &'a Attachment) -> Self {
+        let content_type = file.content_type.as_str();
+        let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let is_message = kind.starts_with("message/") && !kind.starts_with("message/global");
+        let base64 = |content_type| Self {
+            content_type,
+            encoding: "base64",
+            data: wrapped_base64(&file.data).into_bytes(),
+        };
+        if !is_message {
+            return base64(content_type);
+        }
+        match lines_of(&file.data) {
+            Some(data) if data.is_ascii() => Self { content_type, encoding: "7bit", data },
+            // RFC 2046 5.2.2, 5.2.3 and RFC 3464 2.1 leave the others seven bits.
+            Some(data) if kind == "message/rfc822" => Self { content_type, encoding: "8bit", data },
+            _ => base64("application/octet-stream"),
+        }
+    }
+}
+
+/// Text with each line ended by CRLF; none when it is no text, or has a line that is too long.
+fn lines_of(data: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(data.len() + data.len() / 32);
+    for line in data.split_inclusive(|byte| *byte == b'\n') {
+        let text = line.strip_suffix(b"\n").map_or(line, |text| text.strip_suffix(b"\r").unwrap_or(text));
+        if text.len() > LINE_BYTES_MAX || text.iter().any(|byte| matches!(byte, 0 | b'\r')) {
+            return None;
+        }
+        out.extend_from_slice(text);
+        if line.ends_with(b"\n") {
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+    Some(out)
+}
+
+/// A file as a part.
+fn attachment<'a>(file: &'a Attachment, encoded: Encoded<'a>) -> MimePart<'a> {
     let disposition = if file.content_id.is_some() { "inline" } else { "attachment" };
     let disposition = ContentType::new(disposition).attribute("filename", file.name.as_str());
-    let mut part = MimePart::new(file.content_type.as_str(), wrapped_base64(&file.data).into_bytes())
-        .transfer_encoding("base64")
+    let mut part = MimePart::new(encoded.content_type, encoded.data)
+        .transfer_encoding(encoded.encoding)
         .header("Content-Disposition", disposition);
     if let Some(cid) = &file.content_id {
         part = part.cid(cid.as_str());
@@ -290,6 +344,54 @@ mod tests {
             assert_eq!(file.contents(), data, "{text}");
             assert_eq!(file.attachment_name(), Some("a \"b\".txt"));
         }
+    }
+
+    #[test]
+    fn a_message_goes_as_its_lines() {
+        let composed = |content_type: &str, data: &[u8]| {
+            let parts = Composition {
+                from: "a@b.example".parse().unwrap(),
+                to: vec!["c@d.example".parse().unwrap()],
+                cc: vec![],
+                bcc: vec![],
+                reply_to: vec![],
+                subject: "x".into(),
+                html: None,
+                text: Some("see below".into()),
+                headers: vec![],
+                attachments: vec![Attachment {
+                    name: "forwarded.eml".into(),
+                    content_type: content_type.into(),
+                    data: data.to_vec(),
+                    content_id: None,
+                }],
+            };
+            let bytes = compose(&parts, "x@b.example", Timestamp::UNIX_EPOCH);
+            assert!(crate::message::check_lines(&bytes).is_ok());
+            String::from_utf8(bytes).unwrap()
+        };
+        let text = composed("message/rfc822", b"Subject: inner\n\nhello\r\n");
+        assert!(text.contains("Content-Transfer-Encoding: 7bit\r\n"), "{text}");
+        assert!(text.contains("\r\n\r\nSubject: inner\r\n\r\nhello\r\n"), "{text}");
+        assert!(!text.replace("\r\n", "").contains(['\r', '\n']), "{text:?}");
+        let text = composed("Message/RFC822", "Subject: inner\r\n\r\ngr\u{fc}n\r\n".as_bytes());
+        assert_eq!(text.matches("Content-Transfer-Encoding: 8bit\r\n").count(), 2, "{text}");
+        let parsed = MessageParser::default().parse(text.as_bytes()).unwrap();
+        let inner = parsed.parts.iter().find_map(|part| part.message()).unwrap();
+        assert_eq!(inner.subject(), Some("inner"));
+        for (kind, data) in [
+            ("message/rfc822", &b"Subject: x\r\n\r\n\0"[..]),
+            ("message/rfc822", &[b'a'; 999]),
+            ("message/rfc822", b"a\rb"),
+            ("message/partial", "\u{fc}".as_bytes()),
+        ] {
+            let text = composed(kind, data);
+            assert!(text.contains("Content-Type: application/octet-stream\r\n"), "{text}");
+            assert!(text.contains("Content-Transfer-Encoding: base64\r\n"), "{text}");
+        }
+        assert!(
+            composed("message/global", b"x").contains("message/global\r\nContent-Transfer-Encoding: base64")
+        );
     }
 
     #[test]

@@ -19,6 +19,12 @@ use crate::id::EmailId;
 pub const HEADER_BYTES_MAX: usize = 256 * 1024;
 /// RFC 5321 6.3: at least 100 `Received` fields before a message is called a loop.
 pub const RECEIVED_MAX: usize = 100;
+/// RFC 5322 2.1.1, and with its line end RFC 5321 4.5.3.1.6.
+pub const LINE_BYTES_MAX: usize = 998;
+/// Fields that may stand in a header once (RFC 5322 3.6). Of two, a signature covers one and a reader may
+/// show the other. (From has an error of its own, and no Bcc goes out.)
+const ONCE: &[&str] =
+    &["Date", "Sender", "Reply-To", "To", "Cc", "Message-ID", "In-Reply-To", "References", "Subject"];
 
 /// Why a message cannot be sent. The texts go to the client.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -32,6 +38,15 @@ pub enum MessageError {
     /// The From field holds no address.
     #[error("the From field holds no valid address")]
     BadFrom,
+    /// One of [`ONCE`], twice.
+    #[error("the message has more than one {0} field; RFC 5322 3.6 allows one")]
+    Twice(&'static str),
+    /// A line that no host needs to take, and that one on the way may break, and the signature with it.
+    #[error(
+        "line {0} of the message is longer than {LINE_BYTES_MAX} bytes (RFC 5322 2.1.1); encode its part in \
+         quoted-printable or base 64, or fold the field"
+    )]
+    LongLine(usize),
     /// Too large a header.
     #[error("the header is longer than {HEADER_BYTES_MAX} bytes")]
     HeaderTooLong,
@@ -88,6 +103,32 @@ pub fn fields(message: &[u8]) -> (Vec<Field>, usize) {
     (fields, at)
 }
 
+/// Finds no line that is too long.
+///
+/// Other hosts would fold it (Postfix), which breaks the signature, or refuse it (Exim): so it does not
+/// come in. From the start of each line the last line end within reach is looked for; short lines in
+/// between are not looked at.
+///
+/// # Errors
+/// [`MessageError::LongLine`].
+pub fn check_lines(message: &[u8]) -> Result<(), MessageError> {
+    let mut start = 0;
+    while message.len() - start > LINE_BYTES_MAX {
+        let reach = message.len().min(start + LINE_BYTES_MAX + 2);
+        match memchr::memrchr(b'\n', &message[start..reach]) {
+            Some(end) => start += end + 1,
+            // The last line may lack its end.
+            None if reach == message.len() && reach - start <= LINE_BYTES_MAX => break,
+            None => {
+                return Err(MessageError::LongLine(
+                    memchr::memchr_iter(b'\n', &message[..start]).count() + 1,
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What a message's header says, and where.
 #[derive(Debug)]
 pub struct Header {
@@ -124,6 +165,9 @@ pub fn read(message: &[u8]) -> Result<Header, MessageError> {
     }
     if count("From") > 1 {
         return Err(MessageError::ManyFrom);
+    }
+    if let Some(name) = ONCE.iter().find(|name| count(name) > 1) {
+        return Err(MessageError::Twice(name));
     }
     // Only the header is given to the parser: its known troubles are all with MIME bodies. A parsed
     // message without parts (no field at all) panics when it is asked for one.
@@ -333,6 +377,42 @@ mod tests {
         );
         assert_eq!(mended("From: a@b.example, c@d.example\r\n\r\n").unwrap_err(), MessageError::ManyFrom);
         assert_eq!(mended("From: nobody\r\n\r\n").unwrap_err(), MessageError::BadFrom);
+    }
+
+    #[test]
+    fn a_field_that_may_stand_once_does() {
+        for name in ["Date", "subject", "TO", "Message-Id", "Reply-To"] {
+            let text = format!("From: a@b.example\r\n{name}: x\r\nX: y\r\n{name} : z\r\n\r\n");
+            assert!(matches!(read(text.as_bytes()), Err(MessageError::Twice(_))), "{name}");
+        }
+        assert!(
+            read(b"From: a@b.example\r\nBcc: x\r\nBcc: y\r\nX: 1\r\nX: 2\r\n\r\nTo: x\r\nTo: y\r\n").is_ok()
+        );
+        let text = MessageError::Twice("Subject").to_string();
+        assert!(text.contains("Subject"), "{text}");
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_named() {
+        let line = |bytes: usize| "a".repeat(bytes);
+        for good in [
+            String::new(),
+            line(998),
+            format!("{}\r\n", line(998)),
+            format!("x\r\n{}\r\n{}\r\n{}", line(998), line(998), line(998)),
+            "x\r\n".repeat(5_000),
+        ] {
+            assert_eq!(check_lines(good.as_bytes()), Ok(()));
+        }
+        for (bad, number) in [
+            (line(999), 1),
+            (format!("{}\r\n", line(999)), 1),
+            (format!("a\r\nb\r\n{}\r\nc\r\n", line(999)), 3),
+            (format!("{}{}", "x\r\n".repeat(700), line(100_000)), 701),
+            (format!("{}\r\n{}", line(998), line(999)), 2),
+        ] {
+            assert_eq!(check_lines(bad.as_bytes()), Err(MessageError::LongLine(number)));
+        }
     }
 
     #[test]

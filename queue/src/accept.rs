@@ -8,6 +8,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use dns::signing_pool::SigningPool;
@@ -42,7 +43,7 @@ pub struct Hall {
     worker: Arc<Worker>,
     senders: Arc<Senders>,
     pool: Arc<SigningPool>,
-    message_bytes_max: u64,
+    message_bytes_max: Arc<AtomicU64>,
 }
 
 /// What the hall needs beside the worker.
@@ -87,7 +88,7 @@ impl Hall {
             worker,
             senders: Arc::new(senders),
             pool: Arc::new(parts.pool),
-            message_bytes_max: parts.message_bytes_max,
+            message_bytes_max: Arc::new(AtomicU64::new(parts.message_bytes_max)),
         }
     }
 
@@ -112,7 +113,12 @@ impl Hall {
     /// The largest message taken, in bytes.
     #[must_use]
     pub fn message_bytes_max(&self) -> u64 {
-        self.message_bytes_max
+        self.message_bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Takes messages of another size from now on.
+    pub fn set_message_bytes_max(&self, bytes: u64) {
+        self.message_bytes_max.store(bytes, Ordering::Relaxed);
     }
 
     /// Whether there are room and health to take anything at all.
@@ -169,8 +175,9 @@ impl Hall {
         // What we put on top does not count: a message of exactly the announced size is taken.
         let given_bytes: u64 = written.chunks.iter().map(|chunk| chunk.len() as u64).sum();
         // The API bounds its requests itself, by files and by bytes.
-        if draft.door != Door::Api && given_bytes > self.message_bytes_max + HEADER_ROOM_BYTES {
-            return Err(Refusal::TooLarge { bytes_max: self.message_bytes_max });
+        let bytes_max = self.message_bytes_max();
+        if draft.door != Door::Api && given_bytes > bytes_max.saturating_add(HEADER_ROOM_BYTES) {
+            return Err(Refusal::TooLarge { bytes_max });
         }
         let chunks = self.sign(&sender, written.chunks, now).await?;
         let size_bytes: u64 = chunks.iter().map(|chunk| chunk.len() as u64).sum();
@@ -191,7 +198,7 @@ impl Hall {
             return_full: draft.envelope.return_full,
             created_at: now,
         };
-        let give_up_after = self.worker.settings.schedule.give_up_after;
+        let give_up_after = self.worker.manners().schedule.give_up_after;
         let transport = Transport {
             // Clients that say SMTPUTF8 of every message do not mean it: only content that needs it counts.
             smtputf8: written.needs_smtputf8,
@@ -248,6 +255,7 @@ impl Hall {
 fn write(id: EmailId, draft: &Draft, now: Timestamp) -> Result<Written, Refusal> {
     match &draft.content {
         Content::Raw { message, received } => {
+            message::check_lines(message)?;
             let header = message::read(message)?;
             let header_is_ascii = header.is_ascii;
             let reverse_path = draft.envelope.reverse_path.as_ref();
@@ -257,13 +265,15 @@ fn write(id: EmailId, draft: &Draft, now: Timestamp) -> Result<Written, Refusal>
             chunks.extend(mended.rest);
             Ok(Written { from: mended.from, facts: mended.facts, chunks, needs_smtputf8: !header_is_ascii })
         }
-        Content::Parts(parts) => Ok(written_from(id, parts, now)),
+        Content::Parts(parts) => written_from(id, parts, now),
     }
 }
 
-fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Written {
+fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Result<Written, Refusal> {
     let message_id = message::message_id(id, &parts.from.address);
     let bytes = compose::compose(parts, &message_id, now);
+    // A subject, say, of one endless word cannot be folded.
+    message::check_lines(&bytes)?;
     let facts = HeaderFacts {
         to: parts.to.clone(),
         cc: parts.cc.clone(),
@@ -272,7 +282,7 @@ fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Written {
         subject: parts.subject.clone(),
         message_id,
     };
-    Written { from: parts.from.clone(), facts, chunks: vec![Bytes::from(bytes)], needs_smtputf8: false }
+    Ok(Written { from: parts.from.clone(), facts, chunks: vec![Bytes::from(bytes)], needs_smtputf8: false })
 }
 
 /// Everybody once. SMTP does not say in which field a recipient stands: the header does, and who

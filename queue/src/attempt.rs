@@ -25,7 +25,7 @@ use crate::courier::smtp::{
     Connection, Delivery, DialFailure, DialReason, Dsn, OriginalRecipient, Ret, Shipment, Target, TlsMode,
     Verdict,
 };
-use crate::plan::{Destination, NoRoute, Smarthost};
+use crate::plan::{Destination, NoRoute, Smarthost, SmarthostAt};
 use crate::settle::Attempted;
 use crate::site::{Ready, Site, Turn, Unreachable};
 use crate::worker::Worker;
@@ -46,7 +46,8 @@ struct Line {
     /// Its share of all connections to anywhere.
     _permit: OwnedSemaphorePermit,
     connection: Connection,
-    host: Name,
+    /// As the attempt's record and a report name it.
+    host: String,
     ip: IpAddr,
     carried: u32,
 }
@@ -66,7 +67,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
     loop {
         let this = match next.take() {
             Some(this) => this,
-            None => match take(&worker, &site, line.is_some()).await {
+            None => match take_unpaused(&worker, &site, &mut line).await {
                 Taken::Task(this) => *this,
                 Taken::Nothing => break,
                 Taken::Close => {
@@ -88,7 +89,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             },
         };
         open.carried += 1;
-        let last = open.carried >= site.messages_per_connection() || worker.stop.is_cancelled();
+        let last = open.carried >= site.messages_per_connection() || worker.rests();
         // Others may come for what waits while this one is busy.
         worker.answer(&site, site.wants_connection());
         if !last {
@@ -102,6 +103,12 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             next.into_iter().for_each(|unsent| put_back(&worker, &site, unsent));
             next = Some(this);
             continue;
+        }
+        if delivery.fault == Some(smtp::Fault::Stopped) && delivery.verdict != Verdict::Unconfirmed {
+            // Cut off before the message can have arrived: it waits for the next start, untried.
+            site.hung_up();
+            put_back(&worker, &site, this);
+            break;
         }
         judge(&site, &delivery);
         let attempted = attempted(&open, delivery, began_at);
@@ -147,10 +154,22 @@ enum Taken {
     Close,
 }
 
+/// Takes the next task; while delivery is paused, without a connection, it waits first.
+async fn take_unpaused(worker: &Arc<Worker>, site: &Arc<Site>, line: &mut Option<Line>) -> Taken {
+    if worker.is_paused() {
+        if let Some(open) = line.take() {
+            hang_up(site, open).await;
+        }
+        worker.unpaused().await;
+    }
+    take(worker, site, line.is_some()).await
+}
+
 /// Takes the next task, and waits for one while a connection is open.
 async fn take(worker: &Arc<Worker>, site: &Arc<Site>, connected: bool) -> Taken {
     loop {
-        if worker.stop.is_cancelled() {
+        // Paused, the site asks for another connection, and that one waits.
+        if worker.rests() {
             return Taken::Nothing;
         }
         let now = worker.clock.now();
@@ -301,11 +320,13 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
     for (host, address) in addresses {
         let Some(target) = target(worker, site, (host.clone(), address), seed) else { continue };
         match worker.dialer.dial(&target).await {
-            Ok(connection) => {
+            Ok(mut connection) => {
+                connection.stop_by(worker.cut.clone());
                 site.opened();
+                let host = shown(site, &host, address.ip());
                 return Ok(Line { connection, host, ip: address.ip(), carried: 0, _permit: permit });
             }
-            Err(failure) => last = Some((host, address, failure)),
+            Err(failure) => last = Some((shown(site, &host, address.ip()), address, failure)),
         }
     }
     Err(match last {
@@ -316,6 +337,19 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
             NoLine { attempted, unreachable: true }
         }
     })
+}
+
+/// A host's name; the address, as RFC 5321 4.1.3 writes it, of a smarthost that has none.
+fn shown(site: &Site, host: &Name, ip: IpAddr) -> String {
+    match (&site.route().to, ip) {
+        (Destination::Smarthost(Smarthost { at: SmarthostAt::Address(_), .. }), IpAddr::V4(ip)) => {
+            format!("[{ip}]")
+        }
+        (Destination::Smarthost(Smarthost { at: SmarthostAt::Address(_), .. }), IpAddr::V6(ip)) => {
+            format!("[IPv6:{ip}]")
+        }
+        _ => host.to_string(),
+    }
 }
 
 /// What to dial; none for an address of a family of which we have no source, where sources were named:
@@ -338,7 +372,7 @@ fn target(worker: &Worker, site: &Site, (host, address): (Name, SocketAddr), see
 
 /// What a failed dial comes to. A host that refuses us at its greeting says nothing about the message
 /// yet, whatever its code: another host, or another hour, may be kinder.
-fn no_line(host: &Name, address: SocketAddr, failure: DialFailure, began_at: Timestamp) -> NoLine {
+fn no_line(host: &str, address: SocketAddr, failure: DialFailure, began_at: Timestamp) -> NoLine {
     let (phase, unreachable) = match &failure.reason {
         DialReason::Private(_) | DialReason::Connect(_) => (Phase::Connect, true),
         DialReason::Lost(_) => (Phase::Greeting, true),
@@ -355,6 +389,7 @@ fn no_line(host: &Name, address: SocketAddr, failure: DialFailure, began_at: Tim
             format!("{host} does not offer TLS, which is required here"),
         )),
         (_, Some(reply)) => Outcome::Deferred(reply),
+        (reason, None) if host.starts_with('[') => Outcome::Unreachable(format!("{host}: {reason}")),
         (reason, None) => Outcome::Unreachable(format!("{host} [{}]: {reason}", address.ip())),
     };
     let attempted = Attempted {
@@ -362,7 +397,7 @@ fn no_line(host: &Name, address: SocketAddr, failure: DialFailure, began_at: Tim
         phase,
         began_at,
         duration: failure.duration,
-        mx_host: Some(host.to_string()),
+        mx_host: Some(host.to_owned()),
         ip: Some(address.ip()),
         tls: None,
         transcript: failure.transcript.to_string(),
@@ -439,7 +474,7 @@ fn attempted(open: &Line, delivery: Delivery, began_at: Timestamp) -> Attempted 
         phase,
         began_at,
         duration: delivery.duration,
-        mx_host: Some(open.host.to_string()),
+        mx_host: Some(open.host.clone()),
         ip: Some(open.ip),
         tls: delivery.tls.map(|tls| TlsFacts {
             version: tls.version.to_owned(),

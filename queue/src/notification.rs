@@ -107,7 +107,7 @@ fn compose(worker: &Worker, lost: &Lost<'_>, id: EmailId, now: Timestamp) -> Opt
         return_full: false,
         created_at: now,
     };
-    let expires_at = now.checked_add(worker.settings.schedule.give_up_after).unwrap_or(Timestamp::MAX);
+    let expires_at = now.checked_add(worker.manners().schedule.give_up_after).unwrap_or(Timestamp::MAX);
     let smtputf8 = lost.to.needs_smtputf8();
     Some(Staged {
         email,

@@ -105,7 +105,7 @@ impl Worker {
         let now = self.clock.now();
         let (what, until) = if task.held {
             ("held by the operator; `queue release` lets it go".to_owned(), None)
-        } else if self.settings.paused {
+        } else if self.is_paused() {
             ("delivery is paused by the configuration".to_owned(), None)
         } else if !self.leases.is_active(task.partition) && task.due > now {
             (format!("its next attempt (number {}), by another node", task.attempts + 1), Some(task.due))

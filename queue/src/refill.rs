@@ -1,7 +1,7 @@
 //! Refilling: due tasks come from disk back into memory, a slice at a time, queue by queue, while there
 //! is room for them.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
 use mail::task::QueueName;
@@ -13,10 +13,17 @@ use crate::worker::Worker;
 
 /// Tasks read from a queue at once: enough to keep a site busy while the next are read.
 const SLICE_TASKS: usize = 256;
+/// Rows that are no tasks, told one by one; beyond it, something is wrong with the store as a whole.
+const ASIDE_MAX: usize = 1_000;
+
 impl Worker {
     /// Keeps reading due tasks until the worker stops.
     pub(crate) async fn refill(self: Arc<Self>) {
         while !self.stop.is_cancelled() {
+            if self.is_paused() {
+                self.unpaused().await;
+                continue;
+            }
             if self.flights.room() == 0 {
                 // Memory is full: a settlement makes room.
                 let freed = self.settled.notified();
@@ -60,26 +67,35 @@ impl Worker {
                 return self.scheduled.note(queue, self.later(LOOK_AGAIN), from);
             }
         };
-        let mut more = listed.len() == slice;
-        let mut ready = Vec::with_capacity(listed.len());
-        let mut last = from;
-        for (task, row) in listed {
+        listed.damaged.iter().for_each(|(at, error)| self.set_aside(at, &queue, error));
+        let mut next = listed.next;
+        let mut ready = Vec::with_capacity(listed.tasks.len());
+        for (task, row) in listed.tasks {
             if task.due > now {
                 self.scheduled.note(queue.clone(), task.due, store::task::key_of(&task));
-                more = false;
+                next = None;
                 break;
             }
-            last = store::key::after(&store::task::key_of(&task));
             if !task.held && self.flights.board(task.id) {
                 ready.push(Ready { task, row: Some(row), body: None });
             }
         }
         self.flights.scan_ends();
-        if more {
-            self.scheduled.note(queue, now, last);
+        if let Some(next) = next {
+            self.scheduled.note(queue, now, next);
         }
         for ready in ready {
             self.dispatch(ready);
+        }
+    }
+
+    /// A row that is no task stays where it lies, for whoever can make sense of it, and is told once.
+    fn set_aside(&self, at: &Key, queue: &QueueName, error: &store::engine::ReadError) {
+        let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
+        if aside.len() < ASIDE_MAX && aside.insert(at.clone()) {
+            metrics::counter!("postrider_tasks_damaged_total").increment(1);
+            tracing::error!(%error, domain = %queue.domain, account.id = %queue.account,
+                "a task cannot be read and is passed over; `postrider admin store check` names it");
         }
     }
 

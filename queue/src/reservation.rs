@@ -15,7 +15,7 @@ impl Worker {
     /// from disk.
     #[must_use]
     pub fn reserve(self: &Arc<Self>, tasks: Vec<Task>) -> Reservation {
-        let placed = if self.settings.paused || self.stop.is_cancelled() {
+        let placed = if self.is_paused() || self.stop.is_cancelled() {
             0
         } else {
             tasks.iter().take_while(|task| self.flights.reserve(task.id)).count()

@@ -30,8 +30,10 @@ enum RetentionError {
 
 impl Worker {
     /// Keeps forgetting until the worker stops.
-    pub(crate) async fn forget_old(self: Arc<Self>, retention: Duration) {
+    pub(crate) async fn forget_old(self: Arc<Self>) {
+        let mut manners = self.manners_heard();
         loop {
+            let retention = manners.borrow_and_update().retention;
             match self.forget_older_than(retention).await {
                 Ok(0) => {}
                 Ok(forgotten) => tracing::info!(forgotten, "old emails were forgotten"),
@@ -40,6 +42,7 @@ impl Worker {
             let next = self.clock.now().checked_add(INTERVAL).unwrap_or(jiff::Timestamp::MAX);
             tokio::select! {
                 () = self.clock.sleep_until(next) => {}
+                _ = manners.changed() => {}
                 () = self.stop.cancelled() => return,
             }
         }

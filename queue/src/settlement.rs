@@ -21,7 +21,7 @@ impl Worker {
     pub(crate) async fn settle(self: &Arc<Self>, ready: &Ready, attempted: &Attempted) {
         let task = &ready.task;
         let now = self.clock.now();
-        let next = settle::decide(task, attempted, &self.settings.schedule, now, self.entropy.u64());
+        let next = settle::decide(task, attempted, &self.manners().schedule, now, self.entropy.u64());
         let mut batch = settle::record(
             (task, ready.row.as_ref()),
             attempted,

@@ -11,7 +11,7 @@
 //! no room. Memory is bounded by places for tasks ([`crate::flight`]), by bytes of messages
 //! ([`crate::bodies`]) and by connections; reservation.rs, dispatch.rs and refill.rs are the steps.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,8 +22,8 @@ use jiff::Timestamp;
 use mail::address::Name;
 use mail::task::{QueueName, Task, TaskId};
 use mail::verp::VerpKey;
-use store::engine::Store;
-use tokio::sync::{Notify, Semaphore};
+use store::engine::{Key, Store};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -43,24 +43,22 @@ use crate::site::{Ready, Site};
 /// How long a stop waits for attempts under way: a mail host may take ten minutes for a final reply,
 /// and the service manager does not wait so long.
 const DRAIN_MAX: Duration = Duration::from_secs(8);
+/// And then for what was cut off to be booked.
+const BOOK_MAX: Duration = Duration::from_secs(1);
 
 /// The worker's limits and manners.
 #[derive(Debug, Clone)]
 pub struct WorkerSettings {
     /// Our name: says EHLO, reports failures.
     pub hostname: Name,
-    /// When to try again.
-    pub schedule: Schedule,
+    /// What may change while it runs.
+    pub manners: Manners,
     /// How fast a site is served, by the domain of its first host; `None` is all others.
     pub pace: Vec<(Option<Name>, PaceLimits)>,
     /// What TLS is asked of every site.
     pub tls: TlsMode,
     /// Local addresses to send from; none lets the system choose.
     pub source_addresses: Vec<std::net::IpAddr>,
-    /// Nothing is tried: mail is accepted and stays.
-    pub paused: bool,
-    /// How long an email is kept after it was accepted.
-    pub retention: Duration,
     /// Tasks in memory at most.
     pub places_max: usize,
     /// Tasks of one site in memory at most.
@@ -69,6 +67,17 @@ pub struct WorkerSettings {
     pub connections_max: usize,
     /// Bodies in memory at most, in bytes.
     pub body_bytes_max: usize,
+}
+
+/// What the operator may change while the worker runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manners {
+    /// When to try again.
+    pub schedule: Schedule,
+    /// Nothing is tried: mail is accepted and stays.
+    pub paused: bool,
+    /// How long an email is kept after it was accepted.
+    pub retention: Duration,
 }
 
 /// What the worker is built from.
@@ -98,10 +107,14 @@ pub struct Worker {
     pub(crate) dialer: Dialer,
     pub(crate) verp: VerpKey,
     pub(crate) settings: WorkerSettings,
+    manners: watch::Sender<Arc<Manners>>,
     pub(crate) flights: Flights,
     pub(crate) scheduled: Scheduled,
     pub(crate) stop: CancellationToken,
+    /// No host is waited for any more.
     pub(crate) cut: CancellationToken,
+    /// Whatever still runs is dropped.
+    end: CancellationToken,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) bodies: BodyBudget,
     tasks: TaskTracker,
@@ -113,6 +126,8 @@ pub struct Worker {
     /// By name; those that ask for verified TLS apart.
     pub(crate) sites: Mutex<[HashMap<String, Arc<Site>>; 2]>,
     pub(crate) resolving: Mutex<HashMap<Name, Vec<Ready>>>,
+    /// Where the rows lie that are no tasks, as far as they were told.
+    pub(crate) aside: Mutex<HashSet<Key>>,
 }
 
 impl Worker {
@@ -138,11 +153,14 @@ impl Worker {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             cut: CancellationToken::new(),
+            end: CancellationToken::new(),
             bodies: BodyBudget::new(settings.body_bytes_max),
             connections: Arc::new(Semaphore::new(settings.connections_max.max(1))),
             panicked: AtomicBool::new(false),
             sites: Mutex::default(),
             resolving: Mutex::default(),
+            aside: Mutex::default(),
+            manners: watch::Sender::new(Arc::new(settings.manners.clone())),
             settings,
         })
     }
@@ -168,12 +186,9 @@ impl Worker {
     /// Begins to deliver.
     pub fn start(self: &Arc<Self>) {
         let worker = Arc::clone(self);
-        let retention = self.settings.retention;
-        self.spawn(async move { worker.forget_old(retention).await });
-        if !self.settings.paused {
-            let worker = Arc::clone(self);
-            self.spawn(async move { worker.refill().await });
-        }
+        self.spawn(async move { worker.forget_old().await });
+        let worker = Arc::clone(self);
+        self.spawn(async move { worker.refill().await });
     }
 
     /// Looks at the other nodes until the worker stops.
@@ -224,14 +239,59 @@ impl Worker {
         Ok(())
     }
 
+    /// The manners of this moment.
+    #[must_use]
+    pub fn manners(&self) -> Arc<Manners> {
+        Arc::clone(&self.manners.borrow())
+    }
+
+    /// Takes on other manners; attempts under way are finished.
+    pub fn adopt(&self, manners: Manners) {
+        self.manners.send_replace(Arc::new(manners));
+    }
+
+    /// Hears when the manners change.
+    pub(crate) fn manners_heard(&self) -> watch::Receiver<Arc<Manners>> {
+        self.manners.subscribe()
+    }
+
+    /// Whether nothing is to be tried.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.manners.borrow().paused
+    }
+
+    /// Whether nothing more is to be begun, for now or for good.
+    pub(crate) fn rests(&self) -> bool {
+        self.stop.is_cancelled() || self.is_paused()
+    }
+
+    /// Returns when delivery is not paused, or ends.
+    pub(crate) async fn unpaused(&self) {
+        let mut heard = self.manners_heard();
+        tokio::select! {
+            // The sender is ours: it is not gone while we wait.
+            _ = heard.wait_for(|manners| !manners.paused) => {}
+            () = self.stop.cancelled() => {}
+        }
+    }
+
     /// Finishes the attempts that are under way and returns; those that take longer than
-    /// [`DRAIN_MAX`] are cut off, and tried again after the next start. What waits stays on disk.
+    /// [`DRAIN_MAX`] are cut off: those that may have arrived are booked as unconfirmed, all others are
+    /// tried anew after the next start. What waits stays on disk.
     pub async fn drain(&self) {
+        self.drain_within(DRAIN_MAX).await;
+    }
+
+    /// [`Self::drain`] with another patience.
+    pub async fn drain_within(&self, patience: Duration) {
         self.stop.cancel();
         self.tasks.close();
-        if tokio::time::timeout(DRAIN_MAX, self.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
             self.cut.cancel();
-            self.tasks.wait().await;
+            if tokio::time::timeout(BOOK_MAX, self.tasks.wait()).await.is_err() {
+                self.end.cancel();
+                self.tasks.wait().await;
+            }
         }
         // Nothing is under way any more: others go on from here at their next look.
         if let Some(member) = self.membership.lock().await.take()
@@ -246,12 +306,12 @@ impl Worker {
     /// A bug that panics takes what its task held with it (a connection's count, a place in memory), so
     /// nothing can be trusted to go on: delivery stops, and whoever runs the worker starts anew from disk.
     pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(self: &Arc<Self>, work: F) {
-        let cut = self.cut.clone();
+        let end = self.end.clone();
         let worker = Arc::clone(self);
         // Boxed once: every layer around it would copy its kilobytes.
         let work = Box::pin(work);
         self.tasks.spawn(async move {
-            let ended = AssertUnwindSafe(cut.run_until_cancelled(work)).catch_unwind().await;
+            let ended = AssertUnwindSafe(end.run_until_cancelled(work)).catch_unwind().await;
             if ended.is_err() {
                 tracing::error!(
                     "a task of the queue panicked: delivery stops, and begins anew after a restart"

@@ -9,7 +9,7 @@ use bytes::{Buf as _, BytesMut};
 use memchr::memchr;
 
 use crate::command;
-use crate::limits::REPLIES_BYTES_FLUSH;
+use crate::limits::{LINE_BYTES_SKIPPED_MAX, REPLIES_BYTES_FLUSH};
 use crate::replies::Replies;
 use crate::session::{Expect, Input, Next, Session};
 
@@ -22,6 +22,8 @@ pub enum Malformed {
     Nul,
     /// More than the limit; dropped up to its end.
     TooLong,
+    /// So much more that its end is not waited for.
+    Endless,
     /// The first byte of a TLS handshake where none is due.
     ClientHello,
 }
@@ -35,8 +37,8 @@ pub struct Inbox {
     held: BytesMut,
     /// So much of it holds no LF.
     searched: usize,
-    /// The line is too long, and its end has not come.
-    skipping: bool,
+    /// The line is too long, its end has not come, and so much of it was dropped.
+    skipped: Option<usize>,
     /// The last drive stopped for the replies to be sent.
     paused: bool,
 }
@@ -118,14 +120,18 @@ impl Inbox {
     }
 
     fn frame(&mut self, bytes_max: usize, auth_bytes_max: usize) -> Frame {
-        if self.held.first() == Some(&TLS_HANDSHAKE) && !self.skipping {
+        if self.held.first() == Some(&TLS_HANDSHAKE) && self.skipped.is_none() {
             return Frame::Malformed(self.held.len(), Malformed::ClientHello);
         }
         let bytes_max = if command::is_auth(&self.held) { auth_bytes_max } else { bytes_max };
         let Some(found) = memchr(b'\n', self.held.get(self.searched..).unwrap_or_default()) else {
             self.searched = self.held.len();
-            if self.searched > bytes_max || self.skipping {
-                self.skipping = true;
+            if self.searched > bytes_max || self.skipped.is_some() {
+                let skipped = self.skipped.unwrap_or(0) + self.searched;
+                if skipped > LINE_BYTES_SKIPPED_MAX {
+                    return Frame::Malformed(self.held.len(), Malformed::Endless);
+                }
+                self.skipped = Some(skipped);
                 self.held.clear();
                 self.searched = 0;
             }
@@ -133,7 +139,11 @@ impl Inbox {
         };
         let end = self.searched + found + 1;
         let line = self.held.get(..end).unwrap_or_default();
-        if std::mem::take(&mut self.skipping) || end > bytes_max {
+        let skipped = self.skipped.take();
+        if skipped.unwrap_or(0) + end > LINE_BYTES_SKIPPED_MAX {
+            return Frame::Malformed(end, Malformed::Endless);
+        }
+        if skipped.is_some() || end > bytes_max {
             return Frame::Malformed(end, Malformed::TooLong);
         }
         match line.strip_suffix(b"\r\n") {

@@ -11,6 +11,9 @@ use std::time::Duration;
 pub const COMMAND_LINE_BYTES_MAX: usize = 2_048;
 /// RFC 4954 4: an AUTH line, and a line of the exchange.
 pub const AUTH_LINE_BYTES_MAX: usize = 12_288;
+/// A line that is too long is dropped up to its end, so that the client hears why; but no client that
+/// speaks SMTP sends so much of one.
+pub const LINE_BYTES_SKIPPED_MAX: usize = 128 * 1024;
 /// Replies wait for the end of a pipelined group, but no longer than until they are this many bytes.
 pub const REPLIES_BYTES_FLUSH: usize = 8 * 1024;
 /// Content that overruns the limit is read to its end, so that the client sees the reply; past this
@@ -92,7 +95,8 @@ impl Limits {
 /// Bytes of message content that may be in memory at once, over all sessions of the process.
 #[derive(Debug)]
 pub struct Budget {
-    free: AtomicUsize,
+    bytes_max: AtomicUsize,
+    used: AtomicUsize,
 }
 
 impl Budget {
@@ -102,19 +106,24 @@ impl Budget {
     /// A budget of so many bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self { free: AtomicUsize::new(bytes_max) })
+        Arc::new(Self { bytes_max: AtomicUsize::new(bytes_max), used: AtomicUsize::new(0) })
     }
 
     /// Whether so many bytes are free now. They may be gone a moment later.
     #[must_use]
     pub fn has(&self, bytes: usize) -> bool {
-        self.free.load(Ordering::Relaxed) >= bytes
+        self.free() >= bytes
     }
 
     /// Bytes that are free now.
     #[must_use]
     pub fn free(&self) -> usize {
-        self.free.load(Ordering::Relaxed)
+        self.bytes_max.load(Ordering::Relaxed).saturating_sub(self.used.load(Ordering::Relaxed))
+    }
+
+    /// Holds so many from now on. What is held already stays held.
+    pub fn set_bytes_max(&self, bytes: usize) {
+        self.bytes_max.store(bytes, Ordering::Relaxed);
     }
 }
 
@@ -135,11 +144,9 @@ impl Held {
     /// Takes more; `false`, and nothing taken, when there is not so much.
     #[must_use]
     pub fn grow(&mut self, bytes: usize) -> bool {
-        let taken = self
-            .budget
-            .free
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |free| free.checked_sub(bytes))
-            .is_ok();
+        let bytes_max = self.budget.bytes_max.load(Ordering::Relaxed);
+        let room = |used: usize| used.checked_add(bytes).filter(|used| *used <= bytes_max);
+        let taken = self.budget.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_ok();
         if taken {
             self.bytes += bytes;
         }
@@ -148,7 +155,7 @@ impl Held {
 
     /// Gives all back.
     pub fn release(&mut self) {
-        self.budget.free.fetch_add(std::mem::take(&mut self.bytes), Ordering::AcqRel);
+        self.budget.used.fetch_sub(std::mem::take(&mut self.bytes), Ordering::AcqRel);
     }
 }
 
@@ -168,7 +175,9 @@ mod tests {
         let mut held = Held::none(&budget);
         assert!(held.grow(6) && !held.grow(5) && held.grow(4));
         assert!(!budget.has(1));
+        budget.set_bytes_max(5);
+        assert!(!held.grow(1) && budget.free() == 0);
         drop(held);
-        assert!(budget.has(10));
+        assert!(budget.has(5) && !budget.has(6));
     }
 }

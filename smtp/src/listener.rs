@@ -41,15 +41,22 @@ const ACCEPT_RETRY_MAX: Duration = Duration::from_secs(1);
 /// What a listener is.
 #[derive(Debug)]
 pub struct Door {
-    /// Role, name and limits.
-    pub session: Arc<Settings>,
+    /// Role, name and limits; a session keeps those that it began with.
+    pub session: watch::Receiver<Arc<Settings>>,
     /// Who may connect; for [`Role::Relay`] only.
-    pub networks: Vec<Network>,
+    pub networks: watch::Receiver<Vec<Network>>,
     /// What TLS shows, when there is a certificate; connections that come after it was replaced see the
     /// new one. [`Settings`] must say the same about TLS being offered.
     pub tls: Option<watch::Receiver<Arc<ServerConfig>>>,
     /// TLS begins with the connection (RFC 8314 3.3).
     pub implicit_tls: bool,
+}
+
+impl Door {
+    /// The settings of this moment.
+    fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.session.borrow())
+    }
 }
 
 /// What all connections of a listener share.
@@ -67,7 +74,7 @@ impl<A> Shared<A> {
     async fn handshake(&self, transport: &mut Transport) -> io::Result<TlsFacts> {
         let tls = self.door.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         let acceptor = TlsAcceptor::from(Arc::clone(&tls.borrow()));
-        let patience = self.door.session.limits().handshake_timeout;
+        let patience = self.door.settings().limits().handshake_timeout;
         match timeout(patience, Box::pin(transport.secure(acceptor))).await {
             Ok(result) => result,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
@@ -116,7 +123,7 @@ impl<A: Answers> Listener<A> {
 
     /// Serves until `shutdown`, then drains. `true` when every session came to its end by itself.
     pub async fn serve(self, shutdown: CancellationToken) -> bool {
-        let drain_timeout = self.door.session.limits().drain_timeout;
+        let drain_timeout = self.door.settings().limits().drain_timeout;
         let shared = Arc::new(Shared {
             door: self.door,
             answers: self.answers,
@@ -176,9 +183,10 @@ impl Drop for PanicCount {
 impl<A: Answers> Shared<A> {
     /// A place for the connection, or a last word to it.
     fn admit(&self, stream: &TcpStream, peer: SocketAddr) -> Option<Guest> {
-        let outsider = self.door.session.role() == Role::Relay
-            && !self.door.networks.iter().any(|network| network.contains(peer.ip()));
-        let per_address_max = self.door.session.limits().sessions_per_address_max;
+        let settings = self.door.settings();
+        let outsider = settings.role() == Role::Relay
+            && !self.door.networks.borrow().iter().any(|network| network.contains(peer.ip()));
+        let per_address_max = settings.limits().sessions_per_address_max;
         let admitted = if outsider {
             Err(replies::NOT_YOUR_RELAY)
         } else {
@@ -211,7 +219,7 @@ impl<A: Answers> Shared<A> {
         let _ = stream.set_nodelay(true);
         let mut replies = Replies::default();
         let who = (self.peers.number(), peer.ip().to_canonical());
-        let settings = Arc::clone(&self.door.session);
+        let settings = self.door.settings();
         let session = Session::new(settings, who, self.door.implicit_tls, &mut replies);
         let mut connection = Connection {
             shared: self,
@@ -260,7 +268,9 @@ mod tests {
         let budget = Budget::new(1);
         let session =
             Settings::new(Role::Relay, "mx.example".parse().unwrap(), Limits::relay(), budget, false);
-        let door = Door { session: Arc::new(session), networks: Vec::new(), tls: None, implicit_tls: false };
+        let (session, networks) = (watch::Sender::new(Arc::new(session)), watch::Sender::new(Vec::new()));
+        let (session, networks) = (session.subscribe(), networks.subscribe());
+        let door = Door { session, networks, tls: None, implicit_tls: false };
         let peers = Peers::new(1, 1);
         let shared = Arc::new(Shared {
             door,

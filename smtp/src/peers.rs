@@ -42,7 +42,7 @@ pub enum Crowded {
 /// The table.
 #[derive(Debug)]
 pub struct Peers {
-    sessions_max: usize,
+    sessions_max: AtomicUsize,
     sessions: AtomicUsize,
     next_session: AtomicU64,
     by_address: Mutex<HashMap<IpAddr, usize>>,
@@ -69,13 +69,18 @@ impl Peers {
     #[must_use]
     pub fn new(sessions_max: usize, first_session: u64) -> Arc<Self> {
         Arc::new(Self {
-            sessions_max,
+            sessions_max: AtomicUsize::new(sessions_max),
             sessions: AtomicUsize::new(0),
             next_session: AtomicU64::new(first_session),
             by_address: Mutex::default(),
             failures: Mutex::default(),
             hasher: RandomState::new(),
         })
+    }
+
+    /// Admits so many sessions from now on. Those that are open stay.
+    pub fn set_sessions_max(&self, sessions: usize) {
+        self.sessions_max.store(sessions, Ordering::Relaxed);
     }
 
     /// Sessions now.
@@ -90,7 +95,8 @@ impl Peers {
     /// [`Crowded`].
     pub fn admit(self: &Arc<Self>, address: IpAddr, per_address_max: usize) -> Result<Guest, Crowded> {
         let address = counted(address);
-        let room = |n: usize| (n < self.sessions_max).then_some(n + 1);
+        let sessions_max = self.sessions_max.load(Ordering::Relaxed);
+        let room = |n: usize| (n < sessions_max).then_some(n + 1);
         if self.sessions.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_err() {
             return Err(Crowded::Total);
         }

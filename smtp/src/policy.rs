@@ -11,6 +11,7 @@ use mail::reply::{Enhanced, Reply};
 use queue::accept::Hall;
 use queue::refusal::Refusal;
 use store::access::{self, AccessError, Tenant};
+use tokio::sync::watch;
 
 use crate::answers::{Answer, Answers, Credentials, Message, Question};
 use crate::received;
@@ -67,13 +68,13 @@ impl Answers for Submission {
 /// Relay: whoever may connect sends for one account.
 pub struct Relay {
     hall: Hall,
-    account: String,
+    account: watch::Receiver<String>,
 }
 
 impl Relay {
-    /// `account` is its id or its owner's address.
+    /// `account` is its id or its owner's address; who comes after it was changed sends for the new one.
     #[must_use]
-    pub fn new(hall: Hall, account: String) -> Self {
+    pub fn new(hall: Hall, account: watch::Receiver<String>) -> Self {
         Self { hall, account }
     }
 }
@@ -84,10 +85,11 @@ impl Answers for Relay {
     async fn answer(&self, visitor: &mut Option<Tenant>, question: Question) -> Answer {
         // Once a session: a long one goes on as the account it began as.
         if visitor.is_none() {
-            match access::by_operator(self.hall.store(), &self.account).await {
+            let account = self.account.borrow().clone();
+            match access::by_operator(self.hall.store(), &account).await {
                 Ok(tenant) => *visitor = Some(tenant),
                 Err(error) => {
-                    tracing::error!(account = self.account, %error, "the account of a relay listener");
+                    tracing::error!(account, %error, "the account of a relay listener");
                     return Answer::Said(reply(451, (4, 3, 5), "This listener's account is not there"));
                 }
             }

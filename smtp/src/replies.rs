@@ -29,6 +29,7 @@ pub(crate) const SHUTTING_DOWN: &str = "421 4.3.2 Shutting down; try again in a 
 pub(crate) const TOO_MANY_ERRORS: &str = "421 4.7.0 Too many errors\r\n";
 pub(crate) const TOO_MANY_JUNK: &str = "421 4.7.0 Too many commands that lead nowhere\r\n";
 pub(crate) const TOO_MANY_COMMANDS: &str = "421 4.7.0 Enough commands for one session; connect again\r\n";
+pub(crate) const TOO_MANY_LOGINS: &str = "421 4.7.0 Too many failed logins\r\n";
 pub(crate) const TOO_MANY_MAILS: &str = "421 4.7.0 Enough messages for one session; connect again\r\n";
 /// No room for a session: all are taken.
 pub const TOO_MANY_SESSIONS: &str = "421 4.3.2 Too many connections; try again later\r\n";
@@ -45,6 +46,7 @@ pub(crate) const TOO_MANY_RECIPIENTS: &str =
     "452 4.5.3 Too many recipients; send the rest in another message\r\n";
 
 pub(crate) const UNKNOWN: &str = "500 5.5.2 Command not recognised\r\n";
+pub(crate) const LINE_ENDLESS: &str = "421 4.7.0 The line does not end\r\n";
 pub(crate) const LINE_TOO_LONG: &str = "500 5.5.2 Line too long\r\n";
 pub(crate) const AUTH_LINE_TOO_LONG: &str = "500 5.5.6 Authentication exchange line is too long\r\n";
 pub(crate) const BARE_LINE_END: &str = "500 5.5.2 Lines end in <CR><LF>; a bare <CR> or <LF> is refused\r\n";

@@ -347,6 +347,10 @@ impl Session {
             _ if self.expects() == Expect::Nothing => Next::Listen,
             Malformed::BareLineEnd => self.close(replies::BARE_LINE_END, replies),
             Malformed::ClientHello => self.close(replies::NOT_PLAIN_TLS, replies),
+            Malformed::Endless => {
+                replies.say(replies::LINE_TOO_LONG);
+                self.close(replies::LINE_ENDLESS, replies)
+            }
             Malformed::Nul | Malformed::TooLong => {
                 self.mode = Mode::Command;
                 let reply = match malformed {

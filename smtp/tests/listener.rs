@@ -79,9 +79,10 @@ impl Server {
         let tls = watch::Sender::new(shown(&certificate));
         let budget = Budget::new(Budget::BYTES_DEFAULT);
         let session = Settings::new(role, "mx.example".parse().unwrap(), limits, budget, true);
+        let networks = watch::Sender::new(vec!["127.0.0.1".parse().unwrap()]);
         let door = Door {
-            session: Arc::new(session),
-            networks: vec!["127.0.0.1".parse().unwrap()],
+            session: watch::Sender::new(Arc::new(session)).subscribe(),
+            networks: networks.subscribe(),
             tls: Some(tls.subscribe()),
             implicit_tls,
         };

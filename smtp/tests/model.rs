@@ -182,7 +182,8 @@ impl Model {
             self.closed = self.failures == Limits::default().auth_failures_max;
             535
         };
-        (format!("AUTH PLAIN {secret}\r\n").into_bytes(), vec![code])
+        let last_word = self.closed.then_some(421);
+        (format!("AUTH PLAIN {secret}\r\n").into_bytes(), [code].into_iter().chain(last_word).collect())
     }
 }
 

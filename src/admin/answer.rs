@@ -103,12 +103,13 @@ async fn domain_create(world: &World, name: &str, account: &str, verified: bool)
 }
 
 async fn queue_list(world: &World, limit: usize) -> Answered {
-    let (tasks, next) = store::task::page(&world.store, None, limit.clamp(1, 10_000)).await.map_err(said)?;
+    let slice = store::task::page(&world.store, None, limit.clamp(1, 10_000)).await.map_err(said)?;
     let (in_memory, body_bytes, queues_on_disk) = world.worker.load();
     let sites: Vec<Value> = world.worker.standings().iter().take(100).map(show::site).collect();
     Ok(json!({
-        "tasks": tasks.iter().map(show::task).collect::<Vec<_>>(),
-        "has_more": next.is_some(),
+        "tasks": slice.tasks.iter().map(|(task, _)| show::task(task)).collect::<Vec<_>>(),
+        "has_more": slice.next.is_some(),
+        "damaged": slice.damaged.len(),
         "in_memory": in_memory,
         "body_bytes_in_memory": body_bytes,
         "queues_on_disk": queues_on_disk,

@@ -213,7 +213,7 @@ fn directory(arguments: &AdminArguments) -> Result<PathBuf, String> {
 
 fn configuration(arguments: &AdminArguments) -> Result<config::Config, String> {
     let file = arguments.config.clone().unwrap_or_else(|| PathBuf::from("/etc/postrider/postrider.toml"));
-    config::from_file(&file).map_err(|problems| {
+    config::from_file_alone(&file).map_err(|problems| {
         let first = problems.first().map(ToString::to_string).unwrap_or_default();
         format!("{}: {first}", file.display())
     })

@@ -1,18 +1,29 @@
-//! Reading the configuration, with every problem and its line.
+//! Reading the configuration, with every problem and its place.
 //!
-//! The file is read again and again, each time with the line of the last problem blanked out, until
-//! nothing is wrong any more or the rest cannot be made sense of: so one `check` names all problems.
-//! The environment is laid over the file: `POSTRIDER_API_LISTEN=127.0.0.1:8025` is `listen` in `[api]`.
+//! ```text
+//! text ─► table with the place of every key ─► what is wrong is told and taken out, until all is right
+//!      ─► the environment laid over it, a variable at a time ─► check.rs: what contradicts itself
+//! ```
+//!
+//! So one `check` names all problems: those of the file by their line, those of the environment
+//! (`POSTRIDER_API_LISTEN=127.0.0.1:8025` is `listen` in `[api]`) by their variable.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
-use super::{Config, Engine};
+use serde::Deserialize as _;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{Config, check};
 
 /// The environment's variables that are ours start so.
 const PREFIX: &str = "POSTRIDER_";
 /// More problems than these are not worth reading.
 const PROBLEMS_MAX: usize = 50;
+/// Stands for the name that is required while all else is looked at. (RFC 6761 6.4: nobody's name.)
+const NO_HOSTNAME: &str = "hostname.invalid";
 
 /// Something wrong with the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,17 +43,27 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Reads a file, with the process's environment over it.
+/// Reads a file, with the process's environment over it, and looks at what it names on this machine.
 ///
 /// # Errors
 /// All problems.
 pub fn from_file(file: &Path) -> Result<Config, Vec<Problem>> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| vec![Problem { line: None, text: format!("{}: {error}", file.display()) }])?;
-    from_text(&text, std::env::vars())
+    read(&text, ours(), check::on_this_machine)
 }
 
-/// Reads a text, with an environment over it.
+/// Reads a file as [`from_file`] does, but not what it names: for who only looks for the server.
+///
+/// # Errors
+/// All problems.
+pub fn from_file_alone(file: &Path) -> Result<Config, Vec<Problem>> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| vec![Problem { line: None, text: format!("{}: {error}", file.display()) }])?;
+    from_text(&text, ours())
+}
+
+/// Reads a text, with an environment over it. Nothing that it names is looked at.
 ///
 /// # Errors
 /// All problems.
@@ -50,90 +71,177 @@ pub fn from_text(
     text: &str,
     environment: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Config, Vec<Problem>> {
-    let mut problems = in_text(text);
-    let mut table: toml::Table = match text.parse() {
-        Ok(table) => table,
-        Err(_) => return Err(problems),
-    };
-    let mut overridden = false;
-    for (variable, value) in environment {
-        if let Some(path) = variable.strip_prefix(PREFIX) {
-            match lay_over(&mut table, path, &value) {
-                Ok(()) => overridden = true,
-                Err(text) => problems.push(Problem { line: None, text: format!("{variable}: {text}") }),
-            }
-        }
-    }
-    // What is missing in the file the environment may have brought; a wrong line stays wrong.
-    let only_missing = problems.iter().all(|problem| problem.line.is_none());
-    match table.try_into::<Config>() {
-        Ok(config) if problems.is_empty() || (overridden && only_missing) => {
-            let problems = in_config(text, &config);
-            if problems.is_empty() { Ok(config) } else { Err(problems) }
-        }
-        Err(error) if problems.is_empty() => {
-            Err(vec![Problem { line: None, text: error.message().to_owned() }])
-        }
-        _ => Err(problems),
-    }
+    read(text, environment, |_| Vec::new())
 }
 
-/// Every problem of the text by itself.
-fn in_text(text: &str) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut rest = text.to_owned();
-    while problems.len() < PROBLEMS_MAX {
-        let Err(error) = toml::from_str::<Config>(&rest) else { break };
-        let start = error.span().map_or(0, |span| span.start.min(rest.len()));
-        let missing = error.message().starts_with("missing field");
-        let line = rest[..start].matches('\n').count() + 1;
-        let problem = Problem { line: (!missing).then_some(line), text: error.message().replace('\n', " ") };
-        if missing {
-            // A key whose line was blanked out is not missing: its own problem is told already.
-            let key = problem.text.split('`').nth(1).unwrap_or_default();
-            if !text.lines().any(|line| line.trim_start().starts_with(key)) {
-                problems.push(problem);
+/// Our variables of the process's environment. Others may hold what is no text.
+fn ours() -> Vec<(String, String)> {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        let name = name.into_string().ok().filter(|name| name.starts_with(PREFIX))?;
+        Some((name, value.to_string_lossy().into_owned()))
+    };
+    std::env::vars_os().filter_map(text).collect()
+}
+
+fn read(
+    text: &str,
+    environment: impl IntoIterator<Item = (String, String)>,
+    look: impl FnOnce(&Config) -> Vec<check::Fault>,
+) -> Result<Config, Vec<Problem>> {
+    let (given, broken) = DeTable::parse_recoverable(text);
+    if !broken.is_empty() {
+        let told = |error: &toml::de::Error| of_error(text, error);
+        return Err(in_order(broken.iter().take(PROBLEMS_MAX).map(told).collect()));
+    }
+    let (mut table, mut problems) = without_faults(text, given.clone());
+    let mut variables = Vec::new();
+    for (variable, value) in environment {
+        let Some(path) = variable.strip_prefix(PREFIX) else { continue };
+        let (section, key) = split(path);
+        match lay_over(&table, (section, &key), &value) {
+            Ok(laid) => {
+                table = laid;
+                variables.push((section, key, variable));
             }
-            break;
-        }
-        if problems.contains(&problem) {
-            break;
-        }
-        problems.push(problem);
-        rest = blank(&rest, line);
-        if rest.parse::<toml::Table>().is_err() {
-            break;
+            Err(what) => problems.push(Problem { line: None, text: format!("{variable}: {what}") }),
         }
     }
+    if table.get("hostname").and_then(toml::Value::as_str) == Some(NO_HOSTNAME)
+        && !given.get_ref().contains_key("hostname")
+    {
+        problems.push(Problem { line: None, text: "`hostname` is missing".to_owned() });
+    }
+    let config = match table.try_into::<Config>() {
+        Ok(config) => config,
+        Err(error) => {
+            problems.push(Problem { line: None, text: one_line(error.message()) });
+            return Err(problems);
+        }
+    };
+    // What was taken out may be all that is missing now: the rest is looked at when it is right.
+    if !problems.is_empty() {
+        return Err(in_order(problems));
+    }
+    let mut faults = check::in_itself(&config);
+    faults.extend(look(&config));
+    let place = |fault: check::Fault| {
+        let named =
+            variables.iter().find(|(section, key, _)| (*section, key.as_str()) == (fault.section, fault.key));
+        match named {
+            Some((_, _, variable)) => Problem { line: None, text: format!("{variable}: {}", fault.text) },
+            None => Problem { line: line_of(text, given.get_ref(), &fault), text: fault.text },
+        }
+    };
+    let problems: Vec<_> = faults.into_iter().map(place).collect();
+    if problems.is_empty() { Ok(config) } else { Err(in_order(problems)) }
+}
+
+/// By line; what has none last.
+fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems.sort_by_key(|problem| problem.line.unwrap_or(usize::MAX));
     problems
 }
 
-fn blank(text: &str, line: usize) -> String {
-    let keep = |(n, content): (usize, &str)| if n + 1 == line { String::new() } else { content.to_owned() };
-    text.split('\n').enumerate().map(keep).collect::<Vec<_>>().join("\n")
+fn one_line(text: &str) -> String {
+    text.trim().replace('\n', " ")
 }
 
-/// Puts one variable's value where its name says: a section and a key, or a key at the top.
-fn lay_over(table: &mut toml::Table, path: &str, value: &str) -> Result<(), String> {
+fn line_at(text: &str, byte: usize) -> usize {
+    text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
+}
+
+fn of_error(text: &str, error: &toml::de::Error) -> Problem {
+    let line = error.span().map(|span| line_at(text, span.start));
+    Problem { line, text: one_line(error.message()) }
+}
+
+/// Takes out of a table what cannot be understood, a key at a time, and tells each.
+fn without_faults(text: &str, given: Spanned<DeTable<'_>>) -> (toml::Table, Vec<Problem>) {
+    let (span, mut table) = (given.span(), given.into_inner());
+    let mut problems = Vec::new();
+    while problems.len() < PROBLEMS_MAX {
+        if !table.contains_key("hostname") {
+            let value = DeValue::String(Cow::Borrowed(NO_HOSTNAME));
+            table.insert(Spanned::new(0..0, Cow::Borrowed("hostname")), Spanned::new(0..0, value));
+        }
+        let whole = Spanned::new(span.clone(), table.clone());
+        let Err(error) = Config::deserialize(toml::de::Deserializer::from(whole)) else { break };
+        problems.push(of_error(text, &error));
+        if !error.span().is_some_and(|span| take_out(&mut table, span.start)) {
+            break;
+        }
+    }
+    let whole = toml::de::Deserializer::from(Spanned::new(span, table));
+    (toml::Table::deserialize(whole).unwrap_or_default(), problems)
+}
+
+/// Takes out the innermost key that stands at this byte of the text, or whose value does.
+fn take_out(table: &mut DeTable<'_>, byte: usize) -> bool {
+    for (_, value) in table.iter_mut() {
+        let inside = match value.get_mut() {
+            DeValue::Table(inner) => take_out(inner, byte),
+            DeValue::Array(items) => items.iter_mut().any(|item| match item.get_mut() {
+                DeValue::Table(inner) => take_out(inner, byte),
+                _ => false,
+            }),
+            _ => false,
+        };
+        if inside {
+            return true;
+        }
+    }
+    let here = table.iter().find(|(key, value)| key.span().contains(&byte) || value.span().contains(&byte));
+    let Some(key) = here.map(|(key, _)| key.clone()) else { return false };
+    table.remove(&key).is_some()
+}
+
+/// Where a fault is: its key, or else its section.
+fn line_of(text: &str, table: &DeTable<'_>, fault: &check::Fault) -> Option<usize> {
+    let at = |span: std::ops::Range<usize>| Some(line_at(text, span.start));
+    let own = |table: &DeTable<'_>| table.get_key_value(fault.key).map(|(key, _)| key.span());
+    let mut line = None;
+    let mut inner = table;
+    for part in fault.section.split('.').filter(|part| !part.is_empty()) {
+        let Some((name, value)) = inner.get_key_value(part) else { return line };
+        line = at(name.span());
+        inner = match value.get_ref() {
+            DeValue::Table(section) => section,
+            DeValue::Array(items) => match items.get(fault.index) {
+                Some(item) => {
+                    line = at(item.span());
+                    let DeValue::Table(section) = item.get_ref() else { return line };
+                    section
+                }
+                None => return line,
+            },
+            _ => return line,
+        };
+    }
+    own(inner).map_or(line, at)
+}
+
+/// The section and the key that a variable's name says; a key at the top is in no section.
+fn split(path: &str) -> (&'static str, String) {
     const SECTIONS: [&str; 9] =
         ["store", "tls", "submission", "api", "ops", "dns", "delivery", "service", "testing"];
     let path = path.to_ascii_lowercase();
-    let section = SECTIONS.iter().find_map(|section| {
-        path.strip_prefix(section).and_then(|rest| rest.strip_prefix('_')).map(|key| (*section, key))
-    });
-    let value = read_value(value);
-    match section {
-        Some((section, key)) => {
-            let entry = table.entry(section).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-            let inner = entry.as_table_mut().ok_or_else(|| format!("`{section}` is not a section"))?;
-            inner.insert(key.to_owned(), value);
-        }
-        None => {
-            table.insert(path, value);
-        }
-    }
-    Ok(())
+    let in_section =
+        |section: &&'static str| Some((*section, path.strip_prefix(*section)?.strip_prefix('_')?.to_owned()));
+    SECTIONS.iter().find_map(in_section).unwrap_or(("", path.clone()))
+}
+
+/// A table with one variable's value put where its name says.
+fn lay_over(table: &toml::Table, (section, key): (&str, &str), value: &str) -> Result<toml::Table, String> {
+    let mut laid = table.clone();
+    let inner = if section.is_empty() {
+        &mut laid
+    } else {
+        let entry = laid.entry(section).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        entry.as_table_mut().ok_or_else(|| format!("`{section}` is not a section"))?
+    };
+    inner.insert(key.to_owned(), read_value(value));
+    laid.clone().try_into::<Config>().map_err(|error| one_line(error.message()))?;
+    Ok(laid)
 }
 
 /// A value as TOML writes it (`true`, `25`, `["a", "b"]`), else a string.
@@ -142,99 +250,6 @@ fn read_value(text: &str) -> toml::Value {
         Ok(mut table) => table.remove("value").unwrap_or_else(|| toml::Value::String(text.to_owned())),
         Err(_) => toml::Value::String(text.to_owned()),
     }
-}
-
-/// What is wrong although each value is right.
-fn in_config(text: &str, config: &Config) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut say = |key: &str, what: String| {
-        let begins = |line: &str| line.trim_start().starts_with(key);
-        let line = text.lines().position(begins).map(|n| n + 1);
-        problems.push(Problem { line, text: what });
-    };
-    if config.tls.certificate.is_some() != config.tls.private_key.is_some() {
-        say("[tls]", "[tls] needs both `certificate` and `private_key`".to_owned());
-    }
-    let needs_tls = !config.submission.listen.is_empty() || !config.submission.implicit_tls.is_empty();
-    if needs_tls && config.tls.certificate.is_none() {
-        say(
-            "[submission]",
-            "[submission] needs a certificate: set `certificate` and `private_key` in [tls]".to_owned(),
-        );
-    }
-    if config.api.tls && config.tls.certificate.is_none() {
-        say("[api]", "`tls = true` in [api] needs a certificate: set both keys in [tls]".to_owned());
-    }
-    for file in [&config.tls.certificate, &config.tls.private_key].into_iter().flatten() {
-        if let Err(error) = std::fs::File::open(file) {
-            say("[tls]", format!("{}: {error}", file.display()));
-        }
-    }
-    if config.testing.clock_offset.is_some()
-        && let Some(public) = config.listeners().find(|address| !address.ip().is_loopback())
-    {
-        say("clock_offset", format!("`clock_offset` needs every listener on loopback, and {public} is not"));
-    }
-    for (key, what) in out_of_bounds(config) {
-        say(key, what.to_owned());
-    }
-    let mut seen = std::collections::HashSet::new();
-    for address in config.listeners().filter(|address| address.port() != 0) {
-        if !seen.insert(address) {
-            say("listen", format!("{address} is listened on twice"));
-        }
-    }
-    if config.listeners().next().is_none() {
-        say(
-            "hostname",
-            "nothing is listened on: set `listen` in [submission], [[relay]] or [api]".to_owned(),
-        );
-    }
-    match (config.store.engine, &config.store.url) {
-        (Engine::Postgres, None) => say(
-            "engine",
-            "`engine = \"postgres\"` needs `url = \"postgres://USER:PASSWORD@HOST/DATABASE\"`".to_owned(),
-        ),
-        (Engine::Redb, Some(_)) => say("url", "`url` is for `engine = \"postgres\"`".to_owned()),
-        _ => {}
-    }
-    if config.delivery.smarthost_username.is_some() != config.delivery.smarthost_password.is_some() {
-        say("smarthost_", "`smarthost_username` and `smarthost_password` go together".to_owned());
-    }
-    problems
-}
-
-/// Values that can only go wrong: the key, and what would be right.
-fn out_of_bounds(config: &Config) -> Vec<(&'static str, &'static str)> {
-    let bounds = [
-        (
-            "retry",
-            config.delivery.retry.iter().any(|wait| wait.as_secs() == 0),
-            "a wait in `retry` is at least 1s",
-        ),
-        ("give_up_after", config.delivery.give_up_after.as_secs() == 0, "`give_up_after` is at least 1s"),
-        (
-            "tasks_in_memory_max",
-            config.delivery.tasks_in_memory_max == 0,
-            "`tasks_in_memory_max` is at least 1",
-        ),
-        (
-            "recipients_max",
-            !(1..=store::email::RECIPIENTS_MAX).contains(&config.submission.recipients_max),
-            "`recipients_max` is 1 to 1000",
-        ),
-        (
-            "bytes_in_flight_max",
-            (config.submission.bytes_in_flight_max as u64) < config.submission.message_bytes_max,
-            "`bytes_in_flight_max` has room for one message at least (`message_bytes_max`)",
-        ),
-        (
-            "retention",
-            config.store.retention < config.delivery.give_up_after,
-            "`retention` is longer than `give_up_after`",
-        ),
-    ];
-    bounds.into_iter().filter(|(_, wrong, _)| *wrong).map(|(key, _, what)| (key, what)).collect()
 }
 
 #[cfg(test)]
@@ -291,5 +306,47 @@ mod tests {
         assert_eq!(config.data_dir, Path::new("/tmp/x"));
         let unknown = [("POSTRIDER_API_COLOUR".to_owned(), "1".to_owned())];
         assert!(from_text(text, unknown).unwrap_err()[0].text.contains("colour"));
+    }
+
+    #[test]
+    fn one_line_may_be_wrong_in_many_ways() {
+        let found = problems(
+            "hostname = \"mx.example.net\"\napi = { listen = \"nonsense\", colour = 1, tls = 3 }\n\
+             delivery = { retry = [\"soon\", \"1m\", \"later\"] }\n",
+        );
+        let lines: Vec<_> = found.iter().map(|problem| &problem[..7]).collect();
+        assert_eq!(lines, ["line 2:", "line 2:", "line 2:", "line 3:"], "{found:#?}");
+        assert!(found[3].contains("soon") && found[3].contains("later"), "{found:#?}");
+    }
+
+    #[test]
+    fn a_broken_relay_hides_no_other_problem() {
+        let found =
+            problems("[[relay]]\nlisten = \"x\"\nnetworks = [\n\"y\",\n\"z\"]\n[delivery]\nport = \"a\"\n");
+        assert_eq!(found.len(), 4, "{found:#?}");
+        assert!(found[2].starts_with("line 7: ") && found[3].contains("hostname"), "{found:#?}");
+        let found = problems("hostname = \"a\nport = [\n");
+        assert!(!found.is_empty() && found.iter().all(|problem| problem.starts_with("line ")), "{found:#?}");
+    }
+
+    #[test]
+    fn a_wrong_variable_is_named() {
+        let text = "hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
+        let of = |name: &str, value: &str| {
+            let found = from_text(text, [(name.to_owned(), value.to_owned())]).err().unwrap_or_default();
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        for (name, value) in [
+            ("POSTRIDER_DELIVERY_PORT", "many"),
+            ("POSTRIDER_DELIVERY_RETRY", "[\"soon\"]"),
+            ("POSTRIDER_SUBMISSION_SESSIONS_MAX", "0"),
+            ("POSTRIDER_HOSTNAME", "x y"),
+            ("POSTRIDER_COLOUR", "1"),
+        ] {
+            let found = of(name, value);
+            assert!(found.len() == 1 && found[0].starts_with(&format!("{name}: ")), "{found:?}");
+        }
+        let named = [("POSTRIDER_HOSTNAME".to_owned(), "mx.example.net".to_owned())];
+        assert!(from_text("[api]\nlisten = \"127.0.0.1:1\"\n", named).is_ok());
     }
 }

@@ -109,14 +109,21 @@ where
             Ok(vec![text.parse().map_err(|error| E::custom(format!("`{text}`: {error}")))?])
         }
         fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
-            let mut all = Vec::new();
+            let mut texts = Vec::new();
             while let Some(text) = list.next_element::<String>()? {
-                all.push(text.parse().map_err(|error| A::Error::custom(format!("`{text}`: {error}")))?);
+                texts.push(text);
             }
-            Ok(all)
+            each(&texts, |text| text.parse().map_err(|error| format!("`{text}`: {error}")))
         }
     }
     input.deserialize_any(OneOrMany(std::marker::PhantomData))
+}
+
+/// Reads every text of a list, and names all that are wrong.
+fn each<T, E: de::Error>(texts: &[String], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, E> {
+    let (good, wrong): (Vec<_>, Vec<_>) = texts.iter().map(|text| read(text)).partition(Result::is_ok);
+    let wrong: Vec<_> = wrong.into_iter().filter_map(Result::err).collect();
+    if wrong.is_empty() { Ok(good.into_iter().flatten().collect()) } else { Err(E::custom(wrong.join("; "))) }
 }
 
 fn read_duration(text: &str) -> Result<Duration, String> {
@@ -145,13 +152,12 @@ pub(super) fn durations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Durat
     if texts.is_empty() {
         return Err(D::Error::custom("at least one wait is needed"));
     }
-    texts.iter().map(|text| read_duration(text)).collect::<Result<_, _>>().map_err(D::Error::custom)
+    each(&texts, read_duration)
 }
 
 /// Values whose own error would not say what is meant here.
 pub(super) mod parsed {
     use super::{Deserialize, Deserializer, Name, SocketAddr};
-    use serde::de::Error as _;
 
     fn name<E: serde::de::Error>(text: &str) -> Result<Name, E> {
         text.parse().map_err(|_| E::custom(format!("`{text}` is not a host name (say, \"mx1.example.net\")")))
@@ -170,13 +176,9 @@ pub(super) mod parsed {
     pub(in crate::config) fn servers<'de, D: Deserializer<'de>>(
         input: D,
     ) -> Result<Vec<SocketAddr>, D::Error> {
-        Vec::<String>::deserialize(input)?
-            .iter()
-            .map(|text| {
-                dns::lookup::parse_server(text).ok_or_else(|| {
-                    D::Error::custom(format!("`{text}` is not an address (say, \"127.0.0.1:53\")"))
-                })
-            })
-            .collect()
+        super::each(&Vec::<String>::deserialize(input)?, |text| {
+            dns::lookup::parse_server(text)
+                .ok_or_else(|| format!("`{text}` is not an address (say, \"127.0.0.1:53\")"))
+        })
     }
 }

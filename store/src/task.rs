@@ -174,24 +174,61 @@ pub async fn hints(store: &Store, limit: usize) -> Result<Vec<Hint>, ReadError> 
     rows.into_iter().map(|row| read(row).map_err(|error: crate::key::KeyError| row::damaged(error))).collect()
 }
 
-/// A queue's tasks from a key on, by due time, each with its row, at most `limit`.
+/// Tasks as they lie one behind another.
+#[derive(Debug, Default)]
+pub struct Slice {
+    /// Each with its row.
+    pub tasks: Vec<(Task, Value)>,
+    /// Rows between them that are no tasks: where, and why. They hold up nobody.
+    pub damaged: Vec<(Key, ReadError)>,
+    /// Where to go on, when there may be more.
+    pub next: Option<Key>,
+}
+
+impl Slice {
+    fn of(rows: Vec<(Key, Value)>, limit: usize) -> Self {
+        let next = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| after(last));
+        let mut slice = Self { next, ..Self::default() };
+        for (at, row) in rows {
+            match read(&at, &row) {
+                Ok(task) => slice.tasks.push((task, row)),
+                Err(error) => slice.damaged.push((at, error)),
+            }
+        }
+        slice
+    }
+}
+
+/// The task that a row is. One that lies at another's key could never be taken away.
+fn read(at: &Key, row: &Value) -> Result<Task, ReadError> {
+    let task = row::decode(row)?;
+    if key_of(&task) == *at { Ok(task) } else { Err(row::damaged("it lies at the key of another task")) }
+}
+
+/// What is wrong with a row, if it is one of ours and something is: for the integrity check.
+pub(crate) fn fault(at: &Key, row: &Value) -> Option<String> {
+    if at.first() != Some(&(Space::Task as u8)) {
+        return None;
+    }
+    let named = match read_key(at) {
+        Ok((queue, due)) => format!("a task for {} of {}, due {due}", queue.domain, queue.account),
+        Err(error) => return Some(format!("a task with a key that is none ({error}): {at:02x?}")),
+    };
+    read(at, row).err().map(|error| format!("{named}: {error}"))
+}
+
+/// A queue's tasks from a key on, by due time, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list(
-    store: &Store,
-    queue: &QueueName,
-    from: Key,
-    limit: usize,
-) -> Result<Vec<(Task, Value)>, ReadError> {
+pub async fn list(store: &Store, queue: &QueueName, from: Key, limit: usize) -> Result<Slice, ReadError> {
     let range = from..queue_prefix(queue).range().end;
-    let rows = store.scan(range, Order::Ascending, limit).await?;
-    rows.into_iter().map(|(_, row)| Ok((row::decode(&row)?, row))).collect()
+    Ok(Slice::of(store.scan(range, Order::Ascending, limit).await?, limit))
 }
 
 /// The first queue of a partition at or after a key: its name, when its first task is due, and where
 /// to look for the next queue. Walking queue by queue costs one look-up each, however many tasks lie
-/// in them.
+/// in them. A key that is none is passed over.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -201,13 +238,15 @@ pub async fn next_queue(
     from: Option<Key>,
 ) -> Result<Option<(QueueName, Timestamp, Key)>, ReadError> {
     let whole = partition_range(partition);
-    let from = from.unwrap_or(whole.start);
-    let Some((found, _)) = store.scan(from..whole.end, Order::Ascending, 1).await?.pop() else {
-        return Ok(None);
-    };
-    let (queue, due) = read_key(&found).map_err(row::damaged)?;
-    let next = queue_prefix(&queue).range().end;
-    Ok(Some((queue, due, next)))
+    let mut from = from.unwrap_or(whole.start);
+    while let Some((found, _)) = store.scan(from..whole.end.clone(), Order::Ascending, 1).await?.pop() {
+        if let Ok((queue, due)) = read_key(&found) {
+            let next = queue_prefix(&queue).range().end;
+            return Ok(Some((queue, due, next)));
+        }
+        from = after(&found);
+    }
+    Ok(None)
 }
 
 fn partition_range(partition: u16) -> Range<Key> {
@@ -228,15 +267,10 @@ fn read_key(task_key: &[u8]) -> Result<(QueueName, Timestamp), crate::key::KeyEr
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn page(
-    store: &Store,
-    from: Option<Key>,
-    limit: usize,
-) -> Result<(Vec<Task>, Option<Key>), ReadError> {
+pub async fn page(store: &Store, from: Option<Key>, limit: usize) -> Result<Slice, ReadError> {
     let whole = key(Space::Task).range();
-    let rows = store.scan(from.unwrap_or(whole.start)..whole.end, Order::Ascending, limit).await?;
-    let next = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| after(last));
-    Ok((rows.iter().map(|(_, row)| row::decode(row)).collect::<Result<_, _>>()?, next))
+    let range = from.unwrap_or(whole.start)..whole.end;
+    Ok(Slice::of(store.scan(range, Order::Ascending, limit).await?, limit))
 }
 
 #[cfg(test)]
@@ -290,7 +324,7 @@ mod tests {
         queues.sort();
         assert_eq!(queues, [("b.example".to_owned(), 10), ("c.example".to_owned(), 5)]);
         let start = start_of(&late.queue(), Timestamp::UNIX_EPOCH);
-        let tasks = |listed: Vec<(Task, Value)>| listed.into_iter().map(|(task, _)| task).collect::<Vec<_>>();
+        let tasks = |listed: Slice| listed.tasks.into_iter().map(|(task, _)| task).collect::<Vec<_>>();
         let listed = list(&store, &late.queue(), start, 10).await.unwrap();
         assert_eq!(tasks(listed), [early.clone(), late.clone()]);
         let start = start_of(&late.queue(), late.due);
@@ -300,5 +334,30 @@ mod tests {
         take(&mut batch, &early, None);
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "taken twice");
+    }
+
+    #[tokio::test]
+    async fn a_row_that_is_no_task_holds_up_nobody() {
+        let store = Store::memory();
+        let (broken, misplaced, good) =
+            (task("b.example", 1, 1), task("b.example", 2, 2), task("b.example", 3, 3));
+        let mut batch = Batch::intake();
+        batch.put(key_of(&broken), Value::from_static(b"[1,{\"id\":"));
+        batch.put(key_of(&misplaced), row::encode(&good));
+        batch.put(key(Space::Task).u16(broken.partition).build(), Value::new());
+        put(&mut batch, &good);
+        store.commit(batch).await.unwrap();
+        let start = start_of(&good.queue(), Timestamp::UNIX_EPOCH);
+        let slice = list(&store, &good.queue(), start, 10).await.unwrap();
+        assert_eq!((slice.tasks.len(), slice.damaged.len()), (1, 2));
+        let slice = page(&store, None, 10).await.unwrap();
+        assert_eq!((slice.tasks.len(), slice.damaged.len()), (1, 3));
+        let partition = good.partition;
+        let (queue, _, _) = next_queue(&store, partition, None).await.unwrap().unwrap();
+        assert_eq!(queue, good.queue());
+        let faults: Vec<_> = slice.damaged.iter().filter_map(|(at, _)| fault(at, &Value::new())).collect();
+        assert_eq!(faults.len(), 3);
+        assert!(faults[1].contains("b.example"), "{faults:?}");
+        assert_eq!(fault(&key_of(&good), &row::encode(&good)), None);
     }
 }

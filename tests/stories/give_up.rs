@@ -26,6 +26,20 @@ async fn a_5yz_about_the_recipient_bounces_and_the_sender_gets_a_report() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_report_names_a_smarthost_without_a_name_by_its_address() {
+    let world = TestWorld::start().await;
+    let smarthost = format!("smarthost = \"{}\"\n", world.sink.address);
+    let world = world.restart(&smarthost).await;
+    world.sink.script("gone@dest.example", &[Behaviour::AtRcpt("550 5.1.1 user unknown")]);
+    let id = world.relay(&["gone@dest.example"], "lost").await;
+    let report = &world.sink.wait_for(1).await[0];
+    assert!(report.content.contains("Remote-MTA: dns; [127.0.0.1]\r\n"), "{}", report.content);
+    let email = world.email(id).await;
+    assert_eq!(email.recipients[0].mx_host.as_deref(), Some("[127.0.0.1]"));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_report_is_never_answered_by_a_report() {
     let world = TestWorld::start().await;
     world.sink.script("gone@dest.example", &[Behaviour::AtRcpt("550 5.1.1 user unknown")]);

@@ -9,6 +9,7 @@ mod dead_destination;
 mod delivery;
 mod give_up;
 mod operator;
+mod reload;
 mod restart;
 mod retention;
 mod retry;

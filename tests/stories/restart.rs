@@ -49,3 +49,48 @@ async fn a_queue_larger_than_memory_is_delivered_from_disk() {
     assert_eq!(world.sink.taken().len(), 60, "each once");
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_cut_off_after_the_final_dot_is_booked_as_unconfirmed() {
+    let world = TestWorld::start().await;
+    world.sink.script("slow@dest.example", &[Behaviour::StallAfterDot]);
+    world.sink.script("stuck@slow.example", &[Behaviour::Stall]);
+    let id = world.relay(&["slow@dest.example"], "on its way").await;
+    let untried = world.relay(&["stuck@slow.example"], "not yet").await;
+    world.sink.wait_for(1).await;
+    world.world.worker.drain_within(Duration::ZERO).await;
+    let world = world.restart("").await;
+    let attempts = store::attempt::list(&world.world.store, world.account, id, 10).await.unwrap();
+    assert_eq!(attempts.len(), 1, "{attempts:#?}");
+    let error = attempts[0].error.as_deref().unwrap_or_default();
+    assert!(error.starts_with("it may have arrived") && error.contains("stopped"), "{error}");
+    assert_eq!(world.email(id).await.recipients[0].state, RecipientState::Deferred);
+    let email = world.wait(untried, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    assert_eq!(email.recipients[0].attempts, 1, "what was cut off before it could arrive counts for nothing");
+    world.world.clock.advance(Duration::from_secs(75));
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_cannot_be_read_holds_up_no_other() {
+    let world = TestWorld::start_with("paused = true\n").await;
+    let lost = world.relay(&["one@dest.example"], "damaged").await;
+    let id = world.relay(&["one@dest.example"], "behind it").await;
+    let store = &world.world.store;
+    let slice = store::task::page(store, None, 10).await.unwrap();
+    let (task, _) = slice.tasks.iter().find(|(task, _)| task.id.email == lost).unwrap();
+    let mut batch = store::engine::Batch::progress();
+    batch.put(store::task::key_of(task), store::engine::Value::from_static(b"[1,{}]"));
+    store.commit(batch).await.unwrap();
+    assert_eq!(world.reload("").taken, ["delivery.paused"]);
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    assert_eq!(world.email(lost).await.recipients[0].state, RecipientState::Queued);
+    let report = store.verify().await.unwrap();
+    assert!(
+        report.problems.len() == 1 && report.problems[0].contains("dest.example"),
+        "{:?}",
+        report.problems
+    );
+    world.end().await;
+}

@@ -17,6 +17,7 @@ use mail::credential::Secret;
 use mail::id::{AccountId, EmailId};
 use postrider::certificate::Certificate;
 use postrider::config::{self, Config};
+use postrider::reload;
 use postrider::serve::{Certificates, Doors};
 use postrider::world::World;
 use sink::Sink;
@@ -66,6 +67,7 @@ pub struct TestWorld {
     /// Its API key.
     pub api_key: Secret,
     doors: Doors,
+    running: std::sync::Mutex<Config>,
     _directory: Option<tempfile::TempDir>,
 }
 
@@ -120,7 +122,7 @@ impl TestWorld {
         let certificates = Certificates::new(&Certificate::self_signed(&["localhost"]).unwrap()).unwrap();
         let any = "127.0.0.1:0".parse().unwrap();
         let submission = doors.submission(config, &world, any, (certificates.smtp(), false)).unwrap();
-        let relay = doors.relay(config, &world, &config.relay[0], any).unwrap();
+        let relay = doors.relay(&world, &config.relay[0], any).unwrap();
         let api = doors.api(&world, any, None, None).await.unwrap();
         world.start();
         Self {
@@ -134,6 +136,7 @@ impl TestWorld {
             api_key: enrolled.api_key,
             doors,
             world,
+            running: std::sync::Mutex::new(config.clone()),
             _directory: directory,
         }
     }
@@ -146,6 +149,24 @@ impl TestWorld {
         let path = directory.as_ref().unwrap().path();
         let config = configuration(path, self.names.address, self.sink.address.port(), more);
         Self::open(&config, self.sink, self.names, directory).await
+    }
+
+    /// Does as SIGHUP does, with other lines in the section `[delivery]`.
+    pub fn reload(&self, more: &str) -> reload::Changes {
+        let directory = self.running.lock().unwrap().data_dir.clone();
+        let new = configuration(&directory, self.names.address, self.sink.address.port(), more);
+        self.reload_with(|config| *config = new)
+    }
+
+    /// Does as SIGHUP does, with another configuration.
+    pub fn reload_with(&self, change: impl FnOnce(&mut Config)) -> reload::Changes {
+        let mut running = self.running.lock().unwrap();
+        let mut new = running.clone();
+        change(&mut new);
+        let changes = reload::take(&mut running, &new);
+        self.world.adopt(&running);
+        self.doors.adopt(&running);
+        changes
     }
 
     /// An email with its recipients.

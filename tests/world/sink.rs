@@ -23,6 +23,8 @@ pub enum Behaviour {
     CutAfterDot,
     /// No reply ever, to RCPT.
     Stall,
+    /// No reply ever, after the final dot; the message is kept.
+    StallAfterDot,
 }
 
 /// A message that was taken.
@@ -154,6 +156,10 @@ impl Sink {
                     let taken = Taken { sender: sender.clone(), recipient: recipient.take()?, content };
                     match at_dot.take() {
                         Some(Behaviour::AtDot(reply)) => reply,
+                        Some(Behaviour::StallAfterDot) => {
+                            self.take(taken);
+                            std::future::pending().await
+                        }
                         Some(Behaviour::CutAfterDot) => {
                             self.take(taken);
                             return None;

@@ -24,8 +24,25 @@ const PAUSE_MAX: Duration = Duration::from_secs(20);
 const TIME_BASE: Duration = Duration::from_secs(30);
 /// … and the slowest rate at which a large one may come (a poor mobile uplink).
 const RATE_BYTES_PER_S_MIN: u64 = 64 << 10;
+/// The rest of a refused body is read and thrown away for so long …
+const DISCARD_TIME_MAX: Duration = Duration::from_secs(2);
+/// … and so far.
+const DISCARD_BYTES_MAX: usize = 256 << 20;
 /// Without `Content-Length` the buffer grows from here.
 const FIRST_BYTES: usize = 8 << 10;
+
+/// Reads on although the answer is given: a client that sends all before it reads anything would find the
+/// connection broken, and never read why (RFC 9112 9.6).
+pub async fn discard<B: Body<Data = Bytes> + Unpin>(mut body: B) {
+    let deadline = Instant::now() + DISCARD_TIME_MAX;
+    let mut discarded = 0;
+    while let Ok(Some(Ok(frame))) = timeout_at(deadline, body.frame()).await {
+        discarded += frame.data_ref().map_or(0, Bytes::len);
+        if discarded > DISCARD_BYTES_MAX {
+            return;
+        }
+    }
+}
 
 /// Reads a JSON body whole.
 ///

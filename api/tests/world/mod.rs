@@ -23,7 +23,7 @@ use queue::courier::smtp::{Dialer, TlsMode};
 use queue::entropy::Entropy;
 use queue::plan::{PlanSettings, Planner};
 use queue::retry::Schedule;
-use queue::worker::{Worker, WorkerParts, WorkerSettings};
+use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use serde_json::Value;
 use store::engine::{Batch, Purpose, Store};
 use tokio::net::{TcpListener, TcpStream};
@@ -50,12 +50,14 @@ pub async fn hall(store: Store) -> Hall {
     };
     let settings = WorkerSettings {
         hostname,
-        schedule: Schedule::default(),
+        manners: Manners {
+            schedule: Schedule::default(),
+            paused: true,
+            retention: std::time::Duration::from_secs(30 * 24 * 3600),
+        },
         pace: Vec::new(),
         tls: TlsMode::Off,
         source_addresses: Vec::new(),
-        paused: true,
-        retention: std::time::Duration::from_secs(30 * 24 * 3600),
         connections_max: 1,
         places_max: 100,
         ready_max: 100,

@@ -163,7 +163,7 @@ impl<A: Answers> Connection<A> {
 
     /// Sends what was said, however long the client takes to read it, within reason.
     async fn send(&mut self) -> io::Result<()> {
-        let patience = self.shared.door.session.limits().command_timeout;
+        let patience = self.shared.door.settings().limits().command_timeout;
         let (wire, transport) = (self.replies.wire(), &mut self.transport);
         let sending = async {
             transport.write_all(wire).await?;

@@ -119,8 +119,12 @@ impl Session {
                 // The client learns why first, also from the last attempt that it is granted.
                 replies.say_reply(&reply);
                 self.counts.auth_failures += u32::from(reply.severity() == Severity::Permanent);
-                if self.counts.auth_failures >= self.settings.limits.auth_failures_max || reply.code == 421 {
+                if reply.code == 421 {
                     return Next::Close;
+                }
+                if self.counts.auth_failures >= self.settings.limits.auth_failures_max {
+                    // RFC 5321 3.8: no connection is closed without a word.
+                    return self.close(replies::TOO_MANY_LOGINS, replies);
                 }
                 Next::Listen
             }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mail::reply::{Enhanced, Reply};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::capabilities::Capabilities;
 use super::command::Envelope;
@@ -114,6 +115,12 @@ impl Connection {
             tls: self.tls,
             ordinal: self.ordinal,
         }
+    }
+
+    /// From now on, when this is cancelled, a delivery ends with what is known then: as unconfirmed when the
+    /// end of the content is out, with [`Fault::Stopped`] in any case.
+    pub fn stop_by(&mut self, stop: CancellationToken) {
+        self.wire.stop_by(stop);
     }
 
     /// Whether another message may be given to it. A host that hung up meanwhile is found out by

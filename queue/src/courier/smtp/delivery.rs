@@ -70,6 +70,9 @@ pub enum Fault {
     /// A timeout of RFC 5321 4.5.3.2 passed.
     #[error("the host did not answer in time")]
     TimedOut,
+    /// We were stopped while we waited for the host.
+    #[error("the server was stopped before the host answered")]
+    Stopped,
     /// The socket said so.
     #[error("the connection failed: {0}")]
     Io(io::ErrorKind),

@@ -13,6 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
 
 use super::delivery::Fault;
 use super::replies::Replies;
@@ -75,11 +76,35 @@ pub(super) struct Wire {
     replies: Replies,
     transcript: Transcript,
     started: Instant,
+    /// Cancelled, nothing is waited for any more.
+    stop: CancellationToken,
+}
+
+/// Awaits what the host must let happen within `limit`, unless we are stopped before. What has happened
+/// already counts, also when we are.
+async fn within<T>(
+    (stop, deadline): (&CancellationToken, Instant),
+    work: impl Future<Output = io::Result<T>>,
+) -> Result<T, Fault> {
+    tokio::select! {
+        biased;
+        done = timeout_at(deadline, work) => match done {
+            Ok(done) => Ok(done?),
+            Err(_) => Err(Fault::TimedOut),
+        },
+        () = stop.cancelled() => Err(Fault::Stopped),
+    }
 }
 
 impl Wire {
     pub(super) fn new(stream: Stream, transcript: Transcript, started: Instant) -> Self {
-        Self { stream, replies: Replies::default(), transcript, started }
+        let stop = CancellationToken::new();
+        Self { stream, replies: Replies::default(), transcript, started, stop }
+    }
+
+    /// Ends all waiting when this is cancelled.
+    pub(super) fn stop_by(&mut self, stop: CancellationToken) {
+        self.stop = stop;
     }
 
     /// Milliseconds since the transcript began.
@@ -133,25 +158,21 @@ impl Wire {
                 break;
             }
             while !rest.is_empty() {
-                let fault = match timeout(block, self.stream.write_vectored(rest)).await {
-                    Ok(Ok(0)) => Fault::Closed,
-                    Ok(Ok(count)) => {
+                let until = (&self.stop, Instant::now() + block);
+                let fault = match within(until, self.stream.write_vectored(rest)).await {
+                    Ok(0) => Fault::Closed,
+                    Ok(count) => {
                         written_bytes += count as u64;
                         IoSlice::advance_slices(&mut rest, count);
                         continue;
                     }
-                    Ok(Err(error)) => error.into(),
-                    Err(_) => Fault::TimedOut,
+                    Err(fault) => fault,
                 };
                 return Err(WriteFault { fault, written_bytes });
             }
         }
-        let fault = match timeout(block, self.stream.flush()).await {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => error.into(),
-            Err(_) => Fault::TimedOut,
-        };
-        Err(WriteFault { fault, written_bytes })
+        let until = (&self.stop, Instant::now() + block);
+        within(until, self.stream.flush()).await.map_err(|fault| WriteFault { fault, written_bytes })
     }
 
     /// The next reply, whole, within `limit`.
@@ -171,11 +192,8 @@ impl Wire {
                 }
             }
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + limit);
-            match timeout_at(deadline, self.stream.read(self.replies.room())).await {
-                Ok(Ok(0)) => return Err(Fault::Closed),
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => return Err(error.into()),
-                Err(_) => return Err(Fault::TimedOut),
+            if within((&self.stop, deadline), self.stream.read(self.replies.room())).await? == 0 {
+                return Err(Fault::Closed);
             }
         }
     }

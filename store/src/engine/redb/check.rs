@@ -118,6 +118,8 @@ fn check_rows(shared: &Shared, report: &mut Report) {
             Err(error) => return report.problem(error.to_string()),
         };
         report.rows += rows.len() as u64;
+        // What stands in a row is its noun's business; but who reads the queue passes over what is no task.
+        rows.iter().filter_map(|(at, row)| crate::task::fault(at, row)).for_each(|what| report.problem(what));
         match rows.last() {
             Some((last, _)) if rows.len() == PAGE_ROWS => range.start = after(last),
             _ => return,

@@ -1,0 +1,314 @@
+//! What is wrong with a configuration although each value can be read: values that can only go wrong,
+//! keys that contradict each other, and, apart from that, what the configuration names on this machine.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::{Config, Engine, PaceSection};
+use crate::certificate::Certificate;
+
+/// Something wrong, and with which key.
+pub(super) struct Fault {
+    /// The section; none for a key at the top.
+    pub(super) section: &'static str,
+    /// Which of several sections of this name.
+    pub(super) index: usize,
+    /// The key; the section as a whole when it has none such.
+    pub(super) key: &'static str,
+    /// What is wrong, and what would be right.
+    pub(super) text: String,
+}
+
+fn fault(section: &'static str, key: &'static str, text: impl Into<String>) -> Fault {
+    Fault { section, index: 0, key, text: text.into() }
+}
+
+/// What can be said from the configuration alone.
+pub(super) fn in_itself(config: &Config) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    together(config, &mut faults);
+    bounds(config, &mut faults);
+    for (index, relay) in config.relay.iter().enumerate() {
+        let missing = [
+            ("listen", relay.listen.is_empty(), "where it listens"),
+            ("networks", relay.networks.is_empty(), "the networks that may come, at least one"),
+            ("account", relay.account.is_empty(), "whose mail it is: an account's id or its owner's address"),
+        ];
+        for (key, _, what) in missing.into_iter().filter(|(_, missing, _)| *missing) {
+            faults.push(Fault {
+                section: "relay",
+                index,
+                key,
+                text: format!("[[relay]] needs `{key}`: {what}"),
+            });
+        }
+    }
+    for (index, pace) in config.delivery.pace.iter().enumerate() {
+        let wrong = |(key, text): (&'static str, &str)| Fault {
+            section: "delivery.pace",
+            index,
+            key,
+            text: text.to_owned(),
+        };
+        faults.extend(pace_faults(pace).into_iter().map(wrong));
+    }
+    listeners(config, &mut faults);
+    faults
+}
+
+/// Keys that go together, or not at all.
+fn together(config: &Config, faults: &mut Vec<Fault>) {
+    let tls = &config.tls;
+    if tls.certificate.is_some() != tls.private_key.is_some() {
+        let key = if tls.certificate.is_some() { "certificate" } else { "private_key" };
+        faults.push(fault("tls", key, "[tls] needs both `certificate` and `private_key`"));
+    }
+    let submission = &config.submission;
+    if tls.certificate.is_none() && !(submission.listen.is_empty() && submission.implicit_tls.is_empty()) {
+        let text = "[submission] needs a certificate: set `certificate` and `private_key` in [tls]";
+        faults.push(fault("submission", "", text));
+    }
+    if config.api.tls && tls.certificate.is_none() {
+        let text = "`tls = true` in [api] needs a certificate: set both keys in [tls]";
+        faults.push(fault("api", "tls", text));
+    }
+    match (config.store.engine, &config.store.url) {
+        (Engine::Postgres, None) => {
+            let text = "`engine = \"postgres\"` needs `url = \"postgres://USER:PASSWORD@HOST/DATABASE\"`";
+            faults.push(fault("store", "engine", text));
+        }
+        (Engine::Redb, Some(_)) => faults.push(fault("store", "url", "`url` is for `engine = \"postgres\"`")),
+        _ => {}
+    }
+    let delivery = &config.delivery;
+    if delivery.smarthost_username.is_some() != delivery.smarthost_password.is_some() {
+        let key =
+            if delivery.smarthost_username.is_some() { "smarthost_username" } else { "smarthost_password" };
+        faults.push(fault("delivery", key, "`smarthost_username` and `smarthost_password` go together"));
+    }
+}
+
+/// Values that can only go wrong.
+fn bounds(config: &Config, faults: &mut Vec<Fault>) {
+    let (submission, delivery) = (&config.submission, &config.delivery);
+    let at_least_one = [
+        ("submission", "message_bytes_max", submission.message_bytes_max == 0),
+        ("submission", "sessions_max", submission.sessions_max == 0),
+        ("submission", "sessions_per_address_max", submission.sessions_per_address_max == 0),
+        ("delivery", "port", delivery.port == 0),
+        ("delivery", "tasks_in_memory_max", delivery.tasks_in_memory_max == 0),
+        ("delivery", "body_bytes_in_memory_max", delivery.body_bytes_in_memory_max == 0),
+    ];
+    for (section, key, _) in at_least_one.into_iter().filter(|(_, _, wrong)| *wrong) {
+        faults.push(fault(section, key, format!("`{key}` is at least 1")));
+    }
+    if !(1..=store::email::RECIPIENTS_MAX).contains(&submission.recipients_max) {
+        let text = format!("`recipients_max` is 1 to {}", store::email::RECIPIENTS_MAX);
+        faults.push(fault("submission", "recipients_max", text));
+    }
+    if (submission.bytes_in_flight_max as u64) < submission.message_bytes_max {
+        let text = "`bytes_in_flight_max` has room for one message at least (`message_bytes_max`)";
+        faults.push(fault("submission", "bytes_in_flight_max", text));
+    }
+    if delivery.retry.iter().any(|wait| wait.as_secs() == 0) {
+        faults.push(fault("delivery", "retry", "a wait in `retry` is at least 1s"));
+    }
+    if delivery.give_up_after.as_secs() == 0 {
+        faults.push(fault("delivery", "give_up_after", "`give_up_after` is at least 1s"));
+    }
+    if config.store.retention < delivery.give_up_after {
+        faults.push(fault("store", "retention", "`retention` is not shorter than `give_up_after`"));
+    }
+}
+
+fn pace_faults(pace: &PaceSection) -> Vec<(&'static str, &'static str)> {
+    let rate = pace.messages_per_second;
+    let wrong = [
+        ("connections_max", pace.connections_max == 0, "`connections_max` is at least 1"),
+        (
+            "messages_per_connection",
+            pace.messages_per_connection == 0,
+            "`messages_per_connection` is at least 1",
+        ),
+        (
+            "messages_per_second",
+            rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0),
+            "`messages_per_second` is more than 0; to send nothing, see `paused`",
+        ),
+    ];
+    wrong.into_iter().filter(|(_, wrong, _)| *wrong).map(|(key, _, text)| (key, text)).collect()
+}
+
+/// Where everything listens, with the key that says so.
+fn listened(config: &Config) -> Vec<(SocketAddr, Fault)> {
+    let own = [
+        ("submission", "listen", &config.submission.listen),
+        ("submission", "implicit_tls", &config.submission.implicit_tls),
+        ("api", "listen", &config.api.listen),
+        ("ops", "listen", &config.ops.listen),
+    ];
+    let own = own.into_iter().map(|(section, key, listen)| (section, key, 0, listen));
+    let relays = config.relay.iter().enumerate();
+    own.chain(relays.map(|(index, relay)| ("relay", "listen", index, &relay.listen)))
+        .flat_map(|(section, key, index, listen)| {
+            listen.iter().map(move |one| (*one, Fault { section, index, key, text: String::new() }))
+        })
+        .collect()
+}
+
+fn listeners(config: &Config, faults: &mut Vec<Fault>) {
+    let listened = listened(config);
+    if listened.is_empty() {
+        let text = "nothing is listened on: set `listen` in [submission], [[relay]] or [api]";
+        faults.push(fault("", "hostname", text));
+    }
+    if config.testing.clock_offset.is_some()
+        && let Some((public, _)) = listened.iter().find(|(address, _)| !address.ip().is_loopback())
+    {
+        let text = format!("`clock_offset` needs every listener on loopback, and {public} is not");
+        faults.push(fault("testing", "clock_offset", text));
+    }
+    let mut before: Vec<SocketAddr> = Vec::new();
+    for (address, place) in listened {
+        if let Some(other) = before.iter().find(|other| overlap(**other, address)) {
+            let text = if *other == address {
+                format!("{address} is listened on twice")
+            } else {
+                format!("{address} is listened on twice: {other} takes it too")
+            };
+            faults.push(Fault { text, ..place });
+        }
+        before.push(address);
+    }
+}
+
+/// Whether both cannot be listened on. Whether IPv6's "any" takes IPv4 too is the system's setting: that
+/// shows when the doors are opened.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let any = one.ip().is_unspecified() || other.ip().is_unspecified();
+    let same_family = one.is_ipv4() == other.is_ipv4();
+    one.port() != 0 && one.port() == other.port() && (one.ip() == other.ip() || any && same_family)
+}
+
+/// What the configuration names and this machine does not have, or not for us.
+pub(super) fn on_this_machine(config: &Config) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let tls = &config.tls;
+    if let (Some(certificate), Some(private_key)) = (&tls.certificate, &tls.private_key) {
+        let unread = [("certificate", certificate), ("private_key", private_key)]
+            .map(|(key, file)| unreadable(file).map(|error| fault("tls", key, shown(file, error))));
+        faults.extend(unread.into_iter().flatten());
+        if faults.is_empty()
+            && let Err(error) =
+                Certificate::load(certificate, private_key).and_then(|read| read.server(Vec::new()))
+        {
+            faults.push(fault("tls", "certificate", error.to_string()));
+        }
+    }
+    if let Some((directory, error)) = unwritable(&config.data_dir) {
+        faults.push(fault("", "data_dir", shown(&directory, error)));
+    }
+    faults
+}
+
+fn shown(file: &Path, error: impl Display) -> String {
+    format!("{}: {error}", file.display())
+}
+
+fn unreadable(file: &Path) -> Option<std::io::Error> {
+    std::fs::read(file).err()
+}
+
+/// Why nothing can be kept in a directory: itself, or the one in which it would have to be made.
+fn unwritable(directory: &Path) -> Option<(PathBuf, String)> {
+    let nearest = directory.ancestors().find(|one| one.symlink_metadata().is_ok())?;
+    let why = match std::fs::metadata(nearest) {
+        Err(error) => Some(error.to_string()),
+        Ok(found) if !found.is_dir() => Some("is not a directory".to_owned()),
+        Ok(_) => {
+            let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+            rustix::fs::access(nearest, access).err().map(|error| error.to_string())
+        }
+    };
+    let missing = if nearest == directory { "" } else { ": `data_dir` cannot be made there" };
+    why.map(|why| (nearest.to_owned(), format!("{why}{missing}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{from_file, from_text};
+
+    fn problems(more: &str) -> Vec<String> {
+        let text = format!("hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n{more}");
+        from_text(&text, []).err().unwrap_or_default().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_can_only_go_wrong_is_named_with_its_line() {
+        for (more, said) in [
+            ("[submission]\nsessions_max = 0\n", "line 5: `sessions_max` is at least 1"),
+            (
+                "[delivery]\n[[delivery.pace]]\n[[delivery.pace]]\nconnections_max = 0\n",
+                "line 7: `connections_max`",
+            ),
+            ("[[delivery.pace]]\nmessages_per_second = -1.0\n", "line 5: `messages_per_second`"),
+            ("[[delivery.pace]]\nmessages_per_second = 0.0\n", "line 5: `messages_per_second`"),
+            ("[store]\nretention = \"1h\"\n", "line 5: `retention`"),
+            (
+                "[[relay]]\nlisten = \"127.0.0.1:2\"\nnetworks = []\naccount = \"a\"\n",
+                "line 6: [[relay]] needs `networks`",
+            ),
+            (
+                "[[relay]]\nlisten = \"127.0.0.1:2\"\nnetworks = \"::1\"\n",
+                "line 4: [[relay]] needs `account`",
+            ),
+            (
+                "[ops]\nlisten = [\"127.0.0.1:9\", \"127.0.0.1:9\"]\n",
+                "line 5: 127.0.0.1:9 is listened on twice",
+            ),
+            ("[ops]\nlisten = [\"0.0.0.0:1\"]\n", "line 5: 0.0.0.0:1 is listened on twice: 127.0.0.1:1"),
+        ] {
+            let found = problems(more);
+            assert!(found.len() == 1 && found[0].starts_with(said), "{more}{found:#?}");
+        }
+        assert!(problems("[ops]\nlisten = [\"127.0.0.1:0\", \"127.0.0.1:0\", \"[::]:1\"]\n").is_empty());
+    }
+
+    #[test]
+    fn what_this_machine_does_not_have_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let made = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+        let (one, other) = (made("a.example"), made("b.example"));
+        std::fs::write(at("one.pem"), one.cert.pem()).unwrap();
+        std::fs::write(at("one.key"), one.signing_key.serialize_pem()).unwrap();
+        std::fs::write(at("other.key"), other.signing_key.serialize_pem()).unwrap();
+        let found = |certificate: &str, key: &str, data_dir: &str| {
+            let text = format!(
+                "hostname = \"mx.example.net\"\ndata_dir = {:?}\n[api]\nlisten = \"127.0.0.1:1\"\n\
+                 [tls]\ncertificate = {:?}\nprivate_key = {:?}\n",
+                at(data_dir),
+                at(certificate),
+                at(key)
+            );
+            std::fs::write(at("postrider.toml"), text).unwrap();
+            let found = from_file(&at("postrider.toml")).err().unwrap_or_default();
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(found("one.pem", "one.key", "new/data"), Vec::<String>::new());
+        let none = found("none.pem", "one.key", "data");
+        assert!(
+            none.len() == 1 && none[0].starts_with("line 6: ") && none[0].contains("none.pem"),
+            "{none:?}"
+        );
+        let mixed = found("one.pem", "other.key", "data");
+        assert!(mixed.len() == 1 && mixed[0].starts_with("line 6: certificate and private key"), "{mixed:?}");
+        assert_eq!(found("one.key", "one.key", "data").len(), 1);
+        let file = found("one.pem", "one.key", "one.pem/data");
+        assert!(
+            file.len() == 1 && file[0].starts_with("line 2: ") && file[0].contains("not a directory"),
+            "{file:?}"
+        );
+    }
+}

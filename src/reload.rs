@@ -1,0 +1,235 @@
+//! SIGHUP: the configuration and the certificates are read again.
+//!
+//! ```text
+//! file + environment ─► no problem at all? ─► each key: the same, taken on now, or left for a restart ─► log
+//! ```
+//!
+//! A file with a problem is refused whole: each problem is logged, and everything stays as it was. What
+//! runs is one [`Config`] all the time: the one of the start, with those keys changed that can change
+//! while it runs. So a key that waits for a restart is named at every SIGHUP until there is one.
+
+use std::path::PathBuf;
+
+use crate::certificate::Certificate;
+use crate::config::{self, Config};
+use crate::serve::{Certificates, Doors};
+use crate::world::World;
+
+/// A key of the configuration, and what becomes of a change.
+struct Key {
+    name: &'static str,
+    same: fn(&Config, &Config) -> bool,
+    /// Takes it on, if that needs no restart.
+    take: fn(&mut Config, &Config),
+}
+
+macro_rules! key {
+    ($section:ident.$key:ident, $take:expr) => {
+        Key {
+            name: concat!(stringify!($section), ".", stringify!($key)),
+            same: |running, new| running.$section.$key == new.$section.$key,
+            take: $take,
+        }
+    };
+}
+
+/// One that is taken on at once.
+macro_rules! live {
+    ($section:ident.$key:ident) => {
+        key!($section.$key, |running, new| running.$section.$key.clone_from(&new.$section.$key))
+    };
+}
+
+/// One that only a restart takes on.
+macro_rules! restart {
+    ($section:ident.$key:ident) => {
+        key!($section.$key, |_, _| {})
+    };
+    ($key:ident) => {
+        Key { name: stringify!($key), same: |running, new| running.$key == new.$key, take: |_, _| {} }
+    };
+}
+
+/// One that every relay listener has.
+macro_rules! relay {
+    ($key:ident, $take:expr) => {
+        Key {
+            name: concat!("relay.", stringify!($key)),
+            same: |running, new| running.relay.iter().map(|r| &r.$key).eq(new.relay.iter().map(|r| &r.$key)),
+            take: $take,
+        }
+    };
+}
+
+/// Every key of the configuration.
+const KEYS: &[Key] = &[
+    restart!(hostname),
+    restart!(data_dir),
+    restart!(store.engine),
+    restart!(store.reserve_bytes),
+    live!(store.retention),
+    key!(tls.certificate, take_certificate),
+    key!(tls.private_key, take_certificate),
+    restart!(submission.listen),
+    restart!(submission.implicit_tls),
+    restart!(submission.username),
+    live!(submission.message_bytes_max),
+    live!(submission.recipients_max),
+    live!(submission.sessions_max),
+    live!(submission.sessions_per_address_max),
+    live!(submission.bytes_in_flight_max),
+    relay!(listen, |_, _| {}),
+    relay!(networks, take_relays),
+    relay!(account, take_relays),
+    restart!(api.listen),
+    restart!(api.base_url),
+    restart!(api.tls),
+    restart!(ops.listen),
+    restart!(dns.servers),
+    restart!(delivery.port),
+    restart!(delivery.source_addresses),
+    live!(delivery.retry),
+    live!(delivery.give_up_after),
+    restart!(delivery.tls),
+    restart!(delivery.smarthost),
+    restart!(delivery.smarthost_username),
+    restart!(delivery.smarthost_password),
+    restart!(delivery.allow_private_destinations),
+    live!(delivery.paused),
+    restart!(delivery.dkim),
+    restart!(delivery.tasks_in_memory_max),
+    restart!(delivery.body_bytes_in_memory_max),
+    restart!(delivery.pace),
+    restart!(service.sandbox_sender),
+    restart!(service.auto_verify_domains),
+    restart!(service.default_plan),
+    restart!(testing.clock_offset),
+];
+
+/// Another file for the one that was; a door that was opened without a certificate stays so.
+fn take_certificate(running: &mut Config, new: &Config) {
+    if running.tls.certificate.is_some() && new.tls.certificate.is_some() {
+        running.tls.clone_from(&new.tls);
+    }
+}
+
+/// Networks and account of the listeners that are open, if they are the same listeners.
+fn take_relays(running: &mut Config, new: &Config) {
+    if running.relay.iter().map(|r| &r.listen).eq(new.relay.iter().map(|r| &r.listen)) {
+        running.relay.clone_from(&new.relay);
+    }
+}
+
+/// What a change of the configuration came to, by the names of the keys (`section.key`).
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Taken on.
+    pub taken: Vec<&'static str>,
+    /// Different in the file, and left for a restart.
+    pub left: Vec<&'static str>,
+}
+
+/// The names of all keys.
+pub fn keys() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|key| key.name)
+}
+
+/// Takes on what can be taken on while it runs.
+pub fn take(running: &mut Config, new: &Config) -> Changes {
+    let changed: Vec<_> = KEYS.iter().filter(|key| !(key.same)(running, new)).collect();
+    changed.iter().for_each(|key| (key.take)(running, new));
+    let (taken, left): (Vec<_>, Vec<_>) = changed.into_iter().partition(|key| (key.same)(running, new));
+    let names = |keys: Vec<&Key>| keys.iter().map(|key| key.name).collect();
+    Changes { taken: names(taken), left: names(left) }
+}
+
+/// What a change reaches.
+pub struct Inside<'a> {
+    /// Delivery.
+    pub world: &'a World,
+    /// The listeners.
+    pub doors: &'a Doors,
+    /// What they show.
+    pub certificates: Option<&'a Certificates>,
+}
+
+/// The configuration that runs, and the file that it came from.
+pub struct Reload {
+    file: PathBuf,
+    running: Config,
+}
+
+impl Reload {
+    /// What runs since the start.
+    #[must_use]
+    pub fn new(file: PathBuf, running: Config) -> Self {
+        Self { file, running }
+    }
+
+    /// Reads the file again, and says in the log what came of it.
+    pub fn again(&mut self, inside: &Inside<'_>) {
+        let new = match config::from_file(&self.file) {
+            Ok(new) => new,
+            Err(problems) => {
+                let file = self.file.display();
+                for problem in &problems {
+                    tracing::error!(%file, "{problem}");
+                }
+                return tracing::error!(%file, problems = problems.len(), "refused; all stays as it was");
+            }
+        };
+        let mut next = self.running.clone();
+        let changes = take(&mut next, &new);
+        // The files themselves may have changed under the same names.
+        if let Some(shown) = inside.certificates {
+            let read =
+                Certificate::of(&next).and_then(|read| read.map(|read| shown.replace(&read)).transpose());
+            if let Err(error) = read {
+                return tracing::error!(%error, "refused; all stays as it was");
+            }
+            tracing::info!("certificates read again");
+        }
+        self.running = next;
+        inside.world.adopt(&self.running);
+        inside.doors.adopt(&self.running);
+        let taken = if changes.taken.is_empty() { "nothing".to_owned() } else { changes.taken.join(", ") };
+        tracing::info!(taken, "configuration read again");
+        if !changes.left.is_empty() {
+            tracing::warn!(keys = changes.left.join(", "), "changed in the file, and needs a restart");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: &str = "hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
+
+    fn config(more: &str) -> Config {
+        config::from_text(&format!("{START}{more}"), []).unwrap()
+    }
+
+    #[test]
+    fn what_needs_a_restart_is_left_and_named_again() {
+        let mut running = config("");
+        let new = config("[delivery]\npaused = true\nport = 2525\n[submission]\nsessions_max = 7\n");
+        let changes = take(&mut running, &new);
+        assert_eq!(changes.taken, ["submission.sessions_max", "delivery.paused"]);
+        assert_eq!(changes.left, ["delivery.port"]);
+        assert_eq!((running.delivery.paused, running.delivery.port), (true, 25));
+        let changes = take(&mut running, &new);
+        assert_eq!((changes.taken.len(), changes.left), (0, vec!["delivery.port"]));
+    }
+
+    #[test]
+    fn relays_that_listen_elsewhere_are_left_whole() {
+        let relay = |listen: &str, network: &str| {
+            config(&format!("[[relay]]\nlisten = \"{listen}\"\nnetworks = \"{network}\"\naccount = \"a\"\n"))
+        };
+        let mut running = relay("127.0.0.1:2", "10.0.0.0/8");
+        assert_eq!(take(&mut running, &relay("127.0.0.1:2", "127.0.0.1")).taken, ["relay.networks"]);
+        let changes = take(&mut running, &relay("127.0.0.1:3", "10.0.0.0/8"));
+        assert_eq!((changes.taken.len(), changes.left), (0, vec!["relay.listen", "relay.networks"]));
+    }
+}

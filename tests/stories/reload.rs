@@ -1,0 +1,36 @@
+//! The operator changes the configuration while everything runs: what can change does so at once.
+
+use mail::recipient::RecipientState;
+use postrider::reload;
+
+use crate::world::TestWorld;
+use crate::world::submit::dialog;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn delivery_is_paused_and_goes_on_without_a_restart() {
+    let world = TestWorld::start().await;
+    let before = world.relay(&["one@dest.example"], "before").await;
+    world.wait(before, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    let changes = world.reload("paused = true\n");
+    assert_eq!(changes, reload::Changes { taken: vec!["delivery.paused"], left: Vec::new() });
+    let id = world.relay(&["one@dest.example"], "meanwhile").await;
+    let trace = world.world.worker.trace(id).await.unwrap();
+    assert!(trace.waiting[0].what.contains("paused"), "{:?}", trace.waiting);
+    assert_eq!(world.reload("").taken, ["delivery.paused"]);
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    let taken = world.sink.wait_for(2).await;
+    assert_eq!(taken.len(), 2, "{taken:#?}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn networks_and_limits_hold_for_the_next_session() {
+    let world = TestWorld::start().await;
+    assert!(dialog(world.relay, &[]).await[0].starts_with("220 "));
+    world.reload("[submission]\nmessage_bytes_max = 1000\n");
+    let replies = dialog(world.relay, &["EHLO x", "MAIL FROM:<ada@acme.example> SIZE=1001"]).await;
+    assert!(replies[2].starts_with("552 5.3.4 "), "{replies:?}");
+    world.reload_with(|config| config.relay[0].networks = vec!["192.0.2.0/24".parse().unwrap()]);
+    assert!(dialog(world.relay, &[]).await[0].starts_with("554 5.7.1 "));
+    world.end().await;
+}
