@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use mail::account::Plan;
 use mail::address::{Address, Name};
+use mail::network::Network;
 use queue::pace::PaceLimits;
 use queue::retry::Schedule;
 use serde::Deserialize;
 use smtp::limits::Limits;
-use smtp::network::Network;
 
 pub use read::{Problem, from_file, from_text};
 pub use values::{Engine, Hidden, SmarthostAddress, Tls as TlsChoice};

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mail::network::Network;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
@@ -20,7 +21,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::answers::{Answers, TlsFacts};
 use crate::inbox::Inbox;
-use crate::network::Network;
 use crate::peers::{Crowded, Guest, Peers};
 use crate::replies::{self, Replies};
 use crate::session::Session;

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use mail::network::counted;
 use tokio::time::Instant;
 
 use crate::answers::Credentials;
-use crate::network::counted;
 
 /// Sessions of the whole process at a time.
 pub const SESSIONS_MAX_DEFAULT: usize = 10_000;
