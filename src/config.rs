@@ -45,6 +45,9 @@ pub struct Config {
     /// Trusted hosts that hand in mail without AUTH.
     #[serde(default)]
     pub relay: Vec<RelaySection>,
+    /// Load balancers in front of us.
+    #[serde(default)]
+    pub proxy: ProxySection,
     /// The HTTP API.
     #[serde(default)]
     pub api: ApiSection,
@@ -151,6 +154,15 @@ pub struct RelaySection {
     pub networks: Vec<Network>,
     /// Whose mail it is: an account's id or its owner's address.
     pub account: String,
+}
+
+/// `[proxy]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProxySection {
+    /// Whose connections begin with a PROXY header.
+    #[serde(deserialize_with = "one_or_many")]
+    pub networks: Vec<Network>,
 }
 
 /// `[api]`

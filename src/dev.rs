@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use mail::account::Plan;
+use proxy::proxies::Proxies;
 use queue::enrol::{EnrolError, Enrolled};
 use serde_json::json;
 use smtp::limits::Limits;
@@ -114,7 +115,13 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
         Capture { inbox: Arc::clone(&inbox), records: Arc::clone(&records), clock: world.clock.clone() };
     let session =
         doors.settings(&config, Role::Mx, Limits { sessions_per_address_max: 1_000, ..Limits::default() });
-    let door = Door { session, networks: Vec::new(), tls: Some(certificates.smtp()), implicit_tls: false };
+    let door = Door {
+        session,
+        networks: Vec::new(),
+        proxies: Proxies::default(),
+        tls: Some(certificates.smtp()),
+        implicit_tls: false,
+    };
     let mx = doors.smtp_on(mx_socket, door, capture)?;
     let submission = doors.submission(&config, &world, arguments.submission, (certificates.smtp(), false))?;
     let api = doors.api(&world, arguments.api, None, None).await?;

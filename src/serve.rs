@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use proxy::proxies::Proxies;
 use rustls::ServerConfig;
 use smtp::limits::{Budget, Limits};
 use smtp::listener::{Door, Listener};
@@ -111,6 +112,7 @@ pub struct Doors {
     tasks: TaskTracker,
     peers: Arc<Peers>,
     budget: Arc<Budget>,
+    proxies: Proxies,
 }
 
 impl Doors {
@@ -123,6 +125,7 @@ impl Doors {
             // Session numbers stand in Received fields: a restart does not begin at 1 again.
             peers: Peers::new(config.submission.sessions_max, first_session),
             budget: Budget::new(config.submission.bytes_in_flight_max),
+            proxies: Proxies::new(&config.proxy.networks),
         }
     }
 
@@ -150,7 +153,8 @@ impl Doors {
         (tls, implicit_tls): (Shown, bool),
     ) -> Result<SocketAddr, ServeError> {
         let session = self.settings(config, Role::Submission, Limits::default());
-        let door = Door { session, networks: Vec::new(), tls: Some(tls), implicit_tls };
+        let proxies = self.proxies.clone();
+        let door = Door { session, networks: Vec::new(), proxies, tls: Some(tls), implicit_tls };
         let username = config.submission.username.clone();
         self.smtp(address, door, Submission::new(world.hall.clone(), username))
     }
@@ -167,7 +171,8 @@ impl Doors {
         address: SocketAddr,
     ) -> Result<SocketAddr, ServeError> {
         let session = self.settings(config, Role::Relay, Limits::relay());
-        let door = Door { session, networks: relay.networks.clone(), tls: None, implicit_tls: false };
+        let (networks, proxies) = (relay.networks.clone(), self.proxies.clone());
+        let door = Door { session, networks, proxies, tls: None, implicit_tls: false };
         self.smtp(address, door, Relay::new(world.hall.clone(), relay.account.clone()))
     }
 
@@ -231,7 +236,9 @@ impl Doors {
         let (listener, local) = bind(address).await?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let base_url = base_url.map_or_else(|| format!("{scheme}://{local}"), ToOwned::to_owned);
-        let room = api::room::Room::new(world.hall.clone(), api::room::Options::new(&base_url));
+        let options =
+            api::room::Options { proxies: self.proxies.clone(), ..api::room::Options::new(&base_url) };
+        let room = api::room::Room::new(world.hall.clone(), options);
         let stop = self.stop.clone();
         self.run(async move {
             if let Err(error) = api::serve::api(listener, tls, room, stop).await {

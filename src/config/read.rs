@@ -116,8 +116,8 @@ fn blank(text: &str, line: usize) -> String {
 
 /// Puts one variable's value where its name says: a section and a key, or a key at the top.
 fn lay_over(table: &mut toml::Table, path: &str, value: &str) -> Result<(), String> {
-    const SECTIONS: [&str; 9] =
-        ["store", "tls", "submission", "api", "ops", "dns", "delivery", "service", "testing"];
+    const SECTIONS: [&str; 10] =
+        ["store", "tls", "submission", "proxy", "api", "ops", "dns", "delivery", "service", "testing"];
     let path = path.to_ascii_lowercase();
     let section = SECTIONS.iter().find_map(|section| {
         path.strip_prefix(section).and_then(|rest| rest.strip_prefix('_')).map(|key| (*section, key))
@@ -273,6 +273,7 @@ mod tests {
         let variables = [
             ("POSTRIDER_API_LISTEN".to_owned(), "127.0.0.1:2".to_owned()),
             ("POSTRIDER_DELIVERY_PORT".to_owned(), "2525".to_owned()),
+            ("POSTRIDER_PROXY_NETWORKS".to_owned(), "[\"10.0.0.0/8\", \"::1\"]".to_owned()),
             ("POSTRIDER_DELIVERY_PAUSED".to_owned(), "true".to_owned()),
             ("POSTRIDER_DATA_DIR".to_owned(), "/tmp/x".to_owned()),
             ("PATH".to_owned(), "/bin".to_owned()),
@@ -281,6 +282,7 @@ mod tests {
         assert_eq!(config.api.listen, ["127.0.0.1:2".parse().unwrap()]);
         assert_eq!((config.delivery.port, config.delivery.paused), (2525, true));
         assert_eq!(config.data_dir, Path::new("/tmp/x"));
+        assert_eq!(config.proxy.networks, ["10.0.0.0/8", "::1"].map(|text| text.parse().unwrap()));
         let unknown = [("POSTRIDER_API_COLOUR".to_owned(), "1".to_owned())];
         assert!(from_text(text, unknown).unwrap_err()[0].text.contains("colour"));
     }
