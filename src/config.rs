@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use mail::account::Plan;
 use mail::address::{Address, Name};
+use mail::network::Network;
 use queue::pace::PaceLimits;
 use queue::retry::Schedule;
 use serde::Deserialize;
 use smtp::limits::Limits;
-use smtp::network::Network;
 
 pub use read::{Problem, from_file, from_file_alone, from_text};
 pub use values::{Engine, Hidden, SmarthostAddress, Tls as TlsChoice};
@@ -46,6 +46,9 @@ pub struct Config {
     /// Trusted hosts that hand in mail without AUTH.
     #[serde(default)]
     pub relay: Vec<RelaySection>,
+    /// Load balancers in front of us.
+    #[serde(default)]
+    pub proxy: ProxySection,
     /// The HTTP API.
     #[serde(default)]
     pub api: ApiSection,
@@ -163,6 +166,15 @@ pub struct RelaySection {
     /// Whose mail it is: an account's id or its owner's address.
     #[serde(default)]
     pub account: String,
+}
+
+/// `[proxy]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProxySection {
+    /// Whose connections begin with a PROXY header.
+    #[serde(deserialize_with = "one_or_many")]
+    pub networks: Vec<Network>,
 }
 
 /// `[api]`

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use mail::account::Plan;
+use proxy::proxies::Proxies;
 use queue::enrol::{EnrolError, Enrolled};
 use serde_json::json;
 use smtp::limits::Limits;
@@ -117,7 +118,8 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
         doors.settings(&config, Role::Mx, Limits { sessions_per_address_max: 1_000, ..Limits::default() });
     let session = watch::Sender::new(session).subscribe();
     let networks = watch::Sender::new(Vec::new()).subscribe();
-    let door = Door { session, networks, tls: Some(certificates.smtp()), implicit_tls: false };
+    let (proxies, tls) = (Proxies::default(), Some(certificates.smtp()));
+    let door = Door { session, networks, proxies, tls, implicit_tls: false };
     let mx = doors.smtp_on(mx_socket, door, capture)?;
     let submission = doors.submission(&config, &world, arguments.submission, (certificates.smtp(), false))?;
     let api = doors.api(&world, arguments.api, None, None).await?;

@@ -13,11 +13,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use mail::network::Network;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use proxy::proxies::Proxies;
 use rustls::ServerConfig;
 use smtp::limits::{Budget, Limits};
 use smtp::listener::{Door, Listener};
-use smtp::network::Network;
 use smtp::peers::Peers;
 use smtp::policy::{Relay, Submission};
 use smtp::settings::{Role, Settings};
@@ -117,6 +118,7 @@ pub struct Doors {
     submission: watch::Sender<Arc<Settings>>,
     relay: watch::Sender<Arc<Settings>>,
     relays: Mutex<Vec<OpenRelay>>,
+    proxies: Proxies,
 }
 
 /// A relay listener that is open: where, for whom, and whose mail it is.
@@ -141,6 +143,7 @@ impl Doors {
             submission,
             relay,
             relays: Mutex::default(),
+            proxies: Proxies::new(&config.proxy.networks),
         }
     }
 
@@ -186,7 +189,8 @@ impl Doors {
     ) -> Result<SocketAddr, ServeError> {
         let session = self.submission.subscribe();
         let networks = watch::Sender::new(Vec::new()).subscribe();
-        let door = Door { session, networks, tls: Some(tls), implicit_tls };
+        let proxies = self.proxies.clone();
+        let door = Door { session, networks, proxies, tls: Some(tls), implicit_tls };
         let username = config.submission.username.clone();
         self.smtp(address, door, Submission::new(world.hall.clone(), username))
     }
@@ -204,7 +208,8 @@ impl Doors {
         let networks = watch::Sender::new(relay.networks.clone());
         let account = watch::Sender::new(relay.account.clone());
         let session = self.relay.subscribe();
-        let door = Door { session, networks: networks.subscribe(), tls: None, implicit_tls: false };
+        let proxies = self.proxies.clone();
+        let door = Door { session, networks: networks.subscribe(), proxies, tls: None, implicit_tls: false };
         let local = self.smtp(address, door, Relay::new(world.hall.clone(), account.subscribe()))?;
         let mut relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
         relays.push(OpenRelay { address, networks, account });
@@ -269,7 +274,9 @@ impl Doors {
         let (listener, local) = bind(address).await?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let base_url = base_url.map_or_else(|| format!("{scheme}://{local}"), ToOwned::to_owned);
-        let room = api::room::Room::new(world.hall.clone(), api::room::Options::new(&base_url));
+        let options =
+            api::room::Options { proxies: self.proxies.clone(), ..api::room::Options::new(&base_url) };
+        let room = api::room::Room::new(world.hall.clone(), options);
         let stop = self.stop.clone();
         self.run(async move {
             if let Err(error) = api::serve::api(listener, tls, room, stop).await {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mail::id::RequestId;
+use proxy::proxies::Proxies;
 use queue::accept::Hall;
 use tokio_util::task::TaskTracker;
 
@@ -31,6 +32,8 @@ pub struct Options {
     pub base_url: String,
     /// Where an account is upgraded: a path on the dashboard, or an address.
     pub upgrade_url: String,
+    /// Who says, before anything else, for whom it connects.
+    pub proxies: Proxies,
     /// Connections at once.
     pub connections_max: usize,
     /// Bytes in flight at once; there is always room for one largest request.
@@ -46,6 +49,7 @@ impl Options {
         Self {
             base_url: base_url.trim_end_matches('/').to_owned(),
             upgrade_url: "/settings/billing".to_owned(),
+            proxies: Proxies::default(),
             connections_max: CONNECTIONS_MAX,
             bytes_in_flight_max: BYTES_IN_FLIGHT_MAX,
             drain_max: DRAIN_MAX,

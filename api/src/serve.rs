@@ -1,7 +1,7 @@
 //! The server: listeners, connections, TLS, and how they end.
 //!
 //! ```text
-//! accept (bounded) → TLS → HTTP/1.1 or HTTP/2 → dispatch
+//! accept (bounded) → from a proxy: its header → TLS → HTTP/1.1 or HTTP/2 → dispatch
 //! ```
 //!
 //! Limits: connections at once, the size and time of a request's head, of its body (see [`body`]),
@@ -19,11 +19,13 @@ mod stall;
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
+use proxy::proxies::Proxies;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -62,28 +64,42 @@ pub async fn api(
     room: Arc<Room>,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let limits = Limits { connections_max: room.options.connections_max, drain_max: room.options.drain_max };
-    let tasks = room.tasks.clone();
+    let terms = Terms {
+        proxies: room.options.proxies.clone(),
+        tls,
+        connections_max: room.options.connections_max,
+        drain_max: room.options.drain_max,
+    };
+    let (tasks, drain_max) = (room.tasks.clone(), terms.drain_max);
     let answer = move |request: Request<Incoming>| dispatch(Arc::clone(&room), request);
-    listen(listener, tls, limits, answer, stop).await?;
+    listen(listener, terms, answer, stop).await?;
     // Handlers whose clients hung up.
     tasks.close();
-    let _ = tokio::time::timeout(limits.drain_max, tasks.wait()).await;
+    let _ = tokio::time::timeout(drain_max, tasks.wait()).await;
     Ok(())
 }
 
-/// The limits of a listener.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
+/// How a listener takes those who connect.
+#[derive(Debug)]
+struct Terms {
+    /// Who says, before anything else, for whom it connects.
+    proxies: Proxies,
+    tls: Option<Tls>,
     connections_max: usize,
     drain_max: Duration,
+}
+
+impl Terms {
+    /// In the clear and from everywhere, for a listener that is not public.
+    fn plain(connections_max: usize, drain_max: Duration) -> Self {
+        Self { proxies: Proxies::default(), tls: None, connections_max, drain_max }
+    }
 }
 
 /// Accepts connections until `stop`, and waits for those that are open.
 async fn listen<S, F>(
     listener: TcpListener,
-    tls: Option<Tls>,
-    limits: Limits,
+    terms: Terms,
     answer: S,
     stop: CancellationToken,
 ) -> io::Result<()>
@@ -92,7 +108,8 @@ where
     F: Future<Output = Response<Payload>> + Send + 'static,
 {
     listener.local_addr()?;
-    let places = Arc::new(Semaphore::new(limits.connections_max.max(1)));
+    let places = Arc::new(Semaphore::new(terms.connections_max.max(1)));
+    let terms = Arc::new(terms);
     let open = TaskTracker::new();
     loop {
         // Without a free place the rest waits in the kernel's backlog.
@@ -107,8 +124,8 @@ where
             else => break,
         };
         match accepted {
-            Ok((stream, _)) => {
-                let guest = Guest { stream, tls: tls.clone(), place, drain_max: limits.drain_max };
+            Ok((stream, address)) => {
+                let guest = Guest { stream, address, terms: Arc::clone(&terms), _place: place };
                 open.spawn(guest.serve(answer.clone(), stop.clone()));
             }
             Err(error) => {
@@ -126,32 +143,37 @@ where
 /// A connection that was accepted.
 struct Guest {
     stream: TcpStream,
-    tls: Option<Tls>,
-    place: OwnedSemaphorePermit,
-    drain_max: Duration,
+    address: SocketAddr,
+    terms: Arc<Terms>,
+    /// Held to its end, while a proxy's header is awaited too.
+    _place: OwnedSemaphorePermit,
 }
 
 impl Guest {
-    async fn serve<S, F>(self, answer: S, stop: CancellationToken)
+    async fn serve<S, F>(mut self, answer: S, stop: CancellationToken)
     where
         S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response<Payload>> + Send + 'static,
     {
         // Answers are written whole: waiting for more to say only delays them.
         let _ = self.stream.set_nodelay(true);
-        let ending = connection::Ending { stop, drain_max: self.drain_max };
-        match self.tls {
+        let peer = tokio::select! {
+            () = stop.cancelled() => return,
+            peer = self.terms.proxies.peer(&mut self.stream, self.address) => peer,
+        };
+        let Ok(peer) = peer else { return };
+        let ending = connection::Ending { stop, drain_max: self.terms.drain_max };
+        match &self.terms.tls {
             None => connection::serve(self.stream, answer, ending).await,
             Some(tls) => {
                 let config = Arc::clone(&tls.borrow());
                 let handshake = TlsAcceptor::from(config).accept(self.stream);
                 match tokio::time::timeout(HANDSHAKE_MAX, handshake).await {
                     Ok(Ok(stream)) => connection::serve(stream, answer, ending).await,
-                    Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
-                    Err(_) => tracing::debug!("TLS handshake took too long"),
+                    Ok(Err(error)) => tracing::debug!(peer = %peer.ip(), %error, "TLS handshake failed"),
+                    Err(_) => tracing::debug!(peer = %peer.ip(), "TLS handshake took too long"),
                 }
             }
         }
-        drop(self.place);
     }
 }

@@ -1,4 +1,5 @@
-//! The door over TLS: HTTP/2 when the client can, HTTP/1.1 when not, a new certificate while it runs.
+//! The door over TLS: HTTP/2 when the client can, HTTP/1.1 when not, a new certificate while it runs,
+//! a PROXY header before it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod world;
@@ -8,8 +9,10 @@ use std::sync::Arc;
 use api::room::{Options, Room};
 use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use proxy::proxies::Proxies;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
@@ -79,6 +82,32 @@ async fn both_versions_and_a_new_certificate() {
         .unwrap();
     assert_eq!(h1.send_request(request).await.unwrap().status(), 200);
     drop(h1);
+
+    stop.cancel();
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_proxys_header_comes_before_tls() {
+    let (server, client) = pair(&[b"http/1.1"]);
+    let (_give, tls) = watch::channel(server);
+    let proxies = Proxies::new(&["127.0.0.0/8".parse().unwrap()]);
+    let options = Options { proxies, ..Options::new(world::BASE_URL) };
+    let room = Room::new(world::hall(store::engine::Store::memory()).await, options);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(api::serve::api(listener, Some(tls), room, stop.clone()));
+
+    assert!(connect(address, Arc::clone(&client)).await.is_err(), "no header, no handshake");
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"PROXY TCP6 2001:db8::1 2001:db8::2 56324 443\r\n").await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut stream = TlsConnector::from(client).connect(name, stream).await.unwrap();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 
     stop.cancel();
     serving.await.unwrap().unwrap();

@@ -16,6 +16,7 @@ pub mod email;
 pub mod event;
 pub mod id;
 pub mod message;
+pub mod network;
 pub mod outcome;
 pub mod recipient;
 pub mod reply;

@@ -18,7 +18,6 @@ pub mod data;
 pub mod inbox;
 pub mod limits;
 pub mod listener;
-pub mod network;
 pub mod parameter;
 pub mod path;
 pub mod peers;

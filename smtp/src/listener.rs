@@ -4,12 +4,17 @@
 //! at start. Serving ends when the shutdown token is cancelled: no connection is accepted any more, idle
 //! sessions are told 421, transactions under way are finished, and after the drain time what is left is
 //! dropped. Errors of accept (too many open files, say) are waited out. A panic ends one session.
+//!
+//! A connection from a proxy begins with a header that says who is behind it ([`Proxies`]): it is read
+//! before a word is said and before TLS, and its address is the peer's from then on.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mail::network::Network;
+use proxy::proxies::Proxies;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
@@ -20,8 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::answers::{Answers, TlsFacts};
 use crate::inbox::Inbox;
-use crate::network::Network;
-use crate::peers::{Crowded, Guest, Peers};
+use crate::peers::{Guest, Peers, Place};
 use crate::replies::{self, Replies};
 use crate::session::Session;
 use crate::settings::{Role, Settings};
@@ -45,6 +49,8 @@ pub struct Door {
     pub session: watch::Receiver<Arc<Settings>>,
     /// Who may connect; for [`Role::Relay`] only.
     pub networks: watch::Receiver<Vec<Network>>,
+    /// Who says, before anything else, for whom it connects.
+    pub proxies: Proxies,
     /// What TLS shows, when there is a certificate; connections that come after it was replaced see the
     /// new one. [`Settings`] must say the same about TLS being offered.
     pub tls: Option<watch::Receiver<Arc<ServerConfig>>>,
@@ -142,9 +148,7 @@ impl<A: Answers> Listener<A> {
             match accepted {
                 Ok((stream, peer)) => {
                     retry = ACCEPT_RETRY_FIRST;
-                    if let Some(guest) = shared.admit(&stream, peer) {
-                        tracker.spawn(Arc::clone(&shared).session(stream, peer, guest));
-                    }
+                    shared.receive(&tracker, stream, peer);
                 }
                 // The client went away before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -181,30 +185,57 @@ impl Drop for PanicCount {
 }
 
 impl<A: Answers> Shared<A> {
-    /// A place for the connection, or a last word to it.
-    fn admit(&self, stream: &TcpStream, peer: SocketAddr) -> Option<Guest> {
+    /// Gives a connection its task, if it may come in. One from a proxy has a place already while it is
+    /// not known for whom it comes.
+    fn receive(self: &Arc<Self>, tracker: &TaskTracker, stream: TcpStream, peer: SocketAddr) {
+        let Some(place) = self.peers.enter() else {
+            return self.refuse(&stream, peer, replies::TOO_MANY_SESSIONS);
+        };
+        if self.door.proxies.contains(peer.ip()) {
+            tracker.spawn(Arc::clone(self).proxied(stream, peer, place));
+        } else if let Some(guest) = self.admit(&stream, peer, place) {
+            tracker.spawn(Arc::clone(self).session(stream, peer, guest));
+        }
+    }
+
+    /// The task of a connection from a proxy: the header first, before a word is said.
+    async fn proxied(self: Arc<Self>, mut stream: TcpStream, proxy: SocketAddr, place: Place) {
+        let header = Box::pin(self.door.proxies.peer(&mut stream, proxy));
+        let peer = tokio::select! {
+            () = self.shutdown.cancelled() => return,
+            peer = header => peer,
+        };
+        if let Ok(peer) = peer
+            && let Some(guest) = self.admit(&stream, peer, place)
+        {
+            self.session(stream, peer, guest).await;
+        }
+    }
+
+    /// Whether this peer may come in; if not, it hears why.
+    fn admit(&self, stream: &TcpStream, peer: SocketAddr, place: Place) -> Option<Guest> {
         let settings = self.door.settings();
         let outsider = settings.role() == Role::Relay
             && !self.door.networks.borrow().iter().any(|network| network.contains(peer.ip()));
-        let per_address_max = settings.limits().sessions_per_address_max;
-        let admitted = if outsider {
-            Err(replies::NOT_YOUR_RELAY)
-        } else {
-            self.peers.admit(peer.ip(), per_address_max).map_err(|crowded| match crowded {
-                Crowded::Total => replies::TOO_MANY_SESSIONS,
-                Crowded::Address => replies::TOO_MANY_FROM_ADDRESS,
-            })
-        };
-        admitted
-            .inspect_err(|reply| {
-                metrics::counter!("postrider_smtp_sessions_refused_total").increment(1);
-                tracing::debug!(peer = %peer.ip(), %reply, "connection refused");
-                if !self.door.implicit_tls {
-                    // An empty socket buffer takes a line; if not, the client goes without it.
-                    let _ = stream.try_write(reply.as_bytes());
-                }
-            })
-            .ok()
+        if outsider {
+            self.refuse(stream, peer, replies::NOT_YOUR_RELAY);
+            return None;
+        }
+        let guest = place.admit(peer.ip(), settings.limits().sessions_per_address_max);
+        if guest.is_none() {
+            self.refuse(stream, peer, replies::TOO_MANY_FROM_ADDRESS);
+        }
+        guest
+    }
+
+    /// A last word to a connection that may not come in.
+    fn refuse(&self, stream: &TcpStream, peer: SocketAddr, reply: &'static str) {
+        metrics::counter!("postrider_smtp_sessions_refused_total").increment(1);
+        tracing::debug!(peer = %peer.ip(), %reply, "connection refused");
+        if !self.door.implicit_tls {
+            // An empty socket buffer takes a line; if not, the client goes without it.
+            let _ = stream.try_write(reply.as_bytes());
+        }
     }
 
     /// The task of a connection.
@@ -270,7 +301,8 @@ mod tests {
             Settings::new(Role::Relay, "mx.example".parse().unwrap(), Limits::relay(), budget, false);
         let (session, networks) = (watch::Sender::new(Arc::new(session)), watch::Sender::new(Vec::new()));
         let (session, networks) = (session.subscribe(), networks.subscribe());
-        let door = Door { session, networks, tls: None, implicit_tls: false };
+        let proxies = Proxies::default();
+        let door = Door { session, networks, proxies, tls: None, implicit_tls: false };
         let peers = Peers::new(1, 1);
         let shared = Arc::new(Shared {
             door,
@@ -283,11 +315,15 @@ mod tests {
         let address = socket.local_addr().unwrap();
         let (client, accepted) = tokio::join!(TcpStream::connect(address), socket.accept());
         let (stream, peer) = accepted.unwrap();
-        let guest = peers.admit(peer.ip(), 1).unwrap();
+        let proxied = size_of_val(&Arc::clone(&shared).proxied(stream, peer, peers.enter().unwrap()));
+        let (other, accepted) = tokio::join!(TcpStream::connect(address), socket.accept());
+        let (stream, peer) = accepted.unwrap();
+        let guest = peers.enter().unwrap().admit(peer.ip(), 1).unwrap();
         let future = shared.session(stream, peer, guest);
         let bytes = size_of_val(&future);
         println!("a session's future: {bytes} bytes; its state: {}", size_of::<Session>());
         assert!(bytes <= SESSION_BYTES_MAX, "{bytes}");
-        drop((future, client));
+        assert!(proxied <= SESSION_BYTES_MAX, "behind a proxy: {proxied}");
+        drop((future, client, other));
     }
 }

@@ -1,7 +1,7 @@
 //! Who is connected, and who keeps failing to log in: counters per address, in bounded memory.
 //!
-//! One table for all listeners of the process. A [`Guest`] is a session's place in it, given back when
-//! dropped. Failed logins are counted per address and per credential; the more there were lately, the
+//! One table for all listeners of the process. A connection has a [`Place`] in it, which becomes a
+//! [`Guest`] when its address is known (behind a proxy that is later); both are given back when dropped. Failed logins are counted per address and per credential; the more there were lately, the
 //! longer the next refusal takes, and at last an address is not listened to for a while. Passwords are
 //! 190 random bits: the point is not to be kept busy by those who guess.
 
@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use mail::network::counted;
 use tokio::time::Instant;
 
 use crate::answers::Credentials;
-use crate::network::counted;
 
 /// Sessions of the whole process at a time.
 pub const SESSIONS_MAX_DEFAULT: usize = 10_000;
@@ -29,15 +29,6 @@ const DELAY_MAX: Duration = Duration::from_secs(10);
 const FORGET_AFTER: Duration = Duration::from_secs(900);
 /// After so many failures lately an address is refused without a look.
 const FAILURES_PER_ADDRESS_MAX: u32 = 100;
-
-/// Why there is no room for a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Crowded {
-    /// All places are taken.
-    Total,
-    /// The address has its share.
-    Address,
-}
 
 /// The table.
 #[derive(Debug)]
@@ -89,25 +80,13 @@ impl Peers {
         self.sessions.load(Ordering::Relaxed)
     }
 
-    /// Gives a session a place.
-    ///
-    /// # Errors
-    /// [`Crowded`].
-    pub fn admit(self: &Arc<Self>, address: IpAddr, per_address_max: usize) -> Result<Guest, Crowded> {
-        let address = counted(address);
+    /// Gives a connection a place among all; `None` when all are taken. Whose it is may show later.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>) -> Option<Place> {
         let sessions_max = self.sessions_max.load(Ordering::Relaxed);
         let room = |n: usize| (n < sessions_max).then_some(n + 1);
-        if self.sessions.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_err() {
-            return Err(Crowded::Total);
-        }
-        let mut by_address = lock(&self.by_address);
-        let held = by_address.get(&address).copied().unwrap_or(0);
-        if held >= per_address_max {
-            self.sessions.fetch_sub(1, Ordering::AcqRel);
-            return Err(Crowded::Address);
-        }
-        by_address.insert(address, held + 1);
-        Ok(Guest { peers: Arc::clone(self), address })
+        self.sessions.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).ok()?;
+        Some(Place { peers: Arc::clone(self) })
     }
 
     /// A number for a session.
@@ -165,17 +144,44 @@ fn count<K: Hash + Eq>(table: &mut HashMap<K, Lately>, key: K, now: Instant) -> 
     lately.count
 }
 
-/// A session's place; given back when dropped.
+/// A place among all sessions; given back when dropped.
+#[derive(Debug)]
+pub struct Place {
+    peers: Arc<Peers>,
+}
+
+impl Place {
+    /// Makes it a session of this address; `None` when the address has its share.
+    #[must_use]
+    pub fn admit(self, address: IpAddr, per_address_max: usize) -> Option<Guest> {
+        let address = counted(address);
+        let mut by_address = lock(&self.peers.by_address);
+        let held = by_address.get(&address).copied().unwrap_or(0);
+        if held >= per_address_max {
+            return None;
+        }
+        by_address.insert(address, held + 1);
+        drop(by_address);
+        Some(Guest { place: self, address })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.peers.sessions.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A session's place, counted for its address; given back when dropped.
 #[derive(Debug)]
 pub struct Guest {
-    peers: Arc<Peers>,
+    place: Place,
     address: IpAddr,
 }
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        self.peers.sessions.fetch_sub(1, Ordering::AcqRel);
-        let mut by_address = lock(&self.peers.by_address);
+        let mut by_address = lock(&self.place.peers.by_address);
         if let Some(sessions) = by_address.get_mut(&self.address) {
             *sessions -= 1;
             if *sessions == 0 {
@@ -196,15 +202,19 @@ mod tests {
     #[test]
     fn places_are_given_back() {
         let peers = Peers::new(3, 1);
-        let one = peers.admit(address("192.0.2.1"), 1).unwrap();
-        assert_eq!(peers.admit(address("::ffff:192.0.2.1"), 1).unwrap_err(), Crowded::Address);
-        let _two = peers.admit(address("2001:db8::1"), 2).unwrap();
-        let _three = peers.admit(address("2001:db8::2"), 2).unwrap();
-        assert_eq!(peers.admit(address("192.0.2.9"), 1).unwrap_err(), Crowded::Total);
+        let admit = |from: &str, max: usize| peers.enter().unwrap().admit(address(from), max);
+        let one = admit("192.0.2.1", 1).unwrap();
+        assert!(admit("::ffff:192.0.2.1", 1).is_none(), "the address has its share");
+        let _two = admit("2001:db8::1", 2).unwrap();
+        let _three = admit("2001:db8::2", 2).unwrap();
+        assert!(peers.enter().is_none(), "all places are taken");
         drop(one);
-        assert_eq!(peers.admit(address("2001:db8::3"), 2).unwrap_err(), Crowded::Address);
+        assert!(admit("2001:db8::3", 2).is_none(), "the /64 has its share");
         assert_eq!(peers.sessions(), 2);
-        assert!(peers.admit(address("192.0.2.1"), 1).is_ok());
+        let unknown = peers.enter().unwrap();
+        assert!(peers.enter().is_none(), "who is not known yet has a place too");
+        drop(unknown);
+        assert!(admit("192.0.2.1", 1).is_some());
         assert_eq!(lock(&peers.by_address).len(), 1);
     }
 

@@ -2,146 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+mod loopback;
+
 use std::time::Duration;
 
-use mail::reply::{Enhanced, Reply};
-use smtp::answers::{Answer, Answers, Message, Question};
-use smtp::limits::{Budget, Limits};
-use smtp::listener::{Door, Listener};
-use smtp::peers::Peers;
-use smtp::settings::{Role, Settings};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use loopback::{Remember, Server, hear, is_closed, say, shown};
+use smtp::limits::Limits;
+use smtp::settings::Role;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
-use tokio::sync::watch;
-use tokio_rustls::TlsConnector;
-use tokio_util::sync::CancellationToken;
-
-/// Says yes to `postrider` / `secret` and to everything else; remembers.
-#[derive(Default)]
-struct Remember {
-    taken: Mutex<Vec<Message>>,
-    /// When set, Take waits for it, having said so.
-    hold: Option<(Notify, Notify)>,
-}
-
-impl Answers for Remember {
-    type Visitor = ();
-
-    async fn answer(&self, (): &mut (), question: Question) -> Answer {
-        match question {
-            Question::Authenticate(c) if c.username == "postrider" && c.password == "secret" => {
-                Answer::Granted
-            }
-            Question::Authenticate(_) => Answer::Said(Reply::new(535, Enhanced::new(5, 7, 8), "no")),
-            Question::Take(message) if message.content.starts_with(b"panic") => panic!("asked to"),
-            Question::Take(message) => {
-                if let Some((reached, go)) = &self.hold {
-                    reached.notify_one();
-                    go.notified().await;
-                }
-                self.taken.lock().unwrap().push(*message);
-                Answer::Said(Reply::new(250, Enhanced::new(2, 0, 0), "OK msg_1"))
-            }
-            _ => Answer::Granted,
-        }
-    }
-}
-
-struct Server {
-    address: SocketAddr,
-    answers: Arc<Remember>,
-    peers: Arc<Peers>,
-    tls: watch::Sender<Arc<rustls::ServerConfig>>,
-    certificate: rcgen::CertifiedKey<rcgen::KeyPair>,
-    shutdown: CancellationToken,
-    served: tokio::task::JoinHandle<bool>,
-}
-
-/// What a listener shows with this certificate.
-fn shown(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Arc<rustls::ServerConfig> {
-    let key = rustls_pki_types::PrivateKeyDer::try_from(certificate.signing_key.serialize_der()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.cert.der().clone()], key)
-        .unwrap();
-    Arc::new(config)
-}
-
-impl Server {
-    fn start(role: Role, limits: Limits, implicit_tls: bool, answers: Remember) -> Self {
-        let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let tls = watch::Sender::new(shown(&certificate));
-        let budget = Budget::new(Budget::BYTES_DEFAULT);
-        let session = Settings::new(role, "mx.example".parse().unwrap(), limits, budget, true);
-        let networks = watch::Sender::new(vec!["127.0.0.1".parse().unwrap()]);
-        let door = Door {
-            session: watch::Sender::new(Arc::new(session)).subscribe(),
-            networks: networks.subscribe(),
-            tls: Some(tls.subscribe()),
-            implicit_tls,
-        };
-        let (answers, peers) = (Arc::new(answers), Peers::new(4, 1));
-        let listener =
-            Listener::bind("127.0.0.1:0".parse().unwrap(), door, Arc::clone(&answers), Arc::clone(&peers))
-                .unwrap();
-        let (address, shutdown) = (listener.local_addr().unwrap(), CancellationToken::new());
-        let served = tokio::spawn(listener.serve(shutdown.clone()));
-        Self { address, answers, peers, tls, certificate, shutdown, served }
-    }
-
-    async fn connect(&self) -> TcpStream {
-        TcpStream::connect(self.address).await.unwrap()
-    }
-
-    async fn secure(&self, stream: TcpStream) -> tokio_rustls::client::TlsStream<TcpStream> {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(self.certificate.cert.der().clone()).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let name = "localhost".try_into().unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
-    }
-
-    fn taken(&self) -> Vec<Message> {
-        std::mem::take(&mut self.answers.taken.lock().unwrap())
-    }
-}
-
-async fn say(stream: &mut (impl AsyncWrite + Unpin), text: &str) {
-    stream.write_all(text.as_bytes()).await.unwrap();
-    stream.flush().await.unwrap();
-}
-
-/// Reads `count` replies; fewer when the server hangs up.
-async fn hear(stream: &mut (impl AsyncRead + Unpin), count: usize) -> String {
-    let (mut heard, mut begun, mut replies) = (String::new(), 0, 0);
-    while replies < count {
-        let mut room = [0; 4096];
-        match stream.read(&mut room).await {
-            Ok(0) | Err(_) => break,
-            Ok(n) => heard.push_str(std::str::from_utf8(&room[..n]).unwrap()),
-        }
-        while let Some(end) = heard[begun..].find("\r\n") {
-            replies += usize::from(heard.as_bytes().get(begun + 3) == Some(&b' '));
-            begun += end + 2;
-        }
-    }
-    heard
-}
-
-async fn is_closed(stream: &mut (impl AsyncRead + Unpin)) -> bool {
-    matches!(stream.read(&mut [0; 16]).await, Ok(0) | Err(_))
-}
 
 const MESSAGE: &str = "From: a@b.example\r\nSubject: hi\r\n\r\n..hello\r\n.\r\n";
 

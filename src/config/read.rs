@@ -222,8 +222,8 @@ fn line_of(text: &str, table: &DeTable<'_>, fault: &check::Fault) -> Option<usiz
 
 /// The section and the key that a variable's name says; a key at the top is in no section.
 fn split(path: &str) -> (&'static str, String) {
-    const SECTIONS: [&str; 9] =
-        ["store", "tls", "submission", "api", "ops", "dns", "delivery", "service", "testing"];
+    const SECTIONS: [&str; 10] =
+        ["store", "tls", "submission", "proxy", "api", "ops", "dns", "delivery", "service", "testing"];
     let path = path.to_ascii_lowercase();
     let in_section =
         |section: &&'static str| Some((*section, path.strip_prefix(*section)?.strip_prefix('_')?.to_owned()));
@@ -296,6 +296,7 @@ mod tests {
         let variables = [
             ("POSTRIDER_API_LISTEN".to_owned(), "127.0.0.1:2".to_owned()),
             ("POSTRIDER_DELIVERY_PORT".to_owned(), "2525".to_owned()),
+            ("POSTRIDER_PROXY_NETWORKS".to_owned(), "[\"10.0.0.0/8\", \"::1\"]".to_owned()),
             ("POSTRIDER_DELIVERY_PAUSED".to_owned(), "true".to_owned()),
             ("POSTRIDER_DATA_DIR".to_owned(), "/tmp/x".to_owned()),
             ("PATH".to_owned(), "/bin".to_owned()),
@@ -304,6 +305,7 @@ mod tests {
         assert_eq!(config.api.listen, ["127.0.0.1:2".parse().unwrap()]);
         assert_eq!((config.delivery.port, config.delivery.paused), (2525, true));
         assert_eq!(config.data_dir, Path::new("/tmp/x"));
+        assert_eq!(config.proxy.networks, ["10.0.0.0/8", "::1"].map(|text| text.parse().unwrap()));
         let unknown = [("POSTRIDER_API_COLOUR".to_owned(), "1".to_owned())];
         assert!(from_text(text, unknown).unwrap_err()[0].text.contains("colour"));
     }

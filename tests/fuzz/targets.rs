@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use ::proxy::header::{Progress, parse};
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::address::{Address, Mailbox};
@@ -19,8 +20,14 @@ use smtp::settings::{Role, Settings};
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: &[(&str, Target)] =
-    &[("session", session), ("address", address), ("message", header), ("reply", reply), ("config", config)];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("session", session),
+    ("address", address),
+    ("message", header),
+    ("reply", reply),
+    ("config", config),
+    ("proxy", proxy),
+];
 
 /// Bytes from a client, in two reads: every message that is taken is clean, and memory is given back.
 pub fn session(bytes: &[u8]) {
@@ -99,5 +106,26 @@ pub fn config(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Err(problems) = postrider::config::from_text(text, []) {
         assert!(!problems.is_empty());
+    }
+}
+
+/// A PROXY header is read alike in one piece and in many, and only its own bytes are asked for.
+pub fn proxy(bytes: &[u8]) {
+    let (mut end, mut step) = (0, parse(&[]));
+    while let Ok(Progress::More(count)) = step {
+        assert!(count > 0, "nothing is asked for");
+        if end + count > bytes.len() {
+            break;
+        }
+        end += count;
+        step = parse(&bytes[..end]);
+    }
+    match step {
+        Ok(Progress::Whole { size_bytes, .. }) => {
+            assert_eq!(size_bytes, end, "a byte of what follows was asked for");
+            assert_eq!(parse(bytes), step);
+        }
+        Ok(Progress::More(_)) => assert!(!matches!(parse(bytes), Ok(Progress::Whole { .. }))),
+        Err(_) => assert!(parse(bytes).is_err()),
     }
 }

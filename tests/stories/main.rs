@@ -5,6 +5,7 @@
 #[path = "../world/mod.rs"]
 mod world;
 
+mod behind_a_proxy;
 mod dead_destination;
 mod delivery;
 mod give_up;

@@ -1,7 +1,7 @@
 //! The one-way order of rooms and the rooms of crates, read from the manifests and the sources.
 //!
 //! `mail ← store, dns ← queue ← affiliate ← smtp, api ← src`: left knows nothing of right; smtp and api
-//! do not know each other, store and dns do not know each other.
+//! do not know each other, store and dns do not know each other; proxy stands between mail and the doors.
 
 use toml::Table;
 
@@ -10,12 +10,13 @@ use super::tree::{Finding, Tree, code, has_word_start};
 /// Each room and the rooms that it may know. The root package may know all.
 const ROOMS: &[(&str, &[&str])] = &[
     ("mail", &[]),
+    ("proxy", &["mail"]),
     ("store", &["mail"]),
     ("dns", &["mail"]),
     ("queue", &["mail", "store", "dns"]),
     ("affiliate", &["mail", "store", "dns", "queue"]),
-    ("smtp", &["mail", "store", "dns", "queue", "affiliate"]),
-    ("api", &["mail", "store", "dns", "queue", "affiliate"]),
+    ("smtp", &["mail", "proxy", "store", "dns", "queue", "affiliate"]),
+    ("api", &["mail", "proxy", "store", "dns", "queue", "affiliate"]),
 ];
 
 /// Crates (as named in code) and the only places that may use them. Tests and the benchmark may use any.
@@ -34,6 +35,7 @@ const TLS: &[&str] = &["smtp/src/listener", "queue/src/courier", "api/src/serve"
 /// Crates that a room's manifest may not name.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("mail", &["tokio", "hyper", "redb", "rustls", "hickory-resolver", "mail-auth"]),
+    ("proxy", &["hyper", "rustls"]),
     ("store", &["hyper", "mail-auth", "hickory-resolver"]),
     ("dns", &["hyper", "redb", "rustls"]),
     ("queue", &["redb"]),

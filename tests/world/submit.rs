@@ -10,7 +10,13 @@ use super::TestWorld;
 
 /// Says lines to an SMTP server, and gives its last reply to each.
 pub async fn dialog(address: SocketAddr, lines: &[&str]) -> Vec<String> {
+    dialog_behind("", address, lines).await
+}
+
+/// The same, with a proxy's header before anything else.
+pub async fn dialog_behind(header: &str, address: SocketAddr, lines: &[&str]) -> Vec<String> {
     let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
+    stream.get_mut().write_all(header.as_bytes()).await.unwrap();
     let mut replies = vec![reply(&mut stream).await];
     for line in lines {
         stream.get_mut().write_all(format!("{line}\r\n").as_bytes()).await.unwrap();

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::Payload;
 use super::budget::Share;
-use super::{Limits, listen};
+use super::{Terms, listen};
 
 /// A scraper, a watchdog, a person with curl.
 const CONNECTIONS_MAX: usize = 64;
@@ -42,8 +42,7 @@ pub async fn ops(
     let answer = move |request: Request<Incoming>| {
         ready(respond(request.method(), request.uri().path(), &*render, &*health))
     };
-    let limits = Limits { connections_max: CONNECTIONS_MAX, drain_max: DRAIN_MAX };
-    listen(listener, None, limits, answer, stop).await
+    listen(listener, Terms::plain(CONNECTIONS_MAX, DRAIN_MAX), answer, stop).await
 }
 
 fn respond(

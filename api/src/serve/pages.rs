@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::Payload;
 use super::budget::Share;
-use super::{Limits, listen};
+use super::{Terms, listen};
 
 /// Connections at once.
 const CONNECTIONS_MAX: usize = 64;
@@ -77,8 +77,7 @@ pub async fn pages(
         let method = if head { &Method::GET } else { request.method() };
         ready(response(answer(method, request.uri().path()), head))
     };
-    let limits = Limits { connections_max: CONNECTIONS_MAX, drain_max: DRAIN_MAX };
-    listen(listener, None, limits, respond, stop).await
+    listen(listener, Terms::plain(CONNECTIONS_MAX, DRAIN_MAX), respond, stop).await
 }
 
 fn response(page: Page, head: bool) -> Response<Payload> {

@@ -1,0 +1,89 @@
+//! The door behind a proxy: the PROXY header before the request. The proxy is 127.0.0.1; whoever
+//! connects from 127.0.0.2 is none. (tls.rs has the header before TLS.)
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use proxy::proxies::Proxies;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use world::World;
+
+const LINE: &[u8] = b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n";
+const BLOCK: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc6\x33\x64\x01\xdc\x04\x01\xbb";
+/// A health check of the proxy's own.
+const LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
+const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
+
+async fn world() -> World {
+    World::with(|options| {
+        options.proxies = Proxies::new(&["127.0.0.1".parse().unwrap()]);
+        options.connections_max = 2;
+    })
+    .await
+}
+
+async fn connect_from(world: &World, address: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(format!("{address}:0").parse().unwrap()).unwrap();
+    let stream = socket.connect(world.address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
+}
+
+/// What comes back until the end; a reset is an end.
+async fn heard(mut stream: TcpStream) -> String {
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn header_and_request_in_one_packet_and_byte_by_byte() {
+    let world = world().await;
+    for header in [LINE, BLOCK, LOCAL] {
+        let said = [header, REQUEST].concat();
+        for piece in [said.len(), 1] {
+            let mut stream = connect_from(&world, "127.0.0.1").await;
+            for bytes in said.chunks(piece) {
+                stream.write_all(bytes).await.unwrap();
+            }
+            let answer = heard(stream).await;
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        }
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn without_a_header_nothing_is_answered() {
+    let world = world().await;
+    for said in [REQUEST, b"PROXY TCP4 192.0.2.1\r\n", &BLOCK[1..]] {
+        let mut stream = connect_from(&world, "127.0.0.1").await;
+        stream.write_all(said).await.unwrap();
+        assert_eq!(heard(stream).await, "");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_header_from_elsewhere_is_no_request() {
+    let world = world().await;
+    for (header, status) in [(&b""[..], "200"), (LINE, "400"), (BLOCK, "400")] {
+        let mut stream = connect_from(&world, "127.0.0.2").await;
+        stream.write_all(&[header, REQUEST].concat()).await.unwrap();
+        let answer = heard(stream).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{}: {answer}", header.escape_ascii());
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_header() {
+    let world = world().await;
+    let silent = [connect_from(&world, "127.0.0.1").await, connect_from(&world, "127.0.0.1").await];
+    world.end().await;
+    for stream in silent {
+        assert_eq!(heard(stream).await, "");
+    }
+}

@@ -1,0 +1,362 @@
+//! The header of the PROXY protocol, both versions: bytes in; an origin, a count or an error out.
+//!
+//! [`parse`] looks at what has come so far. As long as the header is not whole it says how many more
+//! bytes surely belong to it, so that whoever reads never takes a byte of what follows. What can never
+//! become a header is refused at the first byte that shows it.
+//!
+//! Only TCP over IPv4 and IPv6 is taken. The destination is checked for form and dropped; what stands
+//! behind the addresses of version 2 (TLVs, among them the CRC-32C) is skipped unread. Sections cited
+//! are those of HAProxy's `doc/proxy-protocol.txt`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// The longest header of version 1, line end included (section 2.1).
+pub const V1_BYTES_MAX: usize = 107;
+/// The longest header of version 2 that is read. The protocol allows 64 KiB; addresses are 36 bytes,
+/// and what proxies add (names, ids, facts about TLS) some hundreds.
+pub const V2_BYTES_MAX: usize = 2_048;
+
+/// How version 1 begins.
+const V1_START: &[u8] = b"PROXY ";
+/// The shortest header of all: `PROXY UNKNOWN` and the line end.
+const SHORTEST: usize = 15;
+/// How version 2 begins (section 2.2).
+const V2_START: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+/// What stands before the addresses of version 2: the start, version and command, family, length.
+const V2_FIXED_BYTES: usize = 16;
+
+/// For whom a connection was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A client at this address; an IPv4 address mapped into IPv6 is the IPv4 address.
+    Client(SocketAddr),
+    /// The proxy itself, to see whether we are well (`LOCAL`), or it does not say (`UNKNOWN`).
+    Proxy,
+}
+
+/// How far a header has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// At least so many more bytes belong to it; never 0.
+    More(usize),
+    /// It is whole.
+    Whole {
+        /// What it says.
+        origin: Origin,
+        /// How many bytes it has: what follows is not ours.
+        size_bytes: usize,
+    },
+}
+
+/// Bytes that are not, and will not become, a header that is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Malformed {
+    /// Neither version begins so.
+    #[error("it does not begin with a PROXY header")]
+    Start,
+    /// Too long a line or too long a block.
+    #[error("the PROXY header is too long")]
+    TooLong,
+    /// Version 1: the line does not end, or not hold, what it must.
+    #[error("the PROXY line is malformed")]
+    Line,
+    /// Version 2: another version, or a command other than LOCAL and PROXY.
+    #[error("the PROXY header has a version or a command that is not known")]
+    Command,
+    /// Version 2: not TCP over IPv4 or IPv6.
+    #[error("the PROXY header is not for TCP over IPv4 or IPv6")]
+    Family,
+    /// Version 2: no room for the addresses of its family.
+    #[error("the PROXY header is too short for its addresses")]
+    TooShort,
+}
+
+/// Reads what has come so far of a header, and perhaps of what follows it.
+///
+/// # Errors
+/// [`Malformed`]: more bytes would not mend it.
+pub fn parse(bytes: &[u8]) -> Result<Progress, Malformed> {
+    if is_start(bytes, V2_START) && !bytes.is_empty() {
+        v2(bytes)
+    } else if is_start(bytes, V1_START) {
+        v1(bytes)
+    } else {
+        Err(Malformed::Start)
+    }
+}
+
+/// Whether the bytes begin with this, as far as they go.
+fn is_start(bytes: &[u8], start: &[u8]) -> bool {
+    bytes.iter().zip(start).all(|(a, b)| a == b)
+}
+
+/// Version 1: a line, `PROXY TCP4 192.0.2.1 198.51.100.1 56324 587`.
+fn v1(bytes: &[u8]) -> Result<Progress, Malformed> {
+    let window = &bytes[..bytes.len().min(V1_BYTES_MAX)];
+    let Some(end) = window.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
+        // At least the line end is missing.
+        let missing = SHORTEST.saturating_sub(bytes.len()).max(2);
+        let fits = bytes.len() + missing <= V1_BYTES_MAX;
+        return if fits { Ok(Progress::More(missing)) } else { Err(Malformed::TooLong) };
+    };
+    match window.get(end..end + 2) {
+        Some(b"\r\n") => {
+            let line = window.get(V1_START.len()..end).and_then(|line| str::from_utf8(line).ok());
+            let origin = line.and_then(v1_origin).ok_or(Malformed::Line)?;
+            Ok(Progress::Whole { origin, size_bytes: end + 2 })
+        }
+        None if window[end] == b'\r' && end + 2 <= V1_BYTES_MAX => Ok(Progress::More(1)),
+        _ => Err(Malformed::Line),
+    }
+}
+
+/// What stands in the line behind `PROXY `.
+fn v1_origin(line: &str) -> Option<Origin> {
+    let (protocol, rest) = line.split_once(' ').unwrap_or((line, ""));
+    match protocol {
+        "TCP4" => v1_client::<Ipv4Addr>(rest),
+        "TCP6" => v1_client::<Ipv6Addr>(rest),
+        // Whatever else the line holds is ignored.
+        "UNKNOWN" => Some(Origin::Proxy),
+        _ => None,
+    }
+}
+
+/// Source address, destination address, source port, destination port: one space between them.
+fn v1_client<A: FromStr + Into<IpAddr>>(fields: &str) -> Option<Origin> {
+    let mut fields = fields.split(' ');
+    let (source, destination) = (fields.next()?.parse::<A>().ok()?, fields.next()?.parse::<A>());
+    let (source_port, destination_port) = (port(fields.next()?)?, port(fields.next()?));
+    let whole = destination.is_ok() && destination_port.is_some() && fields.next().is_none();
+    whole.then(|| client(source.into(), source_port))
+}
+
+fn port(text: &str) -> Option<u16> {
+    // `parse` would take a sign.
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+/// Version 2: a fixed part, then as many bytes as it says: addresses, and what else there is.
+fn v2(bytes: &[u8]) -> Result<Progress, Malformed> {
+    let at = |index: usize| bytes.get(index).copied();
+    let local = match at(12) {
+        None | Some(0x21) => false,
+        Some(0x20) => true,
+        Some(_) => return Err(Malformed::Command),
+    };
+    // The family of a LOCAL header is ignored, whatever it is (section 2.2).
+    let family = match at(13) {
+        None => None,
+        Some(_) if local => None,
+        Some(0x11) => Some(Family { addresses_bytes: 12, read: v2_client::<4> }),
+        Some(0x21) => Some(Family { addresses_bytes: 36, read: v2_client::<16> }),
+        Some(_) => return Err(Malformed::Family),
+    };
+    let Some(length) = bytes.get(14..V2_FIXED_BYTES) else {
+        return Ok(Progress::More(V2_FIXED_BYTES - bytes.len()));
+    };
+    let length = usize::from(length[0]) << 8 | usize::from(length[1]);
+    let size_bytes = V2_FIXED_BYTES + length;
+    if size_bytes > V2_BYTES_MAX {
+        return Err(Malformed::TooLong);
+    }
+    if family.as_ref().is_some_and(|family| length < family.addresses_bytes) {
+        return Err(Malformed::TooShort);
+    }
+    let Some(block) = bytes.get(V2_FIXED_BYTES..size_bytes) else {
+        return Ok(Progress::More(size_bytes - bytes.len()));
+    };
+    let origin = match family {
+        None => Origin::Proxy,
+        Some(family) => (family.read)(block).ok_or(Malformed::TooShort)?,
+    };
+    Ok(Progress::Whole { origin, size_bytes })
+}
+
+/// How the addresses of a family stand in version 2.
+struct Family {
+    addresses_bytes: usize,
+    read: fn(&[u8]) -> Option<Origin>,
+}
+
+/// Source address, destination address, source port, destination port: in network order.
+fn v2_client<const OCTETS: usize>(block: &[u8]) -> Option<Origin>
+where
+    IpAddr: From<[u8; OCTETS]>,
+{
+    let source = block.first_chunk::<OCTETS>()?;
+    let port = block.get(2 * OCTETS..)?.first_chunk::<2>()?;
+    Some(client(IpAddr::from(*source), u16::from_be_bytes(*port)))
+}
+
+fn client(address: IpAddr, port: u16) -> Origin {
+    Origin::Client(SocketAddr::new(address.to_canonical(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A header of version 2: version and command, family, and what its length counts.
+    fn block(command: u8, family: u8, block: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(block.len()).unwrap().to_be_bytes();
+        [V2_START, &[command, family], &length, block].concat()
+    }
+
+    const V4: &[u8] = b"\xc0\x00\x02\x01\xc6\x33\x64\x01\xdc\x04\x02\x4b";
+    const V6: &[u8] = b"\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\
+                        \x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x02\xdc\x04\x02\x4b";
+    const MAPPED: &[u8] = b"\0\0\0\0\0\0\0\0\0\0\xff\xff\xc0\0\x02\x01\
+                            \0\0\0\0\0\0\0\0\0\0\xff\xff\xc6\x33\x64\x01\xdc\x04\x02\x4b";
+
+    /// Headers that are taken, and the client in them.
+    fn good() -> Vec<(Vec<u8>, Option<&'static str>)> {
+        let lines = [
+            ("TCP4 192.0.2.1 198.51.100.1 56324 587", Some("192.0.2.1:56324")),
+            ("TCP4 255.255.255.255 255.255.255.255 65535 0", Some("255.255.255.255:65535")),
+            ("TCP6 2001:db8::1 2001:DB8::2 56324 465", Some("[2001:db8::1]:56324")),
+            ("TCP6 ::ffff:192.0.2.1 ::ffff:198.51.100.1 56324 587", Some("192.0.2.1:56324")),
+            (
+                "TCP6 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535",
+                Some("[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535"),
+            ),
+            ("UNKNOWN", None),
+            ("UNKNOWN ffff:f...f:ffff ffff:f...f:ffff 65535 65535", None),
+        ];
+        let lines = lines.map(|(line, client)| (format!("PROXY {line}\r\n").into_bytes(), client));
+        let tlv = [V4, b"\x03\0\x04\x01\x02\x03\x04", &[0; 1_000]].concat();
+        let blocks = [
+            (block(0x21, 0x11, V4), Some("192.0.2.1:56324")),
+            (block(0x21, 0x11, &tlv), Some("192.0.2.1:56324")),
+            (block(0x21, 0x21, V6), Some("[2001:db8::1]:56324")),
+            (block(0x21, 0x21, MAPPED), Some("192.0.2.1:56324")),
+            (block(0x20, 0x00, b""), None),
+            (block(0x20, 0x31, V6), None),
+            (block(0x20, 0x11, b"x"), None),
+        ];
+        lines.into_iter().chain(blocks).collect()
+    }
+
+    /// Bytes that are refused, and why.
+    fn bad() -> Vec<(Vec<u8>, Malformed)> {
+        use Malformed::{Command, Family, Line, Start, TooLong, TooShort};
+        let tcp4 = |rest: &str| (format!("PROXY TCP4 {rest}\r\n").into_bytes(), Line);
+        vec![
+            (b"EHLO x\r\n".to_vec(), Start),
+            (b"\x16\x03\x01".to_vec(), Start),
+            (b"proxy TCP4".to_vec(), Start),
+            (b"PROXY\r\n".to_vec(), Start),
+            (b"\r\n\r\n\0\r\nQUIT\r".to_vec(), Start),
+            (b"PROXY \r\n".to_vec(), Line),
+            (b"PROXY UDP4 192.0.2.1 198.51.100.1 1 2\r\n".to_vec(), Line),
+            (b"PROXY UNKNOWN\n".to_vec(), Line),
+            (b"PROXY UNKNOWN\rx".to_vec(), Line),
+            (b"PROXY UNKNOWNX\r\n".to_vec(), Line),
+            (b"PROXY TCP6 192.0.2.1 198.51.100.1 1 2\r\n".to_vec(), Line),
+            (b"PROXY TCP4 192.0.2.\xff 198.51.100.1 1 2\r\n".to_vec(), Line),
+            tcp4("192.0.2.1 198.51.100.1 1"),
+            tcp4("192.0.2.1 198.51.100.1 1 2 3"),
+            tcp4("192.0.2.1 198.51.100.1 1 2 "),
+            tcp4("192.0.2.1  198.51.100.1 1 2"),
+            tcp4("192.0.2.1 198.51.100 1 2"),
+            tcp4("192.0.2.01 198.51.100.1 1 2"),
+            tcp4("192.0.2.1 198.51.100.1 65536 2"),
+            tcp4("192.0.2.1 198.51.100.1 +1 2"),
+            tcp4("192.0.2.1 198.51.100.1 1 -2"),
+            tcp4("2001:db8::1 2001:db8::2 1 2"),
+            ([b"PROXY UNKNOWN ", &[b'x'; V1_BYTES_MAX][..]].concat(), TooLong),
+            (block(0x11, 0x11, V4), Command),
+            (block(0x22, 0x11, V4), Command),
+            (block(0x21, 0x00, b""), Family),
+            (block(0x21, 0x12, V4), Family),
+            (block(0x21, 0x22, V6), Family),
+            (block(0x21, 0x31, &[0; 216]), Family),
+            (block(0x21, 0x11, &V4[1..]), TooShort),
+            (block(0x21, 0x21, V4), TooShort),
+            (block(0x20, 0x00, &[0; V2_BYTES_MAX - V2_FIXED_BYTES + 1]), TooLong),
+        ]
+    }
+
+    #[test]
+    fn what_is_taken() {
+        for (header, wanted) in good() {
+            let shown = header.escape_ascii().to_string();
+            let wanted = wanted.map_or(Origin::Proxy, |client| Origin::Client(client.parse().unwrap()));
+            let whole = Ok(Progress::Whole { origin: wanted, size_bytes: header.len() });
+            assert_eq!(parse(&header), whole, "{shown}");
+            // What follows is not looked at, and until it is whole it asks for no more than its own.
+            assert_eq!(parse(&[&header, &b"\r\nEHLO"[..]].concat()), whole, "{shown}");
+            for cut in 0..header.len() {
+                let Ok(Progress::More(count)) = parse(&header[..cut]) else { panic!("{cut}: {shown}") };
+                assert!(count > 0 && cut + count <= header.len(), "{cut} + {count}: {shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_refused() {
+        for (bytes, why) in bad() {
+            assert_eq!(parse(&bytes), Err(why), "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn the_longest_lines() {
+        let line = |size: usize| format!("PROXY UNKNOWN {}\r\n", "x".repeat(size - 16)).into_bytes();
+        let whole = Progress::Whole { origin: Origin::Proxy, size_bytes: V1_BYTES_MAX };
+        assert_eq!(parse(&line(V1_BYTES_MAX)), Ok(whole));
+        assert!(parse(&line(V1_BYTES_MAX + 1)).is_err());
+    }
+
+    /// Any bytes, some of them from a header that is taken, with one changed.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let (good, bad) = (good(), bad());
+        let seeds: Vec<Vec<u8>> =
+            good.into_iter().map(|(bytes, _)| bytes).chain(bad.into_iter().map(|(bytes, _)| bytes)).collect();
+        let changed = (prop::sample::select(seeds), any::<prop::sample::Index>(), any::<u8>()).prop_map(
+            |(mut bytes, index, byte)| {
+                *index.get_mut(&mut bytes) = byte;
+                bytes
+            },
+        );
+        prop_oneof![prop::collection::vec(any::<u8>(), 0..64), changed]
+    }
+
+    proptest! {
+        /// It comes to the same wherever it is cut, and no byte is asked for that is not its own.
+        #[test]
+        fn the_cut_does_not_matter(bytes in bytes()) {
+            let at_once = parse(&bytes);
+            let mut end = 0;
+            let step_by_step = loop {
+                match parse(&bytes[..end]) {
+                    Ok(Progress::More(count)) if end + count <= bytes.len() => {
+                        prop_assert!(count > 0);
+                        end += count;
+                    }
+                    other => break other,
+                }
+            };
+            match (at_once, step_by_step) {
+                (Ok(Progress::More(_)), Ok(Progress::More(_))) => {}
+                (Ok(Progress::Whole { size_bytes, .. }), _) => {
+                    prop_assert_eq!(at_once, step_by_step);
+                    prop_assert_eq!(size_bytes, end);
+                }
+                // What is read at once may show more of what is wrong.
+                (Err(_), step) => prop_assert!(matches!(step, Err(_) | Ok(Progress::More(_))), "{:?}", step),
+                (more, step) => prop_assert!(false, "{:?} and {:?}", more, step),
+            }
+            for cut in 0..bytes.len() {
+                if parse(&bytes[..cut]).is_err() {
+                    prop_assert!(at_once.is_err(), "mended behind {}", cut);
+                }
+            }
+        }
+    }
+}

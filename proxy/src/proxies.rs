@@ -1,0 +1,172 @@
+//! The proxies that are believed, and the reading of their header from a connection.
+//!
+//! Whoever connects from one of the networks must begin with a header: the protocol allows no guessing
+//! (section 5), since a client could forge one, and a proxy that forgot its own would lend its address
+//! to all its clients. Time and bytes are bounded. From elsewhere nothing is read: there a header is
+//! just a bad command. A refusal is counted and logged here; all that is left to the caller is to
+//! close the connection, with nothing said.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mail::network::Network;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::timeout;
+
+use crate::header::{Malformed, Origin, Progress, parse};
+
+/// How long a header may take. A proxy sends it with its first packet; a lost packet is sent again
+/// after one second, and then after two.
+pub const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a connection from a proxy is closed.
+#[derive(Debug, Error)]
+pub enum Refused {
+    /// It does not begin as it must.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// It came too slowly.
+    #[error("no whole PROXY header within {} s", HEADER_TIMEOUT.as_secs())]
+    Late,
+    /// The connection ended before, or broke.
+    #[error("the connection ended within the PROXY header: {0}")]
+    Ended(#[from] io::Error),
+}
+
+/// The networks whose hosts say for whom they connect.
+#[derive(Debug, Clone, Default)]
+pub struct Proxies {
+    networks: Arc<[Network]>,
+}
+
+impl Proxies {
+    /// Believes hosts in these networks; none is the default.
+    #[must_use]
+    pub fn new(networks: &[Network]) -> Self {
+        Self { networks: networks.into() }
+    }
+
+    /// Whether a connection from this address must begin with a header.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.networks.iter().any(|network| network.contains(address))
+    }
+
+    /// Who is behind a connection from `address`: whom its header names if it comes from a proxy, else
+    /// that address. Exactly the header is read.
+    ///
+    /// # Errors
+    /// [`Refused`]: to be closed with nothing said.
+    pub async fn peer(
+        &self,
+        stream: &mut (impl AsyncRead + Unpin),
+        address: SocketAddr,
+    ) -> Result<SocketAddr, Refused> {
+        if !self.contains(address.ip()) {
+            return Ok(address);
+        }
+        match read(stream, HEADER_TIMEOUT).await {
+            Ok(Origin::Client(client)) => Ok(client),
+            Ok(Origin::Proxy) => Ok(address),
+            Err(error) => {
+                metrics::counter!("postrider_proxy_headers_refused_total").increment(1);
+                tracing::debug!(proxy = %address, %error, "connection closed");
+                Err(error)
+            }
+        }
+    }
+}
+
+async fn read(stream: &mut (impl AsyncRead + Unpin), patience: Duration) -> Result<Origin, Refused> {
+    let reading = async {
+        let mut bytes = Vec::new();
+        loop {
+            match parse(&bytes)? {
+                Progress::Whole { origin, .. } => return Ok(origin),
+                Progress::More(count) => {
+                    let mut missing = (&mut *stream).take(count as u64);
+                    if missing.read_buf(&mut bytes).await? == 0 {
+                        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                    }
+                }
+            }
+        }
+    };
+    timeout(patience, reading).await.unwrap_or(Err(Refused::Late))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    const LINE: &str = "PROXY TCP4 192.0.2.1 198.51.100.1 56324 587\r\n";
+
+    fn proxies() -> Proxies {
+        Proxies::new(&["10.0.0.0/8".parse().unwrap(), "2001:db8::/32".parse().unwrap()])
+    }
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_follows_is_left() {
+        // A pipe of one byte: every read gives one. And one that gives as much as is asked for.
+        for pipe in [1, 4096] {
+            let (mut far, mut near) = duplex(pipe);
+            let said = async {
+                far.write_all(LINE.as_bytes()).await.unwrap();
+                far.write_all(b"EHLO x\r\n").await.unwrap();
+                drop(far);
+            };
+            let heard = async {
+                let peer = proxies().peer(&mut near, address("10.1.2.3:4")).await.unwrap();
+                let mut rest = String::new();
+                near.read_to_string(&mut rest).await.unwrap();
+                (peer, rest)
+            };
+            let ((), (peer, rest)) = tokio::join!(said, heard);
+            assert_eq!((peer, rest.as_str()), (address("192.0.2.1:56324"), "EHLO x\r\n"));
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_from_elsewhere() {
+        let (mut far, mut near) = duplex(4096);
+        far.write_all(LINE.as_bytes()).await.unwrap();
+        drop(far);
+        let own = address("192.0.2.9:4");
+        assert_eq!(proxies().peer(&mut near, own).await.unwrap(), own);
+        let mut rest = String::new();
+        near.read_to_string(&mut rest).await.unwrap();
+        assert_eq!(rest, LINE);
+    }
+
+    #[tokio::test]
+    async fn a_proxy_that_comes_for_itself_keeps_its_address() {
+        for own in ["10.1.2.3:4", "[::ffff:10.1.2.3]:4", "[2001:db8::1]:4"].map(address) {
+            let mut header: &[u8] = b"PROXY UNKNOWN\r\n";
+            assert_eq!(proxies().peer(&mut header, own).await.unwrap(), own);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_refused() {
+        let proxy = address("10.1.2.3:4");
+        for (bytes, why) in [
+            (&b"EHLO x\r\n"[..], "it does not begin with a PROXY header"),
+            (b"PROXY TCP4 192.0.2.1", "the connection ended within the PROXY header: unexpected end of file"),
+            (b"", "the connection ended within the PROXY header: unexpected end of file"),
+        ] {
+            let refused = proxies().peer(&mut &*bytes, proxy).await.unwrap_err();
+            assert_eq!(refused.to_string(), why);
+        }
+        let (_far, mut near) = duplex(1);
+        assert!(matches!(read(&mut near, Duration::ZERO).await, Err(Refused::Late)));
+    }
+}

@@ -1,0 +1,146 @@
+//! The listener behind a proxy: the PROXY header before the greeting and before TLS, over loopback.
+//! The proxy is 127.0.0.1; whoever connects from 127.0.0.2 is none.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod loopback;
+
+use loopback::{Remember, Server, hear, is_closed, say};
+use smtp::limits::Limits;
+use smtp::settings::Role;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpSocket, TcpStream};
+
+/// A client in the relay's network, and one that is not.
+const INSIDER: &str = "PROXY TCP4 127.0.0.1 198.51.100.1 56324 25\r\n";
+const OUTSIDER: &str = "PROXY TCP4 192.0.2.1 198.51.100.1 56324 25\r\n";
+const DIALOG: &str = "EHLO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA\r\n";
+const MESSAGE: &str = "From: a@b.example\r\nSubject: hi\r\n\r\nhello\r\n.\r\nQUIT\r\n";
+
+fn server(role: Role, limits: Limits, implicit_tls: bool) -> Server {
+    let proxies = ["127.0.0.1".parse().unwrap()];
+    Server::behind(&proxies, (role, limits, implicit_tls), Remember::default())
+}
+
+/// Connects from an address of this machine.
+async fn connect_from(server: &Server, address: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(format!("{address}:0").parse().unwrap()).unwrap();
+    socket.connect(server.address).await.unwrap()
+}
+
+/// A header of version 2: the command, and a client at 127.0.0.1 or, for LOCAL, nothing.
+fn v2(command: u8) -> Vec<u8> {
+    let addresses: &[u8] =
+        if command == 0x20 { &[] } else { &[127, 0, 0, 1, 198, 51, 100, 1, 220, 4, 0, 25] };
+    let family = if command == 0x20 { 0 } else { 0x11 };
+    let length = u8::try_from(addresses.len()).unwrap();
+    [b"\r\n\r\n\0\r\nQUIT\n", &[command, family, 0, length][..], addresses].concat()
+}
+
+#[tokio::test]
+async fn the_client_is_who_the_header_names() {
+    let server = server(Role::Submission, Limits::default(), true);
+    let mut clear = server.connect().await;
+    say(&mut clear, "PROXY TCP6 2001:db8::9 2001:db8::1 56324 465\r\n").await;
+    let mut stream = server.secure(clear).await;
+    hear(&mut stream, 1).await;
+    say(&mut stream, "EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n").await;
+    hear(&mut stream, 2).await;
+    say(&mut stream, DIALOG).await;
+    hear(&mut stream, 4).await;
+    say(&mut stream, MESSAGE).await;
+    assert!(hear(&mut stream, 2).await.starts_with("250 "));
+    let trace = &server.taken()[0].trace;
+    assert_eq!(trace.peer, "2001:db8::9".parse::<std::net::IpAddr>().unwrap());
+    assert!(trace.tls.is_some());
+}
+
+#[tokio::test]
+async fn header_and_dialog_in_one_packet_and_byte_by_byte() {
+    let server = server(Role::Relay, Limits::relay(), false);
+    for header in [INSIDER.as_bytes().to_vec(), v2(0x21), v2(0x20), b"PROXY UNKNOWN\r\n".to_vec()] {
+        let said = [&header, DIALOG.as_bytes(), MESSAGE.as_bytes()].concat();
+        for piece in [said.len(), 1] {
+            let mut stream = server.connect().await;
+            stream.set_nodelay(true).unwrap();
+            for bytes in said.chunks(piece) {
+                stream.write_all(bytes).await.unwrap();
+            }
+            let heard = hear(&mut stream, 7).await;
+            assert!(heard.ends_with("250 2.0.0 OK msg_1\r\n221 2.0.0 Bye\r\n"), "{heard}");
+        }
+    }
+    assert_eq!(server.taken().len(), 8);
+}
+
+#[tokio::test]
+async fn relay_networks_are_asked_about_the_client() {
+    let server = server(Role::Relay, Limits::relay(), false);
+    let mut stream = server.connect().await;
+    say(&mut stream, OUTSIDER).await;
+    assert!(hear(&mut stream, 1).await.starts_with("554 5.7.1 "));
+    assert!(is_closed(&mut stream).await);
+}
+
+#[tokio::test]
+async fn sessions_are_counted_for_the_client() {
+    let limits = Limits { sessions_per_address_max: 1, ..Limits::default() };
+    let server = server(Role::Submission, limits, false);
+    let arrive = async |header: &str| {
+        let mut stream = server.connect().await;
+        say(&mut stream, header).await;
+        let heard = hear(&mut stream, 1).await;
+        (stream, heard)
+    };
+    let (_one, heard) = arrive(INSIDER).await;
+    assert!(heard.starts_with("220 "));
+    let (_two, heard) = arrive(OUTSIDER).await;
+    assert!(heard.starts_with("220 "));
+    let (_three, heard) = arrive(OUTSIDER).await;
+    assert!(heard.starts_with("421 4.7.0 "));
+}
+
+#[tokio::test]
+async fn without_a_header_not_a_word_is_said() {
+    let server = server(Role::Relay, Limits::relay(), false);
+    let long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(200));
+    for bytes in ["EHLO x\r\nQUIT\r\n", "PROXY TCP4 127.0.0.1\r\nQUIT\r\n", long.as_str()] {
+        let mut stream = server.connect().await;
+        // What was sent may be answered by a reset while it is being sent.
+        let _ = stream.write_all(bytes.as_bytes()).await;
+        assert_eq!(hear(&mut stream, 1).await, "", "{bytes}");
+    }
+    let mut stream = server.connect().await;
+    say(&mut stream, "PROXY TCP4 127.0.0.1").await;
+    stream.shutdown().await.unwrap();
+    assert_eq!(hear(&mut stream, 1).await, "");
+}
+
+#[tokio::test]
+async fn a_header_from_elsewhere_is_no_command() {
+    let server = server(Role::Submission, Limits::default(), false);
+    let mut stream = connect_from(&server, "127.0.0.2").await;
+    assert!(hear(&mut stream, 1).await.starts_with("220 "));
+    say(&mut stream, INSIDER).await;
+    assert!(hear(&mut stream, 1).await.starts_with("500 5.5.2 "));
+}
+
+#[tokio::test]
+async fn who_is_silent_has_a_place_among_all_and_no_longer_than_the_server() {
+    let server = server(Role::Relay, Limits::relay(), false);
+    // As many as there are places: those whose header is awaited hold them all.
+    let mut silent = Vec::new();
+    for _ in 0..4 {
+        silent.push(server.connect().await);
+    }
+    let mut one_more = connect_from(&server, "127.0.0.2").await;
+    assert!(hear(&mut one_more, 1).await.starts_with("421 4.3.2 "));
+    assert_eq!(server.peers.sessions(), 4);
+    server.shutdown.cancel();
+    for stream in &mut silent {
+        assert!(is_closed(stream).await);
+    }
+    assert!(server.served.await.unwrap());
+    assert_eq!(server.peers.sessions(), 0);
+}
