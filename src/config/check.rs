@@ -73,13 +73,9 @@ fn together(config: &Config, faults: &mut Vec<Fault>) {
         let text = "`tls = true` in [api] needs a certificate: set both keys in [tls]";
         faults.push(fault("api", "tls", text));
     }
-    match (config.store.engine, &config.store.url) {
-        (Engine::Postgres, None) => {
-            let text = "`engine = \"postgres\"` needs `url = \"postgres://USER:PASSWORD@HOST/DATABASE\"`";
-            faults.push(fault("store", "engine", text));
-        }
-        (Engine::Redb, Some(_)) => faults.push(fault("store", "url", "`url` is for `engine = \"postgres\"`")),
-        _ => {}
+    if config.store.engine == Engine::Postgres && config.store.url.is_none() {
+        let text = "`engine = \"postgres\"` needs `url = \"postgres://USER:PASSWORD@HOST/DATABASE\"`";
+        faults.push(fault("store", "engine", text));
     }
     let delivery = &config.delivery;
     if delivery.smarthost_username.is_some() != delivery.smarthost_password.is_some() {

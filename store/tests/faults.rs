@@ -29,13 +29,13 @@ fn options(directory: &Path, faults: &Faults) -> Options {
 
 fn batch(purpose: Purpose, number: u8) -> Batch {
     let mut batch = Batch::new(purpose);
-    batch.put(k(&[number]), vec![number; 50]).put_body(k(&[number]), vec![number; 6000]);
+    batch.put(k(&[200, number]), vec![number; 50]).put_body(k(&[200, number]), vec![number; 6000]);
     batch
 }
 
 async fn holds(store: &Store, number: u8) -> bool {
-    let row = store.get(&k(&[number])).await.unwrap() == Some(Bytes::from(vec![number; 50]));
-    let body = store.body(&k(&[number])).await.unwrap() == Some(Bytes::from(vec![number; 6000]));
+    let row = store.get(&k(&[200, number])).await.unwrap() == Some(Bytes::from(vec![number; 50]));
+    let body = store.body(&k(&[200, number])).await.unwrap() == Some(Bytes::from(vec![number; 6000]));
     assert_eq!(row, body, "a batch is whole");
     row
 }
@@ -71,7 +71,8 @@ async fn fences(operation: Operation) {
     assert!(!holds(&store, 250).await);
     store.commit(batch(Purpose::Intake, 3)).await.unwrap();
     store.close().await;
-    assert!(Store::check(&options(directory.path(), &Faults::new())).unwrap().is_sound());
+    let report = Store::check(&options(directory.path(), &Faults::new())).unwrap();
+    assert!(report.is_sound(), "{report:?}");
 }
 
 #[tokio::test]
@@ -128,7 +129,8 @@ async fn on_a_full_disk_delivery_goes_on_and_intake_comes_back() {
     assert!(holds(&store, 30).await);
     store.flush().await.unwrap();
     store.close().await;
-    assert!(Store::check(&options(directory.path(), &Faults::new())).unwrap().is_sound());
+    let report = Store::check(&options(directory.path(), &Faults::new())).unwrap();
+    assert!(report.is_sound(), "{report:?}");
 }
 
 #[tokio::test]
@@ -158,7 +160,8 @@ async fn a_write_that_meets_the_end_of_the_disk_leaves_nothing() {
     }
     assert!(!holds(&store, 2).await);
     store.close().await;
-    assert!(Store::check(&options(directory.path(), &Faults::new())).unwrap().is_sound());
+    let report = Store::check(&options(directory.path(), &Faults::new())).unwrap();
+    assert!(report.is_sound(), "{report:?}");
 }
 
 #[tokio::test]
