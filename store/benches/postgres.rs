@@ -115,7 +115,8 @@ async fn bare(url: &str, group: usize, time: Duration) -> Measured {
         tokio::spawn(async move {
             let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
             tokio::spawn(connection);
-            let insert = |table| format!("INSERT INTO {table} SELECT * FROM unnest($1::bytea[], $2::bytea[])");
+            let insert =
+                |table| format!("INSERT INTO {table} SELECT * FROM unnest($1::bytea[], $2::bytea[])");
             let rows = client.prepare(&insert("postrider_rows")).await.unwrap();
             let bodies = client.prepare(&insert("postrider_bodies")).await.unwrap();
             let mut took = Vec::new();
@@ -157,7 +158,8 @@ async fn bare(url: &str, group: usize, time: Duration) -> Measured {
 fn main() {
     let seconds = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(3.0);
     let time = Duration::from_secs_f64(seconds);
-    let server = Server::start(&["fsync=on", "full_page_writes=on", "max_wal_size=4GB", "shared_buffers=512MB"]);
+    let server =
+        Server::start(&["fsync=on", "full_page_writes=on", "max_wal_size=4GB", "shared_buffers=512MB"]);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     println!("messages of 10 KB accepted             per second    p50 ms    p99 ms");
     let show = |what: &str, m: &Measured| {

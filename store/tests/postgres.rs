@@ -274,3 +274,38 @@ async fn a_store_moves_into_a_database_and_back() {
     assert_eq!(moved.body(&k(&[2, 77])).await.unwrap().unwrap(), vec![77; 60_000]);
     moved.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_answers_is_checked() {
+    let mut server = Server::start(&[]);
+    server.database();
+    let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let ours = server.private_file("server.crt", &certificate.cert.pem());
+    server.private_file("server.key", &certificate.signing_key.serialize_pem());
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let other = server.private_file("other.crt", &other.cert.pem());
+    server.sql("postgres", "ALTER SYSTEM SET ssl = on");
+    server.stop();
+    server.run();
+    let port = server.address().rsplit(':').next().unwrap().to_owned();
+    let connect = async |host: &str, roots: &std::path::Path| {
+        let url = format!(
+            "postgres://postgres@{host}:{port}/test0?sslmode=verify-full&sslrootcert={}",
+            roots.display()
+        );
+        Store::connect(&Database::new(url, "test")).await
+    };
+    let store = connect("localhost", &ours).await.unwrap();
+    let secured = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+         WHERE application_name = 'postrider' AND NOT ssl";
+    assert_eq!(server.sql("postgres", secured), "0", "every connection is encrypted");
+    store.close().await;
+    for (host, roots) in [("localhost", &other), ("127.0.0.1", &ours)] {
+        let refused = connect(host, roots).await.unwrap_err().to_string();
+        assert!(refused.contains("certificate"), "{refused}");
+    }
+    server.sql("postgres", "ALTER SYSTEM SET ssl = off");
+    server.stop();
+    server.run();
+    assert!(connect("localhost", &ours).await.is_err(), "nothing goes in the clear");
+}

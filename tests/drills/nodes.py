@@ -34,6 +34,8 @@ OWNER = "owner@acme.example"
 DOMAIN = "acme.example"
 PATIENCE_S = 120
 SESSIONS = 12
+# Between the messages of a session: what is tried here is failure, not speed, and the sink is in Python.
+PAUSE_S = 0.02
 DOMAINS = 40
 
 
@@ -174,6 +176,8 @@ class Sink(threading.Thread):
 
     def talk(self, connection):
         try:
+            # Replies to what comes pipelined leave one by one: none may wait for the ACK of another.
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             lines = connection.makefile("rb")
             connection.sendall(b"220 sink\r\n")
             for line in lines:
@@ -239,6 +243,7 @@ class Load:
                 self.say(connection, lines, text.encode(), b"250")
                 with self.lock:
                     self.taken[number] = (time.monotonic(), node.name)
+                time.sleep(PAUSE_S)
             except Refused as refused:
                 with self.lock:
                     self.refused += 1

@@ -168,7 +168,10 @@ impl Postgres {
         let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let inbox = inbox.ok_or(CommitError::Closed)?;
         let (answer, answered) = oneshot::channel();
-        inbox.send(Pending { batch, answer, since: now() }).await.map_err(|_| CommitError::Closed)?;
+        inbox
+            .send(Pending { batch, answer, since: Instant::now() })
+            .await
+            .map_err(|_| CommitError::Closed)?;
         drop(inbox);
         // A lane that ends by a bug leaves what it had on its way in doubt.
         answered.await.map_err(|_| CommitError::Unknown("the writer ended".into()))?
@@ -241,9 +244,4 @@ async fn look_for(target: Target, shared: Weak<Shared>) {
             }
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "patience with a database runs by the machine's own clock")]
-fn now() -> Instant {
-    Instant::now()
 }

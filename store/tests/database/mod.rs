@@ -157,6 +157,18 @@ impl Server {
         String::from_utf8(out.stdout).unwrap().trim().to_owned()
     }
 
+    /// A file that the server may read and nobody else, as it demands of keys.
+    pub fn private_file(&self, name: &str, content: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.data().join(name);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        if let Some((uid, gid)) = self.user {
+            std::os::unix::fs::chown(&path, Some(uid), Some(gid)).unwrap();
+        }
+        path
+    }
+
     /// A new, empty database; its URL, over the UNIX socket.
     pub fn database(&self) -> String {
         let name = format!("test{}", self.databases.fetch_add(1, Ordering::Relaxed));

@@ -112,7 +112,7 @@ impl Lines {
                 Ok(line)
             }
             Err(fault) => {
-                *slot = Slot { line: None, failed: Some((now(), fault.clone())) };
+                *slot = Slot { line: None, failed: Some((Instant::now(), fault.clone())) };
                 Err(fault)
             }
         }
@@ -144,9 +144,4 @@ impl Lines {
 /// The connection broke, or the server ends it.
 fn is_away(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_none_or(|db| db.code().code().starts_with("57P"))
-}
-
-#[expect(clippy::disallowed_methods, reason = "a pause between tries runs by the machine's own clock")]
-fn now() -> Instant {
-    Instant::now()
 }
