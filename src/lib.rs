@@ -7,6 +7,7 @@ pub mod certificate;
 pub mod cli;
 pub mod config;
 pub mod dev;
+pub mod node;
 pub mod reload;
 pub mod serve;
 pub mod world;

@@ -491,6 +491,8 @@ fn measure(world: &World) {
         ("postrider_tasks_in_memory", in_memory as f64),
         ("postrider_body_bytes_in_memory", body_bytes as f64),
         ("postrider_queues_on_disk", queues_on_disk as f64),
+        ("postrider_nodes", f64::from(world.worker.leases().nodes())),
+        ("postrider_partitions", world.worker.leases().len() as f64),
         ("postrider_store_commits", health.commits as f64),
         ("postrider_store_groups", health.groups as f64),
         ("postrider_store_conflicts", health.conflicts as f64),

@@ -19,6 +19,7 @@ use store::engine::{Database, Options, Store, Value};
 use thiserror::Error;
 
 use crate::config::{Config, Engine};
+use crate::node::Identity;
 
 /// The file that holds the key which all stored secrets are sealed with.
 pub const KEY_FILE: &str = "secret.key";
@@ -63,6 +64,8 @@ pub struct World {
     pub hall: Hall,
     /// Enrols accounts and domains.
     pub enrolment: Enrolment,
+    /// Holds the data directory.
+    _identity: Identity,
 }
 
 /// The options of the store that a configuration asks for.
@@ -81,9 +84,11 @@ impl World {
     pub async fn build(config: &Config) -> Result<Self, BuildError> {
         private_directory(&config.data_dir)
             .map_err(|error| BuildError::Files(format!("{}: {error}", config.data_dir.display())))?;
+        let entropy = Entropy::default();
+        let identity = Identity::take(&config.data_dir, &config.hostname, entropy.u64())
+            .map_err(|error| BuildError::Files(format!("{}: {error}", config.data_dir.display())))?;
         let store = open_store(config).await?;
         let clock = Clock::ahead_by(config.testing.clock_offset.unwrap_or_default());
-        let entropy = Entropy::default();
         let vault = Arc::new(vault(&config.data_dir, &store).await?);
         let verp = verp_key(&store, &vault, &entropy).await?;
         let parts = WorkerParts {
@@ -93,7 +98,8 @@ impl World {
             planner: planner(config)?,
             dialer: dialer(config)?,
             verp,
-            node: node_name(config, &entropy),
+            node: identity.name.clone(),
+            former_node: identity.former.clone(),
         };
         let worker = Worker::new(parts, worker_settings(config));
         // Before any door opens: what is accepted needs a partition of ours to lie in.
@@ -111,7 +117,7 @@ impl World {
         );
         let enrolment =
             Enrolment { store: store.clone(), clock: clock.clone(), entropy: entropy.clone(), vault };
-        Ok(Self { store, clock, entropy, worker, hall, enrolment })
+        Ok(Self { store, clock, entropy, worker, hall, enrolment, _identity: identity })
     }
 
     /// Begins delivery.
@@ -175,11 +181,6 @@ async fn vault(data_dir: &Path, store: &Store) -> Result<Vault, BuildError> {
         )));
     }
     Vault::load_or_create(&file).map_err(|error| BuildError::Files(format!("{}: {error}", file.display())))
-}
-
-/// A node's name is new at every start: a lease of a former life is somebody else's.
-fn node_name(config: &Config, entropy: &Entropy) -> String {
-    format!("{} {:016x}", config.hostname, entropy.u64())
 }
 
 async fn verp_key(store: &Store, vault: &Vault, entropy: &Entropy) -> Result<VerpKey, BuildError> {

@@ -157,9 +157,18 @@ fn decide(view: &View, alive: &[&str], active: &[u16], node: &str) -> Decision {
     Decision { take: free, ..Decision::default() }
 }
 
+/// What is known of other nodes beforehand.
+pub(crate) struct Neighbours {
+    /// Whether there may be any.
+    pub(crate) shared: bool,
+    /// One that is dead, because this node has taken its place.
+    pub(crate) former: Option<String>,
+}
+
 /// This node among the others.
 pub(crate) struct Membership {
     store: Store,
+    neighbours: Neighbours,
     clock: Clock,
     leases: Arc<Leases>,
     name: String,
@@ -170,8 +179,13 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    pub(crate) fn new(store: Store, clock: Clock, leases: Arc<Leases>, name: String) -> Self {
-        Self { store, clock, leases, name, seen: None, others: HashMap::new(), failures: 0 }
+    pub(crate) fn new(
+        (store, neighbours): (Store, Neighbours),
+        clock: Clock,
+        leases: Arc<Leases>,
+        name: String,
+    ) -> Self {
+        Self { store, neighbours, clock, leases, name, seen: None, others: HashMap::new(), failures: 0 }
     }
 
     /// One look; the partitions that were taken by it. `attempting` says how many attempts of a partition
@@ -265,7 +279,8 @@ impl Membership {
                 Some((beats, still)) if *beats == seen.node.beats => still + 1,
                 _ => 0,
             };
-            if still >= LEASE_BEATS || !self.store.is_shared() {
+            let is_former = self.neighbours.former.as_ref() == Some(&seen.node.name);
+            if still >= LEASE_BEATS || is_former || !self.neighbours.shared {
                 dead.push(seen.clone());
             }
             others.insert(seen.node.name.clone(), (seen.node.beats, still));
@@ -393,14 +408,33 @@ mod tests {
     use super::*;
     use store::lease::SeenPartition;
 
-    /// Nodes that look in turns, as tests call them.
-    fn member(store: &Store, name: &str) -> Membership {
-        Membership::new(store.clone(), Clock::default(), Arc::default(), name.to_owned())
+    fn member(store: &Store, name: &str, shared: bool) -> Membership {
+        let neighbours = Neighbours { shared, former: None };
+        Membership::new((store.clone(), neighbours), Clock::default(), Arc::default(), name.to_owned())
     }
 
     async fn look(member: &mut Membership) -> usize {
         member.look(|_| 0).await.unwrap();
         member.leases.len()
+    }
+
+    /// All members look in turns, so many times; how many partitions each has then.
+    async fn rounds(members: &mut [Membership], count: u32) -> Vec<usize> {
+        for _ in 0..count {
+            for member in &mut *members {
+                look(member).await;
+            }
+        }
+        members.iter().map(|member| member.leases.len()).collect()
+    }
+
+    /// Whether a member may still commit something about the first partition that it believes to have.
+    async fn may_commit(store: &Store, member: &Membership) -> bool {
+        let held = member.leases.lock().held.values().next().map(|holding| holding.held.clone());
+        let Some(held) = held else { return false };
+        let mut batch = Batch::progress();
+        held.fence(&mut batch);
+        store.commit(batch).await.is_ok()
     }
 
     #[test]
@@ -427,13 +461,83 @@ mod tests {
     #[tokio::test]
     async fn a_store_of_ones_own_is_taken_whole() {
         let store = Store::memory();
-        let mut former = member(&store, "former life");
+        let mut former = member(&store, "former life", false);
         assert_eq!(look(&mut former).await, 64);
-        let mut now = member(&store, "now");
+        let mut now = member(&store, "now", false);
         assert_eq!(look(&mut now).await, 64);
-        let mut batch = Batch::progress();
-        let fence: Vec<Held> = former.leases.lock().held.values().map(|h| h.held.clone()).collect();
-        fence[0].fence(&mut batch);
-        assert!(matches!(store.commit(batch).await, Err(CommitError::Conflict { .. })), "it is fenced off");
+        assert!(!may_commit(&store, &former).await, "it is fenced off");
+    }
+
+    #[tokio::test]
+    async fn nodes_join_and_leave() {
+        let store = Store::memory();
+        let mut members = vec![member(&store, "a", true)];
+        assert_eq!(rounds(&mut members, 1).await, [64]);
+        members.push(member(&store, "b", true));
+        assert_eq!(rounds(&mut members, 3).await, [32, 32]);
+        members.push(member(&store, "c", true));
+        assert_eq!(rounds(&mut members, 3).await, [22, 21, 21]);
+        assert!(members.iter().all(|member| member.leases.nodes() == 3));
+        // One that parts is not waited for.
+        members.remove(0).part().await;
+        assert_eq!(rounds(&mut members, 2).await, [32, 32]);
+    }
+
+    #[tokio::test]
+    async fn a_dead_node_is_taken_over_and_fenced_off() {
+        let store = Store::memory();
+        let mut members = vec![member(&store, "a", true), member(&store, "b", true)];
+        rounds(&mut members, 3).await;
+        let mut dead = members.remove(0);
+        // As long as the lease lasts, nothing of it is touched.
+        assert_eq!(rounds(&mut members, LEASE_BEATS - 1).await, [32]);
+        assert!(may_commit(&store, &dead).await);
+        assert_eq!(rounds(&mut members, 1).await, [64]);
+        assert!(!may_commit(&store, &dead).await);
+        // It wakes up: it finds that it has nothing, joins anew, and gets its share again.
+        look(&mut dead).await;
+        assert!(dead.leases.is_empty());
+        members.insert(0, dead);
+        assert_eq!(rounds(&mut members, 3).await, [32, 32]);
+    }
+
+    #[tokio::test]
+    async fn who_takes_its_place_need_not_wait() {
+        let store = Store::memory();
+        let mut members = vec![member(&store, "a", true), member(&store, "b", true)];
+        rounds(&mut members, 3).await;
+        let mut next = member(&store, "a again", true);
+        next.neighbours.former = Some("a".to_owned());
+        assert_eq!(look(&mut next).await, 32, "in its first look");
+    }
+
+    #[tokio::test]
+    async fn a_partition_is_left_when_its_attempts_are_over() {
+        let store = Store::memory();
+        let (mut old, mut new) = (member(&store, "old", true), member(&store, "new", true));
+        look(&mut old).await;
+        look(&mut new).await;
+        for _ in 0..LEAVE_BEATS {
+            old.look(|_| 1).await.unwrap();
+            assert_eq!((old.leases.len(), look(&mut new).await), (32, 0), "attempts are under way");
+        }
+        old.look(|_| 1).await.unwrap();
+        assert_eq!(look(&mut new).await, 32, "but nobody waits for ever");
+    }
+
+    #[tokio::test]
+    async fn new_tasks_go_into_partitions_of_ones_own() {
+        let store = Store::memory();
+        let mut members = vec![member(&store, "a", true), member(&store, "b", true)];
+        assert_eq!(members[0].leases.choose(&"example.net".parse().unwrap()), None);
+        rounds(&mut members, 3).await;
+        for n in 0..200 {
+            let domain: Name = format!("d{n}.example").parse().unwrap();
+            for member in &members {
+                let chosen = member.leases.choose(&domain).unwrap();
+                assert!(member.leases.is_active(chosen));
+                assert_eq!(member.leases.choose(&domain), Some(chosen), "always the same");
+            }
+        }
     }
 }

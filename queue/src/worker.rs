@@ -33,7 +33,7 @@ use crate::courier::smtp::{Dialer, TlsMode};
 use crate::entropy::Entropy;
 use crate::figures::Figures;
 use crate::flight::{Flights, Withdrawal};
-use crate::lease::{BEAT, LeaseError, Leases, Membership};
+use crate::lease::{BEAT, LeaseError, Leases, Membership, Neighbours};
 use crate::pace::PaceLimits;
 use crate::plan::Planner;
 use crate::retry::Schedule;
@@ -96,6 +96,8 @@ pub struct WorkerParts {
     pub verp: VerpKey,
     /// This node's name among others on the same store: new at every start.
     pub node: String,
+    /// The node that is known to be dead, because this one has taken its place.
+    pub former_node: Option<String>,
 }
 
 /// The worker.
@@ -135,8 +137,13 @@ impl Worker {
     #[must_use]
     pub fn new(parts: WorkerParts, settings: WorkerSettings) -> Arc<Self> {
         let leases = Arc::<Leases>::default();
-        let membership =
-            Membership::new(parts.store.clone(), parts.clock.clone(), Arc::clone(&leases), parts.node);
+        let neighbours = Neighbours { shared: parts.store.is_shared(), former: parts.former_node };
+        let membership = Membership::new(
+            (parts.store.clone(), neighbours),
+            parts.clock.clone(),
+            Arc::clone(&leases),
+            parts.node,
+        );
         Arc::new(Self {
             leases,
             membership: tokio::sync::Mutex::new(Some(membership)),

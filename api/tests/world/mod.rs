@@ -47,6 +47,7 @@ pub async fn hall(store: Store) -> Hall {
         dialer: Dialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
         node: "test".to_owned(),
+        former_node: None,
     };
     let settings = WorkerSettings {
         hostname,

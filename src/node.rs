@@ -1,0 +1,73 @@
+//! Which node this is: a name that is new at every start, kept in a file of the data directory.
+//!
+//! The file is locked while the process lives, so a data directory serves one process; and whoever starts
+//! on it knows that the node whose name stands there is dead, and need not wait until the lease is over.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use mail::address::Name;
+
+/// The file's name in the data directory.
+pub const NODE_FILE: &str = "node";
+/// Names are shorter: a host name and a number.
+const NAME_BYTES_MAX: u64 = 512;
+
+/// This node, while it lives.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// Its name.
+    pub name: String,
+    /// The name of the node that had this data directory before: it is dead.
+    pub former: Option<String>,
+    /// Locked.
+    _file: Arc<File>,
+}
+
+impl Identity {
+    /// Takes a data directory. `unique` makes the name a new one.
+    ///
+    /// # Errors
+    /// Another process has it, or it cannot be written.
+    pub fn take(data_dir: &Path, hostname: &Name, unique: u64) -> std::io::Result<Self> {
+        let path = data_dir.join(NODE_FILE);
+        let mut file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+            match error {
+                rustix::io::Errno::WOULDBLOCK => std::io::Error::other(
+                    "in use by another process; one directory belongs to one running server",
+                ),
+                error => error.into(),
+            }
+        })?;
+        let mut former = String::new();
+        // A file that is no text is nobody's name.
+        let _ = (&file).take(NAME_BYTES_MAX).read_to_string(&mut former);
+        let name = format!("{hostname} {unique:016x}");
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(name.as_bytes())?;
+        let former = Some(former.trim().to_owned()).filter(|former| !former.is_empty());
+        Ok(Self { name, former, _file: Arc::new(file) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_serves_one_and_remembers_the_last() {
+        let directory = tempfile::tempdir().unwrap();
+        let hostname: Name = "mx.example".parse().unwrap();
+        let first = Identity::take(directory.path(), &hostname, 1).unwrap();
+        assert_eq!(first.former, None);
+        let second = Identity::take(directory.path(), &hostname, 2).unwrap_err().to_string();
+        assert!(second.contains("in use by another process"), "{second}");
+        drop(first);
+        let second = Identity::take(directory.path(), &hostname, 2).unwrap();
+        assert_eq!(second.former.as_deref(), Some("mx.example 0000000000000001"));
+    }
+}
