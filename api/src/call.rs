@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::HeaderValue;
+use http::header::{HeaderName, HeaderValue};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -90,6 +90,8 @@ pub struct Answer {
     pub status: StatusCode,
     /// What the bytes are.
     pub media_type: HeaderValue,
+    /// Further header fields.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The bytes.
     pub body: Bytes,
 }
@@ -107,6 +109,18 @@ pub trait Reply: Send + 'static {
     /// # Errors
     /// A fault of our own.
     fn write(self) -> Result<Bytes, Problem>;
+
+    /// The whole answer.
+    ///
+    /// # Errors
+    /// A fault of our own.
+    fn answer(self) -> Result<Answer, Problem>
+    where
+        Self: Sized,
+    {
+        let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
+        Ok(Answer { status: StatusCode::OK, media_type, headers: Vec::new(), body: self.write()? })
+    }
 }
 
 impl<T: Serialize + Describe + Send + 'static> Reply for T {
@@ -134,7 +148,7 @@ where
     Box::new(move |room, call| {
         Box::pin(async move {
             let input = read::<I>(call).await?;
-            answer(handler(room, input).await?)
+            handler(room, input).await?.answer()
         })
     })
 }
@@ -148,7 +162,7 @@ where
     Box::new(move |room, tenant, call| {
         Box::pin(async move {
             let input = read::<I>(call).await?;
-            answer(handler(room, tenant, input).await?)
+            handler(room, tenant, input).await?.answer()
         })
     })
 }
@@ -158,12 +172,4 @@ async fn read<I: Input>(call: Call) -> Result<I, Problem> {
         return I::read(&call);
     }
     tokio::task::spawn_blocking(move || I::read(&call)).await.map_err(Problem::internal)?
-}
-
-fn answer<O: Reply>(reply: O) -> Result<Answer, Problem> {
-    Ok(Answer {
-        status: StatusCode::OK,
-        media_type: HeaderValue::from_static(O::MEDIA_TYPE),
-        body: reply.write()?,
-    })
 }

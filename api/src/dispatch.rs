@@ -122,6 +122,7 @@ fn success(answer: Answer, share: Share) -> Response<Payload> {
     let mut response = Response::new(Payload::new(answer.body, share));
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
+    headers.extend(answer.headers);
     headers.insert(CONTENT_TYPE, answer.media_type);
     headers.insert(CONTENT_LENGTH, length.into());
     response
@@ -129,8 +130,12 @@ fn success(answer: Answer, share: Share) -> Response<Payload> {
 
 fn failure(problem: &Problem, id: RequestId, base_url: &str) -> Response<Payload> {
     let body = problem.body(id, base_url);
-    let answer =
-        Answer { status: problem.status(), media_type: HeaderValue::from_static("application/json"), body };
+    let answer = Answer {
+        status: problem.status(),
+        media_type: HeaderValue::from_static("application/json"),
+        headers: Vec::new(),
+        body,
+    };
     let mut response = success(answer, Share::default());
     for (name, value) in problem.headers() {
         if let Ok(value) = HeaderValue::from_str(value) {

@@ -6,6 +6,7 @@
 //! not found.
 
 pub mod attachments;
+pub mod batch;
 pub mod labels;
 pub mod recipients;
 pub mod send;
@@ -16,16 +17,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mail::id::EmailId;
+use mail::idempotency::Operation;
+use queue::accept::Accepted;
+use queue::refusal::Refusal;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
+use store::engine::Batch;
 
 use crate::call::{Call, Input, Reply, Takes};
+use crate::idempotency::{Once, Slot, Turn, done};
 use crate::page::{self, Page};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
 
+use self::batch::{BatchRequest, BatchSent};
 pub use self::send::REQUEST_BYTES_MAX;
 use self::send::{SendRequest, Sent};
 use self::timeline::{AttemptList, AttemptView, EventList, EventView, TIMELINE_MAX};
@@ -34,14 +41,59 @@ use self::view::{EmailDetail, EmailList, EmailView, OneEmail};
 /// `POST /emails`.
 ///
 /// # Errors
-/// What the hall refuses; what is wrong with the request was told before.
-pub async fn send(room: Arc<Room>, tenant: Tenant, request: SendRequest) -> Result<Sent, Problem> {
-    let accepted = room
-        .hall
-        .accept(&tenant, request.draft)
-        .await
-        .map_err(|refusal| Problem::of_refusal(refusal, &room.options.upgrade_url))?;
-    Ok(Sent { id: accepted.id, status: accepted.status, warnings: request.warnings })
+/// What the hall refuses; what is wrong with the request was told before; what is wrong with its key.
+pub async fn send(room: Arc<Room>, tenant: Tenant, request: SendRequest) -> Result<Once<Sent>, Problem> {
+    let SendRequest { draft, warnings, claim } = request;
+    let slot = match Slot::look(&room, &tenant, Operation::Send, claim).await? {
+        Turn::Done(body) => return Ok(Once::again(body)),
+        Turn::Go(slot) => slot,
+    };
+    let now = room.hall.clock().now();
+    let sent =
+        |accepted: &Accepted| Sent { id: accepted.id, status: accepted.status, warnings: warnings.clone() };
+    let result = {
+        let also = |accepted: &Accepted, batch: &mut Batch| {
+            if let Some(slot) = &slot {
+                slot.keep(batch, done(&sent(accepted)), now);
+            }
+        };
+        room.hall.accept_with(&tenant, draft, &also).await
+    };
+    Slot::conclude(slot, &room, result.map(|accepted| sent(&accepted))).await
+}
+
+/// `POST /emails/batch`.
+///
+/// # Errors
+/// What is wrong with the request as a whole; each email's own fate stands in its entry.
+pub async fn send_batch(
+    room: Arc<Room>,
+    tenant: Tenant,
+    request: BatchRequest,
+) -> Result<Once<BatchSent>, Problem> {
+    let BatchRequest { drafts, fates, strict, claim } = request;
+    let slot = match Slot::look(&room, &tenant, Operation::SendBatch, claim).await? {
+        Turn::Done(body) => return Ok(Once::again(body)),
+        Turn::Go(slot) => slot,
+    };
+    let now = room.hall.clock().now();
+    let sent =
+        |outcomes: &[Result<Accepted, Refusal>]| BatchSent::of(&fates, outcomes, &room.options.upgrade_url);
+    let result = {
+        let also = |outcomes: &[Result<Accepted, Refusal>], batch: &mut Batch| {
+            if let Some(slot) = &slot {
+                slot.keep(batch, done(&sent(outcomes)), now);
+            }
+        };
+        room.hall.accept_many(&tenant, drafts, strict, &also).await
+    };
+    if strict
+        && let Ok(outcomes) = &result
+        && outcomes.iter().any(Result::is_err)
+    {
+        return Err(sent(outcomes).refused());
+    }
+    Slot::conclude(slot, &room, result.map(|outcomes| sent(&outcomes))).await
 }
 
 /// Filters that a later version brings: to answer without them would be to answer wrongly.

@@ -94,6 +94,12 @@ impl<'a> Given<'a> {
         given
     }
 
+    /// All fields that were given, each by its canonical name.
+    #[must_use]
+    pub fn fields(&self) -> &[(&'static str, &'a RawValue)] {
+        &self.fields
+    }
+
     /// The value of a field; none when it is absent or null.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&'a RawValue> {

@@ -16,6 +16,7 @@ pub mod dispatch;
 pub mod emails;
 pub mod fields;
 pub mod health;
+pub mod idempotency;
 pub mod openapi;
 pub mod operations;
 pub mod page;

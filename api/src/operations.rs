@@ -143,6 +143,9 @@ pub fn table() -> Vec<Operation> {
         get("/healthz", "check_health").about("service", "Is the service healthy?").public(health::check),
         get("/openapi.json", "get_openapi").about("service", "This document").public(openapi::get),
         post("/emails", "send_email").about("emails", "Send an email").keyed(Sending, emails::send),
+        post("/emails/batch", "send_batch")
+            .about("emails", "Send up to 100 emails in one request")
+            .keyed(Sending, emails::send_batch),
         get("/emails", "list_emails")
             .about("emails", "List emails, newest first")
             .keyed(Sending, emails::list),

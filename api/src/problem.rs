@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::HeaderName;
-use mail::id::RequestId;
+use mail::id::{EmailId, RequestId};
 use queue::refusal::Refusal;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -46,6 +46,7 @@ macro_rules! codes {
 codes! {
     INVALID_JSON 400 "invalid_json" "The body is not JSON.";
     VALIDATION_ERROR 400 "validation_error" "A field is missing or will not do; `details.fields` names each.";
+    INVALID_IDEMPOTENCY_KEY 400 "invalid_idempotency_key" "`Idempotency-Key` is 1 to 256 printable characters.";
     INVALID_CURSOR 400 "invalid_cursor" "The cursor is not one that this list gave.";
     UNAUTHORIZED 401 "unauthorized" "The API key is missing, invalid or revoked.";
     FORBIDDEN 403 "forbidden" "The API key's scope does not allow it.";
@@ -56,6 +57,8 @@ codes! {
     NOT_FOUND 404 "not_found" "There is no such thing, or it belongs to somebody else.";
     METHOD_NOT_ALLOWED 405 "method_not_allowed" "The path exists, but not with this method; see `Allow`.";
     REQUEST_TIMEOUT 408 "request_timeout" "The body came too slowly.";
+    IDEMPOTENCY_CONFLICT 409 "idempotency_conflict" "The key was used for another request; take a new one.";
+    IDEMPOTENCY_IN_PROGRESS 409 "idempotency_in_progress" "A request with this key is at work; see `retry-after`.";
     PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message made of it, is too large.";
     UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, not encoded.";
     INTERNAL_ERROR 500 "internal_error" "A fault of the service; the request id finds it in the log.";
@@ -203,6 +206,16 @@ impl Problem {
         serde_json::to_vec(&wire).unwrap_or_default().into()
     }
 
+    /// What the error of one entry of a batch is.
+    #[must_use]
+    pub fn entry(&self) -> Value {
+        let mut entry = json!({"message": self.0.message, "code": self.0.code.word});
+        if let Some(details) = &self.0.details {
+            entry["details"] = details.clone();
+        }
+        entry
+    }
+
     /// What the hall's refusal is to an HTTP client.
     #[must_use]
     pub fn of_refusal(refusal: Refusal, upgrade_url: &str) -> Self {
@@ -238,12 +251,20 @@ impl Problem {
             Refusal::Unavailable => {
                 Self::unavailable("Mail cannot be accepted now; try again", RETRY_AFTER_OUTAGE_S)
             }
-            Refusal::Unconfirmed { id } => Self::new(
-                Code::SEND_UNCONFIRMED,
-                "The send could not be confirmed; it may still be delivered",
-            )
-            .details(json!({"email_id": id, "idempotency_key_released": false})),
+            // Who has a key is told what was done with it instead.
+            Refusal::DoneMeanwhile => {
+                Self::new(Code::IDEMPOTENCY_IN_PROGRESS, "The same was done at the same time")
+                    .header(http::header::RETRY_AFTER, RETRY_AFTER_S.to_string())
+            }
+            Refusal::Unconfirmed { id } => Self::unconfirmed(id),
         }
+    }
+
+    /// Whether an email was accepted is not known.
+    #[must_use]
+    pub fn unconfirmed(id: EmailId) -> Self {
+        Self::new(Code::SEND_UNCONFIRMED, "The send could not be confirmed; it may still be delivered")
+            .details(json!({"email_id": id, "idempotency_key_released": false}))
     }
 }
 

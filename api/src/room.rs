@@ -11,6 +11,7 @@ use proxy::proxies::Proxies;
 use queue::accept::Hall;
 use tokio_util::task::TaskTracker;
 
+use crate::idempotency::AtWork;
 use crate::operations::{self, Operation};
 use crate::serve::budget::Budget;
 use crate::serve::router::Router;
@@ -64,6 +65,7 @@ pub struct Room {
     pub(crate) router: Router,
     pub(crate) budget: Budget,
     pub(crate) tasks: TaskTracker,
+    pub(crate) at_work: Arc<AtWork>,
     document: OnceLock<Bytes>,
 }
 
@@ -83,6 +85,7 @@ impl Room {
             budget: Budget::new(options.bytes_in_flight_max, crate::emails::REQUEST_BYTES_MAX),
             options,
             tasks: TaskTracker::new(),
+            at_work: Arc::default(),
             document: OnceLock::new(),
         })
     }

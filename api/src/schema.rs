@@ -112,6 +112,12 @@ pub fn object_with<const N: usize>(
     schema
 }
 
+/// A parameter in the header that may be left out.
+#[must_use]
+pub fn header_parameter(name: &str, description: &str) -> Value {
+    json!({"name": name, "in": "header", "required": false, "description": description, "schema": {"type": "string"}})
+}
+
 /// A parameter of a path.
 #[must_use]
 pub fn path_parameter(name: &str, description: &str) -> Value {

@@ -15,6 +15,7 @@ pub mod dsn;
 pub mod email;
 pub mod event;
 pub mod id;
+pub mod idempotency;
 pub mod message;
 pub mod network;
 pub mod outcome;

@@ -156,8 +156,61 @@ impl Hall {
     /// # Errors
     /// [`Refusal`].
     pub async fn accept(&self, tenant: &Tenant, draft: Draft) -> Result<Accepted, Refusal> {
+        self.accept_with(tenant, draft, &|_, _| {}).await
+    }
+
+    /// Accepts a draft, and writes something in the same commit: what it is, is told when the email has its
+    /// id.
+    ///
+    /// # Errors
+    /// [`Refusal`]; [`Refusal::DoneMeanwhile`] when what was to be written is there already.
+    pub async fn accept_with(
+        &self,
+        tenant: &Tenant,
+        draft: Draft,
+        also: &(dyn Fn(&Accepted, &mut Batch) + Send + Sync),
+    ) -> Result<Accepted, Refusal> {
         self.healthy()?;
         let now = self.worker.clock.now();
+        let staged = self.stage(tenant, draft, now).await?;
+        let accepted = Accepted { id: staged.email.id, status: EmailStatus::Sent };
+        self.commit(&[staged], now, &|batch| also(&accepted, batch)).await?;
+        Ok(accepted)
+    }
+
+    /// Accepts several drafts in one commit, each that can be, and says of each what came of it; or none of
+    /// them, when one cannot be and `all` must be. Writes something more in the same commit.
+    ///
+    /// # Errors
+    /// [`Refusal`], about all of them.
+    pub async fn accept_many(
+        &self,
+        tenant: &Tenant,
+        drafts: Vec<Draft>,
+        all: bool,
+        also: &(dyn Fn(&[Result<Accepted, Refusal>], &mut Batch) + Send + Sync),
+    ) -> Result<Vec<Result<Accepted, Refusal>>, Refusal> {
+        self.healthy()?;
+        let now = self.worker.clock.now();
+        let staging: Vec<_> = drafts.into_iter().map(|draft| self.stage(tenant, draft, now)).collect();
+        let mut staged = Vec::with_capacity(staging.len());
+        let mut outcomes = Vec::with_capacity(staging.len());
+        for one in futures_util::future::join_all(staging).await {
+            outcomes.push(one.map(|one| {
+                let accepted = Accepted { id: one.email.id, status: EmailStatus::Sent };
+                staged.push(one);
+                accepted
+            }));
+        }
+        if all && staged.len() < outcomes.len() {
+            return Ok(outcomes);
+        }
+        self.commit(&staged, now, &|batch| also(&outcomes, batch)).await?;
+        Ok(outcomes)
+    }
+
+    /// Makes an email of a draft: everything but the commit.
+    async fn stage(&self, tenant: &Tenant, draft: Draft, now: Timestamp) -> Result<Staged, Refusal> {
         let id = EmailId::new(now, self.worker.entropy.u128());
         if draft.recipients.is_empty() {
             return Err(Refusal::Invalid {
@@ -205,7 +258,7 @@ impl Hall {
             require_tls: draft.envelope.require_tls,
             expires_at: now.checked_add(give_up_after).unwrap_or(Timestamp::MAX),
         };
-        self.commit(Staged { email, addressees, chunks, transport }, now).await
+        Ok(Staged { email, addressees, chunks, transport })
     }
 
     async fn sign(&self, sender: &Sender, chunks: Vec<Bytes>, now: Timestamp) -> Result<Vec<Bytes>, Refusal> {
@@ -222,27 +275,40 @@ impl Hall {
     }
 
     /// Commits, in partitions of this node. Those that went to another node meanwhile are chosen anew.
-    async fn commit(&self, staged: Staged, now: Timestamp) -> Result<Accepted, Refusal> {
-        let id = staged.email.id;
-        let event = EventId::new(now, self.worker.entropy.u128());
+    async fn commit(
+        &self,
+        staged: &[Staged],
+        now: Timestamp,
+        also: &(dyn Fn(&mut Batch) + Send + Sync),
+    ) -> Result<(), Refusal> {
         for _ in 0..CHOICES_MAX {
-            let chosen = staged.tasks(|domain| self.worker.leases.choose(domain));
-            let tasks = chosen.ok_or(Refusal::Unavailable)?;
             let mut batch = Batch::intake();
-            self.worker.leases.fence(&mut batch, &tasks);
-            staged.write(&mut batch, &tasks, event);
-            let reservation = self.worker.reserve(tasks);
+            let mut reservations = Vec::with_capacity(staged.len());
+            for one in staged {
+                let chosen = one.tasks(|domain| self.worker.leases.choose(domain));
+                let tasks = chosen.ok_or(Refusal::Unavailable)?;
+                self.worker.leases.fence(&mut batch, &tasks);
+                one.write(&mut batch, &tasks, EventId::new(now, self.worker.entropy.u128()));
+                reservations.push(self.worker.reserve(tasks));
+            }
+            also(&mut batch);
             match self.worker.store.commit(batch).await {
                 Ok(()) => {
-                    reservation.committed(&staged.chunks);
-                    metrics::counter!("postrider_emails_accepted_total").increment(1);
-                    return Ok(Accepted { id, status: EmailStatus::Sent });
+                    for (one, reservation) in staged.iter().zip(reservations) {
+                        reservation.committed(&one.chunks);
+                    }
+                    metrics::counter!("postrider_emails_accepted_total").increment(staged.len() as u64);
+                    return Ok(());
+                }
+                Err(CommitError::Conflict { key }) if store::idempotency::is_about_one(&key) => {
+                    return Err(Refusal::DoneMeanwhile);
                 }
                 Err(CommitError::Conflict { .. }) => self.worker.look_soon().await,
                 // The disk failed, or the database went away, with the commit on its way: nobody knows
                 // whether it is there.
                 Err(CommitError::Fenced(_) | CommitError::Unknown(_)) => {
-                    return Err(Refusal::Unconfirmed { id });
+                    let first = staged.first().map(|one| one.email.id);
+                    return Err(first.map_or(Refusal::Unavailable, |id| Refusal::Unconfirmed { id }));
                 }
                 Err(error) => return Err(error.into()),
             }

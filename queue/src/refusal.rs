@@ -56,6 +56,9 @@ pub enum Refusal {
     /// The store is fenced or closing, or cannot be read. Try again later.
     #[error("mail cannot be taken at the moment; try again later")]
     Unavailable,
+    /// Somebody else was quicker to do what was to be done once: an idempotency key was used meanwhile.
+    #[error("the same was done at the same time")]
+    DoneMeanwhile,
     /// Whether it is on disk cannot be known.
     #[error("whether the message was taken is not known")]
     Unconfirmed {

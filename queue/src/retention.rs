@@ -16,6 +16,8 @@ use crate::worker::Worker;
 const INTERVAL: Duration = Duration::from_secs(3600);
 /// Emails forgotten in one commit.
 const BATCH_EMAILS: usize = 100;
+/// Idempotency keys forgotten in one commit.
+const BATCH_KEYS: usize = 1_000;
 /// Accounts read at once.
 const PAGE_ACCOUNTS: usize = 500;
 
@@ -49,6 +51,11 @@ impl Worker {
     }
 
     async fn forget_older_than(&self, retention: Duration) -> Result<usize, RetentionError> {
+        // Of several nodes one is enough.
+        if !self.leases.is_active(0) {
+            return Ok(0);
+        }
+        self.forget_idempotency_keys().await?;
         let Ok(oldest_kept) = self.clock.now().checked_sub(retention) else { return Ok(0) };
         let before = EmailId::new(oldest_kept, 0);
         let mut forgotten = 0;
@@ -61,6 +68,19 @@ impl Worker {
             after = accounts.last().copied();
             if accounts.len() < PAGE_ACCOUNTS || self.stop.is_cancelled() {
                 return Ok(forgotten);
+            }
+        }
+    }
+
+    async fn forget_idempotency_keys(&self) -> Result<(), RetentionError> {
+        let Ok(before) = self.clock.now().checked_sub(mail::idempotency::KEPT) else { return Ok(()) };
+        loop {
+            let mut batch = Batch::progress();
+            let found =
+                store::idempotency::forget_before(&self.store, &mut batch, before, BATCH_KEYS).await?;
+            self.store.commit(batch).await?;
+            if found < BATCH_KEYS || self.stop.is_cancelled() {
+                return Ok(());
             }
         }
     }

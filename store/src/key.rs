@@ -66,6 +66,10 @@ pub enum Space {
     Partition = 26,
     /// Queues that their owner is to look at, because another node changed something in them.
     Hint = 27,
+    /// Idempotency keys.
+    Idempotency = 28,
+    /// Idempotency keys by when they were used.
+    IdempotencyByTime = 29,
 }
 
 impl From<Space> for u8 {

@@ -12,6 +12,7 @@ pub mod domain;
 pub mod email;
 pub mod engine;
 pub mod event;
+pub mod idempotency;
 pub mod key;
 pub mod lease;
 mod row;

@@ -26,7 +26,8 @@ const CONTENT_TYPE_BYTES_MAX: usize = 255;
 const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
 const CONTENT_ID_BYTES_MAX: usize = 200;
 
-const NAMES: Names = Names {
+/// The names in an attachment.
+pub(super) const NAMES: Names = Names {
     known: &[
         ("name", "name"),
         ("filename", "name"),

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use http::HeaderMap;
 use mail::compose::Composition;
 use mail::draft::{Content, Draft, Envelope};
 use mail::email::{Door, EmailStatus};
@@ -12,12 +13,13 @@ use mail::id::EmailId;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::attachments::{ATTACHMENTS_MAX, EXTENSIONS_BLOCKED, NAME_BYTES_MAX, attachments};
+use super::attachments::{self, ATTACHMENTS_MAX, EXTENSIONS_BLOCKED, NAME_BYTES_MAX};
 use super::labels::{HEADERS_MAX, TAGS_MAX, category, headers, tags};
 use super::recipients::{RECIPIENTS_MAX, REPLY_TO_MAX, author, recipients, reply_to};
 use crate::call::{Call, Input, Takes};
-use crate::fields::{self, Given, Kind, Names, Notes};
-use crate::problem::{FieldErrors, Problem};
+use crate::fields::{self, Given, Kind, Names, Notes, Object};
+use crate::idempotency::{Claim, fingerprint};
+use crate::problem::Problem;
 use crate::schema::{self, Describe, Schemas};
 
 /// The body: ten attachments of 10 MB in base64, and the texts (completions-email.md 2.1).
@@ -27,7 +29,8 @@ pub const CONTENT_BYTES_MAX: usize = 5 << 20;
 /// `subject`: what RFC 5322 2.1.1 gives a line, in characters of four bytes.
 pub const SUBJECT_BYTES_MAX: usize = 4 * 998;
 
-const NAMES: Names = Names {
+/// The names in a send request.
+pub(super) const NAMES: Names = Names {
     known: &[
         ("from", "from"),
         ("to", "to"),
@@ -93,6 +96,8 @@ pub struct SendRequest {
     pub draft: Draft,
     /// What was ignored.
     pub warnings: Vec<String>,
+    /// That it is to be done once.
+    pub claim: Option<Claim>,
 }
 
 impl SendRequest {
@@ -101,18 +106,34 @@ impl SendRequest {
     /// # Errors
     /// What is wrong with it, all at once.
     pub fn from_json(body: &[u8]) -> Result<Self, Problem> {
+        Self::from_parts(body, &HeaderMap::new())
+    }
+
+    fn from_parts(body: &[u8], header: &HeaderMap) -> Result<Self, Problem> {
         let mut notes = Notes::default();
         let given = Given::sort(fields::body(body)?, &NAMES, "", &mut notes);
-        let from = author(&given, &mut notes);
-        let people = recipients(&given, &mut notes);
-        let reply_to = reply_to(&given, &mut notes);
-        let subject = subject(&given, &mut notes);
-        let (html, text) = contents(&given, &mut notes);
-        let headers = headers(&given, &mut notes);
-        let tags = tags(&given, &mut notes);
-        let category = category(&given, &mut notes);
-        unsubscribe(&given, &mut notes);
-        let attachments = attachments(&given, &mut notes);
+        let claim = Claim::read(header, || fingerprint(given.fields(), attachments::NAMES.known))?;
+        Ok(Self { claim, ..Self::of(&given, notes)? })
+    }
+
+    /// Reads one email of a batch.
+    pub(super) fn of_item(item: Object<'_>) -> Result<Self, Problem> {
+        let mut notes = Notes::default();
+        let given = Given::sort(item, &NAMES, "", &mut notes);
+        Self::of(&given, notes)
+    }
+
+    fn of(given: &Given<'_>, mut notes: Notes) -> Result<Self, Problem> {
+        let from = author(given, &mut notes);
+        let people = recipients(given, &mut notes);
+        let reply_to = reply_to(given, &mut notes);
+        let subject = subject(given, &mut notes);
+        let (html, text) = contents(given, &mut notes);
+        let headers = headers(given, &mut notes);
+        let tags = tags(given, &mut notes);
+        let category = category(given, &mut notes);
+        unsubscribe(given, &mut notes);
+        let attachments = attachments::attachments(given, &mut notes);
         let from = match from {
             Some(from) if notes.errors.is_empty() => from,
             _ => return Err(notes.errors.into()),
@@ -138,7 +159,7 @@ impl SendRequest {
             tags,
             category,
         };
-        Ok(Self { draft, warnings: notes.warnings })
+        Ok(Self { draft, warnings: notes.warnings, claim: None })
     }
 }
 
@@ -198,21 +219,15 @@ impl Input for SendRequest {
 
     fn describe(schemas: &mut Schemas) -> Takes {
         let body = schemas.named("SendRequest", |_| send_schema());
-        Takes { parameters: Vec::new(), body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        Takes { parameters: vec![Claim::parameter()], body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
-        // To send twice what a client believes it sends once is worse than to refuse.
-        if call.headers.contains_key("idempotency-key") {
-            let mut errors = FieldErrors::default();
-            errors.add("Idempotency-Key", "is not available yet in this version");
-            return Err(errors.into());
-        }
-        Self::from_json(&call.body)
+        Self::from_parts(&call.body, &call.headers)
     }
 }
 
-fn send_schema() -> Value {
+pub(super) fn send_schema() -> Value {
     let addresses = |entries_max: usize, description: &str| {
         json!({
             "description": description,

@@ -133,17 +133,28 @@ impl World {
     }
 
     pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let hall = hall(Store::memory()).await;
         let mut options = Options::new(BASE_URL);
         change(&mut options);
+        let mut world = Self::of(hall(Store::memory()).await, options).await;
+        world.key = world.account(1, Scope::Full).await;
+        world
+    }
+
+    /// Two doors in two processes' stead: they share the hall's store, and nothing of their own.
+    pub async fn pair() -> [Self; 2] {
+        let one = Self::start().await;
+        let mut other = Self::of(one.hall.clone(), Options::new(BASE_URL)).await;
+        other.key.clone_from(&one.key);
+        [one, other]
+    }
+
+    async fn of(hall: Hall, options: Options) -> Self {
         let room = Room::new(hall.clone(), options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let serving = tokio::spawn(api::serve::api(listener, None, Arc::clone(&room), stop.clone()));
-        let mut world = Self { address, hall, room, key: String::new(), stop, serving };
-        world.key = world.account(1, Scope::Full).await;
-        world
+        Self { address, hall, room, key: String::new(), stop, serving }
     }
 
     /// An account with one key; the number makes both.

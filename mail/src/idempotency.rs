@@ -1,0 +1,52 @@
+//! What an idempotency key stands for: a request that was carried out, and how it was answered.
+//!
+//! A key is its account's, for one operation, for [`KEPT`] (email-api.md, "Email endpoints").
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::id::EmailId;
+
+/// For how long a key is kept.
+pub const KEPT: Duration = Duration::from_secs(24 * 3600);
+/// The longest key, in characters.
+pub const KEY_CHARS_MAX: usize = 256;
+
+/// What the key was used for. The number is part of the stored key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Operation {
+    /// `POST /emails`.
+    Send = 1,
+    /// `POST /emails/batch`.
+    SendBatch = 2,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was done; the answer's body, as it was given.
+    Done(String),
+    /// Whether it was done could not be learned; the email, should it exist.
+    Unconfirmed(EmailId),
+}
+
+/// A key that was used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Used {
+    /// What was asked: SHA-256 of the request in its canonical form, in hexadecimal.
+    pub fingerprint: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// When it was used.
+    pub created_at: Timestamp,
+}
+
+impl Used {
+    /// Whether the key still stands for it.
+    #[must_use]
+    pub fn holds(&self, now: Timestamp) -> bool {
+        self.created_at.checked_add(KEPT).is_ok_and(|until| now < until)
+    }
+}
