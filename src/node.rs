@@ -23,17 +23,18 @@ pub struct Identity {
     /// The name of the node that had this data directory before: it is dead.
     pub former: Option<String>,
     /// Locked.
-    _file: Arc<File>,
+    file: Arc<File>,
 }
 
 impl Identity {
-    /// Takes a data directory. `unique` makes the name a new one.
+    /// Takes a data directory. `unique` makes the name a new one; it stands in the file when it is
+    /// [written](Self::write).
     ///
     /// # Errors
     /// Another process has it, or it cannot be written.
     pub fn take(data_dir: &Path, hostname: &Name, unique: u64) -> std::io::Result<Self> {
         let path = data_dir.join(NODE_FILE);
-        let mut file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
         rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|error| {
             match error {
                 rustix::io::Errno::WOULDBLOCK => std::io::Error::other(
@@ -46,11 +47,19 @@ impl Identity {
         // A file that is no text is nobody's name.
         let _ = (&file).take(NAME_BYTES_MAX).read_to_string(&mut former);
         let name = format!("{hostname} {unique:016x}");
+        let former = Some(former.trim().to_owned()).filter(|former| !former.is_empty());
+        Ok(Self { name, former, file: Arc::new(file) })
+    }
+
+    /// Writes the name down: before others see it, and when nothing stands in the way of this start any more.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self) -> std::io::Result<()> {
+        let mut file = &*self.file;
         file.set_len(0)?;
         file.rewind()?;
-        file.write_all(name.as_bytes())?;
-        let former = Some(former.trim().to_owned()).filter(|former| !former.is_empty());
-        Ok(Self { name, former, _file: Arc::new(file) })
+        file.write_all(self.name.as_bytes())
     }
 }
 
@@ -64,6 +73,7 @@ mod tests {
         let hostname: Name = "mx.example".parse().unwrap();
         let first = Identity::take(directory.path(), &hostname, 1).unwrap();
         assert_eq!(first.former, None);
+        first.write().unwrap();
         let second = Identity::take(directory.path(), &hostname, 2).unwrap_err().to_string();
         assert!(second.contains("in use by another process"), "{second}");
         drop(first);

@@ -88,6 +88,9 @@ impl World {
         let identity = Identity::take(&config.data_dir, &config.hostname, entropy.u64())
             .map_err(|error| BuildError::Files(format!("{}: {error}", config.data_dir.display())))?;
         let store = open_store(config).await?;
+        identity
+            .write()
+            .map_err(|error| BuildError::Files(format!("{}: {error}", config.data_dir.display())))?;
         let clock = Clock::ahead_by(config.testing.clock_offset.unwrap_or_default());
         let vault = Arc::new(vault(&config.data_dir, &store).await?);
         let verp = verp_key(&store, &vault, &entropy).await?;

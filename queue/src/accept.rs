@@ -284,12 +284,17 @@ impl Hall {
         for _ in 0..CHOICES_MAX {
             let mut batch = Batch::intake();
             let mut reservations = Vec::with_capacity(staged.len());
+            let mut ours = true;
             for one in staged {
                 let chosen = one.tasks(|domain| self.worker.leases.choose(domain));
                 let tasks = chosen.ok_or(Refusal::Unavailable)?;
-                self.worker.leases.fence(&mut batch, &tasks);
+                ours &= self.worker.leases.fence(&mut batch, &tasks);
                 one.write(&mut batch, &tasks, EventId::new(now, self.worker.entropy.u128()));
                 reservations.push(self.worker.reserve(tasks));
+            }
+            if !ours {
+                // It went to another node this very moment.
+                continue;
             }
             also(&mut batch);
             match self.worker.store.commit(batch).await {

@@ -93,11 +93,15 @@ impl Leases {
         self.lock().held.get(&partition).is_some_and(|holding| holding.leaving.is_none())
     }
 
-    /// Makes a commit fail when the partition of one of these tasks is not ours.
-    pub fn fence(&self, batch: &mut Batch, tasks: &[Task]) {
+    /// Makes a commit fail when the partition of one of these tasks is not ours any more. False: one is
+    /// known not to be, and there is no need to try.
+    #[must_use]
+    pub fn fence(&self, batch: &mut Batch, tasks: &[Task]) -> bool {
         let state = self.lock();
         let partitions: HashSet<u16> = tasks.iter().map(|task| task.partition).collect();
-        partitions.iter().filter_map(|n| state.held.get(n)).for_each(|holding| holding.held.fence(batch));
+        partitions
+            .iter()
+            .all(|partition| state.held.get(partition).inspect(|holding| holding.held.fence(batch)).is_some())
     }
 
     /// How many nodes share the work.

@@ -29,7 +29,7 @@ impl Worker {
             now,
             EventId::new(now, self.entropy.u128()),
         );
-        self.leases.fence(&mut batch, std::slice::from_ref(task));
+        let mut ours = self.leases.fence(&mut batch, std::slice::from_ref(task));
         let notification = match notification::of(self, task, attempted, &next).await {
             Ok(notification) => notification,
             Err(error) => {
@@ -41,11 +41,17 @@ impl Worker {
             // A report that finds no partition of its own goes with the task that it is about.
             let tasks = staged.tasks(|domain| self.leases.choose(domain).or(Some(task.partition)));
             let tasks = tasks.unwrap_or_default();
-            self.leases.fence(&mut batch, &tasks);
+            ours &= self.leases.fence(&mut batch, &tasks);
             staged.write(&mut batch, &tasks, EventId::new(now, self.entropy.u128()));
             (self.reserve(tasks), staged.chunks)
         });
         self.figures.attempted(&next);
+        if !ours {
+            // Another node has the partition by now, and the books: it tries the task again.
+            tracing::warn!(email.id = %task.id.email, "an attempt was not booked: its partition went to another node");
+            self.let_go(task);
+            return self.settled.notify_waiters();
+        }
         match self.commit_settlement(batch, task).await {
             Ok(()) => {
                 self.flights.land(task.id);

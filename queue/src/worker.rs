@@ -125,6 +125,8 @@ pub struct Worker {
     pub(crate) settled: Notify,
     pub(crate) leases: Arc<Leases>,
     membership: tokio::sync::Mutex<Option<Membership>>,
+    /// Partitions that were taken and whose queues are not found yet.
+    unsearched: tokio::sync::Mutex<Vec<u16>>,
     /// By name; those that ask for verified TLS apart.
     pub(crate) sites: Mutex<[HashMap<String, Arc<Site>>; 2]>,
     pub(crate) resolving: Mutex<HashMap<Name, Vec<Ready>>>,
@@ -147,6 +149,7 @@ impl Worker {
         Arc::new(Self {
             leases,
             membership: tokio::sync::Mutex::new(Some(membership)),
+            unsearched: tokio::sync::Mutex::default(),
             store: parts.store,
             clock: parts.clock,
             entropy: parts.entropy,
@@ -224,9 +227,14 @@ impl Worker {
         if self.leases.nodes() != nodes {
             self.share_pace();
         }
-        for partition in taken {
-            self.find_queues(partition).await?;
+        let mut unsearched = self.unsearched.lock().await;
+        unsearched.extend(taken);
+        while let Some(partition) = unsearched.last() {
+            // One that cannot be searched now is searched at the next look.
+            self.find_queues(*partition).await?;
+            unsearched.pop();
         }
+        drop(unsearched);
         if self.store.is_shared() { self.follow_hints().await } else { Ok(()) }
     }
 
