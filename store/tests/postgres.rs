@@ -103,16 +103,22 @@ async fn a_database_that_was_away_is_used_again() {
     };
     store.commit(put(0, Batch::intake())).await.unwrap();
     server.crash();
-    // Intake is refused after a little patience; progress waits.
-    let waiting = tokio::spawn({
-        let (store, batch) = (store.clone(), put(1, Batch::progress()));
-        async move { store.commit(batch).await }
-    });
-    assert!(matches!(store.commit(put(2, Batch::intake())).await, Err(CommitError::Away(_))));
+    // Intake is refused after a little patience; progress waits, and holds up all lanes.
+    let waiting: Vec<_> = (0..8)
+        .map(|_| {
+            let (store, batch) = (store.clone(), put(1, Batch::progress()));
+            tokio::spawn(async move { store.commit(batch).await })
+        })
+        .collect();
+    for _ in 0..3 {
+        assert!(matches!(store.commit(put(2, Batch::intake())).await, Err(CommitError::Away(_))));
+    }
     assert!(matches!(store.get(&k(&[1, 0])).await, Err(ReadError::Away(_))));
     assert!(matches!(store.health().state, State::Away(_)));
     server.run();
-    waiting.await.unwrap().unwrap();
+    for waited in join_all(waiting).await {
+        waited.unwrap().unwrap();
+    }
     assert_eq!(store.health().state, State::Healthy);
     let rows = store.scan(range_of(&[1]), Order::Ascending, 9).await.unwrap();
     assert_eq!(

@@ -50,6 +50,8 @@ const INBOX_BATCHES: usize = 1_024;
 const BODY_BYTES_MAX: usize = 512 << 20;
 /// How often a database that is away is looked for, when nobody has anything to write.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long such a look may take.
+const PROBE_MAX: Duration = Duration::from_secs(5);
 
 /// A database, and how a node works with it.
 #[derive(Clone)]
@@ -226,22 +228,26 @@ impl Postgres {
     }
 }
 
-/// Looks for a database that is away while nobody writes, so that intake opens again by itself.
+/// A writer like another, so that its row goes when it is not seen any more.
+const PROBE: &str = "INSERT INTO postrider_writers (id, groups) VALUES ($1, 0) \
+     ON CONFLICT (id) DO UPDATE SET seen = now()";
+
+/// Looks for a database that is away while nobody writes, so that intake opens again by itself. It is back
+/// when a row can be written: one whose commits wait for a replica that is gone still answers questions.
 async fn look_for(target: Target, shared: Weak<Shared>) {
+    let Some(probe) = shared.upgrade().map(|shared| shared.unique()) else { return };
     loop {
         tokio::time::sleep(LOOK_AGAIN).await;
         let Some(shared) = shared.upgrade() else { return };
-        match shared.health().state {
-            State::Healthy | State::Fenced(_) => {}
-            // Whether there is room again is only seen by writing.
-            State::Full => shared.is_back(),
-            State::Away(_) => {
-                if let Ok(client) = line::connect(&target).await
-                    && client.batch_execute("SELECT 1").await.is_ok()
-                {
-                    shared.is_back();
-                }
-            }
+        if matches!(shared.health().state, State::Healthy | State::Fenced(_)) {
+            continue;
+        }
+        let written = async {
+            let client = line::connect(&target).await?;
+            client.execute(PROBE, &[&probe.as_slice()]).await
+        };
+        if let Ok(Ok(_)) = tokio::time::timeout(PROBE_MAX, written).await {
+            shared.is_back();
         }
     }
 }

@@ -44,6 +44,10 @@ const RETRIES_MAX: u32 = 100;
 
 const MARK: &str = "INSERT INTO postrider_writers (id, groups) VALUES ($1, $2) \
      ON CONFLICT (id) DO UPDATE SET groups = excluded.groups, seen = now()";
+/// The mark's row is there before the first transaction that writes it: a lock waits for a change of a row,
+/// not for a row that nobody sees yet.
+const BEGIN_MARK: &str =
+    "INSERT INTO postrider_writers (id, groups) VALUES ($1, 0) ON CONFLICT (id) DO NOTHING";
 const MARKED: &str = "SELECT groups FROM postrider_writers WHERE id = $1 FOR UPDATE";
 const CLAIM: &str = "INSERT INTO postrider_rows (k, v) SELECT k, ''::bytea FROM unnest($1::bytea[]) AS k ORDER BY k \
      ON CONFLICT (k) DO NOTHING RETURNING k";
@@ -145,6 +149,7 @@ impl Lane {
                 }
                 Err(Stop::Lost(why, judged)) => {
                     self.line = None;
+                    self.shared.is_away(&why);
                     match self.was_committed().await {
                         Some(true) => return self.answer(group, judged),
                         Some(false) => {}
@@ -157,6 +162,12 @@ impl Lane {
 
     async fn away(&self, group: &mut Vec<Pending>, why: &Arc<str>) {
         self.shared.is_away(why);
+        // Whoever still waits for a lane, waits for this: nobody else would tell them.
+        if let Ok(mut inbox) = self.inbox.try_lock() {
+            while let Ok(pending) = inbox.try_recv() {
+                group.push(pending);
+            }
+        }
         if self.shared.is_closing() {
             // What is not stored now is not stored by us: whoever starts next goes on from what is.
             return refuse(group, |_| true, &CommitError::Away(Arc::clone(why)));
@@ -186,7 +197,7 @@ impl Lane {
     /// One try.
     async fn write(&mut self, group: &[Pending]) -> Result<Judged, Stop> {
         if self.line.is_none() {
-            let opened = timeout(HALF_MAX, Line::open(&self.target)).await;
+            let opened = timeout(HALF_MAX, Line::open(&self.target, &self.id)).await;
             self.line =
                 Some(opened.unwrap_or_else(|_| Err(Fault::away("it does not answer"))).map_err(Stop::Not)?);
         }
@@ -262,7 +273,7 @@ enum Wrong {
 }
 
 impl Line {
-    async fn open(target: &Target) -> Result<Self, Fault> {
+    async fn open(target: &Target, id: &[u8; 16]) -> Result<Self, Fault> {
         let client = connect(target).await?;
         // A server that acknowledges before it has written would make a 250 a lie.
         client
@@ -271,6 +282,7 @@ impl Line {
                  WHERE current_setting('synchronous_commit') = 'off'",
             )
             .await?;
+        client.execute(BEGIN_MARK, &[&id.as_slice()]).await?;
         let (mark, claim, lock, share) = futures_util::try_join!(
             client.prepare(MARK),
             client.prepare(CLAIM),
