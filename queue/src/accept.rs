@@ -27,6 +27,7 @@ use store::engine::{Batch, CommitError, State, Store};
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::refusal::Refusal;
+use crate::reservation::Reservation;
 use crate::sender::{Sender, Senders};
 use crate::staged::{Addressee, Staged, Transport};
 use crate::worker::Worker;
@@ -312,6 +313,7 @@ impl Hall {
                 // The disk failed, or the database went away, with the commit on its way: nobody knows
                 // whether it is there.
                 Err(CommitError::Fenced(_) | CommitError::Unknown(_)) => {
+                    reservations.into_iter().for_each(Reservation::in_doubt);
                     let first = staged.first().map(|one| one.email.id);
                     return Err(first.map_or(Refusal::Unavailable, |id| Refusal::Unconfirmed { id }));
                 }

@@ -2,6 +2,7 @@
 //! no scan of the store finds a fresh task that is in memory too.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use mail::task::Task;
@@ -43,6 +44,27 @@ impl Reservation {
                 self.worker.note(&task);
             }
         }
+    }
+}
+
+/// When tasks whose commit is in doubt are looked for: it may come to its end long after nobody could say.
+const DOUBTS: [Duration; 3] = [Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(600)];
+
+impl Reservation {
+    /// Nobody knows whether the tasks are on disk: those that are there after all are found later.
+    pub fn in_doubt(self) {
+        let (worker, tasks) = (Arc::clone(&self.worker), self.tasks.clone());
+        drop(self);
+        let looking = Arc::clone(&worker);
+        worker.spawn(async move {
+            for wait in DOUBTS {
+                tokio::select! {
+                    () = looking.clock.sleep_until(looking.later(wait)) => {}
+                    () = looking.stop.cancelled() => return,
+                }
+                tasks.iter().for_each(|task| looking.note(task));
+            }
+        });
     }
 }
 
