@@ -115,7 +115,7 @@ fn read(
         Ok(config) => config,
         Err(error) => {
             problems.push(Problem { line: None, text: one_line(error.message()) });
-            return Err(problems);
+            return Err(in_order(problems));
         }
     };
     // What was taken out may be all that is missing now: the rest is looked at when it is right.
@@ -164,13 +164,19 @@ fn without_faults(text: &str, given: Spanned<DeTable<'_>>) -> (toml::Table, Vec<
             let value = DeValue::String(Cow::Borrowed(NO_HOSTNAME));
             table.insert(Spanned::new(0..0, Cow::Borrowed("hostname")), Spanned::new(0..0, value));
         }
-        let whole = Spanned::new(span.clone(), table.clone());
-        let Err(error) = Config::deserialize(toml::de::Deserializer::from(whole)) else { break };
+        let read = || toml::de::Deserializer::from(Spanned::new(span.clone(), table.clone()));
+        // The second finds what a field may take and a value may not hold: an integer beyond 64 bits.
+        let found = Config::deserialize(read()).map(drop).and_then(|()| toml::Table::deserialize(read()));
+        let error = match found {
+            Ok(table) => return (table, problems),
+            Err(error) => error,
+        };
         problems.push(of_error(text, &error));
         if !error.span().is_some_and(|span| take_out(&mut table, span.start)) {
             break;
         }
     }
+    // Something is told already: what remains is only looked at for more.
     let whole = toml::de::Deserializer::from(Spanned::new(span, table));
     (toml::Table::deserialize(whole).unwrap_or_default(), problems)
 }
@@ -230,26 +236,27 @@ fn split(path: &str) -> (&'static str, String) {
     SECTIONS.iter().find_map(in_section).unwrap_or(("", path.clone()))
 }
 
-/// A table with one variable's value put where its name says.
-fn lay_over(table: &toml::Table, (section, key): (&str, &str), value: &str) -> Result<toml::Table, String> {
-    let mut laid = table.clone();
-    let inner = if section.is_empty() {
-        &mut laid
-    } else {
-        let entry = laid.entry(section).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        entry.as_table_mut().ok_or_else(|| format!("`{section}` is not a section"))?
+/// A table with one variable's value put where its name says: the text as it is, wherever a key takes it
+/// (a password may look like a number), else what it says in TOML.
+fn lay_over(table: &toml::Table, (section, key): (&str, &str), text: &str) -> Result<toml::Table, String> {
+    let laid = |value: toml::Value| {
+        let mut laid = table.clone();
+        let inner = if section.is_empty() {
+            &mut laid
+        } else {
+            let entry = laid.entry(section).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            entry.as_table_mut().ok_or_else(|| format!("`{section}` is not a section"))?
+        };
+        inner.insert(key.to_owned(), value);
+        laid.clone().try_into::<Config>().map_err(|error| one_line(error.message()))?;
+        Ok(laid)
     };
-    inner.insert(key.to_owned(), read_value(value));
-    laid.clone().try_into::<Config>().map_err(|error| one_line(error.message()))?;
-    Ok(laid)
+    laid(toml::Value::String(text.to_owned())).or_else(|what| as_toml(text).map_or(Err(what), laid))
 }
 
-/// A value as TOML writes it (`true`, `25`, `["a", "b"]`), else a string.
-fn read_value(text: &str) -> toml::Value {
-    match format!("value = {text}").parse::<toml::Table>() {
-        Ok(mut table) => table.remove("value").unwrap_or_else(|| toml::Value::String(text.to_owned())),
-        Err(_) => toml::Value::String(text.to_owned()),
-    }
+/// What a text says in TOML (`true`, `25`, `["a", "b"]`), if it says anything.
+fn as_toml(text: &str) -> Option<toml::Value> {
+    format!("value = {text}").parse::<toml::Table>().ok()?.remove("value")
 }
 
 #[cfg(test)]
@@ -306,6 +313,16 @@ mod tests {
         assert_eq!((config.delivery.port, config.delivery.paused), (2525, true));
         assert_eq!(config.data_dir, Path::new("/tmp/x"));
         assert_eq!(config.proxy.networks, ["10.0.0.0/8", "::1"].map(|text| text.parse().unwrap()));
+        for password in ["0x1f", "1_000", "true", "1e5", "2026-11-21", "\"quoted\"", "007"] {
+            let variables = [
+                ("POSTRIDER_DELIVERY_SMARTHOST".to_owned(), "127.0.0.1:2".to_owned()),
+                ("POSTRIDER_DELIVERY_SMARTHOST_USERNAME".to_owned(), password.to_owned()),
+                ("POSTRIDER_DELIVERY_SMARTHOST_PASSWORD".to_owned(), password.to_owned()),
+            ];
+            let config = from_text(text, variables).unwrap();
+            assert_eq!(config.delivery.smarthost_username.as_deref(), Some(password));
+            assert_eq!(config.delivery.smarthost_password.unwrap().0, password);
+        }
         let unknown = [("POSTRIDER_API_COLOUR".to_owned(), "1".to_owned())];
         assert!(from_text(text, unknown).unwrap_err()[0].text.contains("colour"));
     }
@@ -329,6 +346,15 @@ mod tests {
         assert!(found[2].starts_with("line 7: ") && found[3].contains("hostname"), "{found:#?}");
         let found = problems("hostname = \"a\nport = [\n");
         assert!(!found.is_empty() && found.iter().all(|problem| problem.starts_with("line ")), "{found:#?}");
+    }
+
+    #[test]
+    fn an_integer_beyond_all_bounds_is_named() {
+        let found = problems(
+            "hostname = \"x y\"\n[submission]\nmessage_bytes_max = 18446744073709551615\n[delivery]\nport = \"a\"\n",
+        );
+        let lines: Vec<_> = found.iter().map(|problem| &problem[..7]).collect();
+        assert_eq!(lines, ["line 1:", "line 3:", "line 5:"], "{found:#?}");
     }
 
     #[test]

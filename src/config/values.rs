@@ -73,23 +73,13 @@ impl<'de> Deserialize<'de> for SmarthostAddress {
     }
 }
 
-/// A password: shown to nobody. From the environment it may look like a number.
-#[derive(Clone, PartialEq, Eq)]
+/// A password: shown to nobody.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct Hidden(pub String);
 
 impl fmt::Debug for Hidden {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hidden")
-    }
-}
-
-impl<'de> Deserialize<'de> for Hidden {
-    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        match toml::Value::deserialize(input)? {
-            toml::Value::String(text) => Ok(Self(text)),
-            toml::Value::Integer(number) => Ok(Self(number.to_string())),
-            _ => Err(D::Error::custom("a password is a string")),
-        }
     }
 }
 
