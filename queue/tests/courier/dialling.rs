@@ -102,9 +102,9 @@ async fn starttls_then_everything_anew() {
         let delivery = connection.deliver(&one, Some(&two)).await;
         assert_eq!(delivery.verdict, Verdict::Accepted);
         let tls = delivery.tls.unwrap();
-        assert_eq!((tls.version, tls.verified), ("TLSv1_3", mode == TlsMode::Verified));
+        assert_eq!((tls.version, tls.verified), ("TLSv1.3", mode == TlsMode::Verified));
         assert!(tls.cipher.starts_with("TLS13_"), "{}", tls.cipher);
-        assert!(delivery.transcript.to_string().contains("* TLSv1_3 TLS13_"));
+        assert!(delivery.transcript.to_string().contains("* TLSv1.3 TLS13_"));
         assert_eq!(connection.deliver(&two, None).await.verdict, Verdict::Accepted);
         host.done().await;
     }

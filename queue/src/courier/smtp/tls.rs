@@ -12,7 +12,8 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{ClientConnection, Resumption};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
-    CipherSuite, ClientConfig, DigitallySignedStruct, HandshakeKind, RootCertStore, SignatureScheme,
+    CipherSuite, ClientConfig, DigitallySignedStruct, HandshakeKind, ProtocolVersion, RootCertStore,
+    SignatureScheme,
 };
 use tokio_rustls::TlsConnector;
 
@@ -23,7 +24,7 @@ const SESSIONS_MAX: usize = 2_048;
 /// What was agreed on, for the record of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TlsFacts {
-    /// `TLSv1_3`, `TLSv1_2`.
+    /// `TLSv1.3`, `TLSv1.2`.
     pub version: &'static str,
     /// The IANA name of the cipher suite.
     pub cipher: &'static str,
@@ -36,7 +37,12 @@ pub struct TlsFacts {
 impl TlsFacts {
     pub(super) fn of(session: &ClientConnection, verified: bool) -> Self {
         Self {
-            version: session.protocol_version().and_then(|version| version.as_str()).unwrap_or("unknown"),
+            // As people and the events write it; rustls has an underscore.
+            version: match session.protocol_version() {
+                Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
+                Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+                _ => "unknown",
+            },
             cipher: session
                 .negotiated_cipher_suite()
                 .and_then(|suite| suite.suite().as_str())
