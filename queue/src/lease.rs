@@ -221,6 +221,8 @@ impl Membership {
             let mut batch = Batch::progress();
             lease::bury(&mut batch, seen);
             match self.store.commit(batch).await {
+                // In a store of our own it was us, before the last start: no news.
+                Ok(()) if !self.store.is_shared() => {}
                 Ok(()) => {
                     tracing::warn!(node = seen.node.name, "a node is dead: its partitions are taken over")
                 }
