@@ -4,8 +4,8 @@
 //! build the world ─► open every door ─► start delivery ─► SIGTERM: doors closed, attempts finished, store closed
 //! ```
 //!
-//! SIGHUP reads the configuration and the certificates again (reload.rs). Delivery begins when every door is open: a port that is taken stops
-//! the start before anything is sent.
+//! SIGHUP reads the configuration and the certificates again (reload.rs). Delivery begins when every door is
+//! open: a port that is taken stops the start before anything is sent.
 
 use std::future::Future;
 use std::net::SocketAddr;
