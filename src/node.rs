@@ -35,13 +35,11 @@ impl Identity {
     pub fn take(data_dir: &Path, hostname: &Name, unique: u64) -> std::io::Result<Self> {
         let path = data_dir.join(NODE_FILE);
         let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
-        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|error| {
-            match error {
-                rustix::io::Errno::WOULDBLOCK => std::io::Error::other(
-                    "in use by another process; one directory belongs to one running server",
-                ),
-                error => error.into(),
-            }
+        store::engine::lock_soon(&file).map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => std::io::Error::other(
+                "in use by another process; one directory belongs to one running server",
+            ),
+            _ => error,
         })?;
         let mut former = String::new();
         // A file that is no text is nobody's name.

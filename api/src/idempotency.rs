@@ -118,7 +118,7 @@ pub struct Slot {
 /// Whether a request is to be carried out.
 pub enum Turn {
     /// Carry it out, and keep the answer in the slot, if it came with a key.
-    Go(Option<Slot>),
+    Go(Option<Box<Slot>>),
     /// It was: this was answered.
     Done(Bytes),
 }
@@ -155,7 +155,7 @@ impl Slot {
                 Outcome::Unconfirmed(id) => Err(Problem::unconfirmed(*id).header(REPLAYED, "true")),
             };
         }
-        Ok(Turn::Go(Some(Self { name, fingerprint: claim.fingerprint, before, _held: held })))
+        Ok(Turn::Go(Some(Box::new(Self { name, fingerprint: claim.fingerprint, before, _held: held }))))
     }
 
     /// Brings a claimed request to its end: what was done at the same time elsewhere is replayed, a doubt
@@ -164,7 +164,7 @@ impl Slot {
     /// # Errors
     /// What the hall refused.
     pub async fn conclude<T: Reply>(
-        slot: Option<Self>,
+        slot: Option<Box<Self>>,
         room: &Room,
         result: Result<T, Refusal>,
     ) -> Result<Once<T>, Problem> {

@@ -21,10 +21,22 @@ pub const HEADER_BYTES_MAX: usize = 256 * 1024;
 pub const RECEIVED_MAX: usize = 100;
 /// RFC 5322 2.1.1, and with its line end RFC 5321 4.5.3.1.6.
 pub const LINE_BYTES_MAX: usize = 998;
-/// Fields that may stand in a header once (RFC 5322 3.6). Of two, a signature covers one and a reader may
-/// show the other. (From has an error of its own, and no Bcc goes out.)
-const ONCE: &[&str] =
-    &["Date", "Sender", "Reply-To", "To", "Cc", "Message-ID", "In-Reply-To", "References", "Subject"];
+/// Fields that may stand in a header once (RFC 5322 3.6, RFC 2045 3). Of two, a signature covers one and a
+/// reader may go by the other. (From has an error of its own, and no Bcc goes out.)
+const ONCE: &[&str] = &[
+    "Date",
+    "Sender",
+    "Reply-To",
+    "To",
+    "Cc",
+    "Message-ID",
+    "In-Reply-To",
+    "References",
+    "Subject",
+    "MIME-Version",
+    "Content-Type",
+    "Content-Transfer-Encoding",
+];
 
 /// Why a message cannot be sent. The texts go to the client.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -39,7 +51,7 @@ pub enum MessageError {
     #[error("the From field holds no valid address")]
     BadFrom,
     /// One of [`ONCE`], twice.
-    #[error("the message has more than one {0} field; RFC 5322 3.6 allows one")]
+    #[error("the message has more than one {0} field; RFC 5322 3.6 and RFC 2045 3 allow one")]
     Twice(&'static str),
     /// A line that no host needs to take, and that one on the way may break, and the signature with it.
     #[error(

@@ -70,6 +70,9 @@ pub struct Accepted {
     pub status: EmailStatus,
 }
 
+/// Writes something in the commit of several emails, told what came of each.
+pub type AlsoOfMany<'a> = dyn Fn(&[Result<Accepted, Refusal>], &mut Batch) + Send + Sync + 'a;
+
 /// A message with its author, before it is signed.
 struct Written {
     from: Mailbox,
@@ -189,7 +192,7 @@ impl Hall {
         tenant: &Tenant,
         drafts: Vec<Draft>,
         all: bool,
-        also: &(dyn Fn(&[Result<Accepted, Refusal>], &mut Batch) + Send + Sync),
+        also: &AlsoOfMany<'_>,
     ) -> Result<Vec<Result<Accepted, Refusal>>, Refusal> {
         self.healthy()?;
         let now = self.worker.clock.now();

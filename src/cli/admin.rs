@@ -1,6 +1,6 @@
 //! `postrider admin`: asks the running server, or works on the directory of a stopped one.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -262,8 +262,11 @@ fn check_database(database: &Database) -> Result<Report, String> {
     })
 }
 
+/// One line that changes, on a terminal; elsewhere the answer is enough.
 fn report(done: Progress) {
-    eprintln!("{} rows, {} messages, {} bytes", done.rows, done.bodies, done.bytes);
+    if std::io::stderr().is_terminal() {
+        eprint!("\r{:>10} rows {:>10} messages {:>8} MiB ", done.rows, done.bodies, done.bytes >> 20);
+    }
 }
 
 fn question(command: &AdminCommand) -> Result<Question, String> {

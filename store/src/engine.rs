@@ -38,6 +38,7 @@ pub use fault::{BackupError, CommitError, OpenError, ReadError};
 pub use faults::Faults;
 pub use health::{Health, PROBLEMS_MAX, Progress, Report, State};
 pub use postgres::Database;
+pub use redb::lock_soon;
 
 /// A row's key; `key.rs` makes them.
 pub type Key = Bytes;

@@ -131,11 +131,34 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
     let path = directory.join(LOCK_FILE);
     let options = File::options().read(true).write(true).create(true).truncate(false).open(&path);
     let file = options.map_err(|error| OpenError::io(&path, error))?;
-    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+    match lock_soon(&file) {
         Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::InUse { directory: directory.to_owned() }),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            Err(OpenError::InUse { directory: directory.to_owned() })
+        }
         Err(error) => Err(OpenError::io(path, error)),
     }
+}
+
+/// Locks a file for this process; waits a second for one that is being killed and has not let go yet. Blocks.
+///
+/// # Errors
+/// `WouldBlock` when another process has it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing tells that a lock was let go; a second at most, at the start"
+)]
+pub fn lock_soon(file: &File) -> std::io::Result<()> {
+    const TRIES: u32 = 20;
+    const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+    let lock = || rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+    for _ in 1..TRIES {
+        match lock() {
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+            locked => return Ok(locked?),
+        }
+    }
+    Ok(lock()?)
 }
 
 /// A name that no other store has: made of the lock file's place on disk and time of birth.
