@@ -315,3 +315,45 @@ async fn who_answers_is_checked() {
     server.run();
     assert!(connect("localhost", &ours).await.is_err(), "nothing goes in the clear");
 }
+
+/// Large bodies that arrive together share no transaction that the server cannot take: of more than one
+/// gigabyte it takes no statement, and of more than two the client can make none.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "writes two gigabytes; the bound itself is tried in lane.rs"]
+async fn large_bodies_that_arrive_together_are_all_stored() {
+    const COUNT: u8 = 110;
+    let server = Server::start(&[]);
+    let store =
+        Store::connect(&Database { lanes: 1, ..Database::new(server.database(), "test") }).await.unwrap();
+    let body = bytes::Bytes::from(vec![b'x'; 20 << 20]);
+    let commits = (0..COUNT).map(|n| {
+        let mut batch = Batch::intake();
+        batch.put(k(&[6, n]), vec![n]).put_body(k(&[6, n]), body.clone());
+        store.commit(batch)
+    });
+    for done in join_all(commits).await {
+        done.unwrap();
+    }
+    let report = store.verify().await.unwrap();
+    assert_eq!((report.rows, report.bodies), (COUNT.into(), COUNT.into()));
+    store.close().await;
+}
+
+/// A commit that waits for a standby that is gone is stored once the standby is back: nobody may be told
+/// that it is not.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "waits for the 45 s after which an outcome counts as unknown"]
+async fn the_first_commit_of_a_lane_is_not_taken_for_lost_while_it_goes_on() {
+    let server = Server::start(&[]);
+    let store =
+        Store::connect(&Database { lanes: 1, ..Database::new(server.database(), "test") }).await.unwrap();
+    server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    server.sql("postgres", "SELECT pg_reload_conf()");
+    let mut batch = Batch::intake();
+    batch.put(k(&[6, 1]), vec![1]);
+    let answer = store.commit(batch).await;
+    server.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = ''");
+    server.sql("postgres", "SELECT pg_reload_conf()");
+    assert!(matches!(answer, Err(CommitError::Unknown(_))), "{answer:?}");
+    store.close().await;
+}

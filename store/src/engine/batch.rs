@@ -192,6 +192,13 @@ impl Batch {
         self.rows.is_empty() && self.bodies.is_empty()
     }
 
+    /// What is to be written, in bytes.
+    pub(crate) fn size_bytes(&self) -> usize {
+        let rows = self.rows.iter().map(|row| row.key.len() + row.value.as_ref().map_or(0, Bytes::len));
+        let bodies = self.bodies.iter().filter_map(|change| change.body.as_ref()).map(Body::size_bytes);
+        rows.chain(bodies).sum()
+    }
+
     /// Is every part within its limit?
     pub(crate) fn measure(&self) -> Result<(), TooLarge> {
         let keys = self.rows.iter().map(|row| &row.key).chain(self.bodies.iter().map(|body| &body.key));

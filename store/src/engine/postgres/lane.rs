@@ -31,6 +31,9 @@ use crate::engine::{Batch, CommitError, Key, Purpose};
 
 /// Batches of one group at most.
 const GROUP_BATCHES: usize = 256;
+/// A group that has come to so many bytes takes no more: one transaction stays within [`HALF_MAX`], and far
+/// below the gigabyte that PostgreSQL takes in one statement.
+const GROUP_BYTES: usize = 16 << 20;
 /// One half of a transaction takes no longer, or its connection is given up.
 const HALF_MAX: Duration = Duration::from_secs(15);
 /// How long intake waits for a database that is away before it is refused.
@@ -44,11 +47,15 @@ const RETRIES_MAX: u32 = 100;
 
 const MARK: &str = "INSERT INTO postrider_writers (id, groups) VALUES ($1, $2) \
      ON CONFLICT (id) DO UPDATE SET groups = excluded.groups, seen = now()";
-/// The mark's row is there before the first transaction that writes it: a lock waits for a change of a row,
-/// not for a row that nobody sees yet.
-const BEGIN_MARK: &str =
-    "INSERT INTO postrider_writers (id, groups) VALUES ($1, 0) ON CONFLICT (id) DO NOTHING";
-const MARKED: &str = "SELECT groups FROM postrider_writers WHERE id = $1 FOR UPDATE";
+/// Writes the row where there is none: a mark that a transaction under way has just made is invisible, and
+/// only who wants to make the same waits for it.
+const MARKED: &str = "INSERT INTO postrider_writers (id, groups) VALUES ($1, 0) \
+     ON CONFLICT (id) DO UPDATE SET seen = now() RETURNING groups";
+/// A server that acknowledges before it has written would make a 250 a lie. A node that falls silent in the
+/// middle of a transaction (frozen, cut off from the network) must not hold its rows still for the others,
+/// and a wait that we have given up must end at the server too.
+const SESSION: &str = "SET idle_in_transaction_session_timeout = '5s'; SET lock_timeout = '10s'; \
+     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 const CLAIM: &str = "INSERT INTO postrider_rows (k, v) SELECT k, ''::bytea FROM unnest($1::bytea[]) AS k ORDER BY k \
      ON CONFLICT (k) DO NOTHING RETURNING k";
 const LOCK: &str = "SELECT k, v FROM postrider_rows WHERE k = ANY($1::bytea[]) ORDER BY k FOR UPDATE";
@@ -116,8 +123,8 @@ impl Lane {
         let mut group = Vec::with_capacity(GROUP_BATCHES);
         loop {
             // One lane collects at a time; while it commits, the next collects.
-            let count = self.inbox.lock().await.recv_many(&mut group, GROUP_BATCHES).await;
-            if count == 0 {
+            collect(&mut *self.inbox.lock().await, &mut group).await;
+            if group.is_empty() {
                 return;
             }
             self.settle(&mut group).await;
@@ -162,10 +169,18 @@ impl Lane {
 
     async fn away(&self, group: &mut Vec<Pending>, why: &Arc<str>) {
         self.shared.is_away(why);
-        // Whoever still waits for a lane, waits for this: nobody else would tell them.
+        // Whoever still waits for a lane is told now: nobody else would.
+        let mut size_bytes: usize = group.iter().map(|pending| pending.batch.size_bytes()).sum();
         if let Ok(mut inbox) = self.inbox.try_lock() {
-            while let Ok(pending) = inbox.try_recv() {
-                group.push(pending);
+            while size_bytes < GROUP_BYTES
+                && let Ok(pending) = inbox.try_recv()
+            {
+                if pending.batch.purpose == Purpose::Intake {
+                    let _ = pending.answer.send(Err(CommitError::Away(Arc::clone(why))));
+                } else {
+                    size_bytes += pending.batch.size_bytes();
+                    group.push(pending);
+                }
             }
         }
         if self.shared.is_closing() {
@@ -197,7 +212,7 @@ impl Lane {
     /// One try.
     async fn write(&mut self, group: &[Pending]) -> Result<Judged, Stop> {
         if self.line.is_none() {
-            let opened = timeout(HALF_MAX, Line::open(&self.target, &self.id)).await;
+            let opened = timeout(HALF_MAX, Line::open(&self.target)).await;
             self.line =
                 Some(opened.unwrap_or_else(|_| Err(Fault::away("it does not answer"))).map_err(Stop::Not)?);
         }
@@ -255,6 +270,20 @@ impl Lane {
     }
 }
 
+/// What waits, as far as one transaction may hold it; nothing when the inbox is closed and empty.
+async fn collect(inbox: &mut Receiver<Pending>, group: &mut Vec<Pending>) {
+    let Some(first) = inbox.recv().await else { return };
+    let mut size_bytes = first.batch.size_bytes();
+    group.push(first);
+    while group.len() < GROUP_BATCHES
+        && size_bytes < GROUP_BYTES
+        && let Ok(next) = inbox.try_recv()
+    {
+        size_bytes += next.batch.size_bytes();
+        group.push(next);
+    }
+}
+
 /// Answers those of a group that are meant with an error, and leaves the others.
 fn refuse(group: &mut Vec<Pending>, meant: impl Fn(&Pending) -> bool, error: &CommitError) {
     let (refused, kept): (Vec<_>, Vec<_>) = group.drain(..).partition(meant);
@@ -273,16 +302,9 @@ enum Wrong {
 }
 
 impl Line {
-    async fn open(target: &Target, id: &[u8; 16]) -> Result<Self, Fault> {
+    async fn open(target: &Target) -> Result<Self, Fault> {
         let client = connect(target).await?;
-        // A server that acknowledges before it has written would make a 250 a lie.
-        client
-            .batch_execute(
-                "SELECT set_config('synchronous_commit', 'on', false) \
-                 WHERE current_setting('synchronous_commit') = 'off'",
-            )
-            .await?;
-        client.execute(BEGIN_MARK, &[&id.as_slice()]).await?;
+        client.batch_execute(SESSION).await?;
         let (mark, claim, lock, share) = futures_util::try_join!(
             client.prepare(MARK),
             client.prepare(CLAIM),
@@ -382,11 +404,39 @@ impl Line {
     }
 }
 
-/// Operator intervention and connection trouble: the server may say them after it has committed.
+/// Operator intervention, connection trouble, and a completion that the server itself does not know of
+/// (CockroachDB's 40003): they may be said after it has committed.
 fn ends_the_session(code: &str) -> bool {
-    code.starts_with("57P") || code.starts_with("08")
+    code.starts_with("57P") || code.starts_with("08") || code == "40003"
 }
 
 fn bytes(row: &tokio_postgres::Row, column: usize) -> Bytes {
     Bytes::copy_from_slice(row.get::<_, &[u8]>(column))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_group_holds_no_more_than_one_transaction_may() {
+        let (sender, mut inbox) = tokio::sync::mpsc::channel(GROUP_BATCHES);
+        for n in 0..4_u8 {
+            let mut batch = Batch::intake();
+            batch.put_body(Key::copy_from_slice(&[n]), vec![n; GROUP_BYTES / 2]);
+            let (answer, _) = oneshot::channel();
+            assert!(sender.send(Pending { batch, answer, since: Instant::now() }).await.is_ok());
+        }
+        drop(sender);
+        let mut sizes = Vec::new();
+        loop {
+            let mut group = Vec::new();
+            collect(&mut inbox, &mut group).await;
+            sizes.push(group.len());
+            if group.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(sizes, [2, 2, 0]);
+    }
 }
