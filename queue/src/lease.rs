@@ -19,7 +19,7 @@ use std::time::Duration;
 use mail::address::Name;
 use mail::task::Task;
 use store::engine::{Batch, CommitError, ReadError, Store};
-use store::lease::{self, Held, Node, SeenNode, View};
+use store::lease::{self, Held, Node, SeenNode, SeenPartition, View};
 use store::task::PARTITIONS;
 use thiserror::Error;
 use tokio::sync::Notify;
@@ -143,14 +143,19 @@ fn share(alive: &[&str], node: &str) -> usize {
     all / count + usize::from(place < all % count)
 }
 
-fn decide(view: &View, alive: &[&str], active: &[u16], node: &str) -> Decision {
+fn decide(view: &View, alive: &[&str], (active, held): (&[u16], &[u16]), node: &str) -> Decision {
     let share = share(alive, node);
     if active.len() > share {
         return Decision { leave: active[share..].to_vec(), ..Decision::default() };
     }
-    let free = (0..PARTITIONS)
-        .zip(&view.partitions)
-        .filter(|(_, seen)| seen.tenure.node.as_deref().is_none_or(|owner| !alive.contains(&owner)));
+    // A row that names us without our knowing (we dropped it, or the answer to our taking it was lost) is
+    // nobody's too: as long as we live, no other node would ever take it.
+    let is_free = |(number, seen): &(u16, &SeenPartition)| match seen.tenure.node.as_deref() {
+        None => true,
+        Some(owner) if owner == node => !held.contains(number),
+        Some(owner) => !alive.contains(&owner),
+    };
+    let free = (0..PARTITIONS).zip(&view.partitions).filter(is_free);
     // Nodes begin at different ends, so that they seldom reach for the same.
     let before: usize =
         alive.iter().take_while(|name| **name != node).map(|name| self::share(alive, name)).sum();
@@ -237,16 +242,16 @@ impl Membership {
             .map(|seen| seen.node.name.as_str())
             .filter(|name| !dead.iter().any(|dead| dead.node.name == *name))
             .collect();
-        let active = {
+        let (active, held) = {
             let mut state = self.leases.lock();
             let nodes = u32::try_from(alive.len()).unwrap_or(u32::MAX);
             if state.nodes != nodes {
                 tracing::info!(nodes, "nodes that share the work");
                 state.nodes = nodes;
             }
-            state.active.clone()
+            (state.active.clone(), state.held.keys().copied().collect::<Vec<_>>())
         };
-        let decision = decide(&view, &alive, &active, &self.name);
+        let decision = decide(&view, &alive, (&active, &held), &self.name);
         self.leave(&decision.leave);
         self.give_up(attempting).await?;
         self.take(&view, &decision.take).await
@@ -412,7 +417,6 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use store::lease::SeenPartition;
 
     fn member(store: &Store, name: &str, shared: bool) -> Membership {
         let neighbours = Neighbours { shared, former: None };
@@ -458,10 +462,21 @@ mod tests {
     fn what_is_nobodys_is_taken_once() {
         let view = View { nodes: Vec::new(), partitions: vec![SeenPartition::default(); PARTITIONS.into()] };
         let alive = ["a", "b", "c"];
-        let mut all: Vec<u16> = alive.iter().flat_map(|name| decide(&view, &alive, &[], name).take).collect();
+        let mut all: Vec<u16> =
+            alive.iter().flat_map(|name| decide(&view, &alive, (&[], &[]), name).take).collect();
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), usize::from(PARTITIONS), "no two reach for the same");
+    }
+
+    #[tokio::test]
+    async fn what_a_node_has_given_up_in_memory_alone_it_takes_again() {
+        let store = Store::memory();
+        let mut node = member(&store, "node");
+        assert_eq!(look(&mut node).await, 64);
+        // As after ten looks that failed, or a take-over whose answer was lost: the rows still name it.
+        node.lose(|_| false);
+        assert_eq!(look(&mut node).await, 64, "nobody else would ever take them");
     }
 
     #[tokio::test]
