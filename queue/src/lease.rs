@@ -52,6 +52,8 @@ struct Holding {
     held: Held,
     /// For how many looks we have been leaving it; none while we work on it.
     leaving: Option<u32>,
+    /// Whether the queues in it have been found on disk.
+    found: bool,
 }
 
 #[derive(Debug, Default)]
@@ -102,6 +104,18 @@ impl Leases {
         partitions
             .iter()
             .all(|partition| state.held.get(partition).inspect(|holding| holding.held.fence(batch)).is_some())
+    }
+
+    /// The partitions whose queues are still to be found: those just taken, and those whose reading failed.
+    pub(crate) fn unfound(&self) -> Vec<u16> {
+        self.lock().held.iter().filter(|(_, holding)| !holding.found).map(|(number, _)| *number).collect()
+    }
+
+    /// The queues of a partition have been found.
+    pub(crate) fn found(&self, partition: u16) {
+        if let Some(holding) = self.lock().held.get_mut(&partition) {
+            holding.found = true;
+        }
     }
 
     /// How many nodes share the work.
@@ -197,13 +211,13 @@ impl Membership {
         Self { store, neighbours, clock, leases, name, seen: None, others: HashMap::new(), failures: 0 }
     }
 
-    /// One look; the partitions that were taken by it. `attempting` says how many attempts of a partition
-    /// are under way.
-    pub(crate) async fn look(&mut self, attempting: impl Fn(u16) -> usize) -> Result<Vec<u16>, LeaseError> {
+    /// One look; what it takes is [`Leases::unfound`]. `attempting` says how many attempts of a partition are
+    /// under way.
+    pub(crate) async fn look(&mut self, attempting: impl Fn(u16) -> usize) -> Result<(), LeaseError> {
         match self.try_look(attempting).await {
-            Ok(taken) => {
+            Ok(()) => {
                 self.failures = 0;
-                Ok(taken)
+                Ok(())
             }
             Err(error) => {
                 self.failures += 1;
@@ -217,7 +231,7 @@ impl Membership {
         }
     }
 
-    async fn try_look(&mut self, attempting: impl Fn(u16) -> usize) -> Result<Vec<u16>, LeaseError> {
+    async fn try_look(&mut self, attempting: impl Fn(u16) -> usize) -> Result<(), LeaseError> {
         self.beat().await?;
         let view = lease::view(&self.store).await?;
         self.lose(|held| held.stands_in(&view));
@@ -353,7 +367,7 @@ impl Membership {
         Ok(())
     }
 
-    async fn take(&self, view: &View, partitions: &[u16]) -> Result<Vec<u16>, LeaseError> {
+    async fn take(&self, view: &View, partitions: &[u16]) -> Result<(), LeaseError> {
         let mut wanted = Vec::with_capacity(partitions.len());
         let mut commits = Vec::with_capacity(partitions.len());
         for partition in partitions {
@@ -363,23 +377,25 @@ impl Membership {
                 commits.push(self.store.commit(batch));
             }
         }
-        let mut taken = Vec::new();
+        let (mut taken, mut failed) = (0, None);
         for (held, committed) in wanted.into_iter().zip(futures_util::future::join_all(commits).await) {
             match committed {
                 Ok(()) => {
-                    taken.push(held.partition());
-                    self.leases.lock().held.insert(held.partition(), Holding { held, leaving: None });
+                    taken += 1;
+                    let number = held.partition();
+                    self.leases.lock().held.insert(number, Holding { held, leaving: None, found: false });
                 }
                 Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
+                // Those that were taken beside it are ours all the same.
+                Err(error) => failed = Some(error),
             }
         }
-        if !taken.is_empty() {
-            tracing::info!(partitions = taken.len(), "partitions taken");
+        if taken > 0 {
+            tracing::info!(partitions = taken, "partitions taken");
             self.leases.lock().sort();
             self.leases.changed.notify_waiters();
         }
-        Ok(taken)
+        failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Gives up everything and leaves: others take over at their next look.

@@ -125,8 +125,6 @@ pub struct Worker {
     pub(crate) settled: Notify,
     pub(crate) leases: Arc<Leases>,
     membership: tokio::sync::Mutex<Option<Membership>>,
-    /// Partitions that were taken and whose queues are not found yet.
-    unsearched: tokio::sync::Mutex<Vec<u16>>,
     /// By name; those that ask for verified TLS apart.
     pub(crate) sites: Mutex<[HashMap<String, Arc<Site>>; 2]>,
     pub(crate) resolving: Mutex<HashMap<Name, Vec<Ready>>>,
@@ -149,7 +147,6 @@ impl Worker {
         Arc::new(Self {
             leases,
             membership: tokio::sync::Mutex::new(Some(membership)),
-            unsearched: tokio::sync::Mutex::default(),
             store: parts.store,
             clock: parts.clock,
             entropy: parts.entropy,
@@ -222,19 +219,17 @@ impl Worker {
         let mut membership = self.membership.lock().await;
         let Some(member) = membership.as_mut() else { return Ok(()) };
         let nodes = self.leases.nodes();
-        let taken = member.look(|partition| self.flights.attempting(partition)).await?;
+        let looked = member.look(|partition| self.flights.attempting(partition)).await;
         drop(membership);
         if self.leases.nodes() != nodes {
             self.share_pace();
         }
-        let mut unsearched = self.unsearched.lock().await;
-        unsearched.extend(taken);
-        while let Some(partition) = unsearched.last() {
-            // One that cannot be searched now is searched at the next look.
-            self.find_queues(*partition).await?;
-            unsearched.pop();
+        // What cannot be read now is read at the next look: nobody else knows of these queues.
+        for partition in self.leases.unfound() {
+            self.find_queues(partition).await?;
+            self.leases.found(partition);
         }
-        drop(unsearched);
+        looked?;
         if self.store.is_shared() { self.follow_hints().await } else { Ok(()) }
     }
 
