@@ -338,7 +338,11 @@ pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
         .install_recorder()
         .map_err(|error| ServeError::Metrics(error.to_string()))?;
     let certificates = Certificate::of(&config)?.as_ref().map(Certificates::new).transpose()?;
-    let world = World::build(&config).await?;
+    let world = tokio::select! {
+        built = World::build(&config) => built?,
+        // Other nodes, or a database, may keep us waiting for long.
+        () = signals.stop.asked() => return Ok(()),
+    };
     let doors = Doors::new(&config, world.entropy.u64());
     let operator = admin::bind(&config.data_dir)?;
     let operators_socket = config.data_dir.join(admin::SOCKET);

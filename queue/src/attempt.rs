@@ -246,6 +246,11 @@ async fn load(
         };
         match store::email::raw(&worker.store, ready.task.account, ready.task.id.email).await {
             Ok(Some(bytes)) => ready.body = Some(worker.bodies.read(bytes, share)),
+            Err(store::engine::ReadError::Away(_)) => {
+                // It comes back by itself; nothing was tried.
+                worker.put_off(&ready.task, worker.later(LINGER));
+                return None;
+            }
             Ok(None) | Err(_) => {
                 tracing::error!(
                     email.id = %ready.task.id.email,

@@ -23,14 +23,19 @@ use store::lease::{self, Held, Node, SeenNode, SeenPartition, View};
 use store::task::PARTITIONS;
 use thiserror::Error;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::clock::Clock;
+use crate::operate::{OperateError, Order};
 use crate::worker::Worker;
 
 /// How often a node shows that it lives, and looks at the others.
 pub const BEAT: Duration = Duration::from_secs(1);
 /// A node whose row does not change for so many looks is dead.
 pub const LEASE_BEATS: u32 = 10;
+/// For so long after a sign of life a node believes that its partitions are its own: less than the others wait
+/// ([`LEASE_BEATS`]), so that one that was frozen or cut off has stopped trying before they begin.
+const BELIEVED: Duration = Duration::from_secs(8);
 /// How many looks a partition that we leave may wait for its last attempts.
 const LEAVE_BEATS: u32 = 30;
 /// Hints followed at one look.
@@ -62,9 +67,25 @@ struct State {
     /// Those of them that we work on, in order.
     active: Vec<u16>,
     nodes: u32,
+    /// Until when we may believe that they are ours; none where nobody else could have them.
+    valid_until: Option<Instant>,
 }
 
 impl State {
+    /// Whether our last sign of life is so fresh that nobody can have taken us for dead.
+    fn is_valid(&self) -> bool {
+        self.valid_until.is_none_or(|until| Instant::now() < until)
+    }
+
+    /// We have shown a sign of life that began then. After a silence in which we let go of what was in memory,
+    /// all queues are found anew.
+    fn renew(&mut self, began: Instant) {
+        if !self.is_valid() {
+            self.held.values_mut().for_each(|holding| holding.found = false);
+        }
+        self.valid_until = Some(began + BELIEVED);
+    }
+
     fn sort(&mut self) {
         self.active = self.held.iter().filter(|(_, h)| h.leaving.is_none()).map(|(n, _)| *n).collect();
     }
@@ -86,13 +107,17 @@ impl Leases {
     #[must_use]
     pub fn choose(&self, domain: &Name) -> Option<u16> {
         let state = self.lock();
+        if !state.is_valid() {
+            return None;
+        }
         state.active.get(store::task::spread(domain, state.active.len())).copied()
     }
 
     /// Whether tasks of a partition may be tried by us.
     #[must_use]
     pub fn is_active(&self, partition: u16) -> bool {
-        self.lock().held.get(&partition).is_some_and(|holding| holding.leaving.is_none())
+        let state = self.lock();
+        state.is_valid() && state.held.get(&partition).is_some_and(|holding| holding.leaving.is_none())
     }
 
     /// Makes a commit fail when the partition of one of these tasks is not ours any more. False: one is
@@ -279,9 +304,13 @@ impl Membership {
             let mut batch = Batch::progress();
             let node = Node { name: self.name.clone(), beats, started_at };
             let seen = lease::beat(&mut batch, self.seen.as_ref(), node);
+            let began = Instant::now();
             match self.store.commit(batch).await {
                 Ok(()) => {
                     self.seen = Some(seen);
+                    if self.neighbours.shared {
+                        self.leases.lock().renew(began);
+                    }
                     return Ok(());
                 }
                 Err(CommitError::Conflict { .. }) => {
@@ -414,17 +443,28 @@ impl Membership {
 }
 
 impl Worker {
-    /// Follows what other nodes left word about: tasks of ours that their operators changed.
-    pub(crate) async fn follow_hints(&self) -> Result<(), LeaseError> {
+    /// Carries out what operators ordered at other nodes about tasks of ours.
+    pub(crate) async fn follow_hints(self: &Arc<Self>) -> Result<(), LeaseError> {
         let hints = store::task::hints(&self.store, HINTS_MAX).await?;
-        for hint in hints.iter().filter(|hint| self.leases.is_active(hint.queue.partition)) {
+        for hint in hints.iter().filter(|hint| self.leases.is_active(hint.partition)) {
+            let carried = match Order::of_word(&hint.order) {
+                Some(order) => self.carry_out(hint.account, hint.email, order).await,
+                // Of a newer version: whoever wrote it finds out.
+                None => Ok(()),
+            };
+            match carried {
+                // It is being tried, or has just changed: at the next look.
+                Err(OperateError::Busy(_) | OperateError::Commit(CommitError::Conflict { .. })) => continue,
+                Err(OperateError::Read(error)) => return Err(error.into()),
+                Err(OperateError::Commit(error)) => return Err(error.into()),
+                Ok(()) | Err(OperateError::Unknown(_) | OperateError::Finished(_)) => {}
+            }
             let mut batch = Batch::progress();
             hint.follow(&mut batch);
             match self.store.commit(batch).await {
                 Ok(()) | Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
-            self.look_at_again(hint.id, &hint.queue);
         }
         Ok(())
     }
@@ -488,7 +528,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_node_has_given_up_in_memory_alone_it_takes_again() {
         let store = Store::memory();
-        let mut node = member(&store, "node");
+        let mut node = member(&store, "node", true);
         assert_eq!(look(&mut node).await, 64);
         // As after ten looks that failed, or a take-over whose answer was lost: the rows still name it.
         node.lose(|_| false);
@@ -536,6 +576,23 @@ mod tests {
         assert!(dead.leases.is_empty());
         members.insert(0, dead);
         assert_eq!(rounds(&mut members, 3).await, [32, 32]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_that_was_frozen_lets_go_before_others_begin() {
+        let store = Store::memory();
+        let mut frozen = member(&store, "a", true);
+        look(&mut frozen).await;
+        (0..PARTITIONS).for_each(|number| frozen.leases.found(number));
+        assert!(frozen.leases.is_active(3) && frozen.leases.unfound().is_empty());
+        tokio::time::advance(BELIEVED).await;
+        assert!(BELIEVED < BEAT * LEASE_BEATS);
+        assert!(!frozen.leases.is_active(3));
+        assert_eq!(frozen.leases.choose(&"example.net".parse().unwrap()), None);
+        // Nobody has taken over: it goes on, and finds what it let go of.
+        look(&mut frozen).await;
+        assert!(frozen.leases.is_active(3));
+        assert_eq!(frozen.leases.unfound().len(), usize::from(PARTITIONS));
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mail::attempt::Attempt;
 use mail::event::{Event, EventKind};
-use mail::id::{EmailId, EventId};
+use mail::id::{AccountId, EmailId, EventId};
 use mail::recipient::{Recipient, RecipientState};
 use mail::task::{Class, Task, TaskId};
 use serde_json::json;
@@ -51,6 +51,23 @@ pub enum Order {
     Release,
     /// Take it out: its recipients are cancelled.
     Drop,
+}
+
+impl Order {
+    const WORDS: [(Self, &'static str); 4] =
+        [(Self::Retry, "retry"), (Self::Hold, "hold"), (Self::Release, "release"), (Self::Drop, "drop")];
+
+    /// The word for it, as it is left for another node.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(order, _)| *order == self).map_or("", |(_, word)| word)
+    }
+
+    /// The order of a word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, known)| *known == word).map(|(order, _)| *order)
+    }
 }
 
 /// What a recipient waits for.
@@ -144,7 +161,8 @@ impl Worker {
         self.planner.known(task.address.domain(), now).map(|route| self.standing_of(&route, task.require_tls))
     }
 
-    /// Does something to all recipients of an email that are in the queue. Says how many they are.
+    /// Does something to all recipients of an email that are in the queue. Says how many they are. Those whose
+    /// tasks are another node's are left word about: it carries the order out within a second or two.
     ///
     /// # Errors
     /// [`OperateError`].
@@ -154,15 +172,44 @@ impl Worker {
         if open.is_empty() {
             return Err(OperateError::Finished(id));
         }
+        let mut batch = Batch::progress();
         for one in &open {
-            match order {
-                Order::Retry => self.retry(one).await?,
-                Order::Release => self.change(one, |task| task.held = false).await?,
-                Order::Hold => self.apart(&one.task, self.change(one, |task| task.held = true)).await?,
-                Order::Drop => self.apart(&one.task, self.drop_task(one)).await?,
+            if self.leases.is_active(one.task.partition) {
+                self.carry_out_one(one, order).await?;
+            } else {
+                let about = (email.email.account, id);
+                store::task::hint(&mut batch, one.task.partition, about, order.word());
             }
         }
+        if !batch.is_empty() {
+            self.store.commit(batch).await?;
+        }
         Ok(open.len())
+    }
+
+    /// Carries out an order about an email as far as its tasks are ours.
+    pub(crate) async fn carry_out(
+        self: &Arc<Self>,
+        account: AccountId,
+        id: EmailId,
+        order: Order,
+    ) -> Result<(), OperateError> {
+        let email = store::email::get(&self.store, account, id).await?.ok_or(OperateError::Unknown(id))?;
+        for one in self.open_tasks(&email).await? {
+            if self.leases.is_active(one.task.partition) {
+                self.carry_out_one(&one, order).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn carry_out_one(&self, one: &Open<'_>, order: Order) -> Result<(), OperateError> {
+        match order {
+            Order::Retry => self.retry(one).await,
+            Order::Release => self.change(one, |task| task.held = false).await,
+            Order::Hold => self.apart(&one.task, self.change(one, |task| task.held = true)).await,
+            Order::Drop => self.apart(&one.task, self.drop_task(one)).await,
+        }
     }
 
     /// Does something to a task while it is out of everybody's reach.
@@ -189,7 +236,6 @@ impl Worker {
         if after != open.task {
             let mut batch = Batch::progress();
             store::task::update(&mut batch, (&open.task, &open.row), &after);
-            self.leave_word(&mut batch, &after);
             self.store.commit(batch).await?;
         }
         self.note(&after);
@@ -212,7 +258,6 @@ impl Worker {
         store::task::put(&mut batch, &after);
         let recipient = Recipient { next_attempt_at: Some(now), ..(*recipient).clone() };
         store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
-        self.leave_word(&mut batch, &after);
         self.store.commit(batch).await?;
         self.note(&after);
         Ok(())
@@ -240,17 +285,8 @@ impl Worker {
             detail: json!({"by": "operator"}),
         };
         store::event::record(&mut batch, &event);
-        self.leave_word(&mut batch, task);
         self.store.commit(batch).await?;
         Ok(())
-    }
-
-    /// A task of another node's was changed: it is told to look, which it does within a second. What it has
-    /// begun to try until then is booked as it comes out, unless the task is gone.
-    fn leave_word(&self, batch: &mut Batch, task: &Task) {
-        if !self.leases.is_active(task.partition) {
-            store::task::hint(batch, task);
-        }
     }
 
     /// The recipients of an email that are not finished, with their tasks.

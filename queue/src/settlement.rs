@@ -62,8 +62,13 @@ impl Worker {
                     reservation.committed(&chunks);
                 }
             }
-            // Whatever the row is now, disk knows.
-            Err(()) => self.let_go(task),
+            // Whatever the rows are now, disk knows.
+            Err(()) => {
+                self.let_go(task);
+                if let Some((reservation, _)) = reservation {
+                    reservation.in_doubt();
+                }
+            }
         }
         self.settled.notify_waiters();
         log(task, attempted, &next);

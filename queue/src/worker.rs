@@ -20,7 +20,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use mail::address::Name;
-use mail::task::{QueueName, Task, TaskId};
+use mail::task::Task;
 use mail::verp::VerpKey;
 use store::engine::{Key, Store};
 use tokio::sync::{Notify, Semaphore, watch};
@@ -32,7 +32,7 @@ use crate::clock::Clock;
 use crate::courier::smtp::{Dialer, TlsMode};
 use crate::entropy::Entropy;
 use crate::figures::Figures;
-use crate::flight::{Flights, Withdrawal};
+use crate::flight::Flights;
 use crate::lease::{BEAT, LeaseError, Leases, Membership, Neighbours};
 use crate::pace::PaceLimits;
 use crate::plan::Planner;
@@ -205,7 +205,11 @@ impl Worker {
                 () = tokio::time::sleep(BEAT) => {}
                 () = self.stop.cancelled() => return,
             }
-            if let Err(error) = self.look().await {
+            let looked = tokio::select! {
+                looked = self.look() => looked,
+                () = self.stop.cancelled() => return,
+            };
+            if let Err(error) = looked {
                 tracing::warn!(%error, "the other nodes cannot be seen");
             }
         }
@@ -307,7 +311,8 @@ impl Worker {
         if let Some(member) = self.membership.lock().await.take()
             && self.store.is_shared()
         {
-            member.part().await;
+            // A database that is away is not waited for: then the others wait until the lease is over.
+            let _ = tokio::time::timeout(BEAT, member.part()).await;
         }
     }
 
@@ -357,15 +362,6 @@ impl Worker {
     #[must_use]
     pub fn leases(&self) -> &Leases {
         &self.leases
-    }
-
-    /// Another node has changed a task of ours: what is in memory of it is dropped, its queue is read again.
-    pub(crate) fn look_at_again(&self, task: TaskId, queue: &QueueName) {
-        let start = store::task::start_of(queue, Timestamp::UNIX_EPOCH);
-        if self.flights.withdraw(task) == Withdrawal::OnDisk {
-            self.flights.land(task);
-        }
-        self.scheduled.note(queue.clone(), self.clock.now(), start);
     }
 
     /// Says that a task lies on disk and when it is due.

@@ -135,19 +135,24 @@ pub async fn find(
     row.map(|row| Ok((row::decode(&row)?, row))).transpose()
 }
 
-/// Tells the owner of a task, which is another node, to look at its queue.
-pub fn hint(batch: &mut Batch, task: &Task) {
-    let hint = key(Space::Hint).u16(task.partition).id(task.id.email.to_bytes()).u16(task.id.recipient);
-    batch.put(hint.build(), key_of(task));
+/// Leaves word for the owner of a partition, which is another node: an operator's order about an email. A
+/// newer one about the same replaces it.
+pub fn hint(batch: &mut Batch, partition: u16, (account, email): (AccountId, EmailId), order: &str) {
+    let hint = key(Space::Hint).u16(partition).account(account).id(email.to_bytes()).build();
+    batch.put(hint, order.as_bytes().to_vec());
 }
 
-/// A hint, as it was read.
+/// An order that was left for the owner of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hint {
-    /// The task that was changed.
-    pub id: TaskId,
-    /// The queue to look at.
-    pub queue: QueueName,
+    /// The partition.
+    pub partition: u16,
+    /// Whose email it is about.
+    pub account: AccountId,
+    /// The email.
+    pub email: EmailId,
+    /// What is to be done.
+    pub order: String,
     row: (Key, Value),
 }
 
@@ -167,9 +172,10 @@ pub async fn hints(store: &Store, limit: usize) -> Result<Vec<Hint>, ReadError> 
     let rows = store.scan(key(Space::Hint).range(), Order::Ascending, limit).await?;
     let read = |(hint_key, row): (Key, Value)| {
         let mut reader = KeyReader::new(Space::Hint, &hint_key)?;
-        reader.u16()?;
-        let id = TaskId { email: EmailId::from_bytes(reader.id()?), recipient: reader.u16()? };
-        Ok(Hint { id, queue: read_key(&row)?.0, row: (hint_key, row) })
+        let (partition, account) = (reader.u16()?, reader.account()?);
+        let email = EmailId::from_bytes(reader.id()?);
+        let order = String::from_utf8_lossy(&row).into_owned();
+        Ok(Hint { partition, account, email, order, row: (hint_key, row) })
     };
     rows.into_iter().map(|row| read(row).map_err(|error: crate::key::KeyError| row::damaged(error))).collect()
 }

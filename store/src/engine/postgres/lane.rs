@@ -159,7 +159,7 @@ impl Lane {
                     self.shared.is_away(&why);
                     match self.was_committed().await {
                         Some(true) => return self.answer(group, judged),
-                        Some(false) => {}
+                        Some(false) => sleep(PAUSE).await,
                         None => return self.unknown(group, &why),
                     }
                 }
