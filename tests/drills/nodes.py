@@ -5,7 +5,7 @@
     tests/drills/nodes.py --seconds 5     shorter pauses between the failures
     POSTRIDER=target/release/postrider tests/drills/nodes.py
 
-Flow: start a primary and a standby, three nodes, a sink and the load; kill one node (-9), start it again,
+Flow: start a primary and a standby, three nodes, a sink and the load; give orders about mail of other nodes; kill one node (-9), start it again,
 stop one in order, start it again, restart PostgreSQL, lose the primary for good and promote the standby;
 end the load, wait until nothing is queued, and compare three lists: what the clients were told was taken,
 what the sink got, and what the books say. Exits with 1 and the differences when mail is lost, booked
@@ -20,6 +20,7 @@ import os
 import pwd
 import shutil
 import signal
+import smtplib
 import socket
 import subprocess
 import sys
@@ -180,9 +181,13 @@ class Sink(threading.Thread):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             lines = connection.makefile("rb")
             connection.sendall(b"220 sink\r\n")
+            named = False
             for line in lines:
                 verb = line[:4].upper()
-                if verb == b"DATA":
+                if verb == b"DATA" and not named:
+                    connection.sendall(b"554 5.5.1 no recipient\r\n")
+                elif verb == b"DATA":
+                    named = False
                     connection.sendall(b"354 go\r\n")
                     number = None
                     for text in lines:
@@ -196,12 +201,15 @@ class Sink(threading.Thread):
                         self.got[number] += 1
                         self.times.setdefault(number, time.monotonic())
                     connection.sendall(b"250 2.0.0 taken\r\n")
+                elif verb == b"RCPT" and b"@defer." in line:
+                    connection.sendall(b"451 4.3.0 later\r\n")
                 elif verb == b"QUIT":
                     connection.sendall(b"221 bye\r\n")
                     return
                 elif verb == b"EHLO":
                     connection.sendall(b"250-sink\r\n250 PIPELINING\r\n")
                 else:
+                    named = named or verb == b"RCPT"
                     connection.sendall(b"250 2.0.0 ok\r\n")
         except OSError:
             pass
@@ -325,6 +333,8 @@ def drill(args, base):
         rates.append((what, (len(load.taken) - before) / (time.monotonic() - at)))
 
     try:
+        orders(nodes)
+        say("orders given at a node whose task it is not were carried out")
         calm("three nodes")
         say("kill -9 of a node")
         nodes[0].end(signal.SIGKILL)
@@ -376,6 +386,31 @@ def drill(args, base):
         standby.end()
 
 
+def orders(nodes):
+    """A message that waits at each node, dropped by word of the next one."""
+    for place, node in enumerate(nodes):
+        with smtplib.SMTP("127.0.0.1", node.relay, timeout=60) as client:
+            client.ehlo()
+            client.mail(f"app@{DOMAIN}")
+            client.rcpt("someone@defer.example")
+            _, said = client.data(f"From: app@{DOMAIN}\r\nSubject: wait\r\n\r\nwait\r\n")
+        email = said.decode().split()[-1]
+        other = nodes[(place + 1) % len(nodes)]
+
+        def shown():
+            return json.dumps(other.admin("trace", email))
+
+        until(lambda: "deferred" in shown(), f"a deferral of {email}")
+        until(lambda: ordered(other, email), f"an order about {email}")
+        until(lambda: '"cancelled"' in shown(), f"the order about {email}")
+
+
+def ordered(node, email):
+    """Whether the order was taken; an email that is being tried this moment takes none."""
+    command = [os.environ["POSTRIDER"], "admin", "--config", node.config, "queue", "drop", email, "--json"]
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
 def books(database, load, sink):
     """What the clients were told, what arrived, what is booked: the differences."""
     found = []
@@ -387,6 +422,9 @@ def books(database, load, sink):
         found.append(f"{len(strangers)} messages arrived that nobody was told were taken: {strangers[:5]}")
     text = "convert_from(v, 'UTF8')"
     emails = int(database.sql(f"SELECT count(*) FROM postrider_rows WHERE {space(EMAIL)}"))
+    dropped = int(database.sql(
+        f"SELECT count(*) FROM postrider_rows WHERE {space(RECIPIENT)} AND {text} LIKE '%\"state\":\"cancelled\"%'"))
+    emails -= dropped
     at_least, at_most = len(load.taken), len(load.taken) + len(load.unknown)
     if not at_least <= emails <= at_most:
         found.append(f"{emails} emails are booked; between {at_least} and {at_most} should be")
