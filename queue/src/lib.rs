@@ -17,6 +17,7 @@ pub mod fair;
 mod figures;
 pub mod flight;
 pub mod lease;
+pub mod membership;
 mod notification;
 pub mod operate;
 pub mod pace;
