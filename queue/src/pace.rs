@@ -35,8 +35,9 @@ impl Default for PaceLimits {
 }
 
 impl PaceLimits {
-    /// What each of `nodes` may give to a site, so that all together stay within the limits: exactly for the
-    /// rate; for connections, at most one a node where there are more nodes than connections.
+    /// What each of `nodes` may give to a site, so that all together stay within the limits: the rate, with a
+    /// burst of one second's worth and a message a node; the connections, or one a node where there are more
+    /// nodes than connections.
     #[must_use]
     pub fn share(self, nodes: u32) -> Self {
         let nodes = nodes.max(1);
@@ -166,6 +167,27 @@ mod tests {
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn nodes_together_stay_within_the_limits() {
+        let limits =
+            PaceLimits { connections_max: 20, messages_per_second: Some(8.0), ..PaceLimits::default() };
+        for nodes in [1, 2, 3, 50] {
+            let share = limits.share(nodes);
+            assert!(share.connections_max * nodes <= 20.max(nodes), "{nodes}");
+            let mut paces = vec![Pace::new(share); nodes as usize];
+            let mut taken = 0;
+            for tick in 0..600 {
+                let now = at(0) + Duration::from_millis(tick * 100);
+                for pace in &mut paces {
+                    while pace.take(now).is_ok() {
+                        taken += 1;
+                    }
+                }
+            }
+            assert!((8 * 55..=8 * 61 + nodes).contains(&taken), "{nodes} nodes: {taken} in a minute");
+        }
     }
 
     #[test]
