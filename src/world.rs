@@ -116,6 +116,7 @@ impl World {
                 dkim: config.delivery.dkim,
                 sandbox_sender: config.service.sandbox_sender.clone(),
                 message_bytes_max: config.submission.message_bytes_max,
+                plans: mail::plan::Plans::default(),
             },
         );
         let enrolment =

@@ -19,6 +19,7 @@ pub mod idempotency;
 pub mod message;
 pub mod network;
 pub mod outcome;
+pub mod plan;
 pub mod recipient;
 pub mod reply;
 pub mod task;

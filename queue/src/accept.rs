@@ -19,6 +19,7 @@ use mail::draft::{Content, Draft, DraftRecipient};
 use mail::email::{Door, Email, EmailStatus, HeaderFacts};
 use mail::id::{EmailId, EventId};
 use mail::message::{self, Mending};
+use mail::plan::Plans;
 use mail::recipient::RecipientKind;
 use store::access::Tenant;
 use store::email::RECIPIENTS_MAX;
@@ -45,6 +46,7 @@ pub struct Hall {
     senders: Arc<Senders>,
     pool: Arc<SigningPool>,
     message_bytes_max: Arc<AtomicU64>,
+    plans: Plans,
 }
 
 /// What the hall needs beside the worker.
@@ -59,6 +61,8 @@ pub struct HallParts {
     pub sandbox_sender: Option<Address>,
     /// The largest message taken over SMTP, in bytes.
     pub message_bytes_max: u64,
+    /// What the plans include.
+    pub plans: Plans,
 }
 
 /// What was accepted.
@@ -93,6 +97,7 @@ impl Hall {
             senders: Arc::new(senders),
             pool: Arc::new(parts.pool),
             message_bytes_max: Arc::new(AtomicU64::new(parts.message_bytes_max)),
+            plans: parts.plans,
         }
     }
 
@@ -112,6 +117,12 @@ impl Hall {
     #[must_use]
     pub fn entropy(&self) -> &Entropy {
         &self.worker.entropy
+    }
+
+    /// What the plans include.
+    #[must_use]
+    pub fn plans(&self) -> &Plans {
+        &self.plans
     }
 
     /// The largest message taken, in bytes.

@@ -72,6 +72,7 @@ pub async fn hall(store: Store) -> Hall {
         dkim: false,
         sandbox_sender: None,
         message_bytes_max: 200 << 20,
+        plans: mail::plan::Plans::default(),
     };
     parts.0.join().await.unwrap();
     Hall::new(parts.0, rest)
