@@ -127,6 +127,7 @@ impl World {
     /// Begins delivery.
     pub fn start(&self) {
         self.worker.start();
+        self.hall.start();
     }
 
     /// Goes on as this configuration says, as far as that is possible without a restart.

@@ -21,7 +21,7 @@ use store::access::Tenant;
 
 /// Reading a body larger than this is work for a thread of its own: at about 1 GB/s it would keep
 /// a thread of the runtime longer than 250 µs.
-const READ_INLINE_BYTES_MAX: usize = 256 << 10;
+pub(crate) const READ_INLINE_BYTES_MAX: usize = 256 << 10;
 
 /// A request that has been routed, authenticated and read.
 #[derive(Debug, Default)]

@@ -5,13 +5,16 @@
 //! `timeline`). Whose emails they are is decided by the tenant alone: an id of another account is
 //! not found.
 
+pub mod amend;
 pub mod attachments;
 pub mod batch;
 pub mod labels;
 pub mod recipients;
+pub mod resend;
 pub mod send;
 pub mod timeline;
 pub mod view;
+pub mod wishes;
 
 use std::sync::Arc;
 
@@ -49,8 +52,7 @@ pub async fn send(room: Arc<Room>, tenant: Tenant, request: SendRequest) -> Resu
         Turn::Go(slot) => slot,
     };
     let now = room.hall.clock().now();
-    let sent =
-        |accepted: &Accepted| Sent { id: accepted.id, status: accepted.status, warnings: warnings.clone() };
+    let sent = |accepted: &Accepted| Sent::of(accepted, &warnings);
     let result = {
         let also = |accepted: &Accepted, batch: &mut Batch| {
             if let Some(slot) = &slot {
@@ -195,7 +197,7 @@ async fn find(room: &Room, tenant: &Tenant, id: EmailId) -> Result<EmailWithReci
 /// No such email; the store cannot be read.
 pub async fn get(room: Arc<Room>, tenant: Tenant, OfEmail(id): OfEmail) -> Result<OneEmail, Problem> {
     let found = find(&room, &tenant, id).await?;
-    Ok(OneEmail { email: EmailDetail::of(&found) })
+    Ok(OneEmail { email: EmailDetail::read(&room, &found).await? })
 }
 
 /// `GET /emails/{id}/events`.

@@ -215,6 +215,18 @@ pub fn list(value: &RawValue, entries_max: usize) -> Result<Vec<&RawValue>, Stri
     }
 }
 
+/// Yes or no.
+///
+/// # Errors
+/// It is neither.
+pub fn boolean(value: &RawValue) -> Result<bool, String> {
+    match value.get() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err("must be true or false".to_owned()),
+    }
+}
+
 /// An object, cut into fields.
 ///
 /// # Errors

@@ -150,6 +150,15 @@ pub fn table() -> Vec<Operation> {
             .about("emails", "List emails, newest first")
             .keyed(Sending, emails::list),
         get("/emails/{id}", "get_email").about("emails", "Get an email").keyed(Sending, emails::get),
+        operation(Method::PATCH, "/emails/{id}", "amend_email")
+            .about("emails", "Send a scheduled email at another time, or cancel it")
+            .keyed(Sending, emails::amend::amend),
+        post("/emails/{id}/cancel", "cancel_email")
+            .about("emails", "Cancel a scheduled email")
+            .keyed(Sending, emails::amend::cancel),
+        post("/emails/{id}/resend", "resend_email")
+            .about("emails", "Send a stored email again, without its attachments")
+            .keyed(Sending, emails::resend::resend),
         get("/emails/{id}/events", "list_email_events")
             .about("emails", "List what happened to an email, newest first")
             .keyed(Sending, emails::events),

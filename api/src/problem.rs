@@ -10,10 +10,13 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::HeaderName;
 use mail::id::{EmailId, RequestId};
+use mail::usage::{Cap, Period};
 use queue::refusal::Refusal;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::engine::ReadError;
+
+use crate::emails::view::Moment;
 
 /// How many field errors are told at once; a body can hold many thousands.
 pub const FIELD_ERRORS_MAX: usize = 50;
@@ -59,8 +62,10 @@ codes! {
     REQUEST_TIMEOUT 408 "request_timeout" "The body came too slowly.";
     IDEMPOTENCY_CONFLICT 409 "idempotency_conflict" "The key was used for another request; take a new one.";
     IDEMPOTENCY_IN_PROGRESS 409 "idempotency_in_progress" "A request with this key is at work; see `retry-after`.";
+    CONFLICT 409 "conflict" "It was changed, or made, by somebody else at the same time.";
     PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message made of it, is too large.";
     UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, not encoded.";
+    PLAN_LIMIT 429 "plan_limit" "The plan's daily or monthly limit is reached; `upgrade_url` leads further.";
     INTERNAL_ERROR 500 "internal_error" "A fault of the service; the request id finds it in the log.";
     SERVICE_UNAVAILABLE 503 "service_unavailable" "Not now; nothing was accepted. Try again after `retry-after`.";
     SEND_UNCONFIRMED 504 "send_unconfirmed" "Whether the email was accepted is not known; it may be delivered.";
@@ -237,6 +242,16 @@ impl Problem {
                 "Sending to other recipients needs production access",
             )
             .upgrade(upgrade_url),
+            Refusal::PlanLimit(Cap { period, used, cap }) => {
+                let message = match period {
+                    Period::Day(_) => "Daily limit reached",
+                    Period::Month(_) => "Monthly limit reached",
+                };
+                let resets_at = Moment(period.ends_at());
+                Self::new(Code::PLAN_LIMIT, message).upgrade(upgrade_url).details(
+                    json!({"limit": period.name(), "used": used, "cap": cap, "resets_at": resets_at}),
+                )
+            }
             Refusal::Suspended => Self::new(Code::ACCOUNT_SUSPENDED, "The account is suspended"),
             Refusal::Message(error) => Self::new(Code::VALIDATION_ERROR, error.to_string()),
             Refusal::Invalid { field, message } => Self::field(field, message),

@@ -79,7 +79,7 @@ impl Story {
         let mut batch = Batch::progress();
         store::email::put_recipient(&mut batch, self.account, self.id, &recipient);
         store::attempt::put(&mut batch, self.account, self.id, &attempt);
-        store::event::record(&mut batch, &event);
+        store::event::record(&mut batch, &event, 0);
         store.commit(batch).await.unwrap();
     }
 }

@@ -3,11 +3,15 @@
 //! Both doors make one. The SMTP door has a finished message and an envelope; the API door has
 //! fields that are still to be composed. What they share is who it is for and what it is for.
 
+use std::time::Duration;
+
 use bytes::Bytes;
+use jiff::Timestamp;
 
 use crate::address::{Address, Mailbox};
 use crate::compose::Composition;
 use crate::email::{Category, Door, Tag};
+use crate::id::EmailId;
 use crate::recipient::{Notify, RecipientKind};
 
 /// A recipient as the door was told of it.
@@ -51,6 +55,31 @@ pub struct Envelope {
     pub smtputf8: bool,
 }
 
+/// What becomes of an email when some of its recipients are suppressed or have opted out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnSuppressed {
+    /// Nobody gets it.
+    #[default]
+    Fail,
+    /// The others get it.
+    Skip,
+}
+
+/// What may be asked of a send; the default asks nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wishes {
+    /// To be sent then, and not now.
+    pub scheduled_at: Option<Timestamp>,
+    /// Worthless after so long: it goes first, and is given up then.
+    pub expires_in: Option<Duration>,
+    /// What becomes of it when some recipients are suppressed.
+    pub on_suppressed: OnSuppressed,
+    /// Managed unsubscribe; where nothing is said, the category decides.
+    pub unsubscribe: Option<bool>,
+    /// The email that it is sent again of.
+    pub resent_from: Option<EmailId>,
+}
+
 /// What a door hands to the hall.
 #[derive(Debug)]
 pub struct Draft {
@@ -68,4 +97,6 @@ pub struct Draft {
     pub tags: Vec<Tag>,
     /// What it is for.
     pub category: Category,
+    /// What is asked beyond that.
+    pub wishes: Wishes,
 }

@@ -3,6 +3,8 @@
 //! The state of an email is not stored: [`Rollup`] derives it from the recipients' states
 //! (completions-email.md 2.9), so that two recipients settle without touching a common row.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +12,7 @@ use crate::address::{Address, Mailbox, Name};
 use crate::event::EventKind;
 use crate::id::{AccountId, EmailId};
 use crate::recipient::{Recipient, RecipientState};
+use crate::task::Class;
 
 /// By which door an email came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,14 +94,34 @@ pub struct Email {
     pub envelope_id: Option<String>,
     /// RET=FULL was asked (RFC 3461 4.3).
     pub return_full: bool,
+    /// Managed unsubscribe is on: it has a link of ours.
+    pub unsubscribe: bool,
+    /// It was taken on to be sent later: it has a [`crate::schedule::Schedule`].
+    pub scheduled: bool,
+    /// It is worthless after so long.
+    pub expires_in: Option<Duration>,
+    /// The email that it is sent again of.
+    pub resent_from: Option<EmailId>,
     /// When it was accepted.
     pub created_at: Timestamp,
 }
 
-/// The state of an email (email-api.md; `scheduled` comes with scheduled sends).
+impl Email {
+    /// In which order its tasks go.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        if self.expires_in.is_some() { Class::Expiring } else { Class::from(self.category) }
+    }
+}
+
+/// The state of an email (email-api.md, completions-email.md 2.9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmailStatus {
+    /// To be sent later.
+    Scheduled,
+    /// Due, and not to be sent yet.
+    Queued,
     /// In our spool, at least one recipient not terminal, none delivered.
     Sent,
     /// At least one recipient delivered.
@@ -120,7 +143,7 @@ pub struct Counts {
     pub delivered: u32,
     /// Bounced.
     pub bounced: u32,
-    /// Failed or cancelled.
+    /// Failed, suppressed or cancelled.
     pub failed: u32,
 }
 
@@ -146,13 +169,21 @@ impl Rollup {
     #[must_use]
     pub fn of(recipients: &[Recipient]) -> Self {
         let mut counts = Counts::default();
-        let mut cancelled = 0;
+        let (mut scheduled, mut held, mut cancelled) = (0, 0, 0);
         for recipient in recipients {
             match recipient.state {
+                RecipientState::Scheduled => {
+                    counts.queued += 1;
+                    scheduled += 1;
+                }
+                RecipientState::Held => {
+                    counts.queued += 1;
+                    held += 1;
+                }
                 RecipientState::Queued | RecipientState::Deferred => counts.queued += 1,
                 RecipientState::Delivered => counts.delivered += 1,
                 RecipientState::Bounced => counts.bounced += 1,
-                RecipientState::Failed => counts.failed += 1,
+                RecipientState::Failed | RecipientState::Suppressed => counts.failed += 1,
                 RecipientState::Cancelled => {
                     counts.failed += 1;
                     cancelled += 1;
@@ -161,6 +192,9 @@ impl Rollup {
         }
         let status = match counts {
             Counts { delivered: 1.., .. } => EmailStatus::Delivered,
+            // The recipients of a scheduled email are scheduled, held and released together.
+            Counts { queued: 1.., .. } if scheduled > 0 => EmailStatus::Scheduled,
+            Counts { queued: 1.., .. } if held > 0 => EmailStatus::Queued,
             Counts { queued: 1.., .. } => EmailStatus::Sent,
             Counts { bounced: 1.., .. } => EmailStatus::Bounced,
             Counts { failed, .. } if failed == cancelled && cancelled > 0 => EmailStatus::Cancelled,
@@ -194,6 +228,8 @@ mod tests {
     fn recipient(index: u16, state: RecipientState, second: i64) -> Recipient {
         let at = Timestamp::from_second(second).unwrap();
         let event = match state {
+            RecipientState::Scheduled | RecipientState::Held => EventKind::Scheduled,
+            RecipientState::Suppressed => EventKind::Suppressed,
             RecipientState::Queued => EventKind::Sent,
             RecipientState::Deferred => EventKind::DeliveryDelayed,
             RecipientState::Delivered => EventKind::Delivered,
@@ -236,5 +272,9 @@ mod tests {
         assert_eq!(of(&[S::Failed, S::Cancelled]).status, EmailStatus::Failed);
         assert_eq!(of(&[S::Cancelled]).status, EmailStatus::Cancelled);
         assert_eq!(of(&[S::Queued]).status, EmailStatus::Sent);
+        assert_eq!(of(&[S::Queued, S::Suppressed]).status, EmailStatus::Sent);
+        assert_eq!(of(&[S::Failed, S::Suppressed]).status, EmailStatus::Failed);
+        assert_eq!(of(&[S::Scheduled, S::Scheduled]).status, EmailStatus::Scheduled);
+        assert_eq!(of(&[S::Held]).status, EmailStatus::Queued);
     }
 }

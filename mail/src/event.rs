@@ -12,6 +12,12 @@ pub enum EventKind {
     /// Accepted for delivery: it is on disk.
     #[serde(rename = "email.sent")]
     Sent,
+    /// Accepted, to be sent at a time.
+    #[serde(rename = "email.scheduled")]
+    Scheduled,
+    /// Not sent: a recipient is suppressed or opted out.
+    #[serde(rename = "email.suppressed")]
+    Suppressed,
     /// A destination took it.
     #[serde(rename = "email.delivered")]
     Delivered,
@@ -35,6 +41,8 @@ impl EventKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Sent => "email.sent",
+            Self::Scheduled => "email.scheduled",
+            Self::Suppressed => "email.suppressed",
             Self::Delivered => "email.delivered",
             Self::DeliveryDelayed => "email.delivery_delayed",
             Self::Bounced => "email.bounced",

@@ -21,6 +21,8 @@ pub enum Operation {
     Send = 1,
     /// `POST /emails/batch`.
     SendBatch = 2,
+    /// `POST /emails/{id}/resend`.
+    Resend = 3,
 }
 
 /// What came of it.

@@ -332,9 +332,52 @@ pub fn date(now: Timestamp) -> String {
     jiff::fmt::rfc2822::to_string(&now.to_zoned(jiff::tz::TimeZone::UTC)).unwrap_or_default()
 }
 
+/// A message with another date: what is sent later is dated when it goes (RFC 5322 3.6.1). Nothing is copied
+/// but the field.
+#[must_use]
+pub fn redate(message: &Bytes, now: Timestamp) -> Vec<Bytes> {
+    let field = Bytes::from(format!("Date: {}\r\n", date(now)));
+    let Some(old) = date_field(message) else { return vec![field, message.clone()] };
+    vec![message.slice(..old.start), field, message.slice(old.end..)]
+}
+
+/// Where the first Date field stands, its line ends included.
+fn date_field(message: &[u8]) -> Option<std::ops::Range<usize>> {
+    let mut found: Option<usize> = None;
+    let mut at = 0;
+    while let Some(line) = message.get(at..).filter(|rest| !rest.is_empty()) {
+        let folded = matches!(line.first(), Some(b' ' | b'\t'));
+        match found {
+            Some(start) if !folded => return Some(start..at),
+            // The header is over.
+            None if line.starts_with(b"\r\n") => return None,
+            None if line.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"date:")) => found = Some(at),
+            _ => {}
+        }
+        at += memchr::memchr(b'\n', line).map_or(line.len(), |end| end + 1);
+    }
+    found.map(|start| start..message.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_is_dated_anew() {
+        let now = Timestamp::from_second(1_700_000_000).unwrap();
+        let new = format!("Date: {}\r\n", date(now));
+        for (old, dated) in [
+            ("Subject: a\r\nDATE: x\r\n y\r\nTo: b\r\n\r\nDate: z", format!("Subject: a\r\n{new}To: b\r\n\r\nDate: z")),
+            ("Date: x\r\n\r\n", format!("{new}\r\n")),
+            ("Date: x", new.clone()),
+            ("To: b\r\n\r\nDate: z\r\n", format!("{new}To: b\r\n\r\nDate: z\r\n")),
+            ("", new.clone()),
+        ] {
+            let chunks = redate(&Bytes::from_static(old.as_bytes()), now);
+            assert_eq!(String::from_utf8(chunks.concat()).unwrap(), dated);
+        }
+    }
 
     fn mended(message: &'static str) -> Result<String, MessageError> {
         let bytes = Bytes::from_static(message.as_bytes());

@@ -1,6 +1,6 @@
 //! A recipient: one address of an email, with a state of its own.
 //!
-//! `queued → deferred* → delivered | bounced | failed`; each recipient reaches exactly one terminal
+//! `[scheduled → held* →] queued → deferred* → delivered | bounced | failed`, or `suppressed` from the start; each recipient reaches exactly one terminal
 //! state, at the latest when its time is up. What an email as a whole has come to is derived from
 //! its recipients (see [`crate::email`]) and stored nowhere.
 
@@ -27,6 +27,10 @@ pub enum RecipientKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecipientState {
+    /// To be sent later.
+    Scheduled,
+    /// Due, and not to be sent yet.
+    Held,
     /// Not tried yet.
     Queued,
     /// Tried, put off.
@@ -37,6 +41,8 @@ pub enum RecipientState {
     Bounced,
     /// Given up for a reason that is not the recipient's.
     Failed,
+    /// Not sent to: the address is suppressed, or has opted out.
+    Suppressed,
     /// Taken out of the queue by the operator or the customer.
     Cancelled,
 }
@@ -45,7 +51,7 @@ impl RecipientState {
     /// Whether nothing more will happen to the recipient by itself.
     #[must_use]
     pub fn is_terminal(self) -> bool {
-        !matches!(self, Self::Queued | Self::Deferred)
+        !matches!(self, Self::Scheduled | Self::Held | Self::Queued | Self::Deferred)
     }
 }
 

@@ -2,36 +2,41 @@
 //!
 //! ```text
 //! Draft ─► mend or compose ─► may they? ─► sign ─►[ email + recipients + tasks + event + body ]─► worker
+//!                                        └────────►[ email + recipients + schedule + event + body ]─► release
 //! ```
 //!
-//! Accepted means: on disk. Everything before the commit leaves no trace when it fails.
+//! Accepted means: on disk. Everything before the commit leaves no trace when it fails. [`stage`] and
+//! [`write`] are what goes before it; [`release`] takes scheduled emails the rest of the way, [`amend`]
+//! changes them before.
 
-use std::collections::HashSet;
+mod amend;
+mod release;
+mod stage;
+mod write;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
 use dns::signing_pool::SigningPool;
-use jiff::Timestamp;
-use mail::address::{Address, Mailbox};
-use mail::compose::{self, Composition};
-use mail::draft::{Content, Draft, DraftRecipient};
-use mail::email::{Door, Email, EmailStatus, HeaderFacts};
+use mail::address::Address;
+use mail::draft::Draft;
+use mail::email::EmailStatus;
 use mail::id::{EmailId, EventId};
-use mail::message::{self, Mending};
 use mail::plan::Plans;
-use mail::recipient::RecipientKind;
 use store::access::Tenant;
-use store::email::RECIPIENTS_MAX;
 use store::engine::{Batch, CommitError, State, Store};
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::refusal::Refusal;
 use crate::reservation::Reservation;
-use crate::sender::{Sender, Senders};
-use crate::staged::{Addressee, Staged, Transport};
+use crate::sender::Senders;
+use crate::staged::{Fate, Placed, Staged};
 use crate::worker::Worker;
+
+pub use amend::AmendError;
+use release::Appointments;
+pub use stage::SCHEDULED_AHEAD_MAX;
 
 /// What mending puts on top of a message (trace, Date, Message-ID, From), at most.
 const HEADER_ROOM_BYTES: u64 = 4 * 1024;
@@ -47,6 +52,7 @@ pub struct Hall {
     pool: Arc<SigningPool>,
     message_bytes_max: Arc<AtomicU64>,
     plans: Plans,
+    appointments: Arc<Appointments>,
 }
 
 /// What the hall needs beside the worker.
@@ -74,17 +80,18 @@ pub struct Accepted {
     pub status: EmailStatus,
 }
 
+impl Accepted {
+    fn of(staged: &Staged) -> Self {
+        let status = match staged.fate {
+            Fate::Later(_) => EmailStatus::Scheduled,
+            _ => EmailStatus::Sent,
+        };
+        Self { id: staged.email.id, status }
+    }
+}
+
 /// Writes something in the commit of several emails, told what came of each.
 pub type AlsoOfMany<'a> = dyn Fn(&[Result<Accepted, Refusal>], &mut Batch) + Send + Sync + 'a;
-
-/// A message with its author, before it is signed.
-struct Written {
-    from: Mailbox,
-    facts: HeaderFacts,
-    chunks: Vec<Bytes>,
-    /// The header has bytes above 127.
-    needs_smtputf8: bool,
-}
 
 impl Hall {
     /// Opens the hall before a worker.
@@ -98,6 +105,7 @@ impl Hall {
             pool: Arc::new(parts.pool),
             message_bytes_max: Arc::new(AtomicU64::new(parts.message_bytes_max)),
             plans: parts.plans,
+            appointments: Arc::default(),
         }
     }
 
@@ -188,8 +196,8 @@ impl Hall {
         self.healthy()?;
         let now = self.worker.clock.now();
         let staged = self.stage(tenant, draft, now).await?;
-        let accepted = Accepted { id: staged.email.id, status: EmailStatus::Sent };
-        self.commit(&[staged], now, &|batch| also(&accepted, batch)).await?;
+        let accepted = Accepted::of(&staged);
+        self.commit(vec![staged], &|batch| also(&accepted, batch)).await?;
         Ok(accepted)
     }
 
@@ -212,7 +220,7 @@ impl Hall {
         let mut outcomes = Vec::with_capacity(staging.len());
         for one in futures_util::future::join_all(staging).await {
             outcomes.push(one.map(|one| {
-                let accepted = Accepted { id: one.email.id, status: EmailStatus::Sent };
+                let accepted = Accepted::of(&one);
                 staged.push(one);
                 accepted
             }));
@@ -220,114 +228,47 @@ impl Hall {
         if all && staged.len() < outcomes.len() {
             return Ok(outcomes);
         }
-        self.commit(&staged, now, &|batch| also(&outcomes, batch)).await?;
+        self.commit(staged, &|batch| also(&outcomes, batch)).await?;
         Ok(outcomes)
-    }
-
-    /// Makes an email of a draft: everything but the commit.
-    async fn stage(&self, tenant: &Tenant, draft: Draft, now: Timestamp) -> Result<Staged, Refusal> {
-        let id = EmailId::new(now, self.worker.entropy.u128());
-        if draft.recipients.is_empty() {
-            return Err(Refusal::Invalid {
-                field: "to",
-                message: "at least one recipient is needed".to_owned(),
-            });
-        }
-        if draft.recipients.len() > RECIPIENTS_MAX {
-            return Err(Refusal::TooManyRecipients { recipients_max: RECIPIENTS_MAX });
-        }
-        let written = write(id, &draft, now)?;
-        let sender = self.senders.find(tenant, &written.from.address, now).await?;
-        let recipients = draft.recipients.iter().map(|r| &r.address);
-        self.senders.may_reach(&sender, &written.from.address, recipients)?;
-        // What we put on top does not count: a message of exactly the announced size is taken.
-        let given_bytes: u64 = written.chunks.iter().map(|chunk| chunk.len() as u64).sum();
-        // The API bounds its requests itself, by files and by bytes.
-        let bytes_max = self.message_bytes_max();
-        if draft.door != Door::Api && given_bytes > bytes_max.saturating_add(HEADER_ROOM_BYTES) {
-            return Err(Refusal::TooLarge { bytes_max });
-        }
-        let chunks = self.sign(&sender, written.chunks, now).await?;
-        let size_bytes: u64 = chunks.iter().map(|chunk| chunk.len() as u64).sum();
-        let mut facts = written.facts;
-        let addressees = addressees(draft.recipients, &mut facts, draft.door);
-        let email = Email {
-            id,
-            account: tenant.account().id,
-            door: draft.door,
-            from: written.from,
-            reverse_path: draft.envelope.reverse_path,
-            domain: Some(sender.name.clone()),
-            facts,
-            tags: draft.tags,
-            category: draft.category,
-            size_bytes,
-            envelope_id: draft.envelope.envelope_id,
-            return_full: draft.envelope.return_full,
-            created_at: now,
-        };
-        let give_up_after = self.worker.manners().schedule.give_up_after;
-        let transport = Transport {
-            // Clients that say SMTPUTF8 of every message do not mean it: only content that needs it counts.
-            smtputf8: written.needs_smtputf8,
-            require_tls: draft.envelope.require_tls,
-            expires_at: now.checked_add(give_up_after).unwrap_or(Timestamp::MAX),
-        };
-        Ok(Staged { email, addressees, chunks, transport })
-    }
-
-    async fn sign(&self, sender: &Sender, chunks: Vec<Bytes>, now: Timestamp) -> Result<Vec<Bytes>, Refusal> {
-        let Some(signer) = &sender.signer else { return Ok(chunks) };
-        let signatures =
-            self.pool.sign(Arc::clone(signer), chunks.clone(), now).await.map_err(|error| match error {
-                dns::sign::SignError::Failed => Refusal::Unavailable,
-                error => Refusal::Invalid { field: "message", message: error.to_string() },
-            })?;
-        let mut signed = Vec::with_capacity(chunks.len() + 1);
-        signed.push(Bytes::from(signatures));
-        signed.extend(chunks);
-        Ok(signed)
     }
 
     /// Commits, in partitions of this node. Those that went to another node meanwhile are chosen anew.
     async fn commit(
         &self,
-        staged: &[Staged],
-        now: Timestamp,
+        staged: Vec<Staged>,
         also: &(dyn Fn(&mut Batch) + Send + Sync),
     ) -> Result<(), Refusal> {
         for _ in 0..CHOICES_MAX {
             let mut batch = Batch::intake();
-            let mut reservations = Vec::with_capacity(staged.len());
-            let mut ours = true;
-            for one in staged {
-                let chosen = one.tasks(|domain| self.worker.leases.choose(domain));
-                let tasks = chosen.ok_or(Refusal::Unavailable)?;
-                ours &= self.worker.leases.fence(&mut batch, &tasks);
-                one.write(&mut batch, &tasks, EventId::new(now, self.worker.entropy.u128()));
-                reservations.push(self.worker.reserve(tasks));
+            let mut placed = Vec::with_capacity(staged.len());
+            for one in &staged {
+                let place = one.place(|domain| self.worker.leases.choose(domain));
+                let place = place.ok_or(Refusal::Unavailable)?;
+                one.write(&mut batch, &place, EventId::new(one.now, self.worker.entropy.u128()));
+                placed.push(place);
             }
-            if !ours {
+            if !self.worker.leases.fence_partitions(&mut batch, placed.iter().flat_map(Placed::partitions)) {
                 // It went to another node this very moment.
                 continue;
             }
+            let reserve = |place: Placed| (place.partition, self.worker.reserve(place.tasks));
+            let reservations: Vec<_> = placed.into_iter().map(reserve).collect();
             also(&mut batch);
             match self.worker.store.commit(batch).await {
                 Ok(()) => {
-                    for (one, reservation) in staged.iter().zip(reservations) {
-                        reservation.committed(&one.chunks);
-                    }
-                    metrics::counter!("postrider_emails_accepted_total").increment(staged.len() as u64);
+                    self.committed(staged, reservations);
                     return Ok(());
                 }
-                Err(CommitError::Conflict { key }) if store::idempotency::is_about_one(&key) => {
+                Err(CommitError::Conflict { key })
+                    if store::idempotency::is_about_one(&key) || store::schedule::is_about_one(&key) =>
+                {
                     return Err(Refusal::DoneMeanwhile);
                 }
                 Err(CommitError::Conflict { .. }) => self.worker.look_soon().await,
                 // The disk failed, or the database went away, with the commit on its way: nobody knows
                 // whether it is there.
                 Err(CommitError::Fenced(_) | CommitError::Unknown(_)) => {
-                    reservations.into_iter().for_each(Reservation::in_doubt);
+                    reservations.into_iter().for_each(|(_, reservation)| reservation.in_doubt());
                     let first = staged.first().map(|one| one.email.id);
                     return Err(first.map_or(Refusal::Unavailable, |id| Refusal::Unconfirmed { id }));
                 }
@@ -336,67 +277,19 @@ impl Hall {
         }
         Err(Refusal::Unavailable)
     }
-}
 
-/// Makes the message of a draft: mended (RFC 6409 8) or composed.
-fn write(id: EmailId, draft: &Draft, now: Timestamp) -> Result<Written, Refusal> {
-    match &draft.content {
-        Content::Raw { message, received } => {
-            message::check_lines(message)?;
-            let header = message::read(message)?;
-            let header_is_ascii = header.is_ascii;
-            let reverse_path = draft.envelope.reverse_path.as_ref();
-            let mended = message::mend(message, header, &Mending { id, reverse_path, received, now })?;
-            let mut chunks = Vec::with_capacity(mended.rest.len() + 1);
-            chunks.push(Bytes::from(mended.top));
-            chunks.extend(mended.rest);
-            Ok(Written { from: mended.from, facts: mended.facts, chunks, needs_smtputf8: !header_is_ascii })
-        }
-        Content::Parts(parts) => written_from(id, parts, now),
-    }
-}
-
-fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Result<Written, Refusal> {
-    let message_id = message::message_id(id, &parts.from.address);
-    let bytes = compose::compose(parts, &message_id, now);
-    // A subject, say, of one endless word cannot be folded.
-    message::check_lines(&bytes)?;
-    let facts = HeaderFacts {
-        to: parts.to.clone(),
-        cc: parts.cc.clone(),
-        bcc: parts.bcc.clone(),
-        reply_to: parts.reply_to.clone(),
-        subject: parts.subject.clone(),
-        message_id,
-    };
-    Ok(Written { from: parts.from.clone(), facts, chunks: vec![Bytes::from(bytes)], needs_smtputf8: false })
-}
-
-/// Everybody once. SMTP does not say in which field a recipient stands: the header does, and who
-/// stands in none of them is a blind one.
-fn addressees(recipients: Vec<DraftRecipient>, facts: &mut HeaderFacts, door: Door) -> Vec<Addressee> {
-    let mut seen = HashSet::with_capacity(recipients.len());
-    let smtp = matches!(door, Door::Submission | Door::Relay);
-    let mut blind = Vec::new();
-    let stands_in = |field: &[Mailbox], address: &Address| field.iter().any(|m| m.address == *address);
-    let addressees = recipients
-        .into_iter()
-        .filter(|r| seen.insert(r.address.clone()))
-        .map(|DraftRecipient { address, kind, notify }| {
-            let kind = match kind {
-                _ if smtp && stands_in(&facts.to, &address) => RecipientKind::To,
-                _ if smtp && stands_in(&facts.cc, &address) => RecipientKind::Cc,
-                _ if smtp => RecipientKind::Bcc,
-                given => given,
-            };
-            if smtp && kind == RecipientKind::Bcc {
-                blind.push(Mailbox::from(address.clone()));
+    /// They are on disk.
+    fn committed(&self, staged: Vec<Staged>, reservations: Vec<(u16, Reservation)>) {
+        metrics::counter!("postrider_emails_accepted_total").increment(staged.len() as u64);
+        for (one, (partition, reservation)) in staged.into_iter().zip(reservations) {
+            if let Fate::Later(at) = one.fate {
+                self.appointments.note(partition, at);
             }
-            Addressee { address, kind, notify }
-        })
-        .collect();
-    if smtp {
-        facts.bcc = blind;
+            reservation.committed(&one.chunks);
+            if let Some(reserved) = one.reserved {
+                reserved.keep();
+            }
+        }
+        self.worker.untold.notify_one();
     }
-    addressees
 }

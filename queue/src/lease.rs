@@ -4,6 +4,7 @@
 //! ([`Leases::fence`]). How nodes come by partitions is [`crate::membership`]'s.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -85,6 +86,30 @@ impl Leases {
         state.active.get(store::task::spread(domain, state.active.len())).copied()
     }
 
+    /// The partitions that we work on, in order.
+    pub(crate) fn active(&self) -> Vec<u16> {
+        self.lock().active.clone()
+    }
+
+    /// Any of our partitions, for what belongs to no domain; none while we have none.
+    #[must_use]
+    pub fn any(&self) -> Option<u16> {
+        let state = self.lock();
+        state.active.first().copied().filter(|_| state.is_valid())
+    }
+
+    /// The partitions that are ours, those that we are leaving too, in runs of neighbours.
+    pub(crate) fn runs(&self) -> Vec<RangeInclusive<u16>> {
+        let mut runs: Vec<RangeInclusive<u16>> = Vec::new();
+        for number in self.lock().held.keys() {
+            match runs.last_mut() {
+                Some(run) if run.end() + 1 == *number => *run = *run.start()..=*number,
+                _ => runs.push(*number..=*number),
+            }
+        }
+        runs
+    }
+
     /// Whether tasks of a partition may be tried by us.
     #[must_use]
     pub fn is_active(&self, partition: u16) -> bool {
@@ -96,8 +121,14 @@ impl Leases {
     /// known not to be, and there is no need to try.
     #[must_use]
     pub fn fence(&self, batch: &mut Batch, tasks: &[Task]) -> bool {
+        self.fence_partitions(batch, tasks.iter().map(|task| task.partition))
+    }
+
+    /// The same for partitions by number.
+    #[must_use]
+    pub fn fence_partitions(&self, batch: &mut Batch, partitions: impl Iterator<Item = u16>) -> bool {
         let state = self.lock();
-        let partitions: HashSet<u16> = tasks.iter().map(|task| task.partition).collect();
+        let partitions: HashSet<u16> = partitions.collect();
         partitions
             .iter()
             .all(|partition| state.held.get(partition).inspect(|holding| holding.held.fence(batch)).is_some())

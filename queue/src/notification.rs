@@ -19,7 +19,7 @@ use mail::task::Task;
 use store::engine::ReadError;
 
 use crate::settle::{Attempted, Next};
-use crate::staged::{Addressee, Staged, Transport};
+use crate::staged::{Addressee, Fate, Staged, Transport};
 use crate::worker::Worker;
 
 /// The notification that giving up this recipient calls for, if any.
@@ -105,6 +105,10 @@ fn compose(worker: &Worker, lost: &Lost<'_>, id: EmailId, now: Timestamp) -> Opt
         size_bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
         envelope_id: None,
         return_full: false,
+        unsubscribe: false,
+        scheduled: false,
+        expires_in: None,
+        resent_from: None,
         created_at: now,
     };
     let expires_at = now.checked_add(worker.manners().schedule.give_up_after).unwrap_or(Timestamp::MAX);
@@ -115,8 +119,13 @@ fn compose(worker: &Worker, lost: &Lost<'_>, id: EmailId, now: Timestamp) -> Opt
             address: lost.to.clone(),
             kind: RecipientKind::To,
             notify: Notify::default(),
+            suppressed: false,
         }],
         chunks: vec![Bytes::from(bytes)],
         transport: Transport { smtputf8, require_tls: false, expires_at },
+        fate: Fate::Send,
+        appointment: None,
+        reserved: None,
+        now,
     })
 }

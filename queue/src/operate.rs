@@ -7,7 +7,7 @@ use mail::attempt::Attempt;
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EmailId, EventId};
 use mail::recipient::{Recipient, RecipientState};
-use mail::task::{Class, Task, TaskId};
+use mail::task::{Task, TaskId};
 use serde_json::json;
 use store::email::EmailWithRecipients;
 use store::engine::{Batch, CommitError, ReadError, Value};
@@ -284,7 +284,7 @@ impl Worker {
             created_at: now,
             detail: json!({"by": "operator"}),
         };
-        store::event::record(&mut batch, &event);
+        store::event::record(&mut batch, &event, task.partition);
         self.store.commit(batch).await?;
         Ok(())
     }
@@ -294,7 +294,7 @@ impl Worker {
         let mut open = Vec::new();
         for recipient in &email.recipients {
             let Some(due) = recipient.next_attempt_at else { continue };
-            let queue = (recipient.address.domain(), Class::from(email.email.category), email.email.account);
+            let queue = (recipient.address.domain(), email.email.class(), email.email.account);
             let id = TaskId { email: email.email.id, recipient: recipient.index };
             if let Some((task, row)) = store::task::find(&self.store, queue, due, id).await? {
                 open.push(Open { recipient, task, row });

@@ -3,6 +3,7 @@
 use mail::address::{Address, Name};
 use mail::id::EmailId;
 use mail::message::MessageError;
+use mail::usage::Cap;
 use store::engine::{CommitError, ReadError};
 use thiserror::Error;
 
@@ -27,6 +28,9 @@ pub enum Refusal {
     /// The account is suspended.
     #[error("this account is suspended; write to the operator")]
     Suspended,
+    /// The plan has no room for it: a cap is in the way.
+    #[error("the plan's {} limit of {} emails is reached", .0.period.name(), .0.cap)]
+    PlanLimit(Cap),
     /// The message will not do.
     #[error(transparent)]
     Message(#[from] MessageError),

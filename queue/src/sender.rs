@@ -39,6 +39,13 @@ pub(crate) struct Sender {
     account: Account,
 }
 
+impl Sender {
+    /// The account.
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+}
+
 /// Who asked for which domain, and whether by the sandbox's one address: what is right for that
 /// address is not right for its neighbours.
 type Asked = (AccountId, Name, bool);

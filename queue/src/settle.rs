@@ -178,7 +178,7 @@ pub fn record(
         created_at: now,
         detail: detail_of(task, attempted, next),
     };
-    store::event::record(&mut batch, &event);
+    store::event::record(&mut batch, &event, task.partition);
     batch
 }
 

@@ -37,13 +37,12 @@ impl Worker {
                 None
             }
         };
-        let reservation = notification.map(|staged| {
+        let reservation = notification.and_then(|staged| {
             // A report that finds no partition of its own goes with the task that it is about.
-            let tasks = staged.tasks(|domain| self.leases.choose(domain).or(Some(task.partition)));
-            let tasks = tasks.unwrap_or_default();
-            ours &= self.leases.fence(&mut batch, &tasks);
-            staged.write(&mut batch, &tasks, EventId::new(now, self.entropy.u128()));
-            (self.reserve(tasks), staged.chunks)
+            let placed = staged.place(|domain| self.leases.choose(domain).or(Some(task.partition)))?;
+            ours &= self.leases.fence_partitions(&mut batch, placed.partitions());
+            staged.write(&mut batch, &placed, EventId::new(now, self.entropy.u128()));
+            Some((self.reserve(placed.tasks), staged.chunks))
         });
         self.figures.attempted(&next);
         if !ours {
@@ -70,6 +69,7 @@ impl Worker {
                 }
             }
         }
+        self.untold.notify_one();
         self.settled.notify_waiters();
         log(task, attempted, &next);
     }

@@ -1,15 +1,25 @@
 //! An email that is about to be committed: its rows, its tasks, its bytes. Pure.
+//!
+//! ```text
+//! Send     email + recipients + body + tasks    + email.sent
+//! Later    email + recipients + body + schedule + email.scheduled
+//! Refuse   email + recipients + body            + email.suppressed, or email.failed
+//! ```
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::address::{Address, Name};
-use mail::email::Email;
+use mail::email::{Door, Email};
 use mail::event::{Event, EventKind};
 use mail::id::EventId;
 use mail::recipient::{Notify, Recipient, RecipientKind, RecipientState};
-use mail::task::{Class, Task, TaskId};
-use serde_json::json;
+use mail::schedule::{Schedule, ScheduleState};
+use mail::task::{Task, TaskId};
+use serde_json::{Value, json};
 use store::engine::{Batch, Body};
+use store::schedule::Found;
+
+use crate::meter::Reserved;
 
 /// Somebody who is to get it.
 #[derive(Debug, Clone)]
@@ -20,6 +30,8 @@ pub(crate) struct Addressee {
     pub(crate) kind: RecipientKind,
     /// What the client asked to be told.
     pub(crate) notify: Notify,
+    /// Nothing goes there: it is suppressed, or has opted out.
+    pub(crate) suppressed: bool,
 }
 
 /// What the transport needs to know of the message.
@@ -33,6 +45,17 @@ pub(crate) struct Transport {
     pub(crate) expires_at: Timestamp,
 }
 
+/// What is to become of it.
+#[derive(Debug)]
+pub(crate) enum Fate {
+    /// It goes out now.
+    Send,
+    /// It goes out at a time.
+    Later(Timestamp),
+    /// It goes to nobody: the event that says so, and its particulars.
+    Refuse(EventKind, Value),
+}
+
 /// An email about to be committed.
 #[derive(Debug)]
 pub(crate) struct Staged {
@@ -44,30 +67,64 @@ pub(crate) struct Staged {
     pub(crate) chunks: Vec<Bytes>,
     /// What the transport needs to know.
     pub(crate) transport: Transport,
+    /// What is to become of it.
+    pub(crate) fate: Fate,
+    /// The schedule that brought it here, if it was scheduled.
+    pub(crate) appointment: Option<Found>,
+    /// The emails of the plan that it uses up; none where nothing is counted.
+    pub(crate) reserved: Option<Reserved>,
+    /// When all this happens.
+    pub(crate) now: Timestamp,
+}
+
+/// Where it goes in the task space.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    /// Whose owner tells the event, and releases what is scheduled.
+    pub(crate) partition: u16,
+    /// One for each recipient that it goes to now.
+    pub(crate) tasks: Vec<Task>,
+}
+
+impl Placed {
+    /// All partitions that are written to.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = u16> + '_ {
+        std::iter::once(self.partition).chain(self.tasks.iter().map(|task| task.partition))
+    }
 }
 
 impl Staged {
-    /// One task for each recipient, due at once, each in the partition that `choose` says; none when it says
-    /// of one that there is none.
-    pub(crate) fn tasks(&self, choose: impl Fn(&Name) -> Option<u16>) -> Option<Vec<Task>> {
+    /// Finds places, each task's in the partition that `choose` says; none when it says of one that there is
+    /// none.
+    pub(crate) fn place(&self, choose: impl Fn(&Name) -> Option<u16>) -> Option<Placed> {
+        let first = self.addressees.first().and_then(|to| choose(to.address.domain()))?;
+        let tasks = match self.fate {
+            Fate::Send => self.tasks(choose)?,
+            Fate::Later(_) | Fate::Refuse(..) => Vec::new(),
+        };
+        Some(Placed { partition: tasks.first().map_or(first, |task| task.partition), tasks })
+    }
+
+    fn tasks(&self, choose: impl Fn(&Name) -> Option<u16>) -> Option<Vec<Task>> {
         let eight_bit = !self.chunks.iter().all(|chunk| chunk.is_ascii());
         let email = &self.email;
         (0..)
             .zip(&self.addressees)
+            .filter(|(_, addressee)| !addressee.suppressed)
             .map(|(index, addressee)| {
                 let partition = choose(addressee.address.domain())?;
                 Some(Task {
                     id: TaskId { email: email.id, recipient: index },
                     partition,
                     account: email.account,
-                    class: Class::from(email.category),
-                    due: email.created_at,
+                    class: email.class(),
+                    due: self.now,
                     address: addressee.address.clone(),
                     kind: addressee.kind,
                     domain: email.domain.clone(),
                     attempts: 0,
                     replies: 0,
-                    accepted_at: email.created_at,
+                    accepted_at: self.now,
                     expires_at: self.transport.expires_at,
                     size_bytes: email.size_bytes,
                     smtputf8: self.transport.smtputf8,
@@ -82,40 +139,91 @@ impl Staged {
             .collect()
     }
 
-    /// Writes everything: email, recipients, tasks, the event that it was accepted, the body.
-    pub(crate) fn write(&self, batch: &mut Batch, tasks: &[Task], event: EventId) {
+    /// Writes everything.
+    pub(crate) fn write(&self, batch: &mut Batch, placed: &Placed, event: EventId) {
         let email = &self.email;
-        let recipients: Vec<Recipient> = tasks.iter().map(|task| queued(task, email.created_at)).collect();
+        let recipients: Vec<Recipient> =
+            (0..).zip(&self.addressees).map(|(index, to)| self.recipient(index, to)).collect();
         let body: Body = self.chunks.iter().cloned().collect();
         store::email::create(batch, email, &recipients, body);
-        for task in tasks {
+        for task in &placed.tasks {
             store::task::put(batch, task);
         }
-        let event = Event {
-            id: event,
-            account: email.account,
-            email: email.id,
-            kind: EventKind::Sent,
-            recipient: None,
-            created_at: email.created_at,
-            detail: json!({"recipients_count": tasks.len()}),
-        };
-        store::event::record(batch, &event);
+        let about = (email.account, email.id);
+        if let Fate::Later(at) = self.fate {
+            store::schedule::create(batch, about, &self.schedule(at, placed.partition));
+        }
+        if let Some(found) = &self.appointment {
+            let state = match self.fate {
+                Fate::Refuse(..) => ScheduleState::Failed(self.now),
+                _ => ScheduleState::Released(self.now),
+            };
+            store::schedule::change(batch, about, found, &Schedule { state, ..found.schedule.clone() });
+        }
+        store::event::record(batch, &self.event(event), placed.partition);
     }
-}
 
-fn queued(task: &Task, now: Timestamp) -> Recipient {
-    Recipient {
-        index: task.id.recipient,
-        address: task.address.clone(),
-        kind: task.kind,
-        state: RecipientState::Queued,
-        attempts: 0,
-        last_response: None,
-        mx_host: None,
-        last_event: (EventKind::Sent, now),
-        delivered_at: None,
-        bounced_at: None,
-        next_attempt_at: Some(task.due),
+    fn schedule(&self, at: Timestamp, partition: u16) -> Schedule {
+        let asked = self.addressees.iter().any(|to| !to.notify.is_default());
+        Schedule {
+            scheduled_at: at,
+            state: ScheduleState::Waiting,
+            due: at,
+            partition,
+            smtputf8: self.transport.smtputf8,
+            require_tls: self.transport.require_tls,
+            notify: if asked {
+                self.addressees.iter().map(|to| to.notify.clone()).collect()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+
+    fn event(&self, id: EventId) -> Event {
+        let count = self.addressees.iter().filter(|to| !to.suppressed).count();
+        let (kind, detail) = match &self.fate {
+            // What the service writes itself is not counted to the account's plan.
+            Fate::Send if self.email.door == Door::System => {
+                (EventKind::Sent, json!({"recipients_count": count, "uncounted": true}))
+            }
+            Fate::Send => match &self.appointment {
+                None => (EventKind::Sent, json!({"recipients_count": count})),
+                // Counted when it was scheduled.
+                Some(found) => {
+                    let at = found.schedule.scheduled_at;
+                    let detail = json!({"recipients_count": count, "uncounted": true, "scheduled_at": at});
+                    (EventKind::Sent, detail)
+                }
+            },
+            Fate::Later(at) => {
+                (EventKind::Scheduled, json!({"scheduled_at": at, "recipients_count": count}))
+            }
+            Fate::Refuse(kind, why) => (*kind, why.clone()),
+        };
+        let email = &self.email;
+        Event { id, account: email.account, email: email.id, kind, recipient: None, created_at: self.now, detail }
+    }
+
+    fn recipient(&self, index: u16, to: &Addressee) -> Recipient {
+        let (state, event) = match &self.fate {
+            _ if to.suppressed => (RecipientState::Suppressed, EventKind::Suppressed),
+            Fate::Send => (RecipientState::Queued, EventKind::Sent),
+            Fate::Later(_) => (RecipientState::Scheduled, EventKind::Scheduled),
+            Fate::Refuse(kind, _) => (RecipientState::Failed, *kind),
+        };
+        Recipient {
+            index,
+            address: to.address.clone(),
+            kind: to.kind,
+            state,
+            attempts: 0,
+            last_response: None,
+            mx_host: None,
+            last_event: (event, self.now),
+            delivered_at: None,
+            bounced_at: None,
+            next_attempt_at: (state == RecipientState::Queued).then_some(self.now),
+        }
     }
 }

@@ -34,6 +34,7 @@ use crate::entropy::Entropy;
 use crate::figures::Figures;
 use crate::flight::Flights;
 use crate::lease::Leases;
+use crate::meter::Meter;
 use crate::membership::{BEAT, LeaseError, Membership, Neighbours};
 use crate::pace::PaceLimits;
 use crate::plan::Planner;
@@ -124,6 +125,11 @@ pub struct Worker {
     panicked: AtomicBool,
     pub(crate) figures: Figures,
     pub(crate) settled: Notify,
+    /// Events wait to be told.
+    pub(crate) untold: Notify,
+    /// One at a time tells.
+    pub(crate) telling: tokio::sync::Mutex<()>,
+    pub(crate) meter: Meter,
     pub(crate) leases: Arc<Leases>,
     membership: tokio::sync::Mutex<Option<Membership>>,
     /// By name; those that ask for verified TLS apart.
@@ -156,6 +162,9 @@ impl Worker {
             verp: parts.verp,
             figures: Figures::default(),
             settled: Notify::new(),
+            untold: Notify::new(),
+            telling: tokio::sync::Mutex::default(),
+            meter: Meter::default(),
             flights: Flights::new(settings.places_max),
             scheduled: Scheduled::default(),
             stop: CancellationToken::new(),
@@ -188,6 +197,10 @@ impl Worker {
             let worker = Arc::clone(self);
             self.spawn(async move { worker.keep_looking().await });
         }
+        // What plans have used up is known before anything is accepted.
+        if let Err(error) = self.tell().await {
+            tracing::warn!(%error, "events of the time before cannot be told yet");
+        }
         Ok(())
     }
 
@@ -195,6 +208,9 @@ impl Worker {
     pub fn start(self: &Arc<Self>) {
         let worker = Arc::clone(self);
         self.spawn(async move { worker.forget_old().await });
+        let worker = Arc::clone(self);
+        self.spawn(async move { worker.keep_telling().await });
+        self.untold.notify_one();
         let worker = Arc::clone(self);
         self.spawn(async move { worker.refill().await });
     }

@@ -4,10 +4,11 @@
 //! may send from there; at the end of the content the author in the header decides
 //! (completions-email.md 2.13). What the hall refuses becomes a reply here and nowhere else.
 
-use mail::draft::{Content, Draft};
+use mail::draft::{Content, Draft, Wishes};
 use mail::email::{Category, Door};
 use mail::message::MessageError;
 use mail::reply::{Enhanced, Reply};
+use mail::usage::Period;
 use queue::accept::Hall;
 use queue::refusal::Refusal;
 use store::access::{self, AccessError, Tenant};
@@ -132,6 +133,7 @@ async fn take(hall: &Hall, tenant: &Tenant, message: Message, door: Door) -> Res
         content: Content::Raw { message: message.content, received },
         tags: Vec::new(),
         category: Category::default(),
+        wishes: Wishes::default(),
     };
     let accepted = hall.accept(tenant, draft).await?;
     Ok(Answer::Said(reply(250, (2, 0, 0), format!("OK {}", accepted.id))))
@@ -168,6 +170,11 @@ fn refused(refusal: &Refusal) -> Reply {
         Refusal::SandboxRestricted { .. } => reply(550, (5, 7, 1), named("sandbox_restricted")),
         Refusal::ProductionRequired => reply(550, (5, 7, 1), named("production_access_required")),
         Refusal::Suspended => reply(550, (5, 7, 1), named("account_suspended")),
+        // Whoever tries again within the day may have more luck; a month is too long to wait.
+        Refusal::PlanLimit(cap) => match cap.period {
+            Period::Day(_) => reply(452, (4, 5, 3), named("plan_limit")),
+            Period::Month(_) => reply(550, (5, 7, 1), named("plan_limit")),
+        },
         Refusal::Message(MessageError::Loop) => reply(554, (5, 4, 6), refusal.to_string()),
         Refusal::Message(_) | Refusal::Invalid { .. } => reply(550, (5, 6, 0), refusal.to_string()),
         Refusal::TooLarge { .. } => reply(552, (5, 3, 4), refusal.to_string()),

@@ -71,6 +71,14 @@ pub async fn by_smtp_password(store: &Store, password: &str) -> Result<Tenant, A
     }
 }
 
+/// Lets in the service itself, for an account whose work it took on earlier.
+///
+/// # Errors
+/// [`AccessError`].
+pub async fn by_service(store: &Store, account: mail::id::AccountId) -> Result<Tenant, AccessError> {
+    tenant(store, account, Scope::Sending).await
+}
+
 /// Lets in on the operator's word: a `[[relay]]` listener's account, by id or owner's address.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 //! by whoever owns its task; nobody else writes it, so it needs no check of its own.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -13,11 +14,13 @@ use mail::event::EventKind;
 use mail::id::{AccountId, EmailId};
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
 use mail::reply::Reply;
+use mail::schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Batch, Body, Key, Order, ReadError, Store};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
+use crate::schedule;
 
 /// At most so many recipients has an email (RFC 5321 4.5.3.1.8 asks for 100 at least).
 pub const RECIPIENTS_MAX: usize = 1_000;
@@ -56,6 +59,14 @@ struct EmailRow {
     envelope_id: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     return_full: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unsubscribe: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    scheduled: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_in: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resent_from: Option<EmailId>,
     created_at: Timestamp,
 }
 stored!(Email as EmailRow);
@@ -89,6 +100,8 @@ pub struct EmailWithRecipients {
     pub email: Email,
     /// To whom, and what has become of it.
     pub recipients: Vec<Recipient>,
+    /// When it is to be sent, if it was scheduled.
+    pub schedule: Option<Schedule>,
 }
 
 fn key_of(account: AccountId, id: EmailId) -> Key {
@@ -140,7 +153,11 @@ pub async fn get(
     let range = key(Space::Recipient).account(account).id(id.to_bytes()).range();
     let rows = store.scan(range, Order::Ascending, RECIPIENTS_MAX).await?;
     let recipients = rows.iter().map(|(_, row)| row::decode(row)).collect::<Result<_, _>>()?;
-    Ok(Some(EmailWithRecipients { email, recipients }))
+    let schedule = match email.scheduled {
+        true => schedule::get(store, (account, id)).await?.map(|found| found.schedule),
+        false => None,
+    };
+    Ok(Some(EmailWithRecipients { email, recipients, schedule }))
 }
 
 /// An account's emails, newest first, at most `limit`, those before `before` if it is given.
@@ -161,13 +178,29 @@ pub async fn list(
     let emails = rows.iter().map(|(_, row)| row::decode(row)).collect::<Result<Vec<Email>, _>>()?;
     let (Some(newest), Some(oldest)) = (emails.first(), emails.last()) else { return Ok(Vec::new()) };
     let mut recipients = recipients_between(store, account, oldest.id, newest.id).await?;
+    let mut schedules = schedules_of(store, account, &emails).await?;
     Ok(emails
         .into_iter()
         .map(|email| {
             let recipients = recipients.remove(&email.id).unwrap_or_default();
-            EmailWithRecipients { email, recipients }
+            let schedule = schedules.remove(&email.id);
+            EmailWithRecipients { email, recipients, schedule }
         })
         .collect())
+}
+
+/// The schedules of those emails that have one.
+async fn schedules_of(
+    store: &Store,
+    account: AccountId,
+    emails: &[Email],
+) -> Result<HashMap<EmailId, Schedule>, ReadError> {
+    let scheduled: Vec<EmailId> = emails.iter().filter(|email| email.scheduled).map(|email| email.id).collect();
+    if scheduled.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let schedules = schedule::get_many(store, account, &scheduled).await?;
+    Ok(scheduled.into_iter().zip(schedules).filter_map(|(id, schedule)| Some((id, schedule?))).collect())
 }
 
 /// The recipients of all an account's emails from `oldest` to `newest`, both included.
@@ -265,6 +298,7 @@ pub async fn forget(
             batch.delete(row_key);
         }
     }
+    schedule::forget(batch, (account, id));
     batch.delete(key_of(account, id));
     batch.delete_body(body_key(account, id));
     Ok(())

@@ -1,4 +1,5 @@
-//! Events: a row each, under the email that they are about, in the commit that made them true.
+//! Events: a row each, under the email that they are about, in the commit that made them true; and a key
+//! in the [`crate::outbox`] until they are told.
 
 use jiff::Timestamp;
 use mail::address::Address;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Batch, Order, ReadError, Store};
 use crate::key::{Space, key};
+use crate::outbox;
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
@@ -24,10 +26,11 @@ struct EventRow {
 }
 stored!(Event as EventRow);
 
-/// Records an event.
-pub fn record(batch: &mut Batch, event: &Event) {
+/// Records an event, to be told by the owner of a partition.
+pub fn record(batch: &mut Batch, event: &Event, partition: u16) {
     let row_key =
         key(Space::Event).account(event.account).id(event.email.to_bytes()).id(event.id.to_bytes()).build();
+    outbox::put(batch, partition, event, &row_key);
     batch.put(row_key, row::encode(event));
 }
 

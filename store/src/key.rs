@@ -70,6 +70,14 @@ pub enum Space {
     Idempotency = 28,
     /// Idempotency keys by when they were used.
     IdempotencyByTime = 29,
+    /// Events that have not been told yet, by partition.
+    Outbox = 30,
+    /// What accounts have used up of their plans, by period.
+    Usage = 31,
+    /// Scheduled emails by partition and due time.
+    ScheduledByTime = 32,
+    /// When scheduled emails are due, and what became of them.
+    Schedule = 33,
 }
 
 impl From<Space> for u8 {

@@ -207,7 +207,7 @@ impl Describe for BatchSent {
                 [
                     ("index", json!({"type": "integer", "description": "Its place in the batch, from 0"})),
                     ("id", json!({"type": ["string", "null"], "description": "The email's id (`msg_…`)"})),
-                    ("status", schema::words(&["sent", "failed"], "Whether it was accepted")),
+                    ("status", schema::words(&["sent", "scheduled", "failed"], "Whether it was accepted")),
                     ("warnings", schema::list(json!({"type": "string"}), "What was ignored")),
                     (
                         "error",

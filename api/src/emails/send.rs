@@ -10,14 +10,16 @@ use mail::compose::Composition;
 use mail::draft::{Content, Draft, Envelope};
 use mail::email::{Door, EmailStatus};
 use mail::id::EmailId;
+use queue::accept::Accepted;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::attachments::{self, ATTACHMENTS_MAX, EXTENSIONS_BLOCKED, NAME_BYTES_MAX};
 use super::labels::{HEADERS_MAX, TAGS_MAX, category, headers, tags};
+use super::wishes::{EXPIRES_IN_S_MAX, wishes};
 use super::recipients::{RECIPIENTS_MAX, REPLY_TO_MAX, author, recipients, reply_to};
 use crate::call::{Call, Input, Takes};
-use crate::fields::{self, Given, Kind, Names, Notes, Object};
+use crate::fields::{self, Given, Names, Notes, Object};
 use crate::idempotency::{Claim, fingerprint};
 use crate::problem::Problem;
 use crate::schema::{self, Describe, Schemas};
@@ -51,10 +53,12 @@ pub(super) const NAMES: Names = Names {
         ("attachments", "attachments"),
         ("category", "category"),
         ("unsubscribe", "unsubscribe"),
+        ("scheduled_at", "scheduled_at"),
+        ("scheduledAt", "scheduled_at"),
+        ("on_suppressed", "on_suppressed"),
+        ("expires_in", "expires_in"),
     ],
     later: &[
-        "scheduled_at",
-        "scheduledAt",
         "template",
         "template_id",
         "templateId",
@@ -66,8 +70,6 @@ pub(super) const NAMES: Names = Names {
         "data_variables",
         "dataVariables",
         "dynamic_template_data",
-        "on_suppressed",
-        "expires_in",
     ],
     foreign: &[
         ("From", "from"),
@@ -86,6 +88,7 @@ pub(super) const NAMES: Names = Names {
         ("Tags", "tags"),
         ("Metadata", "tags"),
         ("Attachments", "attachments"),
+        ("ScheduledAt", "scheduled_at"),
     ],
 };
 
@@ -132,7 +135,7 @@ impl SendRequest {
         let headers = headers(given, &mut notes);
         let tags = tags(given, &mut notes);
         let category = category(given, &mut notes);
-        unsubscribe(given, &mut notes);
+        let wishes = wishes(given, &mut notes);
         let attachments = attachments::attachments(given, &mut notes);
         let from = match from {
             Some(from) if notes.errors.is_empty() => from,
@@ -158,6 +161,7 @@ impl SendRequest {
             content: Content::Parts(Box::new(parts)),
             tags,
             category,
+            wishes,
         };
         Ok(Self { draft, warnings: notes.warnings, claim: None })
     }
@@ -202,16 +206,6 @@ fn contents(given: &Given<'_>, notes: &mut Notes) -> (Option<String>, Option<Str
 /// go into the message as it is (RFC 5322 2.3 forbids that).
 fn lines(text: Cow<'_, str>) -> String {
     if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.into_owned() }
-}
-
-/// Managed unsubscribe comes later; to say no to it is fine.
-fn unsubscribe(given: &Given<'_>, notes: &mut Notes) {
-    let Some(value) = given.value("unsubscribe") else { return };
-    match (Kind::of(value), value.get()) {
-        (Kind::Boolean, "false") => {}
-        (Kind::Boolean, _) => notes.errors.add("unsubscribe", "is not available yet in this version"),
-        _ => notes.errors.add("unsubscribe", "must be true or false"),
-    }
 }
 
 impl Input for SendRequest {
@@ -285,6 +279,22 @@ pub(super) fn send_schema() -> Value {
                 }),
             ),
             ("category", schema::words(&["transactional", "product", "newsletter"], "What it is for")),
+            ("scheduled_at", schema::time("To be sent then (also `scheduledAt`); no attachments")),
+            (
+                "expires_in",
+                json!({
+                    "type": "integer", "minimum": 1, "maximum": EXPIRES_IN_S_MAX,
+                    "description": "Worthless after so many seconds: it goes first, and is given up then",
+                }),
+            ),
+            (
+                "on_suppressed",
+                json!({
+                    "type": "string", "enum": ["fail", "skip"], "default": "fail",
+                    "description": "Whether the others get it when some recipients are suppressed",
+                }),
+            ),
+            ("unsubscribe", schema::boolean("Managed unsubscribe (RFC 8058)")),
         ],
     );
     send["anyOf"] = json!([{"required": ["html"]}, {"required": ["text"]}]);
@@ -319,11 +329,19 @@ fn attachment_schema() -> Value {
 pub struct Sent {
     /// The email's id.
     pub id: EmailId,
-    /// `sent`: it is on disk.
+    /// `sent` or `scheduled`: it is on disk.
     pub status: EmailStatus,
     /// What was ignored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+impl Sent {
+    /// What was accepted, and what was ignored.
+    #[must_use]
+    pub fn of(accepted: &Accepted, warnings: &[String]) -> Self {
+        Self { id: accepted.id, status: accepted.status, warnings: warnings.to_vec() }
+    }
 }
 
 impl Describe for Sent {
@@ -334,7 +352,7 @@ impl Describe for Sent {
                 &["id", "status"],
                 [
                     ("id", schema::string("The email's id (`msg_…`)")),
-                    ("status", schema::words(&["sent"], "It is on disk and will be delivered")),
+                    ("status", schema::words(&["sent", "scheduled"], "It is on disk and will be delivered")),
                     ("warnings", schema::list(json!({"type": "string"}), "What was ignored")),
                 ],
             )

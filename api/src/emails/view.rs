@@ -1,18 +1,24 @@
 //! The email object as clients see it (email-api.md "Email object", completions-email.md 2.3, 2.9).
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
 use mail::address::Mailbox;
+use mail::contents::{Contents, File};
 use mail::email::{Category, Counts, EmailStatus, Rollup, Tag};
 use mail::event::EventKind;
 use mail::id::EmailId;
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
 use mail::reply::Reply;
+use mail::schedule::ScheduleState;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use store::email::EmailWithRecipients;
 
+use crate::call::READ_INLINE_BYTES_MAX;
+use crate::problem::Problem;
+use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
 
 /// A point in time on the wire: ISO 8601, milliseconds, `Z`.
@@ -65,7 +71,7 @@ impl EmailView {
     }
 
     fn with(found: &EmailWithRecipients, rollup: Rollup) -> Self {
-        let EmailWithRecipients { email, recipients } = found;
+        let EmailWithRecipients { email, recipients, .. } = found;
         let cancelled_at = (rollup.status == EmailStatus::Cancelled)
             .then(|| recipients.iter().map(|r| r.last_event.1).max())
             .flatten();
@@ -81,13 +87,24 @@ impl EmailView {
             last_event: rollup.last_event,
             bounce_reason: rollup.bounce_reason,
             tags: email.tags.clone(),
-            scheduled_at: None,
+            scheduled_at: found.schedule.as_ref().map(|schedule| Moment(schedule.scheduled_at)),
             cancelled_at: cancelled_at.map(Moment),
             created_at: Moment(email.created_at),
-            // Accepted is sent: it is in our spool (completions-email.md 2.9).
-            sent_at: Some(Moment(email.created_at)),
+            sent_at: sent_at(found).map(Moment),
             delivered_at: rollup.delivered_at.map(Moment),
             bounced_at: rollup.bounced_at.map(Moment),
+        }
+    }
+}
+
+/// When it entered the queue. Accepted is sent (completions-email.md 2.9), unless it was scheduled, or blocked.
+fn sent_at(found: &EmailWithRecipients) -> Option<Timestamp> {
+    match found.schedule.as_ref().map(|schedule| schedule.state) {
+        Some(ScheduleState::Released(at)) => Some(at),
+        Some(_) => None,
+        None => {
+            let blocked = found.recipients.iter().all(|r| r.last_event.0 == EventKind::Suppressed);
+            (!blocked).then_some(found.email.created_at)
         }
     }
 }
@@ -109,26 +126,70 @@ pub struct EmailDetail {
     #[serde(flatten)]
     email: EmailView,
     message_id: String,
+    html: Option<String>,
+    text: Option<String>,
+    headers: BTreeMap<String, String>,
     category: Category,
+    attachments: Vec<FileView>,
+    resent_from: Option<EmailId>,
+    expires_in: Option<u64>,
+    unsubscribe: bool,
     size: u64,
     recipients: Vec<RecipientView>,
     counts: Counts,
 }
 
 impl EmailDetail {
-    /// All that is shown of an email.
-    #[must_use]
-    pub fn of(found: &EmailWithRecipients) -> Self {
+    /// All that is shown of an email: its rows, and what stands in its message as long as that is kept.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn read(room: &Room, found: &EmailWithRecipients) -> Result<Self, Problem> {
+        let email = &found.email;
+        let raw = store::email::raw(room.hall().store(), email.account, email.id).await?.unwrap_or_default();
+        let contents = if raw.len() <= READ_INLINE_BYTES_MAX {
+            Contents::of(&raw)
+        } else {
+            tokio::task::spawn_blocking(move || Contents::of(&raw)).await.map_err(Problem::internal)?
+        };
+        Ok(Self::of(found, contents))
+    }
+
+    fn of(found: &EmailWithRecipients, contents: Contents) -> Self {
         let rollup = Rollup::of(&found.recipients);
         let counts = rollup.counts;
+        let email = &found.email;
         Self {
             email: EmailView::with(found, rollup),
-            message_id: format!("<{}>", found.email.facts.message_id),
-            category: found.email.category,
-            size: found.email.size_bytes,
+            message_id: format!("<{}>", email.facts.message_id),
+            html: contents.html,
+            text: contents.text,
+            headers: contents.headers.into_iter().collect(),
+            category: email.category,
+            attachments: contents.files.into_iter().map(FileView::of).collect(),
+            resent_from: email.resent_from,
+            expires_in: email.expires_in.map(|after| after.as_secs()),
+            unsubscribe: email.unsubscribe,
+            size: email.size_bytes,
             recipients: found.recipients.iter().map(RecipientView::of).collect(),
             counts,
         }
+    }
+}
+
+/// A file of an email, without its bytes.
+#[derive(Debug, Serialize)]
+pub struct FileView {
+    name: Option<String>,
+    content_type: String,
+    size: u64,
+    content_id: Option<String>,
+}
+
+impl FileView {
+    fn of(file: File) -> Self {
+        let File { name, content_type, size_bytes, content_id } = file;
+        Self { name, content_type, size: size_bytes, content_id }
     }
 }
 
@@ -144,7 +205,7 @@ pub struct OneEmail {
 pub struct RecipientView {
     email: String,
     r#type: RecipientKind,
-    status: RecipientState,
+    status: &'static str,
     attempts: u32,
     last_response: Option<ResponseView>,
     mx_host: Option<String>,
@@ -161,7 +222,7 @@ impl RecipientView {
         Self {
             email: recipient.address.to_string(),
             r#type: recipient.kind,
-            status: recipient.state,
+            status: word(recipient.state),
             attempts: recipient.attempts,
             last_response: recipient.last_response.as_ref().map(ResponseView::of),
             mx_host: recipient.mx_host.clone(),
@@ -172,6 +233,19 @@ impl RecipientView {
             complained_at: None,
             next_attempt_at: recipient.next_attempt_at.map(Moment),
         }
+    }
+}
+
+/// A recipient's state in the words of completions-email.md 2.9: what is yet to be sent is queued.
+fn word(state: RecipientState) -> &'static str {
+    match state {
+        RecipientState::Scheduled | RecipientState::Held | RecipientState::Queued => "queued",
+        RecipientState::Deferred => "deferred",
+        RecipientState::Delivered => "delivered",
+        RecipientState::Bounced => "bounced",
+        RecipientState::Failed => "failed",
+        RecipientState::Suppressed => "suppressed",
+        RecipientState::Cancelled => "cancelled",
     }
 }
 
@@ -285,10 +359,23 @@ impl Describe for EmailDetail {
                 "What a list leaves out",
                 [
                     ("message_id", schema::string("RFC 5322 Message-ID, with its brackets")),
+                    ("html", schema::nullable_string("The HTML body, as long as the message is kept")),
+                    ("text", schema::nullable_string("The plain-text body, as long as the message is kept")),
+                    (
+                        "headers",
+                        json!({
+                            "type": "object", "additionalProperties": {"type": "string"},
+                            "description": "Header fields of your own, and those of managed unsubscribe",
+                        }),
+                    ),
                     (
                         "category",
                         schema::words(&["transactional", "product", "newsletter"], "What it is for"),
                     ),
+                    ("attachments", schema::list(file_schema(), "Its files, without their bytes")),
+                    ("resent_from", schema::nullable_string("The email that it is sent again of")),
+                    ("expires_in", schema::nullable_count("Worthless after so many seconds")),
+                    ("unsubscribe", schema::boolean("Managed unsubscribe is on")),
                     ("size", schema::count("Bytes of the message")),
                     ("recipients", schema::list(recipient, "Recipients, each with its own state")),
                     ("counts", counts),
@@ -297,6 +384,18 @@ impl Describe for EmailDetail {
             json!({"allOf": [email, rest], "description": "An email with its recipients"})
         })
     }
+}
+
+fn file_schema() -> Value {
+    schema::object(
+        "A file",
+        [
+            ("name", schema::nullable_string("Its name")),
+            ("content_type", schema::string("Its MIME type")),
+            ("size", schema::count("Bytes, decoded")),
+            ("content_id", schema::nullable_string("What `cid:` in the HTML names")),
+        ],
+    )
 }
 
 impl Describe for OneEmail {

@@ -1,0 +1,138 @@
+//! The contents of a message, taken out again: its texts, the customer's own header fields, its files.
+//!
+//! What was composed or mended is read back from the bytes that went out, so that nothing is stored twice.
+
+use mail_parser::{MessageParser, MimeHeaders as _, PartType};
+
+use crate::compose::CustomHeader;
+
+/// Parts of a message that are looked at; one that nests more of them shows what came first.
+const PARTS_MAX: usize = 1_000;
+
+/// A file of a message, without its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its MIME type.
+    pub content_type: String,
+    /// Its size, decoded, in bytes.
+    pub size_bytes: u64,
+    /// Its Content-ID, by which HTML shows it.
+    pub content_id: Option<String>,
+}
+
+/// What a message says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Its HTML.
+    pub html: Option<String>,
+    /// Its plain text.
+    pub text: Option<String>,
+    /// Header fields that a customer may set, in their order, unfolded.
+    pub headers: Vec<(String, String)>,
+    /// Its files.
+    pub files: Vec<File>,
+}
+
+impl Contents {
+    /// Reads a message. What cannot be made out is left out.
+    #[must_use]
+    pub fn of(message: &[u8]) -> Self {
+        let Some(parsed) = MessageParser::default().parse(message) else { return Self::default() };
+        let part = |id: &u32| parsed.parts.get(usize::try_from(*id).ok()?);
+        let html = parsed.html_body.iter().filter_map(part).find_map(|part| match &part.body {
+            PartType::Html(text) => Some(lines(text)),
+            _ => None,
+        });
+        let text = parsed.text_body.iter().filter_map(part).find_map(|part| match &part.body {
+            PartType::Text(text) => Some(lines(text)),
+            _ => None,
+        });
+        let headers = parsed
+            .headers_raw()
+            .filter_map(|(name, value)| {
+                let value = unfold(value);
+                CustomHeader::new(name, &value).ok().map(|_| (name.to_owned(), value))
+            })
+            .collect();
+        let files = parsed.attachments.iter().take(PARTS_MAX).filter_map(part).map(|part| File {
+            name: part.attachment_name().map(str::to_owned),
+            content_type: part.content_type().map_or_else(
+                || "application/octet-stream".to_owned(),
+                |kind| match kind.subtype() {
+                    Some(subtype) => format!("{}/{subtype}", kind.ctype()),
+                    None => kind.ctype().to_owned(),
+                },
+            ),
+            size_bytes: part.len() as u64,
+            content_id: part.content_id().map(str::to_owned),
+        });
+        Self { html, text, headers, files: files.collect() }
+    }
+}
+
+/// As it was given: without the line ends of the wire.
+fn lines(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
+/// A field in one line (RFC 5322 2.2.3).
+fn unfold(value: &str) -> String {
+    value.split(['\r', '\n']).filter(|part| !part.is_empty()).collect::<String>().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compose::{Attachment, Composition, compose};
+    use jiff::Timestamp;
+
+    fn composition() -> Composition {
+        Composition {
+            from: "Ada <ada@example.com>".parse().unwrap(),
+            to: vec!["b@example.net".parse().unwrap()],
+            cc: Vec::new(),
+            bcc: Vec::new(),
+            reply_to: Vec::new(),
+            subject: "Grüße".to_owned(),
+            html: Some("<p>Zeile 1\nZeile ä 2</p>".to_owned()),
+            text: Some("Zeile 1\nZeile ä 2".to_owned()),
+            headers: vec![CustomHeader::new("X-Order", "7").unwrap()],
+            attachments: vec![Attachment {
+                name: "a b.pdf".to_owned(),
+                content_type: "application/pdf".to_owned(),
+                data: vec![7; 1000],
+                content_id: None,
+            }],
+        }
+    }
+
+    #[test]
+    fn what_was_composed_is_read_back() {
+        let given = composition();
+        let message = compose(&given, "id@example.com", Timestamp::UNIX_EPOCH);
+        let read = Contents::of(&message);
+        assert_eq!(read.html.as_deref().map(str::trim_end), given.html.as_deref());
+        assert_eq!(read.text.as_deref().map(str::trim_end), given.text.as_deref());
+        assert_eq!(read.headers, [("X-Order".to_owned(), "7".to_owned())]);
+        let file = File {
+            name: Some("a b.pdf".to_owned()),
+            content_type: "application/pdf".to_owned(),
+            size_bytes: 1000,
+            content_id: None,
+        };
+        assert_eq!(read.files, [file]);
+    }
+
+    #[test]
+    fn one_text_is_not_taken_for_both() {
+        let html = compose(&Composition { text: None, attachments: Vec::new(), ..composition() }, "i@e", Timestamp::UNIX_EPOCH);
+        let read = Contents::of(&html);
+        assert!(read.html.is_some() && read.text.is_none(), "{read:?}");
+        let text = compose(&Composition { html: None, attachments: Vec::new(), ..composition() }, "i@e", Timestamp::UNIX_EPOCH);
+        let read = Contents::of(&text);
+        assert!(read.html.is_none() && read.text.is_some(), "{read:?}");
+        assert_eq!(Contents::of(b""), Contents::default());
+    }
+}

@@ -1,0 +1,257 @@
+//! Releasing: scheduled emails go the rest of the way when they are due.
+//!
+//! ```text
+//! due ─► may they still? ─► date ─► sign ─►[ tasks + recipients + body + schedule + event ]─► worker
+//!                    └─ not now: held, tried again for as long as a delivery would be; then it fails
+//! ```
+//!
+//! Each node releases what lies in its own partitions. Memory holds one time for each partition, however
+//! many emails wait.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use mail::event::EventKind;
+use mail::id::EventId;
+use mail::message;
+use mail::recipient::{Recipient, RecipientState};
+use mail::schedule::{Schedule, ScheduleState};
+use serde_json::json;
+use store::email::EmailWithRecipients;
+use store::engine::Batch;
+use store::schedule::{About, Found};
+use tokio::sync::Notify;
+
+use super::stage::size_of;
+use super::{Hall, Refusal};
+use crate::staged::{Addressee, Fate, Staged, Transport};
+
+/// Emails looked up at once.
+const SLICE: usize = 256;
+/// Emails released side by side: enough to keep the signers busy.
+const AT_ONCE: usize = 64;
+/// How soon is tried again what the store could not take.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How soon is tried again what may not be sent at the moment.
+const HOLD: Duration = Duration::from_secs(300);
+
+/// When each of our partitions is to be looked at. One that is not in the table was never looked at.
+#[derive(Debug, Default)]
+pub(super) struct Appointments {
+    next: Mutex<BTreeMap<u16, Timestamp>>,
+    changed: Notify,
+}
+
+impl Appointments {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u16, Timestamp>> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something in the partition is due then.
+    pub(super) fn note(&self, partition: u16, due: Timestamp) {
+        // One that was never looked at will be, for all that lies in it.
+        if let Some(next) = self.lock().get_mut(&partition)
+            && due < *next
+        {
+            *next = due;
+            self.changed.notify_one();
+        }
+    }
+
+    /// A look begins: what is noted from now on counts after it.
+    fn begin(&self, partition: u16) {
+        self.lock().insert(partition, Timestamp::MAX);
+    }
+
+    /// Those of our partitions that are to be looked at now, and when the next one is. Forgets the others.
+    fn due(&self, ours: &[u16], now: Timestamp) -> (Vec<u16>, Timestamp) {
+        let mut next = self.lock();
+        next.retain(|partition, _| ours.contains(partition));
+        let due = ours.iter().copied().filter(|p| next.get(p).is_none_or(|at| *at <= now)).collect();
+        (due, next.values().copied().filter(|at| *at > now).min().unwrap_or(Timestamp::MAX))
+    }
+}
+
+impl Hall {
+    /// Begins to release what is scheduled.
+    pub fn start(&self) {
+        let hall = self.clone();
+        self.worker.spawn(async move { hall.keep_releasing().await });
+    }
+
+    async fn keep_releasing(&self) {
+        while !self.worker.stop.is_cancelled() {
+            let leases = self.worker.leases.changed();
+            let changed = self.appointments.changed.notified();
+            let (due, next) = self.appointments.due(&self.worker.leases.active(), self.clock().now());
+            if due.is_empty() {
+                tokio::select! {
+                    () = self.clock().sleep_until(next) => {}
+                    () = changed => {}
+                    () = leases => {}
+                    () = self.worker.stop.cancelled() => {}
+                }
+            }
+            for partition in due {
+                if let Err(refusal) = self.release_in(partition).await {
+                    tracing::warn!(%refusal, "scheduled mail cannot be released at the moment");
+                    self.appointments.note(partition, self.worker.later(AGAIN));
+                }
+            }
+        }
+    }
+
+    /// Releases all that is due in a partition.
+    async fn release_in(&self, partition: u16) -> Result<(), Refusal> {
+        loop {
+            self.appointments.begin(partition);
+            let first = store::schedule::first_due(&self.worker.store, partition, SLICE).await;
+            // What cannot be read is looked at again.
+            let first = first.inspect_err(|_| self.appointments.note(partition, self.worker.later(AGAIN)))?;
+            let now = self.clock().now();
+            let later = first.iter().find(|(due, _)| *due > now).map(|(due, _)| *due);
+            let whole = first.len() == SLICE && later.is_none();
+            let releases = first.into_iter().take_while(|(due, _)| *due <= now);
+            let mut done = futures_util::stream::iter(releases.map(|(_, about)| self.release(about)))
+                .buffer_unordered(AT_ONCE);
+            let mut outcome = Ok(());
+            while let Some(one) = done.next().await {
+                outcome = outcome.and(one);
+            }
+            if let Some(later) = later {
+                self.appointments.note(partition, later);
+            }
+            outcome?;
+            if !whole || self.worker.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Releases one email, if it is still to be sent.
+    async fn release(&self, about: About) -> Result<(), Refusal> {
+        let store = &self.worker.store;
+        let Some(found) = store::schedule::get(store, about).await? else { return Ok(()) };
+        if !found.schedule.is_open() || found.schedule.due > self.clock().now() {
+            return Ok(());
+        }
+        let Some(email) = store::email::get(store, about.0, about.1).await? else { return Ok(()) };
+        let body = store::email::raw(store, about.0, about.1).await?.unwrap_or_default();
+        let (until, held) = (self.held_until(&found.schedule), found.clone());
+        match self.send_scheduled(&email, found, &body).await {
+            // Cancelled or rescheduled this very moment: so be it.
+            Ok(()) | Err(Refusal::DoneMeanwhile) => Ok(()),
+            Err(
+                refusal @ (Refusal::DomainNotVerified { .. }
+                | Refusal::Suspended
+                | Refusal::ProductionRequired
+                | Refusal::SandboxRestricted { .. }),
+            ) => {
+                tracing::info!(%refusal, email.id = %about.1, "a scheduled email may not be sent now");
+                let now = self.clock().now();
+                if now < until {
+                    self.hold(&email, &held, now).await
+                } else {
+                    self.fail(email, held, body, &refusal).await
+                }
+            }
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    fn held_until(&self, schedule: &Schedule) -> Timestamp {
+        let give_up_after = self.worker.manners().schedule.give_up_after;
+        schedule.scheduled_at.checked_add(give_up_after).unwrap_or(Timestamp::MAX)
+    }
+
+    async fn send_scheduled(
+        &self,
+        found: &EmailWithRecipients,
+        appointment: Found,
+        body: &Bytes,
+    ) -> Result<(), Refusal> {
+        let now = self.clock().now();
+        let email = &found.email;
+        let tenant = store::access::by_service(&self.worker.store, email.account).await;
+        let tenant = tenant.map_err(|_| Refusal::Unavailable)?;
+        let sender = self.senders.find(&tenant, &email.from.address, now).await?;
+        let recipients = found.recipients.iter().map(|r| &r.address);
+        self.senders.may_reach(&sender, &email.from.address, recipients)?;
+        let chunks = self.sign(&sender, message::redate(body, now), now).await?;
+        let staged = self.staged(found.clone(), appointment, (chunks, Fate::Send), now);
+        self.commit(vec![staged], &|_| {}).await
+    }
+
+    /// What was scheduled, with what is to become of it now.
+    fn staged(
+        &self,
+        EmailWithRecipients { mut email, recipients, .. }: EmailWithRecipients,
+        appointment: Found,
+        (chunks, fate): (Vec<Bytes>, Fate),
+        now: Timestamp,
+    ) -> Staged {
+        let schedule = &appointment.schedule;
+        let addressees = recipients.into_iter().map(|recipient| Addressee {
+            notify: schedule.notify.get(usize::from(recipient.index)).cloned().unwrap_or_default(),
+            address: recipient.address,
+            kind: recipient.kind,
+            suppressed: recipient.state == RecipientState::Suppressed,
+        });
+        let addressees = addressees.collect();
+        email.size_bytes = size_of(&chunks);
+        let transport = Transport {
+            smtputf8: schedule.smtputf8,
+            require_tls: schedule.require_tls,
+            expires_at: self.expires_at(&email, now),
+        };
+        let appointment = Some(appointment);
+        Staged { email, addressees, chunks, transport, fate, appointment, reserved: None, now }
+    }
+
+    /// It is due and may not be sent yet.
+    async fn hold(&self, email: &EmailWithRecipients, found: &Found, now: Timestamp) -> Result<(), Refusal> {
+        let Some(partition) = self.worker.leases.any() else { return Err(Refusal::Unavailable) };
+        let mut batch = Batch::progress();
+        if !self.worker.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
+            return Err(Refusal::Unavailable);
+        }
+        let about = (email.email.account, email.email.id);
+        let due = now.checked_add(HOLD).unwrap_or(Timestamp::MAX);
+        let state = ScheduleState::Held;
+        let after = Schedule { state, due, partition, ..found.schedule.clone() };
+        store::schedule::change(&mut batch, about, found, &after);
+        for recipient in email.recipients.iter().filter(|r| r.state == RecipientState::Scheduled) {
+            let held = Recipient { state: RecipientState::Held, ..recipient.clone() };
+            store::email::put_recipient(&mut batch, about.0, about.1, &held);
+        }
+        self.worker.store.commit(batch).await?;
+        self.appointments.note(partition, due);
+        Ok(())
+    }
+
+    /// It was held for so long that it fails.
+    async fn fail(
+        &self,
+        email: EmailWithRecipients,
+        found: Found,
+        body: Bytes,
+        refusal: &Refusal,
+    ) -> Result<(), Refusal> {
+        let why = json!({"failure": {"reason": "rejected", "message": refusal.to_string(), "smtp_code": null}});
+        let fate = Fate::Refuse(EventKind::Failed, why);
+        let staged = self.staged(email, found, (vec![body], fate), self.clock().now());
+        match self.commit(vec![staged], &|_| {}).await {
+            Err(Refusal::DoneMeanwhile) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// An id for an event that happens now.
+    pub(super) fn event_id(&self) -> EventId {
+        EventId::new(self.clock().now(), self.worker.entropy.u128())
+    }
+}

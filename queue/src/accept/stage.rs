@@ -1,0 +1,154 @@
+//! Staging: from a draft to an email that only needs its commit.
+//!
+//! ```text
+//! Draft ─► write ─► may they? ─► is there room in the plan? ─► sign ─► Staged
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use mail::draft::Draft;
+use mail::email::{Door, Email};
+use mail::id::EmailId;
+use store::access::Tenant;
+use store::email::RECIPIENTS_MAX;
+
+use super::write::{Written, addressees, write};
+use super::{HEADER_ROOM_BYTES, Hall};
+use crate::meter::{Reserved, Room};
+use crate::refusal::Refusal;
+use crate::sender::Sender;
+use crate::staged::{Addressee, Fate, Staged, Transport};
+
+/// The farthest that an email may be scheduled ahead.
+pub const SCHEDULED_AHEAD_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+
+impl Hall {
+    /// Makes an email of a draft: everything but the commit.
+    pub(super) async fn stage(&self, tenant: &Tenant, draft: Draft, now: Timestamp) -> Result<Staged, Refusal> {
+        let id = EmailId::new(now, self.worker.entropy.u128());
+        check_recipients(&draft)?;
+        let scheduled_at = draft.wishes.scheduled_at;
+        check_schedule(scheduled_at, now)?;
+        // What is sent later is dated then.
+        let written = write(id, &draft, scheduled_at.unwrap_or(now))?;
+        let sender = self.senders.find(tenant, &written.from.address, now).await?;
+        let recipients = draft.recipients.iter().map(|r| &r.address);
+        self.senders.may_reach(&sender, &written.from.address, recipients)?;
+        self.check_size(&draft, &written)?;
+        let mut facts = written.facts;
+        let addressees = addressees(draft.recipients, &mut facts, draft.door);
+        let reserved = self.reserve(&sender, id, &addressees, now).await?;
+        let (fate, chunks) = match scheduled_at {
+            Some(at) => (Fate::Later(at), written.chunks),
+            None => (Fate::Send, self.sign(&sender, written.chunks, now).await?),
+        };
+        let email = Email {
+            id,
+            account: tenant.account().id,
+            door: draft.door,
+            from: written.from,
+            reverse_path: draft.envelope.reverse_path,
+            domain: Some(sender.name.clone()),
+            facts,
+            tags: draft.tags,
+            category: draft.category,
+            size_bytes: size_of(&chunks),
+            envelope_id: draft.envelope.envelope_id,
+            return_full: draft.envelope.return_full,
+            unsubscribe: false,
+            scheduled: scheduled_at.is_some(),
+            expires_in: draft.wishes.expires_in,
+            resent_from: draft.wishes.resent_from,
+            created_at: now,
+        };
+        let transport = Transport {
+            // Clients that say SMTPUTF8 of every message do not mean it: only content that needs it counts.
+            smtputf8: written.needs_smtputf8,
+            require_tls: draft.envelope.require_tls,
+            expires_at: self.expires_at(&email, now),
+        };
+        Ok(Staged { email, addressees, chunks, transport, fate, appointment: None, reserved: Some(reserved), now })
+    }
+
+    fn check_size(&self, draft: &Draft, written: &Written) -> Result<(), Refusal> {
+        // The API bounds its requests itself, by files and by bytes.
+        if draft.door == Door::Api {
+            return Ok(());
+        }
+        // What we put on top does not count: a message of exactly the announced size is taken.
+        let bytes_max = self.message_bytes_max();
+        if size_of(&written.chunks) > bytes_max.saturating_add(HEADER_ROOM_BYTES) {
+            return Err(Refusal::TooLarge { bytes_max });
+        }
+        Ok(())
+    }
+
+    async fn reserve(
+        &self,
+        sender: &Sender,
+        id: EmailId,
+        addressees: &[Addressee],
+        now: Timestamp,
+    ) -> Result<Reserved, Refusal> {
+        let account = sender.account();
+        let limits = self.plans().of(account.plan);
+        let count = addressees.iter().filter(|to| !to.suppressed).count() as u64;
+        let (meter, store) = (&self.worker.meter, &self.worker.store);
+        match meter.reserve(store, (account.id, &limits), (id, count), now).await? {
+            Room::Reserved(reserved) => Ok(reserved),
+            Room::Capped(cap) => Err(Refusal::PlanLimit(cap)),
+        }
+    }
+
+    /// When the delivery of an email is given up that goes out now.
+    pub(super) fn expires_at(&self, email: &Email, now: Timestamp) -> Timestamp {
+        let give_up_after = self.worker.manners().schedule.give_up_after;
+        let after = email.expires_in.map_or(give_up_after, |after| after.min(give_up_after));
+        now.checked_add(after).unwrap_or(Timestamp::MAX)
+    }
+
+    pub(super) async fn sign(
+        &self,
+        sender: &Sender,
+        chunks: Vec<Bytes>,
+        now: Timestamp,
+    ) -> Result<Vec<Bytes>, Refusal> {
+        let Some(signer) = &sender.signer else { return Ok(chunks) };
+        let signatures =
+            self.pool.sign(Arc::clone(signer), chunks.clone(), now).await.map_err(|error| match error {
+                dns::sign::SignError::Failed => Refusal::Unavailable,
+                error => Refusal::Invalid { field: "message", message: error.to_string() },
+            })?;
+        let mut signed = Vec::with_capacity(chunks.len() + 1);
+        signed.push(Bytes::from(signatures));
+        signed.extend(chunks);
+        Ok(signed)
+    }
+}
+
+fn check_recipients(draft: &Draft) -> Result<(), Refusal> {
+    match draft.recipients.len() {
+        0 => Err(Refusal::Invalid { field: "to", message: "at least one recipient is needed".to_owned() }),
+        1..=RECIPIENTS_MAX => Ok(()),
+        _ => Err(Refusal::TooManyRecipients { recipients_max: RECIPIENTS_MAX }),
+    }
+}
+
+/// Whether an email may be scheduled for a time.
+pub(super) fn check_schedule(at: Option<Timestamp>, now: Timestamp) -> Result<(), Refusal> {
+    let invalid = |message: &str| Refusal::Invalid { field: "scheduled_at", message: message.to_owned() };
+    let latest = now.checked_add(SCHEDULED_AHEAD_MAX).unwrap_or(Timestamp::MAX);
+    match at {
+        Some(at) if at <= now => Err(invalid("must lie in the future")),
+        Some(at) if at > latest => Err(invalid("must lie within a year")),
+        _ => Ok(()),
+    }
+}
+
+/// The bytes of a message in pieces.
+pub(super) fn size_of(chunks: &[Bytes]) -> u64 {
+    chunks.iter().map(|chunk| chunk.len() as u64).sum()
+}

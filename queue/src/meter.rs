@@ -1,0 +1,169 @@
+//! The meter: whether a plan has room for more emails, exact under concurrency.
+//!
+//! ```text
+//! used = rows (events that were told) + pending (accepted by us, not told yet) + what is being committed
+//! ```
+//!
+//! Only accounts whose plan has caps are kept here; so the pending ones are few. On a store of one node
+//! the sum is exact. Of several nodes each reads the rows once a second: together they may go beyond a cap
+//! by what the others accept within that second (docs/CLUSTER.md).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mail::event::Event;
+use mail::id::{AccountId, EmailId};
+use mail::plan::PlanLimits;
+use mail::usage::{self, Cap, Period, Used};
+use store::engine::{ReadError, Store};
+
+/// For how long rows are believed that other nodes write, too.
+const HOLDS: Duration = Duration::from_secs(1);
+/// Accounts kept; those without anything pending go when there are more.
+const KEPT_MAX: usize = 10_000;
+
+#[derive(Debug, Default)]
+struct Account {
+    /// The moment whose day and month `rows` are of, and when it was read; none before it was.
+    read_at: Option<Timestamp>,
+    rows: Used,
+    /// Accepted or being committed here, not told yet.
+    pending: HashMap<EmailId, u64>,
+}
+
+impl Account {
+    fn used(&self) -> Used {
+        let pending: u64 = self.pending.values().sum();
+        Used { day: self.rows.day + pending, month: self.rows.month + pending }
+    }
+
+    fn is_fresh(&self, now: Timestamp, shared: bool) -> bool {
+        self.read_at.is_some_and(|at| {
+            let old = now.duration_since(at);
+            let held = !shared || (!old.is_negative() && old < jiff::SignedDuration::try_from(HOLDS).unwrap_or_default());
+            held && Period::day(at) == Period::day(now)
+        })
+    }
+}
+
+/// The meter. Clones are the same one.
+#[derive(Debug, Clone, Default)]
+pub struct Meter {
+    accounts: Arc<Mutex<HashMap<AccountId, Account>>>,
+    /// Held while rows are read for the meter, and while they are written and the meter is told: in between
+    /// an email would be counted twice, or not at all.
+    books: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// Emails of a plan that are being committed. Dropped, they are given back.
+#[derive(Debug)]
+#[must_use]
+pub struct Reserved {
+    meter: Meter,
+    account: AccountId,
+    email: Option<EmailId>,
+}
+
+impl Reserved {
+    /// They are on disk: they count until their event is told, and from then on by the rows.
+    pub fn keep(mut self) {
+        self.email = None;
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if let Some(email) = self.email
+            && let Some(account) = self.meter.lock().get_mut(&self.account)
+        {
+            account.pending.remove(&email);
+        }
+    }
+}
+
+/// What came of asking for room.
+#[derive(Debug)]
+pub enum Room {
+    /// There is.
+    Reserved(Reserved),
+    /// A cap is in the way.
+    Capped(Cap),
+}
+
+impl Meter {
+    fn lock(&self) -> MutexGuard<'_, HashMap<AccountId, Account>> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reserves room for `count` emails of a plan.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn reserve(
+        &self,
+        store: &Store,
+        (account, limits): (AccountId, &PlanLimits),
+        (email, count): (EmailId, u64),
+        now: Timestamp,
+    ) -> Result<Room, ReadError> {
+        if !usage::is_capped(limits) {
+            return Ok(Room::Reserved(Reserved { meter: self.clone(), account, email: None }));
+        }
+        let fresh = self.lock().get(&account).is_some_and(|known| known.is_fresh(now, store.is_shared()));
+        if !fresh {
+            self.read(store, account, now).await?;
+        }
+        let mut accounts = self.lock();
+        let known = accounts.entry(account).or_default();
+        if let Some(cap) = usage::in_the_way(limits, known.used(), count, now) {
+            return Ok(Room::Capped(cap));
+        }
+        known.pending.insert(email, count);
+        Ok(Room::Reserved(Reserved { meter: self.clone(), account, email: Some(email) }))
+    }
+
+    async fn read(&self, store: &Store, account: AccountId, now: Timestamp) -> Result<(), ReadError> {
+        let _books = self.books.lock().await;
+        let rows = store::usage::get(store, account, now).await?;
+        let mut accounts = self.lock();
+        if accounts.len() >= KEPT_MAX {
+            accounts.retain(|_, known| !known.pending.is_empty());
+        }
+        let known = accounts.entry(account).or_default();
+        (known.read_at, known.rows) = (Some(now), rows);
+        Ok(())
+    }
+
+    /// What an account has used up, those counted that are not told yet.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn used(&self, store: &Store, account: AccountId, now: Timestamp) -> Result<Used, ReadError> {
+        self.read(store, account, now).await?;
+        Ok(self.lock().get(&account).map(Account::used).unwrap_or_default())
+    }
+
+    /// Writes the books: nothing is read for the meter until the guard is gone.
+    pub(crate) async fn books(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.books.lock().await
+    }
+
+    /// These events are counted in the rows from now on. Called with the books in hand.
+    pub(crate) fn told<'a>(&self, events: impl Iterator<Item = &'a Event>) {
+        let mut accounts = self.lock();
+        for event in events {
+            let Some((at, count)) = usage::counted(event) else { continue };
+            let Some(known) = accounts.get_mut(&event.account) else { continue };
+            known.pending.remove(&event.email);
+            let Some(read_at) = known.read_at else { continue };
+            if Period::day(at) == Period::day(read_at) {
+                known.rows.day = known.rows.day.saturating_add_signed(count);
+            }
+            if Period::month(at) == Period::month(read_at) {
+                known.rows.month = known.rows.month.saturating_add_signed(count);
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Telling: what follows from events, after the commit that made them true.
+//!
+//! ```text
+//! event + outbox key ─► gather for a moment ─►[ usage + … - outbox keys ]
+//! ```
+//!
+//! Each node tells the events in its own partitions; the commit is fenced like a settlement, so that every
+//! event is told once. What is behind does no harm but lateness: it lies on disk.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mail::event::Event;
+use mail::usage::{Period, counted};
+use store::engine::{Batch, CommitError, ReadError};
+use store::outbox::Untold;
+use store::usage::Additions;
+use thiserror::Error;
+
+use crate::worker::Worker;
+
+/// How long events are gathered before they are told: an email that is delivered at once is told of in one
+/// commit, from beginning to end.
+const GATHER: Duration = Duration::from_millis(100);
+/// Events told in one commit.
+const EVENTS_MAX: usize = 1_000;
+/// How often is looked for events that came into our partitions from elsewhere, or could not be told.
+const LOOK: Duration = Duration::from_secs(1);
+/// Commits tried at once, when other nodes write the same rows.
+const TRIES_MAX: usize = 20;
+
+/// Why events could not be told; they are told later.
+#[derive(Debug, Error)]
+pub enum TellError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+impl Worker {
+    /// Keeps telling until the worker stops.
+    pub(crate) async fn keep_telling(self: Arc<Self>) {
+        while !self.stop.is_cancelled() {
+            tokio::select! {
+                () = self.untold.notified() => {}
+                () = tokio::time::sleep(LOOK), if self.store.is_shared() => {}
+                () = self.stop.cancelled() => return,
+            }
+            tokio::time::sleep(GATHER).await;
+            if let Err(error) = self.tell().await {
+                tracing::warn!(%error, "events cannot be told at the moment");
+                tokio::time::sleep(LOOK).await;
+                self.untold.notify_one();
+            }
+        }
+    }
+
+    /// Tells all events in the outboxes of our partitions.
+    ///
+    /// # Errors
+    /// [`TellError`].
+    pub async fn tell(&self) -> Result<(), TellError> {
+        let _telling = self.telling.lock().await;
+        for partitions in self.leases.runs() {
+            while self.tell_some(partitions.clone()).await? == EVENTS_MAX {}
+        }
+        Ok(())
+    }
+
+    async fn tell_some(&self, partitions: RangeInclusive<u16>) -> Result<usize, TellError> {
+        for _ in 0..TRIES_MAX {
+            let untold = store::outbox::read(&self.store, partitions.clone(), EVENTS_MAX).await?;
+            if untold.is_empty() {
+                return Ok(0);
+            }
+            match self.commit_told(&untold).await {
+                Ok(true) => return Ok(untold.len()),
+                Ok(false) => return Ok(0),
+                // Another node counted for the same account, or has the partition by now.
+                Err(TellError::Commit(CommitError::Conflict { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(0)
+    }
+
+    /// False: some of them are another node's by now.
+    async fn commit_told(&self, untold: &[Untold]) -> Result<bool, TellError> {
+        let mut batch = Batch::progress();
+        if !self.leases.fence_partitions(&mut batch, untold.iter().map(|one| one.partition)) {
+            return Ok(false);
+        }
+        let events = || untold.iter().filter_map(|one| one.event.as_ref());
+        let additions = additions(events());
+        let _books = self.meter.books().await;
+        store::usage::add(&self.store, &mut batch, &additions).await?;
+        untold.iter().for_each(|one| one.told(&mut batch));
+        self.store.commit(batch).await?;
+        self.meter.told(events());
+        Ok(true)
+    }
+}
+
+/// What events add to the usage.
+fn additions<'a>(events: impl Iterator<Item = &'a Event>) -> Additions {
+    let mut additions = Additions::new();
+    for event in events {
+        let Some((at, count)) = counted(event) else { continue };
+        for period in [Period::day(at), Period::month(at)] {
+            *additions.entry((event.account, period)).or_default() += count;
+        }
+    }
+    additions
+}
