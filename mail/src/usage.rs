@@ -71,13 +71,14 @@ fn midnight(date: Date) -> Timestamp {
     date.to_zoned(TimeZone::UTC).map_or(Timestamp::MAX, |zoned| zoned.timestamp())
 }
 
-/// What was used up in the day and in the month of one moment.
+/// What was used up in the day and in the month of one moment. Less than nothing for a while, when what is
+/// given back is told before what was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Used {
     /// In its day.
-    pub day: u64,
+    pub day: i64,
     /// In its month.
-    pub month: u64,
+    pub month: i64,
 }
 
 /// A cap that another send would go beyond.
@@ -97,7 +98,9 @@ pub fn in_the_way(limits: &PlanLimits, used: Used, more: u64, now: Timestamp) ->
     let monthly = limits.emails_per_month.filter(|_| !limits.overage);
     [(limits.emails_per_day, Period::day(now), used.day), (monthly, Period::month(now), used.month)]
         .into_iter()
-        .filter_map(|(cap, period, used)| Some(Cap { period, used, cap: cap? }))
+        .filter_map(|(cap, period, used)| {
+            Some(Cap { period, used: u64::try_from(used).unwrap_or(0), cap: cap? })
+        })
         .find(|cap| cap.used.saturating_add(more) > cap.cap)
 }
 
@@ -153,7 +156,7 @@ mod tests {
         assert_eq!((monthly.period, monthly.cap), (Period::month(now), 3_000));
         // Metered: there is no end.
         let pro = PlanLimits::of(Plan::Pro);
-        assert_eq!(in_the_way(&pro, Used { day: u64::MAX, month: u64::MAX }, 1, now), None);
+        assert_eq!(in_the_way(&pro, Used { day: i64::MAX, month: i64::MAX }, 1, now), None);
         assert!(is_capped(&free) && !is_capped(&pro));
     }
 

@@ -23,8 +23,9 @@ use mail::draft::Draft;
 use mail::email::EmailStatus;
 use mail::id::{EmailId, EventId};
 use mail::plan::Plans;
+use mail::usage::Used;
 use store::access::Tenant;
-use store::engine::{Batch, CommitError, State, Store};
+use store::engine::{Batch, CommitError, ReadError, State, Store};
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
@@ -32,6 +33,7 @@ use crate::refusal::Refusal;
 use crate::reservation::Reservation;
 use crate::sender::Senders;
 use crate::staged::{Fate, Placed, Staged};
+use crate::tell::TellError;
 use crate::worker::Worker;
 
 pub use amend::AmendError;
@@ -131,6 +133,27 @@ impl Hall {
     #[must_use]
     pub fn plans(&self) -> &Plans {
         &self.plans
+    }
+
+    /// What an account has used up of its plan today and this month, to the email.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn used(&self, tenant: &Tenant) -> Result<Used, ReadError> {
+        // The meter knows those that are not told yet of plans with caps only.
+        if let Err(error) = self.tell().await {
+            tracing::warn!(%error, "the usage shown may be behind");
+        }
+        let account = tenant.account().id;
+        self.worker.meter.used(&self.worker.store, account, self.clock().now()).await
+    }
+
+    /// Tells what has happened: what follows from it is in the store when this returns.
+    ///
+    /// # Errors
+    /// [`TellError`].
+    pub async fn tell(&self) -> Result<(), TellError> {
+        self.worker.tell().await
     }
 
     /// The largest message taken, in bytes.
@@ -282,8 +305,10 @@ impl Hall {
     fn committed(&self, staged: Vec<Staged>, reservations: Vec<(u16, Reservation)>) {
         metrics::counter!("postrider_emails_accepted_total").increment(staged.len() as u64);
         for (one, (partition, reservation)) in staged.into_iter().zip(reservations) {
-            if let Fate::Later(at) = one.fate {
-                self.appointments.note(partition, at);
+            match one.fate {
+                Fate::Later(at) => self.appointments.note(partition, at),
+                Fate::Refuse(..) => self.worker.settled.notify_waiters(),
+                Fate::Send => {}
             }
             reservation.committed(&one.chunks);
             if let Some(reserved) = one.reserved {

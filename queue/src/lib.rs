@@ -34,5 +34,5 @@ pub mod settle;
 mod settlement;
 pub mod site;
 mod staged;
-mod tell;
+pub mod tell;
 pub mod worker;

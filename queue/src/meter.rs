@@ -36,13 +36,15 @@ struct Account {
 impl Account {
     fn used(&self) -> Used {
         let pending: u64 = self.pending.values().sum();
-        Used { day: self.rows.day + pending, month: self.rows.month + pending }
+        let pending = i64::try_from(pending).unwrap_or(i64::MAX);
+        Used { day: self.rows.day.saturating_add(pending), month: self.rows.month.saturating_add(pending) }
     }
 
     fn is_fresh(&self, now: Timestamp, shared: bool) -> bool {
         self.read_at.is_some_and(|at| {
             let old = now.duration_since(at);
-            let held = !shared || (!old.is_negative() && old < jiff::SignedDuration::try_from(HOLDS).unwrap_or_default());
+            let held = !shared
+                || (!old.is_negative() && old < jiff::SignedDuration::try_from(HOLDS).unwrap_or_default());
             held && Period::day(at) == Period::day(now)
         })
     }
@@ -159,10 +161,10 @@ impl Meter {
             known.pending.remove(&event.email);
             let Some(read_at) = known.read_at else { continue };
             if Period::day(at) == Period::day(read_at) {
-                known.rows.day = known.rows.day.saturating_add_signed(count);
+                known.rows.day = known.rows.day.saturating_add(count);
             }
             if Period::month(at) == Period::month(read_at) {
-                known.rows.month = known.rows.month.saturating_add_signed(count);
+                known.rows.month = known.rows.month.saturating_add(count);
             }
         }
     }

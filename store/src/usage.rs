@@ -16,16 +16,16 @@ fn key_of(account: AccountId, period: Period) -> Key {
         Period::Month(_) => 2,
     };
     let date = period.first_day();
-    let number =
-        i64::from(date.year()) * 10_000 + i64::from(date.month()) * 100 + i64::from(date.day());
+    let number = i64::from(date.year()) * 10_000 + i64::from(date.month()) * 100 + i64::from(date.day());
     key(Space::Usage).account(account).u8(kind).i64(number).build()
 }
 
-fn number(row: Option<&Value>) -> Result<u64, ReadError> {
+fn number(row: Option<&Value>) -> Result<i64, ReadError> {
     let Some(row) = row else { return Ok(0) };
-    std::str::from_utf8(row).ok().and_then(|text| text.parse().ok()).ok_or_else(|| {
-        row::damaged("a count that is no number")
-    })
+    std::str::from_utf8(row)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| row::damaged("a count that is no number"))
 }
 
 /// What an account has used up, by the day and by the month of a moment.
@@ -42,8 +42,7 @@ pub async fn get(store: &Store, account: AccountId, at: Timestamp) -> Result<Use
 /// What is to be added to the rows: by account and period.
 pub type Additions = BTreeMap<(AccountId, Period), i64>;
 
-/// Adds; the commit conflicts when a row was changed meanwhile. What was given back more often than it was
-/// counted stays at nothing.
+/// Adds; the commit conflicts when a row was changed meanwhile.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -51,7 +50,7 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &Additions) -> Res
     let keys: Vec<Key> = additions.keys().map(|(account, period)| key_of(*account, *period)).collect();
     let rows = store.get_many(&keys).await?;
     for ((row_key, row), more) in keys.into_iter().zip(rows).zip(additions.values()) {
-        let sum = number(row.as_ref())?.saturating_add_signed(*more);
+        let sum = number(row.as_ref())?.saturating_add(*more);
         batch.check(row_key.clone(), row);
         batch.put(row_key, sum.to_string().into_bytes());
     }

@@ -14,4 +14,5 @@ mod reload;
 mod restart;
 mod retention;
 mod retry;
+mod scheduled;
 mod slow_destination;

@@ -169,6 +169,12 @@ impl TestWorld {
         changes
     }
 
+    /// Suspends the account, or lets it go on.
+    pub async fn suspend(&self, suspended: bool) {
+        let change = |account: &mut mail::account::Account| account.suspended = suspended;
+        self.world.enrolment.change_account(&self.account.to_string(), change).await.unwrap();
+    }
+
     /// An email with its recipients.
     pub async fn email(&self, id: EmailId) -> EmailWithRecipients {
         store::email::get(&self.world.store, self.account, id).await.unwrap().unwrap()

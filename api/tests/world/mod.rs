@@ -166,7 +166,7 @@ impl World {
         let account = Account {
             id,
             email: format!("owner{number}@example.com").parse().unwrap(),
-            plan: Plan::Free,
+            plan: Plan::Dedicated,
             production: true,
             suspended: false,
             created_at: now,
@@ -197,6 +197,20 @@ impl World {
             .uri(path)
             .header("host", "test")
             .header("authorization", format!("Bearer {}", self.key))
+    }
+
+    /// Puts the first account on another plan.
+    pub async fn on(self, plan: Plan) -> Self {
+        let before = self.tenant().await.account().clone();
+        let mut batch = Batch::new(Purpose::Intake);
+        store::account::update(&mut batch, &before, &Account { plan, ..before.clone() });
+        self.hall.store().commit(batch).await.unwrap();
+        self
+    }
+
+    /// Who the key is.
+    pub async fn tenant(&self) -> store::access::Tenant {
+        store::access::by_api_key(self.hall.store(), &self.key).await.unwrap()
     }
 
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Answered {

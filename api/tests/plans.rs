@@ -1,0 +1,70 @@
+//! Plans: caps hold to the email, whoever sends at the same time.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use http::StatusCode;
+use mail::account::Plan;
+use serde_json::json;
+use world::World;
+
+fn to(recipients: usize) -> String {
+    let to: Vec<_> = (0..recipients).map(|n| format!("b{n}@example.net")).collect();
+    json!({"from": "ada@example.com", "to": to, "subject": "s", "text": "t"}).to_string()
+}
+
+#[tokio::test]
+async fn of_many_at_the_same_time_just_so_many_pass_as_the_plan_has() {
+    let world = World::start().await.on(Plan::Free).await;
+    let answers = join_all((0..70).map(|_| world.post("/emails", to(2)))).await;
+    let passed = answers.iter().filter(|a| a.status == StatusCode::OK).count();
+    // A hundred a day: two recipients are two.
+    assert_eq!(passed, 50);
+    let refused = answers.iter().find(|a| a.status != StatusCode::OK).unwrap();
+    assert_eq!((refused.status, refused.code().as_str()), (StatusCode::TOO_MANY_REQUESTS, "plan_limit"));
+    let error = refused.json()["error"].clone();
+    assert_eq!(error["upgrade_url"], "/settings/billing");
+    assert_eq!((&error["details"]["limit"], &error["details"]["cap"]), (&json!("daily"), &json!(100)));
+    assert!(error["details"]["resets_at"].as_str().unwrap().ends_with("T00:00:00.000Z"));
+    // It is the same after the events were told.
+    world.hall.tell().await.unwrap();
+    assert_eq!(world.post("/emails", to(1)).await.code(), "plan_limit");
+    let used = world.hall.used(&world.tenant().await).await.unwrap();
+    assert_eq!((used.day, used.month), (100, 100));
+    world.hall.clock().advance(Duration::from_secs(24 * 3600));
+    assert_eq!(world.post("/emails", to(1)).await.status, StatusCode::OK);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_is_refused_or_taken_back_is_not_used_up() {
+    let world = World::start().await.on(Plan::Free).await;
+    // 101 at once are too many; 100 are not, though the 101 were tried.
+    assert_eq!(world.post("/emails", to(99)).await.status, StatusCode::OK);
+    assert_eq!(world.post("/emails", to(2)).await.code(), "plan_limit");
+    let at = format!("{:.3}", world.hall.clock().now() + Duration::from_secs(3600));
+    let mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t", "scheduled_at": at});
+    let id = world.post("/emails", mail.to_string()).await.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(world.post("/emails", to(1)).await.code(), "plan_limit");
+    assert_eq!(world.post(&format!("/emails/{id}/cancel"), "").await.status, StatusCode::OK);
+    world.hall.tell().await.unwrap();
+    let again = world.post("/emails", to(1)).await;
+    assert_eq!(again.status, StatusCode::OK, "{again:?}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_batch_is_counted_email_by_email() {
+    let world = World::start().await.on(Plan::Free).await;
+    assert_eq!(world.post("/emails", to(98)).await.status, StatusCode::OK);
+    let one = |n| json!({"from": "ada@example.com", "to": format!("b{n}@example.net"), "subject": "s", "text": "t"});
+    let batch = json!({"emails": [one(1), one(2), one(3)]});
+    let answer = world.post("/emails/batch", batch.to_string()).await.json();
+    let entries = answer["data"].as_array().unwrap();
+    assert_eq!(entries.iter().filter(|e| e["status"] == "sent").count(), 2, "{answer}");
+    assert_eq!(entries.iter().filter(|e| e["error"]["code"] == "plan_limit").count(), 1);
+    world.end().await;
+}

@@ -1,0 +1,142 @@
+//! Scheduled emails over HTTP: taken on, shown, sent at another time, taken back, sent again.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use http_body_util::Full;
+use serde_json::{Value, json};
+use world::{Answered, World};
+
+fn mail(more: Value) -> Value {
+    let mut mail =
+        json!({"from": "Ada <ada@example.com>", "to": ["b@example.net"], "subject": "s", "text": "t"});
+    mail.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    mail
+}
+
+fn in_hours(world: &World, hours: u64) -> String {
+    format!("{:.3}", world.hall.clock().now() + Duration::from_secs(hours * 3600))
+}
+
+async fn post(world: &World, more: Value) -> Answered {
+    world.post("/emails", mail(more).to_string()).await
+}
+
+async fn patch(world: &World, id: &str, body: Value) -> Answered {
+    let request = world.request(Method::PATCH, &format!("/emails/{id}"));
+    let request = request.header("content-type", "application/json");
+    world.send(request.body(Full::new(body.to_string().into())).unwrap()).await
+}
+
+async fn schedule(world: &World) -> String {
+    let sent = post(world, json!({"scheduled_at": in_hours(world, 1)})).await;
+    assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
+    assert_eq!(sent.json()["status"], "scheduled");
+    sent.json()["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn an_email_is_scheduled_and_amended() {
+    let world = World::start().await;
+    let id = schedule(&world).await;
+    let shown = world.get(&format!("/emails/{id}")).await.json()["email"].clone();
+    assert_eq!(shown["status"], "scheduled");
+    assert_eq!(shown["last_event"], "email.scheduled");
+    assert_eq!((&shown["sent_at"], &shown["text"]), (&Value::Null, &json!("t")));
+    assert_eq!(shown["recipients"][0]["status"], "queued");
+    let later = in_hours(&world, 48);
+    let amended = patch(&world, &id, json!({"scheduledAt": later})).await;
+    assert_eq!(amended.status, StatusCode::OK, "{amended:?}");
+    assert_eq!(amended.json()["email"]["scheduled_at"], later);
+    let listed = world.get("/emails").await.json()["emails"][0].clone();
+    assert_eq!((&listed["scheduled_at"], &listed["status"]), (&json!(later), &json!("scheduled")));
+    let cancelled = patch(&world, &id, json!({"cancel": true})).await.json()["email"].clone();
+    assert_eq!((&cancelled["status"], &cancelled["sent_at"]), (&json!("cancelled"), &Value::Null));
+    assert!(cancelled["cancelled_at"].is_string());
+    // To cancel it again is fine; to bring it back is not.
+    assert_eq!(patch(&world, &id, json!({"cancel": true})).await.status, StatusCode::OK);
+    let gone = patch(&world, &id, json!({"scheduled_at": in_hours(&world, 2)})).await;
+    assert_eq!((gone.status, gone.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));
+    assert_eq!(gone.json()["error"]["details"]["status"], "cancelled");
+    let events = world.get(&format!("/emails/{id}/events")).await.json()["events"].clone();
+    let kinds: Vec<_> = events.as_array().unwrap().iter().map(|e| e["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["email.cancelled", "email.scheduled"]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn cancel_has_a_path_of_its_own_too() {
+    let world = World::start().await;
+    let id = schedule(&world).await;
+    let cancelled = world.post(&format!("/emails/{id}/cancel"), "").await;
+    assert_eq!(cancelled.json()["email"]["status"], "cancelled", "{cancelled:?}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn bad_times_and_bad_amendments_are_named() {
+    let world = World::start().await;
+    let past = format!("{:.0}", world.hall.clock().now() - Duration::from_secs(1));
+    for at in [
+        json!(past),
+        json!("tomorrow"),
+        json!("2030-01-01T00:00:00"),
+        json!(7),
+        json!("2999-01-01T00:00:00Z"),
+    ] {
+        let refused = post(&world, json!({"scheduled_at": at})).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{at}");
+        assert!(refused.json()["error"]["details"]["scheduled_at"].is_string(), "{refused:?}");
+    }
+    let file =
+        json!({"scheduled_at": in_hours(&world, 1), "attachments": [{"name": "a.txt", "data": "aGk="}]});
+    assert!(post(&world, file).await.json()["error"]["details"]["attachments"].is_string());
+    let id = schedule(&world).await;
+    for body in
+        [json!({}), json!({"cancel": false}), json!({"cancel": true, "scheduled_at": in_hours(&world, 1)})]
+    {
+        assert_eq!(patch(&world, &id, body.clone()).await.status, StatusCode::BAD_REQUEST, "{body}");
+    }
+    let sent = post(&world, json!({})).await.json()["id"].as_str().unwrap().to_owned();
+    let refused = patch(&world, &sent, json!({"cancel": true})).await;
+    assert_eq!(refused.json()["error"]["details"]["status"], "sent");
+    let mut other = world;
+    other.key = other.account(2, mail::credential::Scope::Full).await;
+    assert_eq!(patch(&other, &id, json!({"cancel": true})).await.status, StatusCode::NOT_FOUND);
+    other.end().await;
+}
+
+#[tokio::test]
+async fn an_email_is_sent_again_without_its_files() {
+    let world = World::start().await;
+    let more = json!({
+        "html": "<p>ü</p>", "cc": ["c@example.net"], "bcc": ["d@example.net"], "headers": {"X-Order": "7"},
+        "tags": {"kind": "order"}, "attachments": [{"name": "a.txt", "data": "aGk="}],
+    });
+    let first = post(&world, more).await.json()["id"].as_str().unwrap().to_owned();
+    let path = format!("/emails/{first}/resend");
+    let again = world.post(&path, "").await;
+    assert_eq!(again.status, StatusCode::OK, "{again:?}");
+    assert_eq!(again.json()["warnings"], json!(["attachments_omitted"]));
+    let id = again.json()["id"].as_str().unwrap().to_owned();
+    assert_ne!(id, first);
+    let show = async |id: &str| world.get(&format!("/emails/{id}")).await.json()["email"].clone();
+    let (one, two) = (show(&first).await, show(&id).await);
+    for same in ["from", "to", "cc", "bcc", "subject", "html", "text", "headers", "tags"] {
+        assert_eq!(one[same], two[same], "{same}");
+    }
+    assert_eq!(two["resent_from"], json!(first));
+    assert_eq!(
+        (one["attachments"][0]["name"].clone(), two["attachments"].clone()),
+        (json!("a.txt"), json!([]))
+    );
+    assert_eq!(two["recipients"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        world.post("/emails/msg_00000000000000000000000000/resend", "").await.status,
+        StatusCode::NOT_FOUND
+    );
+    world.end().await;
+}
