@@ -17,6 +17,7 @@ pub mod email;
 pub mod event;
 pub mod id;
 pub mod idempotency;
+pub mod link;
 pub mod message;
 pub mod network;
 pub mod outcome;
