@@ -67,6 +67,12 @@ pub fn delete(batch: &mut Batch, opt_out: &OptOut) {
     batch.delete(key_by_id(opt_out.account, opt_out.category, opt_out.id));
 }
 
+/// Whether a conflict was about an opt-out.
+#[must_use]
+pub fn is_about_one(conflict: &Key) -> bool {
+    conflict.first() == Some(&(Space::OptOut as u8))
+}
+
 /// An address's opt-outs, of these categories.
 ///
 /// # Errors
