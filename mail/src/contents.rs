@@ -127,10 +127,18 @@ mod tests {
 
     #[test]
     fn one_text_is_not_taken_for_both() {
-        let html = compose(&Composition { text: None, attachments: Vec::new(), ..composition() }, "i@e", Timestamp::UNIX_EPOCH);
+        let html = compose(
+            &Composition { text: None, attachments: Vec::new(), ..composition() },
+            "i@e",
+            Timestamp::UNIX_EPOCH,
+        );
         let read = Contents::of(&html);
         assert!(read.html.is_some() && read.text.is_none(), "{read:?}");
-        let text = compose(&Composition { html: None, attachments: Vec::new(), ..composition() }, "i@e", Timestamp::UNIX_EPOCH);
+        let text = compose(
+            &Composition { html: None, attachments: Vec::new(), ..composition() },
+            "i@e",
+            Timestamp::UNIX_EPOCH,
+        );
         let read = Contents::of(&text);
         assert!(read.html.is_none() && read.text.is_some(), "{read:?}");
         assert_eq!(Contents::of(b""), Contents::default());

@@ -162,8 +162,8 @@ impl Columns {
             .or(self.otherwise)
             .unwrap_or(Reason::Import);
         let mut grounds = Grounds { detail, ..Grounds::new(target, reason, Source::Import) };
-        grounds.note =
-            Some(cell(self.note).chars().take(NOTE_CHARS_MAX).collect()).filter(|note: &String| !note.is_empty());
+        grounds.note = Some(cell(self.note).chars().take(NOTE_CHARS_MAX).collect())
+            .filter(|note: &String| !note.is_empty());
         if matches!(reason, Reason::Manual | Reason::Import) && !cell(self.expires_at).is_empty() {
             let end: Timestamp =
                 cell(self.expires_at).parse().map_err(|_| "expires_at is not a time".to_owned())?;
@@ -249,7 +249,10 @@ mod tests {
             ("EmailAddress,Reason,LastUpdateTime\na@example.net,BOUNCE,2020-04-09", R::HardBounce),
             ("\"EmailAddress\",\"Reason\"\n\"a@example.net\",\"COMPLAINT\"", R::Complaint),
             ("EmailAddress,SuppressionReason,Origin\na@example.net,SpamComplaint,Recipient", R::Complaint),
-            ("EmailAddress,SuppressionReason,Origin\na@example.net,ManualSuppression,Recipient", R::Unsubscribe),
+            (
+                "EmailAddress,SuppressionReason,Origin\na@example.net,ManualSuppression,Recipient",
+                R::Unsubscribe,
+            ),
             ("EmailAddress,SuppressionReason,Origin\na@example.net,ManualSuppression,Customer", R::Manual),
             ("status,reason,email,created\n5.1.1,550 5.1.1 no such user,a@example.net,1600", R::HardBounce),
             ("status,reason,email,created\n4.2.2,452 full,a@example.net,1600", R::Import),

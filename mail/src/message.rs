@@ -368,7 +368,10 @@ mod tests {
         let now = Timestamp::from_second(1_700_000_000).unwrap();
         let new = format!("Date: {}\r\n", date(now));
         for (old, dated) in [
-            ("Subject: a\r\nDATE: x\r\n y\r\nTo: b\r\n\r\nDate: z", format!("Subject: a\r\n{new}To: b\r\n\r\nDate: z")),
+            (
+                "Subject: a\r\nDATE: x\r\n y\r\nTo: b\r\n\r\nDate: z",
+                format!("Subject: a\r\n{new}To: b\r\n\r\nDate: z"),
+            ),
             ("Date: x\r\n\r\n", format!("{new}\r\n")),
             ("Date: x", new.clone()),
             ("To: b\r\n\r\nDate: z\r\n", format!("{new}To: b\r\n\r\nDate: z\r\n")),

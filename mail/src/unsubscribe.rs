@@ -147,7 +147,8 @@ pub fn replace<'a>(text: &'a str, url: &str) -> Cow<'a, str> {
 fn length_of_token(text: &str) -> Option<usize> {
     let (open, close) = if text.starts_with("{{{") { (3, "}}}") } else { (2, "}}") };
     let inner = text.get(open..)?;
-    let rest = inner.trim_start_matches(' ').strip_prefix(TOKEN)?.trim_start_matches(' ').strip_prefix(close)?;
+    let rest =
+        inner.trim_start_matches(' ').strip_prefix(TOKEN)?.trim_start_matches(' ').strip_prefix(close)?;
     Some(text.len() - rest.len())
 }
 

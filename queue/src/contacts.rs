@@ -230,8 +230,7 @@ impl Contacts {
         match nothing {
             None => {}
             Some(true) => {
-                let grounds =
-                    Grounds::new(bound.address.clone(), Reason::Unsubscribe, Source::Recipient);
+                let grounds = Grounds::new(bound.address.clone(), Reason::Unsubscribe, Source::Recipient);
                 let id = SuppressionId::new(now, self.entropy.u128());
                 let grounds = grounds.of_email(bound.email);
                 if let Some(after) = Suppression::follow(stands, grounds, bound.account, id, now) {
@@ -339,7 +338,8 @@ mod tests {
     async fn standing(contacts: &Contacts) -> (Option<Reason>, Vec<Category>) {
         let targets = ["ada@example.net".parse().unwrap()];
         let now = contacts.clock.now();
-        let standings = store::suppression::standings(&contacts.store, account(), &targets, now).await.unwrap();
+        let standings =
+            store::suppression::standings(&contacts.store, account(), &targets, now).await.unwrap();
         let standing = standings.into_iter().next().unwrap();
         (standing.suppression.map(|suppression| suppression.reason), standing.categories)
     }
@@ -398,13 +398,15 @@ mod tests {
     #[tokio::test]
     async fn all_who_come_at_once_are_booked() {
         let contacts = contacts();
-        let grounds: Vec<Grounds> = [Reason::SoftBounce, Reason::HardBounce, Reason::Complaint, Reason::Manual]
-            .into_iter()
-            .cycle()
-            .take(20)
-            .map(|reason| Grounds::new("ada@example.net".parse::<Target>().unwrap(), reason, Source::Api))
-            .collect();
-        let all = grounds.iter().map(|one| contacts.suppress(account(), std::slice::from_ref(one), &|_, _| {}));
+        let grounds: Vec<Grounds> =
+            [Reason::SoftBounce, Reason::HardBounce, Reason::Complaint, Reason::Manual]
+                .into_iter()
+                .cycle()
+                .take(20)
+                .map(|reason| Grounds::new("ada@example.net".parse::<Target>().unwrap(), reason, Source::Api))
+                .collect();
+        let all =
+            grounds.iter().map(|one| contacts.suppress(account(), std::slice::from_ref(one), &|_, _| {}));
         for outcome in futures_util::future::join_all(all).await {
             outcome.unwrap();
         }

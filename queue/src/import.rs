@@ -184,7 +184,11 @@ mod tests {
             Contacts { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() };
         let mut text = "email,reason\r\n".to_owned();
         for n in 0..1_234 {
-            text.push_str(&format!("a{}@example.net,{}\r\n", n % 1_200, if n % 2 == 0 { "bounce" } else { "?" }));
+            text.push_str(&format!(
+                "a{}@example.net,{}\r\n",
+                n % 1_200,
+                if n % 2 == 0 { "bounce" } else { "?" }
+            ));
         }
         text.push_str("nobody,\r\n");
         let handed_in = import(1_235);
@@ -204,10 +208,7 @@ mod tests {
         read_open(&contacts, &CancellationToken::new()).await.unwrap();
         let Import { status, counts, errors, completed_at, .. } = get().await.import;
         assert_eq!(status, ImportStatus::Completed);
-        assert_eq!(
-            counts,
-            Counts { total: 1_235, processed: 1_235, created: 1_200, exists: 34, invalid: 1 }
-        );
+        assert_eq!(counts, Counts { total: 1_235, processed: 1_235, created: 1_200, exists: 34, invalid: 1 });
         assert_eq!((errors.len(), errors[0].line), (1, 1_236));
         assert!(completed_at.is_some());
         assert!(store::import::open(&contacts.store, None, 1).await.unwrap().is_empty());

@@ -42,7 +42,8 @@ impl Account {
     fn is_fresh(&self, now: Timestamp, shared: bool) -> bool {
         self.read_at.is_some_and(|at| {
             let old = now.duration_since(at);
-            let held = !shared || (!old.is_negative() && old < jiff::SignedDuration::try_from(HOLDS).unwrap_or_default());
+            let held = !shared
+                || (!old.is_negative() && old < jiff::SignedDuration::try_from(HOLDS).unwrap_or_default());
             held && Period::day(at) == Period::day(now)
         })
     }

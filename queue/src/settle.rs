@@ -142,11 +142,9 @@ pub fn grounds_of(task: &Task, attempted: &Attempted, next: &Next) -> Option<Gro
     };
     let mut grounds = Grounds::new(task.address.clone(), reason, Source::System).of_email(task.id.email);
     grounds.detail = match &attempted.outcome {
-        Outcome::Unreachable(text) | Outcome::Unconfirmed(text) => Some(Detail {
-            smtp_code: None,
-            enhanced_code: None,
-            diagnostic: suppression::shortened(text),
-        }),
+        Outcome::Unreachable(text) | Outcome::Unconfirmed(text) => {
+            Some(Detail { smtp_code: None, enhanced_code: None, diagnostic: suppression::shortened(text) })
+        }
         outcome => outcome.reply().map(Detail::from),
     };
     Some(grounds)

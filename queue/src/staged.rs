@@ -196,13 +196,19 @@ impl Staged {
                     (EventKind::Sent, detail)
                 }
             },
-            Fate::Later(at) => {
-                (EventKind::Scheduled, json!({"scheduled_at": at, "recipients_count": count}))
-            }
+            Fate::Later(at) => (EventKind::Scheduled, json!({"scheduled_at": at, "recipients_count": count})),
             Fate::Refuse(kind, why) => (*kind, why.clone()),
         };
         let email = &self.email;
-        Event { id, account: email.account, email: email.id, kind, recipient: None, created_at: self.now, detail }
+        Event {
+            id,
+            account: email.account,
+            email: email.id,
+            kind,
+            recipient: None,
+            created_at: self.now,
+            detail,
+        }
     }
 
     fn recipient(&self, index: u16, to: &Addressee) -> Recipient {

@@ -34,8 +34,8 @@ use crate::entropy::Entropy;
 use crate::figures::Figures;
 use crate::flight::Flights;
 use crate::lease::Leases;
-use crate::meter::Meter;
 use crate::membership::{BEAT, LeaseError, Membership, Neighbours};
+use crate::meter::Meter;
 use crate::pace::PaceLimits;
 use crate::plan::Planner;
 use crate::retry::Schedule;
@@ -214,6 +214,7 @@ impl Worker {
         let worker = Arc::clone(self);
         self.spawn(async move { worker.keep_telling().await });
         self.untold.notify_one();
+        let worker = Arc::clone(self);
         self.spawn(async move { worker.import_lists().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.refill().await });

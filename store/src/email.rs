@@ -195,7 +195,8 @@ async fn schedules_of(
     account: AccountId,
     emails: &[Email],
 ) -> Result<HashMap<EmailId, Schedule>, ReadError> {
-    let scheduled: Vec<EmailId> = emails.iter().filter(|email| email.scheduled).map(|email| email.id).collect();
+    let scheduled: Vec<EmailId> =
+        emails.iter().filter(|email| email.scheduled).map(|email| email.id).collect();
     if scheduled.is_empty() {
         return Ok(HashMap::new());
     }

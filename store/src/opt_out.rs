@@ -84,8 +84,7 @@ pub async fn of_address(
     categories: &[Category],
 ) -> Result<Vec<OptOut>, ReadError> {
     let by_address = address_key(address);
-    let keys: Vec<Key> =
-        categories.iter().map(|category| row_key(account, *category, &by_address)).collect();
+    let keys: Vec<Key> = categories.iter().map(|category| row_key(account, *category, &by_address)).collect();
     store.get_many(&keys).await?.iter().flatten().map(|row| row::decode(row)).collect()
 }
 

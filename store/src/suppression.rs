@@ -417,15 +417,20 @@ mod tests {
             ("soft@example.net".to_owned(), suppressed(&soft)),
             ("x@example.org".to_owned(), suppressed(&domain)),
         ];
-        let found =
-            of(blocked(&store, account(1), Category::Transactional, &all, at(10)).await.unwrap());
-        assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), expected.iter().map(|f| f.1).collect::<Vec<_>>());
+        let found = of(blocked(&store, account(1), Category::Transactional, &all, at(10)).await.unwrap());
+        assert_eq!(
+            found.iter().map(|f| f.1).collect::<Vec<_>>(),
+            expected.iter().map(|f| f.1).collect::<Vec<_>>()
+        );
         let later = at(10 + 24 * 3600);
         expected.remove(1);
         let opted = BlockReason::OptedOut { id: out.id, category: Category::Newsletter };
         expected.push(("new@example.net".to_owned(), opted));
         let found = of(blocked(&store, account(1), Category::Newsletter, &all, later).await.unwrap());
-        assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), expected.iter().map(|f| f.1).collect::<Vec<_>>());
+        assert_eq!(
+            found.iter().map(|f| f.1).collect::<Vec<_>>(),
+            expected.iter().map(|f| f.1).collect::<Vec<_>>()
+        );
         let other = blocked(&store, account(2), Category::Newsletter, &all, at(10)).await.unwrap();
         assert_eq!(other, [], "another account's");
         assert!(blocked(&store, account(1), Category::Product, &[], at(10)).await.unwrap().is_empty());
@@ -476,8 +481,7 @@ mod tests {
         let none = Filter { sources: vec![Source::Api], ..Filter::default() };
         assert!(list(account(1), &none, None, 100).await.0.is_empty());
         assert!(list(account(2), &everything, None, 100).await.0.is_empty());
-        let backwards =
-            Filter { created_after: Some(at(20)), created_before: Some(at(9)), ..two.clone() };
+        let backwards = Filter { created_after: Some(at(20)), created_before: Some(at(9)), ..two.clone() };
         assert!(list(account(1), &backwards, None, 100).await.0.is_empty());
     }
 

@@ -16,16 +16,16 @@ fn key_of(account: AccountId, period: Period) -> Key {
         Period::Month(_) => 2,
     };
     let date = period.first_day();
-    let number =
-        i64::from(date.year()) * 10_000 + i64::from(date.month()) * 100 + i64::from(date.day());
+    let number = i64::from(date.year()) * 10_000 + i64::from(date.month()) * 100 + i64::from(date.day());
     key(Space::Usage).account(account).u8(kind).i64(number).build()
 }
 
 fn number(row: Option<&Value>) -> Result<u64, ReadError> {
     let Some(row) = row else { return Ok(0) };
-    std::str::from_utf8(row).ok().and_then(|text| text.parse().ok()).ok_or_else(|| {
-        row::damaged("a count that is no number")
-    })
+    std::str::from_utf8(row)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| row::damaged("a count that is no number"))
 }
 
 /// What an account has used up, by the day and by the month of a moment.

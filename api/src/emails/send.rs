@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use super::attachments::{self, ATTACHMENTS_MAX, EXTENSIONS_BLOCKED, NAME_BYTES_MAX};
 use super::labels::{HEADERS_MAX, TAGS_MAX, category, headers, tags};
-use super::wishes::{EXPIRES_IN_S_MAX, wishes};
 use super::recipients::{RECIPIENTS_MAX, REPLY_TO_MAX, author, recipients, reply_to};
+use super::wishes::{EXPIRES_IN_S_MAX, wishes};
 use crate::call::{Call, Input, Takes};
 use crate::fields::{self, Given, Names, Notes, Object};
 use crate::idempotency::{Claim, fingerprint};

@@ -47,7 +47,9 @@ pub fn time(value: &RawValue) -> Result<Timestamp, String> {
 
 fn seconds(value: &RawValue) -> Result<Duration, String> {
     let number = value.get().parse().ok().filter(|s| (1..=EXPIRES_IN_S_MAX).contains(s));
-    number.map(Duration::from_secs).ok_or_else(|| format!("must be a number of seconds from 1 to {EXPIRES_IN_S_MAX}"))
+    number
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("must be a number of seconds from 1 to {EXPIRES_IN_S_MAX}"))
 }
 
 fn on_suppressed(value: &RawValue) -> Result<OnSuppressed, String> {

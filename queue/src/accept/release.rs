@@ -241,7 +241,8 @@ impl Hall {
         body: Bytes,
         refusal: &Refusal,
     ) -> Result<(), Refusal> {
-        let why = json!({"failure": {"reason": "rejected", "message": refusal.to_string(), "smtp_code": null}});
+        let why =
+            json!({"failure": {"reason": "rejected", "message": refusal.to_string(), "smtp_code": null}});
         let fate = Fate::Refuse(EventKind::Failed, why);
         let staged = self.staged(email, found, (vec![body], fate), self.clock().now());
         match self.commit(vec![staged], &|_| {}).await {

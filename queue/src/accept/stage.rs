@@ -27,7 +27,12 @@ pub const SCHEDULED_AHEAD_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
 impl Hall {
     /// Makes an email of a draft: everything but the commit.
-    pub(super) async fn stage(&self, tenant: &Tenant, draft: Draft, now: Timestamp) -> Result<Staged, Refusal> {
+    pub(super) async fn stage(
+        &self,
+        tenant: &Tenant,
+        draft: Draft,
+        now: Timestamp,
+    ) -> Result<Staged, Refusal> {
         let id = EmailId::new(now, self.worker.entropy.u128());
         check_recipients(&draft)?;
         let scheduled_at = draft.wishes.scheduled_at;
@@ -70,7 +75,16 @@ impl Hall {
             require_tls: draft.envelope.require_tls,
             expires_at: self.expires_at(&email, now),
         };
-        Ok(Staged { email, addressees, chunks, transport, fate, appointment: None, reserved: Some(reserved), now })
+        Ok(Staged {
+            email,
+            addressees,
+            chunks,
+            transport,
+            fate,
+            appointment: None,
+            reserved: Some(reserved),
+            now,
+        })
     }
 
     fn check_size(&self, draft: &Draft, written: &Written) -> Result<(), Refusal> {

@@ -61,7 +61,11 @@ fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Result<Writ
 
 /// Everybody once. SMTP does not say in which field a recipient stands: the header does, and who
 /// stands in none of them is a blind one.
-pub(super) fn addressees(recipients: Vec<DraftRecipient>, facts: &mut HeaderFacts, door: Door) -> Vec<Addressee> {
+pub(super) fn addressees(
+    recipients: Vec<DraftRecipient>,
+    facts: &mut HeaderFacts,
+    door: Door,
+) -> Vec<Addressee> {
     let mut seen = HashSet::with_capacity(recipients.len());
     let smtp = matches!(door, Door::Submission | Door::Relay);
     let mut blind = Vec::new();
