@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dns::lookup::Resolver;
 use dns::seal::Vault;
 use dns::signing_pool::SigningPool;
+use mail::link::LinkKey;
 use mail::verp::VerpKey;
 use queue::accept::{Hall, HallParts};
 use queue::clock::Clock;
@@ -28,6 +29,8 @@ pub const STORE_DIRECTORY: &str = "store";
 
 /// The setting that signs return paths; the first thing that is sealed in a new store.
 const RETURN_PATH_KEY: &str = "return path key";
+/// The setting that signs links in mail.
+const LINK_KEY: &str = "link key";
 
 /// Why the world could not be built. The texts say what to do.
 #[derive(Debug, Error)]
@@ -93,7 +96,8 @@ impl World {
             .map_err(|error| BuildError::Files(format!("{}: {error}", config.data_dir.display())))?;
         let clock = Clock::ahead_by(config.testing.clock_offset.unwrap_or_default());
         let vault = Arc::new(vault(&config.data_dir, &store).await?);
-        let verp = verp_key(&store, &vault, &entropy).await?;
+        let verp = VerpKey::new(secret(&store, &vault, &entropy, RETURN_PATH_KEY).await?);
+        let links = LinkKey::new(secret(&store, &vault, &entropy, LINK_KEY).await?);
         let parts = WorkerParts {
             store: store.clone(),
             clock: clock.clone(),
@@ -117,8 +121,12 @@ impl World {
                 sandbox_sender: config.service.sandbox_sender.clone(),
                 message_bytes_max: config.submission.message_bytes_max,
                 plans: mail::plan::Plans::default(),
+                links,
             },
         );
+        if let Some(base_url) = &config.api.base_url {
+            hall.open_pages_at(base_url.trim_end_matches('/'));
+        }
         let enrolment =
             Enrolment { store: store.clone(), clock: clock.clone(), entropy: entropy.clone(), vault };
         Ok(Self { store, clock, entropy, worker, hall, enrolment, _identity: identity })
@@ -188,19 +196,24 @@ async fn vault(data_dir: &Path, store: &Store) -> Result<Vault, BuildError> {
     Vault::load_or_create(&file).map_err(|error| BuildError::Files(format!("{}: {error}", file.display())))
 }
 
-async fn verp_key(store: &Store, vault: &Vault, entropy: &Entropy) -> Result<VerpKey, BuildError> {
-    const NAME: &str = RETURN_PATH_KEY;
-    let failed = |error: &dyn std::fmt::Display| BuildError::Store(format!("{NAME}: {error}"));
-    let fresh = vault.seal(NAME.as_bytes(), &entropy.secret()).map_err(|error| failed(&error))?;
-    let sealed = store::setting::get_or_make(store, NAME, || Value::from(fresh.clone()))
+/// A sealed setting of 32 secret bytes, made when it is first asked for.
+async fn secret(
+    store: &Store,
+    vault: &Vault,
+    entropy: &Entropy,
+    name: &'static str,
+) -> Result<[u8; 32], BuildError> {
+    let failed = |error: &dyn std::fmt::Display| BuildError::Store(format!("{name}: {error}"));
+    let fresh = vault.seal(name.as_bytes(), &entropy.secret()).map_err(|error| failed(&error))?;
+    let sealed = store::setting::get_or_make(store, name, || Value::from(fresh.clone()))
         .await
         .map_err(|error| failed(&error))?;
-    let secret = vault.open(NAME.as_bytes(), &sealed).map_err(|error| {
+    let secret = vault.open(name.as_bytes(), &sealed).map_err(|error| {
         BuildError::Files(format!(
             "{error}: {KEY_FILE} is not the key that this data directory was made with"
         ))
     })?;
-    <[u8; 32]>::try_from(secret.as_slice()).map(VerpKey::new).map_err(|error| failed(&error))
+    <[u8; 32]>::try_from(secret.as_slice()).map_err(|error| failed(&error))
 }
 
 fn planner(config: &Config) -> Result<Planner, BuildError> {

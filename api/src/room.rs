@@ -79,6 +79,7 @@ impl Room {
     /// The same with another table: for tests of the machinery.
     #[must_use]
     pub fn with_operations(hall: Hall, options: Options, table: Vec<Operation>) -> Arc<Self> {
+        hall.open_pages_at(&options.base_url);
         Arc::new(Self {
             hall,
             router: Router::new(table),

@@ -33,6 +33,9 @@ pub enum EventKind {
     /// Taken out of the queue.
     #[serde(rename = "email.cancelled")]
     Cancelled,
+    /// A recipient completed a managed unsubscribe.
+    #[serde(rename = "contact.unsubscribed")]
+    Unsubscribed,
 }
 
 impl EventKind {
@@ -48,6 +51,7 @@ impl EventKind {
             Self::Bounced => "email.bounced",
             Self::Failed => "email.failed",
             Self::Cancelled => "email.cancelled",
+            Self::Unsubscribed => "contact.unsubscribed",
         }
     }
 }

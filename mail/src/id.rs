@@ -122,6 +122,12 @@ ids! {
     EmailId "msg_";
     /// An event: a fact in the past tense.
     EventId "evt_";
+    /// A suppression.
+    SuppressionId "sup_";
+    /// An opt-out of a category.
+    OptOutId "opt_";
+    /// An import of suppressions.
+    ImportId "imp_";
     /// One HTTP request, for finding it in the log.
     RequestId "req_";
 }

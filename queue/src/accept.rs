@@ -14,20 +14,23 @@ mod release;
 mod stage;
 mod write;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use dns::signing_pool::SigningPool;
 use mail::address::Address;
 use mail::draft::Draft;
 use mail::email::EmailStatus;
 use mail::id::{EmailId, EventId};
+use mail::link::LinkKey;
 use mail::plan::Plans;
 use mail::usage::Used;
+use mail::unsubscribe::{Bound, Unsubscribe};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError, ReadError, State, Store};
 
 use crate::clock::Clock;
+use crate::contacts::{Contacts, ContactsError, Wish};
 use crate::entropy::Entropy;
 use crate::refusal::Refusal;
 use crate::reservation::Reservation;
@@ -55,6 +58,8 @@ pub struct Hall {
     message_bytes_max: Arc<AtomicU64>,
     plans: Plans,
     appointments: Arc<Appointments>,
+    links: LinkKey,
+    base_url: Arc<OnceLock<String>>,
 }
 
 /// What the hall needs beside the worker.
@@ -71,6 +76,8 @@ pub struct HallParts {
     pub message_bytes_max: u64,
     /// What the plans include.
     pub plans: Plans,
+    /// Signs links.
+    pub links: LinkKey,
 }
 
 /// What was accepted.
@@ -108,6 +115,8 @@ impl Hall {
             message_bytes_max: Arc::new(AtomicU64::new(parts.message_bytes_max)),
             plans: parts.plans,
             appointments: Arc::default(),
+            links: parts.links,
+            base_url: Arc::default(),
         }
     }
 
@@ -154,6 +163,45 @@ impl Hall {
     /// [`TellError`].
     pub async fn tell(&self) -> Result<(), TellError> {
         self.worker.tell().await
+    }
+
+    /// What signs links in mail and on public pages.
+    #[must_use]
+    pub fn links(&self) -> &LinkKey {
+        &self.links
+    }
+
+    /// Says where the API is reached, and with it the public pages that links lead to. The first word counts.
+    pub fn open_pages_at(&self, base_url: &str) {
+        let _ = self.base_url.set(base_url.to_owned());
+    }
+
+    /// Makes unsubscribe links; none before it is known where they lead.
+    #[must_use]
+    pub fn unsubscribe(&self) -> Option<Unsubscribe> {
+        let base_url = self.base_url.get()?.clone();
+        Some(Unsubscribe { key: self.links.clone(), base_url })
+    }
+
+    /// What changes what is known of addresses.
+    #[must_use]
+    pub fn contacts(&self) -> Contacts {
+        self.worker.contacts()
+    }
+
+    /// Does what the recipient whom a link is bound to wants, and has it told.
+    ///
+    /// # Errors
+    /// [`ContactsError`].
+    pub async fn heed(&self, bound: &Bound, wish: Wish) -> Result<(), ContactsError> {
+        self.contacts().heed(bound, wish).await?;
+        self.worker.untold.notify_one();
+        Ok(())
+    }
+
+    /// Says that a list of suppressions was handed in: it is read now.
+    pub fn list_handed_in(&self) {
+        self.worker.list_handed_in.notify_one();
     }
 
     /// The largest message taken, in bytes.

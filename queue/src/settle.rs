@@ -1,7 +1,7 @@
 //! Settling: from an attempt's outcome to what comes next, written in one commit. Pure.
 //!
 //! ```text
-//! Outcome ─► Next ─► [ task taken or moved + recipient + attempt + event ]
+//! Outcome ─► Next ─► [ task taken or moved + recipient + attempt + event + suppression ]
 //! ```
 //!
 //! The commit checks the partition's epoch and the task's row, so that an attempt is settled once and
@@ -20,11 +20,15 @@ use mail::id::EventId;
 use mail::outcome::{Outcome, Phase};
 use mail::recipient::{Recipient, RecipientState};
 use mail::reply::Reply;
+use mail::suppression::{self, Detail, Grounds, Source, Suppression};
 use mail::task::Task;
 use serde_json::json;
 use store::engine::{Batch, Value};
 
 use crate::retry::Schedule;
+
+/// Refused for good, and the sender blamed.
+const REJECTED: &str = "rejected";
 
 /// What an attempt was, when it is over.
 #[derive(Debug, Clone)]
@@ -109,7 +113,7 @@ pub fn decide(task: &Task, attempted: &Attempted, schedule: &Schedule, now: Time
             _ if reply.enhanced.is_some_and(|e| (e.subject, e.detail) == (7, 30)) => {
                 Next::Failed { why: "tls_required" }
             }
-            _ => Next::Failed { why: "rejected" },
+            _ => Next::Failed { why: REJECTED },
         },
     }
 }
@@ -126,11 +130,32 @@ pub fn moved(task: &Task, attempted: &Attempted, at: Timestamp) -> Task {
     Task { due: at, attempts: task.attempts + 1, replies: task.replies + u32::from(answered), ..task.clone() }
 }
 
+/// Why the recipient is suppressed, if what comes next is nothing (completions-email.md 2.9): a bounce, and
+/// a refusal that blames the sender. What never got an answer says nothing about the address.
+#[must_use]
+pub fn grounds_of(task: &Task, attempted: &Attempted, next: &Next) -> Option<Grounds> {
+    let reason = match next {
+        Next::Bounced { soft: false, .. } => suppression::Reason::HardBounce,
+        Next::Bounced { soft: true, .. } => suppression::Reason::SoftBounce,
+        Next::Failed { why: REJECTED } => suppression::Reason::SmtpFailure,
+        _ => return None,
+    };
+    let mut grounds = Grounds::new(task.address.clone(), reason, Source::System).of_email(task.id.email);
+    grounds.detail = match &attempted.outcome {
+        Outcome::Unreachable(text) | Outcome::Unconfirmed(text) => {
+            Some(Detail { smtp_code: None, enhanced_code: None, diagnostic: suppression::shortened(text) })
+        }
+        outcome => outcome.reply().map(Detail::from),
+    };
+    Some(grounds)
+}
+
 /// Writes down what an attempt came to: the task taken (or moved), the recipient, the attempt, the event.
+/// The event names the suppression that stands after it.
 pub fn record(
     (task, row): (&Task, Option<&Value>),
     attempted: &Attempted,
-    next: &Next,
+    (next, suppression): (&Next, Option<&Suppression>),
     now: Timestamp,
     event: EventId,
 ) -> Batch {
@@ -176,7 +201,7 @@ pub fn record(
         kind,
         recipient: Some(task.address.clone()),
         created_at: now,
-        detail: detail_of(task, attempted, next),
+        detail: detail_of(task, attempted, next, suppression),
     };
     store::event::record(&mut batch, &event, task.partition);
     batch
@@ -204,12 +229,24 @@ fn attempt_of(task: &Task, attempted: &Attempted, next_attempt_at: Option<Timest
     }
 }
 
+/// As times stand on the wire.
+fn in_milliseconds(at: Timestamp) -> String {
+    format!("{at:.3}")
+}
+
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The particulars of the event, as webhooks will show them (completions-email.md 2.10).
-fn detail_of(task: &Task, attempted: &Attempted, next: &Next) -> serde_json::Value {
+fn detail_of(
+    task: &Task,
+    attempted: &Attempted,
+    next: &Next,
+    suppression: Option<&Suppression>,
+) -> serde_json::Value {
+    let suppression_id = suppression.map(|suppression| suppression.id);
+    let suppressed_until = suppression.and_then(|suppression| suppression.expires_at).map(in_milliseconds);
     let reply = attempted.outcome.reply();
     let code = reply.map(|r| r.code);
     let enhanced = reply.and_then(|r| r.enhanced);
@@ -242,8 +279,12 @@ fn detail_of(task: &Task, attempted: &Attempted, next: &Next) -> serde_json::Val
             "diagnostic": format!("smtp; {diagnostic}"),
             "mx_host": attempted.mx_host,
             "async": false,
-        }}),
-        Next::Failed { why } => json!({"failure": {"reason": why, "message": diagnostic, "smtp_code": code}}),
+        }, "suppression_id": suppression_id, "suppressed_until": suppressed_until}),
+        Next::Failed { why } => json!({
+            "failure": {"reason": why, "message": diagnostic, "smtp_code": code},
+            "suppression_id": suppression_id,
+            "suppressed_until": suppressed_until,
+        }),
     }
 }
 
@@ -332,6 +373,28 @@ mod tests {
         assert_eq!(next(&fresh, Outcome::Undeliverable(reply(556, (5, 1, 10))), Phase::Dns, 10), none);
     }
 
+    #[test]
+    fn what_ends_suppresses_as_it_should() {
+        let task = task();
+        let of = |outcome: Outcome, phase, now| {
+            let attempted = attempted(outcome, phase);
+            let next = decide(&task, &attempted, &Schedule::default(), at(now), 0);
+            grounds_of(&task, &attempted, &next)
+        };
+        use suppression::Reason as R;
+        let reason = |outcome, phase, now| of(outcome, phase, now).map(|grounds| grounds.reason);
+        let hard = of(Outcome::Failed(reply(550, (5, 1, 1))), Phase::Rcpt, 10).unwrap();
+        assert_eq!((hard.reason, hard.email), (R::HardBounce, Some(task.id.email)));
+        assert_eq!(hard.detail.unwrap().smtp_code, Some(550));
+        let deferred = || Outcome::Deferred(reply(452, (4, 2, 2)));
+        assert_eq!(reason(deferred(), Phase::Rcpt, 10), None, "it is tried again");
+        assert_eq!(reason(deferred(), Phase::Rcpt, 1_000), Some(R::SoftBounce));
+        let policy = Outcome::Failed(reply(550, (5, 7, 26)));
+        assert_eq!(reason(policy, Phase::Final, 10), Some(R::SmtpFailure));
+        assert_eq!(reason(Outcome::Unreachable("refused".into()), Phase::Connect, 1_000), None);
+        assert_eq!(reason(Outcome::Delivered(reply(250, (2, 0, 0))), Phase::Final, 10), None);
+    }
+
     #[tokio::test]
     async fn a_settlement_is_written_once() {
         let store = store::engine::Store::memory();
@@ -339,7 +402,7 @@ mod tests {
         store::task::put(&mut batch, &task());
         store.commit(batch).await.unwrap();
         let done = attempted(Outcome::Delivered(reply(250, (2, 0, 0))), Phase::Final);
-        let batch = record((&task(), None), &done, &Next::Delivered, at(11), EventId::new(at(11), 1));
+        let batch = record((&task(), None), &done, (&Next::Delivered, None), at(11), EventId::new(at(11), 1));
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "the task is gone");
         let left = store::task::page(&store, None, 10).await.unwrap();

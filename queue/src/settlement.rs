@@ -3,18 +3,44 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mail::id::EventId;
+use mail::id::{EventId, SuppressionId};
 use mail::outcome::Outcome;
+use mail::suppression::Suppression;
 use mail::task::Task;
-use store::engine::{Batch, CommitError};
+use store::engine::{Batch, CommitError, ReadError};
+use store::suppression::Found;
 
 use crate::notification;
+use crate::reservation::Reservation;
 use crate::settle::{self, Attempted, Next};
 use crate::site::Ready;
+use crate::staged::{Placed, Staged};
 use crate::worker::Worker;
 
 /// How soon a store that took no booking is tried again.
 const BOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// A report to the sender, and its tasks with their places in memory.
+struct Report {
+    staged: Staged,
+    placed: Placed,
+    event: EventId,
+    reservation: Reservation,
+}
+
+/// What became of the recipient's suppression.
+struct Suppressing {
+    before: Option<Found>,
+    after: Option<Suppression>,
+}
+
+/// Why a settlement is not booked.
+enum Unbooked {
+    /// Somebody else changed the recipient's suppression first: it is to be decided anew.
+    Raced,
+    /// It will not be.
+    Lost,
+}
 
 impl Worker {
     /// Settles an attempt: decides what comes next, writes it in one commit, gives back the task's place.
@@ -22,51 +48,47 @@ impl Worker {
         let task = &ready.task;
         let now = self.clock.now();
         let next = settle::decide(task, attempted, &self.manners().schedule, now, self.entropy.u64());
-        let mut batch = settle::record(
-            (task, ready.row.as_ref()),
-            attempted,
-            &next,
-            now,
-            EventId::new(now, self.entropy.u128()),
-        );
-        let mut ours = self.leases.fence(&mut batch, std::slice::from_ref(task));
-        let notification = match notification::of(self, task, attempted, &next).await {
-            Ok(notification) => notification,
-            Err(error) => {
-                tracing::error!(%error, email.id = %task.id.email, "the sender cannot be notified");
-                None
+        let report = self.report_of(task, attempted, &next, now).await;
+        self.figures.attempted(&next);
+        let event = EventId::new(now, self.entropy.u128());
+        let booked = loop {
+            let suppressing = self.suppress(task, attempted, &next, now).await;
+            let stands = suppressing.as_ref().and_then(Suppressing::stands);
+            let about = (task, ready.row.as_ref());
+            let mut batch = settle::record(about, attempted, (&next, stands), now, event);
+            if let Some(Suppressing { before, after: Some(after) }) = &suppressing {
+                store::suppression::put(&mut batch, before.as_ref(), after);
+            }
+            let mut ours = self.leases.fence(&mut batch, std::slice::from_ref(task));
+            if let Some(report) = &report {
+                ours &= self.leases.fence_partitions(&mut batch, report.placed.partitions());
+                report.staged.write(&mut batch, &report.placed, report.event);
+            }
+            if !ours {
+                // Another node has the partition by now, and the books: it tries the task again.
+                tracing::warn!(email.id = %task.id.email, "an attempt was not booked: its partition went to another node");
+                self.let_go(task);
+                return self.settled.notify_waiters();
+            }
+            match self.commit_settlement(batch, task).await {
+                Ok(()) => break true,
+                Err(Unbooked::Raced) => {}
+                Err(Unbooked::Lost) => break false,
             }
         };
-        let reservation = notification.and_then(|staged| {
-            // A report that finds no partition of its own goes with the task that it is about.
-            let placed = staged.place(|domain| self.leases.choose(domain).or(Some(task.partition)))?;
-            ours &= self.leases.fence_partitions(&mut batch, placed.partitions());
-            staged.write(&mut batch, &placed, EventId::new(now, self.entropy.u128()));
-            Some((self.reserve(placed.tasks), staged.chunks))
-        });
-        self.figures.attempted(&next);
-        if !ours {
-            // Another node has the partition by now, and the books: it tries the task again.
-            tracing::warn!(email.id = %task.id.email, "an attempt was not booked: its partition went to another node");
-            self.let_go(task);
-            return self.settled.notify_waiters();
-        }
-        match self.commit_settlement(batch, task).await {
-            Ok(()) => {
-                self.flights.land(task.id);
-                if let Next::Retry { at } = &next {
-                    self.note(&settle::moved(task, attempted, *at));
-                }
-                if let Some((reservation, chunks)) = reservation {
-                    reservation.committed(&chunks);
-                }
+        if booked {
+            self.flights.land(task.id);
+            if let Next::Retry { at } = &next {
+                self.note(&settle::moved(task, attempted, *at));
             }
+            if let Some(Report { staged, reservation, .. }) = report {
+                reservation.committed(&staged.chunks);
+            }
+        } else {
             // Whatever the rows are now, disk knows.
-            Err(()) => {
-                self.let_go(task);
-                if let Some((reservation, _)) = reservation {
-                    reservation.in_doubt();
-                }
+            self.let_go(task);
+            if let Some(report) = report {
+                report.reservation.in_doubt();
             }
         }
         self.untold.notify_one();
@@ -74,7 +96,65 @@ impl Worker {
         log(task, attempted, &next);
     }
 
-    async fn commit_settlement(&self, batch: Batch, task: &Task) -> Result<(), ()> {
+    /// The report that the sender is to get, if any.
+    async fn report_of(
+        self: &Arc<Self>,
+        task: &Task,
+        attempted: &Attempted,
+        next: &Next,
+        now: Timestamp,
+    ) -> Option<Report> {
+        let staged = match notification::of(self, task, attempted, next).await {
+            Ok(staged) => staged?,
+            Err(error) => {
+                tracing::error!(%error, email.id = %task.id.email, "the sender cannot be notified");
+                return None;
+            }
+        };
+        // A report that finds no partition of its own goes with the task that it is about.
+        let placed = staged.place(|domain| self.leases.choose(domain).or(Some(task.partition)))?;
+        let reservation = self.reserve(placed.tasks.clone());
+        Some(Report { staged, placed, event: EventId::new(now, self.entropy.u128()), reservation })
+    }
+
+    /// What becomes of the recipient's suppression; none when what comes next does not bear on it. Only then
+    /// is anything read: what is delivered or tried again reads nothing.
+    async fn suppress(
+        &self,
+        task: &Task,
+        attempted: &Attempted,
+        next: &Next,
+        now: Timestamp,
+    ) -> Option<Suppressing> {
+        let grounds = settle::grounds_of(task, attempted, next)?;
+        let before = loop {
+            match store::suppression::get(&self.store, task.account, &grounds.target).await {
+                Ok(before) => break before,
+                // The booking would wait for the database, too.
+                Err(error @ ReadError::Away(_)) if !self.cut.is_cancelled() => {
+                    tracing::warn!(%error, email.id = %task.id.email, "an attempt cannot be booked yet");
+                    self.wait_to_book().await;
+                }
+                Err(error) => {
+                    tracing::error!(%error, email.id = %task.id.email, "the recipient cannot be suppressed");
+                    return None;
+                }
+            }
+        };
+        let id = SuppressionId::new(now, self.entropy.u128());
+        let stands = before.as_ref().map(|found| &found.suppression);
+        let after = Suppression::follow(stands, grounds, task.account, id, now);
+        Some(Suppressing { before, after })
+    }
+
+    async fn wait_to_book(&self) {
+        tokio::select! {
+            () = tokio::time::sleep(BOOK_AGAIN) => {}
+            () = self.cut.cancelled() => {}
+        }
+    }
+
+    async fn commit_settlement(&self, batch: Batch, task: &Task) -> Result<(), Unbooked> {
         loop {
             match self.store.commit(batch.clone()).await {
                 Ok(()) => return Ok(()),
@@ -85,25 +165,32 @@ impl Worker {
                     if !self.cut.is_cancelled() =>
                 {
                     tracing::warn!(%error, email.id = %task.id.email, "an attempt cannot be booked yet");
-                    tokio::select! {
-                        () = tokio::time::sleep(BOOK_AGAIN) => {}
-                        () = self.cut.cancelled() => {}
-                    }
+                    self.wait_to_book().await;
+                }
+                Err(CommitError::Conflict { key }) if store::suppression::is_about_one(&key) => {
+                    return Err(Unbooked::Raced);
                 }
                 Err(CommitError::Conflict { .. }) => {
                     // The operator took the task away meanwhile, or another node owns the partition
                     // now: the books are theirs.
                     tracing::warn!(email.id = %task.id.email, "an attempt was not booked: its task has changed");
-                    return Err(());
+                    return Err(Unbooked::Lost);
                 }
                 Err(error) => {
                     // The attempt stands nowhere: after a restart the message is tried again.
                     tracing::error!(%error, email.id = %task.id.email, "an attempt could not be booked");
                     self.stop.cancel();
-                    return Err(());
+                    return Err(Unbooked::Lost);
                 }
             }
         }
+    }
+}
+
+impl Suppressing {
+    /// The suppression as it stands afterwards.
+    fn stands(&self) -> Option<&Suppression> {
+        self.after.as_ref().or(self.before.as_ref().map(|found| &found.suppression))
     }
 }
 

@@ -130,6 +130,8 @@ pub struct Worker {
     /// One at a time tells.
     pub(crate) telling: tokio::sync::Mutex<()>,
     pub(crate) meter: Meter,
+    /// A list of suppressions was handed in.
+    pub(crate) list_handed_in: Notify,
     pub(crate) leases: Arc<Leases>,
     membership: tokio::sync::Mutex<Option<Membership>>,
     /// By name; those that ask for verified TLS apart.
@@ -165,6 +167,7 @@ impl Worker {
             untold: Notify::new(),
             telling: tokio::sync::Mutex::default(),
             meter: Meter::default(),
+            list_handed_in: Notify::new(),
             flights: Flights::new(settings.places_max),
             scheduled: Scheduled::default(),
             stop: CancellationToken::new(),
@@ -211,6 +214,8 @@ impl Worker {
         let worker = Arc::clone(self);
         self.spawn(async move { worker.keep_telling().await });
         self.untold.notify_one();
+        let worker = Arc::clone(self);
+        self.spawn(async move { worker.import_lists().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.refill().await });
     }

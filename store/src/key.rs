@@ -78,6 +78,20 @@ pub enum Space {
     ScheduledByTime = 32,
     /// When scheduled emails are due, and what became of them.
     Schedule = 33,
+    /// Suppressions by whom they are about.
+    Suppression = 38,
+    /// Suppressions by id, which is by time.
+    SuppressionById = 39,
+    /// Suppressions by reason, source and time.
+    SuppressionByTime = 40,
+    /// Opt-outs by category and address.
+    OptOut = 41,
+    /// Opt-outs by category and id, which is by time.
+    OptOutById = 42,
+    /// Imports of suppressions, and their lists.
+    Import = 43,
+    /// Imports that are not done.
+    ImportOpen = 44,
 }
 
 impl From<Space> for u8 {

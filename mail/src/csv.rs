@@ -1,0 +1,218 @@
+//! CSV: reading lists that other programs wrote, and writing ours (RFC 4180).
+//!
+//! Read record by record from any place where a record begins, so that a long list can be gone on with
+//! after a restart. Taken as well: line ends of LF alone, `;` or tab in place of the comma, spaces
+//! around fields, a byte order mark. A quote that nobody closes costs its own line, not all that follow.
+
+/// A record longer than this is none: somebody forgot to close a quote.
+const RECORD_BYTES_MAX: usize = 16 << 10;
+/// More fields than this are not looked at.
+const FIELDS_MAX: usize = 64;
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The number of its first line, from 1.
+    pub line: u64,
+    /// Its fields, without quotes and outer spaces; none when a quote is not closed.
+    pub fields: Option<Vec<String>>,
+}
+
+impl Record {
+    /// A field; empty when there are not as many.
+    #[must_use]
+    pub fn field(&self, place: usize) -> &str {
+        self.fields.as_ref().and_then(|fields| fields.get(place)).map_or("", String::as_str)
+    }
+}
+
+/// The records of a text, from a place on; empty lines are none.
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    text: &'a str,
+    at: usize,
+    line: u64,
+    separator: u8,
+}
+
+impl<'a> Records<'a> {
+    /// From the beginning.
+    #[must_use]
+    pub fn new(text: &'a str) -> Self {
+        let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        Self { text, at, line: 1, separator: separator_of(text) }
+    }
+
+    /// From where [`Records::place`] was.
+    #[must_use]
+    pub fn resume(text: &'a str, (at, line): (usize, u64)) -> Self {
+        if at == 0 || !text.is_char_boundary(at) {
+            return Self::new(text);
+        }
+        Self { text, at, line, separator: separator_of(text) }
+    }
+
+    /// Where the next record begins, and on which line.
+    #[must_use]
+    pub fn place(&self) -> (usize, u64) {
+        (self.at, self.line)
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        loop {
+            let rest = self.rest();
+            if rest.is_empty() {
+                return None;
+            }
+            let line = self.line;
+            let (fields, length) = match cut(rest, self.separator) {
+                Some((fields, length)) => (Some(fields), length),
+                None => (None, rest.find('\n').map_or(rest.len(), |end| end + 1)),
+            };
+            let lines = rest.as_bytes().iter().take(length).filter(|byte| **byte == b'\n').count();
+            self.line += lines as u64;
+            self.at += length;
+            if fields.as_ref().is_none_or(|fields| fields.iter().any(|field| !field.is_empty())) {
+                return Some(Record { line, fields });
+            }
+        }
+    }
+}
+
+/// The first record of a text and its length with the line end; none when a quote is not closed in time.
+fn cut(text: &str, separator: u8) -> Option<(Vec<String>, usize)> {
+    let bytes = text.as_bytes();
+    let (mut fields, mut at) = (Vec::new(), 0);
+    loop {
+        let (field, end) = field(text, at, separator)?;
+        if fields.len() < FIELDS_MAX {
+            fields.push(field);
+        }
+        match bytes.get(end) {
+            Some(byte) if *byte == separator => at = end + 1,
+            Some(_) => return Some((fields, end + 1)),
+            None => return Some((fields, end)),
+        }
+    }
+}
+
+/// A field that begins at a place, and where the separator, line feed or end behind it stands.
+fn field(text: &str, at: usize, separator: u8) -> Option<(String, usize)> {
+    let bytes = text.as_bytes();
+    let ends = |byte: u8| byte == separator || byte == b'\n';
+    let unquoted_end = |from: usize| {
+        bytes.iter().skip(from).position(|byte| ends(*byte)).map_or(bytes.len(), |found| from + found)
+    };
+    let blanks = bytes.iter().skip(at).take_while(|byte| **byte == b' ').count();
+    let start = at + blanks;
+    if bytes.get(start) != Some(&b'"') {
+        let end = unquoted_end(at);
+        return Some((text.get(at..end)?.trim().to_owned(), end));
+    }
+    let (mut out, mut from) = (String::new(), start + 1);
+    loop {
+        let quote = from + memchr::memchr(b'"', bytes.get(from..)?)?;
+        if quote - at > RECORD_BYTES_MAX {
+            return None;
+        }
+        out.push_str(text.get(from..quote)?);
+        if bytes.get(quote + 1) != Some(&b'"') {
+            // What stands between the closing quote and the separator says nothing.
+            return Some((out.trim().to_owned(), unquoted_end(quote + 1)));
+        }
+        out.push('"');
+        from = quote + 2;
+    }
+}
+
+/// The separator that the first line has most of.
+fn separator_of(text: &str) -> u8 {
+    let first = text.lines().next().unwrap_or_default();
+    let count = |separator: &u8| first.bytes().filter(|byte| byte == separator).count();
+    [b',', b';', b'\t'].into_iter().rev().max_by_key(count).unwrap_or(b',')
+}
+
+/// Writes a record.
+pub fn write(out: &mut String, fields: &[&str]) {
+    for (n, field) in fields.iter().enumerate() {
+        if n > 0 {
+            out.push(',');
+        }
+        if field.contains(['"', ',', ';', '\t', '\n', '\r']) || field.trim() != *field {
+            out.push('"');
+            out.push_str(&field.replace('"', "\"\""));
+            out.push('"');
+        } else {
+            out.push_str(field);
+        }
+    }
+    out.push_str("\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Vec<(u64, Vec<String>)> {
+        Records::new(text).map(|record| (record.line, record.fields.unwrap_or_default())).collect()
+    }
+
+    fn row(line: u64, fields: &[&str]) -> (u64, Vec<String>) {
+        (line, fields.iter().map(|field| (*field).to_owned()).collect())
+    }
+
+    #[test]
+    fn what_other_programs_write() {
+        assert_eq!(read(""), []);
+        assert_eq!(read("\u{feff}a,b\r\n\r\nc , d\n"), [row(1, &["a", "b"]), row(3, &["c", "d"])]);
+        assert_eq!(read("\"a,\"\"b\"\"\nc\",d"), [row(1, &["a,\"b\"\nc", "d"])]);
+        assert_eq!(read("a;b,c;d\n1;2;3"), [row(1, &["a", "b,c", "d"]), row(2, &["1", "2", "3"])]);
+        assert_eq!(read("a\tb"), [row(1, &["a", "b"])]);
+        assert_eq!(read("x,\n,y\n,\n"), [row(1, &["x", ""]), row(2, &["", "y"])]);
+    }
+
+    #[test]
+    fn an_open_quote_costs_its_own_line() {
+        let text = "a,b\n\"c,d\ne,f\n";
+        assert_eq!(read(text), [row(1, &["a", "b"]), row(2, &[]), row(3, &["e", "f"])]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(rows in proptest::collection::vec(
+            proptest::collection::vec("[a-z\",;\n\t]{1,6}", 1..5), 1..6,
+        )) {
+            let mut text = String::from("one,two,three,four,five,six\r\n");
+            let mut wanted = Vec::new();
+            for fields in &rows {
+                let fields: Vec<String> = fields.iter().map(|field| format!("x{field}x")).collect();
+                write(&mut text, &fields.iter().map(String::as_str).collect::<Vec<_>>());
+                wanted.push(fields);
+            }
+            let back: Vec<_> = Records::new(&text).skip(1).map(|record| record.fields.unwrap()).collect();
+            prop_assert_eq!(back, wanted);
+        }
+
+        #[test]
+        fn any_text_is_read_to_its_end_in_any_number_of_steps(text in "[a\",;\n\r \u{e9}]{0,60}") {
+            let whole: Vec<Record> = Records::new(&text).collect();
+            let (mut place, mut steps) = ((0, 1), Vec::new());
+            loop {
+                let mut records = Records::resume(&text, place);
+                let Some(record) = records.next() else { break };
+                steps.push(record);
+                place = records.place();
+            }
+            prop_assert_eq!(whole, steps);
+        }
+    }
+}

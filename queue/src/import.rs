@@ -1,0 +1,216 @@
+//! Imports of suppressions: read in the background, a slice at a time, each with the note of how far it is
+//! in its own commit, so that a restart goes on where the last slice ended.
+//!
+//! Of several nodes one reads, the owner of the first partition; should two do so for a moment, the commits
+//! tell the second, which leaves it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mail::csv::{Record, Records};
+use mail::id::{AccountId, ImportId};
+use mail::import::{BadLine, Columns, ERRORS_MAX, Import, ImportStatus};
+use mail::suppression::Grounds;
+use store::engine::{CommitError, ReadError};
+use store::import::Found;
+use tokio_util::sync::CancellationToken;
+
+use crate::contacts::{Contacts, ContactsError, Suppressed};
+use crate::worker::Worker;
+
+/// Records of one commit.
+const SLICE_RECORDS: usize = 500;
+/// Imports begun at once, so to speak: they are read one after the other.
+const OPEN_MAX: usize = 100;
+/// How soon is looked for imports that another node took, or that failed.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+impl Worker {
+    /// Keeps reading lists that are handed in until the worker stops.
+    pub(crate) async fn import_lists(self: Arc<Self>) {
+        let contacts = self.contacts();
+        loop {
+            if self.leases.is_active(0)
+                && let Err(error) = read_open(&contacts, &self.stop).await
+            {
+                tracing::warn!(%error, "importing suppressions; trying again in {LOOK_AGAIN:?}");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = self.list_handed_in.notified() => {}
+                () = self.stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// What changes what is known of addresses.
+    pub(crate) fn contacts(&self) -> Contacts {
+        Contacts { store: self.store.clone(), clock: self.clock.clone(), entropy: self.entropy.clone() }
+    }
+}
+
+/// Reads all lists that are not done, to their ends or until `stop`.
+///
+/// # Errors
+/// The store cannot be read or written.
+pub async fn read_open(contacts: &Contacts, stop: &CancellationToken) -> Result<(), ContactsError> {
+    loop {
+        let open = store::import::open(&contacts.store, None, OPEN_MAX).await?;
+        for (account, id) in &open {
+            read_one(contacts, (*account, *id), stop).await?;
+        }
+        if open.len() < OPEN_MAX || stop.is_cancelled() {
+            return Ok(());
+        }
+    }
+}
+
+async fn read_one(
+    contacts: &Contacts,
+    (account, id): (AccountId, ImportId),
+    stop: &CancellationToken,
+) -> Result<(), ContactsError> {
+    let list = match store::import::list_of(&contacts.store, account, id).await {
+        // Nobody else waits for what cannot be read.
+        Err(ReadError::Corrupt(_)) => None,
+        list => list?,
+    };
+    let text = list.as_deref().and_then(|list| std::str::from_utf8(list).ok());
+    let columns = text.and_then(|text| Columns::find(text).ok());
+    while !stop.is_cancelled() {
+        let Some(found) = store::import::get(&contacts.store, account, id).await? else { return Ok(()) };
+        if matches!(found.import.status, ImportStatus::Completed | ImportStatus::Failed) {
+            return Ok(());
+        }
+        let slice = match (text, &columns) {
+            (Some(text), Some(columns)) => Slice::cut(text, columns, &found.import, contacts),
+            // It was looked at when it was handed in: its bytes are lost.
+            _ => Slice::lost(&found.import),
+        };
+        match slice.book(contacts, &found).await {
+            Ok(()) => {}
+            Err(ContactsError::Commit(CommitError::Conflict { key }))
+                if store::import::is_about_one(&key) =>
+            {
+                tracing::info!(import.id = %id, "another node reads this list");
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The next records of a list, read.
+struct Slice {
+    after: Import,
+    grounds: Vec<Grounds>,
+}
+
+impl Slice {
+    fn cut(text: &str, columns: &Columns, before: &Import, contacts: &Contacts) -> Self {
+        let now = contacts.clock.now();
+        let at = usize::try_from(before.place.0).unwrap_or(usize::MAX);
+        let mut records = Records::resume(text, (at, before.place.1));
+        if at == 0 && columns.has_header {
+            let _names = records.next();
+        }
+        let mut after = Import { status: ImportStatus::Running, ..before.clone() };
+        let mut grounds = Vec::with_capacity(SLICE_RECORDS);
+        let slice: Vec<Record> = records.by_ref().take(SLICE_RECORDS).collect();
+        after.counts.processed += slice.len() as u64;
+        for record in &slice {
+            match columns.read(record, now) {
+                Ok(one) => grounds.push(one),
+                Err(message) => {
+                    after.counts.invalid += 1;
+                    if after.errors.len() < ERRORS_MAX {
+                        after.errors.push(BadLine { line: record.line, message });
+                    }
+                }
+            }
+        }
+        let (at, line) = records.place();
+        after.place = (at as u64, line);
+        if slice.len() < SLICE_RECORDS {
+            after.status = ImportStatus::Completed;
+            after.completed_at = Some(now);
+        }
+        Self { after, grounds }
+    }
+
+    fn lost(before: &Import) -> Self {
+        Self { after: Import { status: ImportStatus::Failed, ..before.clone() }, grounds: Vec::new() }
+    }
+
+    async fn book(self, contacts: &Contacts, found: &Found) -> Result<(), ContactsError> {
+        let Self { after, grounds } = self;
+        let also = |outcomes: &[Suppressed], batch: &mut store::engine::Batch| {
+            let mut after = after.clone();
+            let created = outcomes.iter().filter(|outcome| outcome.is_new).count();
+            after.counts.created += created as u64;
+            after.counts.exists += (outcomes.len() - created) as u64;
+            store::import::update(batch, found, &after);
+        };
+        contacts.suppress(after.account, &grounds, &also).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::entropy::Entropy;
+    use jiff::Timestamp;
+    use mail::import::Counts;
+    use store::engine::{Batch, Body, Store};
+
+    fn import(total: u64) -> Import {
+        Import {
+            id: ImportId::new(Timestamp::UNIX_EPOCH, 1),
+            account: AccountId::new(Timestamp::UNIX_EPOCH, 1),
+            status: ImportStatus::Queued,
+            counts: Counts { total, ..Counts::default() },
+            place: (0, 1),
+            errors: Vec::new(),
+            created_at: Timestamp::UNIX_EPOCH,
+            completed_at: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_is_read_to_its_end_from_wherever_it_was_left() {
+        let contacts =
+            Contacts { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() };
+        let mut text = "email,reason\r\n".to_owned();
+        for n in 0..1_234 {
+            text.push_str(&format!(
+                "a{}@example.net,{}\r\n",
+                n % 1_200,
+                if n % 2 == 0 { "bounce" } else { "?" }
+            ));
+        }
+        text.push_str("nobody,\r\n");
+        let handed_in = import(1_235);
+        let mut batch = Batch::intake();
+        store::import::create(&mut batch, &handed_in, Body::from(text.clone().into_bytes()));
+        contacts.store.commit(batch).await.unwrap();
+        // A slice, then the process dies; the next one reads the rest.
+        let get = async || {
+            store::import::get(&contacts.store, handed_in.account, handed_in.id).await.unwrap().unwrap()
+        };
+        let columns = Columns::find(&text).unwrap();
+        let found = get().await;
+        Slice::cut(&text, &columns, &found.import, &contacts).book(&contacts, &found).await.unwrap();
+        assert_eq!(get().await.import.status, ImportStatus::Running);
+        let again = Slice::cut(&text, &columns, &found.import, &contacts).book(&contacts, &found).await;
+        assert!(again.is_err(), "a slice is booked once");
+        read_open(&contacts, &CancellationToken::new()).await.unwrap();
+        let Import { status, counts, errors, completed_at, .. } = get().await.import;
+        assert_eq!(status, ImportStatus::Completed);
+        assert_eq!(counts, Counts { total: 1_235, processed: 1_235, created: 1_200, exists: 34, invalid: 1 });
+        assert_eq!((errors.len(), errors[0].line), (1, 1_236));
+        assert!(completed_at.is_some());
+        assert!(store::import::open(&contacts.store, None, 1).await.unwrap().is_empty());
+    }
+}

@@ -1,0 +1,192 @@
+//! Opt-outs of a category: a row each under category and address, and a key by category and id, for lists.
+
+use futures_util::future::try_join_all;
+use jiff::Timestamp;
+use mail::address::Address;
+use mail::email::Category;
+use mail::id::{AccountId, EmailId, OptOutId};
+use mail::suppression::{OPTIONAL, OptOut, Source, address_key};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::key::{KeyReader, Space, key};
+use crate::row::{self, stored};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "OptOut")]
+struct OptOutRow {
+    id: OptOutId,
+    account: AccountId,
+    address: Address,
+    category: Category,
+    source: Source,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    email: Option<EmailId>,
+    created_at: Timestamp,
+}
+stored!(OptOut as OptOutRow);
+
+/// The category in a key: a number that is never another's.
+fn number(category: Category) -> u8 {
+    match category {
+        Category::Transactional => 0,
+        Category::Product => 1,
+        Category::Newsletter => 2,
+    }
+}
+
+/// The key of an address's opt-out; `address_key` is [`mail::suppression::address_key`] of it.
+pub(crate) fn row_key(account: AccountId, category: Category, address_key: &str) -> Key {
+    key(Space::OptOut).account(account).u8(number(category)).text(address_key).build()
+}
+
+fn key_of(opt_out: &OptOut) -> Key {
+    row_key(opt_out.account, opt_out.category, &address_key(&opt_out.address))
+}
+
+fn key_by_id(account: AccountId, category: Category, id: OptOutId) -> Key {
+    key(Space::OptOutById).account(account).u8(number(category)).id(id.to_bytes()).build()
+}
+
+pub(crate) fn decode(row: &[u8]) -> Result<OptOut, ReadError> {
+    row::decode(row)
+}
+
+/// Writes a new opt-out; the commit conflicts when the address has opted out of the category already.
+pub fn create(batch: &mut Batch, opt_out: &OptOut) {
+    let row_key = key_of(opt_out);
+    batch.check(row_key.clone(), None);
+    batch.put(key_by_id(opt_out.account, opt_out.category, opt_out.id), row_key.clone());
+    batch.put(row_key, row::encode(opt_out));
+}
+
+/// Deletes an opt-out; the commit conflicts when it is gone already.
+pub fn delete(batch: &mut Batch, opt_out: &OptOut) {
+    let row_key = key_of(opt_out);
+    batch.check(row_key.clone(), Some(row::encode(opt_out))).delete(row_key);
+    batch.delete(key_by_id(opt_out.account, opt_out.category, opt_out.id));
+}
+
+/// Whether a conflict was about an opt-out.
+#[must_use]
+pub fn is_about_one(conflict: &Key) -> bool {
+    conflict.first() == Some(&(Space::OptOut as u8))
+}
+
+/// An address's opt-outs, of these categories.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn of_address(
+    store: &Store,
+    account: AccountId,
+    address: &Address,
+    categories: &[Category],
+) -> Result<Vec<OptOut>, ReadError> {
+    let by_address = address_key(address);
+    let keys: Vec<Key> = categories.iter().map(|category| row_key(account, *category, &by_address)).collect();
+    store.get_many(&keys).await?.iter().flatten().map(|row| row::decode(row)).collect()
+}
+
+/// An opt-out by its id.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn by_id(store: &Store, account: AccountId, id: OptOutId) -> Result<Option<OptOut>, ReadError> {
+    let entries = OPTIONAL.map(|category| key_by_id(account, category, id));
+    let Some(row_key) = store.get_many(&entries).await?.into_iter().flatten().next() else { return Ok(None) };
+    let opt_out: Option<OptOut> = store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()?;
+    Ok(opt_out.filter(|opt_out| opt_out.id == id))
+}
+
+/// A page of opt-outs, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The opt-outs.
+    pub opt_outs: Vec<OptOut>,
+    /// The last of them, when there are more: the next page is of those before it.
+    pub next: Option<OptOutId>,
+}
+
+/// An account's opt-outs of these categories, newest first, at most `limit`, those before `before` if it is
+/// given.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    categories: &[Category],
+    before: Option<OptOutId>,
+    limit: usize,
+) -> Result<Listed, ReadError> {
+    let scans = categories.iter().map(|category| {
+        let mut range = key(Space::OptOutById).account(account).u8(number(*category)).range();
+        if let Some(before) = before {
+            range.end = key_by_id(account, *category, before);
+        }
+        store.scan(range, Order::Descending, limit + 1)
+    });
+    let mut entries = Vec::new();
+    for (entry, row_key) in try_join_all(scans).await?.into_iter().flatten() {
+        entries.push((id_of(&entry)?, row_key));
+    }
+    entries.sort_unstable_by_key(|(id, _)| std::cmp::Reverse(*id));
+    let has_more = entries.len() > limit;
+    entries.truncate(limit);
+    let next = entries.last().filter(|_| has_more).map(|(id, _)| *id);
+    let keys: Vec<Key> = entries.into_iter().map(|(_, row_key)| row_key).collect();
+    let rows = store.get_many(&keys).await?;
+    let opt_outs = rows.iter().flatten().map(|row| row::decode(row)).collect::<Result<_, _>>()?;
+    Ok(Listed { opt_outs, next })
+}
+
+/// The id at the end of an entry's key.
+fn id_of(entry: &Key) -> Result<OptOutId, ReadError> {
+    let mut reader = KeyReader::new(Space::OptOutById, entry).map_err(row::damaged)?;
+    reader.account().map_err(row::damaged)?;
+    reader.u8().map_err(row::damaged)?;
+    reader.id().map(OptOutId::from_bytes).map_err(row::damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn written_found_listed_deleted() {
+        let store = Store::memory();
+        let at = |n: u32| Timestamp::from_second(1_800_000_000 + i64::from(n)).unwrap();
+        let account = AccountId::new(at(0), 1);
+        for n in 0..10 {
+            let opt_out = OptOut {
+                id: OptOutId::new(at(n), n.into()),
+                account,
+                address: format!("A{n}@example.net").parse().unwrap(),
+                category: OPTIONAL[usize::from(n % 3 == 0)],
+                source: Source::Api,
+                email: None,
+                created_at: at(n),
+            };
+            let mut batch = Batch::progress();
+            create(&mut batch, &opt_out);
+            store.commit(batch.clone()).await.unwrap();
+            assert!(store.commit(batch).await.is_err(), "once");
+        }
+        let first = list(&store, account, &OPTIONAL, None, 6).await.unwrap();
+        let rest = list(&store, account, &OPTIONAL, first.next, 6).await.unwrap();
+        assert_eq!((first.opt_outs.len(), rest.opt_outs.len(), rest.next), (6, 4, None));
+        assert!(first.opt_outs.iter().chain(&rest.opt_outs).is_sorted_by(|a, b| a.id > b.id));
+        let newsletters = list(&store, account, &[Category::Newsletter], None, 10).await.unwrap().opt_outs;
+        assert_eq!(newsletters.len(), 4);
+        let one = &newsletters[0];
+        assert_eq!(by_id(&store, account, one.id).await.unwrap().as_ref(), Some(one));
+        let of = of_address(&store, account, &"a9@EXAMPLE.net".parse().unwrap(), &OPTIONAL).await.unwrap();
+        assert_eq!(of, [one.clone()]);
+        let mut batch = Batch::progress();
+        delete(&mut batch, one);
+        store.commit(batch).await.unwrap();
+        assert_eq!(by_id(&store, account, one.id).await.unwrap(), None);
+        assert_eq!(list(&store, account, &OPTIONAL, None, 10).await.unwrap().opt_outs.len(), 9);
+    }
+}
