@@ -122,6 +122,8 @@ ids! {
     EmailId "msg_";
     /// An event: a fact in the past tense.
     EventId "evt_";
+    /// A template.
+    TemplateId "tpl_";
     /// One HTTP request, for finding it in the log.
     RequestId "req_";
 }

@@ -26,4 +26,5 @@ pub mod reply;
 pub mod schedule;
 pub mod task;
 pub mod usage;
+pub mod template;
 pub mod verp;

@@ -78,6 +78,14 @@ pub enum Space {
     ScheduledByTime = 32,
     /// When scheduled emails are due, and what became of them.
     Schedule = 33,
+    /// Templates.
+    Template = 34,
+    /// Templates by alias.
+    TemplateByAlias = 35,
+    /// Templates by name.
+    TemplateByName = 36,
+    /// Versions of templates, and bodies of drafts and versions.
+    TemplateVersion = 37,
 }
 
 impl From<Space> for u8 {

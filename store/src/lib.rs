@@ -21,3 +21,4 @@ pub mod schedule;
 pub mod setting;
 pub mod task;
 pub mod usage;
+pub mod template;
