@@ -128,6 +128,8 @@ ids! {
     OptOutId "opt_";
     /// An import of suppressions.
     ImportId "imp_";
+    /// A template.
+    TemplateId "tpl_";
     /// One HTTP request, for finding it in the log.
     RequestId "req_";
 }

@@ -31,4 +31,5 @@ pub mod suppression;
 pub mod task;
 pub mod unsubscribe;
 pub mod usage;
+pub mod template;
 pub mod verp;

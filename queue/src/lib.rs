@@ -1,9 +1,10 @@
 //! The kitchen: what was handed in is accepted, planned, tried and settled here.
 //!
-//! [`accept`] is the one door ([`sender`] says who may come through it), [`worker`] brings tasks to
-//! [`site`]s and back from disk ([`scheduled`], [`flight`]), [`attempt`] runs the connections of
-//! [`courier`], [`settle`] decides what comes next. [`fair`], [`pace`], [`retry`] and [`plan`] are the
-//! rules in between; [`clock`] and [`entropy`] are the only sources of time and chance in the house.
+//! [`accept`] is the one door ([`sender`] says who may come through it, [`templates`] keeps what is sent by
+//! name), [`worker`] brings tasks to [`site`]s and back from disk ([`scheduled`], [`flight`]), [`attempt`]
+//! runs the connections of [`courier`], [`settle`] decides what comes next. [`fair`], [`pace`], [`retry`]
+//! and [`plan`] are the rules in between; [`clock`] and [`entropy`] are the only sources of time and chance
+//! in the house.
 
 pub mod accept;
 mod attempt;
@@ -37,4 +38,5 @@ mod settlement;
 pub mod site;
 mod staged;
 pub mod tell;
+pub mod templates;
 pub mod worker;

@@ -92,6 +92,14 @@ pub enum Space {
     Import = 43,
     /// Imports that are not done.
     ImportOpen = 44,
+    /// Templates.
+    Template = 34,
+    /// Templates by alias.
+    TemplateByAlias = 35,
+    /// Templates by name.
+    TemplateByName = 36,
+    /// Versions of templates, and bodies of drafts and versions.
+    TemplateVersion = 37,
 }
 
 impl From<Space> for u8 {

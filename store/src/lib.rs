@@ -24,3 +24,4 @@ pub mod setting;
 pub mod suppression;
 pub mod task;
 pub mod usage;
+pub mod template;

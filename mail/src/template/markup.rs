@@ -1,0 +1,279 @@
+//! The markup: which part of Handlebars a template may use, and the bounds that make reading it safe.
+//!
+//! ```text
+//! source ─► scan (tags, depth, what is refused) ─► handlebars' grammar ─► Usage (names, blocks) ─► Template
+//! ```
+//!
+//! Taken: `{{a.b}}` (escaped in HTML), `{{{a.b}}}` and `{{&a.b}}` (raw), `{{#if}}`, `{{#unless}}`,
+//! `{{#each}}`, `{{#with}}`, each with `{{else}}` and `{{else if x}}`, `@index`, `@key`, `@first`,
+//! `@last`, `@root`, `../`, `as |item|`, comments, `~`, and `\{{` for two braces. Refused, by name and
+//! place: partials, decorators, raw blocks, subexpressions, helpers. So no tag makes a value: all that is
+//! written is a value that was given, and paths are all that is looked up.
+//!
+//! The scan goes before the grammar, which is recursive: it knows strings, comments and escapes as the
+//! grammar does, so that the depth it counts is the depth that the grammar will see.
+
+use handlebars::Template as Parsed;
+use thiserror::Error;
+
+/// Tags in one part of a template: the grammar looks for the line of each.
+pub const TAGS_MAX: usize = 2_000;
+/// Blocks in blocks, every `{{else if}}` counted as one more.
+pub const DEPTH_MAX: usize = 24;
+
+/// Why a part of a template cannot be read, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("line {line}, column {column}: {message}")]
+pub struct MarkupError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The character in the line, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl MarkupError {
+    fn at(source: &str, byte: usize, message: impl Into<String>) -> Self {
+        let before = source.get(..byte).unwrap_or(source);
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        Self {
+            line: before.matches('\n').count() + 1,
+            column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
+            message: message.into(),
+        }
+    }
+}
+
+/// Reads a part of a template.
+///
+/// # Errors
+/// [`MarkupError`].
+pub(crate) fn parse(source: &str) -> Result<Parsed, MarkupError> {
+    Scan { source, tags: 0, depth: 0, open: Vec::new() }.run()?;
+    Parsed::compile(source).map_err(|error| {
+        let (line, column) = error.pos().unwrap_or((1, 1));
+        // The grammar's own words name its rules: they help nobody who writes a template.
+        let message = match error.reason() {
+            handlebars::TemplateErrorReason::MismatchingClosedHelper(opened, closed) => {
+                format!("`{{{{#{opened}}}}}` is closed by `{{{{/{closed}}}}}`")
+            }
+            _ => "this tag cannot be read, or its block is not closed".to_owned(),
+        };
+        MarkupError { line, column, message }
+    })
+}
+
+struct Scan<'a> {
+    source: &'a str,
+    tags: usize,
+    depth: usize,
+    /// The depth around each open block.
+    open: Vec<usize>,
+}
+
+impl Scan<'_> {
+    fn run(&mut self) -> Result<(), MarkupError> {
+        let mut at = 0;
+        while let Some(found) = self.rest(at).find("{{") {
+            let start = at + found;
+            let slashes = self.rest(at).as_bytes()[..found].iter().rev().take_while(|b| **b == b'\\').count();
+            if slashes == 1 {
+                at = start + if self.rest(start).starts_with("{{{{") { 4 } else { 2 };
+                continue;
+            }
+            self.tags += 1;
+            if self.tags > TAGS_MAX {
+                return Err(self.refuse(start, format!("has more than {TAGS_MAX} tags")));
+            }
+            at = self.tag(start)?;
+        }
+        match self.open.is_empty() {
+            true => Ok(()),
+            false => Err(self.refuse(self.source.len(), "a block is not closed: `{{/…}}` is missing")),
+        }
+    }
+
+    fn rest(&self, at: usize) -> &str {
+        self.source.get(at..).unwrap_or_default()
+    }
+
+    fn refuse(&self, at: usize, message: impl Into<String>) -> MarkupError {
+        MarkupError::at(self.source, at, message)
+    }
+
+    /// One tag; says where it ends.
+    fn tag(&mut self, start: usize) -> Result<usize, MarkupError> {
+        if self.rest(start).starts_with("{{{{") {
+            return Err(self.refuse(start, "raw blocks (`{{{{`) are not supported"));
+        }
+        let inner = start + 2;
+        if let Some(comment) = self.rest(inner).strip_prefix('!') {
+            let opening = inner + 1 + (comment.len() - comment.trim_start().len());
+            if self.rest(opening).starts_with("--")
+                && let Some(end) = self.rest(opening + 2).find("--}}")
+            {
+                return Ok(opening + 2 + end + 4);
+            }
+            let end = self.rest(inner).find("}}");
+            return end.map(|n| inner + n + 2).ok_or_else(|| self.refuse(start, "the comment is not closed"));
+        }
+        let content = self.rest(inner).trim_start_matches(|c: char| c == '~' || c.is_ascii_whitespace());
+        let content_at = self.source.len() - content.len();
+        let triple = content.starts_with('{');
+        let end = self.end(start, content_at + usize::from(triple), triple)?;
+        self.enter(start, content_at)?;
+        Ok(end)
+    }
+
+    /// Where the tag ends whose content begins at `at`.
+    fn end(&self, start: usize, mut at: usize, triple: bool) -> Result<usize, MarkupError> {
+        let bytes = self.source.as_bytes();
+        let byte = |at: usize| bytes.get(at).copied();
+        while let Some(found) = byte(at) {
+            at += match found {
+                b'}' if byte(at + 1) == Some(b'}') => {
+                    let braces = if triple && byte(at + 2) == Some(b'}') { 3 } else { 2 };
+                    return Ok(at + braces);
+                }
+                quote @ (b'"' | b'\'') => self.string(start, at, quote)?,
+                b'[' => {
+                    // After a dot it is a name, `user.[first name]`; elsewhere a list.
+                    if !matches!(byte(at.wrapping_sub(1)), Some(b'.' | b'/')) {
+                        return Err(self.refuse(start, "lists are not supported in a tag"));
+                    }
+                    let close = self.rest(at).find(']');
+                    close.ok_or_else(|| self.refuse(start, "`[` is not closed"))? + 1
+                }
+                b'(' => {
+                    return Err(self.refuse(start, "subexpressions, `(…)`, are not supported"));
+                }
+                b'{' => return Err(self.refuse(start, "there is a `{` in the tag: is it closed?")),
+                _ => 1,
+            };
+        }
+        Err(self.refuse(start, "the tag is not closed: `}}` is missing"))
+    }
+
+    /// How long the string is that begins at `at`.
+    fn string(&self, start: usize, at: usize, quote: u8) -> Result<usize, MarkupError> {
+        let mut escaped = false;
+        for (n, byte) in self.rest(at).bytes().enumerate().skip(1) {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                byte if byte == quote => return Ok(n + 1),
+                _ => {}
+            }
+        }
+        Err(self.refuse(start, "a string in the tag is not closed"))
+    }
+
+    /// Counts the depth, and refuses what is not taken.
+    fn enter(&mut self, start: usize, content_at: usize) -> Result<(), MarkupError> {
+        let content = self.rest(content_at);
+        let name_follows = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_-$:".contains(c));
+        let deeper = match content.chars().next() {
+            Some('>') => return Err(self.refuse(start, "partials (`{{>`) are not supported")),
+            Some('*') => return Err(self.refuse(start, "decorators (`{{*`) are not supported")),
+            Some('#') => {
+                match content.get(1..).unwrap_or_default().trim_start().chars().next() {
+                    Some('>' | '*') => return Err(self.refuse(start, "partials and decorators are not supported")),
+                    _ => self.open.push(self.depth),
+                }
+                true
+            }
+            Some('/') => {
+                match self.open.pop() {
+                    Some(depth) => self.depth = depth,
+                    None => return Err(self.refuse(start, "closes a block that was not opened")),
+                }
+                false
+            }
+            Some('^') => true,
+            _ => match content.strip_prefix("else") {
+                Some(rest) if name_follows(rest) => {
+                    return Err(self.refuse(start, "a variable's name cannot begin with `else`"));
+                }
+                // `{{else if x}}` is a block in a block.
+                Some(rest) => !rest.trim_start_matches(['~', ' ', '\t', '\r', '\n']).starts_with('}'),
+                None => false,
+            },
+        };
+        self.depth += usize::from(deeper);
+        if self.depth > DEPTH_MAX {
+            return Err(self.refuse(start, format!("blocks are more than {DEPTH_MAX} deep")));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_markup() {
+        for source in [
+            "",
+            "plain } text { with } braces }}",
+            "{{a}} {{{a}}} {{&a}} {{ a.b.c }} {{~a~}} {{{~a~}}} {{~{a}~}} {{ {a} }}",
+            "{{#if a}}x{{else if b}}y{{else}}z{{/if}} {{#if a}}{{^}}{{/if}}",
+            "{{#each a as |item index|}}{{item}}{{index}}{{@index}}{{this}}{{else}}none{{/each}}",
+            "{{#with user}}{{name}} {{../x}} {{@root.y}}{{/with}}",
+            "{{! a comment {{#if }} {{!-- another {{#if a}} }} --}} \\{{not a tag}} {{user.[first name]}}",
+            "{{#if \"a }} string\"}}x{{/if}} {{#unless a}}b{{/unless}} {{#if n includeZero=true}}{{/if}}",
+        ] {
+            assert!(parse(source).is_ok(), "{source}: {:?}", parse(source));
+        }
+    }
+
+    #[test]
+    fn bad_markup_is_told_with_its_place() {
+        for (source, line, column) in [
+            ("Hi {{name", 1, 4),
+            ("a\nb {{#if x}}c", 2, 13),
+            ("\u{e4}\u{f6} {{> header}}", 1, 4),
+            ("{{#if x}}\n{{/each}}", 2, 1),
+            ("x\r\n  {{/if}}", 2, 3),
+            ("{{*inline}}", 1, 1),
+            ("{{#> layout}}{{/layout}}", 1, 1),
+            ("{{{{raw}}}} {{{{/raw}}}}", 1, 1),
+            ("{{upper (lower a)}}", 1, 1),
+            ("{{a [1]}}", 1, 1),
+            ("{{#if {\"a\": 1}}}{{/if}}", 1, 1),
+            ("{{a \"x}}", 1, 1),
+            ("{{a {{b}}", 1, 1),
+            ("{{elsewhere}}", 1, 1),
+            ("{{!-- never", 1, 1),
+            ("{{}}", 1, 3),
+        ] {
+            let error = parse(source).unwrap_err();
+            assert_eq!((error.line, error.column), (line, column), "{source}: {error}");
+        }
+    }
+
+    #[test]
+    fn depth_and_number_are_bounded() {
+        let nested = |n: usize| "{{#if a}}".repeat(n) + &"{{/if}}".repeat(n);
+        assert!(parse(&nested(DEPTH_MAX)).is_ok());
+        assert!(parse(&nested(DEPTH_MAX + 1)).is_err());
+        assert!(parse(&nested(100_000)).is_err());
+        let chain = |n: usize| format!("{{{{#if a}}}}{}{{{{/if}}}}", "{{else if b}}".repeat(n));
+        assert!(parse(&chain(DEPTH_MAX - 1)).is_ok());
+        assert!(parse(&chain(DEPTH_MAX)).is_err());
+        // What hides a close from the scan would let the grammar go deeper than was counted.
+        for hidden in ["{{!-- {{/if}} --}}", "\\{{/if}}", "{{#if \"{{/if}}\"}}{{/if}}", "{{! {{/if}}"] {
+            assert!(parse(&format!("{{{{#if a}}}}{hidden}").repeat(DEPTH_MAX + 1)).is_err(), "{hidden}");
+        }
+        assert!(parse(&"{{a}}".repeat(TAGS_MAX)).is_ok());
+        assert!(parse(&"{{a}}".repeat(TAGS_MAX + 1)).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(source in "([{}#/~!&>*^@\\\\\"'.\\[\\]| a-c\n-]|\\{\\{|\\}\\}|else|if|each|this|\\{\\{#if a\\}\\}|\\{\\{/if\\}\\}){0,40}") {
+            let _ = parse(&source).map(|parsed| super::super::usage::Usage::of(&parsed));
+        }
+    }
+}

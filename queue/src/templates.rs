@@ -1,0 +1,224 @@
+//! Templates that are sent: the published version behind a name, its markup read once.
+//!
+//! Which version a name leads to is looked up anew at most every second, so that a stream of sends costs no
+//! reads and a publication is seen by every node within that second. A version never changes: once its
+//! markup was read, it is kept as long as there is room.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mail::id::{AccountId, TemplateId};
+use mail::template::{Compiled, Program, TemplateRef};
+use store::engine::{ReadError, Store};
+
+/// How long what was found is taken as found.
+const HOLDS: Duration = Duration::from_secs(1);
+/// Names kept; beyond it all are looked up anew.
+const NAMES_MAX: usize = 10_000;
+/// Markup kept, in bytes of its source (read, it takes some times as much); beyond it all is read anew.
+const MARKUP_BYTES_MAX: usize = 32 << 20;
+/// Markup larger than this is read in a thread of its own.
+const READ_INLINE_BYTES_MAX: usize = 16 << 10;
+
+/// What was asked for.
+type Asked = (AccountId, TemplateRef);
+/// A version of a template.
+type Version = (TemplateId, u32);
+
+#[derive(Default)]
+struct Kept {
+    /// Until when it is taken as found, and what was found.
+    names: HashMap<Asked, (Timestamp, Option<Arc<Compiled>>)>,
+    programs: HashMap<Version, Arc<Program>>,
+    /// Bytes of the programs' markup.
+    markup_bytes: usize,
+}
+
+/// Finds templates that may be sent.
+#[derive(Default)]
+pub struct Templates(Mutex<Kept>);
+
+impl Templates {
+    /// The version that a name leads to; none when there is no such template of this account, it was never
+    /// published, it is archived, or it has no such version.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn resolve(
+        &self,
+        store: &Store,
+        account: AccountId,
+        wanted: &TemplateRef,
+        now: Timestamp,
+    ) -> Result<Option<Arc<Compiled>>, ReadError> {
+        let asked = (account, wanted.clone());
+        {
+            let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // Not from a future that a clock set back has made of it.
+            let latest = now.checked_add(HOLDS).unwrap_or(now);
+            let holds = |(until, _): &&(Timestamp, _)| *until > now && *until <= latest;
+            if let Some((_, found)) = kept.names.get(&asked).filter(holds) {
+                return Ok(found.clone());
+            }
+        }
+        let found = self.find(store, account, wanted).await?;
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.names.len() >= NAMES_MAX {
+            kept.names.clear();
+        }
+        let until = now.checked_add(HOLDS).unwrap_or(now);
+        kept.names.insert(asked, (until, found.clone()));
+        Ok(found)
+    }
+
+    async fn find(
+        &self,
+        store: &Store,
+        account: AccountId,
+        wanted: &TemplateRef,
+    ) -> Result<Option<Arc<Compiled>>, ReadError> {
+        let found = store::template::find(store, account, &wanted.key).await?;
+        let Some(template) = found.filter(|template| !template.archived) else { return Ok(None) };
+        let Some(published) = template.published else { return Ok(None) };
+        let number = wanted.version.unwrap_or(published.version);
+        let program = match self.program((template.id, number)) {
+            Some(program) => Some(program),
+            None => self.read(store, account, (template.id, number)).await?,
+        };
+        Ok(program.map(|program| Arc::new(Compiled::new(template.id, template.alias, number, program))))
+    }
+
+    fn program(&self, version: Version) -> Option<Arc<Program>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).programs.get(&version).cloned()
+    }
+
+    async fn read(
+        &self,
+        store: &Store,
+        account: AccountId,
+        (id, number): Version,
+    ) -> Result<Option<Arc<Program>>, ReadError> {
+        let Some((version, bodies)) = store::template::version(store, account, id, number).await? else {
+            return Ok(None);
+        };
+        let bytes = [&bodies.html, &bodies.text].into_iter().flatten().map(String::len).sum::<usize>();
+        let compile = move || Program::compile(&version.settings, &bodies);
+        let outcome = if bytes <= READ_INLINE_BYTES_MAX {
+            compile()
+        } else {
+            let done = tokio::task::spawn_blocking(compile).await;
+            done.map_err(|error| ReadError::Corrupt(Arc::from(error.to_string())))?
+        };
+        // It was read when it was published: only a later, stricter version of ours finds a fault.
+        let program = outcome.map(Arc::new).map_err(|errors| {
+            let first = errors.first().map(|(part, error)| format!("{part}: {error}")).unwrap_or_default();
+            ReadError::Corrupt(Arc::from(format!("version {number} of the template {id}: {first}")))
+        })?;
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.markup_bytes + program.size_bytes() > MARKUP_BYTES_MAX {
+            kept.programs.clear();
+            // What a name leads to holds its markup, too.
+            kept.names.clear();
+            kept.markup_bytes = 0;
+        }
+        if kept.programs.insert((id, number), Arc::clone(&program)).is_none() {
+            kept.markup_bytes += program.size_bytes();
+        }
+        Ok(Some(program))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mail::email::Category;
+    use mail::template::{Bodies, Settings, Template, TemplateKey, TemplateVersion};
+    use serde_json::json;
+    use store::engine::Batch;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn draft() -> Template {
+        let settings = Settings {
+            category: Category::Product,
+            unsubscribe_enabled: false,
+            from: None,
+            reply_to: Vec::new(),
+            subject: Some("Hi {{name}}".to_owned()),
+            preheader: None,
+            variables: Vec::new(),
+        };
+        Template {
+            id: TemplateId::new(at(0), 1),
+            account: AccountId::new(at(0), 1),
+            name: "Welcome".to_owned(),
+            alias: Some("welcome".to_owned()),
+            draft: settings,
+            draft_version: 1,
+            published: None,
+            changed: false,
+            archived: false,
+            created_at: at(0),
+            updated_at: at(0),
+        }
+    }
+
+    async fn publish(store: &Store, before: &Template, html: &str) -> Template {
+        let (after, number) = before.with_next_version(at(0));
+        let version = TemplateVersion {
+            number,
+            note: None,
+            published_at: at(0),
+            published_by: "x".to_owned(),
+            settings: after.draft.clone(),
+        };
+        let mut batch = Batch::progress();
+        store::template::update(&mut batch, before, &after);
+        let bodies = Bodies { html: Some(html.to_owned()), text: None };
+        store::template::put_version(&mut batch, &after, &version, &bodies);
+        store.commit(batch).await.unwrap();
+        after
+    }
+
+    #[tokio::test]
+    async fn a_name_leads_to_the_published_version_within_a_second() {
+        let (store, templates, template) = (Store::memory(), Templates::default(), draft());
+        let account = template.account;
+        let wanted = TemplateRef { key: TemplateKey::of("Welcome"), version: None };
+        let resolve = async |second| templates.resolve(&store, account, &wanted, at(second)).await.unwrap();
+        assert!(resolve(0).await.is_none());
+        let mut batch = Batch::progress();
+        store::template::create(&mut batch, &template, &Bodies::default());
+        store.commit(batch).await.unwrap();
+        assert!(resolve(10).await.is_none(), "never published");
+        let template = publish(&store, &template, "one {{name}}").await;
+        assert!(resolve(10).await.is_none(), "what was found holds for a second");
+        let first = resolve(11).await.unwrap();
+        assert_eq!((first.id, first.version, first.alias.as_deref()), (template.id, 1, Some("welcome")));
+        assert!(first.unsubscribe_enabled() && first.has_subject());
+        let rendered = first.render(&json!({"name": "Ada"})).unwrap();
+        assert_eq!((rendered.subject.as_deref(), rendered.html.as_deref()), (Some("Hi Ada"), Some("one Ada")));
+        assert_eq!(first.render(&json!({})).unwrap_err().missing, ["name"]);
+
+        let template = publish(&store, &template, "two").await;
+        assert_eq!(resolve(13).await.unwrap().version, 2);
+        let of = |version, account| {
+            let wanted = TemplateRef { key: TemplateKey::Id(template.id), version: Some(version) };
+            let (store, templates) = (&store, &templates);
+            async move { templates.resolve(store, account, &wanted, at(13)).await.unwrap() }
+        };
+        assert_eq!(of(1, account).await.unwrap().version, 1);
+        assert!(of(3, account).await.is_none());
+        assert!(of(1, AccountId::new(at(0), 2)).await.is_none(), "another account's");
+
+        let archived = Template { archived: true, ..template.clone() };
+        let mut batch = Batch::progress();
+        store::template::update(&mut batch, &template, &archived);
+        store.commit(batch).await.unwrap();
+        assert!(resolve(15).await.is_none());
+    }
+}

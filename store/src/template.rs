@@ -1,0 +1,448 @@
+//! Templates: a row each with the draft's settings, keys by alias and by name that only one template of an
+//! account can hold, and a row for each published version. Bodies lie in rows of their own, so that a list
+//! does not read them: the draft's, and each version's.
+
+use jiff::Timestamp;
+use mail::address::Mailbox;
+use mail::email::Category;
+use mail::id::{AccountId, TemplateId};
+use mail::template::{
+    Bodies, Published, Settings, Template, TemplateKey, TemplateVersion, VERSIONS_KEPT, Variable,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::key::{Space, key};
+use crate::row::{self, stored};
+
+/// Rows that one call of [`list`] looks at: a filter that nothing passes ends there, and goes on with the
+/// next page.
+pub const LOOKED_AT_MAX: usize = 2_000;
+/// Rows read at once.
+const SCAN_ROWS: usize = 200;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Settings")]
+struct SettingsRow {
+    category: Category,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unsubscribe_enabled: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<Mailbox>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    reply_to: Vec<Mailbox>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    preheader: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    variables: Vec<Variable>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Template")]
+struct TemplateRow {
+    id: TemplateId,
+    account: AccountId,
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    alias: Option<String>,
+    #[serde(with = "SettingsRow")]
+    draft: Settings,
+    draft_version: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    published: Option<Published>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    changed: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    archived: bool,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+stored!(Template as TemplateRow);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "TemplateVersion")]
+struct VersionRow {
+    number: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    published_at: Timestamp,
+    published_by: String,
+    #[serde(with = "SettingsRow")]
+    settings: Settings,
+}
+stored!(TemplateVersion as VersionRow);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Bodies")]
+struct BodiesRow {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    html: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+stored!(Bodies as BodiesRow);
+
+/// What lies under a template in its space of versions.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Part {
+    /// A version without its bodies.
+    Version = 1,
+    /// The bodies of a version; those of number 0 are the draft's.
+    Bodies = 2,
+}
+
+/// The number under which the draft's bodies lie.
+const DRAFT: u32 = 0;
+
+fn key_of(account: AccountId, id: TemplateId) -> Key {
+    key(Space::Template).account(account).id(id.to_bytes()).build()
+}
+
+fn key_by_alias(account: AccountId, alias: &str) -> Key {
+    key(Space::TemplateByAlias).account(account).text(&alias.to_ascii_lowercase()).build()
+}
+
+/// Names that differ in nothing but case would be one to those who read them.
+fn key_by_name(account: AccountId, name: &str) -> Key {
+    key(Space::TemplateByName).account(account).text(&name.to_lowercase()).build()
+}
+
+fn part_key(account: AccountId, id: TemplateId, part: Part, number: u32) -> Key {
+    key(Space::TemplateVersion).account(account).id(id.to_bytes()).u8(part as u8).u32(number).build()
+}
+
+/// What of a template another one has already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// Its alias.
+    Alias,
+    /// Its name.
+    Name,
+}
+
+/// What a conflict was about; none when the template was changed by somebody else meanwhile.
+#[must_use]
+pub fn taken(conflict: &Key) -> Option<Taken> {
+    match conflict.first().copied() {
+        Some(space) if space == Space::TemplateByAlias as u8 => Some(Taken::Alias),
+        Some(space) if space == Space::TemplateByName as u8 => Some(Taken::Name),
+        _ => None,
+    }
+}
+
+/// Writes a new template; the commit conflicts when its alias or its name is taken.
+pub fn create(batch: &mut Batch, template: &Template, bodies: &Bodies) {
+    if let Some(alias) = &template.alias {
+        claim(batch, key_by_alias(template.account, alias), template.id);
+    }
+    claim(batch, key_by_name(template.account, &template.name), template.id);
+    batch.put(key_of(template.account, template.id), row::encode(template));
+    put_draft(batch, template, bodies);
+}
+
+fn claim(batch: &mut Batch, by: Key, id: TemplateId) {
+    batch.check(by.clone(), None);
+    batch.put(by, id.to_string().into_bytes());
+}
+
+/// Changes a template that was read as `before`; the commit conflicts when it is no more like that, or when
+/// its new alias or name is taken.
+pub fn update(batch: &mut Batch, before: &Template, after: &Template) {
+    batch.check(key_of(before.account, before.id), Some(row::encode(before)));
+    let by_alias = |template: &Template| template.alias.as_ref().map(|a| key_by_alias(template.account, a));
+    let by_name = |template: &Template| Some(key_by_name(template.account, &template.name));
+    for (old, new) in [(by_alias(before), by_alias(after)), (by_name(before), by_name(after))] {
+        if old == new {
+            continue;
+        }
+        if let Some(old) = old {
+            batch.delete(old);
+        }
+        if let Some(new) = new {
+            claim(batch, new, after.id);
+        }
+    }
+    batch.put(key_of(after.account, after.id), row::encode(after));
+}
+
+/// Writes the draft's bodies, in the commit that changes the template.
+pub fn put_draft(batch: &mut Batch, template: &Template, bodies: &Bodies) {
+    batch.put(part_key(template.account, template.id, Part::Bodies, DRAFT), row::encode(bodies));
+}
+
+/// Writes a version, in the commit that changes the template, and forgets the one that is one too many.
+pub fn put_version(batch: &mut Batch, template: &Template, version: &TemplateVersion, bodies: &Bodies) {
+    let at = |part, number| part_key(template.account, template.id, part, number);
+    batch.put(at(Part::Version, version.number), row::encode(version));
+    batch.put(at(Part::Bodies, version.number), row::encode(bodies));
+    if let Some(oldest) = version.number.checked_sub(VERSIONS_KEPT).filter(|number| *number != DRAFT) {
+        batch.delete(at(Part::Version, oldest));
+        batch.delete(at(Part::Bodies, oldest));
+    }
+}
+
+/// Forgets a template that was read as `before`, with all its versions.
+pub fn delete(batch: &mut Batch, before: &Template) {
+    let (account, id) = (before.account, before.id);
+    batch.check(key_of(account, id), Some(row::encode(before)));
+    batch.delete(key_of(account, id));
+    batch.delete(key_by_name(account, &before.name));
+    if let Some(alias) = &before.alias {
+        batch.delete(key_by_alias(account, alias));
+    }
+    batch.delete(part_key(account, id, Part::Bodies, DRAFT));
+    let last = before.published.map_or(0, |published| published.version);
+    for number in last.saturating_sub(VERSIONS_KEPT) + 1..=last {
+        batch.delete(part_key(account, id, Part::Version, number));
+        batch.delete(part_key(account, id, Part::Bodies, number));
+    }
+}
+
+/// A template of an account, by its id or alias.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn find(
+    store: &Store,
+    account: AccountId,
+    named: &TemplateKey,
+) -> Result<Option<Template>, ReadError> {
+    let id = match named {
+        TemplateKey::Id(id) => Some(*id),
+        TemplateKey::Alias(alias) => {
+            let row = store.get(&key_by_alias(account, alias)).await?;
+            row.and_then(|row| std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()))
+        }
+    };
+    let Some(id) = id else { return Ok(None) };
+    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// The draft's bodies, as of the moment at which the template is as it was read: none when it was changed
+/// meanwhile.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn draft(store: &Store, template: &Template) -> Result<Option<Bodies>, ReadError> {
+    let (account, id) = (template.account, template.id);
+    let rows = store.get_many(&[key_of(account, id), part_key(account, id, Part::Bodies, DRAFT)]).await?;
+    match rows.as_slice() {
+        [Some(now), Some(bodies)] if *now == row::encode(template) => row::decode(bodies).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// A version of a template.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn version(
+    store: &Store,
+    account: AccountId,
+    id: TemplateId,
+    number: u32,
+) -> Result<Option<(TemplateVersion, Bodies)>, ReadError> {
+    let keys = [Part::Version, Part::Bodies].map(|part| part_key(account, id, part, number));
+    match store.get_many(&keys).await?.as_slice() {
+        [Some(version), Some(bodies)] => Ok(Some((row::decode(version)?, row::decode(bodies)?))),
+        _ => Ok(None),
+    }
+}
+
+/// A template's versions without their bodies, newest first, at most `limit`, those before `before` if it
+/// is given.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn versions(
+    store: &Store,
+    template: &Template,
+    before: Option<u32>,
+    limit: usize,
+) -> Result<Vec<TemplateVersion>, ReadError> {
+    let (account, id) = (template.account, template.id);
+    let mut range =
+        key(Space::TemplateVersion).account(account).id(id.to_bytes()).u8(Part::Version as u8).range();
+    if let Some(before) = before {
+        range.end = part_key(account, id, Part::Version, before);
+    }
+    let rows = store.scan(range, Order::Descending, limit).await?;
+    rows.iter().map(|(_, row)| row::decode(row)).collect()
+}
+
+/// Templates of an account that pass a filter, newest first, at most `limit`, and where the next page begins
+/// when there may be more.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    before: Option<TemplateId>,
+    limit: usize,
+    passes: impl Fn(&Template) -> bool,
+) -> Result<(Vec<Template>, Option<TemplateId>), ReadError> {
+    let mut range = key(Space::Template).account(account).range();
+    if let Some(before) = before {
+        range.end = key_of(account, before);
+    }
+    let mut found: Vec<Template> = Vec::new();
+    let mut last = None;
+    for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
+        let rows = store.scan(range.clone(), Order::Descending, SCAN_ROWS).await?;
+        let is_end = rows.len() < SCAN_ROWS;
+        for (row_key, row) in rows {
+            let template: Template = row::decode(&row)?;
+            range.end = row_key;
+            if passes(&template) {
+                if found.len() == limit {
+                    return Ok((found, last));
+                }
+                last = Some(template.id);
+                found.push(template);
+            } else if found.len() < limit {
+                // A page that is not full goes on after what it has looked at.
+                last = Some(template.id);
+            }
+        }
+        if is_end {
+            return Ok((found, None));
+        }
+    }
+    Ok((found, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::CommitError;
+
+    fn account() -> AccountId {
+        AccountId::new(Timestamp::UNIX_EPOCH, 1)
+    }
+
+    fn template(number: u128, alias: Option<&str>) -> Template {
+        Template {
+            id: TemplateId::new(Timestamp::UNIX_EPOCH, number),
+            account: account(),
+            name: format!("Template {number}"),
+            alias: alias.map(str::to_owned),
+            draft: Settings {
+                category: Category::Transactional,
+                unsubscribe_enabled: false,
+                from: None,
+                reply_to: Vec::new(),
+                subject: Some("s".to_owned()),
+                preheader: None,
+                variables: Vec::new(),
+            },
+            draft_version: 1,
+            published: None,
+            changed: false,
+            archived: false,
+            created_at: Timestamp::UNIX_EPOCH,
+            updated_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    async fn commit(store: &Store, write: impl FnOnce(&mut Batch)) -> Result<(), Option<Taken>> {
+        let mut batch = Batch::progress();
+        write(&mut batch);
+        match store.commit(batch).await {
+            Ok(()) => Ok(()),
+            Err(CommitError::Conflict { key }) => Err(taken(&key)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn aliases_and_names_are_held_once() {
+        let store = Store::memory();
+        let bodies = Bodies { html: Some("h".to_owned()), text: None };
+        let one = template(1, Some("Welcome"));
+        commit(&store, |batch| create(batch, &one, &bodies)).await.unwrap();
+        let twin = Template { name: "Other".to_owned(), ..template(2, Some("welcome")) };
+        assert_eq!(commit(&store, |batch| create(batch, &twin, &bodies)).await, Err(Some(Taken::Alias)));
+        let twin = Template { name: "TEMPLATE 1".to_owned(), ..template(2, None) };
+        assert_eq!(commit(&store, |batch| create(batch, &twin, &bodies)).await, Err(Some(Taken::Name)));
+
+        let renamed = Template { alias: Some("hello".to_owned()), draft_version: 2, ..one.clone() };
+        commit(&store, |batch| update(batch, &one, &renamed)).await.unwrap();
+        // Who saw the older one changes nothing.
+        assert_eq!(commit(&store, |batch| update(batch, &one, &renamed)).await, Err(None));
+        let by = |alias: &str| TemplateKey::Alias(alias.to_owned());
+        assert_eq!(find(&store, account(), &by("hello")).await.unwrap().as_ref(), Some(&renamed));
+        assert_eq!(find(&store, account(), &by("welcome")).await.unwrap(), None);
+        assert_eq!(draft(&store, &renamed).await.unwrap(), Some(bodies.clone()));
+        assert_eq!(draft(&store, &one).await.unwrap(), None);
+        // The alias that it gave up is free.
+        commit(&store, |batch| create(batch, &template(3, Some("welcome")), &bodies)).await.unwrap();
+        let other = AccountId::new(Timestamp::UNIX_EPOCH, 2);
+        assert_eq!(find(&store, other, &TemplateKey::Id(one.id)).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn versions_are_kept_up_to_a_bound_and_go_with_the_template() {
+        let store = Store::memory();
+        let mut now = template(1, None);
+        let bodies = Bodies { html: Some("h".to_owned()), text: None };
+        commit(&store, |batch| create(batch, &now, &bodies)).await.unwrap();
+        for wanted in 1..=VERSIONS_KEPT + 2 {
+            let (after, number) = now.with_next_version(Timestamp::UNIX_EPOCH);
+            assert_eq!(number, wanted);
+            let settings = now.draft.clone();
+            let version = TemplateVersion {
+                number,
+                note: None,
+                published_at: Timestamp::UNIX_EPOCH,
+                published_by: "x".to_owned(),
+                settings,
+            };
+            let write = |batch: &mut Batch| {
+                update(batch, &now, &after);
+                put_version(batch, &after, &version, &bodies);
+            };
+            commit(&store, write).await.unwrap();
+            now = after;
+        }
+        let all = versions(&store, &now, None, 1_000).await.unwrap();
+        assert_eq!(all.len(), VERSIONS_KEPT as usize);
+        assert_eq!((all[0].number, all[all.len() - 1].number), (VERSIONS_KEPT + 2, 3));
+        assert_eq!(versions(&store, &now, Some(5), 1).await.unwrap()[0].number, 4);
+        assert!(version(&store, now.account, now.id, 2).await.unwrap().is_none());
+        assert_eq!(version(&store, now.account, now.id, 3).await.unwrap().unwrap().1, bodies);
+        commit(&store, |batch| delete(batch, &now)).await.unwrap();
+        let everything = Key::new()..Key::from_static(&[0xFF]);
+        assert!(store.scan(everything, Order::Ascending, 10).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_list_is_filtered_and_goes_on() {
+        let store = Store::memory();
+        let count = LOOKED_AT_MAX as u128 + 50;
+        for number in 0..count {
+            let one = template(number, None);
+            commit(&store, |batch| create(batch, &one, &Bodies::default())).await.unwrap();
+        }
+        let even = |t: &Template| t.name.ends_with(['0', '2', '4', '6', '8']);
+        let (mut before, mut seen) = (None, 0);
+        loop {
+            let (page, next) = list(&store, account(), before, 100, even).await.unwrap();
+            seen += page.len();
+            match next {
+                Some(next) => before = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!(seen as u128, count / 2);
+        // What nothing passes ends after a bounded look, and says where to go on.
+        let oldest = |t: &Template| t.name == "Template 0";
+        let (page, next) = list(&store, account(), None, 10, oldest).await.unwrap();
+        assert!(page.is_empty() && next.is_some());
+        let (page, next) = list(&store, account(), next, 10, oldest).await.unwrap();
+        assert_eq!((page.len(), next), (1, None));
+    }
+}
