@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::HeaderName;
+use mail::address::Address;
+use mail::email::Category;
 use mail::id::{EmailId, RequestId};
+use mail::suppression::{BlockReason, Blocked};
 use mail::usage::{Cap, Period};
 use queue::refusal::Refusal;
 use serde::Serialize;
@@ -65,6 +68,7 @@ codes! {
     CONFLICT 409 "conflict" "It was changed, or made, by somebody else at the same time.";
     PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message made of it, is too large.";
     UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, not encoded.";
+    RECIPIENT_BLOCKED 422 "validation_error" "Recipients are suppressed, or opted out of the category: `details`.";
     PLAN_LIMIT 429 "plan_limit" "The plan's daily or monthly limit is reached; `upgrade_url` leads further.";
     INTERNAL_ERROR 500 "internal_error" "A fault of the service; the request id finds it in the log.";
     SERVICE_UNAVAILABLE 503 "service_unavailable" "Not now; nothing was accepted. Try again after `retry-after`.";
@@ -242,6 +246,7 @@ impl Problem {
                 "Sending to other recipients needs production access",
             )
             .upgrade(upgrade_url),
+            Refusal::Blocked { id, category, blocked } => Self::blocked(id, category, &blocked),
             Refusal::PlanLimit(Cap { period, used, cap }) => {
                 let message = match period {
                     Period::Day(_) => "Daily limit reached",
@@ -273,6 +278,29 @@ impl Problem {
             }
             Refusal::Unconfirmed { id } => Self::unconfirmed(id),
         }
+    }
+
+    /// Recipients are suppressed, or opted out of the category (email-api.md "Errors").
+    fn blocked(id: Option<EmailId>, category: Category, blocked: &[Blocked]) -> Self {
+        let of = |kind: fn(&BlockReason) -> bool| -> Vec<&Address> {
+            blocked.iter().filter(|one| kind(&one.reason)).map(|one| &one.address).collect()
+        };
+        let suppressed = of(|reason| matches!(reason, BlockReason::Suppressed { .. }));
+        let opted_out = of(|reason| matches!(reason, BlockReason::OptedOut { .. }));
+        let message = match suppressed.len() {
+            0 => "Recipients opted out of this category",
+            1 => "Recipient is suppressed",
+            _ => "Recipients are suppressed",
+        };
+        let mut details = json!({"email_id": id});
+        if !suppressed.is_empty() {
+            details["suppressed"] = json!(suppressed);
+        }
+        if !opted_out.is_empty() {
+            details["category_unsubscribed"] = json!(opted_out);
+            details["category"] = json!(category);
+        }
+        Self::new(Code::RECIPIENT_BLOCKED, message).details(details)
     }
 
     /// Whether an email was accepted is not known.

@@ -29,7 +29,7 @@ pub mod reply;
 pub mod schedule;
 pub mod suppression;
 pub mod task;
+pub mod template;
 pub mod unsubscribe;
 pub mod usage;
-pub mod template;
 pub mod verp;

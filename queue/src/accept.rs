@@ -10,6 +10,7 @@
 //! changes them before.
 
 mod amend;
+mod reach;
 mod release;
 mod stage;
 mod write;
@@ -24,8 +25,8 @@ use mail::email::EmailStatus;
 use mail::id::{EmailId, EventId};
 use mail::link::LinkKey;
 use mail::plan::Plans;
-use mail::usage::Used;
 use mail::unsubscribe::{Bound, Unsubscribe};
+use mail::usage::Used;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError, ReadError, State, Store};
 
@@ -42,6 +43,7 @@ use crate::worker::Worker;
 pub use amend::AmendError;
 use release::Appointments;
 pub use stage::SCHEDULED_AHEAD_MAX;
+use stage::Stop;
 
 /// What mending puts on top of a message (trace, Date, Message-ID, From), at most.
 const HEADER_ROOM_BYTES: u64 = 4 * 1024;
@@ -81,12 +83,14 @@ pub struct HallParts {
 }
 
 /// What was accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
     /// The email's id.
     pub id: EmailId,
     /// Its state: in our spool.
     pub status: EmailStatus,
+    /// Recipients that it does not go to, as the sender wished.
+    pub skipped: Vec<Address>,
 }
 
 impl Accepted {
@@ -95,7 +99,9 @@ impl Accepted {
             Fate::Later(_) => EmailStatus::Scheduled,
             _ => EmailStatus::Sent,
         };
-        Self { id: staged.email.id, status }
+        let skipped = staged.addressees.iter().filter(|to| to.suppressed);
+        let skipped = skipped.map(|to| to.address.clone()).collect();
+        Self { id: staged.email.id, status, skipped }
     }
 }
 
@@ -266,7 +272,14 @@ impl Hall {
     ) -> Result<Accepted, Refusal> {
         self.healthy()?;
         let now = self.worker.clock.now();
-        let staged = self.stage(tenant, draft, now).await?;
+        let staged = match self.stage(tenant, draft, now).await {
+            Ok(staged) => staged,
+            Err(Stop::Refused(refusal)) => return Err(refusal),
+            Err(Stop::Blocked(staged, refusal)) => {
+                self.commit(vec![*staged], &|_| {}).await?;
+                return Err(refusal);
+            }
+        };
         let accepted = Accepted::of(&staged);
         self.commit(vec![staged], &|batch| also(&accepted, batch)).await?;
         Ok(accepted)
@@ -290,13 +303,20 @@ impl Hall {
         let mut staged = Vec::with_capacity(staging.len());
         let mut outcomes = Vec::with_capacity(staging.len());
         for one in futures_util::future::join_all(staging).await {
-            outcomes.push(one.map(|one| {
-                let accepted = Accepted::of(&one);
-                staged.push(one);
-                accepted
-            }));
+            outcomes.push(match one {
+                Ok(one) => {
+                    let accepted = Accepted::of(&one);
+                    staged.push(one);
+                    Ok(accepted)
+                }
+                Err(Stop::Refused(refusal)) => Err(refusal),
+                Err(Stop::Blocked(one, refusal)) => {
+                    staged.push(*one);
+                    Err(refusal)
+                }
+            });
         }
-        if all && staged.len() < outcomes.len() {
+        if all && outcomes.iter().any(Result::is_err) {
             return Ok(outcomes);
         }
         self.commit(staged, &|batch| also(&outcomes, batch)).await?;

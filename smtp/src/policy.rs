@@ -8,6 +8,7 @@ use mail::draft::{Content, Draft, Wishes};
 use mail::email::{Category, Door};
 use mail::message::MessageError;
 use mail::reply::{Enhanced, Reply};
+use mail::suppression::{BlockReason, Blocked};
 use mail::usage::Period;
 use queue::accept::Hall;
 use queue::refusal::Refusal;
@@ -110,7 +111,7 @@ async fn send(hall: &Hall, tenant: &Tenant, question: Question, door: Door) -> A
             (ready, _) => ready.map(|()| Answer::Granted),
         },
         Question::Take(message) => take(hall, tenant, *message, door).await,
-        Question::Recipient(_) => Ok(Answer::Granted),
+        Question::Recipient(address) => hall.may_receive(tenant, &address).await.map(|()| Answer::Granted),
         Question::Authenticate(_) => return Answer::Said(denied()),
     };
     judged.unwrap_or_else(|refusal| Answer::Said(refused(&refusal)))
@@ -170,6 +171,7 @@ fn refused(refusal: &Refusal) -> Reply {
         Refusal::SandboxRestricted { .. } => reply(550, (5, 7, 1), named("sandbox_restricted")),
         Refusal::ProductionRequired => reply(550, (5, 7, 1), named("production_access_required")),
         Refusal::Suspended => reply(550, (5, 7, 1), named("account_suspended")),
+        Refusal::Blocked { blocked, .. } => reply(550, (5, 7, 1), blocked_text(blocked)),
         // Whoever tries again within the day may have more luck; a month is too long to wait.
         Refusal::PlanLimit(cap) => match cap.period {
             Period::Day(_) => reply(452, (4, 5, 3), named("plan_limit")),
@@ -183,6 +185,17 @@ fn refused(refusal: &Refusal) -> Reply {
         Refusal::Unavailable | Refusal::DoneMeanwhile | Refusal::Unconfirmed { .. } => {
             reply(451, (4, 3, 0), refusal.to_string())
         }
+    }
+}
+
+/// The first reason, in a word that programs know: `suppressed: hard_bounce`.
+fn blocked_text(blocked: &[Blocked]) -> String {
+    match blocked.first().map(|one| one.reason) {
+        Some(BlockReason::Suppressed { reason, .. }) => format!("suppressed: {}", reason.word()),
+        Some(BlockReason::OptedOut { category, .. }) => {
+            format!("category_unsubscribed: {}", format!("{category:?}").to_lowercase())
+        }
+        None => "suppressed".to_owned(),
     }
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::send::{NAMES, REQUEST_BYTES_MAX, SendRequest, send_schema};
+use super::send::{NAMES, REQUEST_BYTES_MAX, SendRequest, Sent, send_schema};
 use crate::call::{Call, Input, Takes};
 use crate::fields::{self, Given, Kind, Names, Notes};
 use crate::idempotency::{Claim, fingerprint};
@@ -163,11 +163,11 @@ impl BatchSent {
             match fate {
                 Fate::Refused(problem) => failed(problem),
                 Fate::HandedIn(warnings) => match outcomes.next() {
-                    Some(Ok(Accepted { id, status })) => Entry {
+                    Some(Ok(accepted)) => Entry {
                         index,
-                        id: Some(*id),
-                        status: *status,
-                        warnings: warnings.clone(),
+                        id: Some(accepted.id),
+                        status: accepted.status,
+                        warnings: Sent::of(accepted, warnings).warnings,
                         error: None,
                     },
                     Some(Err(refusal)) => failed(&Problem::of_refusal(refusal.clone(), upgrade_url)),

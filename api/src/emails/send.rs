@@ -340,7 +340,9 @@ impl Sent {
     /// What was accepted, and what was ignored.
     #[must_use]
     pub fn of(accepted: &Accepted, warnings: &[String]) -> Self {
-        Self { id: accepted.id, status: accepted.status, warnings: warnings.to_vec() }
+        let skipped = |address| format!("{address} is suppressed and was skipped");
+        let warnings = warnings.iter().cloned().chain(accepted.skipped.iter().map(skipped)).collect();
+        Self { id: accepted.id, status: accepted.status, warnings }
     }
 }
 
