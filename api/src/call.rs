@@ -13,7 +13,9 @@ use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::mpsc;
 
+use crate::page;
 use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{Describe, Schemas};
@@ -42,6 +44,36 @@ impl Call {
     pub fn path_parameter(&self, name: &str) -> &str {
         self.path.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
     }
+
+    /// A parameter of the path, percent-decoded (RFC 3986 2.1); none when it is no text.
+    #[must_use]
+    pub fn path_text(&self, name: &str) -> Option<String> {
+        page::decode(self.path_parameter(name), false)
+    }
+}
+
+/// What kinds of body an operation takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Media {
+    /// JSON; no type at all is taken for it.
+    #[default]
+    Json,
+    /// JSON, or `text/csv`.
+    JsonOrCsv,
+    /// What forms send, and who cannot be asked for anything better: any.
+    Form,
+}
+
+impl Media {
+    /// The media types, for the document.
+    #[must_use]
+    pub fn types(self) -> &'static [&'static str] {
+        match self {
+            Self::Json => &["application/json"],
+            Self::JsonOrCsv => &["application/json", "text/csv"],
+            Self::Form => &["application/x-www-form-urlencoded", "multipart/form-data"],
+        }
+    }
 }
 
 /// What an operation takes, for the document.
@@ -59,6 +91,8 @@ pub struct Takes {
 pub trait Input: Sized + Send + 'static {
     /// The largest body; none where there is none.
     const BODY_BYTES_MAX: Option<usize> = None;
+    /// What the body may be.
+    const MEDIA: Media = Media::Json;
 
     /// Its part of the document.
     fn describe(schemas: &mut Schemas) -> Takes;
@@ -92,9 +126,19 @@ pub struct Answer {
     pub media_type: HeaderValue,
     /// Further header fields.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The bytes.
+    /// The bytes, or their beginning.
     pub body: Bytes,
+    /// More bytes, made while they are sent.
+    pub more: Option<Pieces>,
 }
+
+/// The rest of an answer that is too large to be held whole. Making it waits for the client to read.
+pub type Pieces = mpsc::Receiver<Result<Bytes, Broken>>;
+
+/// The rest of an answer could not be made: the client sees it break off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the answer broke off")]
+pub struct Broken;
 
 /// What a handler gives.
 pub trait Reply: Send + 'static {
@@ -119,7 +163,13 @@ pub trait Reply: Send + 'static {
         Self: Sized,
     {
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Answer { status: StatusCode::OK, media_type, headers: Vec::new(), body: self.write()? })
+        Ok(Answer {
+            status: StatusCode::OK,
+            media_type,
+            headers: Vec::new(),
+            body: self.write()?,
+            more: None,
+        })
     }
 }
 

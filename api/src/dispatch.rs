@@ -89,7 +89,9 @@ where
     }
     let (body, share) = match operation.body_bytes_max {
         None => (Bytes::new(), Share::default()),
-        Some(bytes_max) => body::read(body, &head.headers, bytes_max, &room.budget).await?,
+        Some(bytes_max) => {
+            body::read(body, &head.headers, (bytes_max, operation.media), &room.budget).await?
+        }
     };
     let query = head.uri.query().unwrap_or_default().to_owned();
     let call = Call { path, query, headers: head.headers.clone(), body };
@@ -118,13 +120,15 @@ async fn apart(room: &Arc<Room>, running: Running, share: Share) -> Result<Answe
 }
 
 fn success(answer: Answer, share: Share) -> Response<Payload> {
-    let length = answer.body.len();
-    let mut response = Response::new(Payload::new(answer.body, share));
+    let length = answer.more.is_none().then_some(answer.body.len());
+    let mut response = Response::new(Payload::with(answer.body, answer.more, share));
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
     headers.extend(answer.headers);
     headers.insert(CONTENT_TYPE, answer.media_type);
-    headers.insert(CONTENT_LENGTH, length.into());
+    if let Some(length) = length {
+        headers.insert(CONTENT_LENGTH, length.into());
+    }
     response
 }
 
@@ -135,6 +139,7 @@ fn failure(problem: &Problem, id: RequestId, base_url: &str) -> Response<Payload
         media_type: HeaderValue::from_static("application/json"),
         headers: Vec::new(),
         body,
+        more: None,
     };
     let mut response = success(answer, Share::default());
     for (name, value) in problem.headers() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use crate::call::{Nothing, Reply};
+use crate::call::{Media, Nothing, Reply};
 use crate::operations::Operation;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
@@ -104,7 +104,16 @@ fn describe(operation: &Operation, schemas: &mut Schemas) -> Value {
         entry["parameters"] = Value::Array(takes.parameters);
     }
     if let Some(body) = takes.body {
-        entry["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": body}}});
+        let content: Map<String, Value> = operation
+            .media
+            .types()
+            .iter()
+            .map(|media_type| {
+                let schema = if *media_type == "text/csv" { json!({"type": "string"}) } else { body.clone() };
+                ((*media_type).to_owned(), json!({"schema": schema}))
+            })
+            .collect();
+        entry["requestBody"] = json!({"required": operation.media != Media::Form, "content": content});
     }
     entry["security"] = match operation.scope() {
         None => json!([]),

@@ -8,10 +8,10 @@ use std::fmt;
 use http::Method;
 use mail::credential::Scope;
 
-use crate::call::{Input, KeyedAction, PublicAction, Reply, Takes, keyed, public};
+use crate::call::{Input, KeyedAction, Media, PublicAction, Reply, Takes, keyed, public};
 use crate::room::Room;
 use crate::schema::Schemas;
-use crate::{emails, health, openapi};
+use crate::{emails, health, openapi, opt_outs, suppressions, unsubscribe};
 use store::access::Tenant;
 
 /// Who may call an operation, and what it does.
@@ -55,6 +55,8 @@ pub struct Operation {
     pub summary: &'static str,
     /// The largest body; none where there is none.
     pub body_bytes_max: Option<usize>,
+    /// What the body may be.
+    pub media: Media,
     /// What it takes.
     pub takes: fn(&mut Schemas) -> Takes,
     /// What it gives.
@@ -126,6 +128,7 @@ impl Entry {
             noun: self.noun,
             summary: self.summary,
             body_bytes_max: I::BODY_BYTES_MAX,
+            media: I::MEDIA,
             takes: I::describe,
             gives: Gives { media_type: O::MEDIA_TYPE, schema: O::describe },
             action,
@@ -139,7 +142,7 @@ pub fn table() -> Vec<Operation> {
     use Scope::{Full, Sending};
     let get = |path, id| operation(Method::GET, path, id);
     let post = |path, id| operation(Method::POST, path, id);
-    vec![
+    let mut table = vec![
         get("/healthz", "check_health").about("service", "Is the service healthy?").public(health::check),
         get("/openapi.json", "get_openapi").about("service", "This document").public(openapi::get),
         post("/emails", "send_email").about("emails", "Send an email").keyed(Sending, emails::send),
@@ -168,5 +171,9 @@ pub fn table() -> Vec<Operation> {
         get("/emails/{id}/raw", "get_email_raw")
             .about("emails", "Get the message as it was sent")
             .keyed(Full, emails::raw),
-    ]
+    ];
+    table.extend(suppressions::operations());
+    table.extend(opt_outs::operations());
+    table.extend(unsubscribe::operations());
+    table
 }

@@ -6,7 +6,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use mail::id::EmailId;
+use mail::id::{EmailId, OptOutId, SuppressionId};
 use serde_json::{Value, json};
 
 use crate::problem::{Code, Problem};
@@ -21,6 +21,8 @@ const QUERY_BYTES_MAX: usize = 8 << 10;
 
 const KIND_EMAIL: u8 = 1;
 const KIND_PLACE: u8 = 2;
+const KIND_SUPPRESSION: u8 = 38;
+const KIND_OPT_OUT: u8 = 41;
 
 /// What a client asked of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +71,22 @@ impl Page {
         self.place::<16>(KIND_EMAIL).map(|place| place.map(EmailId::from_bytes))
     }
 
+    /// The suppression after which the page begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn before_suppression(&self) -> Result<Option<SuppressionId>, Problem> {
+        self.place::<16>(KIND_SUPPRESSION).map(|place| place.map(SuppressionId::from_bytes))
+    }
+
+    /// The opt-out after which the page begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn before_opt_out(&self) -> Result<Option<OptOutId>, Problem> {
+        self.place::<16>(KIND_OPT_OUT).map(|place| place.map(OptOutId::from_bytes))
+    }
+
     /// The page of a list that is held whole, oldest first; the page is newest first.
     ///
     /// # Errors
@@ -104,6 +122,18 @@ pub fn after_email(id: EmailId) -> String {
     cursor(KIND_EMAIL, &id.to_bytes())
 }
 
+/// The cursor of a page that ends with this suppression.
+#[must_use]
+pub fn after_suppression(id: SuppressionId) -> String {
+    cursor(KIND_SUPPRESSION, &id.to_bytes())
+}
+
+/// The cursor of a page that ends with this opt-out.
+#[must_use]
+pub fn after_opt_out(id: OptOutId) -> String {
+    cursor(KIND_OPT_OUT, &id.to_bytes())
+}
+
 fn cursor(kind: u8, place: &[u8]) -> String {
     let mut bytes = vec![kind];
     bytes.extend_from_slice(place);
@@ -128,14 +158,17 @@ pub fn parameters(query: &str) -> Result<Vec<(String, String)>, Problem> {
         .filter(|pair| !pair.is_empty())
         .map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(name)?, decode(value)?))
+            Some((decode(name, true)?, decode(value, true)?))
         })
         .collect::<Option<_>>()
         .ok_or_else(refused)
 }
 
 /// The one value of a parameter.
-fn one<'a>(parameters: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Problem> {
+///
+/// # Errors
+/// It stands there twice.
+pub fn one<'a>(parameters: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Problem> {
     let mut found = parameters.iter().filter(|(n, _)| n == name);
     match (found.next(), found.next()) {
         (first, None) => Ok(first.map(|(_, value)| value.as_str())),
@@ -143,13 +176,14 @@ fn one<'a>(parameters: &'a [(String, String)], name: &str) -> Result<Option<&'a 
     }
 }
 
-/// `application/x-www-form-urlencoded` (WHATWG URL 5.1): `+` is a space, `%XX` a byte.
-fn decode(text: &str) -> Option<String> {
+/// Percent-decoding (RFC 3986 2.1). In `application/x-www-form-urlencoded` (WHATWG URL 5.1), as queries
+/// have it, `+` is a space.
+pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
         bytes.push(match byte {
-            b'+' => b' ',
+            b'+' if plus_is_space => b' ',
             b'%' => hex(rest.next()?)? * 16 + hex(rest.next()?)?,
             other => other,
         });
