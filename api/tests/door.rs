@@ -73,7 +73,7 @@ async fn scopes_hold_for_every_operation() {
         let sender = world.send(ask(Some(&sending))).await;
         let full = world.send(ask(Some(&world.key))).await;
         match operation.action {
-            Action::Public(_) => assert_eq!(nobody.status, StatusCode::OK, "{path}"),
+            Action::Public(_) => assert!(![401, 403].contains(&nobody.status.as_u16()), "{path}"),
             Action::Keyed(scope, _) => {
                 assert_eq!(nobody.status, StatusCode::UNAUTHORIZED, "{path}");
                 assert_eq!(sender.status == StatusCode::FORBIDDEN, scope == Scope::Full, "{path}");
