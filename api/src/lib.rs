@@ -24,3 +24,4 @@ pub mod problem;
 pub mod room;
 pub mod schema;
 pub mod serve;
+pub mod templates;

@@ -11,7 +11,7 @@ use mail::credential::Scope;
 use crate::call::{Input, KeyedAction, PublicAction, Reply, Takes, keyed, public};
 use crate::room::Room;
 use crate::schema::Schemas;
-use crate::{emails, health, openapi};
+use crate::{emails, health, openapi, templates};
 use store::access::Tenant;
 
 /// Who may call an operation, and what it does.
@@ -139,7 +139,7 @@ pub fn table() -> Vec<Operation> {
     use Scope::{Full, Sending};
     let get = |path, id| operation(Method::GET, path, id);
     let post = |path, id| operation(Method::POST, path, id);
-    vec![
+    let mut table = vec![
         get("/healthz", "check_health").about("service", "Is the service healthy?").public(health::check),
         get("/openapi.json", "get_openapi").about("service", "This document").public(openapi::get),
         post("/emails", "send_email").about("emails", "Send an email").keyed(Sending, emails::send),
@@ -168,5 +168,50 @@ pub fn table() -> Vec<Operation> {
         get("/emails/{id}/raw", "get_email_raw")
             .about("emails", "Get the message as it was sent")
             .keyed(Full, emails::raw),
+    ];
+    table.extend(of_templates());
+    table
+}
+
+fn of_templates() -> Vec<Operation> {
+    use Scope::Full;
+    let of = |method, path, id, summary| operation(method, path, id).about("templates", summary);
+    let get = |path, id, summary| of(Method::GET, path, id, summary);
+    let post = |path, id, summary| of(Method::POST, path, id, summary);
+    vec![
+        post("/templates", "create_template", "Create a template, as a draft").keyed(Full, templates::create),
+        get("/templates", "list_templates", "List templates, newest first").keyed(Full, templates::list),
+        get("/templates/{id_or_alias}", "get_template", "Get a template").keyed(Full, templates::get),
+        of(Method::PATCH, "/templates/{id_or_alias}", "update_template", "Change the draft of a template")
+            .keyed(Full, templates::update),
+        of(
+            Method::DELETE,
+            "/templates/{id_or_alias}",
+            "delete_template",
+            "Delete a template and its versions",
+        )
+        .keyed(Full, templates::delete),
+        post("/templates/{id_or_alias}/publish", "publish_template", "Publish the draft as a new version")
+            .keyed(Full, templates::versions::publish),
+        get("/templates/{id_or_alias}/versions", "list_template_versions", "List versions, newest first")
+            .keyed(Full, templates::versions::list),
+        get("/templates/{id_or_alias}/versions/{number}", "get_template_version", "Get a version")
+            .keyed(Full, templates::versions::get),
+        post(
+            "/templates/{id_or_alias}/rollback",
+            "roll_back_template",
+            "Publish a copy of an earlier version",
+        )
+        .keyed(Full, templates::versions::roll_back),
+        post("/templates/{id_or_alias}/preview", "preview_template", "Render a template without sending it")
+            .keyed(Full, templates::preview::preview),
+        post("/templates/{id_or_alias}/test-send", "test_template", "Send what a template renders to")
+            .keyed(Full, templates::preview::test_send),
+        post(
+            "/templates/{id_or_alias}/duplicate",
+            "duplicate_template",
+            "Copy the draft into a new template",
+        )
+        .keyed(Full, templates::duplicate),
     ]
 }

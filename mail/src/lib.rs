@@ -32,4 +32,5 @@ pub mod task;
 pub mod unsubscribe;
 pub mod usage;
 pub mod template;
+pub mod usage;
 pub mod verp;

@@ -23,5 +23,5 @@ pub mod schedule;
 pub mod setting;
 pub mod suppression;
 pub mod task;
-pub mod usage;
 pub mod template;
+pub mod usage;
