@@ -12,6 +12,7 @@ pub mod labels;
 pub mod recipients;
 pub mod resend;
 pub mod send;
+pub mod template;
 pub mod timeline;
 pub mod view;
 pub mod wishes;

@@ -26,4 +26,5 @@ pub mod room;
 pub mod schema;
 pub mod serve;
 pub mod suppressions;
+pub mod templates;
 pub mod unsubscribe;

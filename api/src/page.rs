@@ -6,7 +6,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use mail::id::{EmailId, OptOutId, SuppressionId};
+use mail::id::{EmailId, OptOutId, SuppressionId, TemplateId};
 use serde_json::{Value, json};
 
 use crate::problem::{Code, Problem};
@@ -23,6 +23,8 @@ const KIND_EMAIL: u8 = 1;
 const KIND_PLACE: u8 = 2;
 const KIND_SUPPRESSION: u8 = 38;
 const KIND_OPT_OUT: u8 = 41;
+const KIND_TEMPLATE: u8 = 34;
+const KIND_TEMPLATE_VERSION: u8 = 37;
 
 /// What a client asked of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +89,22 @@ impl Page {
         self.place::<16>(KIND_OPT_OUT).map(|place| place.map(OptOutId::from_bytes))
     }
 
+    /// The template after which the page begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn before_template(&self) -> Result<Option<TemplateId>, Problem> {
+        self.place::<16>(KIND_TEMPLATE).map(|place| place.map(TemplateId::from_bytes))
+    }
+
+    /// The version of a template after which the page begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn before_template_version(&self) -> Result<Option<u32>, Problem> {
+        self.place::<4>(KIND_TEMPLATE_VERSION).map(|place| place.map(u32::from_be_bytes))
+    }
+
     /// The page of a list that is held whole, oldest first; the page is newest first.
     ///
     /// # Errors
@@ -132,6 +150,36 @@ pub fn after_suppression(id: SuppressionId) -> String {
 #[must_use]
 pub fn after_opt_out(id: OptOutId) -> String {
     cursor(KIND_OPT_OUT, &id.to_bytes())
+}
+
+/// The cursor of a page that ends with this template.
+#[must_use]
+pub fn after_template(id: TemplateId) -> String {
+    cursor(KIND_TEMPLATE, &id.to_bytes())
+}
+
+/// The cursor of a page that ends with this version of a template.
+#[must_use]
+pub fn after_template_version(number: u32) -> String {
+    cursor(KIND_TEMPLATE_VERSION, &number.to_be_bytes())
+}
+
+/// The words of a filter, `a,b`, each one of a closed set; empty when nothing is filtered.
+///
+/// # Errors
+/// Another word, or the parameter stands there twice.
+pub fn words<T>(
+    query: &str,
+    name: &str,
+    all: &[&str],
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, Problem> {
+    let parameters = parameters(query)?;
+    let given = one(&parameters, name)?.unwrap_or_default();
+    let words = given.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let refused =
+        || Problem::field(name, format!("must be one of {}, or several with commas", all.join(", ")));
+    words.map(|word| read(word).ok_or_else(refused)).collect()
 }
 
 fn cursor(kind: u8, place: &[u8]) -> String {

@@ -163,6 +163,18 @@ impl Problem {
         self
     }
 
+    /// With one more of the particulars.
+    #[must_use]
+    pub fn detail(mut self, name: &str, value: Value) -> Self {
+        match &mut self.0.details {
+            Some(Value::Object(details)) => {
+                details.insert(name.to_owned(), value);
+            }
+            other => *other = Some(json!({name: value})),
+        }
+        self
+    }
+
     /// With a header field of the answer.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
