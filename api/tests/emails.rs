@@ -163,7 +163,6 @@ async fn bad_labels_and_files() {
         (json!({"expires_in": 0}), "expires_in"),
         (json!({"on_suppressed": "ignore"}), "on_suppressed"),
         (json!({"unsubscribe": "yes"}), "unsubscribe"),
-        (json!({"template": "t"}), "template"),
         (json!({"variables": {}}), "variables"),
         (json!({"unsubscribe": "no"}), "unsubscribe"),
         (json!({"TextBody": "x"}), "TextBody"),

@@ -38,6 +38,7 @@ use crate::reservation::Reservation;
 use crate::sender::Senders;
 use crate::staged::{Fate, Placed, Staged};
 use crate::tell::TellError;
+use crate::templates::Templates;
 use crate::worker::Worker;
 
 pub use amend::AmendError;
@@ -60,6 +61,7 @@ pub struct Hall {
     message_bytes_max: Arc<AtomicU64>,
     plans: Plans,
     appointments: Arc<Appointments>,
+    templates: Arc<Templates>,
     links: LinkKey,
     base_url: Arc<OnceLock<String>>,
 }
@@ -121,6 +123,7 @@ impl Hall {
             message_bytes_max: Arc::new(AtomicU64::new(parts.message_bytes_max)),
             plans: parts.plans,
             appointments: Arc::default(),
+            templates: Arc::default(),
             links: parts.links,
             base_url: Arc::default(),
         }
@@ -142,6 +145,12 @@ impl Hall {
     #[must_use]
     pub fn entropy(&self) -> &Entropy {
         &self.worker.entropy
+    }
+
+    /// Templates that may be sent.
+    #[must_use]
+    pub fn templates(&self) -> &Templates {
+        &self.templates
     }
 
     /// What the plans include.

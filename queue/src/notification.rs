@@ -109,6 +109,7 @@ fn compose(worker: &Worker, lost: &Lost<'_>, id: EmailId, now: Timestamp) -> Opt
         scheduled: false,
         expires_in: None,
         resent_from: None,
+        template: None,
         created_at: now,
     };
     let expires_at = now.checked_add(worker.manners().schedule.give_up_after).unwrap_or(Timestamp::MAX);

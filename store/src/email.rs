@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::address::{Address, Mailbox, Name};
-use mail::email::{Category, Door, Email, HeaderFacts, Tag};
+use mail::email::{Category, Door, Email, HeaderFacts, Tag, TemplateFacts};
 use mail::event::EventKind;
 use mail::id::{AccountId, EmailId};
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
@@ -67,6 +67,8 @@ struct EmailRow {
     expires_in: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resent_from: Option<EmailId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    template: Option<TemplateFacts>,
     created_at: Timestamp,
 }
 stored!(Email as EmailRow);

@@ -12,12 +12,15 @@ use queue::refusal::Refusal;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use store::access::Tenant;
 
+use super::letter::Letter;
 use super::send::{NAMES, REQUEST_BYTES_MAX, SendRequest, Sent, send_schema};
 use crate::call::{Call, Input, Takes};
 use crate::fields::{self, Given, Kind, Names, Notes};
 use crate::idempotency::{Claim, fingerprint};
 use crate::problem::{Code, FieldErrors, Problem};
+use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
 
 /// Emails of a batch.
@@ -41,7 +44,7 @@ pub enum Fate {
 #[derive(Debug)]
 pub struct BatchRequest {
     /// The emails that can be handed in.
-    pub drafts: Vec<Draft>,
+    pub letters: Vec<Letter>,
     /// One for each email of the batch.
     pub fates: Vec<Fate>,
     /// All or none.
@@ -75,7 +78,7 @@ impl Input for BatchRequest {
             return Err(Problem::field("emails", "has no entries"));
         }
         let mut errors = FieldErrors::default();
-        let mut batch = Self { drafts: Vec::new(), fates: Vec::with_capacity(items.len()), strict, claim };
+        let mut batch = Self { letters: Vec::new(), fates: Vec::with_capacity(items.len()), strict, claim };
         for (n, item) in items.into_iter().enumerate() {
             batch.add(n, item, &mut errors);
         }
@@ -102,12 +105,30 @@ impl BatchRequest {
         }
         self.fates.push(match SendRequest::of_item(object) {
             Ok(request) => {
-                self.drafts.push(request.draft);
+                self.letters.push(request.letter);
                 Fate::HandedIn(request.warnings)
             }
             Err(problem) => Fate::Refused(problem),
         });
     }
+}
+
+/// Makes drafts of the letters; those that cannot be filled in are refused.
+pub(super) async fn fill(
+    room: &Room,
+    tenant: &Tenant,
+    letters: Vec<Letter>,
+    fates: &mut [Fate],
+) -> Vec<Draft> {
+    let handed_in = fates.iter_mut().filter(|fate| matches!(fate, Fate::HandedIn(_)));
+    let mut drafts = Vec::with_capacity(letters.len());
+    for (letter, fate) in letters.into_iter().zip(handed_in) {
+        match letter.fill(room, tenant).await {
+            Ok(draft) => drafts.push(draft),
+            Err(problem) => *fate = Fate::Refused(problem),
+        }
+    }
+    drafts
 }
 
 /// The list of emails: the body's `emails`, or the body.

@@ -129,12 +129,12 @@ pub fn headers(given: &Given<'_>, notes: &mut Notes) -> Vec<CustomHeader> {
 }
 
 /// Reads `category`.
-pub fn category(given: &Given<'_>, notes: &mut Notes) -> Category {
-    let Some(value) = given.value("category") else { return Category::default() };
-    fields::text(value).ok().as_deref().and_then(category_of_word).unwrap_or_else(|| {
+pub fn category(given: &Given<'_>, notes: &mut Notes) -> Option<Category> {
+    let category = fields::text(given.value("category")?).ok().as_deref().and_then(category_of_word);
+    if category.is_none() {
         notes.errors.add("category", "must be one of transactional, product, newsletter");
-        Category::default()
-    })
+    }
+    category
 }
 
 /// All categories, as they are written.

@@ -107,6 +107,7 @@ async fn again(room: &Room, found: EmailWithRecipients) -> Result<(Draft, Vec<St
         expires_in: email.expires_in,
         unsubscribe: Some(email.unsubscribe),
         resent_from: Some(email.id),
+        template: email.template,
         ..Wishes::default()
     };
     let draft = Draft {

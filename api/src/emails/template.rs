@@ -11,25 +11,6 @@ use serde_json::{Map, Value, json};
 use crate::fields::{self, Given, Kind, Names, Notes};
 use crate::schema;
 
-/// What the names of a template in a send request stand for: they belong into the send request's table.
-pub const NAMES: &[(&str, &str)] = &[
-    ("template", "template"),
-    ("template_id", "template"),
-    ("templateId", "template"),
-    ("template_alias", "template"),
-    ("templateAlias", "template"),
-    ("variables", "variables"),
-    ("template_data", "variables"),
-    ("templateData", "variables"),
-    ("data_variables", "variables"),
-    ("dataVariables", "variables"),
-    ("dynamic_template_data", "variables"),
-];
-
-/// Other providers' names, and ours: for the same table.
-pub const FOREIGN: &[(&str, &str)] =
-    &[("TemplateId", "template"), ("TemplateAlias", "template"), ("TemplateModel", "variables")];
-
 const OBJECT_NAMES: Names = Names {
     known: &[("id", "id"), ("alias", "alias"), ("version", "version"), ("variables", "variables")],
     later: &[],
@@ -172,12 +153,11 @@ pub fn variables_schema() -> Value {
 mod tests {
     use super::*;
 
-    const SEND: Names = Names { known: NAMES, later: &[], foreign: FOREIGN };
-
     fn read(body: &Value) -> Result<Option<TemplateUse>, Vec<String>> {
         let text = body.to_string();
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body(text.as_bytes()).unwrap(), &SEND, "", &mut notes);
+        let given =
+            Given::sort(fields::body(text.as_bytes()).unwrap(), &crate::emails::send::NAMES, "", &mut notes);
         let found = template(&given, &mut notes);
         if notes.errors.is_empty() {
             return Ok(found);

@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use mail::address::Mailbox;
 use mail::contents::{Contents, File};
-use mail::email::{Category, Counts, EmailStatus, Rollup, Tag};
+use mail::email::{Category, Counts, EmailStatus, Rollup, Tag, TemplateFacts};
 use mail::event::EventKind;
 use mail::id::EmailId;
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
@@ -131,6 +131,7 @@ pub struct EmailDetail {
     headers: BTreeMap<String, String>,
     category: Category,
     attachments: Vec<FileView>,
+    template: Option<TemplateFacts>,
     resent_from: Option<EmailId>,
     expires_in: Option<u64>,
     unsubscribe: bool,
@@ -167,6 +168,7 @@ impl EmailDetail {
             headers: contents.headers.into_iter().collect(),
             category: email.category,
             attachments: contents.files.into_iter().map(FileView::of).collect(),
+            template: email.template.clone(),
             resent_from: email.resent_from,
             expires_in: email.expires_in.map(|after| after.as_secs()),
             unsubscribe: email.unsubscribe,
@@ -373,6 +375,7 @@ impl Describe for EmailDetail {
                         schema::words(&["transactional", "product", "newsletter"], "What it is for"),
                     ),
                     ("attachments", schema::list(file_schema(), "Its files, without their bytes")),
+                    ("template", template_schema()),
                     ("resent_from", schema::nullable_string("The email that it is sent again of")),
                     ("expires_in", schema::nullable_count("Worthless after so many seconds")),
                     ("unsubscribe", schema::boolean("Managed unsubscribe is on")),
@@ -384,6 +387,14 @@ impl Describe for EmailDetail {
             json!({"allOf": [email, rest], "description": "An email with its recipients"})
         })
     }
+}
+
+fn template_schema() -> Value {
+    json!({"description": "The template that it was made from", "oneOf": [{"type": "null"}, schema::object("A template", [
+        ("id", schema::string("Its id (`tpl_…`)")),
+        ("alias", schema::nullable_string("Its alias then")),
+        ("version", schema::count("The version")),
+    ])]})
 }
 
 fn file_schema() -> Value {

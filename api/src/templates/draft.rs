@@ -103,7 +103,7 @@ impl Edit {
                 let alias = fields::text(value)?;
                 check_alias(&alias).map(|()| alias.into_owned())
             }),
-            category: is_given(given, "category").then(|| category(given, notes)),
+            category: is_given(given, "category").then(|| category(given, notes).unwrap_or_default()),
             unsubscribe_enabled: optional(given, "unsubscribe_enabled", notes, boolean)
                 .map(Option::unwrap_or_default),
             from: is_given(given, "from").then(|| given.value("from").and_then(|_| author(given, notes))),

@@ -80,6 +80,7 @@ impl Hall {
             scheduled: matches!(fate, Fate::Later(_)),
             expires_in: draft.wishes.expires_in,
             resent_from: draft.wishes.resent_from,
+            template: draft.wishes.template,
             created_at: now,
         };
         let transport = Transport {
