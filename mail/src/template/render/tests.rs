@@ -200,50 +200,13 @@ fn every_part_that_cannot_be_read_is_told() {
     assert_eq!(places, [("subject", 1, 1), ("html", 2, 1)]);
 }
 
+/// A large template is read in pieces (see `markup`): it comes to what the grammar makes of the whole.
 #[test]
-fn timing_throwaway() {
-    let filler = "x".repeat(250);
-    let source: String = (0..2000).map(|n| format!("{{{{v{n}}}}}{filler}")).collect();
-    println!("{} bytes", source.len());
-    let t = std::time::Instant::now();
-    let program = html(&source, Vec::new());
-    println!("compile {:?}", t.elapsed());
-    let filler = "x\n".repeat(125);
-    let source2: String = (0..2000).map(|n| format!("{{{{v{n}}}}}{filler}")).collect();
-    let t = std::time::Instant::now();
-    let _ = html(&source2, Vec::new());
-    println!("compile lines {:?}", t.elapsed());
-    let variables: Value = Value::Object((0..2000).map(|n| (format!("v{n}"), json!("value"))).collect());
-    let t = std::time::Instant::now();
-    program.render(&variables).unwrap();
-    println!("render {:?}", t.elapsed());
-    let t = std::time::Instant::now();
-    let _ = program.preview(&json!({}));
-    println!("missing {:?}", t.elapsed());
-    let small = html("<p>Hi {{name}}</p>{{#each items}}<li>{{title}} {{price}}</li>{{/each}}", Vec::new());
-    let vars = json!({"name": "a", "items": [{"title": "a", "price": 1}, {"title": "b", "price": 2}]});
-    let t = std::time::Instant::now();
-    for _ in 0..1000 {
-        small.render(&vars).unwrap();
-    }
-    println!("small render {:?}", t.elapsed() / 1000);
-    let loops = html(
-        "{{#each l}}{{#each @root.l}}{{#if this}}{{#if this}}{{#if this}}{{/if}}{{/if}}{{/if}}{{/each}}{{/each}}",
-        Vec::new(),
-    );
-    let list: Vec<Value> = (0..1_000).map(|n| json!(n)).collect();
-    let t = std::time::Instant::now();
-    let _ = loops.preview(&json!({"l": list}));
-    println!("steps {:?}", t.elapsed());
-    let deep: String =
-        "{{#each this}}".repeat(20) + &"{{#if this}}{{/if}}".repeat(900) + &"{{/each}}".repeat(20);
-    let long = "k".repeat(250);
-    let mut value = json!(1);
-    for _ in 0..15 {
-        value = json!({long.clone(): value});
-    }
-    let deep = html(&deep, Vec::new());
-    let t = std::time::Instant::now();
-    let e = deep.preview(&json!({"a": value}));
-    println!("deep {:?} {:?}", t.elapsed(), e.1);
+fn whole_or_in_pieces_is_the_same() {
+    let paragraph =
+        "<p>words and words</p>\n  {{#if a}}\n  {{x}}\n  {{/if}}\n{{~y~}} \\{{z}} \u{e4}\n{{! c }}\n{{y}}";
+    let source = paragraph.repeat(200);
+    let variables = json!({"a": true, "x": "X", "y": "<Y>"});
+    let whole = Handlebars::new().render_template(&source, &variables).unwrap();
+    assert_eq!(filled(&source, variables), whole);
 }
