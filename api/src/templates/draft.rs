@@ -245,7 +245,7 @@ fn variable(given: &Given<'_>, place: &str, notes: &mut Notes) -> Option<Variabl
         let word = fields::text(value).ok().and_then(|word| VariableType::of_word(&word));
         word.ok_or_else(|| format!("must be one of {}", VariableType::WORDS.join(", ")))
     });
-    let required = given.value("required").map(|value| fields::boolean(value)).transpose();
+    let required = given.value("required").map(fields::boolean).transpose();
     let fallback = given.value("fallback_value").map(|value| {
         let value = serde_json::from_str::<Value>(value.get()).map_err(|_| "cannot be read".to_owned())?;
         match &kind {
