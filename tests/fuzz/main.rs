@@ -17,6 +17,7 @@ const SEEDS: &[&[u8]] = &[
     b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 587\r\nEHLO x\r\n",
     b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0d\xc0\0\x02\x01\xc6\x33\x64\x01\xdc\x04\x02\x4b\x04EHLO x\r\n",
     b"hostname = \"a.example\"\n[api]\nlisten = [\"127.0.0.1:1\"]\n[delivery]\nretry = [\"1m\"]\n",
+    b"Hi {{a}} {{{a}}}\n{{#each b as |c n|}}{{#if c.a}}{{@index}}{{else if ../a}}{{c}}{{/if}}{{else}}{{! x }}{{/each}} \\{{a}}",
 ];
 const ROUNDS: u32 = 40_000;
 
@@ -46,6 +47,10 @@ impl Chance {
             b"\xff",
             b":",
             b"=",
+            b"{{",
+            b"}}",
+            b"{{#each a}}",
+            b"{{/if}}",
         ];
         let mut bytes = seed.to_vec();
         for _ in 0..=self.below(4) {

@@ -79,7 +79,7 @@ fn object<'a>(value: &'a RawValue, notes: &mut Notes) -> (Option<TemplateRef>, O
             None
         }
     };
-    let version = given.value("version").map(|value| version(value));
+    let version = given.value("version").map(version);
     let version = version.transpose().map_err(|text| notes.errors.add("template.version", text));
     let variables = given.value("variables").map(|value| (value, "template.variables"));
     let reference = match (reference, version) {

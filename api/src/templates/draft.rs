@@ -20,7 +20,7 @@ use crate::call::{Call, Input, Takes};
 use crate::emails::labels::{CATEGORIES, category};
 use crate::emails::recipients::{author, reply_to};
 use crate::emails::template::version;
-use crate::fields::{self, Given, Kind, Names, Notes, Object};
+use crate::fields::{self, Given, Names, Notes, Object};
 use crate::problem::{Code, Problem};
 use crate::schema::{self, Schemas};
 
@@ -104,7 +104,7 @@ impl Edit {
                 check_alias(&alias).map(|()| alias.into_owned())
             }),
             category: is_given(given, "category").then(|| category(given, notes).unwrap_or_default()),
-            unsubscribe_enabled: optional(given, "unsubscribe_enabled", notes, boolean)
+            unsubscribe_enabled: optional(given, "unsubscribe_enabled", notes, fields::boolean)
                 .map(Option::unwrap_or_default),
             from: is_given(given, "from").then(|| given.value("from").and_then(|_| author(given, notes))),
             reply_to: is_given(given, "reply_to").then(|| reply_to(given, notes)),
@@ -188,13 +188,6 @@ fn name(value: &RawValue) -> Result<String, String> {
     if name.is_empty() { Err("is empty".to_owned()) } else { Ok(name) }
 }
 
-fn boolean(value: &RawValue) -> Result<bool, String> {
-    match (Kind::of(value), value.get()) {
-        (Kind::Boolean, text) => Ok(text == "true"),
-        _ => Err("must be true or false".to_owned()),
-    }
-}
-
 fn markup(value: &RawValue) -> Result<String, String> {
     let text = fields::text(value)?;
     if text.len() > MARKUP_BYTES_MAX {
@@ -252,7 +245,7 @@ fn variable(given: &Given<'_>, place: &str, notes: &mut Notes) -> Option<Variabl
         let word = fields::text(value).ok().and_then(|word| VariableType::of_word(&word));
         word.ok_or_else(|| format!("must be one of {}", VariableType::WORDS.join(", ")))
     });
-    let required = given.value("required").map(|value| boolean(value)).transpose();
+    let required = given.value("required").map(fields::boolean).transpose();
     let fallback = given.value("fallback_value").map(|value| {
         let value = serde_json::from_str::<Value>(value.get()).map_err(|_| "cannot be read".to_owned())?;
         match &kind {

@@ -36,7 +36,7 @@ impl Publication {
         let given = Given::sort(object_or_nothing(body)?, names, "", &mut notes);
         let note = given.value("note").map(|value| fields::line(value, NOTE_BYTES_MAX)).transpose();
         let note = note.map_err(|text| notes.errors.add("note", text)).unwrap_or_default();
-        let number = given.value("version").map(|value| version(value)).transpose();
+        let number = given.value("version").map(version).transpose();
         let number = number.map_err(|text| notes.errors.add("version", text)).unwrap_or_default();
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
