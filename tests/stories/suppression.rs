@@ -53,8 +53,8 @@ async fn who_does_not_exist_is_suppressed_for_ever_and_the_event_says_so() {
     assert_eq!(told["suppression_id"], one.id.to_string());
     assert!(told["suppressed_until"].is_null() && told["bounce"]["type"] == "hard");
     let to = "GONE@dest.example".parse().unwrap();
-    let now = world.world.clock.now();
-    let stopped = blocked(&world.world.store, world.account, Category::Transactional, &[&to], now);
+    let (now, asked) = (world.world.clock.now(), [&to]);
+    let stopped = blocked(&world.world.store, world.account, Category::Transactional, &asked, now);
     let reason = BlockReason::Suppressed { id: one.id, reason: Reason::HardBounce };
     assert_eq!(stopped.await.unwrap()[0].reason, reason);
     world.end().await;
