@@ -16,3 +16,4 @@ mod retention;
 mod retry;
 mod scheduled;
 mod slow_destination;
+mod suppression;
