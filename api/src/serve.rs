@@ -12,6 +12,8 @@
 pub mod body;
 pub mod budget;
 pub mod connection;
+pub mod encoding;
+pub mod head;
 pub mod ops;
 pub mod pages;
 pub mod router;
