@@ -78,6 +78,18 @@ codes! {
     SEND_UNCONFIRMED 504 "send_unconfirmed" "Whether the email was accepted is not known; it may be delivered.";
 }
 
+impl Code {
+    /// The codes of whatever sends: the account may not, or not now, or nobody knows whether it did.
+    pub const SENDING: &'static [Self] = &[
+        Self::DOMAIN_NOT_VERIFIED,
+        Self::SANDBOX_RESTRICTED,
+        Self::PRODUCTION_ACCESS_REQUIRED,
+        Self::ACCOUNT_SUSPENDED,
+        Self::PLAN_LIMIT,
+        Self::SEND_UNCONFIRMED,
+    ];
+}
+
 /// What went wrong with a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem(Box<Parts>);

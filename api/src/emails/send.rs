@@ -298,6 +298,14 @@ pub(super) fn send_schema() -> Value {
         ],
     );
     send["anyOf"] = json!([{"required": ["html"]}, {"required": ["text"]}]);
+    send["examples"] = json!([{
+        "from": "Ada <ada@example.com>",
+        "to": ["grace@example.net"],
+        "subject": "Welcome",
+        "html": "<p>Hello Grace</p>",
+        "text": "Hello Grace",
+        "tags": [{"name": "flow", "value": "welcome"}],
+    }]);
     send
 }
 
