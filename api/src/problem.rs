@@ -51,6 +51,7 @@ macro_rules! codes {
 }
 
 codes! {
+    BAD_REQUEST 400 "bad_request" "What came is not HTTP.";
     INVALID_JSON 400 "invalid_json" "The body is not JSON.";
     VALIDATION_ERROR 400 "validation_error" "A field is missing or will not do; `details.fields` names each.";
     INVALID_IDEMPOTENCY_KEY 400 "invalid_idempotency_key" "`Idempotency-Key` is 1 to 256 printable characters.";

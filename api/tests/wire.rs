@@ -15,6 +15,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use world::{Answered, BASE_URL, World};
@@ -145,6 +146,39 @@ async fn a_head_too_large_is_told_in_our_words() {
         assert_eq!(
             (answer.status, answer.code().as_str()),
             (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large")
+        );
+    }
+    world.end().await;
+}
+
+/// hyper answers these by itself, with a bare head.
+#[tokio::test]
+async fn what_never_becomes_a_request_is_told_so_in_our_words() {
+    let world = World::start().await;
+    let long = format!("GET / HTTP/1.1\r\nHost: t\r\nX: {}\r\n\r\n", "a".repeat(100 << 10));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: 1\r\n".repeat(300));
+    let target = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(100 << 10));
+    for (request, status, code) in [
+        ("GET / HTTP/1.1\r\nHost: t\r\nbad header\r\n\r\n", 400, "bad_request"),
+        ("HELO there\r\n\r\n", 400, "bad_request"),
+        ("POST /emails HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, "bad_request"),
+        (&long, 431, "headers_too_large"),
+        (&many, 431, "headers_too_large"),
+        (&target, 431, "headers_too_large"),
+    ] {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        // The server may hang up before all is written.
+        let _ = stream.write_all(request.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{status}: {answer:?}"));
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        let error = serde_json::from_str::<serde_json::Value>(body).unwrap()["error"].clone();
+        assert_eq!(error["code"], code, "{answer}");
+        assert!(
+            head.contains(&format!("x-request-id: {}", error["request_id"].as_str().unwrap())),
+            "{answer}"
         );
     }
     world.end().await;
