@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::depth;
 use crate::page;
 use crate::problem::Problem;
 use crate::room::Room;
@@ -218,8 +219,13 @@ where
 }
 
 async fn read<I: Input>(call: Call) -> Result<I, Problem> {
-    if call.body.len() <= READ_INLINE_BYTES_MAX {
-        return I::read(&call);
+    let small = call.body.len() <= READ_INLINE_BYTES_MAX;
+    let read = move || {
+        depth::check(&call.body)?;
+        I::read(&call)
+    };
+    if small {
+        return read();
     }
-    tokio::task::spawn_blocking(move || I::read(&call)).await.map_err(Problem::internal)?
+    tokio::task::spawn_blocking(read).await.map_err(Problem::internal)?
 }

@@ -1,11 +1,12 @@
 //! One request, from its head to its answer.
 //!
 //! ```text
-//! route → authenticate → scope → body → handler (a task of its own) → answer
+//! head → route → authenticate → rate → scope → body → handler (a task of its own) → answer
 //! ```
 //!
 //! The handler runs in a task of its own: a client that hangs up does not stop an acceptance half
-//! way, and a panic ends that task alone and is answered 500. Every answer carries `x-request-id`.
+//! way, and a panic ends that task alone and is answered 500. Every answer carries `x-request-id`,
+//! and each that knows its account the `ratelimit-*` fields.
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use hyper::body::Body;
 use mail::id::RequestId;
+use queue::rate::Standing;
 use tokio::time::Instant;
 
 use crate::access;
@@ -24,11 +26,24 @@ use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::serve::body::{self, Payload};
 use crate::serve::budget::Share;
+use crate::serve::connection::Place;
+use crate::serve::head;
 use crate::serve::router::Route;
+use crate::version;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
+const RATE_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
+const RATE_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 /// An answer larger than this takes a share of the budget of bytes in flight while it is written.
 const ANSWER_FREE_BYTES_MAX: usize = 64 << 10;
+
+/// What becomes known of a request while it is worked on, and is told with the answer, whatever that is.
+#[derive(Debug, Default)]
+struct Known {
+    /// Where the account stands.
+    standing: Option<Standing>,
+}
 
 /// Answers a request.
 pub async fn dispatch<B>(room: Arc<Room>, request: Request<B>) -> Response<Payload>
@@ -39,13 +54,19 @@ where
     let begun = Instant::now();
     let id = room.request_id();
     let (head, mut body) = request.into_parts();
-    let (operation, outcome) = match room.router.find(&head.method, head.uri.path()) {
-        Route::Found(operation, path) => (operation.id, run(&room, operation, path, &head, &mut body).await),
-        Route::WrongMethod(allowed) => {
+    let mut known = Known::default();
+    let route = head::check(&head).map(|()| room.router.find(&head.method, head.uri.path()));
+    let (operation, outcome) = match route {
+        Ok(Route::Found(operation, path)) => {
+            let ran = run(&room, (operation, path), &head, &mut body, &mut known).await;
+            (operation.id, ran)
+        }
+        Ok(Route::WrongMethod(allowed)) => {
             let text = format!("{} is not allowed here", head.method);
             ("none", Err(Problem::new(Code::METHOD_NOT_ALLOWED, text).header(ALLOW, allowed)))
         }
-        Route::Unknown => ("none", Err(Problem::not_found("path"))),
+        Ok(Route::Unknown) => ("none", Err(Problem::not_found("path"))),
+        Err(problem) => ("none", Err(problem)),
     };
     let response = match outcome {
         Ok((answer, share)) => success(answer, share),
@@ -61,15 +82,15 @@ where
         }
     };
     record(operation, id, response.status().as_u16(), begun);
-    finish(response, id, &head.method)
+    finish(response, id, &head.method, &known)
 }
 
 async fn run<B>(
     room: &Arc<Room>,
-    operation: &Operation,
-    path: Vec<(String, String)>,
+    (operation, path): (&Operation, Vec<(String, String)>),
     head: &Parts,
     body: &mut B,
+    known: &mut Known,
 ) -> Result<(Answer, Share), Problem>
 where
     B: Body<Data = Bytes> + Unpin + Send,
@@ -79,10 +100,14 @@ where
         None => None,
         Some(scope) => {
             let tenant = access::authenticate(&room.hall, &head.headers).await?;
+            let counted = room.hall.rate(tenant.account());
+            known.standing = counted.unwrap_or_else(Some);
+            counted.map_err(Problem::too_often)?;
             access::permit(tenant.scope(), scope)?;
             Some(tenant)
         }
     };
+    version::check(&head.headers)?;
     if operation.body_bytes_max.is_some() {
         // What has a body takes something on: it is not even read when there is no room.
         room.hall.ready().map_err(|refusal| Problem::of_refusal(refusal, &room.options.upgrade_url))?;
@@ -100,7 +125,7 @@ where
         (Action::Keyed(_, handler), Some(tenant)) => handler(Arc::clone(room), tenant, call),
         (Action::Keyed(..), None) => return Err(Problem::unauthorized()),
     };
-    let answer = apart(room, running, share).await?;
+    let answer = apart(room, running, (share, head.extensions.get::<Place>().cloned())).await?;
     let mut share = Share::default();
     let large = answer.body.len() > ANSWER_FREE_BYTES_MAX;
     if large && !room.budget.enlarge(&mut share, answer.body.len()) {
@@ -109,11 +134,12 @@ where
     Ok((answer, share))
 }
 
-/// Runs a handler in a task of its own, which holds the request's share of memory to its end.
-async fn apart(room: &Arc<Room>, running: Running, share: Share) -> Result<Answer, Problem> {
+/// Runs a handler in a task of its own, which holds the request's share of memory and its place on the
+/// connection to its end.
+async fn apart(room: &Arc<Room>, running: Running, held: (Share, Option<Place>)) -> Result<Answer, Problem> {
     let task = room.tasks.spawn(async move {
         let outcome = running.await;
-        drop(share);
+        drop(held);
         outcome
     });
     task.await.map_err(|error| Problem::internal(format!("the handler ended: {error}")))?
@@ -150,8 +176,18 @@ fn failure(problem: &Problem, id: RequestId, base_url: &str) -> Response<Payload
     response
 }
 
-fn finish(mut response: Response<Payload>, id: RequestId, method: &Method) -> Response<Payload> {
+fn finish(
+    mut response: Response<Payload>,
+    id: RequestId,
+    method: &Method,
+    known: &Known,
+) -> Response<Payload> {
     let headers = response.headers_mut();
+    if let Some(standing) = known.standing {
+        headers.insert(RATE_LIMIT, standing.limit.into());
+        headers.insert(RATE_REMAINING, standing.remaining.into());
+        headers.insert(RATE_RESET, standing.reset_s.into());
+    }
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
         headers.insert(REQUEST_ID, value);
     }

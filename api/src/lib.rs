@@ -12,6 +12,7 @@
 
 pub mod access;
 pub mod call;
+pub mod depth;
 pub mod dispatch;
 pub mod emails;
 pub mod fields;
@@ -28,3 +29,4 @@ pub mod serve;
 pub mod suppressions;
 pub mod templates;
 pub mod unsubscribe;
+pub mod version;

@@ -9,6 +9,7 @@ use http::Method;
 use mail::credential::Scope;
 
 use crate::call::{Input, KeyedAction, Media, PublicAction, Reply, Takes, keyed, public};
+use crate::problem::Code;
 use crate::room::Room;
 use crate::schema::Schemas;
 use crate::{emails, health, openapi, opt_outs, suppressions, templates, unsubscribe};
@@ -61,6 +62,8 @@ pub struct Operation {
     pub takes: fn(&mut Schemas) -> Takes,
     /// What it gives.
     pub gives: Gives,
+    /// The errors of its own, beside those that follow from what it is (the document).
+    pub fails: &'static [Code],
     /// Who may call it, and what it does.
     pub action: Action,
 }
@@ -84,12 +87,13 @@ pub struct Entry {
     id: &'static str,
     noun: &'static str,
     summary: &'static str,
+    fails: &'static [Code],
 }
 
 /// Begins an operation: `POST /emails`, `send_email`, of the noun `emails`.
 #[must_use]
 pub fn operation(method: Method, path: &'static str, id: &'static str) -> Entry {
-    Entry { method, path, id, noun: "service", summary: "" }
+    Entry { method, path, id, noun: "service", summary: "", fails: &[] }
 }
 
 impl Entry {
@@ -97,6 +101,13 @@ impl Entry {
     #[must_use]
     pub fn about(mut self, noun: &'static str, summary: &'static str) -> Self {
         (self.noun, self.summary) = (noun, summary);
+        self
+    }
+
+    /// The errors that are its own: what every operation of its kind can answer needs not be named.
+    #[must_use]
+    pub fn fails(mut self, codes: &'static [Code]) -> Self {
+        self.fails = codes;
         self
     }
 
@@ -130,6 +141,7 @@ impl Entry {
             body_bytes_max: I::BODY_BYTES_MAX,
             media: I::MEDIA,
             takes: I::describe,
+            fails: self.fails,
             gives: Gives { media_type: O::MEDIA_TYPE, schema: O::describe },
             action,
         }
@@ -145,9 +157,13 @@ pub fn table() -> Vec<Operation> {
     let mut table = vec![
         get("/healthz", "check_health").about("service", "Is the service healthy?").public(health::check),
         get("/openapi.json", "get_openapi").about("service", "This document").public(openapi::get),
-        post("/emails", "send_email").about("emails", "Send an email").keyed(Sending, emails::send),
+        post("/emails", "send_email")
+            .about("emails", "Send an email")
+            .fails(Code::SENDING)
+            .keyed(Sending, emails::send),
         post("/emails/batch", "send_batch")
             .about("emails", "Send up to 100 emails in one request")
+            .fails(Code::SENDING)
             .keyed(Sending, emails::send_batch),
         get("/emails", "list_emails")
             .about("emails", "List emails, newest first")
@@ -155,12 +171,15 @@ pub fn table() -> Vec<Operation> {
         get("/emails/{id}", "get_email").about("emails", "Get an email").keyed(Sending, emails::get),
         operation(Method::PATCH, "/emails/{id}", "amend_email")
             .about("emails", "Send a scheduled email at another time, or cancel it")
+            .fails(&[Code::CONFLICT])
             .keyed(Sending, emails::amend::amend),
         post("/emails/{id}/cancel", "cancel_email")
             .about("emails", "Cancel a scheduled email")
+            .fails(&[Code::CONFLICT])
             .keyed(Sending, emails::amend::cancel),
         post("/emails/{id}/resend", "resend_email")
             .about("emails", "Send a stored email again, without its attachments")
+            .fails(Code::SENDING)
             .keyed(Sending, emails::resend::resend),
         get("/emails/{id}/events", "list_email_events")
             .about("emails", "List what happened to an email, newest first")

@@ -14,6 +14,7 @@ use mail::email::Category;
 use mail::id::{EmailId, RequestId};
 use mail::suppression::{BlockReason, Blocked};
 use mail::usage::{Cap, Period};
+use queue::rate::Standing;
 use queue::refusal::Refusal;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -50,6 +51,7 @@ macro_rules! codes {
 }
 
 codes! {
+    BAD_REQUEST 400 "bad_request" "What came is not HTTP.";
     INVALID_JSON 400 "invalid_json" "The body is not JSON.";
     VALIDATION_ERROR 400 "validation_error" "A field is missing or will not do; `details.fields` names each.";
     INVALID_IDEMPOTENCY_KEY 400 "invalid_idempotency_key" "`Idempotency-Key` is 1 to 256 printable characters.";
@@ -67,12 +69,26 @@ codes! {
     IDEMPOTENCY_IN_PROGRESS 409 "idempotency_in_progress" "A request with this key is at work; see `retry-after`.";
     CONFLICT 409 "conflict" "It was changed, or made, by somebody else at the same time.";
     PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message made of it, is too large.";
-    UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, not encoded.";
     RECIPIENT_BLOCKED 422 "validation_error" "Recipients are suppressed, or opted out of the category: `details`.";
     PLAN_LIMIT 429 "plan_limit" "The plan's daily or monthly limit is reached; `upgrade_url` leads further.";
+    UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, as it is or in gzip or zstd.";
+    RATE_LIMIT_EXCEEDED 429 "rate_limit_exceeded" "More requests than the plan includes; see `retry-after`.";
+    HEADERS_TOO_LARGE 431 "headers_too_large" "The header has too many fields, or too many bytes.";
     INTERNAL_ERROR 500 "internal_error" "A fault of the service; the request id finds it in the log.";
     SERVICE_UNAVAILABLE 503 "service_unavailable" "Not now; nothing was accepted. Try again after `retry-after`.";
     SEND_UNCONFIRMED 504 "send_unconfirmed" "Whether the email was accepted is not known; it may be delivered.";
+}
+
+impl Code {
+    /// The codes of whatever sends: the account may not, or not now, or nobody knows whether it did.
+    pub const SENDING: &'static [Self] = &[
+        Self::DOMAIN_NOT_VERIFIED,
+        Self::SANDBOX_RESTRICTED,
+        Self::PRODUCTION_ACCESS_REQUIRED,
+        Self::ACCOUNT_SUSPENDED,
+        Self::PLAN_LIMIT,
+        Self::SEND_UNCONFIRMED,
+    ];
 }
 
 /// What went wrong with a request.
@@ -140,6 +156,16 @@ impl Problem {
         let mut problem = Self::unavailable("The service cannot answer now; try again", RETRY_AFTER_OUTAGE_S);
         problem.0.cause = Some(cause.to_string());
         problem
+    }
+
+    /// More requests than the plan includes.
+    #[must_use]
+    pub fn too_often(standing: Standing) -> Self {
+        let Standing { limit, reset_s, .. } = standing;
+        let message = format!("More than {limit} requests a second; try again in {reset_s} s");
+        Self::new(Code::RATE_LIMIT_EXCEEDED, message)
+            .details(json!({"limit": limit}))
+            .header(http::header::RETRY_AFTER, reset_s.to_string())
     }
 
     /// Too many bytes are being worked on.

@@ -16,9 +16,10 @@ mod stage;
 mod write;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use dns::signing_pool::SigningPool;
+use mail::account::Account;
 use mail::address::Address;
 use mail::draft::Draft;
 use mail::email::EmailStatus;
@@ -33,12 +34,14 @@ use store::engine::{Batch, CommitError, ReadError, State, Store};
 use crate::clock::Clock;
 use crate::contacts::{Contacts, ContactsError, Wish};
 use crate::entropy::Entropy;
+use crate::rate::{Rate, Standing};
 use crate::refusal::Refusal;
 use crate::reservation::Reservation;
 use crate::sender::Senders;
 use crate::staged::{Fate, Placed, Staged};
 use crate::tell::TellError;
 use crate::templates::Templates;
+use crate::throttle::Throttle;
 use crate::worker::Worker;
 
 pub use amend::AmendError;
@@ -59,7 +62,8 @@ pub struct Hall {
     senders: Arc<Senders>,
     pool: Arc<SigningPool>,
     message_bytes_max: Arc<AtomicU64>,
-    plans: Plans,
+    plans: Arc<RwLock<Plans>>,
+    throttle: Arc<Throttle>,
     appointments: Arc<Appointments>,
     templates: Arc<Templates>,
     links: LinkKey,
@@ -82,6 +86,8 @@ pub struct HallParts {
     pub plans: Plans,
     /// Signs links.
     pub links: LinkKey,
+    /// Requests are counted, and bounded by the plans.
+    pub rate_limit: bool,
 }
 
 /// What was accepted.
@@ -121,7 +127,8 @@ impl Hall {
             senders: Arc::new(senders),
             pool: Arc::new(parts.pool),
             message_bytes_max: Arc::new(AtomicU64::new(parts.message_bytes_max)),
-            plans: parts.plans,
+            plans: Arc::new(RwLock::new(parts.plans)),
+            throttle: Arc::new(Throttle::new(parts.rate_limit)),
             appointments: Arc::default(),
             templates: Arc::default(),
             links: parts.links,
@@ -155,8 +162,32 @@ impl Hall {
 
     /// What the plans include.
     #[must_use]
-    pub fn plans(&self) -> &Plans {
-        &self.plans
+    pub fn plans(&self) -> Plans {
+        *self.plans.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The plans include something else from now on.
+    pub fn set_plans(&self, plans: Plans) {
+        *self.plans.write().unwrap_or_else(PoisonError::into_inner) = plans;
+    }
+
+    /// Who has asked how often.
+    #[must_use]
+    pub fn throttle(&self) -> &Throttle {
+        &self.throttle
+    }
+
+    /// Counts one request of an account, over HTTP or SMTP; none when requests are not counted. Nodes that
+    /// share a database divide the rate.
+    ///
+    /// # Errors
+    /// It may not be made now.
+    pub fn rate(&self, account: &Account) -> Result<Option<Standing>, Standing> {
+        if !self.throttle.is_on() {
+            return Ok(None);
+        }
+        let rate = Rate::new(self.plans().of(account.plan).requests_per_second, self.worker.leases.nodes());
+        self.throttle.take(account.id, rate, self.worker.clock.now()).map(Some)
     }
 
     /// What an account has used up of its plan today and this month, to the email.

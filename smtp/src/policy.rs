@@ -11,6 +11,7 @@ use mail::reply::{Enhanced, Reply};
 use mail::suppression::{BlockReason, Blocked};
 use mail::usage::Period;
 use queue::accept::Hall;
+use queue::rate::Standing;
 use queue::refusal::Refusal;
 use store::access::{self, AccessError, Tenant};
 use tokio::sync::watch;
@@ -60,6 +61,13 @@ impl Answers for Submission {
             };
         }
         match visitor {
+            // The bucket of the account's API requests: one for each recipient (completions-email.md 2.2).
+            Some(tenant) if matches!(question, Question::Recipient(_)) => {
+                match self.hall.rate(tenant.account()) {
+                    Ok(_) => Answer::Granted,
+                    Err(standing) => Answer::Said(too_often(standing)),
+                }
+            }
             Some(tenant) => send(&self.hall, tenant, question, Door::Submission).await,
             // The session does not get here without a login; should it, nothing is sent.
             None => Answer::Said(reply(530, (5, 7, 0), "Authentication required")),
@@ -67,7 +75,8 @@ impl Answers for Submission {
     }
 }
 
-/// Relay: whoever may connect sends for one account.
+/// Relay: whoever may connect sends for one account. These are the operator's own hosts: they are not asked
+/// how often they come.
 pub struct Relay {
     hall: Hall,
     account: watch::Receiver<String>,
@@ -149,6 +158,12 @@ fn is_text(content: &[u8]) -> bool {
         good
     });
     lines && before != b'\r'
+}
+
+fn too_often(standing: Standing) -> Reply {
+    let Standing { limit, reset_s, .. } = standing;
+    let text = format!("rate_limit_exceeded: more than {limit} requests a second; try again in {reset_s} s");
+    reply(451, (4, 7, 0), text)
 }
 
 fn denied() -> Reply {

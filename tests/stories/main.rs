@@ -10,6 +10,7 @@ mod dead_destination;
 mod delivery;
 mod give_up;
 mod operator;
+mod rate_limit;
 mod reload;
 mod restart;
 mod retention;

@@ -222,7 +222,16 @@ impl BatchSent {
 impl Describe for BatchSent {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.named("BatchSent", |_| {
-            let entry = schema::object_with(
+            let error = schema::object_with(
+                "Why not",
+                &["message", "code"],
+                [
+                    ("message", schema::string("For people")),
+                    ("code", schema::string("For programs, as in the answers to single emails")),
+                    ("details", json!({"type": "object", "description": "Particulars"})),
+                ],
+            );
+            let mut entry = schema::object_with(
                 "What became of one email",
                 &["index", "id", "status"],
                 [
@@ -230,13 +239,15 @@ impl Describe for BatchSent {
                     ("id", json!({"type": ["string", "null"], "description": "The email's id (`msg_…`)"})),
                     ("status", schema::words(&["sent", "scheduled", "failed"], "Whether it was accepted")),
                     ("warnings", schema::list(json!({"type": "string"}), "What was ignored")),
-                    (
-                        "error",
-                        json!({"type": "object", "description": "Why not: `message`, `code`, `details`", "required": ["message", "code"]}),
-                    ),
+                    ("error", error),
                 ],
             );
-            schema::object("What became of each email", [("data", schema::list(entry, "An entry for each email, in their order"))])
+            entry["examples"] =
+                json!([{"index": 0, "id": "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E", "status": "sent"}]);
+            schema::object(
+                "What became of each email",
+                [("data", schema::list(entry, "An entry for each email, in their order"))],
+            )
         })
     }
 }

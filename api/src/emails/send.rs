@@ -297,6 +297,14 @@ pub(super) fn send_schema() -> Value {
     );
     let whole = |body: &str| json!({"required": ["from", "subject", body]});
     send["anyOf"] = json!([whole("html"), whole("text"), {"required": ["template"]}]);
+    send["examples"] = json!([{
+        "from": "Ada <ada@example.com>",
+        "to": ["grace@example.net"],
+        "subject": "Welcome",
+        "html": "<p>Hello Grace</p>",
+        "text": "Hello Grace",
+        "tags": [{"name": "flow", "value": "welcome"}],
+    }]);
     send
 }
 

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, timeout_at};
 
 use super::budget::{Budget, Share};
+use super::encoding::Encoding;
 use crate::call::{Broken, Media, Pieces};
 use crate::problem::{Code, Problem};
 
@@ -44,10 +45,10 @@ pub async fn discard<B: Body<Data = Bytes> + Unpin>(mut body: B) {
     }
 }
 
-/// Reads a body whole.
+/// Reads a body whole, and unpacks it. Where there is none its type does not matter.
 ///
 /// # Errors
-/// 413, 415, 408, or 503 when too much is in flight.
+/// 400, 413, 415, 408, or 503 when too much is in flight.
 pub async fn read<B>(
     body: B,
     headers: &HeaderMap,
@@ -58,7 +59,11 @@ where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
-    check_media_type(headers, media)?;
+    if body.is_end_stream() {
+        return Ok((Bytes::new(), Share::default()));
+    }
+    let media_type = media_type(headers, media)?;
+    let encoding = Encoding::of(headers)?;
     let said = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
@@ -71,7 +76,14 @@ where
         Some(bytes) => budget.take(bytes).await.ok_or_else(Problem::busy)?,
         None => Share::default(),
     };
-    Reading { body, bytes_max, budget, share, said, begun: Instant::now() }.whole().await
+    let mut read = Reading { body, bytes_max, budget, share, said, begun: Instant::now() }.whole().await?;
+    if let (Some(encoding), false) = (encoding, read.0.is_empty()) {
+        read = encoding.unpack(read.0, bytes_max, budget).await?;
+    }
+    if media_type == MediaType::Form && !looks_like_json(&read.0) {
+        return Err(wrong_type(media));
+    }
+    Ok(read)
 }
 
 struct Reading<'a, B> {
@@ -132,36 +144,56 @@ where
     }
 }
 
-fn too_large(bytes_max: usize) -> Problem {
+pub(super) fn too_large(bytes_max: usize) -> Problem {
     Problem::new(Code::PAYLOAD_TOO_LARGE, format!("The body is larger than {bytes_max} bytes"))
         .details(serde_json::json!({"bytes_max": bytes_max}))
 }
 
-/// What the operation takes, in UTF-8 (RFC 8259 8.1), as it is. No type at all is taken for JSON.
-fn check_media_type(headers: &HeaderMap, media: Media) -> Result<(), Problem> {
-    let refuse = |message: &str| Err(Problem::new(Code::UNSUPPORTED_MEDIA_TYPE, message));
-    if headers.get(CONTENT_ENCODING).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
-    {
-        return refuse("The body must not be compressed: leave Content-Encoding away");
-    }
-    let Some(value) = headers.get(CONTENT_TYPE).filter(|_| media != Media::Form) else { return Ok(()) };
+/// What a body is said to be.
+#[derive(Debug, PartialEq, Eq)]
+enum MediaType {
+    /// What the operation takes, in UTF-8 (RFC 8259 8.1). No type at all is taken for it.
+    Right,
+    /// What `curl -d` says of everything: taken when it is JSON after all.
+    Form,
+}
+
+fn media_type(headers: &HeaderMap, media: Media) -> Result<MediaType, Problem> {
+    let Some(value) = headers.get(CONTENT_TYPE).filter(|_| media != Media::Form) else {
+        return Ok(MediaType::Right);
+    };
     let text = value.to_str().unwrap_or_default();
     let (kind, parameters) = text.split_once(';').unwrap_or((text, ""));
-    let kind = kind.trim();
-    let json = kind.eq_ignore_ascii_case("application/json")
-        || kind.get(kind.len().saturating_sub(5)..).is_some_and(|end| end.eq_ignore_ascii_case("+json"));
-    let csv = media == Media::JsonOrCsv && kind.eq_ignore_ascii_case("text/csv");
+    let kind = kind.trim().to_ascii_lowercase();
     let utf8 = parameters.split(';').filter_map(|p| p.split_once('=')).all(|(name, value)| {
         !name.trim().eq_ignore_ascii_case("charset")
             || ["utf-8", "utf8"].iter().any(|c| value.trim().trim_matches('"').eq_ignore_ascii_case(c))
     });
-    match media {
-        _ if (json || csv) && utf8 => Ok(()),
-        Media::JsonOrCsv => {
-            refuse("The body must be JSON or CSV: Content-Type: application/json or text/csv")
-        }
-        _ => refuse("The body must be JSON: Content-Type: application/json"),
+    match kind.as_str() {
+        "application/x-www-form-urlencoded" if utf8 => Ok(MediaType::Form),
+        "application/json" if utf8 => Ok(MediaType::Right),
+        "text/csv" if utf8 && media == Media::JsonOrCsv => Ok(MediaType::Right),
+        kind if kind.ends_with("+json") && utf8 => Ok(MediaType::Right),
+        _ => Err(wrong_type(media)),
     }
+}
+
+fn looks_like_json(body: &[u8]) -> bool {
+    body.iter().find(|byte| !byte.is_ascii_whitespace()).is_none_or(|first| b"[{".contains(first))
+}
+
+fn wrong_type(media: Media) -> Problem {
+    let (message, taken) = match media {
+        Media::JsonOrCsv => (
+            "The body must be JSON or CSV in UTF-8: send it with Content-Type: application/json or text/csv",
+            "application/json, text/csv",
+        ),
+        _ => (
+            "The body must be JSON in UTF-8: send it with Content-Type: application/json",
+            "application/json",
+        ),
+    };
+    Problem::new(Code::UNSUPPORTED_MEDIA_TYPE, message).header(http::header::ACCEPT, taken)
 }
 
 /// An answer's body: bytes, perhaps more that are made meanwhile, and the share of memory that they hold
@@ -224,21 +256,22 @@ mod tests {
         let of = |kind: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_TYPE, kind.parse().unwrap());
-            check_media_type(&headers, Media::Json).is_ok()
+            media_type(&headers, Media::Json).ok()
         };
         for good in ["application/json", "Application/JSON; charset=UTF-8", "application/vnd.x+json"] {
-            assert!(of(good), "{good}");
+            assert_eq!(of(good), Some(MediaType::Right), "{good}");
         }
-        for bad in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", ""]
-        {
-            assert!(!of(bad), "{bad}");
+        for bad in ["text/plain", "multipart/form-data", "application/json; charset=latin1", ""] {
+            assert_eq!(of(bad), None, "{bad}");
         }
-        assert!(check_media_type(&HeaderMap::new(), Media::Json).is_ok());
+        assert_eq!(media_type(&HeaderMap::new(), Media::Json), Ok(MediaType::Right));
+        assert_eq!(of("application/x-www-form-urlencoded"), Some(MediaType::Form));
+        assert!(looks_like_json(b" {") && looks_like_json(b"[") && !looks_like_json(b"from=a&to=b"));
+        assert_eq!(of("text/csv"), None);
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, "text/csv; charset=utf-8".parse().unwrap());
-        assert!(check_media_type(&headers, Media::JsonOrCsv).is_ok());
-        assert!(check_media_type(&headers, Media::Form).is_ok());
-        assert!(check_media_type(&headers, Media::Json).is_err());
+        assert!(media_type(&headers, Media::JsonOrCsv).is_ok());
+        assert!(media_type(&headers, Media::Form).is_ok());
     }
 
     #[tokio::test]

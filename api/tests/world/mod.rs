@@ -74,6 +74,7 @@ pub async fn hall(store: Store) -> Hall {
         message_bytes_max: 200 << 20,
         plans: mail::plan::Plans::default(),
         links: mail::link::LinkKey::new([3; 32]),
+        rate_limit: false,
     };
     parts.0.join().await.unwrap();
     Hall::new(parts.0, rest)
