@@ -86,6 +86,7 @@ impl Hall {
             // Clients that say SMTPUTF8 of every message do not mean it: only content that needs it counts.
             smtputf8: written.needs_smtputf8,
             require_tls: draft.envelope.require_tls,
+            tls_enforced: sender.enforces_tls(),
             expires_at: self.expires_at(&email, now),
         };
         let (category, is_refused) = (email.category, matches!(fate, Fate::Refuse(..)));
