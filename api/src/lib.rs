@@ -27,4 +27,5 @@ pub mod schema;
 pub mod serve;
 pub mod suppressions;
 pub mod templates;
+pub mod tracking;
 pub mod unsubscribe;

@@ -21,6 +21,7 @@
 mod markup;
 mod reference;
 
+pub mod location;
 pub mod machine;
 pub mod tally;
 

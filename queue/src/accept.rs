@@ -38,6 +38,7 @@ use crate::reservation::Reservation;
 use crate::sender::Senders;
 use crate::staged::{Fate, Placed, Staged};
 use crate::tell::TellError;
+use crate::visits::Visits;
 use crate::worker::Worker;
 
 pub use amend::AmendError;
@@ -62,6 +63,7 @@ pub struct Hall {
     appointments: Arc<Appointments>,
     links: LinkKey,
     base_url: Arc<OnceLock<String>>,
+    visits: Arc<Visits>,
 }
 
 /// What the hall needs beside the worker.
@@ -115,6 +117,7 @@ impl Hall {
         let store = worker.store.clone();
         let senders = Senders::new(store, parts.vault, parts.dkim, parts.sandbox_sender);
         Self {
+            visits: Arc::new(Visits::new(Arc::clone(&worker))),
             worker,
             senders: Arc::new(senders),
             pool: Arc::new(parts.pool),
@@ -208,6 +211,12 @@ impl Hall {
     /// Says that a list of suppressions was handed in: it is read now.
     pub fn list_handed_in(&self) {
         self.worker.list_handed_in.notify_one();
+    }
+
+    /// Books opens and clicks.
+    #[must_use]
+    pub fn visits(&self) -> &Visits {
+        &self.visits
     }
 
     /// The largest message taken, in bytes.

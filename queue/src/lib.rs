@@ -39,4 +39,5 @@ pub mod site;
 mod staged;
 pub mod tell;
 pub mod templates;
+pub mod visits;
 pub mod worker;
