@@ -28,6 +28,7 @@ pub mod tally;
 use std::ops::Range;
 
 use crate::address::Name;
+use crate::domain::DeliverySettings;
 use crate::id::{AccountId, EmailId};
 use crate::link::{LinkKey, Purpose};
 
@@ -45,6 +46,12 @@ pub const UNTRACKED: [(&str, &str); 4] =
 
 /// Pages of our own, which are never tracked: unsubscribe, clicks and opens.
 const OWN_PAGES: [&str; 3] = ["/u/", "/c/", "/o/"];
+/// The pixel before its address …
+const PIXEL_START: &str = "<img src=\"";
+/// … and after it. Not `display:none`: some clients do not load what they do not show.
+const PIXEL_END: &str = "\" width=\"1\" height=\"1\" alt=\"\" style=\"border:0;width:1px;height:1px\">";
+/// So many look-alikes of the pixel are looked at behind it.
+const LOOK_ALIKES_MAX: usize = 8;
 /// In place of a recipient, in a token of an email that has several.
 const NO_RECIPIENT: u16 = u16::MAX;
 /// What a token begins with: account, email, recipient.
@@ -172,12 +179,7 @@ impl Tracking<'_> {
     }
 
     fn pixel(&self) -> String {
-        // Not `display:none`: some clients do not load what they do not show.
-        format!(
-            "<img src=\"{}/o/{}\" width=\"1\" height=\"1\" alt=\"\" style=\"border:0;width:1px;height:1px\">",
-            self.base,
-            open_token(self.key, self.of)
-        )
+        format!("{PIXEL_START}{}/o/{}{PIXEL_END}", self.base, open_token(self.key, self.of))
     }
 
     fn is_own(&self, url: &str) -> bool {
@@ -246,6 +248,53 @@ pub fn rewrite_html(html: &str, tracking: &Tracking<'_>, opens: bool, clicks: bo
         out.out.insert_str(body_end.or(html_end).unwrap_or(end), &tracking.pixel());
     }
     out.out
+}
+
+/// An email's HTML under the settings of its domain: see [`rewrite_html`]. `service` is our own address.
+#[must_use]
+pub fn tracked_html(
+    html: &str,
+    settings: &DeliverySettings,
+    service: &str,
+    key: &LinkKey,
+    of: Tracked,
+) -> String {
+    let base = base(service, settings.tracking_host.as_ref());
+    let tracking = Tracking { key, base: &base, service, of };
+    rewrite_html(html, &tracking, settings.open_tracking, settings.click_tracking)
+}
+
+/// HTML as it was before it was tracked, whatever its links began with: for showing an email as its author
+/// wrote it, and for sending it again, tracked anew. `&` comes back as `&amp;`, quotes as references.
+#[must_use]
+pub fn restore_html(html: &str, key: &LinkKey) -> String {
+    let mut out = Rewriting { html, out: String::with_capacity(html.len()), copied: 0 };
+    let mut tags = Tags::of(html);
+    while let Some(tag) = tags.next() {
+        if tag.kind == Kind::Link
+            && let Some(value) = href(html, &tags)
+            && let Some((_, token)) = html.get(value.clone()).and_then(|value| value.rsplit_once("/c/"))
+            && let Some(click) = Click::read(key, token)
+        {
+            out.replace(value, &reference::encode(&click.url));
+        }
+    }
+    out.upto(html.len());
+    let mut restored = out.out;
+    if let Some(pixel) = pixel_in(&restored, key) {
+        restored.replace_range(pixel, "");
+    }
+    restored
+}
+
+/// Where our pixel stands: it is the last, if there are several that look like it.
+fn pixel_in(html: &str, key: &LinkKey) -> Option<Range<usize>> {
+    html.rmatch_indices(PIXEL_END).take(LOOK_ALIKES_MAX).find_map(|(address_end, _)| {
+        let before = html.get(..address_end)?;
+        let start = before.rfind(PIXEL_START)?;
+        let (_, token) = before.get(start..)?.rsplit_once("/o/")?;
+        read_open(key, token).map(|_| start..address_end + PIXEL_END.len())
+    })
 }
 
 /// The inside of a link's address, unless the link is marked. Of two addresses the first counts.

@@ -71,7 +71,7 @@ mod tests {
             ("http://[2001:db8::1]:80/", "http://[2001:db8::1]:80/"),
             ("http://[2001:db8::1]/", "http://[2001:db8::1]/"),
             ("https://a.example\\ü", "https://a.example\\%C3%BC"),
-            ("https://-ü-/x", "https://-%C3%BC-/x"),
+            ("https://a..ü/x", "https://a..%C3%BC/x"),
         ] {
             assert_eq!(location(url), expected);
         }

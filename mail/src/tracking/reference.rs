@@ -86,6 +86,23 @@ pub(super) fn decode(value: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
+/// A text as an attribute's value, in whatever quotes or none.
+pub(super) fn encode(text: &str) -> String {
+    let mut value = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        match character {
+            '&' => value.push_str("&amp;"),
+            '"' => value.push_str("&quot;"),
+            '<' => value.push_str("&lt;"),
+            '>' => value.push_str("&gt;"),
+            '\'' => value.push_str("&#39;"),
+            ' ' => value.push_str("&#32;"),
+            other => value.push(other),
+        }
+    }
+    value
+}
+
 fn meaning(after: &str) -> Meaning {
     if let Some(number) = after.strip_prefix('#') {
         return match number.strip_prefix(['x', 'X']) {

@@ -147,6 +147,30 @@ fn the_pixel_stands_before_the_last_end_of_the_body() {
 }
 
 #[test]
+fn tracking_can_be_taken_out_again() {
+    for html in [
+        "<body><a href=\"https://a.example/?a=1&amp;b=2\">x</a><a href='tel:1'>y</a></body>",
+        "<a href=https://a.example/&#32;&quot;&#39;&lt;x&gt; class=y>x</a>",
+        "<a href=\"https://a.example/c/d\">x</a><img src=\"https://a.example/o/x\" width=\"1\">",
+    ] {
+        let tracked = rewritten(html, true, true);
+        assert_ne!(tracked, html);
+        assert_eq!(restore_html(&tracked, &key()), html);
+        assert_eq!(restore_html(html, &key()), html);
+        assert_eq!(restore_html(&tracked, &LinkKey::new([1; 32])), tracked, "another's tracking is not ours");
+    }
+    let settings = DeliverySettings {
+        open_tracking: true,
+        tracking_host: Some("track.example.com".parse().unwrap()),
+        ..DeliverySettings::default()
+    };
+    let tracked = tracked_html("<a href=\"https://a.example/\">x", &settings, SERVICE, &key(), of(None));
+    assert!(tracked.starts_with("<a href=\"https://a.example/\">x<img src=\"https://track.example.com/o/"));
+    let none = DeliverySettings::default();
+    assert_eq!(tracked_html("<p>x", &none, SERVICE, &key(), of(None)), "<p>x");
+}
+
+#[test]
 fn there_are_bounds() {
     let link = |url: &str| format!("<a href=\"{url}\">x</a>");
     let longest = format!("https://a.example/{}", "x".repeat(URL_BYTES_MAX - 18));
@@ -222,6 +246,8 @@ fn soup() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn everything_but_the_links_stays_byte_for_byte(html in soup()) {
+        let restored = restore_html(&rewritten(&html, true, true), &key());
+        prop_assert_eq!(restored.replace("&amp;", "&"), html.as_str());
         // No address in the soup has a reference that is decoded: what is put back is what was there.
         let (back, _) = undone(&rewritten(&html, false, true), str::to_owned);
         prop_assert_eq!(back, html);
