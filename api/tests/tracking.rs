@@ -96,6 +96,57 @@ impl Sent {
     }
 }
 
+/// A link of a message as it went out, by its path.
+fn paths_in(raw: &[u8], page: &str) -> Vec<String> {
+    let html = mail::contents::Contents::of(raw).html.unwrap();
+    let start = format!("\"{}{page}", world::BASE_URL);
+    html.split(&start).skip(1).map(|rest| format!("{page}{}", rest.split('"').next().unwrap())).collect()
+}
+
+#[tokio::test]
+async fn what_is_sent_is_tracked_as_its_domain_says_and_shown_as_it_was_written() {
+    let sent = Sent::to(&["ada@dest.example"]).await;
+    let html = "<body><a href=\"https://shop.example/?a=1&amp;b=2\">x</a> <a href=\"mailto:a@b.example\">y</a></body>";
+    let body = json!({"from": "a@example.com", "to": "ada@dest.example", "subject": "s", "html": html, "text": "https://shop.example/"});
+    let store = sent.world.hall.store();
+    for (opens, clicks) in [(false, false), (true, false), (false, true), (true, true)] {
+        let before = store::domain::by_name(store, &world::DOMAIN.parse().unwrap()).await.unwrap().unwrap();
+        let mut after = before.clone();
+        (after.delivery.open_tracking, after.delivery.click_tracking) = (opens, clicks);
+        let mut batch = Batch::progress();
+        store::domain::update(&mut batch, &before, &after);
+        store.commit(batch).await.unwrap();
+        sent.later(2);
+        let id = sent.world.post("/emails", body.to_string()).await.json()["id"].as_str().unwrap().to_owned();
+        let resent = sent.world.post(&format!("/emails/{id}/resend"), "").await.json()["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        for id in [id, resent] {
+            let raw = sent.world.get(&format!("/emails/{id}/raw")).await.body;
+            let (pixels, links) = (paths_in(&raw, "/o/"), paths_in(&raw, "/c/"));
+            assert_eq!((pixels.len(), links.len()), (usize::from(opens), usize::from(clicks)));
+            for path in &links {
+                let answer = sent.fetch(Method::GET, path, FIREFOX).await;
+                assert_eq!(answer.headers["location"], "https://shop.example/?a=1&b=2");
+            }
+            sent.later(1);
+            for path in &pixels {
+                assert_eq!(sent.fetch(Method::GET, path, FIREFOX).await.status, 200);
+            }
+            let shown = sent.world.get(&format!("/emails/{id}")).await.json()["email"].clone();
+            assert_eq!((&shown["html"], &shown["text"]), (&json!(html), &json!("https://shop.example/")));
+            let last = match (opens, clicks) {
+                (true, _) => "email.opened",
+                (false, true) => "email.clicked",
+                (false, false) => "email.sent",
+            };
+            assert_eq!(shown["last_event"], last);
+        }
+    }
+    sent.world.end().await;
+}
+
 #[tokio::test]
 async fn a_pixel_is_a_picture_and_the_first_open_is_kept() {
     let sent = Sent::to(&["ada@dest.example"]).await;

@@ -13,6 +13,7 @@ mod amend;
 mod reach;
 mod release;
 mod stage;
+mod track;
 mod write;
 
 use std::sync::atomic::{AtomicU64, Ordering};

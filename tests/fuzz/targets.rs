@@ -7,8 +7,10 @@ use ::proxy::header::{Progress, parse};
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::address::{Address, Mailbox};
-use mail::id::EmailId;
+use mail::id::{AccountId, EmailId};
+use mail::link::LinkKey;
 use mail::message::{self, Mending};
+use mail::tracking::{Tracked, Tracking, restore_html, rewrite_html};
 use smtp::answers::{Answer, Question};
 use smtp::inbox::Inbox;
 use smtp::limits::{Budget, Limits};
@@ -27,6 +29,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("reply", reply),
     ("config", config),
     ("proxy", proxy),
+    ("tracking", tracking),
 ];
 
 /// Bytes from a client, in two reads: every message that is taken is clean, and memory is given back.
@@ -75,6 +78,22 @@ pub fn address(bytes: &[u8]) {
     if let Ok(mailbox) = text.parse::<Mailbox>() {
         assert!(!mailbox.to_string().contains(['\r', '\n']));
     }
+}
+
+/// HTML however broken is tracked once, and what is taken out again is tracked the same.
+pub fn tracking(bytes: &[u8]) {
+    let Ok(html) = std::str::from_utf8(bytes) else { return };
+    let key = LinkKey::new([1; 32]);
+    let id = EmailId::new(Timestamp::UNIX_EPOCH, 1);
+    let of = Tracked::of(AccountId::new(Timestamp::UNIX_EPOCH, 1), id, 1);
+    let base = "https://track.example";
+    let tracking = Tracking { key: &key, base, service: base, of };
+    let tracked = rewrite_html(html, &tracking, false, true);
+    assert_eq!(rewrite_html(&tracked, &tracking, false, true), tracked);
+    let restored = restore_html(&tracked, &key);
+    assert_eq!(rewrite_html(&restored, &tracking, false, true), tracked);
+    let with_pixel = rewrite_html(html, &tracking, true, true);
+    assert_eq!(restore_html(&with_pixel, &key), restored);
 }
 
 /// A message's header is read and mended without harm: the client's bytes stay, Bcc goes.

@@ -9,9 +9,11 @@ use mail::contents::{Contents, File};
 use mail::email::{Category, Counts, EmailStatus, Rollup, Tag};
 use mail::event::EventKind;
 use mail::id::EmailId;
+use mail::link::LinkKey;
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
 use mail::reply::Reply;
 use mail::schedule::ScheduleState;
+use mail::tracking::restore_html;
 use mail::tracking::tally::{Count, Tally};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -164,10 +166,10 @@ impl EmailDetail {
         };
         let about = std::iter::once((email.id, found.recipients.len()));
         let tallies = store::tracking::of_emails(room.hall().store(), email.account, about).await?;
-        Ok(Self::of(found, contents, &tallies.into_iter().next().unwrap_or_default()))
+        Ok(Self::of(found, contents, &tallies.into_iter().next().unwrap_or_default(), room.hall().links()))
     }
 
-    fn of(found: &EmailWithRecipients, contents: Contents, tally: &Tally) -> Self {
+    fn of(found: &EmailWithRecipients, contents: Contents, tally: &Tally, links: &LinkKey) -> Self {
         let rollup = Rollup::of(&found.recipients);
         let counts = rollup.counts;
         let email = &found.email;
@@ -176,7 +178,8 @@ impl EmailDetail {
         Self {
             email: EmailView::with(found, rollup, tally),
             message_id: format!("<{}>", email.facts.message_id),
-            html: contents.html,
+            // As its author wrote it.
+            html: contents.html.map(|html| restore_html(&html, links)),
             text: contents.text,
             headers: contents.headers.into_iter().collect(),
             category: email.category,

@@ -85,6 +85,7 @@ impl<'a> Tags<'a> {
                 (Some(b'?'), _) => self.past(b'>', start + 2).map(|end| (end, None)),
                 (Some(b'/'), Some(b'>')) => Some((start + 3, None)),
                 (Some(b'/'), Some(letter)) if letter.is_ascii_alphabetic() => self.tag(start, start + 2),
+                (Some(b'/'), None) => None,
                 (Some(b'/'), Some(_)) => self.past(b'>', start + 2).map(|end| (end, None)),
                 (Some(letter), _) if letter.is_ascii_alphabetic() => self.tag(start, start + 1),
                 // A lone `<` is text.

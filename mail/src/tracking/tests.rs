@@ -130,6 +130,8 @@ fn the_pixel_stands_before_the_last_end_of_the_body() {
         ("just text", ""),
         ("<p>x</p><!-- </body> --><script>'</body>'</script>", ""),
         ("x<p>", "<a href=\"https://a.example/"),
+        ("x", "</"),
+        ("x<", ""),
         ("x", "<!-- never ended </body>"),
         ("x", "<style>never ended </body>"),
     ] {

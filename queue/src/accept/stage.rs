@@ -43,6 +43,7 @@ impl Hall {
         let scheduled_at = draft.wishes.scheduled_at;
         check_schedule(scheduled_at, now)?;
         let unsubscribe = self.manage_unsubscribe(tenant, id, &mut draft)?;
+        self.track(tenant, id, &mut draft, now).await?;
         // What is sent later is dated then.
         let written = write(id, &draft, scheduled_at.unwrap_or(now))?;
         let sender = self.senders.find(tenant, &written.from.address, now).await?;
