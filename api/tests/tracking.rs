@@ -204,6 +204,7 @@ async fn machines_are_flagged_and_open_nothing() {
     let sent = Sent::to(&["ada@dest.example"]).await;
     let answer = sent.fetch(Method::HEAD, &sent.link(0), FIREFOX).await;
     assert_eq!((answer.status.as_u16(), answer.body.len()), (302, 0));
+    sent.later(1);
     assert_eq!(sent.fetch(Method::GET, &sent.pixel(), "Mozilla/5.0").await.status, 200);
     let flags: Vec<_> = sent
         .events()
