@@ -5,6 +5,7 @@
 //! function of such types, so that the document cannot say anything else than the code does.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -37,6 +38,10 @@ pub struct Call {
     pub headers: http::HeaderMap,
     /// The body, whole; empty where the operation has none.
     pub body: Bytes,
+    /// From where it came, when that is known.
+    pub from: Option<IpAddr>,
+    /// HEAD, which is answered like GET (RFC 9110 9.3.2).
+    pub is_head: bool,
 }
 
 impl Call {

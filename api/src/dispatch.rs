@@ -24,6 +24,7 @@ use crate::call::{Answer, Call, Running};
 use crate::operations::{Action, Operation};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
+use crate::serve::Peer;
 use crate::serve::body::{self, Payload};
 use crate::serve::budget::Share;
 use crate::serve::connection::Place;
@@ -119,7 +120,9 @@ where
         }
     };
     let query = head.uri.query().unwrap_or_default().to_owned();
-    let call = Call { path, query, headers: head.headers.clone(), body };
+    let from = head.extensions.get::<Peer>().map(|peer| peer.0);
+    let is_head = head.method == Method::HEAD;
+    let call = Call { path, query, headers: head.headers.clone(), body, from, is_head };
     let running = match (&operation.action, tenant) {
         (Action::Public(handler), _) => handler(Arc::clone(room), call),
         (Action::Keyed(_, handler), Some(tenant)) => handler(Arc::clone(room), tenant, call),

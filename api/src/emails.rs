@@ -149,7 +149,9 @@ pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListEmails) -> Result<
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let next_cursor = found.last().filter(|_| has_more).map(|last| page::after_email(last.email.id));
-    let emails = found.iter().map(EmailView::of).collect();
+    let about = found.iter().map(|found| (found.email.id, found.recipients.len()));
+    let tallies = store::tracking::of_emails(room.hall.store(), account, about).await?;
+    let emails = found.iter().zip(&tallies).map(|(found, tally)| EmailView::of(found, tally)).collect();
     Ok(EmailList { emails, has_more, next_cursor })
 }
 

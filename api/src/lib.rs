@@ -28,5 +28,6 @@ pub mod schema;
 pub mod serve;
 pub mod suppressions;
 pub mod templates;
+pub mod tracking;
 pub mod unsubscribe;
 pub mod version;

@@ -12,7 +12,7 @@ use crate::call::{Input, KeyedAction, Media, PublicAction, Reply, Takes, keyed, 
 use crate::problem::Code;
 use crate::room::Room;
 use crate::schema::Schemas;
-use crate::{emails, health, openapi, opt_outs, suppressions, templates, unsubscribe};
+use crate::{emails, health, openapi, opt_outs, suppressions, templates, tracking, unsubscribe};
 use store::access::Tenant;
 
 /// Who may call an operation, and what it does.
@@ -195,5 +195,6 @@ pub fn table() -> Vec<Operation> {
     table.extend(opt_outs::operations());
     table.extend(unsubscribe::operations());
     table.extend(templates::operations());
+    table.extend(tracking::operations());
     table
 }

@@ -22,7 +22,7 @@ mod stall;
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +53,10 @@ pub fn alpn() -> Vec<Vec<u8>> {
 /// The TLS of a listener. The sender's side gives a new configuration when certificates change;
 /// connections that are open keep theirs.
 pub type Tls = watch::Receiver<Arc<ServerConfig>>;
+
+/// Who sent a request: what the socket says, or the proxy before it. An extension of the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer(pub IpAddr);
 
 /// How long a TLS handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -189,6 +193,11 @@ impl Guest {
             peer = self.terms.proxies.peer(&mut self.stream, self.address) => peer,
         };
         let Ok(peer) = peer else { return };
+        let from = Peer(peer.ip().to_canonical());
+        let answer = move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(from);
+            answer(request)
+        };
         let ending = connection::Ending { stop, drain_max: self.terms.drain_max };
         let words = self.terms.words.clone();
         match &self.terms.tls {

@@ -13,6 +13,7 @@ mod amend;
 mod reach;
 mod release;
 mod stage;
+mod track;
 mod write;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +43,7 @@ use crate::staged::{Fate, Placed, Staged};
 use crate::tell::TellError;
 use crate::templates::Templates;
 use crate::throttle::Throttle;
+use crate::visits::Visits;
 use crate::worker::Worker;
 
 pub use amend::AmendError;
@@ -68,6 +70,7 @@ pub struct Hall {
     templates: Arc<Templates>,
     links: LinkKey,
     base_url: Arc<OnceLock<String>>,
+    visits: Arc<Visits>,
 }
 
 /// What the hall needs beside the worker.
@@ -123,6 +126,7 @@ impl Hall {
         let store = worker.store.clone();
         let senders = Senders::new(store, parts.vault, parts.dkim, parts.sandbox_sender);
         Self {
+            visits: Arc::new(Visits::new(Arc::clone(&worker))),
             worker,
             senders: Arc::new(senders),
             pool: Arc::new(parts.pool),
@@ -248,6 +252,12 @@ impl Hall {
     /// Says that a list of suppressions was handed in: it is read now.
     pub fn list_handed_in(&self) {
         self.worker.list_handed_in.notify_one();
+    }
+
+    /// Books opens and clicks.
+    #[must_use]
+    pub fn visits(&self) -> &Visits {
+        &self.visits
     }
 
     /// The largest message taken, in bytes.

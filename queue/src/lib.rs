@@ -41,4 +41,5 @@ mod staged;
 pub mod tell;
 pub mod templates;
 pub mod throttle;
+pub mod visits;
 pub mod worker;

@@ -123,7 +123,7 @@ fn compose(worker: &Worker, lost: &Lost<'_>, id: EmailId, now: Timestamp) -> Opt
             suppressed: false,
         }],
         chunks: vec![Bytes::from(bytes)],
-        transport: Transport { smtputf8, require_tls: false, expires_at },
+        transport: Transport { smtputf8, require_tls: false, tls_enforced: false, expires_at },
         fate: Fate::Send,
         appointment: None,
         reserved: None,

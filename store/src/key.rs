@@ -100,6 +100,8 @@ pub enum Space {
     TemplateByName = 36,
     /// Versions of templates, and bodies of drafts and versions.
     TemplateVersion = 37,
+    /// Opens and clicks of emails.
+    Tracking = 51,
 }
 
 impl From<Space> for u8 {

@@ -24,4 +24,5 @@ pub mod setting;
 pub mod suppression;
 pub mod task;
 pub mod template;
+pub mod tracking;
 pub mod usage;

@@ -8,9 +8,11 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use mail::address::{Address, Mailbox};
 use mail::email::Category;
-use mail::id::EmailId;
+use mail::id::{AccountId, EmailId};
+use mail::link::LinkKey;
 use mail::message::{self, Mending};
 use mail::template::{self, Bodies, Program};
+use mail::tracking::{Tracked, Tracking, restore_html, rewrite_html};
 use smtp::answers::{Answer, Question};
 use smtp::inbox::Inbox;
 use smtp::limits::{Budget, Limits};
@@ -30,6 +32,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("config", config),
     ("proxy", proxy),
     ("template", template),
+    ("tracking", tracking),
 ];
 
 /// Bytes from a client, in two reads: every message that is taken is clean, and memory is given back.
@@ -78,6 +81,22 @@ pub fn address(bytes: &[u8]) {
     if let Ok(mailbox) = text.parse::<Mailbox>() {
         assert!(!mailbox.to_string().contains(['\r', '\n']));
     }
+}
+
+/// HTML however broken is tracked once, and what is taken out again is tracked the same.
+pub fn tracking(bytes: &[u8]) {
+    let Ok(html) = std::str::from_utf8(bytes) else { return };
+    let key = LinkKey::new([1; 32]);
+    let id = EmailId::new(Timestamp::UNIX_EPOCH, 1);
+    let of = Tracked::of(AccountId::new(Timestamp::UNIX_EPOCH, 1), id, 1);
+    let base = "https://track.example";
+    let tracking = Tracking { key: &key, base, service: base, of };
+    let tracked = rewrite_html(html, &tracking, false, true);
+    assert_eq!(rewrite_html(&tracked, &tracking, false, true), tracked);
+    let restored = restore_html(&tracked, &key);
+    assert_eq!(rewrite_html(&restored, &tracking, false, true), tracked);
+    let with_pixel = rewrite_html(html, &tracking, true, true);
+    assert_eq!(restore_html(&with_pixel, &key), restored);
 }
 
 /// A message's header is read and mended without harm: the client's bytes stay, Bcc goes.

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use mail::account::{Account, Plan};
 use mail::address::Name;
 use mail::credential::{API_KEY_PREFIX, ApiKey, Scope, Secret, SecretHash};
-use mail::domain::{Dkim, Domain, DomainState, SealedKey};
+use mail::domain::{DeliverySettings, Dkim, Domain, DomainState, SealedKey};
 use mail::id::DomainId;
 use mail::id::{AccountId, ApiKeyId};
 use mail::verp::VerpKey;
@@ -98,6 +98,7 @@ fn domain(account: AccountId, now: Timestamp) -> Domain {
             ed25519: sealed(),
             ed25519_published: false,
         },
+        delivery: DeliverySettings::default(),
         created_at: now,
         verified_at: Some(now),
     }

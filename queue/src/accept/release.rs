@@ -185,6 +185,7 @@ impl Hall {
         self.senders.may_reach(&sender, &email.from.address, recipients)?;
         let chunks = vec![body.clone()];
         let mut staged = self.staged(found.clone(), appointment, (chunks, Fate::Send), now);
+        staged.transport.tls_enforced = sender.enforces_tls();
         // Who has left since does not get it, and keeps nobody else from getting it.
         let about = (email.account, email.category);
         let blocked = self.mark_blocked(about, &mut staged.addressees, now).await?;
@@ -218,6 +219,7 @@ impl Hall {
         let transport = Transport {
             smtputf8: schedule.smtputf8,
             require_tls: schedule.require_tls,
+            tls_enforced: false,
             expires_at: self.expires_at(&email, now),
         };
         let appointment = Some(appointment);

@@ -43,6 +43,7 @@ impl Hall {
         let scheduled_at = draft.wishes.scheduled_at;
         check_schedule(scheduled_at, now)?;
         let unsubscribe = self.manage_unsubscribe(tenant, id, &mut draft)?;
+        self.track(tenant, id, &mut draft, now).await?;
         // What is sent later is dated then.
         let written = write(id, &draft, scheduled_at.unwrap_or(now))?;
         let sender = self.senders.find(tenant, &written.from.address, now).await?;
@@ -87,6 +88,7 @@ impl Hall {
             // Clients that say SMTPUTF8 of every message do not mean it: only content that needs it counts.
             smtputf8: written.needs_smtputf8,
             require_tls: draft.envelope.require_tls,
+            tls_enforced: sender.enforces_tls(),
             expires_at: self.expires_at(&email, now),
         };
         let (category, is_refused) = (email.category, matches!(fate, Fate::Refuse(..)));
