@@ -139,7 +139,7 @@ impl Contacts {
                 }
             }
             also(&outcomes, &mut batch);
-            if self.commit(batch, &mut tries).await? {
+            if batch.is_empty() || self.commit(batch, &mut tries).await? {
                 return Ok(outcomes);
             }
         }
