@@ -9,7 +9,6 @@ use mail::contents::{Contents, File};
 use mail::email::{Category, Counts, EmailStatus, Rollup, Tag, TemplateFacts};
 use mail::event::EventKind;
 use mail::id::EmailId;
-use mail::link::LinkKey;
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
 use mail::reply::Reply;
 use mail::schedule::ScheduleState;
@@ -160,17 +159,24 @@ impl EmailDetail {
     pub async fn read(room: &Room, found: &EmailWithRecipients) -> Result<Self, Problem> {
         let email = &found.email;
         let raw = store::email::raw(room.hall().store(), email.account, email.id).await?.unwrap_or_default();
-        let contents = if raw.len() <= READ_INLINE_BYTES_MAX {
-            Contents::of(&raw)
+        let (links, length) = (room.hall().links().clone(), raw.len());
+        let read = move || {
+            let contents = Contents::of(&raw);
+            // As its author wrote it.
+            let html = contents.html.map(|html| restore_html(&html, &links));
+            Contents { html, ..contents }
+        };
+        let contents = if length <= READ_INLINE_BYTES_MAX {
+            read()
         } else {
-            tokio::task::spawn_blocking(move || Contents::of(&raw)).await.map_err(Problem::internal)?
+            tokio::task::spawn_blocking(read).await.map_err(Problem::internal)?
         };
         let about = std::iter::once((email.id, found.recipients.len()));
         let tallies = store::tracking::of_emails(room.hall().store(), email.account, about).await?;
-        Ok(Self::of(found, contents, &tallies.into_iter().next().unwrap_or_default(), room.hall().links()))
+        Ok(Self::of(found, contents, &tallies.into_iter().next().unwrap_or_default()))
     }
 
-    fn of(found: &EmailWithRecipients, contents: Contents, tally: &Tally, links: &LinkKey) -> Self {
+    fn of(found: &EmailWithRecipients, contents: Contents, tally: &Tally) -> Self {
         let rollup = Rollup::of(&found.recipients);
         let counts = rollup.counts;
         let email = &found.email;
@@ -179,8 +185,7 @@ impl EmailDetail {
         Self {
             email: EmailView::with(found, rollup, tally),
             message_id: format!("<{}>", email.facts.message_id),
-            // As its author wrote it.
-            html: contents.html.map(|html| restore_html(&html, links)),
+            html: contents.html,
             text: contents.text,
             headers: contents.headers.into_iter().collect(),
             category: email.category,
