@@ -97,7 +97,7 @@ pub async fn forget_ended(
     for (row_key, row) in &rows {
         let session: Session = row::decode(row)?;
         if !session.is_live(now) {
-            batch.check(row_key.clone(), Some(row.clone())).delete(row_key.clone());
+            batch.delete(row_key.clone());
         }
     }
     Ok(rows.last().filter(|_| rows.len() == limit).map(|(last, _)| after(last)))
