@@ -33,10 +33,10 @@ impl Answers for Remember {
 
     async fn answer(&self, (): &mut (), question: Question) -> Answer {
         match question {
-            Question::Authenticate(c) if c.username == "postrider" && c.password == "secret" => {
+            Question::Authenticate(c, _) if c.username == "postrider" && c.password == "secret" => {
                 Answer::Granted
             }
-            Question::Authenticate(_) => Answer::Said(Reply::new(535, Enhanced::new(5, 7, 8), "no")),
+            Question::Authenticate(..) => Answer::Said(Reply::new(535, Enhanced::new(5, 7, 8), "no")),
             Question::Take(message) if message.content.starts_with(b"panic") => panic!("asked to"),
             Question::Take(message) => {
                 if let Some((reached, go)) = &self.hold {
