@@ -1,7 +1,7 @@
 //! One request, from its head to its answer.
 //!
 //! ```text
-//! route → authenticate → scope → body → handler (a task of its own) → answer
+//! route → authenticate → scope → body → handler (a task of its own) → answer → request log
 //! ```
 //!
 //! The handler runs in a task of its own: a client that hangs up does not stop an acceptance half
@@ -17,14 +17,15 @@ use hyper::body::Body;
 use mail::id::RequestId;
 use tokio::time::Instant;
 
-use crate::access;
+use crate::access::{self, Caller};
 use crate::call::{Answer, Call, Running};
-use crate::operations::{Action, Operation};
+use crate::journal::Entry;
+use crate::operations::Action;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::serve::body::{self, Payload};
 use crate::serve::budget::Share;
-use crate::serve::router::Route;
+use crate::serve::router::{Found, Route};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// An answer larger than this takes a share of the budget of bytes in flight while it is written.
@@ -39,17 +40,29 @@ where
     let begun = Instant::now();
     let id = room.request_id();
     let (head, mut body) = request.into_parts();
-    let (operation, outcome) = match room.router.find(&head.method, head.uri.path()) {
-        Route::Found(operation, path) => (operation.id, run(&room, operation, path, &head, &mut body).await),
+    let (mut operation, mut who) = ("none", None);
+    let outcome = match room.router.find(&head.method, head.uri.path()) {
+        Route::Found(found) => {
+            operation = found.operation.id;
+            match access::authenticate(&room, &found, &head).await {
+                Ok(caller) => {
+                    who = caller.tenant().map(|tenant| (tenant.account().id, tenant.actor()));
+                    run(&room, found, caller, &head, &mut body).await
+                }
+                Err(problem) => Err(problem),
+            }
+        }
         Route::WrongMethod(allowed) => {
             let text = format!("{} is not allowed here", head.method);
-            ("none", Err(Problem::new(Code::METHOD_NOT_ALLOWED, text).header(ALLOW, allowed)))
+            Err(Problem::new(Code::METHOD_NOT_ALLOWED, text).header(ALLOW, allowed))
         }
-        Route::Unknown => ("none", Err(Problem::not_found("path"))),
+        Route::Unknown => Err(Problem::not_found("path")),
     };
+    let mut error_code = None;
     let response = match outcome {
         Ok((answer, share)) => success(answer, share),
         Err(problem) => {
+            error_code = Some(problem.code().word);
             // Who waits for 100 (RFC 9110 10.1.1) sends nothing when it gets this answer instead.
             if !body.is_end_stream() && !head.headers.contains_key(EXPECT) {
                 room.tasks.spawn(body::discard(body));
@@ -60,14 +73,18 @@ where
             failure(&problem, id, &room.options.base_url)
         }
     };
-    record(operation, id, response.status().as_u16(), begun);
+    let status = response.status().as_u16();
+    record(operation, id, status, begun);
+    if let Some(who) = who {
+        room.journal.note(Entry { id, who, operation, status, error_code, took: begun.elapsed() }, &head);
+    }
     finish(response, id, &head.method)
 }
 
 async fn run<B>(
     room: &Arc<Room>,
-    operation: &Operation,
-    path: Vec<(String, String)>,
+    Found { operation, path, side: _ }: Found<'_>,
+    caller: Caller,
     head: &Parts,
     body: &mut B,
 ) -> Result<(Answer, Share), Problem>
@@ -75,14 +92,7 @@ where
     B: Body<Data = Bytes> + Unpin + Send,
     B::Error: std::fmt::Display,
 {
-    let tenant = match operation.scope() {
-        None => None,
-        Some(scope) => {
-            let tenant = access::authenticate(&room.hall, &head.headers).await?;
-            access::permit(tenant.scope(), scope)?;
-            Some(tenant)
-        }
-    };
+    access::permit(&caller, operation, head)?;
     if operation.body_bytes_max.is_some() {
         // What has a body takes something on: it is not even read when there is no room.
         room.hall.ready().map_err(|refusal| Problem::of_refusal(refusal, &room.options.upgrade_url))?;
@@ -92,11 +102,15 @@ where
         Some(bytes_max) => body::read(body, &head.headers, bytes_max, &room.budget).await?,
     };
     let query = head.uri.query().unwrap_or_default().to_owned();
-    let call = Call { path, query, headers: head.headers.clone(), body };
-    let running = match (&operation.action, tenant) {
+    let call = Call { path, query, headers: head.headers.clone(), body, from: access::peer(head) };
+    let running = match (&operation.action, caller) {
         (Action::Public(handler), _) => handler(Arc::clone(room), call),
-        (Action::Keyed(_, handler), Some(tenant)) => handler(Arc::clone(room), tenant, call),
-        (Action::Keyed(..), None) => return Err(Problem::unauthorized()),
+        (Action::Keyed(_, handler) | Action::Either(_, handler), caller) => {
+            let tenant = caller.into_tenant().ok_or_else(Problem::unauthorized)?;
+            handler(Arc::clone(room), tenant, call)
+        }
+        (Action::SignedIn(_, handler), Caller::SignedIn(who)) => handler(Arc::clone(room), who, call),
+        (Action::SignedIn(..), _) => return Err(Problem::unauthorized()),
     };
     let answer = apart(room, running, share).await?;
     let mut share = Share::default();

@@ -11,12 +11,17 @@
 //! specification; what it leaves open is written beside the code that decides it.
 
 pub mod access;
+pub mod account;
+pub mod auth;
 pub mod call;
+pub mod credentials;
 pub mod dispatch;
 pub mod emails;
 pub mod fields;
 pub mod health;
 pub mod idempotency;
+pub mod journal;
+pub mod logs;
 pub mod openapi;
 pub mod operations;
 pub mod page;
@@ -24,3 +29,4 @@ pub mod problem;
 pub mod room;
 pub mod schema;
 pub mod serve;
+pub mod users;

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
+use crate::auth::cookie;
 use crate::call::{Nothing, Reply};
-use crate::operations::Operation;
+use crate::operations::{Action, Operation};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
@@ -69,11 +70,20 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas.into_value(),
-            "securitySchemes": {"api_key": {
-                "type": "http",
-                "scheme": "bearer",
-                "description": "An API key: `rnl_…` (keys that begin with `stx_` stay valid)",
-            }},
+            "securitySchemes": {
+                "api_key": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An API key: `rnl_…` (keys that begin with `stx_` stay valid)",
+                },
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": cookie::NAME,
+                    "description": "A session; calls other than GET also bring its `x-csrf-token`. What a key \
+                                    may call as well is called with `/api` before its path",
+                },
+            },
             "responses": {"Error": {
                 "description": "What went wrong",
                 "headers": {"x-request-id": request_id_header()},
@@ -106,10 +116,15 @@ fn describe(operation: &Operation, schemas: &mut Schemas) -> Value {
     if let Some(body) = takes.body {
         entry["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": body}}});
     }
-    entry["security"] = match operation.scope() {
-        None => json!([]),
-        Some(_) => json!([{"api_key": []}]),
+    entry["security"] = match operation.action {
+        Action::Public(_) => json!([]),
+        Action::Keyed(..) => json!([{"api_key": []}]),
+        Action::Either(..) => json!([{"api_key": []}, {"session": []}]),
+        Action::SignedIn(..) => json!([{"session": []}]),
     };
+    if let Action::SignedIn(role, _) = operation.action {
+        entry["x-role"] = json!(role);
+    }
     if let Some(scope) = operation.scope() {
         entry["x-scope"] = json!(scope);
     }

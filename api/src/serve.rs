@@ -19,7 +19,7 @@ mod stall;
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +49,10 @@ pub fn alpn() -> Vec<Vec<u8>> {
 /// connections that are open keep theirs.
 pub type Tls = watch::Receiver<Arc<ServerConfig>>;
 
+/// Who sent a request: what the socket says, or the proxy before it. An extension of the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer(pub IpAddr);
+
 /// How long a TLS handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// Out of file descriptors or memory: how long to wait before the next accept.
@@ -71,11 +75,16 @@ pub async fn api(
         drain_max: room.options.drain_max,
     };
     let (tasks, drain_max) = (room.tasks.clone(), terms.drain_max);
-    let answer = move |request: Request<Incoming>| dispatch(Arc::clone(&room), request);
+    let writing = tokio::spawn(Arc::clone(&room).write_journal(stop.clone()));
+    let answering = Arc::clone(&room);
+    let answer = move |request: Request<Incoming>| dispatch(Arc::clone(&answering), request);
     listen(listener, terms, answer, stop).await?;
     // Handlers whose clients hung up.
     tasks.close();
     let _ = tokio::time::timeout(drain_max, tasks.wait()).await;
+    let _ = writing.await;
+    // What was answered since the stop.
+    room.journal.write(room.hall.store()).await;
     Ok(())
 }
 
@@ -162,6 +171,11 @@ impl Guest {
             peer = self.terms.proxies.peer(&mut self.stream, self.address) => peer,
         };
         let Ok(peer) = peer else { return };
+        let from = Peer(peer.ip().to_canonical());
+        let answer = move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(from);
+            answer(request)
+        };
         let ending = connection::Ending { stop, drain_max: self.terms.drain_max };
         match &self.terms.tls {
             None => connection::serve(self.stream, answer, ending).await,

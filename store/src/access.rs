@@ -80,6 +80,7 @@ pub struct SignedIn {
     tenant: Tenant,
     user: Arc<User>,
     session: Arc<Session>,
+    token: SessionToken,
 }
 
 impl SignedIn {
@@ -99,6 +100,12 @@ impl SignedIn {
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// What they have shown.
+    #[must_use]
+    pub fn token(&self) -> &SessionToken {
+        &self.token
     }
 }
 
@@ -206,7 +213,7 @@ pub async fn by_session(
     }
     let (user, account) = (user::of_row(user)?, Arc::new(account::of_row(account)?));
     let tenant = Tenant { account, scope: Scope::Full, actor: Actor::User(user.id), bound_to: None };
-    Ok(SignedIn { tenant, user: Arc::new(user), session: Arc::new(session) })
+    Ok(SignedIn { tenant, user: Arc::new(user), session: Arc::new(session), token: token.clone() })
 }
 
 /// Lets in the service itself, for an account whose work it took on earlier.

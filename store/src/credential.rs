@@ -170,13 +170,15 @@ pub fn update<C: Credential>(batch: &mut Batch, before: &C, after: &C) {
     batch.put(row_key, after.row());
 }
 
-/// Deletes a credential, with what is known of its use.
+/// Deletes a credential that was read so, with what is known of its use; the commit conflicts when it is
+/// no more like that.
 pub fn delete<C: Credential>(batch: &mut Batch, credential: &C) {
     for hash in credential.terms().secrets.all() {
         batch.delete(key_by_hash::<C>(hash));
     }
     batch.delete(crate::last_used::key_of(credential.account(), credential.id_bytes()));
-    batch.delete(key_of::<C>(credential.account(), credential.id_bytes()));
+    let row_key = key_of::<C>(credential.account(), credential.id_bytes());
+    batch.check(row_key.clone(), Some(credential.row())).delete(row_key);
 }
 
 /// A credential of an account.

@@ -179,6 +179,7 @@ impl World {
             scope,
             hint: secret.hint(),
             enabled: true,
+            terms: mail::credential::Terms::default(),
             created_at: now,
         };
         let mut batch = Batch::new(Purpose::Intake);
