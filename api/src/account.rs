@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use mail::account::{AccessLevel, Plan};
 use mail::domain::DomainState;
 use mail::id::AccountId;
+use mail::usage::Period;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
@@ -119,35 +118,22 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, _: Nothing) -> Result<AccountR
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn usage_of(room: &Room, _tenant: &Tenant, domains: usize) -> Result<UsageView, Problem> {
+pub async fn usage_of(room: &Room, tenant: &Tenant, domains: usize) -> Result<UsageView, Problem> {
     let now = room.hall.clock().now();
-    let (period_start, period_end) = month_of(now);
+    let (month, day) = (Period::month(now), Period::day(now));
+    let used = room.hall.used(tenant).await?;
+    let emails = |count: i64| u64::try_from(count).unwrap_or(0);
+    let limits = room.hall.plans().of(tenant.account().plan);
+    let included = limits.emails_per_month.filter(|_| limits.overage);
     Ok(UsageView {
-        period_start: Moment(period_start),
-        period_end: Moment(period_end),
-        emails_month: 0,
-        emails_day: 0,
+        period_start: Moment(month.begins_at()),
+        period_end: Moment(month.ends_at()),
+        emails_month: emails(used.month),
+        emails_day: emails(used.day),
         domains,
-        overage: 0,
-        resets_at: Moment(day_after(now)),
+        overage: included.map_or(0, |included| emails(used.month).saturating_sub(included)),
+        resets_at: Moment(day.ends_at()),
     })
-}
-
-/// The calendar month (UTC) of a moment: its begin, and the next one's.
-fn month_of(now: Timestamp) -> (Timestamp, Timestamp) {
-    let first = now.to_zoned(TimeZone::UTC).date().first_of_month();
-    let next = first.last_of_month().tomorrow().unwrap_or(first);
-    (midnight(first), midnight(next))
-}
-
-/// When the day (UTC) of a moment ends.
-fn day_after(now: Timestamp) -> Timestamp {
-    let today = now.to_zoned(TimeZone::UTC).date();
-    midnight(today.tomorrow().unwrap_or(today))
-}
-
-fn midnight(date: jiff::civil::Date) -> Timestamp {
-    date.to_zoned(TimeZone::UTC).map_or(Timestamp::MAX, |zoned| zoned.timestamp())
 }
 
 impl Describe for AccountReply {
@@ -214,18 +200,4 @@ fn usage_schema() -> Value {
             ("resets_at", schema::time("When the day's count begins anew")),
         ],
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn months_and_days_are_utc() {
-        let at = |text: &str| text.parse::<Timestamp>().unwrap();
-        let month = month_of(at("2026-12-31T23:59:59Z"));
-        assert_eq!(month, (at("2026-12-01T00:00:00Z"), at("2027-01-01T00:00:00Z")));
-        assert_eq!(month_of(at("2028-02-01T00:00:00Z")).1, at("2028-03-01T00:00:00Z"));
-        assert_eq!(day_after(at("2026-02-28T00:00:00Z")), at("2026-03-01T00:00:00Z"));
-    }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use mail::credential::Scope;
+use mail::id::DomainId;
 use serde_json::{Value, json};
+use store::engine::Batch;
 use world::World;
 
 async fn create(world: &World, body: &Value) -> (Value, String) {
@@ -142,6 +144,18 @@ async fn a_key_that_is_bound_to_a_domain_makes_none_that_is_not() {
     assert_eq!(key["domain_id"], json!(domain));
     let tenant = world.hall.by_api_key(&secret, None).await.unwrap();
     assert_eq!(tenant.bound_to(), Some(domain));
+    let mail = |from: &str| json!({"from": from, "to": "b@example.net", "subject": "s", "text": "t"});
+    let sent = world.call_as(&secret, Method::POST, "/emails", &mail("a@example.com")).await;
+    assert_eq!(sent.status, StatusCode::OK, "{}", sent.json());
+    let mut other = store::domain::list(world.hall.store(), account.id, 1).await.unwrap()[0].clone();
+    (other.id, other.name) = (DomainId::from_bytes([9; 16]), "example.org".parse().unwrap());
+    let mut batch = Batch::progress();
+    store::domain::create(&mut batch, &other);
+    world.hall.store().commit(batch).await.unwrap();
+    let mail = mail("a@example.org");
+    assert_eq!(world.call(Method::POST, "/emails", &mail).await.status, StatusCode::OK);
+    let refused = world.call_as(&secret, Method::POST, "/emails", &mail).await;
+    assert_eq!((refused.status, refused.code().as_str()), (StatusCode::FORBIDDEN, "forbidden"));
     let loose = json!({"name": "loose", "scope": "full"});
     assert_eq!(world.call_as(&secret, Method::POST, "/api-keys", &loose).await.code(), "forbidden");
     assert_eq!(world.call_as(&secret, Method::POST, "/smtp-credentials", &loose).await.code(), "forbidden");

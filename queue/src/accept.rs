@@ -24,8 +24,8 @@ use mail::email::EmailStatus;
 use mail::id::{EmailId, EventId};
 use mail::link::LinkKey;
 use mail::plan::Plans;
-use mail::usage::Used;
 use mail::unsubscribe::{Bound, Unsubscribe};
+use mail::usage::Used;
 use store::access::Tenant;
 use store::engine::{Batch, CommitError, ReadError, State, Store};
 

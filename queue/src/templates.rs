@@ -201,7 +201,10 @@ mod tests {
         assert_eq!((first.id, first.version, first.alias.as_deref()), (template.id, 1, Some("welcome")));
         assert!(first.unsubscribe_enabled() && first.has_subject());
         let rendered = first.render(&json!({"name": "Ada"})).unwrap();
-        assert_eq!((rendered.subject.as_deref(), rendered.html.as_deref()), (Some("Hi Ada"), Some("one Ada")));
+        assert_eq!(
+            (rendered.subject.as_deref(), rendered.html.as_deref()),
+            (Some("Hi Ada"), Some("one Ada"))
+        );
         assert_eq!(first.render(&json!({})).unwrap_err().missing, ["name"]);
 
         let template = publish(&store, &template, "two").await;

@@ -66,6 +66,7 @@ async fn hall() -> Hall {
         dkim: false,
         sandbox_sender: None,
         message_bytes_max: 1 << 20,
+        links: mail::link::LinkKey::new([3; 32]),
         plans: mail::plan::Plans::default(),
     };
     Hall::new(worker, rest)

@@ -23,7 +23,7 @@ pub enum Actor {
     SmtpCredential(SmtpCredentialId),
     /// A user's session.
     User(UserId),
-    /// The operator's word.
+    /// The operator's word, or the service's own.
     Operator,
 }
 
@@ -220,8 +220,10 @@ pub async fn by_session(
 ///
 /// # Errors
 /// [`AccessError`].
-pub async fn by_service(store: &Store, account: mail::id::AccountId) -> Result<Tenant, AccessError> {
-    tenant(store, account, Scope::Sending).await
+pub async fn by_service(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
+    let admitted =
+        Admitted { account, scope: Scope::Sending, actor: Actor::Operator, terms: Terms::default() };
+    admitted.tenant(store).await
 }
 
 /// Lets in on the operator's word: a `[[relay]]` listener's account, by id or owner's address.

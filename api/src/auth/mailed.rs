@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mail::address::{Address, Mailbox};
 use mail::compose::Composition;
-use mail::draft::{Content, Draft, DraftRecipient, Envelope};
+use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
 use mail::email::{Category, Door};
 use mail::recipient::{Notify, RecipientKind};
 use mail::user::{LinkToken, SignInLink, User};
@@ -62,7 +62,7 @@ pub async fn send(room: &Arc<Room>, user: &User, why: Why) -> Result<(), Problem
     };
     let domain = store::domain::by_name(store, from.domain()).await?;
     let domain = domain.ok_or_else(|| refused(&"nobody has the domain"))?;
-    let tenant = store::access::by_operator(store, &domain.account.to_string()).await;
+    let tenant = store::access::by_service(store, domain.account).await;
     let tenant = tenant.map_err(|error| refused(&error))?;
     let holds = match why {
         Why::SignIn => ASKED_FOR,
@@ -121,5 +121,6 @@ fn draft(from: Address, user: &User, (subject, text): (&'static str, String)) ->
         content: Content::Parts(Box::new(parts)),
         tags: Vec::new(),
         category: Category::Transactional,
+        wishes: Wishes::default(),
     }
 }

@@ -154,7 +154,9 @@ impl Block {
 
     fn with<'reg: 'rc, 'rc>(&self, tag: &Helper<'rc>, pen: &mut Pen<'_, 'reg, 'rc>) -> HelperResult {
         let found = tag.param(0).filter(|value| value.value().is_truthy(false));
-        let Some(path) = found.and_then(|value| value.context_path()) else { return self.otherwise(tag, pen) };
+        let Some(path) = found.and_then(|value| value.context_path()) else {
+            return self.otherwise(tag, pen);
+        };
         let mut block = BlockContext::new();
         block.base_path_mut().clone_from(path);
         if let Some(around) = pen.scope.block() {

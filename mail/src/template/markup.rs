@@ -172,13 +172,16 @@ impl Scan<'_> {
     /// Counts the depth, and refuses what is not taken.
     fn enter(&mut self, start: usize, content_at: usize) -> Result<(), MarkupError> {
         let content = self.rest(content_at);
-        let name_follows = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_-$:".contains(c));
+        let name_follows =
+            |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_-$:".contains(c));
         let deeper = match content.chars().next() {
             Some('>') => return Err(self.refuse(start, "partials (`{{>`) are not supported")),
             Some('*') => return Err(self.refuse(start, "decorators (`{{*`) are not supported")),
             Some('#') => {
                 match content.get(1..).unwrap_or_default().trim_start().chars().next() {
-                    Some('>' | '*') => return Err(self.refuse(start, "partials and decorators are not supported")),
+                    Some('>' | '*') => {
+                        return Err(self.refuse(start, "partials and decorators are not supported"));
+                    }
                     _ => self.open.push(self.depth),
                 }
                 true

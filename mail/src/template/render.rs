@@ -7,7 +7,9 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use handlebars::{Context, Handlebars, Output, RenderContext, RenderErrorReason, Renderable as _, Template as Parsed};
+use handlebars::{
+    Context, Handlebars, Output, RenderContext, RenderErrorReason, Renderable as _, Template as Parsed,
+};
 use serde_json::{Map, Value, json};
 
 use super::blocks::{self, Progress};

@@ -152,7 +152,10 @@ impl Walk {
             return Err(refused(place, text));
         }
         if is_block(name) {
-            return Err(refused(place, format!("`{name}` is a block: `{{{{#{name} …}}}} … {{{{/{name}}}}}`")));
+            return Err(refused(
+                place,
+                format!("`{name}` is a block: `{{{{#{name} …}}}} … {{{{/{name}}}}}`"),
+            ));
         }
         let Parameter::Path(path) = &tag.name else {
             return Err(refused(place, "a tag names one variable"));
@@ -201,7 +204,12 @@ impl Walk {
         }
     }
 
-    fn bodies(&mut self, tag: &HelperTemplate, scope: Option<Scope>, place: Place) -> Result<(), MarkupError> {
+    fn bodies(
+        &mut self,
+        tag: &HelperTemplate,
+        scope: Option<Scope>,
+        place: Place,
+    ) -> Result<(), MarkupError> {
         let opened = scope.is_some();
         self.scopes.extend(scope);
         if let Some(template) = &tag.template {
@@ -266,12 +274,7 @@ fn is_block(name: &str) -> bool {
 }
 
 /// `as |item|`, and `as |item index|` of `each`.
-fn block_names(
-    tag: &HelperTemplate,
-    name: &str,
-    path: &[Step],
-    place: Place,
-) -> Result<Names, MarkupError> {
+fn block_names(tag: &HelperTemplate, name: &str, path: &[Step], place: Place) -> Result<Names, MarkupError> {
     let entry = |item: &String| (item.clone(), Some(path.to_vec()));
     match (&tag.block_param, name) {
         (None, _) => Ok(Vec::new()),

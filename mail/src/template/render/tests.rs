@@ -52,7 +52,11 @@ fn values_go_where_their_names_stand() {
         ("{{#each l as |e n|}}{{n}}{{e.v}}{{/each}}", json!({"l": [{"v": "a"}, {"v": "b"}]}), "0a1b"),
         ("{{#each l}}x{{else}}none{{/each}}", json!({"l": []}), "none"),
         ("{{#each l}}{{#with this}}{{@index}}{{v}}{{/with}}{{/each}}", json!({"l": [{"v": 1}]}), "01"),
-        ("{{#with u as |who|}}{{who.name}}{{name}}{{@root.x}}{{/with}}", json!({"u": {"name": "a"}, "x": 1}), "aa1"),
+        (
+            "{{#with u as |who|}}{{who.name}}{{name}}{{@root.x}}{{/with}}",
+            json!({"u": {"name": "a"}, "x": 1}),
+            "aa1",
+        ),
         ("{{len}}{{log}}{{not}}{{lookup}}", json!({"len": 1, "log": 2, "not": 3, "lookup": 4}), "1234"),
         ("\\{{a}} {{! c }}{{!-- {{a}} --}}", json!({}), "{{a}} "),
         ("{{u.[first name]}}", json!({"u": {"first name": "A"}}), "A"),
