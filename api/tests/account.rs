@@ -4,8 +4,10 @@
 mod world;
 
 use http::{Method, StatusCode};
+use mail::account::{Account, Plan};
 use mail::credential::Scope;
 use serde_json::{Value, json};
+use store::engine::Batch;
 use world::World;
 
 #[tokio::test]
@@ -14,6 +16,14 @@ async fn the_account_its_limits_and_its_usage() {
         options.sandbox_sender = Some("onboarding@example.net".parse().unwrap());
     })
     .await;
+    let store = world.hall.store();
+    let before = store::account::find(store, "owner1@example.com").await.unwrap().unwrap();
+    let after = Account { plan: Plan::Free, ..before.clone() };
+    let mut batch = Batch::progress();
+    store::account::update(&mut batch, &before, &after);
+    store.commit(batch).await.unwrap();
+    let mail = json!({"from": "a@example.com", "to": ["b@example.net", "c@example.net"], "subject": "s", "text": "t"});
+    assert_eq!(world.call(Method::POST, "/emails", &mail).await.status, StatusCode::OK);
     let told = world.get("/account").await.json();
     assert_eq!(told["account"]["email"], "owner1@example.com");
     assert_eq!(told["account"]["plan"], "free");
@@ -27,6 +37,9 @@ async fn the_account_its_limits_and_its_usage() {
     });
     assert_eq!(told["limits"], limits);
     assert_eq!(told["usage"]["domains"], 1);
+    for (name, count) in [("emails_month", 2), ("emails_day", 2), ("overage", 0)] {
+        assert_eq!(told["usage"][name], count, "{name}");
+    }
     for time in ["period_start", "period_end", "resets_at"] {
         assert!(told["usage"][time].as_str().unwrap().ends_with("T00:00:00.000Z"), "{time}");
     }

@@ -234,7 +234,7 @@ impl World {
 
     /// Who the key is.
     pub async fn tenant(&self) -> store::access::Tenant {
-        store::access::by_api_key(self.hall.store(), &self.key).await.unwrap()
+        self.hall.by_api_key(&self.key, None).await.unwrap()
     }
 
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Answered {
