@@ -9,6 +9,7 @@ mod show;
 use std::path::{Path, PathBuf};
 
 use mail::account::Plan;
+use mail::domain::TlsMode;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -64,6 +65,13 @@ pub enum Question {
         /// Its name.
         name: String,
     },
+    /// Change how a domain's mail is treated.
+    DomainUpdate {
+        /// Its name.
+        name: String,
+        /// What is changed.
+        change: DomainChange,
+    },
     /// A domain and its records.
     DomainShow {
         /// Its name.
@@ -96,6 +104,20 @@ pub enum Question {
         /// By how much.
         seconds: u64,
     },
+}
+
+/// What the operator can change of a domain; what is not named stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DomainChange {
+    /// HTML gets a pixel.
+    pub open_tracking: Option<bool>,
+    /// Links in HTML lead through us.
+    pub click_tracking: Option<bool>,
+    /// What is asked of TLS.
+    pub tls_mode: Option<TlsMode>,
+    /// The customer's host for tracking links; `none` for our own.
+    pub tracking_host: Option<String>,
 }
 
 /// What can be done to an email in the queue.

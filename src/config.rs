@@ -5,6 +5,7 @@
 //! (`POSTRIDER_SECTION_KEY`) overrides it; [`check`] looks at what contradicts itself.
 
 mod check;
+mod plans;
 mod read;
 mod values;
 
@@ -15,13 +16,14 @@ use std::time::Duration;
 use mail::account::Plan;
 use mail::address::{Address, Name};
 use mail::network::Network;
+use mail::plan::Plans;
 use queue::pace::PaceLimits;
 use queue::retry::Schedule;
 use serde::Deserialize;
 use smtp::limits::Limits;
 
 pub use read::{Problem, from_file, from_file_alone, from_text};
-pub use values::{Engine, Hidden, SmarthostAddress, Tls as TlsChoice};
+pub use values::{Engine, Hidden, SmarthostAddress, Switch, Tls as TlsChoice};
 use values::{duration, durations, one_or_many, parsed};
 
 /// Everything that can be configured.
@@ -64,6 +66,9 @@ pub struct Config {
     /// The service as customers see it.
     #[serde(default)]
     pub service: ServiceSection,
+    /// What the plans include.
+    #[serde(default, deserialize_with = "plans::plans")]
+    pub plans: Plans,
     /// For trying things out.
     #[serde(default)]
     pub testing: TestingSection,
@@ -188,6 +193,8 @@ pub struct ApiSection {
     pub base_url: Option<String>,
     /// With TLS (else a proxy in front has it).
     pub tls: bool,
+    /// Requests are counted, and bounded by the plans.
+    pub rate_limit: Switch,
 }
 
 /// `[ops]`

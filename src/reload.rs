@@ -61,6 +61,17 @@ macro_rules! relay {
     };
 }
 
+/// One that every plan has.
+macro_rules! plan {
+    ($plan:ident.$key:ident) => {
+        Key {
+            name: concat!("plans.", stringify!($plan), ".", stringify!($key)),
+            same: |running, new| running.plans.$plan.$key == new.plans.$plan.$key,
+            take: |running, new| running.plans.$plan.$key = new.plans.$plan.$key,
+        }
+    };
+}
+
 /// Every key of the configuration.
 const KEYS: &[Key] = &[
     restart!(hostname),
@@ -87,6 +98,7 @@ const KEYS: &[Key] = &[
     restart!(api.listen),
     restart!(api.base_url),
     restart!(api.tls),
+    live!(api.rate_limit),
     restart!(ops.listen),
     restart!(dns.servers),
     restart!(delivery.port),
@@ -106,6 +118,26 @@ const KEYS: &[Key] = &[
     restart!(service.sandbox_sender),
     restart!(service.auto_verify_domains),
     restart!(service.default_plan),
+    plan!(free.emails_per_month),
+    plan!(free.emails_per_day),
+    plan!(free.overage),
+    plan!(free.domains),
+    plan!(free.requests_per_second),
+    plan!(pro.emails_per_month),
+    plan!(pro.emails_per_day),
+    plan!(pro.overage),
+    plan!(pro.domains),
+    plan!(pro.requests_per_second),
+    plan!(scale.emails_per_month),
+    plan!(scale.emails_per_day),
+    plan!(scale.overage),
+    plan!(scale.domains),
+    plan!(scale.requests_per_second),
+    plan!(dedicated.emails_per_month),
+    plan!(dedicated.emails_per_day),
+    plan!(dedicated.overage),
+    plan!(dedicated.domains),
+    plan!(dedicated.requests_per_second),
     restart!(testing.clock_offset),
 ];
 

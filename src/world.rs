@@ -19,7 +19,7 @@ use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use store::engine::{Database, Options, Store, Value};
 use thiserror::Error;
 
-use crate::config::{Config, Engine};
+use crate::config::{Config, Engine, Switch};
 use crate::node::Identity;
 
 /// The file that holds the key which all stored secrets are sealed with.
@@ -120,7 +120,8 @@ impl World {
                 dkim: config.delivery.dkim,
                 sandbox_sender: config.service.sandbox_sender.clone(),
                 message_bytes_max: config.submission.message_bytes_max,
-                plans: mail::plan::Plans::default(),
+                plans: config.plans,
+                rate_limit: config.api.rate_limit == Switch::On,
                 links,
             },
         );
@@ -142,6 +143,8 @@ impl World {
     pub fn adopt(&self, config: &Config) {
         self.worker.adopt(manners(config));
         self.hall.set_message_bytes_max(config.submission.message_bytes_max);
+        self.hall.set_plans(config.plans);
+        self.hall.throttle().switch(config.api.rate_limit == Switch::On);
     }
 
     /// Ends delivery and closes the store. What is queued stays on disk.

@@ -369,7 +369,7 @@ impl Reply for Page {
     fn answer(self) -> Result<Answer, Problem> {
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
         let headers = PAGE_HEADERS.to_vec();
-        Ok(Answer { status: StatusCode::OK, media_type, headers, body: self.write()? })
+        Ok(Answer { status: StatusCode::OK, media_type, headers, body: self.write()?, more: None })
     }
 }
 

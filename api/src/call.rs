@@ -14,7 +14,10 @@ use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::mpsc;
 
+use crate::depth;
+use crate::page;
 use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{Describe, Schemas};
@@ -40,6 +43,8 @@ pub struct Call {
     pub body: Bytes,
     /// From where it came, when that is known.
     pub from: Option<IpAddr>,
+    /// HEAD, which is answered like GET (RFC 9110 9.3.2).
+    pub is_head: bool,
 }
 
 impl Call {
@@ -47,6 +52,36 @@ impl Call {
     #[must_use]
     pub fn path_parameter(&self, name: &str) -> &str {
         self.path.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
+    }
+
+    /// A parameter of the path, percent-decoded (RFC 3986 2.1); none when it is no text.
+    #[must_use]
+    pub fn path_text(&self, name: &str) -> Option<String> {
+        page::decode(self.path_parameter(name), false)
+    }
+}
+
+/// What kinds of body an operation takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Media {
+    /// JSON; no type at all is taken for it.
+    #[default]
+    Json,
+    /// JSON, or `text/csv`.
+    JsonOrCsv,
+    /// What forms send, and who cannot be asked for anything better: any.
+    Form,
+}
+
+impl Media {
+    /// The media types, for the document.
+    #[must_use]
+    pub fn types(self) -> &'static [&'static str] {
+        match self {
+            Self::Json => &["application/json"],
+            Self::JsonOrCsv => &["application/json", "text/csv"],
+            Self::Form => &["application/x-www-form-urlencoded", "multipart/form-data"],
+        }
     }
 }
 
@@ -65,6 +100,8 @@ pub struct Takes {
 pub trait Input: Sized + Send + 'static {
     /// The largest body; none where there is none.
     const BODY_BYTES_MAX: Option<usize> = None;
+    /// What the body may be.
+    const MEDIA: Media = Media::Json;
 
     /// Its part of the document.
     fn describe(schemas: &mut Schemas) -> Takes;
@@ -98,9 +135,19 @@ pub struct Answer {
     pub media_type: HeaderValue,
     /// Further header fields.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The bytes.
+    /// The bytes, or their beginning.
     pub body: Bytes,
+    /// More bytes, made while they are sent.
+    pub more: Option<Pieces>,
 }
+
+/// The rest of an answer that is too large to be held whole. Making it waits for the client to read.
+pub type Pieces = mpsc::Receiver<Result<Bytes, Broken>>;
+
+/// The rest of an answer could not be made: the client sees it break off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the answer broke off")]
+pub struct Broken;
 
 /// What a handler gives.
 pub trait Reply: Send + 'static {
@@ -125,7 +172,13 @@ pub trait Reply: Send + 'static {
         Self: Sized,
     {
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Answer { status: StatusCode::OK, media_type, headers: Vec::new(), body: self.write()? })
+        Ok(Answer {
+            status: StatusCode::OK,
+            media_type,
+            headers: Vec::new(),
+            body: self.write()?,
+            more: None,
+        })
     }
 }
 
@@ -191,8 +244,13 @@ where
 }
 
 async fn read<I: Input>(call: Call) -> Result<I, Problem> {
-    if call.body.len() <= READ_INLINE_BYTES_MAX {
-        return I::read(&call);
+    let small = call.body.len() <= READ_INLINE_BYTES_MAX;
+    let read = move || {
+        depth::check(&call.body)?;
+        I::read(&call)
+    };
+    if small {
+        return read();
     }
-    tokio::task::spawn_blocking(move || I::read(&call)).await.map_err(Problem::internal)?
+    tokio::task::spawn_blocking(read).await.map_err(Problem::internal)?
 }

@@ -1,11 +1,12 @@
 //! One request, from its head to its answer.
 //!
 //! ```text
-//! route → authenticate → scope → body → handler (a task of its own) → answer → request log
+//! head → route → authenticate → rate → scope → body → handler (a task of its own) → answer → request log
 //! ```
 //!
 //! The handler runs in a task of its own: a client that hangs up does not stop an acceptance half
-//! way, and a panic ends that task alone and is answered 500. Every answer carries `x-request-id`.
+//! way, and a panic ends that task alone and is answered 500. Every answer carries `x-request-id`,
+//! and each that knows its account the `ratelimit-*` fields.
 
 use std::sync::Arc;
 
@@ -14,7 +15,9 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, X
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use hyper::body::Body;
-use mail::id::RequestId;
+use mail::id::{AccountId, RequestId};
+use queue::rate::Standing;
+use store::access::Actor;
 use tokio::time::Instant;
 
 use crate::access::{self, Caller};
@@ -25,11 +28,26 @@ use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::serve::body::{self, Payload};
 use crate::serve::budget::Share;
+use crate::serve::connection::Place;
+use crate::serve::head;
 use crate::serve::router::{Found, Route};
+use crate::version;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
+const RATE_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
+const RATE_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 /// An answer larger than this takes a share of the budget of bytes in flight while it is written.
 const ANSWER_FREE_BYTES_MAX: usize = 64 << 10;
+
+/// What becomes known of a request while it is worked on, and is told with the answer, whatever that is.
+#[derive(Debug, Default)]
+struct Known {
+    /// Where the account stands.
+    standing: Option<Standing>,
+    /// Whose it is, and by what.
+    who: Option<(AccountId, Actor)>,
+}
 
 /// Answers a request.
 pub async fn dispatch<B>(room: Arc<Room>, request: Request<B>) -> Response<Payload>
@@ -40,25 +58,19 @@ where
     let begun = Instant::now();
     let id = room.request_id();
     let (head, mut body) = request.into_parts();
-    let (mut operation, mut who) = ("none", None);
-    let outcome = match room.router.find(&head.method, head.uri.path()) {
-        Route::Found(found) => {
-            operation = found.operation.id;
-            match access::authenticate(&room, &found, &head).await {
-                Ok(caller) => {
-                    who = caller.tenant().map(|tenant| (tenant.account().id, tenant.actor()));
-                    run(&room, found, caller, &head, &mut body).await
-                }
-                Err(problem) => Err(problem),
-            }
+    let (mut known, mut error_code) = (Known::default(), None);
+    let route = head::check(&head).map(|()| room.router.find(&head.method, head.uri.path()));
+    let (operation, outcome) = match route {
+        Ok(Route::Found(found)) => {
+            (found.operation.id, run(&room, found, &head, &mut body, &mut known).await)
         }
-        Route::WrongMethod(allowed) => {
+        Ok(Route::WrongMethod(allowed)) => {
             let text = format!("{} is not allowed here", head.method);
-            Err(Problem::new(Code::METHOD_NOT_ALLOWED, text).header(ALLOW, allowed))
+            ("none", Err(Problem::new(Code::METHOD_NOT_ALLOWED, text).header(ALLOW, allowed)))
         }
-        Route::Unknown => Err(Problem::not_found("path")),
+        Ok(Route::Unknown) => ("none", Err(Problem::not_found("path"))),
+        Err(problem) => ("none", Err(problem)),
     };
-    let mut error_code = None;
     let response = match outcome {
         Ok((answer, share)) => success(answer, share),
         Err(problem) => {
@@ -75,34 +87,46 @@ where
     };
     let status = response.status().as_u16();
     record(operation, id, status, begun);
-    if let Some(who) = who {
+    if let Some(who) = known.who {
         room.journal.note(Entry { id, who, operation, status, error_code, took: begun.elapsed() }, &head);
     }
-    finish(response, id, &head.method)
+    finish(response, id, &head.method, &known)
 }
 
 async fn run<B>(
     room: &Arc<Room>,
-    Found { operation, path, side: _ }: Found<'_>,
-    caller: Caller,
+    found: Found<'_>,
     head: &Parts,
     body: &mut B,
+    known: &mut Known,
 ) -> Result<(Answer, Share), Problem>
 where
     B: Body<Data = Bytes> + Unpin + Send,
     B::Error: std::fmt::Display,
 {
+    let caller = access::authenticate(room, &found, head).await?;
+    let Found { operation, path, side: _ } = found;
+    if let Some(tenant) = caller.tenant() {
+        known.who = Some((tenant.account().id, tenant.actor()));
+        let counted = room.hall.rate(tenant.account());
+        known.standing = counted.unwrap_or_else(Some);
+        counted.map_err(Problem::too_often)?;
+    }
     access::permit(&caller, operation, head)?;
+    version::check(&head.headers)?;
     if operation.body_bytes_max.is_some() {
         // What has a body takes something on: it is not even read when there is no room.
         room.hall.ready().map_err(|refusal| Problem::of_refusal(refusal, &room.options.upgrade_url))?;
     }
     let (body, share) = match operation.body_bytes_max {
         None => (Bytes::new(), Share::default()),
-        Some(bytes_max) => body::read(body, &head.headers, bytes_max, &room.budget).await?,
+        Some(bytes_max) => {
+            body::read(body, &head.headers, (bytes_max, operation.media), &room.budget).await?
+        }
     };
     let query = head.uri.query().unwrap_or_default().to_owned();
-    let call = Call { path, query, headers: head.headers.clone(), body, from: access::peer(head) };
+    let is_head = head.method == Method::HEAD;
+    let call = Call { path, query, headers: head.headers.clone(), body, from: access::peer(head), is_head };
     let running = match (&operation.action, caller) {
         (Action::Public(handler), _) => handler(Arc::clone(room), call),
         (Action::Keyed(_, handler) | Action::Either(_, handler), caller) => {
@@ -112,7 +136,7 @@ where
         (Action::SignedIn(_, handler), Caller::SignedIn(who)) => handler(Arc::clone(room), who, call),
         (Action::SignedIn(..), _) => return Err(Problem::unauthorized()),
     };
-    let answer = apart(room, running, share).await?;
+    let answer = apart(room, running, (share, head.extensions.get::<Place>().cloned())).await?;
     let mut share = Share::default();
     let large = answer.body.len() > ANSWER_FREE_BYTES_MAX;
     if large && !room.budget.enlarge(&mut share, answer.body.len()) {
@@ -121,24 +145,27 @@ where
     Ok((answer, share))
 }
 
-/// Runs a handler in a task of its own, which holds the request's share of memory to its end.
-async fn apart(room: &Arc<Room>, running: Running, share: Share) -> Result<Answer, Problem> {
+/// Runs a handler in a task of its own, which holds the request's share of memory and its place on the
+/// connection to its end.
+async fn apart(room: &Arc<Room>, running: Running, held: (Share, Option<Place>)) -> Result<Answer, Problem> {
     let task = room.tasks.spawn(async move {
         let outcome = running.await;
-        drop(share);
+        drop(held);
         outcome
     });
     task.await.map_err(|error| Problem::internal(format!("the handler ended: {error}")))?
 }
 
 fn success(answer: Answer, share: Share) -> Response<Payload> {
-    let length = answer.body.len();
-    let mut response = Response::new(Payload::new(answer.body, share));
+    let length = answer.more.is_none().then_some(answer.body.len());
+    let mut response = Response::new(Payload::with(answer.body, answer.more, share));
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
     headers.extend(answer.headers);
     headers.insert(CONTENT_TYPE, answer.media_type);
-    headers.insert(CONTENT_LENGTH, length.into());
+    if let Some(length) = length {
+        headers.insert(CONTENT_LENGTH, length.into());
+    }
     response
 }
 
@@ -149,6 +176,7 @@ fn failure(problem: &Problem, id: RequestId, base_url: &str) -> Response<Payload
         media_type: HeaderValue::from_static("application/json"),
         headers: Vec::new(),
         body,
+        more: None,
     };
     let mut response = success(answer, Share::default());
     for (name, value) in problem.headers() {
@@ -159,8 +187,18 @@ fn failure(problem: &Problem, id: RequestId, base_url: &str) -> Response<Payload
     response
 }
 
-fn finish(mut response: Response<Payload>, id: RequestId, method: &Method) -> Response<Payload> {
+fn finish(
+    mut response: Response<Payload>,
+    id: RequestId,
+    method: &Method,
+    known: &Known,
+) -> Response<Payload> {
     let headers = response.headers_mut();
+    if let Some(standing) = known.standing {
+        headers.insert(RATE_LIMIT, standing.limit.into());
+        headers.insert(RATE_REMAINING, standing.remaining.into());
+        headers.insert(RATE_RESET, standing.reset_s.into());
+    }
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
         headers.insert(REQUEST_ID, value);
     }

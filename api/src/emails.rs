@@ -9,9 +9,11 @@ pub mod amend;
 pub mod attachments;
 pub mod batch;
 pub mod labels;
+pub mod letter;
 pub mod recipients;
 pub mod resend;
 pub mod send;
+pub mod template;
 pub mod timeline;
 pub mod view;
 pub mod wishes;
@@ -35,7 +37,7 @@ use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
 
-use self::batch::{BatchRequest, BatchSent};
+use self::batch::{BatchRequest, BatchSent, Fate};
 pub use self::send::REQUEST_BYTES_MAX;
 use self::send::{SendRequest, Sent};
 use self::timeline::{AttemptList, AttemptView, EventList, EventView, TIMELINE_MAX};
@@ -46,11 +48,12 @@ use self::view::{EmailDetail, EmailList, EmailView, OneEmail};
 /// # Errors
 /// What the hall refuses; what is wrong with the request was told before; what is wrong with its key.
 pub async fn send(room: Arc<Room>, tenant: Tenant, request: SendRequest) -> Result<Once<Sent>, Problem> {
-    let SendRequest { draft, warnings, claim } = request;
+    let SendRequest { letter, warnings, claim } = request;
     let slot = match Slot::look(&room, &tenant, Operation::Send, claim).await? {
         Turn::Done(body) => return Ok(Once::again(body)),
         Turn::Go(slot) => slot,
     };
+    let draft = letter.fill(&room, &tenant).await?;
     let now = room.hall.clock().now();
     let sent = |accepted: &Accepted| Sent::of(accepted, &warnings);
     let result = {
@@ -73,11 +76,12 @@ pub async fn send_batch(
     tenant: Tenant,
     request: BatchRequest,
 ) -> Result<Once<BatchSent>, Problem> {
-    let BatchRequest { drafts, fates, strict, claim } = request;
+    let BatchRequest { letters, mut fates, strict, claim } = request;
     let slot = match Slot::look(&room, &tenant, Operation::SendBatch, claim).await? {
         Turn::Done(body) => return Ok(Once::again(body)),
         Turn::Go(slot) => slot,
     };
+    let drafts = batch::fill(&room, &tenant, letters, &mut fates).await;
     let now = room.hall.clock().now();
     let sent =
         |outcomes: &[Result<Accepted, Refusal>]| BatchSent::of(&fates, outcomes, &room.options.upgrade_url);
@@ -87,6 +91,9 @@ pub async fn send_batch(
                 slot.keep(batch, done(&sent(outcomes)), now);
             }
         };
+        if strict && fates.iter().any(|fate| matches!(fate, Fate::Refused(_))) {
+            return Err(sent(&[]).refused());
+        }
         room.hall.accept_many(&tenant, drafts, strict, &also).await
     };
     if strict
@@ -142,7 +149,9 @@ pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListEmails) -> Result<
     let has_more = found.len() > page.limit;
     found.truncate(page.limit);
     let next_cursor = found.last().filter(|_| has_more).map(|last| page::after_email(last.email.id));
-    let emails = found.iter().map(EmailView::of).collect();
+    let about = found.iter().map(|found| (found.email.id, found.recipients.len()));
+    let tallies = store::tracking::of_emails(room.hall.store(), account, about).await?;
+    let emails = found.iter().zip(&tallies).map(|(found, tally)| EmailView::of(found, tally)).collect();
     Ok(EmailList { emails, has_more, next_cursor })
 }
 

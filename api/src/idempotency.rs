@@ -246,7 +246,7 @@ impl<T: Reply> Reply for Once<T> {
         let headers =
             if self.replayed { vec![(REPLAYED, HeaderValue::from_static("true"))] } else { Vec::new() };
         let media_type = HeaderValue::from_static(T::MEDIA_TYPE);
-        Ok(Answer { status: StatusCode::OK, media_type, headers, body: self.body })
+        Ok(Answer { status: StatusCode::OK, media_type, headers, body: self.body, more: None })
     }
 }
 

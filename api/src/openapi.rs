@@ -2,20 +2,51 @@
 //!
 //! `x-error-codes` at the root explains every code; `error.doc_url` of an error points there.
 
+mod example;
+mod responses;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mail::credential::Scope;
 use serde_json::{Map, Value, json};
 
+use self::responses::Shared;
 use crate::auth::cookie;
-use crate::call::{Nothing, Reply};
+use crate::call::{Media, Nothing, Reply};
 use crate::operations::{Action, Operation};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
+use crate::version;
 
 const OPENAPI_VERSION: &str = "3.1.0";
+
+const ABOUT: &str = "Sends email. Bodies are JSON in UTF-8, as they are or compressed (`Content-Encoding: gzip` \
+or `zstd`), nested at most 128 levels. Unknown fields are ignored and named in `warnings`. Every answer carries \
+`x-request-id`; every answer to an API key carries `ratelimit-limit`, `ratelimit-remaining` and \
+`ratelimit-reset`, unless the operator has switched the rate limit off. Every error is `{error: {message, code, \
+details?, upgrade_url?, request_id, doc_url}}`; `x-error-codes` explains the codes. Fields and codes may be added \
+at any time; what would break a client comes with a new `Service-Version`.";
+
+/// What the nouns are.
+const NOUNS: &[(&str, &str)] = &[
+    ("service", "The service itself"),
+    ("emails", "Emails: sent, looked up, and what became of them"),
+    ("templates", "Templates: subject, HTML and text with variables, in versions"),
+    ("suppressions", "Addresses that get no mail any more"),
+    ("opt_outs", "Addresses that get no mail of a category any more"),
+    ("domains", "Domains that mail is sent from"),
+    ("api_keys", "Keys to this API"),
+    ("smtp_credentials", "Logins for submission by SMTP"),
+    ("account", "The account, its plan and its usage"),
+    ("users", "People who may sign in"),
+    ("sessions", "Signing in and out"),
+    ("logs", "The requests that were made"),
+    ("metrics", "Figures over time"),
+    ("webhooks", "Endpoints that are told of events"),
+];
 
 /// The document as an answer.
 #[derive(Debug)]
@@ -47,13 +78,16 @@ pub fn text(operations: &[Operation], base_url: &str) -> String {
 /// The document.
 #[must_use]
 pub fn document(operations: &[Operation], base_url: &str) -> Value {
-    let mut schemas = Schemas::default();
+    let (mut schemas, mut shared) = (Schemas::default(), Shared::default());
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for operation in operations {
-        let entry = describe(operation, &mut schemas);
+        let entry = describe(operation, &mut schemas, &mut shared);
         paths.entry(operation.path).or_default().insert(operation.method.as_str().to_lowercase(), entry);
     }
     error_schema(&mut schemas);
+    let schemas = schemas.into_value();
+    let mut paths = json!(paths);
+    responses::exemplify(&mut paths, &schemas);
     let codes: Map<String, Value> = Code::ALL
         .iter()
         .map(|code| (code.word.to_owned(), json!({"status": code.status, "description": code.when})))
@@ -63,13 +97,18 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
         "info": {
             "title": "postrider",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Sends email. Unknown fields are ignored and named in `warnings`; \
-                            every answer carries `x-request-id`.",
+            "description": ABOUT,
+            "license": {"name": "AGPL-3.0-or-later", "identifier": "AGPL-3.0-or-later"},
         },
         "servers": [{"url": base_url}],
+        "tags": tags(operations),
         "paths": paths,
         "components": {
-            "schemas": schemas.into_value(),
+            "schemas": schemas,
+            "parameters": {"Service-Version": version::parameter()},
+            "headers": responses::header_components(),
+            "examples": responses::example_components(base_url),
+            "responses": shared.into_value(),
             "securitySchemes": {
                 "api_key": {
                     "type": "http",
@@ -84,37 +123,52 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
                                     may call as well is called with `/api` before its path",
                 },
             },
-            "responses": {"Error": {
-                "description": "What went wrong",
-                "headers": {"x-request-id": request_id_header()},
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-            }},
         },
         "x-error-codes": codes,
     })
 }
 
-fn describe(operation: &Operation, schemas: &mut Schemas) -> Value {
+/// The nouns, in the order of the table.
+fn tags(operations: &[Operation]) -> Value {
+    let mut nouns: Vec<&str> = Vec::new();
+    for operation in operations {
+        if !nouns.contains(&operation.noun) {
+            nouns.push(operation.noun);
+        }
+    }
+    let about = |noun: &str| NOUNS.iter().find(|(known, _)| *known == noun).map(|(_, about)| *about);
+    nouns
+        .into_iter()
+        .map(|noun| match about(noun) {
+            Some(about) => json!({"name": noun, "description": about}),
+            None => json!({"name": noun}),
+        })
+        .collect()
+}
+
+fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -> Value {
     let takes = (operation.takes)(schemas);
     let gives = (operation.gives.schema)(schemas);
     let mut entry = json!({
         "operationId": operation.id,
         "tags": [operation.noun],
         "summary": operation.summary,
-        "responses": {
-            "200": {
-                "description": "Done",
-                "headers": {"x-request-id": request_id_header()},
-                "content": {operation.gives.media_type: {"schema": gives}},
-            },
-            "default": {"$ref": "#/components/responses/Error"},
-        },
+        "responses": responses::of(operation, &takes, gives, shared),
     });
-    if !takes.parameters.is_empty() {
-        entry["parameters"] = Value::Array(takes.parameters);
-    }
+    let mut parameters = takes.parameters;
+    parameters.push(json!({"$ref": "#/components/parameters/Service-Version"}));
+    entry["parameters"] = Value::Array(parameters);
     if let Some(body) = takes.body {
-        entry["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": body}}});
+        let content: Map<String, Value> = operation
+            .media
+            .types()
+            .iter()
+            .map(|media_type| {
+                let schema = if *media_type == "text/csv" { json!({"type": "string"}) } else { body.clone() };
+                ((*media_type).to_owned(), json!({"schema": schema}))
+            })
+            .collect();
+        entry["requestBody"] = json!({"required": operation.media != Media::Form, "content": content});
     }
     entry["security"] = match operation.action {
         Action::Public(_) => json!([]),
@@ -127,12 +181,12 @@ fn describe(operation: &Operation, schemas: &mut Schemas) -> Value {
     }
     if let Some(scope) = operation.scope() {
         entry["x-scope"] = json!(scope);
+        entry["description"] = json!(match scope {
+            Scope::Full => "Needs an API key with full access.",
+            Scope::Sending => "An API key that may only send will do.",
+        });
     }
     entry
-}
-
-fn request_id_header() -> Value {
-    json!({"description": "Finds the request in the log", "schema": {"type": "string"}})
 }
 
 fn error_schema(schemas: &mut Schemas) {

@@ -9,10 +9,16 @@ use http::Method;
 use mail::credential::{ApiKey, Scope, SmtpCredential};
 use mail::user::Role;
 
-use crate::call::{Input, KeyedAction, PublicAction, Reply, SignedInAction, Takes, keyed, public, signed_in};
+use crate::call::{
+    Input, KeyedAction, Media, PublicAction, Reply, SignedInAction, Takes, keyed, public, signed_in,
+};
+use crate::problem::Code;
 use crate::room::Room;
 use crate::schema::Schemas;
-use crate::{account, auth, credentials, emails, health, logs, openapi, users};
+use crate::{
+    account, auth, credentials, emails, health, logs, openapi, opt_outs, suppressions, templates, tracking,
+    unsubscribe, users,
+};
 use store::access::{SignedIn, Tenant};
 
 /// Who may call an operation, and what it does.
@@ -62,10 +68,14 @@ pub struct Operation {
     pub summary: &'static str,
     /// The largest body; none where there is none.
     pub body_bytes_max: Option<usize>,
+    /// What the body may be.
+    pub media: Media,
     /// What it takes.
     pub takes: fn(&mut Schemas) -> Takes,
     /// What it gives.
     pub gives: Gives,
+    /// The errors of its own, beside those that follow from what it is (the document).
+    pub fails: &'static [Code],
     /// Who may call it, and what it does.
     pub action: Action,
 }
@@ -95,12 +105,13 @@ pub struct Entry {
     id: &'static str,
     noun: &'static str,
     summary: &'static str,
+    fails: &'static [Code],
 }
 
 /// Begins an operation: `POST /emails`, `send_email`, of the noun `emails`.
 #[must_use]
 pub fn operation(method: Method, path: &'static str, id: &'static str) -> Entry {
-    Entry { method, path, id, noun: "service", summary: "" }
+    Entry { method, path, id, noun: "service", summary: "", fails: &[] }
 }
 
 impl Entry {
@@ -108,6 +119,13 @@ impl Entry {
     #[must_use]
     pub fn about(mut self, noun: &'static str, summary: &'static str) -> Self {
         (self.noun, self.summary) = (noun, summary);
+        self
+    }
+
+    /// The errors that are its own: what every operation of its kind can answer needs not be named.
+    #[must_use]
+    pub fn fails(mut self, codes: &'static [Code]) -> Self {
+        self.fails = codes;
         self
     }
 
@@ -159,7 +177,9 @@ impl Entry {
             noun: self.noun,
             summary: self.summary,
             body_bytes_max: I::BODY_BYTES_MAX,
+            media: I::MEDIA,
             takes: I::describe,
+            fails: self.fails,
             gives: Gives { media_type: O::MEDIA_TYPE, schema: O::describe },
             action,
         }
@@ -169,10 +189,17 @@ impl Entry {
 /// The table.
 #[must_use]
 pub fn table() -> Vec<Operation> {
-    [service(), mail(), account_operations(), api_keys(), smtp_credentials(), people()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let mut table: Vec<Operation> =
+        [service(), mail(), account_operations(), api_keys(), smtp_credentials(), people()]
+            .into_iter()
+            .flatten()
+            .collect();
+    table.extend(suppressions::operations());
+    table.extend(opt_outs::operations());
+    table.extend(unsubscribe::operations());
+    table.extend(templates::operations());
+    table.extend(tracking::operations());
+    table
 }
 
 fn get(path: &'static str, id: &'static str) -> Entry {
@@ -201,9 +228,13 @@ fn service() -> Vec<Operation> {
 fn mail() -> Vec<Operation> {
     use Scope::{Full, Sending};
     vec![
-        post("/emails", "send_email").about("emails", "Send an email").keyed(Sending, emails::send),
+        post("/emails", "send_email")
+            .about("emails", "Send an email")
+            .fails(Code::SENDING)
+            .keyed(Sending, emails::send),
         post("/emails/batch", "send_batch")
             .about("emails", "Send up to 100 emails in one request")
+            .fails(Code::SENDING)
             .keyed(Sending, emails::send_batch),
         get("/emails", "list_emails")
             .about("emails", "List emails, newest first")
@@ -211,12 +242,15 @@ fn mail() -> Vec<Operation> {
         get("/emails/{id}", "get_email").about("emails", "Get an email").either(Sending, emails::get),
         patch("/emails/{id}", "amend_email")
             .about("emails", "Send a scheduled email at another time, or cancel it")
+            .fails(&[Code::CONFLICT])
             .either(Sending, emails::amend::amend),
         post("/emails/{id}/cancel", "cancel_email")
             .about("emails", "Cancel a scheduled email")
+            .fails(&[Code::CONFLICT])
             .either(Sending, emails::amend::cancel),
         post("/emails/{id}/resend", "resend_email")
             .about("emails", "Send a stored email again, without its attachments")
+            .fails(Code::SENDING)
             .either(Sending, emails::resend::resend),
         get("/emails/{id}/events", "list_email_events")
             .about("emails", "List what happened to an email, newest first")

@@ -6,7 +6,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use mail::id::EmailId;
+use mail::id::{EmailId, OptOutId, SuppressionId, TemplateId};
 use serde_json::{Value, json};
 
 use crate::problem::{Code, Problem};
@@ -27,6 +27,10 @@ pub const KIND_API_KEY: u8 = 10;
 pub const KIND_SMTP_CREDENTIAL: u8 = 11;
 /// Of the request log.
 pub const KIND_REQUEST: u8 = 12;
+const KIND_SUPPRESSION: u8 = 38;
+const KIND_OPT_OUT: u8 = 41;
+const KIND_TEMPLATE: u8 = 34;
+const KIND_TEMPLATE_VERSION: u8 = 37;
 
 /// What a client asked of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +87,38 @@ impl Page {
         self.place::<16>(kind)
     }
 
+    /// The suppression after which the page begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn before_suppression(&self) -> Result<Option<SuppressionId>, Problem> {
+        self.place::<16>(KIND_SUPPRESSION).map(|place| place.map(SuppressionId::from_bytes))
+    }
+
+    /// The opt-out after which the page begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn before_opt_out(&self) -> Result<Option<OptOutId>, Problem> {
+        self.place::<16>(KIND_OPT_OUT).map(|place| place.map(OptOutId::from_bytes))
+    }
+
+    /// The template after which the page begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn before_template(&self) -> Result<Option<TemplateId>, Problem> {
+        self.place::<16>(KIND_TEMPLATE).map(|place| place.map(TemplateId::from_bytes))
+    }
+
+    /// The version of a template after which the page begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn before_template_version(&self) -> Result<Option<u32>, Problem> {
+        self.place::<4>(KIND_TEMPLATE_VERSION).map(|place| place.map(u32::from_be_bytes))
+    }
+
     /// The page of a list that is held whole, oldest first; the page is newest first.
     ///
     /// # Errors
@@ -124,6 +160,48 @@ pub fn after_id(kind: u8, id: [u8; 16]) -> String {
     cursor(kind, &id)
 }
 
+/// The cursor of a page that ends with this suppression.
+#[must_use]
+pub fn after_suppression(id: SuppressionId) -> String {
+    cursor(KIND_SUPPRESSION, &id.to_bytes())
+}
+
+/// The cursor of a page that ends with this opt-out.
+#[must_use]
+pub fn after_opt_out(id: OptOutId) -> String {
+    cursor(KIND_OPT_OUT, &id.to_bytes())
+}
+
+/// The cursor of a page that ends with this template.
+#[must_use]
+pub fn after_template(id: TemplateId) -> String {
+    cursor(KIND_TEMPLATE, &id.to_bytes())
+}
+
+/// The cursor of a page that ends with this version of a template.
+#[must_use]
+pub fn after_template_version(number: u32) -> String {
+    cursor(KIND_TEMPLATE_VERSION, &number.to_be_bytes())
+}
+
+/// The words of a filter, `a,b`, each one of a closed set; empty when nothing is filtered.
+///
+/// # Errors
+/// Another word, or the parameter stands there twice.
+pub fn words<T>(
+    query: &str,
+    name: &str,
+    all: &[&str],
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, Problem> {
+    let parameters = parameters(query)?;
+    let given = one(&parameters, name)?.unwrap_or_default();
+    let words = given.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let refused =
+        || Problem::field(name, format!("must be one of {}, or several with commas", all.join(", ")));
+    words.map(|word| read(word).ok_or_else(refused)).collect()
+}
+
 fn cursor(kind: u8, place: &[u8]) -> String {
     let mut bytes = vec![kind];
     bytes.extend_from_slice(place);
@@ -148,7 +226,7 @@ pub fn parameters(query: &str) -> Result<Vec<(String, String)>, Problem> {
         .filter(|pair| !pair.is_empty())
         .map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(name)?, decode(value)?))
+            Some((decode(name, true)?, decode(value, true)?))
         })
         .collect::<Option<_>>()
         .ok_or_else(refused)
@@ -166,13 +244,14 @@ pub fn one<'a>(parameters: &'a [(String, String)], name: &str) -> Result<Option<
     }
 }
 
-/// `application/x-www-form-urlencoded` (WHATWG URL 5.1): `+` is a space, `%XX` a byte.
-fn decode(text: &str) -> Option<String> {
+/// Percent-decoding (RFC 3986 2.1). In `application/x-www-form-urlencoded` (WHATWG URL 5.1), as queries
+/// have it, `+` is a space.
+pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
         bytes.push(match byte {
-            b'+' => b' ',
+            b'+' if plus_is_space => b' ',
             b'%' => hex(rest.next()?)? * 16 + hex(rest.next()?)?,
             other => other,
         });

@@ -9,8 +9,12 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::HeaderName;
+use mail::address::Address;
+use mail::email::Category;
 use mail::id::{EmailId, RequestId};
+use mail::suppression::{BlockReason, Blocked};
 use mail::usage::{Cap, Period};
+use queue::rate::Standing;
 use queue::refusal::Refusal;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -47,6 +51,7 @@ macro_rules! codes {
 }
 
 codes! {
+    BAD_REQUEST 400 "bad_request" "What came is not HTTP.";
     INVALID_JSON 400 "invalid_json" "The body is not JSON.";
     VALIDATION_ERROR 400 "validation_error" "A field is missing or will not do; `details.fields` names each.";
     INVALID_IDEMPOTENCY_KEY 400 "invalid_idempotency_key" "`Idempotency-Key` is 1 to 256 printable characters.";
@@ -65,12 +70,26 @@ codes! {
     IDEMPOTENCY_IN_PROGRESS 409 "idempotency_in_progress" "A request with this key is at work; see `retry-after`.";
     CONFLICT 409 "conflict" "It is there already, or was changed meanwhile, or must stay.";
     PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message made of it, is too large.";
-    UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, not encoded.";
+    RECIPIENT_BLOCKED 422 "validation_error" "Recipients are suppressed, or opted out of the category: `details`.";
     PLAN_LIMIT 429 "plan_limit" "The plan's daily or monthly limit is reached; `upgrade_url` leads further.";
-    RATE_LIMIT_EXCEEDED 429 "rate_limit_exceeded" "Too many requests; see `retry-after`.";
+    UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, as it is or in gzip or zstd.";
+    RATE_LIMIT_EXCEEDED 429 "rate_limit_exceeded" "More requests than the plan includes; see `retry-after`.";
+    HEADERS_TOO_LARGE 431 "headers_too_large" "The header has too many fields, or too many bytes.";
     INTERNAL_ERROR 500 "internal_error" "A fault of the service; the request id finds it in the log.";
     SERVICE_UNAVAILABLE 503 "service_unavailable" "Not now; nothing was accepted. Try again after `retry-after`.";
     SEND_UNCONFIRMED 504 "send_unconfirmed" "Whether the email was accepted is not known; it may be delivered.";
+}
+
+impl Code {
+    /// The codes of whatever sends: the account may not, or not now, or nobody knows whether it did.
+    pub const SENDING: &'static [Self] = &[
+        Self::DOMAIN_NOT_VERIFIED,
+        Self::SANDBOX_RESTRICTED,
+        Self::PRODUCTION_ACCESS_REQUIRED,
+        Self::ACCOUNT_SUSPENDED,
+        Self::PLAN_LIMIT,
+        Self::SEND_UNCONFIRMED,
+    ];
 }
 
 /// What went wrong with a request.
@@ -140,6 +159,16 @@ impl Problem {
         problem
     }
 
+    /// More requests than the plan includes.
+    #[must_use]
+    pub fn too_often(standing: Standing) -> Self {
+        let Standing { limit, reset_s, .. } = standing;
+        let message = format!("More than {limit} requests a second; try again in {reset_s} s");
+        Self::new(Code::RATE_LIMIT_EXCEEDED, message)
+            .details(json!({"limit": limit}))
+            .header(http::header::RETRY_AFTER, reset_s.to_string())
+    }
+
     /// Too many bytes are being worked on.
     #[must_use]
     pub fn busy() -> Self {
@@ -158,6 +187,18 @@ impl Problem {
     #[must_use]
     pub fn details(mut self, details: Value) -> Self {
         self.0.details = Some(details);
+        self
+    }
+
+    /// With one more of the particulars.
+    #[must_use]
+    pub fn detail(mut self, name: &str, value: Value) -> Self {
+        match &mut self.0.details {
+            Some(Value::Object(details)) => {
+                details.insert(name.to_owned(), value);
+            }
+            other => *other = Some(json!({name: value})),
+        }
         self
     }
 
@@ -244,6 +285,7 @@ impl Problem {
                 "Sending to other recipients needs production access",
             )
             .upgrade(upgrade_url),
+            Refusal::Blocked { id, category, blocked } => Self::blocked(id, category, &blocked),
             Refusal::PlanLimit(Cap { period, used, cap }) => {
                 let message = match period {
                     Period::Day(_) => "Daily limit reached",
@@ -279,6 +321,29 @@ impl Problem {
             }
             Refusal::Unconfirmed { id } => Self::unconfirmed(id),
         }
+    }
+
+    /// Recipients are suppressed, or opted out of the category (email-api.md "Errors").
+    fn blocked(id: Option<EmailId>, category: Category, blocked: &[Blocked]) -> Self {
+        let of = |kind: fn(&BlockReason) -> bool| -> Vec<&Address> {
+            blocked.iter().filter(|one| kind(&one.reason)).map(|one| &one.address).collect()
+        };
+        let suppressed = of(|reason| matches!(reason, BlockReason::Suppressed { .. }));
+        let opted_out = of(|reason| matches!(reason, BlockReason::OptedOut { .. }));
+        let message = match suppressed.len() {
+            0 => "Recipients opted out of this category",
+            1 => "Recipient is suppressed",
+            _ => "Recipients are suppressed",
+        };
+        let mut details = json!({"email_id": id});
+        if !suppressed.is_empty() {
+            details["suppressed"] = json!(suppressed);
+        }
+        if !opted_out.is_empty() {
+            details["category_unsubscribed"] = json!(opted_out);
+            details["category"] = json!(category);
+        }
+        Self::new(Code::RECIPIENT_BLOCKED, message).details(details)
     }
 
     /// Whether an email was accepted is not known.

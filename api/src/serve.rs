@@ -9,9 +9,12 @@
 //! within [`Options::drain_max`](crate::room::Options::drain_max). The same machinery serves the
 //! operator's own listener ([`ops`]).
 
+mod bare;
 pub mod body;
 pub mod budget;
 pub mod connection;
+pub mod encoding;
+pub mod head;
 pub mod ops;
 pub mod pages;
 pub mod router;
@@ -33,8 +36,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::bare::Worded;
 use self::body::Payload;
 use crate::dispatch::dispatch;
+use crate::problem::{Code, Problem};
 use crate::room::Room;
 
 pub use self::ops::ops;
@@ -73,6 +78,7 @@ pub async fn api(
         tls,
         connections_max: room.options.connections_max,
         drain_max: room.options.drain_max,
+        words: Some(words(&room)),
     };
     let (tasks, drain_max) = (room.tasks.clone(), terms.drain_max);
     let writing = tokio::spawn(Arc::clone(&room).write_journal(stop.clone()));
@@ -89,19 +95,40 @@ pub async fn api(
 }
 
 /// How a listener takes those who connect.
-#[derive(Debug)]
 struct Terms {
     /// Who says, before anything else, for whom it connects.
     proxies: Proxies,
     tls: Option<Tls>,
     connections_max: usize,
     drain_max: Duration,
+    /// What is said to whom hyper answers by itself.
+    words: Option<bare::Words>,
+}
+
+/// The answer to what never became a request.
+fn words(room: &Arc<Room>) -> bare::Words {
+    let room = Arc::clone(room);
+    Arc::new(move |status| {
+        let (code, message) = match status {
+            400 => (Code::BAD_REQUEST, "This is not HTTP as RFC 9112 has it"),
+            _ => (Code::HEADERS_TOO_LARGE, "The head of the request is too large"),
+        };
+        let (problem, id) = (Problem::new(code, message), room.request_id());
+        let body = problem.body(id, &room.options.base_url);
+        let head = format!(
+            "HTTP/1.1 {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nx-request-id: {id}\r\n\
+             cache-control: no-store\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n",
+            problem.status(),
+            body.len(),
+        );
+        [head.as_bytes(), &body].concat().into()
+    })
 }
 
 impl Terms {
     /// In the clear and from everywhere, for a listener that is not public.
     fn plain(connections_max: usize, drain_max: Duration) -> Self {
-        Self { proxies: Proxies::default(), tls: None, connections_max, drain_max }
+        Self { proxies: Proxies::default(), tls: None, connections_max, drain_max, words: None }
     }
 }
 
@@ -177,13 +204,14 @@ impl Guest {
             answer(request)
         };
         let ending = connection::Ending { stop, drain_max: self.terms.drain_max };
+        let words = self.terms.words.clone();
         match &self.terms.tls {
-            None => connection::serve(self.stream, answer, ending).await,
+            None => connection::serve(Worded::new(self.stream, words), answer, ending).await,
             Some(tls) => {
                 let config = Arc::clone(&tls.borrow());
                 let handshake = TlsAcceptor::from(config).accept(self.stream);
                 match tokio::time::timeout(HANDSHAKE_MAX, handshake).await {
-                    Ok(Ok(stream)) => connection::serve(stream, answer, ending).await,
+                    Ok(Ok(stream)) => connection::serve(Worded::new(stream, words), answer, ending).await,
                     Ok(Err(error)) => tracing::debug!(peer = %peer.ip(), %error, "TLS handshake failed"),
                     Err(_) => tracing::debug!(peer = %peer.ip(), "TLS handshake took too long"),
                 }

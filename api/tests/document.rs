@@ -1,10 +1,15 @@
 //! The OpenAPI document against its golden file. `UPDATE_GOLDEN=1` writes it anew.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod world;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use api::operations::table;
+use http::Request;
+use http_body_util::Full;
+use world::World;
 
 #[test]
 fn the_document_is_the_golden_one() {
@@ -46,5 +51,61 @@ fn path_parameters_are_described() {
             .map(str::to_owned)
             .collect();
         assert_eq!(described, named, "{}", operation.path);
+    }
+}
+
+/// What the document shows as a request is one that is taken.
+#[tokio::test]
+async fn every_requests_example_is_taken() {
+    let world = World::start().await;
+    let document = api::openapi::document(&table(), world::BASE_URL);
+    for operation in table().iter().filter(|operation| operation.body_bytes_max.is_some()) {
+        let method = operation.method.as_str().to_lowercase();
+        let example = &document["paths"][operation.path][&method]["requestBody"]["content"]["application/json"]
+            ["example"];
+        let path = operation.path.replace("{id}", "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E");
+        let request = Request::builder()
+            .method(operation.method.clone())
+            .uri(path)
+            .header("host", "test")
+            .header("authorization", format!("Bearer {}", world.key))
+            .header("content-type", "application/json");
+        let answer = world.send(request.body(Full::from(example.to_string())).unwrap()).await;
+        assert!(
+            [200, 201, 202, 404].contains(&answer.status.as_u16()),
+            "{}: {example} {answer:?}",
+            operation.id
+        );
+    }
+    world.end().await;
+}
+
+/// Every answer of an operation has an example, and every error names its codes.
+#[test]
+fn every_answer_is_described() {
+    let document = api::openapi::document(&table(), world::BASE_URL);
+    for operation in table() {
+        let entry = &document["paths"][operation.path][operation.method.as_str().to_lowercase()];
+        let answers = entry["responses"].as_object().unwrap();
+        assert!(
+            !answers["200"]["content"][operation.gives.media_type]["example"].is_null(),
+            "{}",
+            operation.id
+        );
+        let keyed = operation.scope().is_some();
+        for (status, wanted) in [("400", true), ("401", keyed), ("429", keyed), ("500", true), ("503", true)]
+        {
+            assert_eq!(answers.contains_key(status), wanted, "{} {status}", operation.id);
+        }
+        for (status, answer) in answers.iter().filter(|(status, _)| *status != "200") {
+            let name = answer["$ref"].as_str().unwrap().rsplit('/').next().unwrap();
+            let examples =
+                &document["components"]["responses"][name]["content"]["application/json"]["examples"];
+            for word in examples.as_object().unwrap().keys() {
+                let example = &document["components"]["examples"][word]["value"]["error"];
+                assert_eq!(example["code"], word.as_str());
+                assert_eq!(document["x-error-codes"][word]["status"].to_string(), *status);
+            }
+        }
     }
 }

@@ -17,10 +17,11 @@ use serde_json::{Value, json};
 
 fn check(body: &[u8]) {
     let Ok(request) = SendRequest::from_json(body) else { return };
-    let Content::Parts(parts) = &request.draft.content else { panic!("not composed") };
+    let Ok(draft) = request.letter.draft() else { return };
+    let Content::Parts(parts) = &draft.content else { panic!("not composed") };
     let mut seen = HashSet::new();
-    assert!(!request.draft.recipients.is_empty());
-    for recipient in &request.draft.recipients {
+    assert!(!draft.recipients.is_empty());
+    for recipient in &draft.recipients {
         assert!(seen.insert(&recipient.address), "{}", recipient.address);
         assert!(
             !recipient.address.to_string().contains(['\r', '\n', ' '])

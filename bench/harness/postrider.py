@@ -88,6 +88,7 @@ class Postrider:
             f'account = "{OWNER}"',
             "[api]",
             'listen = "127.0.0.1:3025"',
+            'rate_limit = "off"',
             "[ops]",
             'listen = "127.0.0.1:3026"',
             "[dns]",

@@ -92,6 +92,14 @@ impl CustomHeader {
     }
 }
 
+impl CustomHeader {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// A file that goes with a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {

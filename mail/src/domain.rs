@@ -46,6 +46,42 @@ pub struct Dkim {
     pub ed25519_published: bool,
 }
 
+/// What is asked of TLS on the way of a domain's mail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TlsMode {
+    /// TLS where it is offered, else in the clear.
+    #[default]
+    Opportunistic,
+    /// Never in the clear: what cannot go over TLS waits, and fails when its time is up.
+    Enforced,
+}
+
+/// How a domain's mail is treated on its way (email-api.md, "Sending domain": delivery settings).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DeliverySettings {
+    /// HTML gets a pixel.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open_tracking: bool,
+    /// Links in HTML lead through us.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub click_tracking: bool,
+    /// What is asked of TLS.
+    #[serde(default)]
+    pub tls_mode: TlsMode,
+    /// The customer's host for tracking links, whose CNAME leads to us; none for our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracking_host: Option<Name>,
+}
+
+impl DeliverySettings {
+    /// Whether nothing was set: the row need not say so.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A sending domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Domain {
@@ -59,6 +95,8 @@ pub struct Domain {
     pub state: DomainState,
     /// The keys that sign for it.
     pub dkim: Dkim,
+    /// How its mail is treated.
+    pub delivery: DeliverySettings,
     /// When it was added.
     pub created_at: Timestamp,
     /// When its records were first found.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::address::{Address, Mailbox};
 use crate::compose::Composition;
-use crate::email::{Category, Door, Tag};
+use crate::email::{Category, Door, Tag, TemplateFacts};
 use crate::id::EmailId;
 use crate::recipient::{Notify, RecipientKind};
 
@@ -78,6 +78,8 @@ pub struct Wishes {
     pub unsubscribe: Option<bool>,
     /// The email that it is sent again of.
     pub resent_from: Option<EmailId>,
+    /// The template that it was made from.
+    pub template: Option<TemplateFacts>,
 }
 
 /// What a door hands to the hall.

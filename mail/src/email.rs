@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::{Address, Mailbox, Name};
 use crate::event::EventKind;
-use crate::id::{AccountId, EmailId};
+use crate::id::{AccountId, EmailId, TemplateId};
 use crate::recipient::{Recipient, RecipientState};
 use crate::task::Class;
 
@@ -48,6 +48,17 @@ pub struct Tag {
     pub name: String,
     /// The value.
     pub value: String,
+}
+
+/// The template that an email was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TemplateFacts {
+    /// Which.
+    pub id: TemplateId,
+    /// Its alias then.
+    pub alias: Option<String>,
+    /// Its version.
+    pub version: u32,
 }
 
 /// What stands in the header: kept for lists and events. Empty where the message has none.
@@ -102,6 +113,8 @@ pub struct Email {
     pub expires_in: Option<Duration>,
     /// The email that it is sent again of.
     pub resent_from: Option<EmailId>,
+    /// The template that it was made from.
+    pub template: Option<TemplateFacts>,
     /// When it was accepted.
     pub created_at: Timestamp,
 }

@@ -36,6 +36,12 @@ pub enum EventKind {
     /// A recipient completed a managed unsubscribe.
     #[serde(rename = "contact.unsubscribed")]
     Unsubscribed,
+    /// The pixel was fetched.
+    #[serde(rename = "email.opened")]
+    Opened,
+    /// A tracked link was followed.
+    #[serde(rename = "email.clicked")]
+    Clicked,
 }
 
 impl EventKind {
@@ -52,6 +58,8 @@ impl EventKind {
             Self::Failed => "email.failed",
             Self::Cancelled => "email.cancelled",
             Self::Unsubscribed => "contact.unsubscribed",
+            Self::Opened => "email.opened",
+            Self::Clicked => "email.clicked",
         }
     }
 }

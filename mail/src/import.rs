@@ -9,7 +9,6 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::address::Mailbox;
 use crate::csv::{Record, Records};
 use crate::id::{AccountId, ImportId};
 use crate::reply::Enhanced;
@@ -133,7 +132,7 @@ impl Columns {
                 otherwise,
             });
         }
-        match fields.iter().position(|field| target(field).is_some()) {
+        match fields.iter().position(|field| Target::read(field).is_ok()) {
             Some(email) => Ok(Self { email, ..Self::default() }),
             None => Err(format!(
                 "no column of addresses was found; the first line says: {}",
@@ -151,7 +150,7 @@ impl Columns {
             return Err("a quote is not closed".to_owned());
         }
         let given = record.field(self.email);
-        let target = target(given).ok_or_else(|| match given {
+        let target = Target::read(given).map_err(|_| match given {
             "" => "there is no address".to_owned(),
             given => format!("`{}` is not an address", given.chars().take(80).collect::<String>()),
         })?;
@@ -192,14 +191,6 @@ fn is_permanent(detail: &Detail) -> bool {
         (Some(enhanced), _) => enhanced.class == 5,
         (None, code) => code.is_some_and(|code| code >= 500),
     }
-}
-
-fn target(field: &str) -> Option<Target> {
-    let field = field.trim();
-    if field.starts_with('@') {
-        return field.parse().ok();
-    }
-    field.parse::<Mailbox>().ok().map(|mailbox| Target::Address(mailbox.address))
 }
 
 /// A name without case and punctuation: `Email Address` and `email_address` are one.

@@ -31,6 +31,7 @@ pub mod schedule;
 pub mod suppression;
 pub mod task;
 pub mod template;
+pub mod tracking;
 pub mod unsubscribe;
 pub mod usage;
 pub mod user;

@@ -21,7 +21,7 @@ use std::str::FromStr;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::address::{Address, AddressError, Name};
+use crate::address::{Address, AddressError, Mailbox, Name};
 use crate::email::Category;
 use crate::id::{AccountId, EmailId, OptOutId, SuppressionId};
 use crate::reply::{Enhanced, Reply};
@@ -139,6 +139,18 @@ impl Target {
             Self::Address(address) => address_key(address),
             Self::Domain(domain) => domain_key(domain),
         }
+    }
+
+    /// Reads what people write: an address, with a name or without, or `@domain.tld`.
+    ///
+    /// # Errors
+    /// It is neither.
+    pub fn read(text: &str) -> Result<Self, AddressError> {
+        let text = text.trim();
+        if text.starts_with('@') {
+            return text.parse();
+        }
+        text.parse::<Mailbox>().map(|mailbox| Self::Address(mailbox.address))
     }
 }
 

@@ -70,6 +70,17 @@ pub struct TaskId {
     pub recipient: u16,
 }
 
+/// What a task asks of TLS, beyond what the operator asks of all mail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TlsDemand {
+    /// Nothing.
+    Usual = 0,
+    /// Never in the clear; any certificate.
+    Enforced = 1,
+    /// A certificate that holds.
+    Verified = 2,
+}
+
 /// One recipient of one email, to be delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
@@ -104,6 +115,8 @@ pub struct Task {
     pub smtputf8: bool,
     /// REQUIRETLS was asked (RFC 8689).
     pub require_tls: bool,
+    /// The sending domain's mail never goes in the clear.
+    pub tls_enforced: bool,
     /// The message has bytes above 127.
     pub eight_bit: bool,
     /// What the client asked to be told.
@@ -122,5 +135,15 @@ impl Task {
     pub fn queue(&self) -> QueueName {
         let domain = self.address.domain().clone();
         QueueName { partition: self.partition, domain, class: self.class, account: self.account }
+    }
+
+    /// What it asks of TLS.
+    #[must_use]
+    pub fn tls_demand(&self) -> TlsDemand {
+        match (self.require_tls, self.tls_enforced) {
+            (true, _) => TlsDemand::Verified,
+            (false, true) => TlsDemand::Enforced,
+            (false, false) => TlsDemand::Usual,
+        }
     }
 }

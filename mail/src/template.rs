@@ -288,12 +288,13 @@ impl Template {
         }
     }
 
-    /// The template with a further version published, and its number. Numbers are never used again.
+    /// The template with a further version published, and which that is. Numbers are never used again.
     #[must_use]
-    pub fn with_next_version(&self, now: Timestamp) -> (Self, u32) {
+    pub fn with_next_version(&self, now: Timestamp) -> (Self, Published) {
         let number = self.published.map_or(0, |published| published.version).saturating_add(1);
-        let published = Some(Published { version: number, at: now });
-        (Self { published, archived: false, updated_at: now, ..self.clone() }, number)
+        let published = Published { version: number, at: now };
+        let after = Self { published: Some(published), archived: false, updated_at: now, ..self.clone() };
+        (after, published)
     }
 }
 

@@ -10,14 +10,17 @@
 //! changes them before.
 
 mod amend;
+mod reach;
 mod release;
 mod stage;
+mod track;
 mod write;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use dns::signing_pool::SigningPool;
+use mail::account::Account;
 use mail::address::Address;
 use mail::draft::Draft;
 use mail::email::EmailStatus;
@@ -32,16 +35,21 @@ use store::engine::{Batch, CommitError, ReadError, State, Store};
 use crate::clock::Clock;
 use crate::contacts::{Contacts, ContactsError, Wish};
 use crate::entropy::Entropy;
+use crate::rate::{Rate, Standing};
 use crate::refusal::Refusal;
 use crate::reservation::Reservation;
 use crate::sender::Senders;
 use crate::staged::{Fate, Placed, Staged};
 use crate::tell::TellError;
+use crate::templates::Templates;
+use crate::throttle::Throttle;
+use crate::visits::Visits;
 use crate::worker::Worker;
 
 pub use amend::AmendError;
 use release::Appointments;
 pub use stage::SCHEDULED_AHEAD_MAX;
+use stage::Stop;
 
 /// What mending puts on top of a message (trace, Date, Message-ID, From), at most.
 const HEADER_ROOM_BYTES: u64 = 4 * 1024;
@@ -56,10 +64,13 @@ pub struct Hall {
     senders: Arc<Senders>,
     pool: Arc<SigningPool>,
     message_bytes_max: Arc<AtomicU64>,
-    plans: Plans,
+    plans: Arc<RwLock<Plans>>,
+    throttle: Arc<Throttle>,
     appointments: Arc<Appointments>,
+    templates: Arc<Templates>,
     links: LinkKey,
     base_url: Arc<OnceLock<String>>,
+    visits: Arc<Visits>,
 }
 
 /// What the hall needs beside the worker.
@@ -78,15 +89,19 @@ pub struct HallParts {
     pub plans: Plans,
     /// Signs links.
     pub links: LinkKey,
+    /// Requests are counted, and bounded by the plans.
+    pub rate_limit: bool,
 }
 
 /// What was accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
     /// The email's id.
     pub id: EmailId,
     /// Its state: in our spool.
     pub status: EmailStatus,
+    /// Recipients that it does not go to, as the sender wished.
+    pub skipped: Vec<Address>,
 }
 
 impl Accepted {
@@ -95,7 +110,9 @@ impl Accepted {
             Fate::Later(_) => EmailStatus::Scheduled,
             _ => EmailStatus::Sent,
         };
-        Self { id: staged.email.id, status }
+        let skipped = staged.addressees.iter().filter(|to| to.suppressed);
+        let skipped = skipped.map(|to| to.address.clone()).collect();
+        Self { id: staged.email.id, status, skipped }
     }
 }
 
@@ -109,12 +126,15 @@ impl Hall {
         let store = worker.store.clone();
         let senders = Senders::new(store, parts.vault, parts.dkim, parts.sandbox_sender);
         Self {
+            visits: Arc::new(Visits::new(Arc::clone(&worker))),
             worker,
             senders: Arc::new(senders),
             pool: Arc::new(parts.pool),
             message_bytes_max: Arc::new(AtomicU64::new(parts.message_bytes_max)),
-            plans: parts.plans,
+            plans: Arc::new(RwLock::new(parts.plans)),
+            throttle: Arc::new(Throttle::new(parts.rate_limit)),
             appointments: Arc::default(),
+            templates: Arc::default(),
             links: parts.links,
             base_url: Arc::default(),
         }
@@ -138,10 +158,40 @@ impl Hall {
         &self.worker.entropy
     }
 
+    /// Templates that may be sent.
+    #[must_use]
+    pub fn templates(&self) -> &Templates {
+        &self.templates
+    }
+
     /// What the plans include.
     #[must_use]
-    pub fn plans(&self) -> &Plans {
-        &self.plans
+    pub fn plans(&self) -> Plans {
+        *self.plans.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The plans include something else from now on.
+    pub fn set_plans(&self, plans: Plans) {
+        *self.plans.write().unwrap_or_else(PoisonError::into_inner) = plans;
+    }
+
+    /// Who has asked how often.
+    #[must_use]
+    pub fn throttle(&self) -> &Throttle {
+        &self.throttle
+    }
+
+    /// Counts one request of an account, over HTTP or SMTP; none when requests are not counted. Nodes that
+    /// share a database divide the rate.
+    ///
+    /// # Errors
+    /// It may not be made now.
+    pub fn rate(&self, account: &Account) -> Result<Option<Standing>, Standing> {
+        if !self.throttle.is_on() {
+            return Ok(None);
+        }
+        let rate = Rate::new(self.plans().of(account.plan).requests_per_second, self.worker.leases.nodes());
+        self.throttle.take(account.id, rate, self.worker.clock.now()).map(Some)
     }
 
     /// What an account has used up of its plan today and this month, to the email.
@@ -202,6 +252,12 @@ impl Hall {
     /// Says that a list of suppressions was handed in: it is read now.
     pub fn list_handed_in(&self) {
         self.worker.list_handed_in.notify_one();
+    }
+
+    /// Books opens and clicks.
+    #[must_use]
+    pub fn visits(&self) -> &Visits {
+        &self.visits
     }
 
     /// The largest message taken, in bytes.
@@ -266,7 +322,14 @@ impl Hall {
     ) -> Result<Accepted, Refusal> {
         self.healthy()?;
         let now = self.worker.clock.now();
-        let staged = self.stage(tenant, draft, now).await?;
+        let staged = match self.stage(tenant, draft, now).await {
+            Ok(staged) => staged,
+            Err(Stop::Refused(refusal)) => return Err(refusal),
+            Err(Stop::Blocked(staged, refusal)) => {
+                self.commit(vec![*staged], &|_| {}).await?;
+                return Err(refusal);
+            }
+        };
         let accepted = Accepted::of(&staged);
         self.commit(vec![staged], &|batch| also(&accepted, batch)).await?;
         Ok(accepted)
@@ -290,13 +353,20 @@ impl Hall {
         let mut staged = Vec::with_capacity(staging.len());
         let mut outcomes = Vec::with_capacity(staging.len());
         for one in futures_util::future::join_all(staging).await {
-            outcomes.push(one.map(|one| {
-                let accepted = Accepted::of(&one);
-                staged.push(one);
-                accepted
-            }));
+            outcomes.push(match one {
+                Ok(one) => {
+                    let accepted = Accepted::of(&one);
+                    staged.push(one);
+                    Ok(accepted)
+                }
+                Err(Stop::Refused(refusal)) => Err(refusal),
+                Err(Stop::Blocked(one, refusal)) => {
+                    staged.push(*one);
+                    Err(refusal)
+                }
+            });
         }
-        if all && staged.len() < outcomes.len() {
+        if all && outcomes.iter().any(Result::is_err) {
             return Ok(outcomes);
         }
         self.commit(staged, &|batch| also(&outcomes, batch)).await?;

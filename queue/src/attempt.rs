@@ -17,7 +17,7 @@ use mail::address::Name;
 use mail::attempt::TlsFacts;
 use mail::outcome::{Outcome, Phase};
 use mail::reply::{Enhanced, Reply, Severity};
-use mail::task::Task;
+use mail::task::{Task, TlsDemand};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::courier::smtp;
@@ -371,7 +371,11 @@ fn target(worker: &Worker, site: &Site, (host, address): (Name, SocketAddr), see
     }
     let count = u64::try_from(fitting.len()).unwrap_or(1).max(1);
     let source = usize::try_from(seed % count).ok().and_then(|n| fitting.get(n)).copied();
-    let tls = if site.verified_tls() { TlsMode::Verified } else { worker.settings.tls };
+    let tls = match (site.tls(), worker.settings.tls) {
+        (TlsDemand::Verified, _) => TlsMode::Verified,
+        (TlsDemand::Enforced, TlsMode::Opportunistic | TlsMode::Off) => TlsMode::Required,
+        (_, usual) => usual,
+    };
     Some(Target { host, address, source, tls, credentials })
 }
 

@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use mail::address::Name;
 use mail::outcome::{Outcome, Phase};
-use mail::task::Task;
+use mail::task::{Task, TlsDemand};
 
 use crate::attempt;
 use crate::pace::PaceLimits;
@@ -99,7 +99,7 @@ impl Worker {
     }
 
     fn line_up(self: &Arc<Self>, route: &Arc<Route>, ready: Ready) {
-        let site = self.site(route, ready.task.require_tls);
+        let site = self.site(route, ready.task.tls_demand());
         match site.push(ready, self.clock.now(), self.flights.room()) {
             Pushed::Lined(call) => self.answer(&site, call),
             Pushed::Dead(ready, until) => self.put_off(&ready.task, until),
@@ -133,9 +133,9 @@ impl Worker {
     }
 
     /// The site of a route, made if there is none.
-    pub(crate) fn site(&self, route: &Arc<Route>, verified_tls: bool) -> Arc<Site> {
+    pub(crate) fn site(&self, route: &Arc<Route>, tls: TlsDemand) -> Arc<Site> {
         let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
-        let sites = &mut sites[usize::from(verified_tls)];
+        let sites = &mut sites[tls as usize];
         if let Some(site) = sites.get(&route.site) {
             return Arc::clone(site);
         }
@@ -144,7 +144,7 @@ impl Worker {
             sites.retain(|_, site| !site.is_quiet());
         }
         let limits = self.limits_of(route).share(self.leases.nodes());
-        let site = Arc::new(Site::new(Arc::clone(route), verified_tls, limits, self.settings.ready_max));
+        let site = Arc::new(Site::new(Arc::clone(route), tls, limits, self.settings.ready_max));
         sites.insert(route.site.clone(), Arc::clone(&site));
         site
     }
@@ -175,13 +175,13 @@ impl Worker {
     /// The site of a task is tried now, dead or not.
     pub(crate) fn revive(&self, task: &Task) {
         if let Some(route) = self.planner.known(task.address.domain(), self.clock.now()) {
-            self.site(&route, task.require_tls).revive();
+            self.site(&route, task.tls_demand()).revive();
         }
     }
 
     /// How the site of a route stands.
-    pub(crate) fn standing_of(&self, route: &Arc<Route>, verified_tls: bool) -> SiteStanding {
-        self.site(route, verified_tls).standing()
+    pub(crate) fn standing_of(&self, route: &Arc<Route>, tls: TlsDemand) -> SiteStanding {
+        self.site(route, tls).standing()
     }
 
     /// How the sites stand, the busiest first.

@@ -8,7 +8,7 @@ use mail::address::{Address, Name};
 use mail::credential::{
     API_KEY_PREFIX, ApiKey, SMTP_PASSWORD_PREFIX, Scope, Secret, SecretHash, SmtpCredential, Terms,
 };
-use mail::domain::{Dkim, Domain, DomainState};
+use mail::domain::{DeliverySettings, Dkim, Domain, DomainState};
 use mail::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
 use mail::user::Role;
 use store::engine::{Batch, CommitError, ReadError, Store};
@@ -191,7 +191,8 @@ impl Enrolment {
             ed25519_published: false,
         };
         let state = DomainState::Unverified;
-        let domain = Domain { id, account, name, state, dkim, created_at: now, verified_at: None };
+        let delivery = DeliverySettings::default();
+        let domain = Domain { id, account, name, state, dkim, delivery, created_at: now, verified_at: None };
         let mut batch = Batch::progress();
         store::domain::create(&mut batch, &domain);
         self.commit(batch, || domain.name.to_string()).await?;
@@ -203,13 +204,29 @@ impl Enrolment {
     /// # Errors
     /// [`EnrolError`].
     pub async fn verify_domain(&self, name: &Name) -> Result<Domain, EnrolError> {
+        let now = self.clock.now();
+        let verify = |domain: &mut Domain| {
+            domain.state = DomainState::Verified;
+            domain.verified_at = domain.verified_at.or(Some(now));
+            domain.dkim.ed25519_published = true;
+        };
+        self.change_domain(name, verify).await
+    }
+
+    /// Changes a domain.
+    ///
+    /// # Errors
+    /// [`EnrolError`].
+    pub async fn change_domain(
+        &self,
+        name: &Name,
+        change: impl FnOnce(&mut Domain),
+    ) -> Result<Domain, EnrolError> {
         let before = store::domain::by_name(&self.store, name)
             .await?
             .ok_or_else(|| EnrolError::Unknown(name.to_string()))?;
         let mut after = before.clone();
-        after.state = DomainState::Verified;
-        after.verified_at = after.verified_at.or(Some(self.clock.now()));
-        after.dkim.ed25519_published = true;
+        change(&mut after);
         let mut batch = Batch::progress();
         store::domain::update(&mut batch, &before, &after);
         self.commit(batch, String::new).await.map_err(changed)?;

@@ -3,8 +3,8 @@
 //! [`accept`] is the one door ([`sender`] says who may come through it, [`templates`] keeps what is sent by
 //! name), [`worker`] brings tasks to [`site`]s and back from disk ([`scheduled`], [`flight`]), [`attempt`]
 //! runs the connections of [`courier`], [`settle`] decides what comes next. [`fair`], [`pace`], [`retry`]
-//! and [`plan`] are the rules in between; [`people`] are the users of an account; [`clock`] and [`entropy`]
-//! are the only sources of time and chance in the house.
+//! and [`plan`] are the rules in between, [`rate`] and [`throttle`] the ones about those who ask;
+//! [`people`] are the users of an account; [`clock`] and [`entropy`] are the only sources of time and chance in the house.
 
 pub mod accept;
 mod attempt;
@@ -28,6 +28,7 @@ pub mod pace;
 pub mod people;
 pub mod plan;
 mod porter;
+pub mod rate;
 mod refill;
 pub mod refusal;
 mod reservation;
@@ -41,4 +42,6 @@ pub mod site;
 mod staged;
 pub mod tell;
 pub mod templates;
+pub mod throttle;
+pub mod visits;
 pub mod worker;

@@ -109,6 +109,7 @@ fn compose(worker: &Worker, lost: &Lost<'_>, id: EmailId, now: Timestamp) -> Opt
         scheduled: false,
         expires_in: None,
         resent_from: None,
+        template: None,
         created_at: now,
     };
     let expires_at = now.checked_add(worker.manners().schedule.give_up_after).unwrap_or(Timestamp::MAX);
@@ -122,7 +123,7 @@ fn compose(worker: &Worker, lost: &Lost<'_>, id: EmailId, now: Timestamp) -> Opt
             suppressed: false,
         }],
         chunks: vec![Bytes::from(bytes)],
-        transport: Transport { smtputf8, require_tls: false, expires_at },
+        transport: Transport { smtputf8, require_tls: false, tls_enforced: false, expires_at },
         fate: Fate::Send,
         appointment: None,
         reserved: None,

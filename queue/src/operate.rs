@@ -158,7 +158,9 @@ impl Worker {
     }
 
     fn site_of(&self, task: &Task, now: Timestamp) -> Option<SiteStanding> {
-        self.planner.known(task.address.domain(), now).map(|route| self.standing_of(&route, task.require_tls))
+        self.planner
+            .known(task.address.domain(), now)
+            .map(|route| self.standing_of(&route, task.tls_demand()))
     }
 
     /// Does something to all recipients of an email that are in the queue. Says how many they are. Those whose

@@ -4,7 +4,7 @@
 use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
-use mail::task::QueueName;
+use mail::task::{QueueName, TlsDemand};
 use store::engine::Key;
 
 use crate::dispatch::{LOOK_AGAIN, LOOK_AGAIN_AT_SITE};
@@ -104,7 +104,7 @@ impl Worker {
         let (room, again) = match self.planner.known(&queue.domain, now) {
             None => (self.room_to_look_up(&queue.domain), self.later(LOOK_AGAIN)),
             Some(route) => {
-                let site = self.site(&route, false);
+                let site = self.site(&route, TlsDemand::Usual);
                 match site.admits(queue.class, now, self.flights.room()) {
                     Ok(0) => {
                         site.park(queue.clone());

@@ -1,8 +1,10 @@
 //! Why the hall does not take a draft. The doors turn it into a reply or a problem, each in one place.
 
 use mail::address::{Address, Name};
+use mail::email::Category;
 use mail::id::EmailId;
 use mail::message::MessageError;
+use mail::suppression::{BlockReason, Blocked};
 use mail::usage::Cap;
 use store::engine::{CommitError, ReadError};
 use thiserror::Error;
@@ -34,6 +36,16 @@ pub enum Refusal {
     /// The account is suspended.
     #[error("this account is suspended; write to the operator")]
     Suspended,
+    /// Recipients are suppressed, or opted out of the category.
+    #[error("{}", blocked_text(blocked))]
+    Blocked {
+        /// The email that says so; none where nothing was handed in yet.
+        id: Option<EmailId>,
+        /// What the email was for.
+        category: Category,
+        /// Who, and why.
+        blocked: Vec<Blocked>,
+    },
     /// The plan has no room for it: a cap is in the way.
     #[error("the plan's {} limit of {} emails is reached", .0.period.name(), .0.cap)]
     PlanLimit(Cap),
@@ -75,6 +87,18 @@ pub enum Refusal {
         /// The email's id, should it exist.
         id: EmailId,
     },
+}
+
+fn blocked_text(blocked: &[Blocked]) -> String {
+    let one = |one: &Blocked| match one.reason {
+        BlockReason::Suppressed { reason, .. } => {
+            format!("{} is suppressed ({})", one.address, reason.word())
+        }
+        BlockReason::OptedOut { category, .. } => {
+            format!("{} has opted out of {category:?} mail", one.address)
+        }
+    };
+    blocked.iter().take(3).map(one).collect::<Vec<_>>().join(", ")
 }
 
 impl From<ReadError> for Refusal {

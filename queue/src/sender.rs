@@ -16,7 +16,7 @@ use dns::signers::Signers;
 use jiff::Timestamp;
 use mail::account::{AccessLevel, Account};
 use mail::address::{Address, Name};
-use mail::domain::{Dkim, Domain, DomainState, SealedKey};
+use mail::domain::{DeliverySettings, Dkim, Domain, DomainState, SealedKey, TlsMode};
 use mail::id::{AccountId, DomainId};
 use store::access::Tenant;
 use store::engine::Store;
@@ -37,6 +37,8 @@ pub(crate) struct Sender {
     pub(crate) name: Name,
     /// What signs for it; none where signing is switched off.
     pub(crate) signer: Option<Arc<Signer>>,
+    /// How its mail is treated.
+    pub(crate) delivery: DeliverySettings,
     /// The account as it is now: a session may be older than a change of it.
     account: Account,
 }
@@ -45,6 +47,11 @@ impl Sender {
     /// The account.
     pub(crate) fn account(&self) -> &Account {
         &self.account
+    }
+
+    /// Whether its mail never goes in the clear.
+    pub(crate) fn enforces_tls(&self) -> bool {
+        self.delivery.tls_mode == TlsMode::Enforced
     }
 }
 
@@ -120,7 +127,13 @@ impl Senders {
             self.signers.forget(domain.id);
         }
         let signer = if self.dkim { Some(self.signer(&domain).await?) } else { None };
-        let sender = Arc::new(Sender { id: domain.id, name: domain.name.clone(), signer, account });
+        let sender = Arc::new(Sender {
+            id: domain.id,
+            name: domain.name.clone(),
+            signer,
+            delivery: domain.delivery,
+            account,
+        });
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT_MAX {
             kept.clear();

@@ -317,6 +317,7 @@ mod tests {
             size_bytes: 1,
             smtputf8: false,
             require_tls: false,
+            tls_enforced: false,
             eight_bit: false,
             notify: Notify::default(),
             envelope_id: None,

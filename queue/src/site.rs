@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use mail::task::{Class, QueueName, Task};
+use mail::task::{Class, QueueName, Task, TlsDemand};
 use store::engine::Value;
 use tokio::sync::Notify;
 
@@ -96,7 +96,7 @@ pub enum Turn {
 #[derive(Debug)]
 pub struct Site {
     route: Arc<Route>,
-    verified_tls: bool,
+    tls: TlsDemand,
     state: Mutex<State>,
     ready_max: usize,
 }
@@ -121,7 +121,7 @@ pub struct SiteStanding {
 impl Site {
     /// A site with nothing in it.
     #[must_use]
-    pub fn new(route: Arc<Route>, verified_tls: bool, limits: PaceLimits, ready_max: usize) -> Self {
+    pub fn new(route: Arc<Route>, tls: TlsDemand, limits: PaceLimits, ready_max: usize) -> Self {
         let state = State {
             ready: FairQueue::default(),
             pace: Pace::new(limits),
@@ -131,7 +131,7 @@ impl Site {
             waits: 0,
             parked: HashSet::new(),
         };
-        Self { route, verified_tls, state: Mutex::new(state), ready_max }
+        Self { route, tls, state: Mutex::new(state), ready_max }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -144,10 +144,10 @@ impl Site {
         &self.route
     }
 
-    /// Whether only verified TLS will do (REQUIRETLS).
+    /// What its tasks ask of TLS.
     #[must_use]
-    pub fn verified_tls(&self) -> bool {
-        self.verified_tls
+    pub fn tls(&self) -> TlsDemand {
+        self.tls
     }
 
     /// Puts a task into the line, if there is room for its class and the site is not dead. A dead site

@@ -41,6 +41,8 @@ pub(crate) struct Transport {
     pub(crate) smtputf8: bool,
     /// REQUIRETLS was asked.
     pub(crate) require_tls: bool,
+    /// The sending domain's mail never goes in the clear.
+    pub(crate) tls_enforced: bool,
     /// When delivery is given up.
     pub(crate) expires_at: Timestamp,
 }
@@ -129,6 +131,7 @@ impl Staged {
                     size_bytes: email.size_bytes,
                     smtputf8: self.transport.smtputf8,
                     require_tls: self.transport.require_tls,
+                    tls_enforced: self.transport.tls_enforced,
                     eight_bit,
                     notify: addressee.notify.clone(),
                     envelope_id: email.envelope_id.clone(),

@@ -168,9 +168,9 @@ mod tests {
     }
 
     async fn publish(store: &Store, before: &Template, html: &str) -> Template {
-        let (after, number) = before.with_next_version(at(0));
+        let (after, published) = before.with_next_version(at(0));
         let version = TemplateVersion {
-            number,
+            number: published.version,
             note: None,
             published_at: at(0),
             published_by: "x".to_owned(),

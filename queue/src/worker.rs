@@ -137,8 +137,8 @@ pub struct Worker {
     pub(crate) uses: Uses,
     pub(crate) leases: Arc<Leases>,
     membership: tokio::sync::Mutex<Option<Membership>>,
-    /// By name; those that ask for verified TLS apart.
-    pub(crate) sites: Mutex<[HashMap<String, Arc<Site>>; 2]>,
+    /// By name, for each of what may be asked of TLS: a connection that would do for one may not for another.
+    pub(crate) sites: Mutex<[HashMap<String, Arc<Site>>; 3]>,
     pub(crate) resolving: Mutex<HashMap<Name, Vec<Ready>>>,
     /// Where the rows lie that are no tasks, as far as they were told.
     pub(crate) aside: Mutex<HashSet<Key>>,

@@ -86,7 +86,7 @@ pub enum Question {
         /// SIZE, when it was given.
         size_bytes: Option<u64>,
     },
-    /// Is this recipient taken? Asked only by roles that ask (see [`crate::settings::Role`]).
+    /// Is this recipient taken? Relays do not ask (see [`crate::settings::Role`]).
     Recipient(Address),
     /// Take this message: the answer comes when it is safe.
     Take(Box<Message>),

@@ -13,8 +13,10 @@ use mail::draft::{Content, Draft, Wishes};
 use mail::email::{Category, Door};
 use mail::message::MessageError;
 use mail::reply::{Enhanced, Reply, Severity};
+use mail::suppression::{BlockReason, Blocked};
 use mail::usage::Period;
 use queue::accept::Hall;
+use queue::rate::Standing;
 use queue::refusal::Refusal;
 use store::access::{self, AccessError, Tenant};
 use tokio::sync::watch;
@@ -113,11 +115,18 @@ impl Answers for Submission {
         {
             return Answer::Said(reply);
         }
+        // The bucket of the account's API requests: one for each recipient (completions-email.md 2.2).
+        if matches!(question, Question::Recipient(_))
+            && let Err(standing) = self.hall.rate(login.tenant.account())
+        {
+            return Answer::Said(too_often(standing));
+        }
         send(&self.hall, &login.tenant, question, Door::Submission).await
     }
 }
 
-/// Relay: whoever may connect sends for one account.
+/// Relay: whoever may connect sends for one account. These are the operator's own hosts: they are not asked
+/// how often they come.
 pub struct Relay {
     hall: Hall,
     account: watch::Receiver<String>,
@@ -161,7 +170,7 @@ async fn send(hall: &Hall, tenant: &Tenant, question: Question, door: Door) -> A
             (ready, _) => ready.map(|()| Answer::Granted),
         },
         Question::Take(message) => take(hall, tenant, *message, door).await,
-        Question::Recipient(_) => Ok(Answer::Granted),
+        Question::Recipient(address) => hall.may_receive(tenant, &address).await.map(|()| Answer::Granted),
         Question::Authenticate(..) => return Answer::Said(denied()),
     };
     judged.unwrap_or_else(|refusal| Answer::Said(refused(&refusal)))
@@ -201,6 +210,12 @@ fn is_text(content: &[u8]) -> bool {
     lines && before != b'\r'
 }
 
+fn too_often(standing: Standing) -> Reply {
+    let Standing { limit, reset_s, .. } = standing;
+    let text = format!("rate_limit_exceeded: more than {limit} requests a second; try again in {reset_s} s");
+    reply(451, (4, 7, 0), text)
+}
+
 fn denied() -> Reply {
     reply(535, (5, 7, 8), "Authentication credentials invalid")
 }
@@ -222,6 +237,7 @@ fn refused(refusal: &Refusal) -> Reply {
         Refusal::ProductionRequired => reply(550, (5, 7, 1), named("production_access_required")),
         Refusal::NotThisDomain { .. } => reply(550, (5, 7, 1), named("forbidden")),
         Refusal::Suspended => reply(550, (5, 7, 1), named("account_suspended")),
+        Refusal::Blocked { blocked, .. } => reply(550, (5, 7, 1), blocked_text(blocked)),
         // Whoever tries again within the day may have more luck; a month is too long to wait.
         Refusal::PlanLimit(cap) => match cap.period {
             Period::Day(_) => reply(452, (4, 5, 3), named("plan_limit")),
@@ -235,6 +251,17 @@ fn refused(refusal: &Refusal) -> Reply {
         Refusal::Unavailable | Refusal::DoneMeanwhile | Refusal::Unconfirmed { .. } => {
             reply(451, (4, 3, 0), refusal.to_string())
         }
+    }
+}
+
+/// The first reason, in a word that programs know: `suppressed: hard_bounce`.
+fn blocked_text(blocked: &[Blocked]) -> String {
+    match blocked.first().map(|one| one.reason) {
+        Some(BlockReason::Suppressed { reason, .. }) => format!("suppressed: {}", reason.word()),
+        Some(BlockReason::OptedOut { category, .. }) => {
+            format!("category_unsubscribed: {}", format!("{category:?}").to_lowercase())
+        }
+        None => "suppressed".to_owned(),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::limits::{Budget, Limits};
 /// What a listener is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Submission (RFC 6409): AUTH before MAIL, TLS before AUTH.
+    /// Submission (RFC 6409): AUTH before MAIL, TLS before AUTH; each recipient is asked for.
     Submission,
     /// Trusted hosts hand in mail without AUTH; the network decides who is one.
     Relay,

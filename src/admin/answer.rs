@@ -4,13 +4,14 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use mail::address::{Address, Name};
+use mail::domain::Domain;
 use mail::id::EmailId;
 use queue::operate::Order;
 use serde_json::{Value, json};
 use store::engine::Batch;
 use tokio::sync::mpsc;
 
-use super::{Question, QueueOrder, Rights, show};
+use super::{DomainChange, Question, QueueOrder, Rights, show};
 use crate::world::World;
 
 /// The clock is not sent to where times end.
@@ -56,6 +57,7 @@ pub(super) async fn answer(
             let domain = world.enrolment.verify_domain(&name_of(&name)?).await.map_err(said)?;
             Ok(json!({"domain": show::domain(&domain)}))
         }
+        Question::DomainUpdate { name, change } => domain_update(world, &name, change).await,
         Question::DomainShow { name } => {
             let found = store::domain::by_name(&world.store, &name_of(&name)?).await.map_err(said)?;
             let domain = found.ok_or_else(|| format!("{name} does not exist"))?;
@@ -125,6 +127,25 @@ async fn domain_create(world: &World, name: &str, account: &str, verified: bool)
     if verified {
         domain = world.enrolment.verify_domain(&name).await.map_err(said)?;
     }
+    Ok(json!({"domain": show::domain(&domain)}))
+}
+
+async fn domain_update(world: &World, name: &str, change: DomainChange) -> Answered {
+    let tracking_host = match change.tracking_host.as_deref() {
+        None => None,
+        Some("none") => Some(None),
+        Some(host) => Some(Some(name_of(host)?)),
+    };
+    let apply = |domain: &mut Domain| {
+        let settings = &mut domain.delivery;
+        settings.open_tracking = change.open_tracking.unwrap_or(settings.open_tracking);
+        settings.click_tracking = change.click_tracking.unwrap_or(settings.click_tracking);
+        settings.tls_mode = change.tls_mode.unwrap_or(settings.tls_mode);
+        if let Some(host) = tracking_host {
+            settings.tracking_host = host;
+        }
+    };
+    let domain = world.enrolment.change_domain(&name_of(name)?, apply).await.map_err(said)?;
     Ok(json!({"domain": show::domain(&domain)}))
 }
 

@@ -40,6 +40,10 @@ pub(super) fn domain(domain: &Domain) -> Value {
             DomainState::Verified => "verified",
             DomainState::Unverified => "unverified",
         },
+        "open_tracking": domain.delivery.open_tracking,
+        "click_tracking": domain.delivery.click_tracking,
+        "tls_mode": domain.delivery.tls_mode,
+        "tracking_host": domain.delivery.tracking_host,
         "dkim": {"selector": domain.dkim.selector, "ed25519_published": domain.dkim.ed25519_published},
         "records": [
             record(&domain.dkim.selector, &domain.dkim.rsa_record),

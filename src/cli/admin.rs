@@ -8,11 +8,12 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use clap::builder::BoolishValueParser;
 use mail::account::Plan;
+use mail::domain::TlsMode;
 use serde_json::{Value, json};
 use store::engine::{Database, Progress, Report, Store};
 
 use super::AdminArguments;
-use crate::admin::{Line, Question, QueueOrder, SOCKET};
+use crate::admin::{DomainChange, Line, Question, QueueOrder, SOCKET};
 use crate::config;
 
 /// What the operator can do.
@@ -117,11 +118,44 @@ pub enum DomainCommand {
         #[arg(long, required = true)]
         force: bool,
     },
+    /// Change how a domain's mail is treated: tracking and TLS
+    Update {
+        /// Its name
+        name: String,
+        /// Whether HTML gets a pixel that tells when it is opened: on or off
+        #[arg(long, value_parser = on_or_off)]
+        open_tracking: Option<bool>,
+        /// Whether links in HTML lead through us: on or off
+        #[arg(long, value_parser = on_or_off)]
+        click_tracking: Option<bool>,
+        /// opportunistic, or enforced: never in the clear
+        #[arg(long, value_parser = tls_mode)]
+        tls_mode: Option<TlsMode>,
+        /// The customer's host for tracking links, whose CNAME leads here; `none` for our own
+        #[arg(long)]
+        tracking_host: Option<String>,
+    },
     /// Show a domain and its records
     Show {
         /// Its name
         name: String,
     },
+}
+
+fn on_or_off(word: &str) -> Result<bool, String> {
+    match word {
+        "on" | "true" => Ok(true),
+        "off" | "false" => Ok(false),
+        _ => Err("say `on` or `off`".to_owned()),
+    }
+}
+
+fn tls_mode(word: &str) -> Result<TlsMode, String> {
+    match word {
+        "opportunistic" => Ok(TlsMode::Opportunistic),
+        "enforced" => Ok(TlsMode::Enforced),
+        _ => Err("say `opportunistic` or `enforced`".to_owned()),
+    }
 }
 
 /// The queue.
@@ -306,6 +340,21 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
         }
         AdminCommand::Domain(DomainCommand::Verify { name, force: _ }) => {
             Question::DomainVerify { name: name.clone() }
+        }
+        AdminCommand::Domain(DomainCommand::Update {
+            name,
+            open_tracking,
+            click_tracking,
+            tls_mode,
+            tracking_host,
+        }) => {
+            let change = DomainChange {
+                open_tracking: *open_tracking,
+                click_tracking: *click_tracking,
+                tls_mode: *tls_mode,
+                tracking_host: tracking_host.clone(),
+            };
+            Question::DomainUpdate { name: name.clone(), change }
         }
         AdminCommand::Domain(DomainCommand::Show { name }) => Question::DomainShow { name: name.clone() },
         AdminCommand::Queue(QueueCommand::List { limit }) => Question::QueueList { limit: *limit },

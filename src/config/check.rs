@@ -53,6 +53,18 @@ pub(super) fn in_itself(config: &Config) -> Vec<Fault> {
         };
         faults.extend(pace_faults(pace).into_iter().map(wrong));
     }
+    let plans = &config.plans;
+    for (section, plan) in [
+        ("plans.free", plans.free),
+        ("plans.pro", plans.pro),
+        ("plans.scale", plans.scale),
+        ("plans.dedicated", plans.dedicated),
+    ] {
+        if plan.requests_per_second == 0 {
+            let text = "`requests_per_second` is at least 1; to stop an account, suspend it";
+            faults.push(fault(section, "requests_per_second", text));
+        }
+    }
     listeners(config, &mut faults);
     faults
 }

@@ -228,11 +228,26 @@ fn line_of(text: &str, table: &DeTable<'_>, fault: &check::Fault) -> Option<usiz
 
 /// The section and the key that a variable's name says; a key at the top is in no section.
 fn split(path: &str) -> (&'static str, String) {
-    const SECTIONS: [&str; 10] =
-        ["store", "tls", "submission", "proxy", "api", "ops", "dns", "delivery", "service", "testing"];
+    const SECTIONS: [&str; 14] = [
+        "store",
+        "tls",
+        "submission",
+        "proxy",
+        "api",
+        "ops",
+        "dns",
+        "delivery",
+        "service",
+        "plans.free",
+        "plans.pro",
+        "plans.scale",
+        "plans.dedicated",
+        "testing",
+    ];
     let path = path.to_ascii_lowercase();
-    let in_section =
-        |section: &&'static str| Some((*section, path.strip_prefix(*section)?.strip_prefix('_')?.to_owned()));
+    let in_section = |section: &&'static str| {
+        Some((*section, path.strip_prefix(&section.replace('.', "_"))?.strip_prefix('_')?.to_owned()))
+    };
     SECTIONS.iter().find_map(in_section).unwrap_or(("", path.clone()))
 }
 
@@ -241,12 +256,11 @@ fn split(path: &str) -> (&'static str, String) {
 fn lay_over(table: &toml::Table, (section, key): (&str, &str), text: &str) -> Result<toml::Table, String> {
     let laid = |value: toml::Value| {
         let mut laid = table.clone();
-        let inner = if section.is_empty() {
-            &mut laid
-        } else {
-            let entry = laid.entry(section).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-            entry.as_table_mut().ok_or_else(|| format!("`{section}` is not a section"))?
-        };
+        let mut inner = &mut laid;
+        for part in section.split('.').filter(|part| !part.is_empty()) {
+            let entry = inner.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            inner = entry.as_table_mut().ok_or_else(|| format!("`{section}` is not a section"))?;
+        }
         inner.insert(key.to_owned(), value);
         laid.clone().try_into::<Config>().map_err(|error| one_line(error.message()))?;
         Ok(laid)

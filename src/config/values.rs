@@ -23,6 +23,17 @@ pub enum Engine {
     Postgres,
 }
 
+/// Something that can be switched off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Switch {
+    /// As it is meant to be.
+    #[default]
+    On,
+    /// Not at all.
+    Off,
+}
+
 /// What TLS is asked of other hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use mail::address::Name;
-use mail::domain::{Dkim, Domain, DomainState, SealedKey};
+use mail::domain::{DeliverySettings, Dkim, Domain, DomainState, SealedKey};
 use mail::id::{AccountId, DomainId};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,8 @@ struct DomainRow {
     state: DomainState,
     #[serde(with = "DkimRow")]
     dkim: Dkim,
+    #[serde(default, skip_serializing_if = "DeliverySettings::is_default")]
+    delivery: DeliverySettings,
     created_at: Timestamp,
     verified_at: Option<Timestamp>,
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::address::{Address, Mailbox, Name};
-use mail::email::{Category, Door, Email, HeaderFacts, Tag};
+use mail::email::{Category, Door, Email, HeaderFacts, Tag, TemplateFacts};
 use mail::event::EventKind;
 use mail::id::{AccountId, EmailId};
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{Batch, Body, Key, Order, ReadError, Store};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
-use crate::schedule;
+use crate::{schedule, tracking};
 
 /// At most so many recipients has an email (RFC 5321 4.5.3.1.8 asks for 100 at least).
 pub const RECIPIENTS_MAX: usize = 1_000;
@@ -67,6 +67,8 @@ struct EmailRow {
     expires_in: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resent_from: Option<EmailId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    template: Option<TemplateFacts>,
     created_at: Timestamp,
 }
 stored!(Email as EmailRow);
@@ -104,7 +106,7 @@ pub struct EmailWithRecipients {
     pub schedule: Option<Schedule>,
 }
 
-fn key_of(account: AccountId, id: EmailId) -> Key {
+pub(crate) fn key_of(account: AccountId, id: EmailId) -> Key {
     key(Space::Email).account(account).id(id.to_bytes()).build()
 }
 
@@ -231,6 +233,28 @@ async fn recipients_between(
     }
 }
 
+/// A recipient of an email.
+pub(crate) async fn recipient(
+    store: &Store,
+    account: AccountId,
+    email: EmailId,
+    index: u16,
+) -> Result<Option<Recipient>, ReadError> {
+    store.get(&recipient_key(account, email, index)).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// The first recipients of an email, at most `limit`.
+pub(crate) async fn first_recipients(
+    store: &Store,
+    account: AccountId,
+    email: EmailId,
+    limit: usize,
+) -> Result<Vec<Recipient>, ReadError> {
+    let range = key(Space::Recipient).account(account).id(email.to_bytes()).range();
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    rows.iter().map(|(_, row)| row::decode(row)).collect()
+}
+
 /// An email's message, as it went out (but for the trace that the courier's host adds).
 ///
 /// # Errors
@@ -300,6 +324,7 @@ pub async fn forget(
         }
     }
     schedule::forget(batch, (account, id));
+    tracking::forget(store, batch, account, id).await?;
     batch.delete(key_of(account, id));
     batch.delete_body(body_key(account, id));
     Ok(())

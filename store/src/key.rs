@@ -112,6 +112,8 @@ pub enum Space {
     RequestLog = 49,
     /// When credentials were last used.
     LastUsed = 50,
+    /// Opens and clicks of emails.
+    Tracking = 51,
 }
 
 impl From<Space> for u8 {

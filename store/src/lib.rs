@@ -28,5 +28,6 @@ pub mod sign_in_link;
 pub mod suppression;
 pub mod task;
 pub mod template;
+pub mod tracking;
 pub mod usage;
 pub mod user;

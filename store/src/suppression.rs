@@ -256,9 +256,23 @@ pub struct Filter {
     pub created_after: Option<Timestamp>,
     /// Those that began before this, to the millisecond.
     pub created_before: Option<Timestamp>,
+    /// Those that have not ended at this time.
+    pub holding_at: Option<Timestamp>,
 }
 
 impl Filter {
+    /// Whether a suppression is one of those.
+    #[must_use]
+    pub fn takes(&self, suppression: &Suppression) -> bool {
+        let millisecond = |at: Timestamp| at.as_millisecond();
+        let began = millisecond(suppression.created_at);
+        (self.reasons.is_empty() || self.reasons.contains(&suppression.reason))
+            && (self.sources.is_empty() || self.sources.contains(&suppression.source))
+            && self.created_after.is_none_or(|after| began > millisecond(after))
+            && self.created_before.is_none_or(|before| began < millisecond(before))
+            && self.holding_at.is_none_or(|now| suppression.holds(now))
+    }
+
     /// The ranges in which they lie: one, or one for each kind.
     fn ranges(&self, account: AccountId, before: Option<SuppressionId>) -> Vec<std::ops::Range<Key>> {
         let from = self.created_after.map(|after| {
@@ -302,12 +316,38 @@ pub struct Listed {
     pub next: Option<SuppressionId>,
 }
 
-/// An account's suppressions, newest first, at most `limit`, those before `before` if it is given; also
-/// those that have ended.
+/// How often a page is looked for, when what was found has ended: a list may then be short and go on.
+const PAGES_MAX: usize = 10;
+
+/// An account's suppressions, newest first, at most `limit`, those before `before` if it is given.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn list(
+    store: &Store,
+    account: AccountId,
+    filter: &Filter,
+    before: Option<SuppressionId>,
+    limit: usize,
+) -> Result<Listed, ReadError> {
+    let mut listed = Listed { suppressions: Vec::new(), next: before };
+    for _ in 0..PAGES_MAX {
+        let page = page(store, account, filter, listed.next, limit).await?;
+        let holds = |suppression: &Suppression| filter.holding_at.is_none_or(|now| suppression.holds(now));
+        listed.suppressions.extend(page.suppressions.into_iter().filter(holds));
+        listed.next = page.next;
+        if listed.suppressions.len() > limit {
+            listed.suppressions.truncate(limit);
+            listed.next = listed.suppressions.last().map(|last| last.id);
+        }
+        if listed.suppressions.len() == limit || listed.next.is_none() {
+            break;
+        }
+    }
+    Ok(listed)
+}
+
+async fn page(
     store: &Store,
     account: AccountId,
     filter: &Filter,
@@ -478,6 +518,12 @@ mod tests {
         };
         let in_window = list(account(1), &window, None, 100).await.0;
         assert_eq!(in_window.len(), 10, "after 9 and before 20");
+        let holding = Filter { holding_at: Some(at(5 + 24 * 3600)), ..Filter::default() };
+        let (first, next) = list(account(1), &holding, None, 15).await;
+        let (rest, end) = list(account(1), &holding, next, 15).await;
+        let wanted: Vec<_> = all.iter().filter(|s| s.holds(at(5 + 24 * 3600))).cloned().collect();
+        assert_eq!((wanted.len(), end), (28, None), "two have ended");
+        assert_eq!([first, rest].concat(), wanted);
         let none = Filter { sources: vec![Source::Api], ..Filter::default() };
         assert!(list(account(1), &none, None, 100).await.0.is_empty());
         assert!(list(account(2), &everything, None, 100).await.0.is_empty());

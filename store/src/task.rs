@@ -54,6 +54,8 @@ struct TaskRow {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     require_tls: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    tls_enforced: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     eight_bit: bool,
     #[serde(default, skip_serializing_if = "Notify::is_default")]
     notify: Notify,
@@ -301,6 +303,7 @@ mod tests {
             size_bytes: 1,
             smtputf8: false,
             require_tls: false,
+            tls_enforced: false,
             eight_bit: false,
             notify: Notify::default(),
             envelope_id: None,

@@ -391,7 +391,7 @@ mod tests {
         let bodies = Bodies { html: Some("h".to_owned()), text: None };
         commit(&store, |batch| create(batch, &now, &bodies)).await.unwrap();
         for wanted in 1..=VERSIONS_KEPT + 2 {
-            let (after, number) = now.with_next_version(Timestamp::UNIX_EPOCH);
+            let (after, Published { version: number, .. }) = now.with_next_version(Timestamp::UNIX_EPOCH);
             assert_eq!(number, wanted);
             let settings = now.draft.clone();
             let version = TemplateVersion {

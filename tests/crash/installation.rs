@@ -84,7 +84,7 @@ impl Installation {
         delivery: &str,
     ) -> PathBuf {
         let text = format!(
-            "hostname = \"out.postrider.example\"\ndata_dir = {:?}\n[api]\nlisten = \"{api}\"\n[[relay]]\n\
+            "hostname = \"out.postrider.example\"\ndata_dir = {:?}\n[api]\nlisten = \"{api}\"\nrate_limit = \"off\"\n[[relay]]\n\
              listen = \"{relay}\"\nnetworks = [\"127.0.0.0/8\"]\naccount = \"{OWNER}\"\n[delivery]\n\
              smarthost = \"{}\"\nretry = [\"1s\"]\n{delivery}",
             self.data(),

@@ -14,9 +14,12 @@ const SEEDS: &[&[u8]] = &[
     b"Ada \"L\" <ada@example.com>",
     b"From: =?utf-8?q?x?= <a@b.example>\r\nBcc: x@y.example,\r\n z@y.example\r\nSubject: x\r\n\r\nbody\r\n",
     b"5.7.509 no",
+    b"<!--[if mso]><a href=x><![endif]--><a class='b' href=\"https://a.example/?b=1&amp;c=2\">x</a></body>",
+    b"<style>a{}</style><a data-track=off href=https://a.example/><area href = 'HTTP://b.example/&#38;\xc3\xa9'></html>",
     b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 587\r\nEHLO x\r\n",
     b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0d\xc0\0\x02\x01\xc6\x33\x64\x01\xdc\x04\x02\x4b\x04EHLO x\r\n",
     b"hostname = \"a.example\"\n[api]\nlisten = [\"127.0.0.1:1\"]\n[delivery]\nretry = [\"1m\"]\n",
+    b"Hi {{a}} {{{a}}}\n{{#each b as |c n|}}{{#if c.a}}{{@index}}{{else if ../a}}{{c}}{{/if}}{{else}}{{! x }}{{/each}} \\{{a}}",
 ];
 const ROUNDS: u32 = 40_000;
 
@@ -46,6 +49,10 @@ impl Chance {
             b"\xff",
             b":",
             b"=",
+            b"{{",
+            b"}}",
+            b"{{#each a}}",
+            b"{{/if}}",
         ];
         let mut bytes = seed.to_vec();
         for _ in 0..=self.below(4) {

@@ -7,8 +7,12 @@ use ::proxy::header::{Progress, parse};
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::address::{Address, Mailbox};
-use mail::id::EmailId;
+use mail::email::Category;
+use mail::id::{AccountId, EmailId};
+use mail::link::LinkKey;
 use mail::message::{self, Mending};
+use mail::template::{self, Bodies, Program};
+use mail::tracking::{Tracked, Tracking, restore_html, rewrite_html};
 use smtp::answers::{Answer, Question};
 use smtp::inbox::Inbox;
 use smtp::limits::{Budget, Limits};
@@ -27,6 +31,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("reply", reply),
     ("config", config),
     ("proxy", proxy),
+    ("template", template),
+    ("tracking", tracking),
 ];
 
 /// Bytes from a client, in two reads: every message that is taken is clean, and memory is given back.
@@ -75,6 +81,22 @@ pub fn address(bytes: &[u8]) {
     if let Ok(mailbox) = text.parse::<Mailbox>() {
         assert!(!mailbox.to_string().contains(['\r', '\n']));
     }
+}
+
+/// HTML however broken is tracked once, and what is taken out again is tracked the same.
+pub fn tracking(bytes: &[u8]) {
+    let Ok(html) = std::str::from_utf8(bytes) else { return };
+    let key = LinkKey::new([1; 32]);
+    let id = EmailId::new(Timestamp::UNIX_EPOCH, 1);
+    let of = Tracked::of(AccountId::new(Timestamp::UNIX_EPOCH, 1), id, 1);
+    let base = "https://track.example";
+    let tracking = Tracking { key: &key, base, service: base, of };
+    let tracked = rewrite_html(html, &tracking, false, true);
+    assert_eq!(rewrite_html(&tracked, &tracking, false, true), tracked);
+    let restored = restore_html(&tracked, &key);
+    assert_eq!(rewrite_html(&restored, &tracking, false, true), tracked);
+    let with_pixel = rewrite_html(html, &tracking, true, true);
+    assert_eq!(restore_html(&with_pixel, &key), restored);
 }
 
 /// A message's header is read and mended without harm: the client's bytes stay, Bcc goes.
@@ -127,5 +149,34 @@ pub fn proxy(bytes: &[u8]) {
         }
         Ok(Progress::More(_)) => assert!(!matches!(parse(bytes), Ok(Progress::Whole { .. }))),
         Err(_) => assert!(parse(bytes).is_err()),
+    }
+}
+
+/// Any text is a template or is refused with a place in it; what it renders to is bounded, and a subject is
+/// one line.
+pub fn template(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let settings = template::Settings {
+        category: Category::Transactional,
+        unsubscribe_enabled: false,
+        from: None,
+        reply_to: Vec::new(),
+        subject: Some(text.to_owned()),
+        preheader: None,
+        variables: Vec::new(),
+    };
+    let bodies = Bodies { html: Some(text.to_owned()), text: None };
+    match Program::compile(&settings, &bodies) {
+        Ok(program) => {
+            let variables = serde_json::json!({"a": "x\r\ny", "b": [{"a": 1}, {"b": [null, true]}]});
+            let (rendered, _) = program.preview(&variables);
+            assert!(!rendered.subject.unwrap_or_default().contains(char::is_control));
+            let bytes_max = template::render::RENDERED_BYTES_MAX;
+            assert!(rendered.html.is_none_or(|html| html.len() <= bytes_max));
+        }
+        Err(errors) => {
+            let lines = text.matches('\n').count() + 1;
+            assert!(errors.iter().all(|(_, error)| (1..=lines).contains(&error.line)));
+        }
     }
 }

@@ -76,7 +76,7 @@ static PROVIDER: Once = Once::new();
 /// The configuration of a test, with more lines at its end.
 pub fn configuration(directory: &std::path::Path, dns: SocketAddr, port: u16, more: &str) -> Config {
     let text = format!(
-        "hostname = \"out.postrider.example\"\ndata_dir = {directory:?}\n[api]\nlisten = \"127.0.0.1:0\"\n\
+        "hostname = \"out.postrider.example\"\ndata_dir = {directory:?}\n[api]\nlisten = \"127.0.0.1:0\"\nrate_limit = \"off\"\n\
          [[relay]]\nlisten = \"127.0.0.1:0\"\nnetworks = [\"127.0.0.0/8\"]\naccount = \"{OWNER}\"\n\
          [dns]\nservers = [\"{dns}\"]\n[testing]\nclock_offset = \"0s\"\n\
          [delivery]\nport = {port}\nallow_private_destinations = true\n{more}"

@@ -53,6 +53,7 @@ impl Input for AmendEmail {
                     ("cancel", json!({"const": true, "description": "It is not to be sent"})),
                 ],
             );
+            body["examples"] = json!([{"cancel": true}]);
             body["oneOf"] = json!([{"required": ["scheduled_at"]}, {"required": ["cancel"]}]);
             body
         });

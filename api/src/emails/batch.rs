@@ -12,12 +12,15 @@ use queue::refusal::Refusal;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use store::access::Tenant;
 
-use super::send::{NAMES, REQUEST_BYTES_MAX, SendRequest, send_schema};
+use super::letter::Letter;
+use super::send::{NAMES, REQUEST_BYTES_MAX, SendRequest, Sent, send_schema};
 use crate::call::{Call, Input, Takes};
 use crate::fields::{self, Given, Kind, Names, Notes};
 use crate::idempotency::{Claim, fingerprint};
 use crate::problem::{Code, FieldErrors, Problem};
+use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
 
 /// Emails of a batch.
@@ -41,7 +44,7 @@ pub enum Fate {
 #[derive(Debug)]
 pub struct BatchRequest {
     /// The emails that can be handed in.
-    pub drafts: Vec<Draft>,
+    pub letters: Vec<Letter>,
     /// One for each email of the batch.
     pub fates: Vec<Fate>,
     /// All or none.
@@ -75,7 +78,7 @@ impl Input for BatchRequest {
             return Err(Problem::field("emails", "has no entries"));
         }
         let mut errors = FieldErrors::default();
-        let mut batch = Self { drafts: Vec::new(), fates: Vec::with_capacity(items.len()), strict, claim };
+        let mut batch = Self { letters: Vec::new(), fates: Vec::with_capacity(items.len()), strict, claim };
         for (n, item) in items.into_iter().enumerate() {
             batch.add(n, item, &mut errors);
         }
@@ -102,12 +105,30 @@ impl BatchRequest {
         }
         self.fates.push(match SendRequest::of_item(object) {
             Ok(request) => {
-                self.drafts.push(request.draft);
+                self.letters.push(request.letter);
                 Fate::HandedIn(request.warnings)
             }
             Err(problem) => Fate::Refused(problem),
         });
     }
+}
+
+/// Makes drafts of the letters; those that cannot be filled in are refused.
+pub(super) async fn fill(
+    room: &Room,
+    tenant: &Tenant,
+    letters: Vec<Letter>,
+    fates: &mut [Fate],
+) -> Vec<Draft> {
+    let handed_in = fates.iter_mut().filter(|fate| matches!(fate, Fate::HandedIn(_)));
+    let mut drafts = Vec::with_capacity(letters.len());
+    for (letter, fate) in letters.into_iter().zip(handed_in) {
+        match letter.fill(room, tenant).await {
+            Ok(draft) => drafts.push(draft),
+            Err(problem) => *fate = Fate::Refused(problem),
+        }
+    }
+    drafts
 }
 
 /// The list of emails: the body's `emails`, or the body.
@@ -163,11 +184,11 @@ impl BatchSent {
             match fate {
                 Fate::Refused(problem) => failed(problem),
                 Fate::HandedIn(warnings) => match outcomes.next() {
-                    Some(Ok(Accepted { id, status })) => Entry {
+                    Some(Ok(accepted)) => Entry {
                         index,
-                        id: Some(*id),
-                        status: *status,
-                        warnings: warnings.clone(),
+                        id: Some(accepted.id),
+                        status: accepted.status,
+                        warnings: Sent::of(accepted, warnings).warnings,
                         error: None,
                     },
                     Some(Err(refusal)) => failed(&Problem::of_refusal(refusal.clone(), upgrade_url)),
@@ -201,7 +222,16 @@ impl BatchSent {
 impl Describe for BatchSent {
     fn schema(schemas: &mut Schemas) -> Value {
         schemas.named("BatchSent", |_| {
-            let entry = schema::object_with(
+            let error = schema::object_with(
+                "Why not",
+                &["message", "code"],
+                [
+                    ("message", schema::string("For people")),
+                    ("code", schema::string("For programs, as in the answers to single emails")),
+                    ("details", json!({"type": "object", "description": "Particulars"})),
+                ],
+            );
+            let mut entry = schema::object_with(
                 "What became of one email",
                 &["index", "id", "status"],
                 [
@@ -209,13 +239,15 @@ impl Describe for BatchSent {
                     ("id", json!({"type": ["string", "null"], "description": "The email's id (`msg_…`)"})),
                     ("status", schema::words(&["sent", "scheduled", "failed"], "Whether it was accepted")),
                     ("warnings", schema::list(json!({"type": "string"}), "What was ignored")),
-                    (
-                        "error",
-                        json!({"type": "object", "description": "Why not: `message`, `code`, `details`", "required": ["message", "code"]}),
-                    ),
+                    ("error", error),
                 ],
             );
-            schema::object("What became of each email", [("data", schema::list(entry, "An entry for each email, in their order"))])
+            entry["examples"] =
+                json!([{"index": 0, "id": "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E", "status": "sent"}]);
+            schema::object(
+                "What became of each email",
+                [("data", schema::list(entry, "An entry for each email, in their order"))],
+            )
         })
     }
 }

@@ -129,15 +129,24 @@ pub fn headers(given: &Given<'_>, notes: &mut Notes) -> Vec<CustomHeader> {
 }
 
 /// Reads `category`.
-pub fn category(given: &Given<'_>, notes: &mut Notes) -> Category {
-    let Some(value) = given.value("category") else { return Category::default() };
-    match fields::text(value).as_deref() {
-        Ok("transactional") => Category::Transactional,
-        Ok("product") => Category::Product,
-        Ok("newsletter") => Category::Newsletter,
-        _ => {
-            notes.errors.add("category", "must be one of transactional, product, newsletter");
-            Category::default()
-        }
+pub fn category(given: &Given<'_>, notes: &mut Notes) -> Option<Category> {
+    let category = fields::text(given.value("category")?).ok().as_deref().and_then(category_of_word);
+    if category.is_none() {
+        notes.errors.add("category", "must be one of transactional, product, newsletter");
+    }
+    category
+}
+
+/// All categories, as they are written.
+pub const CATEGORIES: &[&str] = &["transactional", "product", "newsletter"];
+
+/// The category that is written like this.
+#[must_use]
+pub fn category_of_word(word: &str) -> Option<Category> {
+    match word {
+        "transactional" => Some(Category::Transactional),
+        "product" => Some(Category::Product),
+        "newsletter" => Some(Category::Newsletter),
+        _ => None,
     }
 }

@@ -12,6 +12,7 @@ use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
 use mail::email::Door;
 use mail::idempotency::Operation;
 use mail::recipient::Notify;
+use mail::tracking::restore_html;
 use queue::accept::Accepted;
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
@@ -94,7 +95,8 @@ async fn again(room: &Room, found: EmailWithRecipients) -> Result<(Draft, Vec<St
         bcc: email.facts.bcc,
         reply_to: email.facts.reply_to,
         subject: email.facts.subject,
-        html: contents.html,
+        // The new email is tracked anew, under its own name.
+        html: contents.html.map(|html| restore_html(&html, room.hall.links())),
         text,
         headers,
         attachments: Vec::new(),
@@ -107,6 +109,7 @@ async fn again(room: &Room, found: EmailWithRecipients) -> Result<(Draft, Vec<St
         expires_in: email.expires_in,
         unsubscribe: Some(email.unsubscribe),
         resent_from: Some(email.id),
+        template: email.template,
         ..Wishes::default()
     };
     let draft = Draft {

@@ -6,9 +6,7 @@
 use std::borrow::Cow;
 
 use http::HeaderMap;
-use mail::compose::Composition;
-use mail::draft::{Content, Draft, Envelope};
-use mail::email::{Door, EmailStatus};
+use mail::email::EmailStatus;
 use mail::id::EmailId;
 use queue::accept::Accepted;
 use serde::Serialize;
@@ -16,7 +14,9 @@ use serde_json::{Value, json};
 
 use super::attachments::{self, ATTACHMENTS_MAX, EXTENSIONS_BLOCKED, NAME_BYTES_MAX};
 use super::labels::{HEADERS_MAX, TAGS_MAX, category, headers, tags};
+use super::letter::Letter;
 use super::recipients::{RECIPIENTS_MAX, REPLY_TO_MAX, author, recipients, reply_to};
+use super::template::{template, template_schema, variables_schema};
 use super::wishes::{EXPIRES_IN_S_MAX, wishes};
 use crate::call::{Call, Input, Takes};
 use crate::fields::{self, Given, Names, Notes, Object};
@@ -32,7 +32,7 @@ pub const CONTENT_BYTES_MAX: usize = 5 << 20;
 pub const SUBJECT_BYTES_MAX: usize = 4 * 998;
 
 /// The names in a send request.
-pub(super) const NAMES: Names = Names {
+pub(crate) const NAMES: Names = Names {
     known: &[
         ("from", "from"),
         ("to", "to"),
@@ -57,20 +57,19 @@ pub(super) const NAMES: Names = Names {
         ("scheduledAt", "scheduled_at"),
         ("on_suppressed", "on_suppressed"),
         ("expires_in", "expires_in"),
+        ("template", "template"),
+        ("template_id", "template"),
+        ("templateId", "template"),
+        ("template_alias", "template"),
+        ("templateAlias", "template"),
+        ("variables", "variables"),
+        ("template_data", "variables"),
+        ("templateData", "variables"),
+        ("data_variables", "variables"),
+        ("dataVariables", "variables"),
+        ("dynamic_template_data", "variables"),
     ],
-    later: &[
-        "template",
-        "template_id",
-        "templateId",
-        "template_alias",
-        "templateAlias",
-        "variables",
-        "template_data",
-        "templateData",
-        "data_variables",
-        "dataVariables",
-        "dynamic_template_data",
-    ],
+    later: &[],
     foreign: &[
         ("From", "from"),
         ("To", "to"),
@@ -89,14 +88,17 @@ pub(super) const NAMES: Names = Names {
         ("Metadata", "tags"),
         ("Attachments", "attachments"),
         ("ScheduledAt", "scheduled_at"),
+        ("TemplateId", "template"),
+        ("TemplateAlias", "template"),
+        ("TemplateModel", "variables"),
     ],
 };
 
-/// A send request that can be handed to the hall.
+/// A send request that was read.
 #[derive(Debug)]
 pub struct SendRequest {
-    /// The draft.
-    pub draft: Draft,
+    /// What it says.
+    pub letter: Letter,
     /// What was ignored.
     pub warnings: Vec<String>,
     /// That it is to be done once.
@@ -127,58 +129,52 @@ impl SendRequest {
     }
 
     fn of(given: &Given<'_>, mut notes: Notes) -> Result<Self, Problem> {
-        let from = author(given, &mut notes);
-        let people = recipients(given, &mut notes);
-        let reply_to = reply_to(given, &mut notes);
-        let subject = subject(given, &mut notes);
-        let (html, text) = contents(given, &mut notes);
-        let headers = headers(given, &mut notes);
-        let tags = tags(given, &mut notes);
-        let category = category(given, &mut notes);
-        let wishes = wishes(given, &mut notes);
-        let attachments = attachments::attachments(given, &mut notes);
-        let from = match from {
-            Some(from) if notes.errors.is_empty() => from,
-            _ => return Err(notes.errors.into()),
+        let template = template(given, &mut notes);
+        // What a request leaves out, a template may have.
+        let inherits = template.is_some() || given.is_meant("template");
+        let from = if inherits && !given.is_meant("from") { None } else { author(given, &mut notes) };
+        let letter = Letter {
+            from,
+            people: recipients(given, &mut notes),
+            reply_to: reply_to(given, &mut notes),
+            subject: if inherits && !given.is_meant("subject") { None } else { subject(given, &mut notes) },
+            html: None,
+            text: None,
+            headers: headers(given, &mut notes),
+            tags: tags(given, &mut notes),
+            category: category(given, &mut notes),
+            wishes: wishes(given, &mut notes),
+            attachments: attachments::attachments(given, &mut notes),
+            template,
         };
-        let parts = Composition {
-            from: from.clone(),
-            to: people.to,
-            cc: people.cc,
-            bcc: people.bcc,
-            reply_to,
-            subject,
-            html,
-            text,
-            headers,
-            attachments,
-        };
-        let draft = Draft {
-            door: Door::Api,
-            from: Some(from),
-            envelope: Envelope::default(),
-            recipients: people.envelope,
-            content: Content::Parts(Box::new(parts)),
-            tags,
-            category,
-            wishes,
-        };
-        Ok(Self { draft, warnings: notes.warnings, claim: None })
+        let (html, text) =
+            if inherits { no_contents(given, &mut notes) } else { contents(given, &mut notes) };
+        if !notes.errors.is_empty() {
+            return Err(notes.errors.into());
+        }
+        Ok(Self { letter: Letter { html, text, ..letter }, warnings: notes.warnings, claim: None })
     }
 }
 
-fn subject(given: &Given<'_>, notes: &mut Notes) -> String {
+fn subject(given: &Given<'_>, notes: &mut Notes) -> Option<String> {
     let outcome = match given.value("subject") {
-        None if given.is_meant("subject") => return String::new(),
+        None if given.is_meant("subject") => return None,
         None => Err("is required".to_owned()),
         Some(value) => fields::line(value, SUBJECT_BYTES_MAX).and_then(|subject| {
             if subject.trim().is_empty() { Err("is empty".to_owned()) } else { Ok(subject) }
         }),
     };
-    outcome.unwrap_or_else(|text| {
-        notes.errors.add("subject", text);
-        String::new()
-    })
+    outcome.map_err(|text| notes.errors.add("subject", text)).ok()
+}
+
+/// With a template, the bodies are its alone.
+fn no_contents(given: &Given<'_>, notes: &mut Notes) -> (Option<String>, Option<String>) {
+    for name in ["html", "text"] {
+        if given.value(name).is_some() {
+            notes.errors.add(name, "comes from the template: give one or the other");
+        }
+    }
+    (None, None)
 }
 
 /// `html` and `text`: one of them at least.
@@ -251,8 +247,8 @@ pub(super) fn send_schema() -> Value {
         ],
     });
     let mut send = schema::object_with(
-        "An email to send; one of `html` and `text` at least",
-        &["from", "to", "subject"],
+        "An email to send; one of `html` and `text` at least, or a `template`",
+        &["to"],
         [
             ("from", author),
             ("to", addresses(RECIPIENTS_MAX, "Recipients")),
@@ -295,9 +291,20 @@ pub(super) fn send_schema() -> Value {
                 }),
             ),
             ("unsubscribe", schema::boolean("Managed unsubscribe (RFC 8058)")),
+            ("template", template_schema()),
+            ("variables", variables_schema()),
         ],
     );
-    send["anyOf"] = json!([{"required": ["html"]}, {"required": ["text"]}]);
+    let whole = |body: &str| json!({"required": ["from", "subject", body]});
+    send["anyOf"] = json!([whole("html"), whole("text"), {"required": ["template"]}]);
+    send["examples"] = json!([{
+        "from": "Ada <ada@example.com>",
+        "to": ["grace@example.net"],
+        "subject": "Welcome",
+        "html": "<p>Hello Grace</p>",
+        "text": "Hello Grace",
+        "tags": [{"name": "flow", "value": "welcome"}],
+    }]);
     send
 }
 
@@ -340,7 +347,9 @@ impl Sent {
     /// What was accepted, and what was ignored.
     #[must_use]
     pub fn of(accepted: &Accepted, warnings: &[String]) -> Self {
-        Self { id: accepted.id, status: accepted.status, warnings: warnings.to_vec() }
+        let skipped = |address| format!("{address} is suppressed and was skipped");
+        let warnings = warnings.iter().cloned().chain(accepted.skipped.iter().map(skipped)).collect();
+        Self { id: accepted.id, status: accepted.status, warnings }
     }
 }
 

@@ -6,12 +6,15 @@ use std::fmt;
 use jiff::Timestamp;
 use mail::address::Mailbox;
 use mail::contents::{Contents, File};
-use mail::email::{Category, Counts, EmailStatus, Rollup, Tag};
+use mail::email::{Category, Counts, EmailStatus, Rollup, Tag, TemplateFacts};
 use mail::event::EventKind;
 use mail::id::EmailId;
+use mail::link::LinkKey;
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
 use mail::reply::Reply;
 use mail::schedule::ScheduleState;
+use mail::tracking::restore_html;
+use mail::tracking::tally::{Count, Tally};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use store::email::EmailWithRecipients;
@@ -66,11 +69,11 @@ fn texts(mailboxes: &[Mailbox]) -> Vec<String> {
 impl EmailView {
     /// What a list shows of an email.
     #[must_use]
-    pub fn of(found: &EmailWithRecipients) -> Self {
-        Self::with(found, Rollup::of(&found.recipients))
+    pub fn of(found: &EmailWithRecipients, tally: &Tally) -> Self {
+        Self::with(found, Rollup::of(&found.recipients), tally)
     }
 
-    fn with(found: &EmailWithRecipients, rollup: Rollup) -> Self {
+    fn with(found: &EmailWithRecipients, rollup: Rollup, tally: &Tally) -> Self {
         let EmailWithRecipients { email, recipients, .. } = found;
         let cancelled_at = (rollup.status == EmailStatus::Cancelled)
             .then(|| recipients.iter().map(|r| r.last_event.1).max())
@@ -84,7 +87,7 @@ impl EmailView {
             reply_to: texts(&email.facts.reply_to),
             subject: email.facts.subject.clone(),
             status: rollup.status,
-            last_event: rollup.last_event,
+            last_event: last_event(found, &rollup, tally),
             bounce_reason: rollup.bounce_reason,
             tags: email.tags.clone(),
             scheduled_at: found.schedule.as_ref().map(|schedule| Moment(schedule.scheduled_at)),
@@ -95,6 +98,15 @@ impl EmailView {
             bounced_at: rollup.bounced_at.map(Moment),
         }
     }
+}
+
+/// The last that happened; it may have been opened since its delivery was settled.
+fn last_event(found: &EmailWithRecipients, rollup: &Rollup, tally: &Tally) -> EventKind {
+    let settled_at = found.recipients.iter().map(|recipient| recipient.last_event.1).max();
+    let (opened, clicked) = tally.last();
+    let visits = [(opened, EventKind::Opened), (clicked, EventKind::Clicked)];
+    let last = visits.into_iter().filter(|(at, _)| *at > settled_at).max_by_key(|(at, _)| *at);
+    last.map_or(rollup.last_event, |(_, kind)| kind)
 }
 
 /// When it entered the queue. Accepted is sent (completions-email.md 2.9), unless it was scheduled, or blocked.
@@ -131,6 +143,7 @@ pub struct EmailDetail {
     headers: BTreeMap<String, String>,
     category: Category,
     attachments: Vec<FileView>,
+    template: Option<TemplateFacts>,
     resent_from: Option<EmailId>,
     expires_in: Option<u64>,
     unsubscribe: bool,
@@ -152,26 +165,36 @@ impl EmailDetail {
         } else {
             tokio::task::spawn_blocking(move || Contents::of(&raw)).await.map_err(Problem::internal)?
         };
-        Ok(Self::of(found, contents))
+        let about = std::iter::once((email.id, found.recipients.len()));
+        let tallies = store::tracking::of_emails(room.hall().store(), email.account, about).await?;
+        Ok(Self::of(found, contents, &tallies.into_iter().next().unwrap_or_default(), room.hall().links()))
     }
 
-    fn of(found: &EmailWithRecipients, contents: Contents) -> Self {
+    fn of(found: &EmailWithRecipients, contents: Contents, tally: &Tally, links: &LinkKey) -> Self {
         let rollup = Rollup::of(&found.recipients);
         let counts = rollup.counts;
         let email = &found.email;
+        // Of several recipients nobody can tell which it was.
+        let named = Some(tally).filter(|_| found.recipients.len() == 1);
         Self {
-            email: EmailView::with(found, rollup),
+            email: EmailView::with(found, rollup, tally),
             message_id: format!("<{}>", email.facts.message_id),
-            html: contents.html,
+            // As its author wrote it.
+            html: contents.html.map(|html| restore_html(&html, links)),
             text: contents.text,
             headers: contents.headers.into_iter().collect(),
             category: email.category,
             attachments: contents.files.into_iter().map(FileView::of).collect(),
+            template: email.template.clone(),
             resent_from: email.resent_from,
             expires_in: email.expires_in.map(|after| after.as_secs()),
             unsubscribe: email.unsubscribe,
             size: email.size_bytes,
-            recipients: found.recipients.iter().map(RecipientView::of).collect(),
+            recipients: found
+                .recipients
+                .iter()
+                .map(|recipient| RecipientView::of(recipient, named))
+                .collect(),
             counts,
         }
     }
@@ -218,7 +241,8 @@ pub struct RecipientView {
 }
 
 impl RecipientView {
-    fn of(recipient: &Recipient) -> Self {
+    fn of(recipient: &Recipient, tally: Option<&Tally>) -> Self {
+        let first = |count: fn(&Tally) -> &Count| tally.and_then(|tally| count(tally).first).map(Moment);
         Self {
             email: recipient.address.to_string(),
             r#type: recipient.kind,
@@ -228,8 +252,8 @@ impl RecipientView {
             mx_host: recipient.mx_host.clone(),
             delivered_at: recipient.delivered_at.map(Moment),
             bounced_at: recipient.bounced_at.map(Moment),
-            opened_at: None,
-            clicked_at: None,
+            opened_at: first(|tally| &tally.opened),
+            clicked_at: first(|tally| &tally.clicked),
             complained_at: None,
             next_attempt_at: recipient.next_attempt_at.map(Moment),
         }
@@ -373,6 +397,7 @@ impl Describe for EmailDetail {
                         schema::words(&["transactional", "product", "newsletter"], "What it is for"),
                     ),
                     ("attachments", schema::list(file_schema(), "Its files, without their bytes")),
+                    ("template", template_schema()),
                     ("resent_from", schema::nullable_string("The email that it is sent again of")),
                     ("expires_in", schema::nullable_count("Worthless after so many seconds")),
                     ("unsubscribe", schema::boolean("Managed unsubscribe is on")),
@@ -384,6 +409,14 @@ impl Describe for EmailDetail {
             json!({"allOf": [email, rest], "description": "An email with its recipients"})
         })
     }
+}
+
+fn template_schema() -> Value {
+    json!({"description": "The template that it was made from", "oneOf": [{"type": "null"}, schema::object("A template", [
+        ("id", schema::string("Its id (`tpl_…`)")),
+        ("alias", schema::nullable_string("Its alias then")),
+        ("version", schema::count("The version")),
+    ])]})
 }
 
 fn file_schema() -> Value {

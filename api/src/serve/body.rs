@@ -3,19 +3,20 @@
 //! Limits: the operation's own size, the budget of bytes in flight, a pause between two pieces, and
 //! a slowest rate over all, so that a client that trickles does not hold memory for long.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, timeout_at};
 
 use super::budget::{Budget, Share};
+use super::encoding::Encoding;
+use crate::call::{Broken, Media, Pieces};
 use crate::problem::{Code, Problem};
 
 /// The longest pause between two pieces of a body.
@@ -44,21 +45,25 @@ pub async fn discard<B: Body<Data = Bytes> + Unpin>(mut body: B) {
     }
 }
 
-/// Reads a JSON body whole.
+/// Reads a body whole, and unpacks it. Where there is none its type does not matter.
 ///
 /// # Errors
-/// 413, 415, 408, or 503 when too much is in flight.
+/// 400, 413, 415, 408, or 503 when too much is in flight.
 pub async fn read<B>(
     body: B,
     headers: &HeaderMap,
-    bytes_max: usize,
+    (bytes_max, media): (usize, Media),
     budget: &Budget,
 ) -> Result<(Bytes, Share), Problem>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
-    check_media_type(headers)?;
+    if body.is_end_stream() {
+        return Ok((Bytes::new(), Share::default()));
+    }
+    let media_type = media_type(headers, media)?;
+    let encoding = Encoding::of(headers)?;
     let said = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
@@ -71,7 +76,14 @@ where
         Some(bytes) => budget.take(bytes).await.ok_or_else(Problem::busy)?,
         None => Share::default(),
     };
-    Reading { body, bytes_max, budget, share, said, begun: Instant::now() }.whole().await
+    let mut read = Reading { body, bytes_max, budget, share, said, begun: Instant::now() }.whole().await?;
+    if let (Some(encoding), false) = (encoding, read.0.is_empty()) {
+        read = encoding.unpack(read.0, bytes_max, budget).await?;
+    }
+    if media_type == MediaType::Form && !looks_like_json(&read.0) {
+        return Err(wrong_type(media));
+    }
+    Ok(read)
 }
 
 struct Reading<'a, B> {
@@ -132,35 +144,64 @@ where
     }
 }
 
-fn too_large(bytes_max: usize) -> Problem {
+pub(super) fn too_large(bytes_max: usize) -> Problem {
     Problem::new(Code::PAYLOAD_TOO_LARGE, format!("The body is larger than {bytes_max} bytes"))
         .details(serde_json::json!({"bytes_max": bytes_max}))
 }
 
-/// JSON, in UTF-8 (RFC 8259 8.1), as it is. No type at all is taken for JSON.
-fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
-    let refuse = |message: &str| Err(Problem::new(Code::UNSUPPORTED_MEDIA_TYPE, message));
-    if headers.get(CONTENT_ENCODING).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity"))
-    {
-        return refuse("The body must not be compressed: leave Content-Encoding away");
-    }
-    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+/// What a body is said to be.
+#[derive(Debug, PartialEq, Eq)]
+enum MediaType {
+    /// What the operation takes, in UTF-8 (RFC 8259 8.1). No type at all is taken for it.
+    Right,
+    /// What `curl -d` says of everything: taken when it is JSON after all.
+    Form,
+}
+
+fn media_type(headers: &HeaderMap, media: Media) -> Result<MediaType, Problem> {
+    let Some(value) = headers.get(CONTENT_TYPE).filter(|_| media != Media::Form) else {
+        return Ok(MediaType::Right);
+    };
     let text = value.to_str().unwrap_or_default();
     let (kind, parameters) = text.split_once(';').unwrap_or((text, ""));
-    let kind = kind.trim();
-    let json = kind.eq_ignore_ascii_case("application/json")
-        || kind.get(kind.len().saturating_sub(5)..).is_some_and(|end| end.eq_ignore_ascii_case("+json"));
+    let kind = kind.trim().to_ascii_lowercase();
     let utf8 = parameters.split(';').filter_map(|p| p.split_once('=')).all(|(name, value)| {
         !name.trim().eq_ignore_ascii_case("charset")
             || ["utf-8", "utf8"].iter().any(|c| value.trim().trim_matches('"').eq_ignore_ascii_case(c))
     });
-    if json && utf8 { Ok(()) } else { refuse("The body must be JSON: Content-Type: application/json") }
+    match kind.as_str() {
+        "application/x-www-form-urlencoded" if utf8 => Ok(MediaType::Form),
+        "application/json" if utf8 => Ok(MediaType::Right),
+        "text/csv" if utf8 && media == Media::JsonOrCsv => Ok(MediaType::Right),
+        kind if kind.ends_with("+json") && utf8 => Ok(MediaType::Right),
+        _ => Err(wrong_type(media)),
+    }
 }
 
-/// An answer's body: bytes, and the share of memory that they hold until they are gone.
+fn looks_like_json(body: &[u8]) -> bool {
+    body.iter().find(|byte| !byte.is_ascii_whitespace()).is_none_or(|first| b"[{".contains(first))
+}
+
+fn wrong_type(media: Media) -> Problem {
+    let (message, taken) = match media {
+        Media::JsonOrCsv => (
+            "The body must be JSON or CSV in UTF-8: send it with Content-Type: application/json or text/csv",
+            "application/json, text/csv",
+        ),
+        _ => (
+            "The body must be JSON in UTF-8: send it with Content-Type: application/json",
+            "application/json",
+        ),
+    };
+    Problem::new(Code::UNSUPPORTED_MEDIA_TYPE, message).header(http::header::ACCEPT, taken)
+}
+
+/// An answer's body: bytes, perhaps more that are made meanwhile, and the share of memory that they hold
+/// until they are gone.
 #[derive(Debug)]
 pub struct Payload {
     bytes: Option<Bytes>,
+    more: Option<Pieces>,
     _share: Share,
 }
 
@@ -168,26 +209,39 @@ impl Payload {
     /// These bytes, holding this share.
     #[must_use]
     pub fn new(bytes: Bytes, share: Share) -> Self {
-        Self { bytes: Some(bytes).filter(|b| !b.is_empty()), _share: share }
+        Self::with(bytes, None, share)
+    }
+
+    /// These bytes and then more, holding this share.
+    #[must_use]
+    pub fn with(bytes: Bytes, more: Option<Pieces>, share: Share) -> Self {
+        Self { bytes: Some(bytes).filter(|b| !b.is_empty()), more, _share: share }
     }
 }
 
 impl Body for Payload {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Broken;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if let Some(bytes) = self.bytes.take() {
+            return Poll::Ready(Some(Ok(Frame::data(bytes))));
+        }
+        let Some(more) = &mut self.more else { return Poll::Ready(None) };
+        more.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bytes.is_none()
+        self.bytes.is_none() && self.more.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
+        if self.more.is_some() {
+            return SizeHint::default();
+        }
         SizeHint::with_exact(self.bytes.as_ref().map_or(0, |b| b.len() as u64))
     }
 }
@@ -202,23 +256,29 @@ mod tests {
         let of = |kind: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_TYPE, kind.parse().unwrap());
-            check_media_type(&headers).is_ok()
+            media_type(&headers, Media::Json).ok()
         };
         for good in ["application/json", "Application/JSON; charset=UTF-8", "application/vnd.x+json"] {
-            assert!(of(good), "{good}");
+            assert_eq!(of(good), Some(MediaType::Right), "{good}");
         }
-        for bad in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", ""]
-        {
-            assert!(!of(bad), "{bad}");
+        for bad in ["text/plain", "multipart/form-data", "application/json; charset=latin1", ""] {
+            assert_eq!(of(bad), None, "{bad}");
         }
-        assert!(check_media_type(&HeaderMap::new()).is_ok());
+        assert_eq!(media_type(&HeaderMap::new(), Media::Json), Ok(MediaType::Right));
+        assert_eq!(of("application/x-www-form-urlencoded"), Some(MediaType::Form));
+        assert!(looks_like_json(b" {") && looks_like_json(b"[") && !looks_like_json(b"from=a&to=b"));
+        assert_eq!(of("text/csv"), None);
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, "text/csv; charset=utf-8".parse().unwrap());
+        assert!(media_type(&headers, Media::JsonOrCsv).is_ok());
+        assert!(media_type(&headers, Media::Form).is_ok());
     }
 
     #[tokio::test]
     async fn a_body_that_lies_about_its_size_is_still_bounded() {
         let budget = Budget::new(10 << 20, 0);
         let body = Full::new(Bytes::from(vec![b' '; 5000]));
-        let problem = read(body, &HeaderMap::new(), 4096, &budget).await.unwrap_err();
+        let problem = read(body, &HeaderMap::new(), (4096, Media::Json), &budget).await.unwrap_err();
         assert_eq!(problem.code(), Code::PAYLOAD_TOO_LARGE);
         assert_eq!(budget.left_bytes(), 10 << 20);
     }
@@ -227,7 +287,7 @@ mod tests {
     async fn no_share_no_reading() {
         let budget = Budget::new(5 << 10, 0);
         let body = Full::new(Bytes::from(vec![b' '; 5000]));
-        let problem = read(body, &HeaderMap::new(), 1 << 20, &budget).await.unwrap_err();
+        let problem = read(body, &HeaderMap::new(), (1 << 20, Media::Json), &budget).await.unwrap_err();
         assert_eq!(problem.code(), Code::SERVICE_UNAVAILABLE);
     }
 }

@@ -16,16 +16,18 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::body::Payload;
+use super::head;
 use super::stall::Stall;
 
-/// The head of a request, and so an HTTP/1 connection's read buffer.
-pub const HEAD_BYTES_MAX: usize = 32 << 10;
-/// Header fields of a request.
-const HEADERS_MAX: usize = 100;
+/// What hyper reads of a head, and so an HTTP/1 connection's read buffer: more than we take ([`super::head`]).
+const HEAD_BYTES_READ_MAX: usize = 2 * head::HEAD_BYTES_MAX;
+/// The same for its fields.
+const FIELDS_READ_MAX: usize = 2 * head::FIELDS_MAX;
 /// How long the head of a request may take; also how long an HTTP/1 connection may stay idle.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long an HTTP/2 connection may stay idle.
@@ -33,7 +35,10 @@ const IDLE_MAX: Duration = Duration::from_secs(120);
 /// A connection older than this is asked to end after its request, so that clients spread out again
 /// behind a load balancer, and no slow reader stays for ever.
 const AGE_MAX: Duration = Duration::from_secs(3_600);
-/// Requests at once on an HTTP/2 connection.
+/// Requests at once on an HTTP/2 connection. A stream that the client resets is closed for HTTP/2, but what
+/// was begun for it is not stopped half way ([`crate::dispatch`]): so each request takes a [`Place`] that goes back
+/// when its work is done, and a client that resets without end (CVE-2023-44487) keeps no more at work than
+/// one that does not. Resets of what was not even looked at are counted by h2, which ends the connection.
 const STREAMS_MAX: u32 = 100;
 /// HTTP/2 flow-control window of a stream: what it may send before the handler reads.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
@@ -43,6 +48,12 @@ const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// And how long their answer may take.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A place among the requests that may be at work for one connection.
+#[derive(Debug, Clone)]
+pub struct Place {
+    _held: Arc<OwnedSemaphorePermit>,
+}
 
 /// How a connection is ended from outside.
 #[derive(Debug, Clone)]
@@ -60,6 +71,22 @@ struct Pulse {
     ended: AtomicU64,
 }
 
+/// A request that is being answered, until it is, or the client does not want to know any more.
+struct Beat(Arc<Pulse>);
+
+impl Beat {
+    fn begin(pulse: &Arc<Pulse>) -> Self {
+        pulse.begun.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(pulse))
+    }
+}
+
+impl Drop for Beat {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Serves a connection to its end.
 pub async fn serve<T, S, F>(stream: T, answer: S, ending: Ending)
 where
@@ -69,14 +96,16 @@ where
 {
     let pulse = Arc::new(Pulse::default());
     let beating = Arc::clone(&pulse);
-    let service = service_fn(move |request| {
-        let pulse = Arc::clone(&beating);
-        pulse.begun.fetch_add(1, Ordering::Relaxed);
-        let answering = answer(request);
+    let places = Arc::new(Semaphore::new(STREAMS_MAX as usize));
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let beat = Beat::begin(&beating);
+        let (places, answer) = (Arc::clone(&places), answer.clone());
         async move {
-            let response = answering.await;
-            pulse.ended.fetch_add(1, Ordering::Relaxed);
-            Ok::<_, Infallible>(response)
+            let _beat = beat;
+            if let Ok(held) = places.acquire_owned().await {
+                request.extensions_mut().insert(Place { _held: Arc::new(held) });
+            }
+            Ok::<_, Infallible>(answer(request).await)
         }
     });
     let builder = builder();
@@ -160,14 +189,14 @@ fn builder() -> Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
-        .max_buf_size(HEAD_BYTES_MAX)
-        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEAD_BYTES_READ_MAX)
+        .max_headers(FIELDS_READ_MAX)
         // A client may close its half after the request and still read the answer.
         .half_close(true);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_header_list_size(HEAD_BYTES_MAX as u32)
+        .max_header_list_size(HEAD_BYTES_READ_MAX as u32)
         .max_concurrent_streams(STREAMS_MAX)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use mail::account::{Account, Plan};
 use mail::address::Name;
 use mail::credential::{API_KEY_PREFIX, ApiKey, Scope, Secret, SecretHash};
-use mail::domain::{Dkim, Domain, DomainState, SealedKey};
+use mail::domain::{DeliverySettings, Dkim, Domain, DomainState, SealedKey};
 use mail::id::DomainId;
 use mail::id::{AccountId, ApiKeyId};
 use mail::verp::VerpKey;
@@ -75,6 +75,7 @@ pub async fn hall(store: Store) -> Hall {
         message_bytes_max: 200 << 20,
         plans: mail::plan::Plans::default(),
         links: mail::link::LinkKey::new([3; 32]),
+        rate_limit: false,
     };
     parts.0.join().await.unwrap();
     Hall::new(parts.0, rest)
@@ -98,6 +99,7 @@ fn domain(account: AccountId, now: Timestamp) -> Domain {
             ed25519: sealed(),
             ed25519_published: false,
         },
+        delivery: DeliverySettings::default(),
         created_at: now,
         verified_at: Some(now),
     }

@@ -1,7 +1,7 @@
 //! The markup: which part of Handlebars a template may use, and the bounds that make reading it safe.
 //!
 //! ```text
-//! source ─► scan (tags, depth, what is refused) ─► handlebars' grammar ─► Usage (names, blocks) ─► Template
+//! source ─► scan (tags, depth, what is refused) ─► pieces ─► handlebars' grammar ─► Usage (names, blocks)
 //! ```
 //!
 //! Taken: `{{a.b}}` (escaped in HTML), `{{{a.b}}}` and `{{&a.b}}` (raw), `{{#if}}`, `{{#unless}}`,
@@ -11,13 +11,20 @@
 //! written is a value that was given, and paths are all that is looked up.
 //!
 //! The scan goes before the grammar, which is recursive: it knows strings, comments and escapes as the
-//! grammar does, so that the depth it counts is the depth that the grammar will see.
+//! grammar does, so that the depth it counts is the depth that the grammar will see. And it cuts the source
+//! into pieces, between blocks and within words: the grammar counts the characters before every tag, which
+//! would take seconds for a large template as a whole.
 
 use handlebars::Template as Parsed;
 use thiserror::Error;
 
-/// Tags in one part of a template: the grammar looks for the line of each.
+/// Tags in one part of a template.
 pub const TAGS_MAX: usize = 2_000;
+/// A piece is cut off when it has so many bytes.
+const PIECE_BYTES: usize = 2 << 10;
+/// Tags times bytes, over all pieces: what the grammar's counting costs. A block is never cut: a hundred tags
+/// in a block of 512 KB are taken, six hundred in one of 100 KB.
+const COUNTING_MAX: usize = 64 << 20;
 /// Blocks in blocks, every `{{else if}}` counted as one more.
 pub const DEPTH_MAX: usize = 24;
 
@@ -45,14 +52,51 @@ impl MarkupError {
     }
 }
 
+/// A piece of a part of a template.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) parsed: Parsed,
+    /// Where it begins.
+    line: usize,
+    column: usize,
+}
+
+impl Piece {
+    /// An error at this line and column of the piece.
+    pub(crate) fn error(&self, place: (usize, usize), message: String) -> MarkupError {
+        shifted((self.line, self.column), place, message)
+    }
+}
+
+fn shifted(begin: (usize, usize), (line, column): (usize, usize), message: String) -> MarkupError {
+    let column = if line == 1 { begin.1 + column - 1 } else { column };
+    MarkupError { line: begin.0 + line - 1, column, message }
+}
+
 /// Reads a part of a template.
 ///
 /// # Errors
 /// [`MarkupError`].
-pub(crate) fn parse(source: &str) -> Result<Parsed, MarkupError> {
-    Scan { source, tags: 0, depth: 0, open: Vec::new() }.run()?;
-    Parsed::compile(source).map_err(|error| {
-        let (line, column) = error.pos().unwrap_or((1, 1));
+pub(crate) fn parse(source: &str) -> Result<Vec<Piece>, MarkupError> {
+    let mut scan = Scan { source, tags: 0, depth: 0, open: Vec::new(), cuts: vec![0], counted: (0, 0) };
+    scan.run()?;
+    let ends = scan.cuts.iter().skip(1).copied().chain([source.len()]);
+    let mut begin = (1, 1);
+    let mut pieces = Vec::with_capacity(scan.cuts.len());
+    for (start, end) in scan.cuts.iter().zip(ends) {
+        let text = source.get(*start..end).unwrap_or_default();
+        let parsed = compile(text, begin)?;
+        pieces.push(Piece { parsed, line: begin.0, column: begin.1 });
+        begin = match text.rsplit_once('\n') {
+            Some((before, last)) => (begin.0 + before.matches('\n').count() + 1, last.chars().count() + 1),
+            None => (begin.0, begin.1 + text.chars().count()),
+        };
+    }
+    Ok(pieces)
+}
+
+fn compile(text: &str, begin: (usize, usize)) -> Result<Parsed, MarkupError> {
+    Parsed::compile(text).map_err(|error| {
         // The grammar's own words name its rules: they help nobody who writes a template.
         let message = match error.reason() {
             handlebars::TemplateErrorReason::MismatchingClosedHelper(opened, closed) => {
@@ -60,7 +104,7 @@ pub(crate) fn parse(source: &str) -> Result<Parsed, MarkupError> {
             }
             _ => "this tag cannot be read, or its block is not closed".to_owned(),
         };
-        MarkupError { line, column, message }
+        shifted(begin, error.pos().unwrap_or((1, 1)), message)
     })
 }
 
@@ -70,6 +114,10 @@ struct Scan<'a> {
     depth: usize,
     /// The depth around each open block.
     open: Vec<usize>,
+    /// Where pieces begin.
+    cuts: Vec<usize>,
+    /// Tags before this piece, and what counting has cost there.
+    counted: (usize, usize),
 }
 
 impl Scan<'_> {
@@ -82,15 +130,42 @@ impl Scan<'_> {
                 at = start + if self.rest(start).starts_with("{{{{") { 4 } else { 2 };
                 continue;
             }
+            if self.open.is_empty() {
+                self.cut(at, start);
+            }
             self.tags += 1;
             if self.tags > TAGS_MAX {
                 return Err(self.refuse(start, format!("has more than {TAGS_MAX} tags")));
+            }
+            if self.cost(start) > COUNTING_MAX {
+                return Err(self.refuse(start, "the block is too large for so many tags: split it"));
             }
             at = self.tag(start)?;
         }
         match self.open.is_empty() {
             true => Ok(()),
             false => Err(self.refuse(self.source.len(), "a block is not closed: `{{/…}}` is missing")),
+        }
+    }
+
+    /// What counting costs up to here.
+    fn cost(&self, at: usize) -> usize {
+        let begin = self.cuts.last().copied().unwrap_or_default();
+        let (tags, cost) = self.counted;
+        cost.saturating_add((self.tags - tags).saturating_mul(at - begin))
+    }
+
+    /// Cuts off a piece within the text before the next tag. Lines that hold nothing but a tag are taken
+    /// away whole, and `~` takes spaces away: within a word, neither looks across the cut.
+    fn cut(&mut self, from: usize, next: usize) {
+        if next - self.cuts.last().copied().unwrap_or_default() < PIECE_BYTES {
+            return;
+        }
+        let in_word = |b: &u8| b.is_ascii_graphic() && !matches!(b, b'{' | b'}' | b'\\');
+        let text = self.source.as_bytes().get(from..next).unwrap_or_default();
+        if let Some(at) = text.windows(2).rposition(|two| two.iter().all(in_word)) {
+            self.counted = (self.tags, self.cost(from + at + 1));
+            self.cuts.push(from + at + 1);
         }
     }
 
@@ -276,7 +351,31 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_makes_it_panic(source in "([{}#/~!&>*^@\\\\\"'.\\[\\]| a-c\n-]|\\{\\{|\\}\\}|else|if|each|this|\\{\\{#if a\\}\\}|\\{\\{/if\\}\\}){0,40}") {
-            let _ = parse(&source).map(|parsed| super::super::usage::Usage::of(&parsed));
+            if let Ok(pieces) = parse(&source) {
+                pieces.iter().for_each(|piece| drop(super::super::usage::Usage::of(piece)));
+            }
         }
+    }
+
+    #[test]
+    fn pieces_are_cut_where_nothing_looks_across() {
+        let paragraph = "<p>words and words</p>\n  {{#if a}}\n  {{x}}\n  {{/if}}\n{{~y~}} \\{{z}} \u{e4}\n";
+        let source = paragraph.repeat(200);
+        let pieces = parse(&source).unwrap();
+        assert!(pieces.len() > 5);
+        let place = |n: usize| (pieces[n].line, pieces[n].column);
+        assert_eq!((place(0), place(1).0 > 20), ((1, 1), true));
+        let broken = parse(&format!("{source}\n\u{e4}\u{f6} {{{{/if}}}}")).unwrap_err();
+        assert_eq!((broken.line, broken.column), (source.matches('\n').count() + 2, 4));
+        let broken = parse(&format!("{source}\n\u{e4}\u{f6} {{{{a.}}}}")).unwrap_err();
+        assert_eq!(broken.line, source.matches('\n').count() + 2, "{broken}");
+    }
+
+    #[test]
+    fn counting_is_bounded() {
+        let filler = "some words ".repeat(90);
+        let tags = format!("{{{{a}}}}{filler}").repeat(500);
+        assert!(parse(&tags).is_ok());
+        assert!(parse(&format!("{{{{#if a}}}}{tags}{{{{/if}}}}")).unwrap_err().message.contains("too large"));
     }
 }

@@ -7,13 +7,11 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use handlebars::{
-    Context, Handlebars, Output, RenderContext, RenderErrorReason, Renderable as _, Template as Parsed,
-};
+use handlebars::{Context, Handlebars, Output, RenderContext, RenderErrorReason, Renderable as _};
 use serde_json::{Map, Value, json};
 
 use super::blocks::{self, Progress};
-use super::markup::{self, MarkupError};
+use super::markup::{self, MarkupError, Piece};
 use super::usage::Usage;
 use super::{Bodies, SUBJECT_BYTES_MAX, Settings, UNSUBSCRIBE_URL};
 use crate::address::Mailbox;
@@ -33,10 +31,10 @@ pub const RENDERED_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Program {
     settings: Settings,
-    subject: Option<Parsed>,
-    preheader: Option<Parsed>,
-    html: Option<Parsed>,
-    text: Option<Parsed>,
+    subject: Option<Vec<Piece>>,
+    preheader: Option<Vec<Piece>>,
+    html: Option<Vec<Piece>>,
+    text: Option<Vec<Piece>>,
     usage: Usage,
     unsubscribe_url: bool,
     size_bytes: usize,
@@ -94,11 +92,11 @@ impl Program {
         let mut errors = Vec::new();
         let mut read = |name: &'static str, source: &Option<String>| {
             let source = source.as_deref()?;
-            let parsed = markup::parse(source).and_then(|parsed| {
-                usage.add(Usage::of(&parsed)?);
-                Ok(parsed)
+            let pieces = markup::parse(source).and_then(|pieces| {
+                pieces.iter().try_for_each(|piece| Usage::of(piece).map(|found| usage.add(found)))?;
+                Ok(pieces)
             });
-            parsed.map_err(|error| errors.push((name, error))).ok()
+            pieces.map_err(|error| errors.push((name, error))).ok()
         };
         let subject = read("subject", &settings.subject);
         let preheader = read("preheader", &settings.preheader);
@@ -180,8 +178,8 @@ impl Program {
         blocks::register(&mut escaping, &progress);
         let mut plain = escaping.clone();
         plain.register_escape_fn(handlebars::no_escape);
-        let mut part = |name: &str, parsed: Option<&Parsed>, registry: &Handlebars<'static>| {
-            let filled = fill(parsed?, registry, &context);
+        let mut part = |name: &str, pieces: Option<&Vec<Piece>>, registry: &Handlebars<'static>| {
+            let filled = fill(pieces?, registry, &context);
             filled.map_err(|text| error.invalid.push((name.to_owned(), text))).ok()
         };
         let subject = part("subject", self.subject.as_ref().filter(|_| with_subject), &plain);
@@ -255,14 +253,17 @@ static BARE: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
 });
 
 /// Renders one part.
-fn fill(parsed: &Parsed, registry: &Handlebars<'static>, context: &Context) -> Result<String, String> {
+fn fill(pieces: &[Piece], registry: &Handlebars<'static>, context: &Context) -> Result<String, String> {
     let mut out = Bounded(String::new());
-    let outcome = parsed.render(registry, context, &mut RenderContext::new(None), &mut out);
-    outcome.map(|()| out.0).map_err(|error| match error.reason() {
+    let mut render =
+        |piece: &Piece| piece.parsed.render(registry, context, &mut RenderContext::new(None), &mut out);
+    let outcome = pieces.iter().try_for_each(&mut render);
+    outcome.map_err(|error| match error.reason() {
         RenderErrorReason::IOError(_) => format!("comes to more than {RENDERED_BYTES_MAX} bytes"),
         RenderErrorReason::InvalidJsonIndex(name) => format!("asks for `{name}` of a list"),
         reason => reason.to_string(),
-    })
+    })?;
+    Ok(out.0)
 }
 
 struct Bounded(String);

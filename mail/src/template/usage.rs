@@ -10,7 +10,7 @@ use handlebars::template::{BlockParam, HelperTemplate, Parameter, TemplateElemen
 use handlebars::{Path, PathSeg, Template as Parsed};
 use serde_json::{Map, Value, json};
 
-use super::markup::MarkupError;
+use super::markup::{MarkupError, Piece};
 use super::{UNSUBSCRIBE_URL, Variable, VariableType};
 
 /// Names in a path.
@@ -41,14 +41,15 @@ struct Scope {
 type Names = Vec<(String, Option<Vec<Step>>)>;
 
 impl Usage {
-    /// What a part of a template uses.
+    /// What a piece of a template uses.
     ///
     /// # Errors
     /// A tag that may not be used.
-    pub(crate) fn of(parsed: &Parsed) -> Result<Self, MarkupError> {
+    pub(crate) fn of(piece: &Piece) -> Result<Self, MarkupError> {
         let mut walk =
             Walk { root: Self::default(), scopes: vec![Scope { path: Vec::new(), names: Vec::new() }] };
-        walk.elements(parsed, (1, 1))?;
+        walk.elements(&piece.parsed, (1, 1))
+            .map_err(|Refused(place, message)| piece.error(place, message))?;
         let mut root = walk.root;
         root.fields.remove(UNSUBSCRIBE_URL);
         Ok(root)
@@ -125,12 +126,15 @@ struct Walk {
 
 type Place = (usize, usize);
 
-fn refused(place: Place, message: impl Into<String>) -> MarkupError {
-    MarkupError { line: place.0, column: place.1, message: message.into() }
+/// Where in a piece something is refused, and why.
+struct Refused(Place, String);
+
+fn refused(place: Place, message: impl Into<String>) -> Refused {
+    Refused(place, message.into())
 }
 
 impl Walk {
-    fn elements(&mut self, parsed: &Parsed, around: Place) -> Result<(), MarkupError> {
+    fn elements(&mut self, parsed: &Parsed, around: Place) -> Result<(), Refused> {
         for (n, element) in parsed.elements.iter().enumerate() {
             let place = parsed.mapping.get(n).map_or(around, |mapping| (mapping.0, mapping.1));
             match element {
@@ -145,7 +149,7 @@ impl Walk {
         Ok(())
     }
 
-    fn expression(&mut self, tag: &HelperTemplate, place: Place) -> Result<(), MarkupError> {
+    fn expression(&mut self, tag: &HelperTemplate, place: Place) -> Result<(), Refused> {
         let name = tag.name.as_name().unwrap_or_default();
         if !tag.params.is_empty() || !tag.hash.is_empty() {
             let text = format!("helpers such as `{name}` are not supported: a tag names one variable");
@@ -166,7 +170,7 @@ impl Walk {
         Ok(())
     }
 
-    fn block(&mut self, tag: &HelperTemplate, place: Place) -> Result<(), MarkupError> {
+    fn block(&mut self, tag: &HelperTemplate, place: Place) -> Result<(), Refused> {
         let name = tag.name.as_name().unwrap_or_default();
         if !is_block(name) {
             let text = format!("`{{{{#{name}}}}}` is not supported; use #if, #unless, #each or #with");
@@ -204,12 +208,7 @@ impl Walk {
         }
     }
 
-    fn bodies(
-        &mut self,
-        tag: &HelperTemplate,
-        scope: Option<Scope>,
-        place: Place,
-    ) -> Result<(), MarkupError> {
+    fn bodies(&mut self, tag: &HelperTemplate, scope: Option<Scope>, place: Place) -> Result<(), Refused> {
         let opened = scope.is_some();
         self.scopes.extend(scope);
         if let Some(template) = &tag.template {
@@ -225,7 +224,7 @@ impl Walk {
     }
 
     /// Where a path leads; nowhere for `@index` and its like.
-    fn resolve(&self, path: &Path, place: Place) -> Result<Option<Vec<Step>>, MarkupError> {
+    fn resolve(&self, path: &Path, place: Place) -> Result<Option<Vec<Step>>, Refused> {
         let (segments, raw) = match path {
             Path::Local((_, name, _)) if matches!(name.as_str(), "index" | "key" | "first" | "last") => {
                 return Ok(None);
@@ -274,7 +273,7 @@ fn is_block(name: &str) -> bool {
 }
 
 /// `as |item|`, and `as |item index|` of `each`.
-fn block_names(tag: &HelperTemplate, name: &str, path: &[Step], place: Place) -> Result<Names, MarkupError> {
+fn block_names(tag: &HelperTemplate, name: &str, path: &[Step], place: Place) -> Result<Names, Refused> {
     let entry = |item: &String| (item.clone(), Some(path.to_vec()));
     match (&tag.block_param, name) {
         (None, _) => Ok(Vec::new()),
@@ -292,7 +291,7 @@ mod tests {
     use crate::template::markup::parse;
 
     fn of(source: &str) -> Result<Usage, MarkupError> {
-        Usage::of(&parse(source)?)
+        Usage::of(&parse(source)?[0])
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
+use mail::draft::OnSuppressed;
 use mail::event::EventKind;
 use mail::id::EventId;
 use mail::message;
@@ -26,6 +27,7 @@ use store::engine::Batch;
 use store::schedule::{About, Found};
 use tokio::sync::Notify;
 
+use super::reach::fate_of;
 use super::stage::size_of;
 use super::{Hall, Refusal};
 use crate::staged::{Addressee, Fate, Staged, Transport};
@@ -181,8 +183,19 @@ impl Hall {
         let sender = self.senders.find(&tenant, &email.from.address, now).await?;
         let recipients = found.recipients.iter().map(|r| &r.address);
         self.senders.may_reach(&sender, &email.from.address, recipients)?;
-        let chunks = self.sign(&sender, message::redate(body, now), now).await?;
-        let staged = self.staged(found.clone(), appointment, (chunks, Fate::Send), now);
+        let chunks = vec![body.clone()];
+        let mut staged = self.staged(found.clone(), appointment, (chunks, Fate::Send), now);
+        staged.transport.tls_enforced = sender.enforces_tls();
+        // Who has left since does not get it, and keeps nobody else from getting it.
+        let about = (email.account, email.category);
+        let blocked = self.mark_blocked(about, &mut staged.addressees, now).await?;
+        match fate_of(&blocked, OnSuppressed::Skip, &staged.addressees) {
+            Some(refuse) => staged.fate = refuse,
+            None => {
+                staged.chunks = self.sign(&sender, message::redate(body, now), now).await?;
+                staged.email.size_bytes = size_of(&staged.chunks);
+            }
+        }
         self.commit(vec![staged], &|_| {}).await
     }
 
@@ -206,6 +219,7 @@ impl Hall {
         let transport = Transport {
             smtputf8: schedule.smtputf8,
             require_tls: schedule.require_tls,
+            tls_enforced: false,
             expires_at: self.expires_at(&email, now),
         };
         let appointment = Some(appointment);

@@ -4,17 +4,22 @@
 //! Draft ─► write ─► may they? ─► is there room in the plan? ─► sign ─► Staged
 //! ```
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::draft::Draft;
+use mail::compose::{Composition, CustomHeader};
+use mail::draft::{Content, Draft};
 use mail::email::{Door, Email};
 use mail::id::EmailId;
+use mail::suppression::OPTIONAL;
+use mail::unsubscribe;
 use store::access::Tenant;
 use store::email::RECIPIENTS_MAX;
 
+use super::reach::fate_of;
 use super::write::{Written, addressees, write};
 use super::{HEADER_ROOM_BYTES, Hall};
 use crate::meter::{Reserved, Room};
@@ -30,13 +35,15 @@ impl Hall {
     pub(super) async fn stage(
         &self,
         tenant: &Tenant,
-        draft: Draft,
+        mut draft: Draft,
         now: Timestamp,
-    ) -> Result<Staged, Refusal> {
+    ) -> Result<Staged, Stop> {
         let id = EmailId::new(now, self.worker.entropy.u128());
         check_recipients(&draft)?;
         let scheduled_at = draft.wishes.scheduled_at;
         check_schedule(scheduled_at, now)?;
+        let unsubscribe = self.manage_unsubscribe(tenant, id, &mut draft)?;
+        self.track(tenant, id, &mut draft, now).await?;
         // What is sent later is dated then.
         let written = write(id, &draft, scheduled_at.unwrap_or(now))?;
         let sender = self.senders.find(tenant, &written.from.address, now).await?;
@@ -44,11 +51,18 @@ impl Hall {
         self.senders.may_reach(&sender, &written.from.address, recipients)?;
         self.check_size(&draft, &written)?;
         let mut facts = written.facts;
-        let addressees = addressees(draft.recipients, &mut facts, draft.door);
-        let reserved = self.reserve(&sender, id, &addressees, now).await?;
-        let (fate, chunks) = match scheduled_at {
-            Some(at) => (Fate::Later(at), written.chunks),
-            None => (Fate::Send, self.sign(&sender, written.chunks, now).await?),
+        let mut addressees = addressees(draft.recipients, &mut facts, draft.door);
+        let about = (tenant.account().id, draft.category);
+        let blocked = self.mark_blocked(about, &mut addressees, now).await?;
+        let (fate, chunks, reserved) = match fate_of(&blocked, draft.wishes.on_suppressed, &addressees) {
+            Some(refuse) => (refuse, written.chunks, None),
+            None => {
+                let reserved = Some(self.reserve(&sender, id, &addressees, now).await?);
+                match scheduled_at {
+                    Some(at) => (Fate::Later(at), written.chunks, reserved),
+                    None => (Fate::Send, self.sign(&sender, written.chunks, now).await?, reserved),
+                }
+            }
         };
         let email = Email {
             id,
@@ -63,28 +77,47 @@ impl Hall {
             size_bytes: size_of(&chunks),
             envelope_id: draft.envelope.envelope_id,
             return_full: draft.envelope.return_full,
-            unsubscribe: false,
-            scheduled: scheduled_at.is_some(),
+            unsubscribe,
+            scheduled: matches!(fate, Fate::Later(_)),
             expires_in: draft.wishes.expires_in,
             resent_from: draft.wishes.resent_from,
+            template: draft.wishes.template,
             created_at: now,
         };
         let transport = Transport {
             // Clients that say SMTPUTF8 of every message do not mean it: only content that needs it counts.
             smtputf8: written.needs_smtputf8,
             require_tls: draft.envelope.require_tls,
+            tls_enforced: sender.enforces_tls(),
             expires_at: self.expires_at(&email, now),
         };
-        Ok(Staged {
-            email,
-            addressees,
-            chunks,
-            transport,
-            fate,
-            appointment: None,
-            reserved: Some(reserved),
-            now,
-        })
+        let (category, is_refused) = (email.category, matches!(fate, Fate::Refuse(..)));
+        let staged = Staged { email, addressees, chunks, transport, fate, appointment: None, reserved, now };
+        if is_refused {
+            let refusal = Refusal::Blocked { id: Some(id), category, blocked };
+            return Err(Stop::Blocked(Box::new(staged), refusal));
+        }
+        Ok(staged)
+    }
+
+    /// Puts the link in, if the email is to have one. Says whether it has.
+    fn manage_unsubscribe(&self, tenant: &Tenant, id: EmailId, draft: &mut Draft) -> Result<bool, Refusal> {
+        let wished = draft.wishes.unsubscribe.unwrap_or(OPTIONAL.contains(&draft.category));
+        let Content::Parts(parts) = &mut draft.content else { return Ok(false) };
+        if !wished {
+            return Ok(false);
+        }
+        // Bound to the first `to` (email-api.md "Managed unsubscribe").
+        let Some(first) = parts.to.first().or(parts.cc.first()).or(parts.bcc.first()) else {
+            return Ok(false);
+        };
+        let links = self.unsubscribe().ok_or_else(|| Refusal::Invalid {
+            field: "unsubscribe",
+            message: "needs the service's public address: the operator sets `base_url` in [api]".to_owned(),
+        })?;
+        let url = links.link(tenant.account().id, id, &first.address, draft.category);
+        put_link(parts, &url)?;
+        Ok(true)
     }
 
     fn check_size(&self, draft: &Draft, written: &Written) -> Result<(), Refusal> {
@@ -141,6 +174,40 @@ impl Hall {
         signed.extend(chunks);
         Ok(signed)
     }
+}
+
+/// Why an email is not staged.
+pub(super) enum Stop {
+    /// Nothing is kept of it.
+    Refused(Refusal),
+    /// The email says why it goes to nobody; it is to be committed.
+    Blocked(Box<Staged>, Refusal),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Puts an unsubscribe link where the token stands, and into the header (RFC 8058).
+fn put_link(parts: &mut Composition, url: &str) -> Result<(), Refusal> {
+    let put = |text: &mut String| {
+        if let Cow::Owned(linked) = unsubscribe::replace(text, url) {
+            *text = linked;
+        }
+    };
+    put(&mut parts.subject);
+    parts.html.iter_mut().for_each(put);
+    parts.text.iter_mut().for_each(put);
+    // Ours is the one that works.
+    parts.headers.retain(|header| !header.name().to_ascii_lowercase().starts_with("list-unsubscribe"));
+    for (name, value) in unsubscribe::headers(url) {
+        let header = CustomHeader::new(name, &value)
+            .map_err(|error| Refusal::Invalid { field: "unsubscribe", message: error.to_string() })?;
+        parts.headers.push(header);
+    }
+    Ok(())
 }
 
 fn check_recipients(draft: &Draft) -> Result<(), Refusal> {

@@ -199,3 +199,14 @@ fn every_part_that_cannot_be_read_is_told() {
     let places: Vec<_> = errors.iter().map(|(part, error)| (*part, error.line, error.column)).collect();
     assert_eq!(places, [("subject", 1, 1), ("html", 2, 1)]);
 }
+
+/// A large template is read in pieces (see `markup`): it comes to what the grammar makes of the whole.
+#[test]
+fn whole_or_in_pieces_is_the_same() {
+    let paragraph =
+        "<p>words and words</p>\n  {{#if a}}\n  {{x}}\n  {{/if}}\n{{~y~}} \\{{z}} \u{e4}\n{{! c }}\n{{y}}";
+    let source = paragraph.repeat(200);
+    let variables = json!({"a": true, "x": "X", "y": "<Y>"});
+    let whole = Handlebars::new().render_template(&source, &variables).unwrap();
+    assert_eq!(filled(&source, variables), whole);
+}

@@ -1,0 +1,129 @@
+//! A letter: a send request that was read, before its template is filled in.
+//!
+//! ```text
+//! fields ─► Letter ─► template resolved, rendered, inherited from ─► Draft
+//! ```
+//!
+//! What the request says goes before what the template says; the bodies are the template's alone
+//! (completions-email.md 2.3).
+
+use std::sync::Arc;
+
+use mail::address::Mailbox;
+use mail::compose::{Attachment, Composition, CustomHeader};
+use mail::draft::{Content, Draft, Envelope, Wishes};
+use mail::email::{Category, Door, Tag, TemplateFacts};
+use mail::template::{Compiled, Rendered};
+use store::access::Tenant;
+
+use super::recipients::Recipients;
+use super::template::TemplateUse;
+use crate::problem::{Code, Problem};
+use crate::room::Room;
+use crate::templates::unrendered;
+
+/// A send request that was read.
+#[derive(Debug)]
+pub struct Letter {
+    /// The author.
+    pub from: Option<Mailbox>,
+    /// To whom.
+    pub people: Recipients,
+    /// Where answers go.
+    pub reply_to: Vec<Mailbox>,
+    /// The subject.
+    pub subject: Option<String>,
+    /// The HTML.
+    pub html: Option<String>,
+    /// The plain text.
+    pub text: Option<String>,
+    /// Header fields of the customer's own.
+    pub headers: Vec<CustomHeader>,
+    /// Files.
+    pub attachments: Vec<Attachment>,
+    /// Tags.
+    pub tags: Vec<Tag>,
+    /// What it is for.
+    pub category: Option<Category>,
+    /// What is asked beyond that.
+    pub wishes: Wishes,
+    /// The template, and what it is filled with.
+    pub template: Option<TemplateUse>,
+}
+
+impl Letter {
+    /// Makes a draft of it.
+    ///
+    /// # Errors
+    /// No such template, one that cannot be filled with what was given, or one that leaves out what the
+    /// request leaves out.
+    pub async fn fill(mut self, room: &Room, tenant: &Tenant) -> Result<Draft, Problem> {
+        if let Some(wanted) = self.template.take() {
+            let account = tenant.account().id;
+            let (store, now) = (room.hall.store(), room.hall.clock().now());
+            let found = room.hall.templates().resolve(store, account, &wanted.reference, now).await?;
+            let compiled = found.ok_or_else(|| {
+                Problem::new(Code::NOT_FOUND, "No such template, or it was never published")
+            })?;
+            let (render, variables) = (Arc::clone(&compiled), wanted.variables);
+            let own_subject = self.subject.is_some();
+            let work = move || match own_subject {
+                true => render.render_bodies(&variables),
+                false => render.render(&variables),
+            };
+            // Lists of the customer's making: rendering may take its time.
+            let rendered = tokio::task::spawn_blocking(work).await.map_err(Problem::internal)?;
+            self.inherit(&compiled, rendered.map_err(|error| unrendered(&error))?);
+        }
+        self.draft()
+    }
+
+    fn inherit(&mut self, template: &Compiled, rendered: Rendered) {
+        self.from = self.from.take().or_else(|| template.from().cloned());
+        if self.reply_to.is_empty() {
+            self.reply_to = template.reply_to().to_vec();
+        }
+        self.subject = self.subject.take().or(rendered.subject);
+        (self.html, self.text) = (rendered.html, rendered.text);
+        self.category = self.category.or_else(|| Some(template.category()));
+        self.wishes.unsubscribe =
+            self.wishes.unsubscribe.or_else(|| template.unsubscribe_enabled().then_some(true));
+        let (id, alias, version) = (template.id, template.alias.clone(), template.version);
+        self.wishes.template = Some(TemplateFacts { id, alias, version });
+    }
+
+    /// Makes a draft of what there is, without a template.
+    ///
+    /// # Errors
+    /// What is left out.
+    pub fn draft(self) -> Result<Draft, Problem> {
+        let needed = |name: &str| Problem::field(name, "is required: the template has none");
+        let from = self.from.ok_or_else(|| needed("from"))?;
+        let subject = self.subject.filter(|subject| !subject.trim().is_empty());
+        let parts = Composition {
+            from: from.clone(),
+            to: self.people.to,
+            cc: self.people.cc,
+            bcc: self.people.bcc,
+            reply_to: self.reply_to,
+            subject: subject.ok_or_else(|| needed("subject"))?,
+            html: self.html,
+            text: self.text,
+            headers: self.headers,
+            attachments: self.attachments,
+        };
+        if parts.html.is_none() && parts.text.is_none() {
+            return Err(needed("html"));
+        }
+        Ok(Draft {
+            door: Door::Api,
+            from: Some(from),
+            envelope: Envelope::default(),
+            recipients: self.people.envelope,
+            content: Content::Parts(Box::new(parts)),
+            tags: self.tags,
+            category: self.category.unwrap_or_default(),
+            wishes: self.wishes,
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! The template fields of a send request: `template` and `variables` (completions-email.md 2.3).
+//!
+//! `template` is an alias or an id, or an object `{id|alias, version?, variables?}`. Other providers' names
+//! for both lead here. What cannot be an id or an alias is the alias of nothing, and is not found later.
+
+use mail::template::render::VARIABLES_BYTES_MAX;
+use mail::template::{ALIAS_BYTES_MAX, TemplateKey, TemplateRef};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::fields::{self, Given, Kind, Names, Notes};
+use crate::schema;
+
+const OBJECT_NAMES: Names = Names {
+    known: &[("id", "id"), ("alias", "alias"), ("version", "version"), ("variables", "variables")],
+    later: &[],
+    foreign: &[("Id", "id"), ("Alias", "alias"), ("Version", "version"), ("Variables", "variables")],
+};
+
+/// A template and what is filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TemplateUse {
+    /// Which.
+    pub reference: TemplateRef,
+    /// An object.
+    pub variables: Value,
+}
+
+/// Reads `template` and `variables`; none when no template was named, or what was named will not do.
+pub fn template(given: &Given<'_>, notes: &mut Notes) -> Option<TemplateUse> {
+    let outer = given.value("variables").map(|value| (value, "variables"));
+    let Some(value) = given.value("template") else {
+        if outer.is_some() && !given.is_meant("template") {
+            notes.errors.add("variables", "needs `template`");
+        }
+        return None;
+    };
+    let (reference, inner) = match Kind::of(value) {
+        Kind::Text => (named(value, "template", notes), None),
+        Kind::Object => object(value, notes),
+        _ => {
+            notes
+                .errors
+                .add("template", "must be an alias, an id or an object {id or alias, version, variables}");
+            (None, None)
+        }
+    };
+    if outer.is_some() && inner.is_some() {
+        notes.errors.add("variables", "are given twice: here and in `template`");
+    }
+    let variables = match inner.or(outer) {
+        Some((value, name)) => variables(value, name, notes)?,
+        None => Map::new(),
+    };
+    reference.map(|reference| TemplateUse { reference, variables: Value::Object(variables) })
+}
+
+type Place<'a> = (&'a RawValue, &'static str);
+
+fn object<'a>(value: &'a RawValue, notes: &mut Notes) -> (Option<TemplateRef>, Option<Place<'a>>) {
+    let given = match fields::object(value) {
+        Ok(object) => Given::sort(object, &OBJECT_NAMES, "template.", notes),
+        Err(text) => {
+            notes.errors.add("template", text);
+            return (None, None);
+        }
+    };
+    let reference = match (given.value("id"), given.value("alias")) {
+        (Some(id), None) => named(id, "template.id", notes),
+        (None, Some(alias)) => named(alias, "template.alias", notes),
+        (Some(_), Some(_)) => {
+            notes.errors.add("template", "has an id and an alias: give one of them");
+            None
+        }
+        (None, None) => {
+            if !given.is_meant("id") && !given.is_meant("alias") {
+                notes.errors.add("template", "needs an id or an alias");
+            }
+            None
+        }
+    };
+    let version = given.value("version").map(version);
+    let version = version.transpose().map_err(|text| notes.errors.add("template.version", text));
+    let variables = given.value("variables").map(|value| (value, "template.variables"));
+    let reference = match (reference, version) {
+        (Some(reference), Ok(version)) => Some(TemplateRef { version, ..reference }),
+        _ => None,
+    };
+    (reference, variables)
+}
+
+fn named(value: &RawValue, name: &str, notes: &mut Notes) -> Option<TemplateRef> {
+    let text = fields::text(value).and_then(|text| match text.len() {
+        0 => Err("is empty".to_owned()),
+        1..=ALIAS_BYTES_MAX => Ok(text),
+        _ => Err(format!("is longer than {ALIAS_BYTES_MAX} bytes")),
+    });
+    match text {
+        Ok(text) => Some(TemplateRef { key: TemplateKey::of(&text), version: None }),
+        Err(text) => {
+            notes.errors.add(name, text);
+            None
+        }
+    }
+}
+
+/// The number of a version.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn version(value: &RawValue) -> Result<u32, String> {
+    value.get().parse().ok().filter(|n| *n > 0).ok_or_else(|| "must be the number of a version".to_owned())
+}
+
+/// The variables of a template: an object, of a size that is bounded before it is built.
+pub(crate) fn variables(value: &RawValue, name: &str, notes: &mut Notes) -> Option<Map<String, Value>> {
+    let outcome = match Kind::of(value) {
+        // Escapes and spaces may make the text longer than what it says.
+        Kind::Object if value.get().len() > 2 * VARIABLES_BYTES_MAX => {
+            Err(format!("come to more than {VARIABLES_BYTES_MAX} bytes"))
+        }
+        Kind::Object => serde_json::from_str(value.get()).map_err(|_| "cannot be read".to_owned()),
+        _ => Err("must be an object".to_owned()),
+    };
+    outcome.map_err(|text| notes.errors.add(name, text)).ok()
+}
+
+/// The schema of `template`.
+#[must_use]
+pub fn template_schema() -> Value {
+    json!({
+        "description": "A published template: its alias, its id (`tpl_…`), or an object. Its subject, \
+                        bodies, author, reply addresses and category are taken where none are given",
+        "oneOf": [
+            {"type": "string", "maxLength": ALIAS_BYTES_MAX},
+            schema::object_with("A template", &[], [
+                ("id", schema::string("Its id")),
+                ("alias", schema::string("Its alias, instead of its id")),
+                ("version", json!({"type": "integer", "minimum": 1, "description": "A version other than the published one"})),
+                ("variables", variables_schema()),
+            ]),
+        ],
+    })
+}
+
+/// The schema of `variables`.
+#[must_use]
+pub fn variables_schema() -> Value {
+    json!({"type": "object", "description": "What is filled in, by name"})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &Value) -> Result<Option<TemplateUse>, Vec<String>> {
+        let text = body.to_string();
+        let mut notes = Notes::default();
+        let given =
+            Given::sort(fields::body(text.as_bytes()).unwrap(), &crate::emails::send::NAMES, "", &mut notes);
+        let found = template(&given, &mut notes);
+        if notes.errors.is_empty() {
+            return Ok(found);
+        }
+        let problem = crate::problem::Problem::from(notes.errors).entry();
+        Err(problem["details"]["fields"].as_object().unwrap().keys().cloned().collect())
+    }
+
+    #[test]
+    fn a_template_is_named_in_many_ways() {
+        let id = "tpl_01ARZ3NDEKTSV4RRFFQ69G5FAV";
+        let of = |name: &str, version| TemplateRef { key: TemplateKey::of(name), version };
+        for (body, reference, variables) in [
+            (json!({"template": "Welcome"}), of("welcome", None), json!({})),
+            (json!({"template": id, "variables": {"a": 1}}), of(id, None), json!({"a": 1})),
+            (json!({"template_id": id, "template_data": {"a": 1}}), of(id, None), json!({"a": 1})),
+            (json!({"templateId": "x", "templateData": {}}), of("x", None), json!({})),
+            (json!({"template_alias": "x", "data_variables": {"a": []}}), of("x", None), json!({"a": []})),
+            (json!({"templateAlias": "x", "dataVariables": {}}), of("x", None), json!({})),
+            (
+                json!({"template": "x", "dynamic_template_data": {"a": null}}),
+                of("x", None),
+                json!({"a": null}),
+            ),
+            (
+                json!({"template": {"id": id, "version": 3, "variables": {"a": "b"}}}),
+                of(id, Some(3)),
+                json!({"a": "b"}),
+            ),
+            (json!({"template": {"alias": "x"}, "variables": {"a": "b"}}), of("x", None), json!({"a": "b"})),
+            (json!({"template": "not an alias"}), of("not an alias", None), json!({})),
+        ] {
+            assert_eq!(read(&body).unwrap(), Some(TemplateUse { reference, variables }), "{body}");
+        }
+        assert_eq!(read(&json!({})), Ok(None));
+        assert_eq!(read(&json!({"template": null, "variables": null})), Ok(None));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_field() {
+        for (body, named) in [
+            (json!({"template": ""}), "template"),
+            (json!({"template": 5}), "template"),
+            (json!({"template": "x".repeat(101)}), "template"),
+            (json!({"template": "x", "template_id": "y"}), "template"),
+            (json!({"template": {}}), "template"),
+            (json!({"template": {"id": "a", "alias": "b"}}), "template"),
+            (json!({"template": {"id": 5}}), "template.id"),
+            (json!({"template": {"Id": "a"}}), "template.Id"),
+            (json!({"template": {"alias": "a", "version": 0}}), "template.version"),
+            (json!({"template": {"alias": "a", "version": "1"}}), "template.version"),
+            (json!({"template": {"alias": "a", "variables": []}}), "template.variables"),
+            (json!({"template": {"alias": "a", "variables": {}}, "variables": {}}), "variables"),
+            (json!({"template": "a", "variables": "x"}), "variables"),
+            (json!({"template": "a", "variables": {"a": "x".repeat(600_000)}}), "variables"),
+            (json!({"variables": {}}), "variables"),
+            (json!({"TemplateAlias": "a", "variables": {}}), "TemplateAlias"),
+            (json!({"template": "a", "TemplateModel": {}}), "TemplateModel"),
+        ] {
+            assert_eq!(read(&body).unwrap_err(), [named], "{body}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Examples, made from schemas: what a schema itself gives as an example, else a value that it allows.
+//!
+//! So every request and answer of the document has one, and `tests/peers/openapi.py` holds each to its
+//! schema.
+
+use serde_json::{Map, Value, json};
+
+/// Schemas within each other; deeper ones are cut.
+const LEVELS_MAX: usize = 12;
+/// What stands for an id's 26 characters.
+const ULID: &str = "01K9ZQ4Y8M3T5V7W2X6B0C1D9E";
+const TIME: &str = "2026-11-21T10:00:00.000Z";
+
+/// The word that is shown of those that there are, if it is one of them; else the first.
+const LIKELY: &str = "delivered";
+/// What has a time when that is so.
+const DONE: &[&str] = &["sent_at", "delivered_at"];
+
+/// What fields of these names hold, where the schema says no more than that it is a text.
+const TEXTS: &[(&str, &str)] = &[
+    ("from", "Ada <ada@example.com>"),
+    ("to", "grace@example.net"),
+    ("cc", "grace@example.net"),
+    ("bcc", "grace@example.net"),
+    ("reply_to", "ada@example.com"),
+    ("email", "grace@example.net"),
+    ("recipient", "grace@example.net"),
+    ("subject", "Welcome"),
+    ("html", "<p>Hello</p>"),
+    ("text", "Hello"),
+    ("name", "flow"),
+    ("value", "welcome"),
+    ("warnings", "`colour` is not a known field and was ignored"),
+    ("message_id", "<01K9ZQ4Y8M3T5V7W2X6B0C1D9E@example.com>"),
+    ("last_event", "email.delivered"),
+    ("type", "email.delivered"),
+    ("event", "email.delivered"),
+    ("url", "https://example.com/hooks/mail"),
+    ("domain", "example.com"),
+    ("mx_host", "mx1.example.net"),
+    ("ip", "192.0.2.1"),
+    ("request_id", "req_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"),
+];
+
+/// An example of a schema; `schemas` are those that it may refer to.
+pub(super) fn of(schema: &Value, schemas: &Value) -> Value {
+    Maker { schemas }.make(schema, "", 0)
+}
+
+struct Maker<'a> {
+    schemas: &'a Value,
+}
+
+impl Maker<'_> {
+    fn make(&self, schema: &Value, name: &str, level: usize) -> Value {
+        if level > LEVELS_MAX {
+            return Value::Null;
+        }
+        if let Some(reference) = schema["$ref"].as_str() {
+            let target = reference.rsplit('/').next().unwrap_or_default();
+            return self.make(&self.schemas[target], name, level + 1);
+        }
+        let words = schema["enum"].as_array().into_iter().flatten();
+        let likely =
+            words.clone().find(|word| *word == LIKELY).or(words.clone().next()).unwrap_or(&Value::Null);
+        let given = [&schema["examples"][0], &schema["const"], likely];
+        if let Some(given) = given.into_iter().find(|value| !value.is_null()) {
+            return given.clone();
+        }
+        if let Some(parts) = schema["allOf"].as_array() {
+            return self.all(parts, name, level);
+        }
+        if schema["properties"].is_object() {
+            return self.object(schema, level);
+        }
+        let ways = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
+        if let Some(way) = ways.and_then(|ways| ways.iter().find(|way| way["type"] != "null")) {
+            return self.make(way, name, level + 1);
+        }
+        self.simple(schema, name, level)
+    }
+
+    /// Objects that are one together.
+    fn all(&self, parts: &[Value], name: &str, level: usize) -> Value {
+        let mut whole = Map::new();
+        for part in parts {
+            if let Value::Object(fields) = self.make(part, name, level + 1) {
+                whole.extend(fields);
+            }
+        }
+        Value::Object(whole)
+    }
+
+    fn object(&self, schema: &Value, level: usize) -> Value {
+        let fields = schema["properties"].as_object().into_iter().flatten();
+        fields.map(|(name, field)| (name.clone(), self.make(field, name, level + 1))).collect()
+    }
+
+    fn simple(&self, schema: &Value, name: &str, level: usize) -> Value {
+        let (kind, nullable) = match &schema["type"] {
+            Value::Array(kinds) => {
+                let kind = kinds.iter().find(|kind| **kind != "null");
+                (kind.and_then(Value::as_str), kinds.iter().any(|kind| kind == "null"))
+            }
+            kind => (kind.as_str(), false),
+        };
+        match kind {
+            Some("string") if schema["format"] == "date-time" && (!nullable || DONE.contains(&name)) => {
+                json!(TIME)
+            }
+            _ if nullable => Value::Null,
+            Some("string") => json!(text(schema, name)),
+            Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(json!(1)),
+            Some("boolean") => json!(false),
+            Some("array") if schema["maxItems"] == 0 => json!([]),
+            Some("array") => json!([self.make(&schema["items"], name, level + 1)]),
+            Some("object") => match &schema["additionalProperties"] {
+                Value::Object(_) => json!({"key": self.make(&schema["additionalProperties"], "", level + 1)}),
+                _ => json!({}),
+            },
+            _ => Value::Null,
+        }
+    }
+}
+
+fn text(schema: &Value, name: &str) -> String {
+    if schema["contentEncoding"] == "base64" {
+        return "SGVsbG8=".to_owned();
+    }
+    if let Some(id) = schema["description"].as_str().and_then(id) {
+        return id;
+    }
+    let known = TEXTS.iter().find(|(known, _)| *known == name);
+    known.map_or_else(|| "text".to_owned(), |(_, text)| (*text).to_owned())
+}
+
+/// The id that a description tells of: ``Its id (`msg_…`)``.
+fn id(description: &str) -> Option<String> {
+    let (before, _) = description.split_once("_…`")?;
+    let (_, prefix) = before.rsplit_once('`')?;
+    Some(format!("{prefix}_{ULID}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_schema_allows() {
+        let schemas = json!({"Id": {"type": "string", "description": "Its id (`msg_…`)"}, "Loop": {"$ref": "#/components/schemas/Loop"}});
+        for (schema, example) in [
+            (json!({"type": ["string", "null"]}), json!(null)),
+            (json!({"type": "string", "format": "date-time"}), json!(TIME)),
+            (json!({"type": "string", "enum": ["queued", "delivered"]}), json!("delivered")),
+            (
+                json!({"type": "array", "items": {"$ref": "#/components/schemas/Id"}}),
+                json!([format!("msg_{ULID}")]),
+            ),
+            (json!({"oneOf": [{"type": "null"}, {"type": "boolean"}]}), json!(false)),
+            (
+                json!({"allOf": [{"properties": {"a": {"enum": ["x"]}}}, {"properties": {"b": {"const": 2}}}]}),
+                json!({"a": "x", "b": 2}),
+            ),
+            (
+                json!({"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}),
+                json!({"key": 0}),
+            ),
+            (json!({"type": "string", "examples": ["e"]}), json!("e")),
+            (json!({"$ref": "#/components/schemas/Loop"}), json!(null)),
+        ] {
+            assert_eq!(of(&schema, &schemas), example, "{schema}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The answers that hyper gives by itself, in our words.
+//!
+//! What is no HTTP, or exceeds hyper's own bounds, never becomes a request: hyper answers it with a bare
+//! head (`HTTP/1.1 400 Bad Request`, no body) and closes. Such a head is told from ours, which all carry
+//! `x-request-id`, and the envelope of our errors is written in its place. HTTP/2 has no such answers in the
+//! clear: there a stream or the connection is reset.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, Bytes};
+use memchr::memmem::find;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The largest bare head.
+const BARE_BYTES_MAX: usize = 256;
+
+/// Makes the whole answer to be given for a bare one of this status.
+pub(super) type Words = Arc<dyn Fn(u16) -> Bytes + Send + Sync>;
+
+/// A stream of HTTP/1 on which bare answers are put into words.
+pub(super) struct Worded<T> {
+    stream: T,
+    words: Option<Words>,
+    /// What is to be written in the place of what was given.
+    instead: Bytes,
+}
+
+impl<T: AsyncWrite + Unpin> Worded<T> {
+    pub(super) fn new(stream: T, words: Option<Words>) -> Self {
+        Self { stream, words, instead: Bytes::new() }
+    }
+
+    /// Writes what stands instead, to its end.
+    fn poll_instead(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.instead.has_remaining() {
+            let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.instead))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.instead.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes a bare head, and has words written instead; false for everything else.
+    fn takes(&mut self, given: &[u8]) -> bool {
+        let (Some(words), Some(status)) = (&self.words, bare(given)) else { return false };
+        self.instead = words(status);
+        true
+    }
+}
+
+/// The status of a bare head; none of anything else.
+fn bare(given: &[u8]) -> Option<u16> {
+    let rest = given.strip_prefix(b"HTTP/1.1 ")?;
+    let has = |part: &[u8]| find(given, part).is_some();
+    let bare = given.len() <= BARE_BYTES_MAX
+        && given.ends_with(b"\r\n\r\n")
+        && has(b"\r\ncontent-length: 0\r\n")
+        && has(b"\r\nconnection: close\r\n")
+        && !has(b"\r\nx-request-id: ");
+    let status = std::str::from_utf8(rest.get(..3)?).ok()?.parse().ok()?;
+    (bare && (400..500).contains(&status)).then_some(status)
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Worded<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Worded<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        given: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_instead(context))?;
+        if self.takes(given) {
+            return Poll::Ready(Ok(given.len()));
+        }
+        Pin::new(&mut self.stream).poll_write(context, given)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_instead(context))?;
+        if let [only] = slices
+            && self.takes(only)
+        {
+            return Poll::Ready(Ok(only.len()));
+        }
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_instead(context))?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_instead(context))?;
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bare_heads_and_nothing_else() {
+        let head = |line: &str, more: &str| {
+            format!("HTTP/1.1 {line}\r\nconnection: close\r\ncontent-length: 0\r\n{more}\r\n")
+        };
+        assert_eq!(bare(head("400 Bad Request", "date: x\r\n").as_bytes()), Some(400));
+        assert_eq!(bare(head("431 Too Large", "").as_bytes()), Some(431));
+        let long = format!("x: {}\r\n", "a".repeat(BARE_BYTES_MAX));
+        for other in [
+            head("200 OK", ""),
+            head("404 Not Found", "x-request-id: req_1\r\n"),
+            head("400 Bad Request", &long),
+            "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n".to_owned(),
+            "HTTP/1.1 4".to_owned(),
+            String::new(),
+        ] {
+            assert_eq!(bare(other.as_bytes()), None, "{other}");
+        }
+    }
+}

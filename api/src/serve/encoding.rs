@@ -1,0 +1,212 @@
+//! Request bodies that come compressed (`Content-Encoding: gzip` or `zstd`).
+//!
+//! What is unpacked is bounded by the same size and paid from the same budget as what comes as it is, step
+//! by step: a bomb ends at the bound. It is work for a thread of its own: a kilobyte can become a megabyte.
+
+use std::io::{ErrorKind, Read};
+
+use bytes::Bytes;
+use flate2::bufread::MultiGzDecoder;
+use http::HeaderMap;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use ruzstd::decoding::StreamingDecoder;
+
+use super::body::too_large;
+use super::budget::{Budget, Share};
+use crate::problem::{Code, Problem};
+
+/// What may stand in `Content-Encoding`, for those who used something else.
+const TAKEN: &str = "gzip, zstd";
+/// Where the unpacked body begins to grow.
+const FIRST_BYTES: usize = 16 << 10;
+/// The largest window of zstd (RFC 9659 3).
+const WINDOW_BYTES_MAX: u64 = 8 << 20;
+
+/// How a body is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// RFC 1952.
+    Gzip,
+    /// RFC 8878.
+    Zstd,
+}
+
+impl Encoding {
+    /// What a header says; none when the body comes as it is.
+    ///
+    /// # Errors
+    /// 415: an encoding that is not taken, or several.
+    pub fn of(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
+        let mut fields = headers.get_all(CONTENT_ENCODING).iter();
+        let (Some(only), another) = (fields.next(), fields.next()) else { return Ok(None) };
+        let word = only.to_str().unwrap_or("?").trim().to_ascii_lowercase();
+        match (word.as_str(), another) {
+            ("" | "identity", None) => Ok(None),
+            ("gzip" | "x-gzip", None) => Ok(Some(Self::Gzip)),
+            ("zstd", None) => Ok(Some(Self::Zstd)),
+            _ => {
+                let message = "Content-Encoding may be gzip or zstd, one of them, or be left away";
+                Err(Problem::new(Code::UNSUPPORTED_MEDIA_TYPE, message).header(ACCEPT_ENCODING, TAKEN))
+            }
+        }
+    }
+
+    /// Unpacks a body of at most so many bytes, unpacked.
+    ///
+    /// # Errors
+    /// 400 for what is not compressed so, 413, or 503 when too much is in flight.
+    pub async fn unpack(
+        self,
+        packed: Bytes,
+        bytes_max: usize,
+        budget: &Budget,
+    ) -> Result<(Bytes, Share), Problem> {
+        let unpacked =
+            Unpacked { whole: Vec::new(), bytes_max, budget: budget.clone(), share: Share::default() };
+        tokio::task::spawn_blocking(move || self.unpack_here(&packed, unpacked))
+            .await
+            .map_err(Problem::internal)?
+    }
+
+    fn unpack_here(self, mut packed: &[u8], mut into: Unpacked) -> Result<(Bytes, Share), Problem> {
+        match self {
+            Self::Gzip => into.take(MultiGzDecoder::new(packed))?,
+            Self::Zstd => {
+                // A body of several frames is all of them (RFC 8878 3).
+                while !packed.is_empty() {
+                    let frame = StreamingDecoder::new_with_max_window_size(&mut packed, WINDOW_BYTES_MAX);
+                    let mut frame = frame.map_err(|error| broken(&error))?;
+                    into.take(&mut frame)?;
+                    let decoder = frame.into_frame_decoder();
+                    let told = decoder.get_checksum_from_data();
+                    if told.is_some() && told != decoder.get_calculated_checksum() {
+                        return Err(broken(&"a wrong checksum"));
+                    }
+                }
+            }
+        }
+        Ok((into.whole.into(), into.share))
+    }
+}
+
+/// A body that is being unpacked.
+struct Unpacked {
+    whole: Vec<u8>,
+    bytes_max: usize,
+    budget: Budget,
+    share: Share,
+}
+
+impl Unpacked {
+    /// Takes all that there is, and pays for the room before it is there.
+    fn take(&mut self, mut from: impl Read) -> Result<(), Problem> {
+        let mut piece = vec![0; FIRST_BYTES];
+        loop {
+            let length = match from.read(&mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(length) => length,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(broken(&error)),
+            };
+            let wanted = self.whole.len() + length;
+            if wanted > self.bytes_max {
+                return Err(too_large(self.bytes_max));
+            }
+            let room = self.whole.capacity();
+            if wanted > room {
+                let larger = (room * 2).clamp(FIRST_BYTES, self.bytes_max.max(FIRST_BYTES)).max(wanted);
+                if !self.budget.enlarge(&mut self.share, larger - room) {
+                    return Err(Problem::busy());
+                }
+                self.whole.reserve_exact(larger - self.whole.len());
+            }
+            self.whole.extend_from_slice(piece.get(..length).unwrap_or_default());
+        }
+    }
+}
+
+fn broken(error: &dyn std::fmt::Display) -> Problem {
+    Problem::new(Code::INVALID_JSON, format!("The body is not compressed as Content-Encoding says: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write as _;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+    }
+
+    /// A bomb of zstd: blocks that say one byte 128 KiB times.
+    fn zstd_bomb(blocks: usize) -> Vec<u8> {
+        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38];
+        for n in 1..=blocks {
+            let header: u32 = (128 << 10) << 3 | 1 << 1 | u32::from(n == blocks);
+            frame.extend_from_slice(&header.to_le_bytes()[..3]);
+            frame.push(b' ');
+        }
+        frame
+    }
+
+    fn unpack(encoding: Encoding, packed: &[u8], bytes_max: usize) -> Result<Vec<u8>, Problem> {
+        let budget = Budget::new(64 << 20, 0);
+        let left_bytes = budget.left_bytes();
+        let into = Unpacked { whole: Vec::new(), bytes_max, budget: budget.clone(), share: Share::default() };
+        let outcome = encoding.unpack_here(packed, into).map(|(bytes, _)| bytes.to_vec());
+        assert_eq!(budget.left_bytes(), left_bytes, "the share goes back");
+        outcome
+    }
+
+    #[test]
+    fn both_ways_and_in_parts() {
+        let text = b"{\"a\": 1}".repeat(10_000);
+        for (encoding, packed) in [(Encoding::Gzip, gzip(&text)), (Encoding::Zstd, zstd(&text))] {
+            assert_eq!(unpack(encoding, &packed, text.len()).unwrap(), text);
+            assert_eq!(unpack(encoding, &packed.repeat(2), 2 * text.len()).unwrap(), text.repeat(2));
+            assert_eq!(
+                unpack(encoding, &packed, text.len() - 1).unwrap_err().code(),
+                Code::PAYLOAD_TOO_LARGE
+            );
+            let cut = &packed[..packed.len() - 1];
+            assert_eq!(unpack(encoding, cut, text.len()).unwrap_err().code(), Code::INVALID_JSON);
+            assert_eq!(unpack(encoding, b"{}", 10).unwrap_err().code(), Code::INVALID_JSON);
+            assert_eq!(unpack(encoding, b"", 10).is_err(), encoding == Encoding::Gzip);
+        }
+    }
+
+    #[test]
+    fn bombs_end_at_the_bound() {
+        let bomb = gzip(&vec![b' '; 32 << 20]);
+        assert_eq!(unpack(Encoding::Gzip, &bomb, 1 << 20).unwrap_err().code(), Code::PAYLOAD_TOO_LARGE);
+        let bomb = zstd_bomb(1_000);
+        assert_eq!(unpack(Encoding::Zstd, &bomb, 1 << 20).unwrap_err().code(), Code::PAYLOAD_TOO_LARGE);
+        assert_eq!(unpack(Encoding::Zstd, &zstd_bomb(2), 1 << 20).unwrap().len(), 256 << 10);
+        // More than is left in the budget.
+        assert_eq!(unpack(Encoding::Zstd, &bomb, 1 << 30).unwrap_err().code(), Code::SERVICE_UNAVAILABLE);
+        // A window of a gigabyte.
+        let mut wide = zstd_bomb(1);
+        wide[5] = 20 << 3;
+        assert_eq!(unpack(Encoding::Zstd, &wide, 1 << 20).unwrap_err().code(), Code::INVALID_JSON);
+    }
+
+    proptest! {
+        #[test]
+        fn damage_is_an_error_or_a_body_never_more(at in 0usize..400, byte in any::<u8>(), cut in 0usize..400) {
+            let text: Vec<u8> = (0..2_000u32).flat_map(|n| (n * n).to_le_bytes()).collect();
+            for (encoding, mut packed) in [(Encoding::Gzip, gzip(&text)), (Encoding::Zstd, zstd(&text))] {
+                let at = at % packed.len();
+                packed[at] = byte;
+                packed.truncate(packed.len() - cut % packed.len());
+                let _ = unpack(encoding, &packed, 1 << 20);
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! `POST /suppressions`: suppress one address, or up to 1000 with an entry for each in the answer.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mail::id::SuppressionId;
+use mail::import::NOTE_CHARS_MAX;
+use mail::suppression::{Grounds, Reason, Source, Target};
+use queue::contacts::Suppressed;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use store::access::Tenant;
+
+use super::view::OneSuppression;
+use crate::call::{Call, Input, Takes};
+use crate::emails::wishes::time;
+use crate::fields::{self, Given, Names, Notes};
+use crate::problem::Problem;
+use crate::room::Room;
+use crate::schema::{self, Describe, Schemas};
+
+/// Addresses of one request.
+pub const EMAILS_MAX: usize = 1_000;
+/// A thousand addresses of the greatest length, and a note.
+pub(super) const BODY_BYTES_MAX: usize = 512 << 10;
+
+const NAMES: Names = Names {
+    known: &[
+        ("email", "email"),
+        ("emails", "emails"),
+        ("note", "note"),
+        ("expires_at", "expires_at"),
+        ("expiresAt", "expires_at"),
+    ],
+    later: &[],
+    foreign: &[("EmailAddress", "email"), ("Suppressions", "emails"), ("address", "email")],
+};
+
+/// Whom.
+#[derive(Debug)]
+enum Whom {
+    One(Target),
+    /// Each, or why it will not do.
+    Many(Vec<Result<Target, String>>),
+}
+
+/// What `POST /suppressions` takes.
+#[derive(Debug)]
+pub struct AddSuppressions {
+    whom: Whom,
+    note: Option<String>,
+    expires_at: Option<Timestamp>,
+    warnings: Vec<String>,
+}
+
+impl Input for AddSuppressions {
+    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let body = schemas.named("AddSuppressions", |_| {
+            let emails = json!({
+                "type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": EMAILS_MAX,
+                "description": "Several addresses or domains",
+            });
+            let note = json!({"type": "string", "maxLength": NOTE_CHARS_MAX, "description": "A note"});
+            let mut body = schema::object_with(
+                "Whom nothing is to be sent to",
+                &[],
+                [
+                    ("email", schema::string("An address, or `@domain.tld`")),
+                    ("emails", emails),
+                    ("note", note),
+                    ("expires_at", schema::time("When it is to end; never, if not given")),
+                ],
+            );
+            body["oneOf"] = json!([{"required": ["email"]}, {"required": ["emails"]}]);
+            body
+        });
+        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let mut notes = Notes::default();
+        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let whom = match (given.value("email"), given.value("emails")) {
+            (Some(one), None) => target(one).map(Whom::One).map_err(|text| ("email", text)),
+            (None, Some(many)) => match fields::list(many, EMAILS_MAX) {
+                Ok(entries) if entries.is_empty() => Err(("emails", "has no entries".to_owned())),
+                Ok(entries) => Ok(Whom::Many(entries.into_iter().map(target).collect())),
+                Err(text) => Err(("emails", text)),
+            },
+            (Some(_), Some(_)) => Err(("emails", "is given beside `email`; give one of them".to_owned())),
+            (None, None) => Err(("email", "is required, or `emails`".to_owned())),
+        };
+        let whom = whom.map_err(|(name, text)| notes.errors.add(name, text));
+        let note = given.value("note").map(note).transpose();
+        let note = note.map_err(|text| notes.errors.add("note", text));
+        let expires_at = given.value("expires_at").map(time).transpose();
+        let expires_at = expires_at.map_err(|text| notes.errors.add("expires_at", text));
+        match (whom, note, expires_at) {
+            (Ok(whom), Ok(note), Ok(expires_at)) if notes.errors.is_empty() => {
+                Ok(Self { whom, note, expires_at, warnings: notes.warnings })
+            }
+            _ => Err(notes.errors.into()),
+        }
+    }
+}
+
+pub(super) fn target(value: &RawValue) -> Result<Target, String> {
+    Target::read(&fields::text(value)?).map_err(|error| error.to_string())
+}
+
+fn note(value: &RawValue) -> Result<String, String> {
+    let text = fields::line(value, NOTE_CHARS_MAX * 4)?;
+    if text.chars().count() > NOTE_CHARS_MAX {
+        return Err(format!("is longer than {NOTE_CHARS_MAX} characters"));
+    }
+    Ok(text)
+}
+
+/// What became of one address.
+#[derive(Debug, Serialize)]
+pub struct Entry {
+    index: usize,
+    id: Option<SuppressionId>,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
+}
+
+/// The answer: the suppression of one address, or an entry for each of several.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Added {
+    /// Of `email`.
+    One(OneSuppression),
+    /// Of `emails`.
+    Many {
+        /// An entry for each, in their order.
+        data: Vec<Entry>,
+        /// What was ignored.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
+    },
+}
+
+impl Describe for Added {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let one = OneSuppression::schema(schemas);
+        let many = schemas.named("SuppressionsAdded", |_| {
+            let entry = schema::object_with(
+                "What became of one",
+                &["index", "id", "status"],
+                [
+                    ("index", schema::count("Its place in the request, from 0")),
+                    ("id", schema::nullable_string("The suppression's id (`sup_…`)")),
+                    (
+                        "status",
+                        schema::words(&["created", "exists", "failed"], "Whether it was suppressed by this request"),
+                    ),
+                    (
+                        "error",
+                        json!({"type": "object", "description": "Why not: `message`, `code`, `details`", "required": ["message", "code"]}),
+                    ),
+                ],
+            );
+            let warnings = schema::list(json!({"type": "string"}), "What was ignored");
+            let data = schema::list(entry, "An entry for each, in their order");
+            schema::object_with("What became of each", &["data"], [("data", data), ("warnings", warnings)])
+        });
+        json!({"oneOf": [one, many]})
+    }
+}
+
+/// `POST /suppressions`.
+///
+/// # Errors
+/// What is wrong with the request; the store cannot be used.
+pub async fn add(room: Arc<Room>, tenant: Tenant, request: AddSuppressions) -> Result<Added, Problem> {
+    let AddSuppressions { whom, note, expires_at, warnings } = request;
+    if expires_at.is_some_and(|end| end <= room.hall.clock().now()) {
+        return Err(Problem::field("expires_at", "must be in the future"));
+    }
+    let grounds = |target: &Target| Grounds {
+        note: note.clone(),
+        expires_at,
+        ..Grounds::new(target.clone(), Reason::Manual, Source::Api)
+    };
+    let (account, contacts) = (tenant.account().id, room.hall.contacts());
+    let many = match whom {
+        Whom::Many(many) => many,
+        Whom::One(target) => {
+            let outcomes = contacts.suppress(account, &[grounds(&target)], &|_, _| {}).await?;
+            let outcome = outcomes.first().ok_or_else(|| Problem::internal("one address, no outcome"))?;
+            return Ok(Added::One(OneSuppression::warned(&outcome.suppression, warnings)));
+        }
+    };
+    let all: Vec<Grounds> = many.iter().flatten().map(grounds).collect();
+    let outcomes = contacts.suppress(account, &all, &|_, _| {}).await?;
+    let mut outcomes = outcomes.into_iter();
+    let data = many.iter().enumerate().map(|(index, one)| match one {
+        Ok(_) => Entry::of(index, outcomes.next()),
+        Err(text) => Entry::refused(index, &Problem::field("email", text.as_str())),
+    });
+    Ok(Added::Many { data: data.collect(), warnings })
+}
+
+impl Entry {
+    fn of(index: usize, outcome: Option<Suppressed>) -> Self {
+        let is_new = outcome.as_ref().is_some_and(|outcome| outcome.is_new);
+        let id = outcome.map(|outcome| outcome.suppression.id);
+        Self { index, id, status: if is_new { "created" } else { "exists" }, error: None }
+    }
+
+    fn refused(index: usize, problem: &Problem) -> Self {
+        Self { index, id: None, status: "failed", error: Some(problem.entry()) }
+    }
+}

@@ -1,0 +1,366 @@
+//! Templates: drafts, published versions, previews (completions-email.md 2.5).
+//!
+//! A change is read (`draft`), applied to what is stored, and committed against what was seen: of two at
+//! the same time one reads again. Markup is checked where it comes in, so that what is stored can be
+//! rendered (`preview`) and published (`versions`).
+
+pub mod draft;
+pub mod preview;
+pub mod versions;
+pub mod view;
+
+use std::sync::Arc;
+
+use http::Method;
+use mail::credential::Scope;
+use mail::email::Category;
+use mail::id::TemplateId;
+use mail::template::{Bodies, NAME_BYTES_MAX, RenderError, Template, TemplateKey, TemplateStatus};
+use serde_json::{Value, json};
+use store::access::Tenant;
+use store::engine::{Batch, CommitError};
+use store::template::Taken;
+
+use crate::call::{Call, Input, Takes};
+use crate::emails::labels::{CATEGORIES, category_of_word};
+use crate::operations::{Operation, operation};
+use crate::page::{self, Page};
+use crate::problem::{Code, FieldErrors, Problem};
+use crate::room::Room;
+use crate::schema::{self, Schemas};
+
+use self::draft::{CopyTemplate, CreateTemplate, UpdateTemplate};
+use self::view::{Deleted, OneTemplate, TemplateList, TemplateView};
+
+/// The operations on templates.
+#[must_use]
+pub fn operations() -> Vec<Operation> {
+    use Scope::Full;
+    let of = |method, path, id, summary| operation(method, path, id).about("templates", summary);
+    let read = |path, id, summary| of(Method::GET, path, id, summary);
+    let post = |path, id, summary| of(Method::POST, path, id, summary);
+    vec![
+        post("/templates", "create_template", "Create a template, as a draft").keyed(Full, create),
+        read("/templates", "list_templates", "List templates, newest first").keyed(Full, list),
+        read("/templates/{id_or_alias}", "get_template", "Get a template").keyed(Full, get),
+        of(Method::PATCH, "/templates/{id_or_alias}", "update_template", "Change the draft of a template")
+            .keyed(Full, update),
+        of(
+            Method::DELETE,
+            "/templates/{id_or_alias}",
+            "delete_template",
+            "Delete a template and its versions",
+        )
+        .keyed(Full, delete),
+        post("/templates/{id_or_alias}/publish", "publish_template", "Publish the draft as a new version")
+            .keyed(Full, versions::publish),
+        read("/templates/{id_or_alias}/versions", "list_template_versions", "List versions, newest first")
+            .keyed(Full, versions::list),
+        read("/templates/{id_or_alias}/versions/{number}", "get_template_version", "Get a version")
+            .keyed(Full, versions::get),
+        post(
+            "/templates/{id_or_alias}/rollback",
+            "roll_back_template",
+            "Publish a copy of an earlier version",
+        )
+        .keyed(Full, versions::roll_back),
+        post("/templates/{id_or_alias}/preview", "preview_template", "Render a template without sending it")
+            .keyed(Full, preview::preview),
+        post("/templates/{id_or_alias}/test-send", "test_template", "Send what a template renders to")
+            .keyed(Full, preview::test_send),
+        post(
+            "/templates/{id_or_alias}/duplicate",
+            "duplicate_template",
+            "Copy the draft into a new template",
+        )
+        .keyed(Full, duplicate),
+    ]
+}
+
+/// How often something is tried again that somebody else changed meanwhile.
+const TRIES_MAX: usize = 5;
+/// How many names a copy tries.
+const COPY_NAMES_MAX: usize = 20;
+
+const ID_OR_ALIAS: &str = "id_or_alias";
+
+/// A template, named in the path.
+#[derive(Debug, Clone)]
+pub struct OfTemplate(TemplateKey);
+
+impl OfTemplate {
+    fn parameter() -> Value {
+        schema::path_parameter(ID_OR_ALIAS, "The template's id (`tpl_…`) or alias")
+    }
+
+    /// What cannot be a name is the name of nothing.
+    fn of(call: &Call) -> Self {
+        Self(TemplateKey::of(call.path_parameter(ID_OR_ALIAS)))
+    }
+}
+
+impl Input for OfTemplate {
+    fn describe(_: &mut Schemas) -> Takes {
+        Takes { parameters: vec![Self::parameter()], ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        Ok(Self::of(call))
+    }
+}
+
+fn no_such_template() -> Problem {
+    Problem::not_found("template")
+}
+
+async fn find(room: &Room, tenant: &Tenant, key: &TemplateKey) -> Result<Template, Problem> {
+    let found = store::template::find(room.hall.store(), tenant.account().id, key).await?;
+    found.ok_or_else(no_such_template)
+}
+
+/// A template and its draft's bodies, as of one moment.
+async fn find_whole(room: &Room, tenant: &Tenant, key: &TemplateKey) -> Result<(Template, Bodies), Problem> {
+    for _ in 0..TRIES_MAX {
+        let template = find(room, tenant, key).await?;
+        if let Some(bodies) = store::template::draft(room.hall.store(), &template).await? {
+            return Ok((template, bodies));
+        }
+    }
+    Err(changed_meanwhile())
+}
+
+fn changed_meanwhile() -> Problem {
+    Problem::new(Code::CONFLICT, "The template was changed at the same time; get it and try again")
+}
+
+/// Commits a change; `false` when somebody else changed the template meanwhile.
+async fn commit(room: &Room, batch: Batch) -> Result<bool, Problem> {
+    let taken = |field: &str| {
+        Problem::new(Code::CONFLICT, format!("Another template has this {field}"))
+            .details(json!({"field": field}))
+    };
+    match room.hall.store().commit(batch).await {
+        Ok(()) => Ok(true),
+        Err(CommitError::Conflict { key }) => match store::template::taken(&key) {
+            Some(Taken::Alias) => Err(taken("alias")),
+            Some(Taken::Name) => Err(taken("name")),
+            None => Ok(false),
+        },
+        Err(error) => Err(Problem::of_refusal(error.into(), &room.options.upgrade_url)),
+    }
+}
+
+/// Why a template cannot be rendered: `details.missing_variables` names what was not given
+/// (completions-email.md 2.3).
+#[must_use]
+pub fn unrendered(error: &RenderError) -> Problem {
+    let mut fields = FieldErrors::default();
+    for (name, message) in &error.invalid {
+        fields.add(name, message);
+    }
+    for name in &error.missing {
+        fields.add(&format!("variables.{name}"), "is needed by the template and was not given");
+    }
+    let problem = Problem::from(fields);
+    if error.missing.is_empty() {
+        return problem;
+    }
+    problem.detail("missing_variables", json!(error.missing))
+}
+
+/// `POST /templates`.
+///
+/// # Errors
+/// 409 when the alias or the name is taken; the store cannot be written.
+pub async fn create(
+    room: Arc<Room>,
+    tenant: Tenant,
+    request: CreateTemplate,
+) -> Result<OneTemplate, Problem> {
+    let now = room.hall.clock().now();
+    let id = TemplateId::new(now, room.hall.entropy().u128());
+    let (template, bodies) = request.template(id, tenant.account().id, now);
+    let mut batch = Batch::intake();
+    store::template::create(&mut batch, &template, &bodies);
+    if !commit(&room, batch).await? {
+        return Err(changed_meanwhile());
+    }
+    Ok(OneTemplate { template: TemplateView::whole(&template, bodies), warnings: request.warnings })
+}
+
+/// What `GET /templates` takes.
+#[derive(Debug)]
+pub struct ListTemplates {
+    page: Page,
+    categories: Vec<Category>,
+    statuses: Vec<TemplateStatus>,
+}
+
+impl Input for ListTemplates {
+    fn describe(_: &mut Schemas) -> Takes {
+        let filter = |name: &str, words: &[&str]| {
+            let text = format!("Only these: {}; several with commas", words.join(", "));
+            schema::query_parameter(name, &text, json!({"type": "string"}))
+        };
+        let mut parameters = Page::parameters();
+        parameters.push(filter("category", CATEGORIES));
+        parameters.push(filter("status", TemplateStatus::WORDS));
+        Takes { parameters, ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let query = &call.query;
+        Ok(Self {
+            page: Page::read(query)?,
+            categories: page::words(query, "category", CATEGORIES, category_of_word)?,
+            statuses: page::words(query, "status", TemplateStatus::WORDS, TemplateStatus::of_word)?,
+        })
+    }
+}
+
+/// `GET /templates`.
+///
+/// # Errors
+/// The cursor is none of this list's; the store cannot be read.
+pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListTemplates) -> Result<TemplateList, Problem> {
+    let before = input.page.before_template()?;
+    let passes = |template: &Template| {
+        (input.categories.is_empty() || input.categories.contains(&template.draft.category))
+            && (input.statuses.is_empty() || input.statuses.contains(&template.status()))
+    };
+    let (store, account) = (room.hall.store(), tenant.account().id);
+    let (found, next) = store::template::list(store, account, before, input.page.limit, passes).await?;
+    let templates = found.iter().map(TemplateView::listed).collect();
+    Ok(TemplateList { templates, has_more: next.is_some(), next_cursor: next.map(page::after_template) })
+}
+
+/// `GET /templates/{id_or_alias}`.
+///
+/// # Errors
+/// No such template; the store cannot be read.
+pub async fn get(
+    room: Arc<Room>,
+    tenant: Tenant,
+    OfTemplate(key): OfTemplate,
+) -> Result<OneTemplate, Problem> {
+    let (template, bodies) = find_whole(&room, &tenant, &key).await?;
+    Ok(OneTemplate { template: TemplateView::whole(&template, bodies), warnings: Vec::new() })
+}
+
+/// `PATCH /templates/{id_or_alias}`.
+///
+/// # Errors
+/// No such template; 409 when it is not the draft that the client saw, or the alias or name is taken.
+pub async fn update(
+    room: Arc<Room>,
+    tenant: Tenant,
+    (OfTemplate(key), request): (OfTemplate, UpdateTemplate),
+) -> Result<OneTemplate, Problem> {
+    for _ in 0..TRIES_MAX {
+        let (before, bodies_before) = find_whole(&room, &tenant, &key).await?;
+        request.check_version(&before)?;
+        let now = room.hall.clock().now();
+        let (mut after, bodies) = request.apply(&before, &bodies_before, now)?;
+        let edited = after.draft != before.draft || bodies != bodies_before;
+        if edited {
+            after.draft_version = before.draft_version.saturating_add(1);
+            after.changed = match before.published {
+                None => false,
+                Some(published) => {
+                    let (store, id) = (room.hall.store(), before.id);
+                    let version =
+                        store::template::version(store, before.account, id, published.version).await?;
+                    version.is_none_or(|(version, old)| version.settings != after.draft || old != bodies)
+                }
+            };
+        }
+        let mut batch = Batch::intake();
+        store::template::update(&mut batch, &before, &after);
+        if edited {
+            store::template::put_draft(&mut batch, &after, &bodies);
+        }
+        if commit(&room, batch).await? {
+            let warnings = request.warnings;
+            return Ok(OneTemplate { template: TemplateView::whole(&after, bodies), warnings });
+        }
+    }
+    Err(changed_meanwhile())
+}
+
+/// `DELETE /templates/{id_or_alias}`.
+///
+/// # Errors
+/// No such template; the store cannot be written.
+pub async fn delete(
+    room: Arc<Room>,
+    tenant: Tenant,
+    OfTemplate(key): OfTemplate,
+) -> Result<Deleted, Problem> {
+    for _ in 0..TRIES_MAX {
+        let template = find(&room, &tenant, &key).await?;
+        let mut batch = Batch::progress();
+        store::template::delete(&mut batch, &template);
+        if commit(&room, batch).await? {
+            return Ok(Deleted { ok: true });
+        }
+    }
+    Err(changed_meanwhile())
+}
+
+/// `POST /templates/{id_or_alias}/duplicate`.
+///
+/// # Errors
+/// No such template; 409 when the name or alias asked for is taken.
+pub async fn duplicate(
+    room: Arc<Room>,
+    tenant: Tenant,
+    (OfTemplate(key), request): (OfTemplate, CopyTemplate),
+) -> Result<OneTemplate, Problem> {
+    let (original, bodies) = find_whole(&room, &tenant, &key).await?;
+    for number in 1..=COPY_NAMES_MAX {
+        let now = room.hall.clock().now();
+        let copy = Template {
+            id: TemplateId::new(now, room.hall.entropy().u128()),
+            name: request.name.clone().unwrap_or_else(|| name_of_copy(&original.name, number)),
+            alias: request.alias.clone(),
+            draft_version: 1,
+            published: None,
+            changed: false,
+            archived: false,
+            created_at: now,
+            updated_at: now,
+            ..original.clone()
+        };
+        let mut batch = Batch::intake();
+        store::template::create(&mut batch, &copy, &bodies);
+        match commit(&room, batch).await {
+            Ok(_) => {
+                let template = TemplateView::whole(&copy, bodies);
+                return Ok(OneTemplate { template, warnings: request.warnings });
+            }
+            // A name of our making that is taken is followed by another one.
+            Err(problem) if request.name.is_none() && problem.code() == Code::CONFLICT => {
+                if request.alias.is_some() && alias_is_taken(&room, &tenant, &request).await? {
+                    return Err(problem);
+                }
+            }
+            Err(problem) => return Err(problem),
+        }
+    }
+    Err(Problem::new(Code::CONFLICT, "There are many copies of it already: give the copy a `name`"))
+}
+
+async fn alias_is_taken(room: &Room, tenant: &Tenant, request: &CopyTemplate) -> Result<bool, Problem> {
+    let Some(alias) = &request.alias else { return Ok(false) };
+    let (store, account) = (room.hall.store(), tenant.account().id);
+    Ok(store::template::find(store, account, &TemplateKey::of(alias)).await?.is_some())
+}
+
+fn name_of_copy(name: &str, number: usize) -> String {
+    let suffix = if number == 1 { " (copy)".to_owned() } else { format!(" (copy {number})") };
+    let mut end = name.len().min(NAME_BYTES_MAX - suffix.len());
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{suffix}", name.get(..end).unwrap_or_default())
+}

@@ -1,0 +1,542 @@
+//! What a client says of a template: the bodies of `POST` and `PATCH /templates`, and of a duplication.
+//!
+//! Markup is read where it comes in; a part that cannot be read is told with its line and column.
+
+use jiff::Timestamp;
+use mail::address::Mailbox;
+use mail::email::Category;
+use mail::id::{AccountId, TemplateId};
+use mail::template::{
+    Bodies, FALLBACKS_BYTES_MAX, MARKUP_BYTES_MAX, NAME_BYTES_MAX, PREHEADER_BYTES_MAX, Program,
+    SUBJECT_BYTES_MAX, Settings, Template, TemplateStatus, VARIABLES_MAX, Variable, VariableType,
+    check_alias, check_key,
+};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::OfTemplate;
+use super::view::variable_schema;
+use crate::call::{Call, Input, Takes};
+use crate::emails::labels::{CATEGORIES, category};
+use crate::emails::recipients::{author, reply_to};
+use crate::emails::template::version;
+use crate::fields::{self, Given, Names, Notes, Object};
+use crate::problem::{Code, Problem};
+use crate::schema::{self, Schemas};
+
+/// Both bodies, at twice their size in JSON, and the rest.
+pub const REQUEST_BYTES_MAX: usize = 4 * MARKUP_BYTES_MAX + (256 << 10);
+
+const NAMES: Names = Names {
+    known: &[
+        ("name", "name"),
+        ("alias", "alias"),
+        ("category", "category"),
+        ("unsubscribe_enabled", "unsubscribe_enabled"),
+        ("unsubscribeEnabled", "unsubscribe_enabled"),
+        ("from", "from"),
+        ("reply_to", "reply_to"),
+        ("replyTo", "reply_to"),
+        ("subject", "subject"),
+        ("preheader", "preheader"),
+        ("html", "html"),
+        ("htmlBody", "html"),
+        ("html_body", "html"),
+        ("text", "text"),
+        ("textBody", "text"),
+        ("text_body", "text"),
+        ("plain_body", "text"),
+        ("variables", "variables"),
+        ("status", "status"),
+        ("if_version", "if_version"),
+        ("ifVersion", "if_version"),
+    ],
+    later: &[],
+    foreign: &[
+        ("Name", "name"),
+        ("Alias", "alias"),
+        ("From", "from"),
+        ("ReplyTo", "reply_to"),
+        ("Subject", "subject"),
+        ("HtmlBody", "html"),
+        ("TextBody", "text"),
+        ("HtmlPart", "html"),
+        ("TextPart", "text"),
+        ("TemplateName", "name"),
+        ("SubjectPart", "subject"),
+    ],
+};
+
+const VARIABLE_NAMES: Names = Names {
+    known: &[
+        ("key", "key"),
+        ("type", "type"),
+        ("required", "required"),
+        ("fallback_value", "fallback_value"),
+        ("fallbackValue", "fallback_value"),
+    ],
+    later: &[],
+    foreign: &[("Key", "key"), ("Type", "type")],
+};
+
+/// A change of a template: what was said of each part. Null takes a part away.
+#[derive(Debug, Default)]
+struct Edit {
+    name: Option<String>,
+    alias: Option<Option<String>>,
+    category: Option<Category>,
+    unsubscribe_enabled: Option<bool>,
+    from: Option<Option<Mailbox>>,
+    reply_to: Option<Vec<Mailbox>>,
+    subject: Option<Option<String>>,
+    preheader: Option<Option<String>>,
+    html: Option<Option<String>>,
+    text: Option<Option<String>>,
+    variables: Option<Vec<Variable>>,
+}
+
+impl Edit {
+    fn read(given: &Given<'_>, notes: &mut Notes) -> Self {
+        Self {
+            name: optional(given, "name", notes, name).flatten(),
+            alias: optional(given, "alias", notes, |value| {
+                let alias = fields::text(value)?;
+                check_alias(&alias).map(|()| alias.into_owned())
+            }),
+            category: is_given(given, "category").then(|| category(given, notes).unwrap_or_default()),
+            unsubscribe_enabled: optional(given, "unsubscribe_enabled", notes, fields::boolean)
+                .map(Option::unwrap_or_default),
+            from: is_given(given, "from").then(|| given.value("from").and_then(|_| author(given, notes))),
+            reply_to: is_given(given, "reply_to").then(|| reply_to(given, notes)),
+            subject: optional(given, "subject", notes, |value| fields::line(value, SUBJECT_BYTES_MAX)),
+            preheader: optional(given, "preheader", notes, |value| fields::line(value, PREHEADER_BYTES_MAX)),
+            html: optional(given, "html", notes, markup),
+            text: optional(given, "text", notes, markup),
+            variables: is_given(given, "variables").then(|| variables(given, notes)),
+        }
+    }
+
+    /// Reads the markup of what was given, and says what of it cannot be read.
+    fn check(&self, notes: &mut Notes) -> Vec<Value> {
+        let part = |part: &Option<Option<String>>| part.clone().flatten();
+        let settings =
+            Settings { subject: part(&self.subject), preheader: part(&self.preheader), ..blank_settings() };
+        let bodies = Bodies { html: part(&self.html), text: part(&self.text) };
+        let errors = Program::compile(&settings, &bodies).err().unwrap_or_default();
+        errors
+            .into_iter()
+            .map(|(field, error)| {
+                notes.errors.add(field, error.to_string());
+                json!({"field": field, "line": error.line, "column": error.column, "message": error.message})
+            })
+            .collect()
+    }
+
+    fn apply(&self, settings: &mut Settings, bodies: &mut Bodies) {
+        fn set<T: Clone>(place: &mut T, value: &Option<T>) {
+            if let Some(value) = value {
+                place.clone_from(value);
+            }
+        }
+        set(&mut settings.category, &self.category);
+        set(&mut settings.unsubscribe_enabled, &self.unsubscribe_enabled);
+        set(&mut settings.from, &self.from);
+        set(&mut settings.reply_to, &self.reply_to);
+        set(&mut settings.subject, &self.subject);
+        set(&mut settings.preheader, &self.preheader);
+        set(&mut settings.variables, &self.variables);
+        set(&mut bodies.html, &self.html);
+        set(&mut bodies.text, &self.text);
+    }
+}
+
+fn blank_settings() -> Settings {
+    Settings {
+        category: Category::default(),
+        unsubscribe_enabled: false,
+        from: None,
+        reply_to: Vec::new(),
+        subject: None,
+        preheader: None,
+        variables: Vec::new(),
+    }
+}
+
+fn is_given(given: &Given<'_>, name: &str) -> bool {
+    given.fields().iter().any(|(n, _)| *n == name)
+}
+
+/// What was said of a field: nothing, null, or a value that will do.
+fn optional<T>(
+    given: &Given<'_>,
+    name: &str,
+    notes: &mut Notes,
+    read: impl Fn(&RawValue) -> Result<T, String>,
+) -> Option<Option<T>> {
+    let Some(value) = given.value(name) else { return is_given(given, name).then_some(None) };
+    match read(value) {
+        Ok(value) => Some(Some(value)),
+        Err(text) => {
+            notes.errors.add(name, text);
+            None
+        }
+    }
+}
+
+fn name(value: &RawValue) -> Result<String, String> {
+    let name = fields::line(value, NAME_BYTES_MAX)?.trim().to_owned();
+    if name.is_empty() { Err("is empty".to_owned()) } else { Ok(name) }
+}
+
+fn markup(value: &RawValue) -> Result<String, String> {
+    let text = fields::text(value)?;
+    if text.len() > MARKUP_BYTES_MAX {
+        return Err(format!("is longer than {MARKUP_BYTES_MAX} bytes"));
+    }
+    if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        return Err("must not contain control characters".to_owned());
+    }
+    Ok(text.replace("\r\n", "\n").replace('\r', "\n"))
+}
+
+fn variables(given: &Given<'_>, notes: &mut Notes) -> Vec<Variable> {
+    let Some(value) = given.value("variables") else { return Vec::new() };
+    let entries = match fields::list(value, VARIABLES_MAX) {
+        Ok(entries) => entries,
+        Err(text) => {
+            notes.errors.add("variables", format!("{text} of {{key, type, required, fallback_value}}"));
+            return Vec::new();
+        }
+    };
+    let mut variables: Vec<Variable> = Vec::with_capacity(entries.len());
+    let mut fallback_bytes = 0;
+    for (n, entry) in entries.iter().enumerate() {
+        let place = format!("variables[{n}]");
+        let object = match fields::object(entry) {
+            Ok(object) => object,
+            Err(text) => {
+                notes.errors.add(&place, text);
+                continue;
+            }
+        };
+        let entry = Given::sort(object, &VARIABLE_NAMES, &format!("{place}."), notes);
+        fallback_bytes += entry.value("fallback_value").map_or(0, |value| value.get().len());
+        if fallback_bytes > FALLBACKS_BYTES_MAX {
+            let text = format!("have fallback values of more than {FALLBACKS_BYTES_MAX} bytes");
+            notes.errors.add("variables", text);
+            return Vec::new();
+        }
+        let Some(variable) = variable(&entry, &place, notes) else { continue };
+        if variables.iter().any(|earlier| earlier.key == variable.key) {
+            notes.errors.add(&format!("{place}.key"), format!("`{}` is declared twice", variable.key));
+        }
+        variables.push(variable);
+    }
+    variables
+}
+
+fn variable(given: &Given<'_>, place: &str, notes: &mut Notes) -> Option<Variable> {
+    let key = match given.value("key") {
+        Some(value) => fields::text(value).and_then(|key| check_key(&key).map(|()| key.into_owned())),
+        None if given.is_meant("key") => return None,
+        None => Err("is required".to_owned()),
+    };
+    let kind = given.value("type").map_or(Ok(VariableType::String), |value| {
+        let word = fields::text(value).ok().and_then(|word| VariableType::of_word(&word));
+        word.ok_or_else(|| format!("must be one of {}", VariableType::WORDS.join(", ")))
+    });
+    let required = given.value("required").map(fields::boolean).transpose();
+    let fallback = given.value("fallback_value").map(|value| {
+        let value = serde_json::from_str::<Value>(value.get()).map_err(|_| "cannot be read".to_owned())?;
+        match &kind {
+            Ok(kind) if !kind.takes(&value) => Err(format!("must be {}", kind.phrase())),
+            _ => Ok(value),
+        }
+    });
+    let mut note = |name: &str, text: &String| notes.errors.add(&format!("{place}.{name}"), text);
+    let fallback = fallback.transpose().inspect_err(|text| note("fallback_value", text));
+    let key = key.inspect_err(|text| note("key", text));
+    let kind = kind.inspect_err(|text| note("type", text));
+    let required = required.inspect_err(|text| note("required", text));
+    match (key, kind, required, fallback) {
+        (Ok(key), Ok(kind), Ok(required), Ok(fallback_value)) => {
+            let required = required.unwrap_or(fallback_value.is_none());
+            Some(Variable { key, r#type: kind, required, fallback_value })
+        }
+        _ => None,
+    }
+}
+
+/// All that is wrong, with the place of what cannot be read in the markup.
+fn refused(notes: Notes, markup: &[Value]) -> Problem {
+    let problem = Problem::from(notes.errors);
+    match markup.first() {
+        None => problem,
+        Some(first) => problem
+            .detail("line", first["line"].clone())
+            .detail("column", first["column"].clone())
+            .detail("markup", json!(markup)),
+    }
+}
+
+/// A body that may be left out.
+pub(super) fn object_or_nothing(body: &[u8]) -> Result<Object<'_>, Problem> {
+    if body.trim_ascii().is_empty() { Ok(Object(Vec::new())) } else { fields::body(body) }
+}
+
+/// A template to be made.
+#[derive(Debug)]
+pub struct CreateTemplate {
+    name: String,
+    edit: Edit,
+    /// What was ignored.
+    pub warnings: Vec<String>,
+}
+
+impl CreateTemplate {
+    /// The template.
+    #[must_use]
+    pub fn template(&self, id: TemplateId, account: AccountId, now: Timestamp) -> (Template, Bodies) {
+        let (mut draft, mut bodies) = (blank_settings(), Bodies::default());
+        self.edit.apply(&mut draft, &mut bodies);
+        let template = Template {
+            id,
+            account,
+            name: self.name.clone(),
+            alias: self.edit.alias.clone().flatten(),
+            draft,
+            draft_version: 1,
+            published: None,
+            changed: false,
+            archived: false,
+            created_at: now,
+            updated_at: now,
+        };
+        (template, bodies)
+    }
+}
+
+impl Input for CreateTemplate {
+    const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let variable = variable_schema(schemas);
+        let body = schemas.named("TemplateDraft", |_| draft_schema(variable));
+        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let mut notes = Notes::default();
+        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let edit = Edit::read(&given, &mut notes);
+        for name in ["status", "if_version"] {
+            if is_given(&given, name) {
+                notes.warn(format!("`{name}` means nothing for a new template and was ignored"));
+            }
+        }
+        // A template that has a name for programs needs no other.
+        let name = edit.name.clone().or_else(|| edit.alias.clone().flatten());
+        if name.is_none() && !given.is_meant("name") && !given.is_meant("alias") {
+            notes.errors.add("name", "is required");
+        }
+        let markup = edit.check(&mut notes);
+        match name {
+            Some(name) if notes.errors.is_empty() => Ok(Self { name, edit, warnings: notes.warnings }),
+            _ => Err(refused(notes, &markup)),
+        }
+    }
+}
+
+/// A change of a template.
+#[derive(Debug)]
+pub struct UpdateTemplate {
+    edit: Edit,
+    status: Option<TemplateStatus>,
+    if_version: Option<u32>,
+    /// What was ignored.
+    pub warnings: Vec<String>,
+}
+
+impl UpdateTemplate {
+    /// Is it the draft that the client saw?
+    ///
+    /// # Errors
+    /// 409 `conflict`.
+    pub fn check_version(&self, seen: &Template) -> Result<(), Problem> {
+        match self.if_version {
+            Some(wanted) if wanted != seen.draft_version => {
+                let text = format!("The draft is at version {}, not {wanted}", seen.draft_version);
+                Err(Problem::new(Code::CONFLICT, text).details(json!({"draft_version": seen.draft_version})))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The template as it is after the change.
+    ///
+    /// # Errors
+    /// A status that it cannot have.
+    pub fn apply(
+        &self,
+        before: &Template,
+        bodies: &Bodies,
+        now: Timestamp,
+    ) -> Result<(Template, Bodies), Problem> {
+        let (mut after, mut bodies) = (Template { updated_at: now, ..before.clone() }, bodies.clone());
+        self.edit.apply(&mut after.draft, &mut bodies);
+        if let Some(name) = &self.edit.name {
+            after.name.clone_from(name);
+        }
+        if let Some(alias) = &self.edit.alias {
+            after.alias.clone_from(alias);
+        }
+        if let Some(status) = self.status {
+            after.archived = status == TemplateStatus::Archived;
+            if after.status() != status {
+                let text = match status {
+                    TemplateStatus::Published => "comes by POST /templates/{id}/publish",
+                    _ => "cannot go back to draft: it was published; archive it instead",
+                };
+                return Err(Problem::field("status", text));
+            }
+        }
+        Ok((after, bodies))
+    }
+}
+
+impl Input for (OfTemplate, UpdateTemplate) {
+    const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let variable = variable_schema(schemas);
+        let body = schemas.named("TemplateChange", |_| {
+            let mut change = draft_schema(variable);
+            change["description"] = json!("What is to be changed; null takes a part away");
+            change["properties"]["status"] =
+                schema::words(TemplateStatus::WORDS, "`archived`, or back to what it was before that");
+            change["properties"]["if_version"] = json!({
+                "type": "integer", "minimum": 1,
+                "description": "The `draft_version` that was seen: 409 if it is another by now",
+            });
+            change
+        });
+        let parameters = vec![OfTemplate::parameter()];
+        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let mut notes = Notes::default();
+        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let edit = Edit::read(&given, &mut notes);
+        if is_given(&given, "name") && given.value("name").is_none() {
+            notes.errors.add("name", "cannot be taken away");
+        }
+        let status = optional(&given, "status", &mut notes, |value| {
+            let word = fields::text(value)?;
+            let text = || format!("must be one of {}", TemplateStatus::WORDS.join(", "));
+            TemplateStatus::of_word(&word).ok_or_else(text)
+        });
+        let if_version = optional(&given, "if_version", &mut notes, version);
+        let markup = edit.check(&mut notes);
+        if !notes.errors.is_empty() {
+            return Err(refused(notes, &markup));
+        }
+        let warnings = notes.warnings;
+        let (status, if_version) = (status.flatten(), if_version.flatten());
+        Ok((OfTemplate::of(call), UpdateTemplate { edit, status, if_version, warnings }))
+    }
+}
+
+/// A copy to be made of a template.
+#[derive(Debug)]
+pub struct CopyTemplate {
+    /// What it is called; something like the original when nothing is said.
+    pub name: Option<String>,
+    /// Its alias; none when nothing is said.
+    pub alias: Option<String>,
+    /// What was ignored.
+    pub warnings: Vec<String>,
+}
+
+const COPY_NAMES: Names = Names {
+    known: &[("name", "name"), ("alias", "alias")],
+    later: &[],
+    foreign: &[("Name", "name"), ("Alias", "alias")],
+};
+
+impl Input for (OfTemplate, CopyTemplate) {
+    const BODY_BYTES_MAX: Option<usize> = Some(16 << 10);
+
+    fn describe(_: &mut Schemas) -> Takes {
+        let body = schema::object_with(
+            "The copy",
+            &[],
+            [
+                ("name", schema::string("Its name; `… (copy)` if none is given")),
+                ("alias", schema::string("Its alias; none if none is given")),
+            ],
+        );
+        let parameters = vec![OfTemplate::parameter()];
+        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let mut notes = Notes::default();
+        let given = Given::sort(object_or_nothing(&call.body)?, &COPY_NAMES, "", &mut notes);
+        let edit = Edit::read(&given, &mut notes);
+        if !notes.errors.is_empty() {
+            return Err(notes.errors.into());
+        }
+        let (name, alias) = (edit.name, edit.alias.flatten());
+        Ok((OfTemplate::of(call), CopyTemplate { name, alias, warnings: notes.warnings }))
+    }
+}
+
+fn draft_schema(variable: Value) -> Value {
+    let markup = |description: &str| json!({"type": ["string", "null"], "maxLength": MARKUP_BYTES_MAX, "description": description});
+    let mailboxes = json!({
+        "description": "Where answers go, unless the send request says",
+        "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, {"type": "null"}],
+    });
+    let author = json!({
+        "description": "The author, unless the send request names one: `Ada <ada@example.com>` or an object",
+        "oneOf": [{"type": "string"}, {"type": "null"}, schema::object_with(
+            "An address and a display name",
+            &["email"],
+            [("email", schema::string("The address")), ("name", schema::string("The display name"))],
+        )],
+    });
+    schema::object_with(
+        "A template: `name` or `alias` at least. Markup is Handlebars: `{{a.b}}` (escaped in HTML), `{{{raw}}}`, \
+         `{{#if}}`, `{{#unless}}`, `{{#each}}`, `{{#with}}`",
+        &[],
+        [
+            (
+                "name",
+                json!({"type": "string", "maxLength": NAME_BYTES_MAX, "description": "Its name, once in an account"}),
+            ),
+            ("alias", schema::nullable_string("Its name for programs, once in an account")),
+            ("category", schema::words(CATEGORIES, "What it is for")),
+            (
+                "unsubscribe_enabled",
+                schema::boolean("Managed unsubscribe; always on for product and newsletter"),
+            ),
+            ("from", author),
+            ("reply_to", mailboxes),
+            ("subject", schema::nullable_string("Markup of the subject")),
+            (
+                "preheader",
+                schema::nullable_string("Markup of the line that mail programs show behind the subject"),
+            ),
+            ("html", markup("Markup of the HTML body")),
+            ("text", markup("Markup of the plain-text body")),
+            (
+                "variables",
+                json!({
+                    "type": "array", "maxItems": VARIABLES_MAX, "items": variable,
+                    "description": "What is known of its variables; those not named here are required",
+                }),
+            ),
+        ],
+    )
+}

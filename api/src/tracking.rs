@@ -1,0 +1,206 @@
+//! The public side of tracking: the pixel, and the links of tracked emails.
+//!
+//! ```text
+//! GET /o/{token} ─► a pixel, always      ┐
+//! GET /c/{token} ─► 302 to where it leads ┴─► booked beside it (queue::visits)
+//! ```
+//!
+//! Whoever reads mail gets the picture or the page, whatever becomes of the booking: it runs beside the
+//! answer, which waits for it a moment ([`ANSWER_AFTER`]) and no longer. A token that is not ours leads
+//! nowhere: what a link leads to stands signed within it, so nobody can make one that leads from us to
+//! another place.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, USER_AGENT,
+};
+use http::{HeaderMap, Method, StatusCode};
+use mail::tracking::location::location;
+use mail::tracking::{Click, Tracked, read_open};
+use queue::visits::{Fetched, VisitError};
+use serde_json::{Value, json};
+
+use crate::call::{Answer, Call, Input, Reply, Takes};
+use crate::operations::{Operation, operation};
+use crate::problem::{Code, Problem};
+use crate::room::Room;
+use crate::schema::{self, Schemas};
+
+/// The answer waits for the booking so long, at most: with a disk in good health it is on disk by then.
+pub const ANSWER_AFTER: Duration = Duration::from_millis(300);
+/// A user agent longer than this is cut.
+const USER_AGENT_CHARS_MAX: usize = 512;
+
+/// One transparent pixel, GIF.
+const PIXEL: &[u8] =
+    b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\
+    \x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x01D\x00;";
+
+/// What a person sees whose link is not ours, or was cut on its way.
+const NO_SUCH_LINK: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+    <meta name=\"viewport\" content=\"width=device-width\"><title>No such link</title></head>\
+    <body style=\"font:1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem\">\
+    <h1>No such link</h1><p>This link is not valid. It may have been cut on its way to you: \
+    open it from the message again, or ask who sent it.</p></body></html>\n";
+
+const TOKEN: &str = "token";
+
+/// What can be fetched.
+#[must_use]
+pub fn operations() -> Vec<Operation> {
+    let get = |path, id, summary| operation(Method::GET, path, id).about("tracking", summary);
+    vec![
+        get("/o/{token}", "open_pixel", "The pixel of a tracked email: tells that it was opened")
+            .public(open),
+        get("/c/{token}", "follow_link", "A link of a tracked email: 302 to where it leads").public(follow),
+    ]
+}
+
+/// A pixel or link that is fetched.
+#[derive(Debug)]
+pub struct Fetch {
+    token: String,
+    ip: IpAddr,
+    user_agent: String,
+    in_advance: bool,
+    wants_page: bool,
+}
+
+impl Input for Fetch {
+    fn describe(_: &mut Schemas) -> Takes {
+        let token = schema::path_parameter(TOKEN, "Signed: whose it is and, for a link, where it leads");
+        Takes { parameters: vec![token], ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let text = |name: HeaderName| {
+            let value = call.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
+            value.unwrap_or_default().chars().filter(|c| !c.is_control()).take(USER_AGENT_CHARS_MAX).collect()
+        };
+        let accepts: String = text(ACCEPT);
+        Ok(Self {
+            token: call.path_parameter(TOKEN).to_owned(),
+            ip: call.from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            user_agent: text(USER_AGENT),
+            in_advance: call.is_head || says_prefetch(&call.headers),
+            wants_page: accepts.contains("text/html"),
+        })
+    }
+}
+
+/// Browsers and proxies say when nobody has asked for it yet.
+fn says_prefetch(headers: &HeaderMap) -> bool {
+    ["sec-purpose", "purpose", "x-purpose", "x-moz"].iter().any(|name| {
+        let value = headers.get(*name).and_then(|value| value.to_str().ok());
+        value.is_some_and(|value| value.contains("prefetch") || value.contains("preview"))
+    })
+}
+
+impl Fetch {
+    fn fetched(self, of: Tracked, link: Option<(u16, String)>) -> Fetched {
+        let Self { ip, user_agent, in_advance, .. } = self;
+        Fetched { of, link, ip, user_agent, in_advance }
+    }
+
+    fn unknown(self) -> Result<Shown, Problem> {
+        if self.wants_page {
+            Ok(Shown::NoSuchLink)
+        } else {
+            Err(Problem::new(Code::NOT_FOUND, "No such link"))
+        }
+    }
+}
+
+/// What is answered.
+#[derive(Debug)]
+pub enum Shown {
+    /// The pixel.
+    Pixel,
+    /// Elsewhere.
+    To(HeaderValue),
+    /// A page that says that there is no such link.
+    NoSuchLink,
+}
+
+impl Reply for Shown {
+    const MEDIA_TYPE: &'static str = "image/gif";
+
+    fn describe(_: &mut Schemas) -> Value {
+        json!({"type": "string", "format": "binary", "description": "A pixel; a link is answered 302"})
+    }
+
+    fn write(self) -> Result<Bytes, Problem> {
+        Ok(match self {
+            Self::Pixel => Bytes::from_static(PIXEL),
+            Self::To(_) => Bytes::new(),
+            Self::NoSuchLink => Bytes::from_static(NO_SUCH_LINK.as_bytes()),
+        })
+    }
+
+    fn answer(self) -> Result<Answer, Problem> {
+        let mut headers = vec![
+            // Where the link stood is nobody's business.
+            (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+            (HeaderName::from_static("x-robots-tag"), HeaderValue::from_static("noindex, nofollow")),
+        ];
+        let (status, media_type) = match &self {
+            Self::Pixel => (StatusCode::OK, Self::MEDIA_TYPE),
+            Self::To(location) => {
+                headers.push((LOCATION, location.clone()));
+                (StatusCode::FOUND, "text/plain; charset=utf-8")
+            }
+            Self::NoSuchLink => {
+                let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+                headers.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)));
+                (StatusCode::NOT_FOUND, "text/html; charset=utf-8")
+            }
+        };
+        let media_type = HeaderValue::from_static(media_type);
+        Ok(Answer { status, media_type, headers, body: self.write()?, more: None })
+    }
+}
+
+/// `GET /o/{token}`.
+///
+/// # Errors
+/// The token is not ours.
+pub async fn open(room: Arc<Room>, fetch: Fetch) -> Result<Shown, Problem> {
+    let Some(of) = read_open(room.hall.links(), &fetch.token) else { return fetch.unknown() };
+    book(&room, fetch.fetched(of, None)).await;
+    Ok(Shown::Pixel)
+}
+
+/// `GET /c/{token}`.
+///
+/// # Errors
+/// The token is not ours.
+pub async fn follow(room: Arc<Room>, fetch: Fetch) -> Result<Shown, Problem> {
+    let Some(click) = Click::read(room.hall.links(), &fetch.token) else { return fetch.unknown() };
+    let Ok(to) = HeaderValue::from_str(&location(&click.url)) else { return fetch.unknown() };
+    book(&room, fetch.fetched(click.of, Some((click.link, click.url)))).await;
+    Ok(Shown::To(to))
+}
+
+/// Books it beside the answer, which waits a moment.
+async fn book(room: &Arc<Room>, fetched: Fetched) {
+    let booking = Arc::clone(room);
+    let booked = room.tasks.spawn(async move {
+        let outcome = match booking.hall.visits().book(&fetched).await {
+            Ok(Some(counted)) if counted.machine => "machine",
+            Ok(Some(_)) => "person",
+            Ok(None) => "uncounted",
+            Err(VisitError::Crowded) => "crowded",
+            Err(error) => {
+                tracing::warn!(%error, email.id = %fetched.of.email, "a visit was not booked");
+                "failed"
+            }
+        };
+        let kind = if fetched.link.is_some() { "click" } else { "open" };
+        metrics::counter!("postrider_visits_total", "kind" => kind, "outcome" => outcome).increment(1);
+    });
+    let _ = tokio::time::timeout(ANSWER_AFTER, booked).await;
+}

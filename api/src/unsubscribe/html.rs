@@ -1,0 +1,233 @@
+//! The pages themselves: HTML without scripts, readable on any screen and aloud.
+//!
+//! Everything that came from outside is escaped; the policy allows this one style sheet, by its hash, and
+//! nothing else.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mail::email::Category;
+use mail::suppression::{OPTIONAL, category_label, category_word};
+use mail::unsubscribe::Scope;
+use sha2::{Digest, Sha256};
+
+use super::{FORM, NOTHING};
+
+/// What a page shows.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// The link's token.
+    pub(super) token: String,
+    /// Who unsubscribes.
+    pub(super) address: String,
+    /// Whose mail it was; none when the email is forgotten.
+    pub(super) sender: Option<String>,
+    /// What the link unsubscribes from.
+    pub(super) scope: Scope,
+    /// They want nothing at all.
+    pub(super) left_all: bool,
+    /// Nothing is sent to them, for another reason than their wish.
+    pub(super) blocked: bool,
+    /// The categories that they opted out of.
+    pub(super) left: Vec<Category>,
+}
+
+const STYLE: &str = "\
+:root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--paper:#fff;--room:#f3f4f6;--line:#d0d7de;--act:#0b57d0;--on:#fff}\
+@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9aa4b0;--paper:#161b22;--room:#0d1117;--line:#30363d;--act:#8ab4f8;--on:#0d1117}}\
+*{box-sizing:border-box}\
+body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1rem;background:var(--room);color:var(--ink);\
+font:1rem/1.55 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}\
+main{width:100%;max-width:30rem;background:var(--paper);border:1px solid var(--line);border-radius:.75rem;padding:1.75rem}\
+h1{margin:0 0 .75rem;font-size:1.35rem;line-height:1.3}\
+p{margin:0 0 1rem;overflow-wrap:anywhere}\
+p:last-child{margin-bottom:0}\
+.soft{color:var(--soft);font-size:.9rem}\
+button{width:100%;min-height:2.75rem;margin:.25rem 0 1rem;border:0;border-radius:.5rem;background:var(--act);color:var(--on);\
+font:inherit;font-weight:600;cursor:pointer}\
+a{color:var(--act)}\
+:focus-visible{outline:3px solid var(--act);outline-offset:2px}\
+fieldset{margin:0 0 1rem;padding:0;border:0}\
+legend{padding:0;margin-bottom:.5rem;font-weight:600}\
+label{display:flex;gap:.75rem;align-items:flex-start;padding:.6rem 0;border-top:1px solid var(--line)}\
+input{width:1.25rem;height:1.25rem;margin:.15rem 0 0;flex:none;accent-color:var(--act)}\
+[role=status]{padding:.6rem .8rem;border-left:4px solid var(--act);background:var(--room)}";
+
+/// What the pages may do: show this style sheet and send their own forms.
+pub(super) fn policy() -> &'static str {
+    static POLICY: LazyLock<String> = LazyLock::new(|| {
+        let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
+        format!(
+            "default-src 'none'; style-src 'sha256-{hash}'; form-action 'self'; base-uri 'none'; \
+             frame-ancestors 'none'"
+        )
+    });
+    &POLICY
+}
+
+/// Text between tags or in an attribute.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+fn page(title: &str, main: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{main}</main>\n\
+         </body>\n</html>\n"
+    )
+}
+
+impl Shown {
+    fn sender(&self) -> String {
+        self.sender.as_deref().map_or_else(|| "this sender".to_owned(), escaped)
+    }
+
+    fn address(&self) -> String {
+        format!("<strong>{}</strong>", escaped(&self.address))
+    }
+
+    /// What the link unsubscribes from, in a sentence.
+    fn what(&self) -> String {
+        match self.scope {
+            Scope::All => "email".to_owned(),
+            Scope::Category(category) => format!("email of the kind “{}”", category_label(category)),
+        }
+    }
+}
+
+/// Asks whether to unsubscribe.
+pub(super) fn ask(shown: &Shown) -> String {
+    let (sender, address, what) = (shown.sender(), shown.address(), shown.what());
+    let rest = match shown.scope {
+        Scope::All => "This stops everything, also receipts and messages about an account.",
+        Scope::Category(_) => "Receipts and messages about an account are still sent.",
+    };
+    let token = escaped(&shown.token);
+    page(
+        "Unsubscribe?",
+        &format!(
+            "<p>{address} will get no more {what} from {sender}.</p>\n<p class=\"soft\">{rest}</p>\n\
+             <form method=\"post\"><button type=\"submit\">Unsubscribe</button></form>\n\
+             <p class=\"soft\"><a href=\"{token}/preferences\">Choose what you get instead</a></p>\n"
+        ),
+    )
+}
+
+/// Says that it is done.
+pub(super) fn left(shown: &Shown) -> String {
+    let (sender, address, what) = (shown.sender(), shown.address(), shown.what());
+    let token = escaped(&shown.token);
+    page(
+        "You are unsubscribed",
+        &format!(
+            "<p role=\"status\">{address} gets no more {what} from {sender}.</p>\n\
+             <p class=\"soft\">Not what you wanted? <a href=\"{token}/preferences\">Choose what you get</a></p>\n"
+        ),
+    )
+}
+
+/// Shows what the recipient gets, with a form to change it.
+pub(super) fn preferences(shown: &Shown, saved: bool) -> String {
+    let mut main = String::new();
+    if saved {
+        main.push_str("<p role=\"status\">Your choice is saved.</p>\n");
+    }
+    let _ = writeln!(main, "<p>What {} gets from {}:</p>", shown.address(), shown.sender());
+    if shown.blocked {
+        main.push_str(
+            "<p class=\"soft\">At the moment this address gets nothing at all, because email to it came back, was \
+             reported as spam, or was stopped by the sender. Only the sender can change that.</p>\n",
+        );
+    }
+    let _ = writeln!(
+        main,
+        "<form method=\"post\"><input type=\"hidden\" name=\"{}\" value=\"{}\">",
+        FORM.0, FORM.1
+    );
+    main.push_str("<fieldset><legend>I want to get</legend>\n");
+    for category in OPTIONAL {
+        let ticked = if shown.left.contains(&category) { "" } else { " checked" };
+        let (name, label) = (category_word(category), category_label(category));
+        let _ = writeln!(
+            main,
+            "<label><input type=\"checkbox\" name=\"{name}\"{ticked}><span>{label}</span></label>"
+        );
+    }
+    main.push_str("</fieldset>\n");
+    if !shown.blocked {
+        let ticked = if shown.left_all { " checked" } else { "" };
+        let _ = writeln!(
+            main,
+            "<fieldset><legend>Or</legend>\n<label><input type=\"checkbox\" name=\"{NOTHING}\"{ticked}>\
+             <span>Send me nothing at all, not even receipts and messages about my account</span></label></fieldset>"
+        );
+    }
+    main.push_str("<button type=\"submit\">Save</button></form>\n");
+    page("Email preferences", &main)
+}
+
+/// A link that is not ours.
+pub(super) fn not_found() -> String {
+    page(
+        "This link does not work",
+        "<p>It may be incomplete: open it again from the email, or copy all of it.</p>\n",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown() -> Shown {
+        Shown {
+            token: "T0k-en_".to_owned(),
+            address: "\"<b>\"@example.net".to_owned(),
+            sender: Some("A & B <script>".to_owned()),
+            scope: Scope::Category(Category::Newsletter),
+            left_all: false,
+            blocked: false,
+            left: vec![Category::Newsletter],
+        }
+    }
+
+    #[test]
+    fn what_came_from_outside_is_escaped() {
+        for text in [ask(&shown()), left(&shown()), preferences(&shown(), true)] {
+            assert!(!text.contains("<script") && !text.contains("<b>"), "{text}");
+            assert!(
+                text.contains("A &amp; B &lt;script&gt;")
+                    && text.contains("&quot;&lt;b&gt;&quot;@example.net")
+            );
+            assert!(!text.contains("style=") && !text.contains("onclick"), "the policy would refuse it");
+        }
+    }
+
+    #[test]
+    fn the_boxes_say_what_is_so() {
+        let text = preferences(&shown(), false);
+        assert!(text.contains("name=\"product\" checked") && text.contains("name=\"newsletter\">"));
+        assert!(text.contains("name=\"nothing\">") && !text.contains("role=\"status\""));
+        let blocked = preferences(&Shown { blocked: true, ..shown() }, false);
+        assert!(!blocked.contains("name=\"nothing\"") && blocked.contains("Only the sender"));
+    }
+
+    #[test]
+    fn the_policy_names_the_style_sheet() {
+        assert!(policy().contains("style-src 'sha256-") && !policy().contains("unsafe"));
+    }
+}

@@ -1,0 +1,115 @@
+//! Sends to recipients that are suppressed or have opted out, and managed unsubscribe, over HTTP.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use world::World;
+
+fn mail(to: Value, more: Value) -> String {
+    let mut mail = json!({"from": "Ada <ada@example.com>", "to": to, "subject": "s", "text": "t"});
+    mail.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    mail.to_string()
+}
+
+async fn show(world: &World, id: &Value) -> Value {
+    world.get(&format!("/emails/{}", id.as_str().unwrap())).await.json()["email"].clone()
+}
+
+#[tokio::test]
+async fn a_suppressed_recipient_keeps_the_email_back_and_it_says_so() {
+    let world = World::start().await;
+    let made = world.post("/suppressions", json!({"email": "Gone@example.net"}).to_string()).await;
+    assert_eq!(made.status, StatusCode::OK, "{made:?}");
+    let refused = world.post("/emails", mail(json!(["gone@example.net", "b@example.net"]), json!({}))).await;
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (StatusCode::UNPROCESSABLE_ENTITY, "validation_error")
+    );
+    let details = refused.json()["error"]["details"].clone();
+    assert_eq!(details["suppressed"], json!(["gone@example.net"]));
+    let blocked = show(&world, &details["email_id"]).await;
+    assert_eq!((&blocked["status"], &blocked["last_event"]), (&json!("failed"), &json!("email.suppressed")));
+    assert_eq!((&blocked["sent_at"], &blocked["text"]), (&Value::Null, &json!("t")));
+    let states: Vec<_> =
+        blocked["recipients"].as_array().unwrap().iter().map(|r| r["status"].clone()).collect();
+    assert_eq!(states, [json!("suppressed"), json!("failed")]);
+    let used = world.hall.used(&world.tenant().await).await.unwrap();
+    assert_eq!(used.month, 0, "what is blocked uses up nothing");
+    // The others get it when the sender wishes so.
+    let skip = json!({"on_suppressed": "skip"});
+    let sent = world.post("/emails", mail(json!(["gone@example.net", "b@example.net"]), skip.clone())).await;
+    assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
+    assert!(sent.json()["warnings"][0].as_str().unwrap().contains("gone@example.net"));
+    assert_eq!(show(&world, &sent.json()["id"]).await["status"], "sent");
+    assert_eq!(world.hall.used(&world.tenant().await).await.unwrap().month, 1);
+    let nobody = world.post("/emails", mail(json!("gone@example.net"), skip)).await;
+    assert_eq!(nobody.status, StatusCode::UNPROCESSABLE_ENTITY);
+    // In a batch it is one entry's fate.
+    let one = |to: &str| serde_json::from_str::<Value>(&mail(json!(to), json!({}))).unwrap();
+    let batch = json!({"emails": [one("b@example.net"), one("gone@example.net")]}).to_string();
+    let entries = world.post("/emails/batch", batch).await.json()["data"].clone();
+    assert_eq!((&entries[0]["status"], &entries[1]["status"]), (&json!("sent"), &json!("failed")));
+    assert!(entries[1]["error"]["details"]["email_id"].is_string(), "{entries}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_opt_out_counts_for_its_category_alone() {
+    let world = World::start().await;
+    let body = json!({"email": "b@example.net", "category": "newsletter"}).to_string();
+    assert_eq!(world.post("/category-opt-outs", body).await.status, StatusCode::OK);
+    let refused =
+        world.post("/emails", mail(json!("b@example.net"), json!({"category": "newsletter"}))).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{refused:?}");
+    let error = refused.json()["error"].clone();
+    assert_eq!(error["message"], "Recipients opted out of this category");
+    assert_eq!(error["details"]["category_unsubscribed"], json!(["b@example.net"]));
+    assert_eq!(error["details"]["category"], "newsletter");
+    assert!(error["details"]["suppressed"].is_null());
+    for category in ["transactional", "product"] {
+        let sent = world.post("/emails", mail(json!("b@example.net"), json!({"category": category}))).await;
+        assert_eq!(sent.status, StatusCode::OK, "{category}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn managed_unsubscribe_puts_its_link_everywhere_and_the_link_works() {
+    let world = World::start().await;
+    let more = json!({
+        "category": "product", "subject": "Leave: {{unsubscribe_url}}", "text": "Leave: {{ unsubscribe_url }}",
+        "html": "<a href=\"{{unsubscribe_url}}\">leave</a>", "headers": {"List-Unsubscribe": "<mailto:x@example.com>"},
+    });
+    let sent = world.post("/emails", mail(json!(["b@example.net", "c@example.net"]), more)).await;
+    assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
+    let shown = show(&world, &sent.json()["id"]).await;
+    let link = shown["text"].as_str().unwrap().trim().strip_prefix("Leave: ").unwrap().to_owned();
+    assert!(link.starts_with("https://api.example.test/u/"), "{link}");
+    assert_eq!(shown["subject"], format!("Leave: {link}"));
+    assert!(shown["html"].as_str().unwrap().contains(&format!("href=\"{link}\"")));
+    assert_eq!(shown["headers"]["List-Unsubscribe"], format!("<{link}>"));
+    assert_eq!(shown["headers"]["List-Unsubscribe-Post"], "List-Unsubscribe=One-Click");
+    let path = link.strip_prefix("https://api.example.test").unwrap();
+    let page = world.get(path).await;
+    assert_eq!(page.status, StatusCode::OK);
+    let again = || mail(json!("b@example.net"), json!({"category": "product"}));
+    assert_eq!(world.post("/emails", again()).await.status, StatusCode::OK, "looking changes nothing");
+    let request = world.request(http::Method::POST, path);
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    let body = http_body_util::Full::new("List-Unsubscribe=One-Click".into());
+    assert_eq!(world.send(request.body(body).unwrap()).await.status, StatusCode::OK);
+    assert_eq!(world.post("/emails", again()).await.status, StatusCode::UNPROCESSABLE_ENTITY);
+    // Transactional mail has none, unless it is asked for; product mail has none where it is refused.
+    for (more, has) in [
+        (json!({}), false),
+        (json!({"unsubscribe": true}), true),
+        (json!({"unsubscribe": false, "category": "newsletter"}), false),
+    ] {
+        let sent = world.post("/emails", mail(json!("d@example.net"), more.clone())).await.json();
+        let headers = show(&world, &sent["id"]).await["headers"].clone();
+        assert_eq!(headers["List-Unsubscribe"].is_string(), has, "{more}");
+    }
+    world.end().await;
+}

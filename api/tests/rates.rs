@@ -1,0 +1,104 @@
+//! How often an account may ask, and the version it asks for.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use http_body_util::Full;
+use mail::credential::Scope;
+use mail::plan::{PlanLimits, Plans};
+use world::{Answered, World};
+
+const MAIL: &str = r#"{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t"}"#;
+
+/// `ratelimit-limit`, `ratelimit-remaining`, `ratelimit-reset`.
+fn told(answer: &Answered) -> Option<[u32; 3]> {
+    let number = |name| answer.headers.get(name)?.to_str().ok()?.parse().ok();
+    Some([number("ratelimit-limit")?, number("ratelimit-remaining")?, number("ratelimit-reset")?])
+}
+
+/// A world that counts; its clock stands still but for the machine's own time.
+async fn counting(per_second: u32) -> World {
+    let world = World::start().await;
+    world.hall.throttle().switch(true);
+    let free = PlanLimits { requests_per_second: per_second, ..Plans::default().free };
+    world.hall.set_plans(Plans { free, ..Plans::default() });
+    world
+}
+
+#[tokio::test]
+async fn every_answer_that_knows_its_account_says_where_it_stands() {
+    let world = counting(1_000).await;
+    let sending = world.account(2, Scope::Sending).await;
+    let unknown = world.get("/emails/msg_00000000000000000000000000").await;
+    let wrong = world.post("/emails", "{}").await;
+    let forbidden = world.get_as(&sending, "/emails/msg_00000000000000000000000000/raw").await;
+    let sent = world.post("/emails", MAIL).await;
+    let batch = world.post("/emails/batch", format!("[{MAIL},{MAIL},{MAIL}]")).await;
+    for (answer, status) in [(&unknown, 404), (&wrong, 400), (&forbidden, 403), (&sent, 200), (&batch, 200)] {
+        assert_eq!(answer.status.as_u16(), status);
+        let [limit, remaining, reset_s] = told(answer).unwrap();
+        assert!(limit == 1_000 && (900..1_000).contains(&remaining) && reset_s == 1, "{answer:?}");
+    }
+    for answer in [
+        world.get_as("rnl_nobody", "/emails").await,
+        world.get("/nowhere").await,
+        world.get("/healthz").await,
+    ] {
+        assert_eq!(told(&answer), None, "{answer:?}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn too_many_are_refused_until_time_has_passed() {
+    let world = counting(1).await;
+    // A batch is one request; one that is refused by its content is one too.
+    let batch = world.post("/emails/batch", format!("[{MAIL},{MAIL},{MAIL}]")).await;
+    assert_eq!((batch.status, told(&batch)), (StatusCode::OK, Some([1, 0, 1])));
+    assert_eq!(world.post("/emails", "{}").await.code(), "validation_error");
+    let refused = world.post("/emails", MAIL).await;
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded")
+    );
+    assert_eq!(refused.headers["retry-after"], refused.headers["ratelimit-reset"]);
+    assert!(refused.json()["error"]["request_id"].is_string());
+    // Others are not kept from asking.
+    let other = world.account(3, Scope::Full).await;
+    assert_eq!(world.get_as(&other, "/emails").await.status, StatusCode::OK);
+    let wait_s: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    world.hall.clock().advance(Duration::from_secs(wait_s));
+    assert_eq!(world.post("/emails", MAIL).await.status, StatusCode::OK);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn switched_off_nothing_is_counted() {
+    let world = counting(1).await;
+    world.hall.throttle().switch(false);
+    for _ in 0..5 {
+        let answer = world.get("/emails").await;
+        assert_eq!((answer.status, told(&answer)), (StatusCode::OK, None));
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_version_that_there_is_not_is_refused_by_name() {
+    let world = World::start().await;
+    for (version, status) in
+        [(api::version::DEFAULT, 200), ("1999-01-01", 400), ("yesterday", 400), ("2026-11-1", 400)]
+    {
+        let request = world.request(Method::GET, "/emails").header("service-version", version);
+        let answer = world.send(request.body(Full::default()).unwrap()).await;
+        assert_eq!(answer.status.as_u16(), status, "{version}");
+        if status == 400 {
+            assert_eq!(answer.code(), "validation_error");
+            assert!(answer.json()["error"]["details"]["fields"]["Service-Version"].is_string());
+        }
+    }
+    world.end().await;
+}

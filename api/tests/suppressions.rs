@@ -1,0 +1,322 @@
+//! Suppressions and opt-outs over HTTP: listed, added, removed, asked about, brought along, taken away.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use http_body_util::Full;
+use mail::credential::Scope;
+use mail::suppression::{Grounds, Reason, Source, Target};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use world::{Answered, World};
+
+async fn call(world: &World, method: Method, path: &str) -> Answered {
+    let request = world.request(method, path).body(Full::default()).unwrap();
+    world.send(request).await
+}
+
+async fn post(world: &World, path: &str, body: Value) -> Answered {
+    world.post(path, body.to_string()).await
+}
+
+async fn import(world: &World, csv: &str) -> Answered {
+    let request = world.request(Method::POST, "/suppressions/import").header("content-type", "text/csv");
+    world.send(request.body(Full::from(csv.to_owned())).unwrap()).await
+}
+
+/// What the service finds itself is written so.
+async fn found(world: &World, email: &str, reason: Reason) {
+    // Ids of one millisecond have no order among them.
+    world.hall.clock().advance(Duration::from_millis(1));
+    let tenant = store::access::by_api_key(world.hall.store(), &world.key).await.unwrap();
+    let grounds = [Grounds::new(email.parse::<Target>().unwrap(), reason, Source::System)];
+    world.hall.contacts().suppress(tenant.account().id, &grounds, &|_, _| {}).await.unwrap();
+}
+
+fn emails(answer: &Value) -> Vec<&str> {
+    answer["suppressions"].as_array().unwrap().iter().map(|s| s["email"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn one_is_added_seen_and_removed() {
+    let world = World::start().await;
+    let added =
+        post(&world, "/suppressions", json!({"email": "Ada@Example.NET", "note": "asked by phone", "x": 1}))
+            .await;
+    assert_eq!(added.status, StatusCode::OK);
+    let added = added.json();
+    let one = &added["suppression"];
+    assert!(one["id"].as_str().unwrap().starts_with("sup_"));
+    assert_eq!((&one["reason"], &one["source"]), (&json!("manual"), &json!("api")));
+    assert_eq!(
+        (&one["note"], &one["expires_at"], &one["detail"]),
+        (&json!("asked by phone"), &Value::Null, &Value::Null)
+    );
+    assert_eq!(added["warnings"].as_array().unwrap().len(), 1);
+    let again = post(&world, "/suppressions", json!({"email": "ada@example.net"})).await.json();
+    assert_eq!(again["suppression"]["id"], one["id"], "it was there");
+    for name in ["ADA@example.net", "ada%40example.net", one["id"].as_str().unwrap()] {
+        assert_eq!(world.get(&format!("/suppressions/{name}")).await.json()["suppression"]["id"], one["id"]);
+    }
+    let removed = call(&world, Method::DELETE, "/suppressions/ada@example.net").await;
+    assert_eq!((removed.status, removed.json()), (StatusCode::OK, json!({"ok": true})));
+    for name in ["ada@example.net", one["id"].as_str().unwrap(), "nonsense", "sup_x", "%ff"] {
+        assert_eq!(world.get(&format!("/suppressions/{name}")).await.status, StatusCode::NOT_FOUND, "{name}");
+        let removed = call(&world, Method::DELETE, &format!("/suppressions/{name}")).await;
+        assert_eq!(removed.status, StatusCode::NOT_FOUND, "{name}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn many_are_added_with_an_entry_each() {
+    let world = World::start().await;
+    let many = json!({"emails": ["a@example.net", "nobody", "@example.org", "A@example.net", 7], "expires_at": "2099-01-01T00:00:00Z"});
+    let added = post(&world, "/suppressions", many).await.json();
+    let of = |name: &str| -> Vec<Value> {
+        added["data"].as_array().unwrap().iter().map(|entry| entry[name].clone()).collect()
+    };
+    assert_eq!(of("status"), ["created", "failed", "created", "exists", "failed"]);
+    assert_eq!(of("index"), [0, 1, 2, 3, 4]);
+    assert_eq!(added["data"][1]["error"]["code"], "validation_error");
+    assert_eq!((&added["data"][1]["id"], &added["data"][0]["id"]), (&Value::Null, &added["data"][3]["id"]));
+    let one = world.get("/suppressions/a@example.net").await.json();
+    assert_eq!(one["suppression"]["expires_at"], "2099-01-01T00:00:00.000Z");
+    let too_many: Vec<String> = (0..1_001).map(|n| format!("a{n}@example.net")).collect();
+    for bad in [
+        json!({}),
+        json!({"email": "nobody"}),
+        json!({"emails": []}),
+        json!({"emails": too_many}),
+        json!({"email": "a@example.net", "emails": ["b@example.net"]}),
+        json!({"email": "a@example.net", "expires_at": "2001-01-01T00:00:00Z"}),
+        json!({"email": "a@example.net", "expires_at": "soon"}),
+        json!({"email": "a@example.net", "note": "x".repeat(501)}),
+        json!({"EmailAddress": "a@example.net"}),
+    ] {
+        let answer = post(&world, "/suppressions", bad.clone()).await;
+        assert_eq!(
+            (answer.status, answer.code()),
+            (StatusCode::BAD_REQUEST, "validation_error".into()),
+            "{bad}"
+        );
+    }
+    let most: Vec<String> = (0..1_000).map(|n| format!("a{n}@example.net")).collect();
+    assert_eq!(post(&world, "/suppressions", json!({"emails": most})).await.status, StatusCode::OK);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_list_is_filtered_and_paged_and_shows_only_what_holds() {
+    let world = World::start().await;
+    for n in 0..5 {
+        found(&world, &format!("hard{n}@example.net"), Reason::HardBounce).await;
+        found(&world, &format!("soft{n}@example.net"), Reason::SoftBounce).await;
+    }
+    world.hall.clock().advance(Duration::from_millis(1));
+    post(&world, "/suppressions", json!({"email": "@example.org"})).await;
+    let all = world.get("/suppressions").await.json();
+    assert_eq!(
+        (emails(&all).len(), &all["has_more"], &all["next_cursor"]),
+        (11, &json!(false), &Value::Null)
+    );
+    assert_eq!(emails(&all)[0], "@example.org", "newest first");
+    let mut seen = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let page = world
+            .get(&format!("/suppressions?limit=3&reason=hard_bounce,manual&cursor={cursor}"))
+            .await
+            .json();
+        seen.extend(emails(&page).into_iter().map(str::to_owned));
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(
+        seen,
+        [
+            "@example.org",
+            "hard4@example.net",
+            "hard3@example.net",
+            "hard2@example.net",
+            "hard1@example.net",
+            "hard0@example.net"
+        ]
+    );
+    let by_source = world.get("/suppressions?source=api").await.json();
+    assert_eq!(emails(&by_source), ["@example.org"]);
+    let by_email = world.get("/suppressions?email=SOFT1@example.net").await.json();
+    assert_eq!(emails(&by_email), ["soft1@example.net"]);
+    assert!(
+        emails(&world.get("/suppressions?email=soft1@example.net&reason=manual").await.json()).is_empty()
+    );
+    assert!(emails(&world.get("/suppressions?created_after=2099-01-01T00:00:00Z").await.json()).is_empty());
+    assert_eq!(
+        emails(&world.get("/suppressions?created_before=2099-01-01T00:00:00Z").await.json()).len(),
+        11
+    );
+    for bad in ["reason=x", "source=x", "created_after=x", "email=x", "limit=0"] {
+        assert_eq!(world.get(&format!("/suppressions?{bad}")).await.code(), "validation_error", "{bad}");
+    }
+    assert_eq!(world.get("/suppressions?cursor=xyz").await.code(), "invalid_cursor");
+    world.hall.clock().advance(Duration::from_secs(24 * 3600));
+    assert_eq!(emails(&world.get("/suppressions").await.json()).len(), 6, "soft ones have ended");
+    assert!(emails(&world.get("/suppressions?email=soft1@example.net").await.json()).is_empty());
+    assert_eq!(world.get("/suppressions/soft1@example.net").await.status, StatusCode::NOT_FOUND);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_complaint_is_only_removed_by_force() {
+    let world = World::start().await;
+    found(&world, "angry@example.net", Reason::Complaint).await;
+    let refused = call(&world, Method::DELETE, "/suppressions/angry@example.net").await;
+    assert_eq!((refused.status, refused.code()), (StatusCode::CONFLICT, "conflict".into()));
+    let bad = call(&world, Method::DELETE, "/suppressions/angry@example.net?force=maybe").await;
+    assert_eq!(bad.status, StatusCode::BAD_REQUEST);
+    let forced = call(&world, Method::DELETE, "/suppressions/angry@example.net?force=true").await;
+    assert_eq!(forced.json(), json!({"ok": true}));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn asking_tells_what_a_send_would_meet() {
+    let world = World::start().await;
+    found(&world, "soft@example.net", Reason::SoftBounce).await;
+    post(&world, "/suppressions", json!({"email": "@example.org"})).await;
+    post(&world, "/category-opt-outs", json!({"email": "new@example.net", "category": "newsletter"})).await;
+    let asked =
+        json!({"emails": ["Soft@example.net", "x@example.org", "new@example.net", "free@example.net"]});
+    let data = post(&world, "/suppressions/check", asked).await.json()["data"].clone();
+    let of =
+        |name: &str| -> Vec<Value> { data.as_array().unwrap().iter().map(|e| e[name].clone()).collect() };
+    assert_eq!(of("suppressed"), [true, true, false, false]);
+    assert_eq!(of("reason"), [json!("soft_bounce"), json!("manual"), Value::Null, Value::Null]);
+    assert_eq!(of("categories"), [json!([]), json!([]), json!(["newsletter"]), json!([])]);
+    assert!(data[0]["expires_at"].is_string() && data[1]["expires_at"].is_null());
+    let bad = post(&world, "/suppressions/check", json!({"emails": ["a@example.net", "nobody"]})).await;
+    assert!(bad.json()["error"]["details"]["fields"]["emails[1]"].is_string());
+    assert_eq!(post(&world, "/suppressions/check", json!({})).await.code(), "validation_error");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_list_is_imported_in_the_background_and_exported_again() {
+    let world = World::start().await;
+    let mut csv = "EmailAddress,Reason,LastUpdateTime\r\n".to_owned();
+    for n in 0..1_300 {
+        csv.push_str(&format!("a{n}@example.net,{},x\r\n", if n % 2 == 0 { "BOUNCE" } else { "COMPLAINT" }));
+    }
+    csv.push_str("nobody,BOUNCE,x\r\n");
+    let begun = import(&world, &csv).await.json()["import"].clone();
+    assert_eq!((&begun["status"], &begun["counts"]["total"]), (&json!("queued"), &json!(1_301)));
+    let path = format!("/suppressions/import/{}", begun["id"].as_str().unwrap());
+    assert_eq!(world.get(&path).await.json()["import"]["status"], "queued");
+    queue::import::read_open(&world.hall.contacts(), &CancellationToken::new()).await.unwrap();
+    let done = world.get(&path).await.json()["import"].clone();
+    assert_eq!(done["status"], "completed");
+    let counts = json!({"total": 1_301, "processed": 1_301, "created": 1_300, "exists": 0, "invalid": 1});
+    assert_eq!((&done["counts"], &done["errors"][0]["line"]), (&counts, &json!(1_302)));
+    assert_eq!(world.get("/suppressions/a1@example.net").await.json()["suppression"]["reason"], "complaint");
+    let exported = world.get("/suppressions/export?reason=hard_bounce").await;
+    assert_eq!(exported.headers["content-type"], "text/csv; charset=utf-8");
+    assert!(!exported.headers.contains_key("content-length"), "made while it is read");
+    let text = String::from_utf8(exported.body.to_vec()).unwrap();
+    assert_eq!(text.lines().count(), 651);
+    assert!(text.starts_with("id,email,reason,source,"), "{text}");
+    let other = world.account(2, Scope::Full).await;
+    let theirs = World::get_as(&world, &other, "/suppressions/export").await;
+    assert_eq!(String::from_utf8(theirs.body.to_vec()).unwrap().lines().count(), 1);
+    // It reads back as it was.
+    let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
+    queue::import::read_open(&world.hall.contacts(), &CancellationToken::new()).await.unwrap();
+    let path = format!("/suppressions/import/{}", again["id"].as_str().unwrap());
+    assert_eq!(world.get(&path).await.json()["import"]["counts"]["exists"], 650);
+    assert_eq!(world.get_as(&other, &path).await.status, StatusCode::NOT_FOUND);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_list_that_is_none_is_refused() {
+    let world = World::start().await;
+    let none = import(&world, "name,phone\nAda,1").await;
+    assert_eq!((none.status, none.code()), (StatusCode::BAD_REQUEST, "validation_error".into()));
+    assert!(none.json()["error"]["message"].as_str().unwrap().contains("name, phone"));
+    assert_eq!(import(&world, "").await.code(), "validation_error");
+    assert_eq!(post(&world, "/suppressions/import", json!({})).await.code(), "validation_error");
+    assert_eq!(post(&world, "/suppressions/import", json!({"csv": 1})).await.code(), "validation_error");
+    let request = world.request(Method::POST, "/suppressions/import").header("content-type", "text/plain");
+    let other = world.send(request.body(Full::from("a@example.net")).unwrap()).await;
+    assert_eq!(other.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    for _ in 0..10 {
+        assert_eq!(import(&world, "a@example.net").await.status, StatusCode::OK);
+    }
+    assert_eq!(import(&world, "a@example.net").await.code(), "conflict", "ten wait already");
+    for path in ["/suppressions/import/imp_x", "/suppressions/import/x"] {
+        assert_eq!(world.get(path).await.status, StatusCode::NOT_FOUND);
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn opt_outs_are_made_listed_and_taken_back() {
+    let world = World::start().await;
+    let made =
+        post(&world, "/category-opt-outs", json!({"email": "Ada@example.net", "category": "product"})).await;
+    let one = made.json()["category_opt_out"].clone();
+    assert!(one["id"].as_str().unwrap().starts_with("opt_"));
+    assert_eq!((&one["category_label"], &one["source"]), (&json!("Product updates"), &json!("api")));
+    let again =
+        post(&world, "/category-opt-outs", json!({"email": "ada@example.net", "category": "product"})).await;
+    assert_eq!(again.json()["category_opt_out"]["id"], one["id"]);
+    for n in 0..4 {
+        let body = json!({"email": format!("a{n}@example.net"), "category": "newsletter"});
+        post(&world, "/category-opt-outs", body).await;
+    }
+    let count = |answer: Answered| answer.json()["category_opt_outs"].as_array().unwrap().len();
+    assert_eq!(count(world.get("/category-opt-outs").await), 5);
+    assert_eq!(count(world.get("/category-opt-outs?category=newsletter").await), 4);
+    assert_eq!(count(world.get("/category-opt-outs?email=ADA@example.net").await), 1);
+    let first = world.get("/category-opt-outs?limit=2").await.json();
+    let rest = format!("/category-opt-outs?cursor={}", first["next_cursor"].as_str().unwrap());
+    assert_eq!(count(world.get(&rest).await), 3);
+    let path = format!("/category-opt-outs/{}", one["id"].as_str().unwrap());
+    assert_eq!(call(&world, Method::DELETE, &path).await.json(), json!({"ok": true}));
+    assert_eq!(call(&world, Method::DELETE, &path).await.status, StatusCode::NOT_FOUND);
+    for bad in [
+        json!({"email": "a@example.net", "category": "transactional"}),
+        json!({"email": "@example.net", "category": "product"}),
+        json!({"category": 1}),
+    ] {
+        assert_eq!(post(&world, "/category-opt-outs", bad).await.code(), "validation_error");
+    }
+    assert_eq!(world.get("/category-opt-outs?category=x").await.code(), "validation_error");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn another_account_sees_nothing_of_it_and_a_sending_key_may_not() {
+    let world = World::start().await;
+    let id =
+        post(&world, "/suppressions", json!({"email": "a@example.net"})).await.json()["suppression"]["id"]
+            .clone();
+    let other = world.account(2, Scope::Full).await;
+    assert!(emails(&world.get_as(&other, "/suppressions").await.json()).is_empty());
+    for name in ["a@example.net", id.as_str().unwrap()] {
+        assert_eq!(
+            world.get_as(&other, &format!("/suppressions/{name}")).await.status,
+            StatusCode::NOT_FOUND
+        );
+    }
+    let sending = world.account(3, Scope::Sending).await;
+    for path in ["/suppressions", "/suppressions/export", "/category-opt-outs", "/suppressions/a@example.net"]
+    {
+        assert_eq!(world.get_as(&sending, path).await.code(), "forbidden", "{path}");
+    }
+    world.end().await;
+}

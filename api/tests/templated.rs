@@ -1,0 +1,99 @@
+//! Emails made from templates, over HTTP.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use world::World;
+
+async fn publish(world: &World, template: Value) {
+    let made = world.post("/templates", template.to_string()).await;
+    assert_eq!(made.status, StatusCode::OK, "{made:?}");
+    let id = made.json()["template"]["id"].as_str().unwrap().to_owned();
+    let published = world.post(&format!("/templates/{id}/publish"), "{}").await;
+    assert_eq!(published.status, StatusCode::OK, "{published:?}");
+}
+
+async fn show(world: &World, id: &Value) -> Value {
+    world.get(&format!("/emails/{}", id.as_str().unwrap())).await.json()["email"].clone()
+}
+
+fn welcome() -> Value {
+    json!({
+        "name": "Welcome", "alias": "welcome", "from": "Ada <ada@example.com>", "reply_to": ["help@example.com"],
+        "subject": "Hello {{name}}", "html": "<p>{{name}}</p><a href=\"{{unsubscribe_url}}\">leave</a>",
+        "text": "{{name}}: {{order.id}}", "category": "product",
+        "variables": [{"key": "name", "type": "string", "required": true}],
+    })
+}
+
+#[tokio::test]
+async fn a_template_gives_what_the_request_leaves_out() {
+    let world = World::start().await;
+    publish(&world, welcome()).await;
+    let variables = json!({"name": "B & C", "order": {"id": 7}});
+    for body in [
+        json!({"to": "b@example.net", "template": "welcome", "variables": variables}),
+        json!({"to": "b@example.net", "template": {"alias": "welcome", "version": 1, "variables": variables}}),
+        json!({"to": "b@example.net", "templateAlias": "welcome", "dynamic_template_data": variables}),
+    ] {
+        let sent = world.post("/emails", body.to_string()).await;
+        assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
+        let shown = show(&world, &sent.json()["id"]).await;
+        assert_eq!(shown["subject"], "Hello B & C");
+        assert_eq!(shown["from"], "Ada <ada@example.com>");
+        assert_eq!(shown["reply_to"], json!(["help@example.com"]));
+        assert_eq!(shown["text"], "B & C: 7");
+        assert_eq!(shown["category"], "product");
+        let html = shown["html"].as_str().unwrap();
+        assert!(html.contains("B &amp; C") && html.contains("href=\"https://api.example.test/u/"), "{html}");
+        assert!(shown["headers"]["List-Unsubscribe"].is_string());
+        assert_eq!(
+            (&shown["template"]["alias"], &shown["template"]["version"]),
+            (&json!("welcome"), &json!(1))
+        );
+    }
+    let own = json!({
+        "to": "b@example.net", "template": "welcome", "variables": variables, "subject": "Mine {{name}}",
+        "from": "ada@example.com", "category": "transactional", "unsubscribe": false, "reply_to": [],
+    });
+    let sent = world.post("/emails", own.to_string()).await;
+    let shown = show(&world, &sent.json()["id"]).await;
+    assert_eq!((&shown["subject"], &shown["category"]), (&json!("Mine {{name}}"), &json!("transactional")));
+    assert!(shown["headers"]["List-Unsubscribe"].is_null());
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_is_missing_is_named() {
+    let world = World::start().await;
+    publish(&world, welcome()).await;
+    let post = async |body: Value| world.post("/emails", body.to_string()).await;
+    let missing = post(json!({"to": "b@example.net", "template": "welcome", "variables": {"x": 1}})).await;
+    assert_eq!((missing.status, missing.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));
+    let mut named: Vec<_> =
+        missing.json()["error"]["details"]["missing_variables"].as_array().unwrap().clone();
+    named.sort_by_key(ToString::to_string);
+    assert_eq!(named, [json!("name"), json!("order.id")]);
+    let unknown = post(json!({"to": "b@example.net", "template": "welcomed"})).await;
+    assert_eq!((unknown.status, unknown.code().as_str()), (StatusCode::NOT_FOUND, "not_found"));
+    let both =
+        post(json!({"to": "b@example.net", "template": "welcome", "html": "<p>", "variables": {}})).await;
+    assert!(both.json()["error"]["details"]["html"].is_string(), "{both:?}");
+    let alone = post(json!({"to": "b@example.net", "variables": {}})).await;
+    let details = alone.json()["error"]["details"].clone();
+    for name in ["from", "subject", "html", "variables"] {
+        assert!(details[name].is_string(), "{details}");
+    }
+    let batch = json!({"emails": [
+        {"to": "b@example.net", "template": "welcome", "variables": {"name": "a", "order": {"id": 1}}},
+        {"to": "c@example.net", "template": "welcome", "variables": {"name": "a"}},
+        {"to": "d@example.net", "template": "none"},
+    ]});
+    let entries = world.post("/emails/batch", batch.to_string()).await.json()["data"].clone();
+    assert_eq!(entries[0]["status"], "sent", "{entries}");
+    assert_eq!(entries[1]["error"]["details"]["missing_variables"], json!(["order.id"]));
+    assert_eq!(entries[2]["error"]["code"], "not_found");
+    world.end().await;
+}

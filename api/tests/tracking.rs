@@ -1,0 +1,340 @@
+//! The pixel and the links of tracked emails, over real HTTP: what is answered, and what is booked.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use http_body_util::Full;
+use jiff::Timestamp;
+use mail::id::{AccountId, EmailId};
+use mail::link::{LinkKey, Purpose};
+use mail::recipient::RecipientState;
+use mail::tracking::{Click, Tracked, open_token};
+use serde_json::{Value, json};
+use store::engine::{Batch, CommitError};
+use world::{Answered, World};
+
+const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
+const TARGET: &str = "https://shop.example/münze?a=1&b=2";
+
+/// A door, and an email that was delivered a minute ago.
+struct Sent {
+    world: World,
+    of: Tracked,
+    path: String,
+}
+
+impl Sent {
+    async fn to(recipients: &[&str]) -> Self {
+        let world = World::start().await;
+        let body = json!({"from": "a@example.com", "to": recipients, "subject": "s", "html": "<p>x"});
+        let answer = world.post("/emails", body.to_string()).await;
+        let email: EmailId = answer.json()["id"].as_str().unwrap().parse().unwrap();
+        let account = AccountId::new(Timestamp::from_second(1_700_000_000).unwrap(), 1);
+        let sent = Self {
+            of: Tracked::of(account, email, recipients.len()),
+            path: format!("/emails/{email}"),
+            world,
+        };
+        sent.deliver().await;
+        sent.later(60);
+        sent
+    }
+
+    async fn deliver(&self) {
+        let (store, now) = (self.world.hall.store(), self.world.hall.clock().now());
+        let found = store::email::get(store, self.of.account, self.of.email).await.unwrap().unwrap();
+        let mut batch = Batch::progress();
+        for mut recipient in found.recipients {
+            (recipient.state, recipient.delivered_at) = (RecipientState::Delivered, Some(now));
+            store::email::put_recipient(&mut batch, self.of.account, self.of.email, &recipient);
+        }
+        store.commit(batch).await.unwrap();
+    }
+
+    fn later(&self, seconds: u64) {
+        self.world.hall.clock().advance(Duration::from_secs(seconds));
+    }
+
+    fn pixel(&self) -> String {
+        format!("/o/{}", open_token(self.world.hall.links(), self.of))
+    }
+
+    fn link(&self, link: u16) -> String {
+        let click = Click { of: self.of, link, url: TARGET.to_owned() };
+        format!("/c/{}", click.token(self.world.hall.links()))
+    }
+
+    async fn fetch(&self, method: Method, path: &str, user_agent: &str) -> Answered {
+        let request =
+            Request::builder().method(method).uri(path).header("host", "t").header("user-agent", user_agent);
+        self.world.send(request.body(Full::default()).unwrap()).await
+    }
+
+    /// What was booked, oldest first: kind, recipient and particulars.
+    async fn events(&self) -> Vec<(String, Value, Value)> {
+        let list = self.world.get(&format!("{}/events?limit=100", self.path)).await.json();
+        let mut events: Vec<_> = list["events"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|e| (e["type"].as_str().unwrap().to_owned(), e["recipient"].clone(), e["detail"].clone()))
+            .filter(|(kind, ..)| kind == "email.opened" || kind == "email.clicked")
+            .collect();
+        events.reverse();
+        events
+    }
+
+    async fn email(&self) -> Value {
+        self.world.get(&self.path).await.json()["email"].clone()
+    }
+
+    async fn last_event_listed(&self) -> Value {
+        self.world.get("/emails").await.json()["emails"][0]["last_event"].clone()
+    }
+}
+
+/// A link of a message as it went out, by its path.
+fn paths_in(raw: &[u8], page: &str) -> Vec<String> {
+    let html = mail::contents::Contents::of(raw).html.unwrap();
+    let start = format!("\"{}{page}", world::BASE_URL);
+    html.split(&start).skip(1).map(|rest| format!("{page}{}", rest.split('"').next().unwrap())).collect()
+}
+
+#[tokio::test]
+async fn what_is_sent_is_tracked_as_its_domain_says_and_shown_as_it_was_written() {
+    let sent = Sent::to(&["ada@dest.example"]).await;
+    let html = "<body><a href=\"https://shop.example/?a=1&amp;b=2\">x</a> <a href=\"mailto:a@b.example\">y</a></body>";
+    let body = json!({"from": "a@example.com", "to": "ada@dest.example", "subject": "s", "html": html, "text": "https://shop.example/"});
+    let store = sent.world.hall.store();
+    for (opens, clicks) in [(false, false), (true, false), (false, true), (true, true)] {
+        let before = store::domain::by_name(store, &world::DOMAIN.parse().unwrap()).await.unwrap().unwrap();
+        let mut after = before.clone();
+        (after.delivery.open_tracking, after.delivery.click_tracking) = (opens, clicks);
+        let mut batch = Batch::progress();
+        store::domain::update(&mut batch, &before, &after);
+        store.commit(batch).await.unwrap();
+        sent.later(2);
+        let id = sent.world.post("/emails", body.to_string()).await.json()["id"].as_str().unwrap().to_owned();
+        let resent = sent.world.post(&format!("/emails/{id}/resend"), "").await.json()["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        for id in [id, resent] {
+            let raw = sent.world.get(&format!("/emails/{id}/raw")).await.body;
+            let (pixels, links) = (paths_in(&raw, "/o/"), paths_in(&raw, "/c/"));
+            assert_eq!((pixels.len(), links.len()), (usize::from(opens), usize::from(clicks)));
+            for path in &links {
+                let answer = sent.fetch(Method::GET, path, FIREFOX).await;
+                assert_eq!(answer.headers["location"], "https://shop.example/?a=1&b=2");
+            }
+            sent.later(1);
+            for path in &pixels {
+                assert_eq!(sent.fetch(Method::GET, path, FIREFOX).await.status, 200);
+            }
+            let shown = sent.world.get(&format!("/emails/{id}")).await.json()["email"].clone();
+            assert_eq!((&shown["html"], &shown["text"]), (&json!(html), &json!("https://shop.example/")));
+            let last = match (opens, clicks) {
+                (true, _) => "email.opened",
+                (false, true) => "email.clicked",
+                (false, false) => "email.sent",
+            };
+            assert_eq!(shown["last_event"], last);
+        }
+    }
+    sent.world.end().await;
+}
+
+#[tokio::test]
+async fn a_pixel_is_a_picture_and_the_first_open_is_kept() {
+    let sent = Sent::to(&["ada@dest.example"]).await;
+    assert_eq!(sent.email().await["recipients"][0]["opened_at"], Value::Null);
+    let answer = sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.body.starts_with(b"GIF89a"), "{:?}", answer.body);
+    for (name, value) in [
+        ("content-type", "image/gif"),
+        ("cache-control", "no-store"),
+        ("referrer-policy", "no-referrer"),
+        ("x-content-type-options", "nosniff"),
+    ] {
+        assert_eq!(answer.headers[name], value);
+    }
+    let opened_at = sent.email().await["recipients"][0]["opened_at"].clone();
+    assert!(opened_at.is_string());
+    // Again at once: a picture, and nothing more is booked; after a minute it is another open.
+    sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
+    sent.later(61);
+    sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
+    let open = |first| json!({"open": {"ip": "127.0.0.1", "user_agent": FIREFOX, "machine": false, "proxy": null, "first": first}});
+    let event = |detail| ("email.opened".to_owned(), json!("ada@dest.example"), detail);
+    assert_eq!(sent.events().await, [event(open(true)), event(open(false))]);
+    let email = sent.email().await;
+    assert_eq!(
+        (&email["recipients"][0]["opened_at"], &email["last_event"]),
+        (&opened_at, &json!("email.opened"))
+    );
+    assert_eq!(sent.last_event_listed().await, "email.opened");
+    sent.world.end().await;
+}
+
+#[tokio::test]
+async fn a_link_leads_where_it_led_and_the_first_click_is_kept() {
+    let sent = Sent::to(&["ada@dest.example"]).await;
+    let answer = sent.fetch(Method::GET, &sent.link(3), FIREFOX).await;
+    assert_eq!((answer.status.as_u16(), answer.body.len()), (302, 0));
+    assert_eq!(answer.headers["location"], "https://shop.example/m%C3%BCnze?a=1&b=2");
+    assert_eq!(answer.headers["referrer-policy"], "no-referrer");
+    assert_eq!(answer.headers["cache-control"], "no-store");
+    let email = sent.email().await;
+    assert!(email["recipients"][0]["clicked_at"].is_string());
+    assert_eq!(email["recipients"][0]["opened_at"], Value::Null);
+    assert_eq!(email["last_event"], "email.clicked");
+    let click =
+        json!({"url": TARGET, "ip": "127.0.0.1", "user_agent": FIREFOX, "machine": false, "first": true});
+    let expected = ("email.clicked".to_owned(), json!("ada@dest.example"), json!({"click": click}));
+    assert_eq!(sent.events().await, [expected]);
+    sent.world.end().await;
+}
+
+#[tokio::test]
+async fn machines_are_flagged_and_open_nothing() {
+    let sent = Sent::to(&["ada@dest.example"]).await;
+    let answer = sent.fetch(Method::HEAD, &sent.link(0), FIREFOX).await;
+    assert_eq!((answer.status.as_u16(), answer.body.len()), (302, 0));
+    sent.later(1);
+    assert_eq!(sent.fetch(Method::GET, &sent.pixel(), "Mozilla/5.0").await.status, 200);
+    let flags: Vec<_> = sent
+        .events()
+        .await
+        .into_iter()
+        .map(|(kind, _, detail)| {
+            let visit = &detail[if kind == "email.opened" { "open" } else { "click" }];
+            (kind, visit["machine"] == true, visit["first"] == true)
+        })
+        .collect();
+    assert_eq!(flags, [("email.clicked".to_owned(), true, true), ("email.opened".to_owned(), true, true)]);
+    let recipient = sent.email().await["recipients"][0].clone();
+    assert_eq!((&recipient["opened_at"], &recipient["clicked_at"]), (&Value::Null, &Value::Null));
+    // A person's first is still a first.
+    sent.later(61);
+    sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
+    let (_, _, last) = sent.events().await.pop().unwrap();
+    assert_eq!((&last["open"]["machine"], &last["open"]["first"]), (&json!(false), &json!(true)));
+    sent.world.end().await;
+}
+
+#[tokio::test]
+async fn what_comes_with_the_delivery_is_a_machine() {
+    let sent = Sent::to(&["ada@dest.example"]).await;
+    sent.deliver().await;
+    for n in 0..3 {
+        sent.fetch(Method::GET, &sent.link(n), FIREFOX).await;
+    }
+    let events = sent.events().await;
+    assert_eq!(events.len(), 3);
+    assert!(events.iter().all(|(_, _, detail)| detail["click"]["machine"] == true), "{events:?}");
+    sent.world.end().await;
+}
+
+#[tokio::test]
+async fn of_several_recipients_nobody_can_tell_which() {
+    let sent = Sent::to(&["ada@dest.example", "bob@dest.example"]).await;
+    for agent in [FIREFOX, "Thunderbird"] {
+        sent.fetch(Method::GET, &sent.pixel(), agent).await;
+    }
+    let events = sent.events().await;
+    assert_eq!(events.len(), 2, "two visitors, within a minute: {events:?}");
+    assert!(events.iter().all(|(_, recipient, _)| recipient.is_null()));
+    let email = sent.email().await;
+    assert!(email["recipients"].as_array().unwrap().iter().all(|r| r["opened_at"].is_null()));
+    assert_eq!(email["last_event"], "email.opened");
+    sent.world.end().await;
+}
+
+#[tokio::test]
+async fn what_one_link_can_write_is_bounded() {
+    let sent = Sent::to(&["ada@dest.example", "bob@dest.example"]).await;
+    let pixel = sent.pixel();
+    // Many visitors in one minute, at once.
+    let visits = (0..200).map(|n| {
+        let (sent, pixel) = (&sent, &pixel);
+        async move { sent.fetch(Method::GET, pixel, &format!("agent {n}")).await.status }
+    });
+    for status in futures_util::future::join_all(visits).await {
+        assert_eq!(status, 200);
+    }
+    assert_eq!(sent.events().await.len(), 64);
+    sent.world.end().await;
+}
+
+#[tokio::test]
+async fn what_we_did_not_sign_leads_nowhere() {
+    let sent = Sent::to(&["ada@dest.example"]).await;
+    let key = sent.world.hall.links();
+    let click = Click { of: sent.of, link: 0, url: TARGET.to_owned() };
+    let token = click.token(key);
+    let forged = click.token(&LinkKey::new([7; 32]));
+    let cut = &token[..token.len() - 1];
+    let open = open_token(key, sent.of);
+    let unsubscribe = key.seal(Purpose::Unsubscribe, b"x");
+    for token in [
+        forged.as_str(),
+        cut,
+        &open,
+        &unsubscribe,
+        "x",
+        "%00",
+        "https:%2F%2Fevil.example",
+        &"a".repeat(1_900),
+    ] {
+        let answer = sent.fetch(Method::GET, &format!("/c/{token}"), FIREFOX).await;
+        assert_eq!((answer.status.as_u16(), answer.headers.get("location")), (404, None), "{token}");
+    }
+    assert_eq!(sent.fetch(Method::GET, &format!("/o/{token}"), FIREFOX).await.code(), "not_found");
+    // A person gets a page.
+    let request = Request::get("/c/nonsense").header("host", "t").header("accept", "text/html,*/*;q=0.8");
+    let answer = sent.world.send(request.body(Full::default()).unwrap()).await;
+    assert_eq!(
+        (answer.status.as_u16(), &answer.headers["content-type"]),
+        (404, &"text/html; charset=utf-8".parse().unwrap())
+    );
+    assert_eq!(sent.fetch(Method::POST, &sent.pixel(), FIREFOX).await.status, 405);
+    assert!(sent.events().await.is_empty());
+    sent.world.end().await;
+}
+
+#[tokio::test]
+async fn a_forgotten_email_still_answers_and_leaves_nothing() {
+    let sent = Sent::to(&["ada@dest.example"]).await;
+    sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
+    let store = sent.world.hall.store();
+    let forget = async || {
+        let mut batch = Batch::progress();
+        store::email::forget(store, &mut batch, sent.of.account, sent.of.email).await.unwrap();
+        batch
+    };
+    // What is opened while it is being forgotten is not left behind.
+    let early = forget().await;
+    sent.later(61);
+    sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await;
+    assert!(matches!(store.commit(early).await, Err(CommitError::Conflict { .. })));
+    store.commit(forget().await).await.unwrap();
+    sent.later(61);
+    assert_eq!(sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await.status, 200);
+    assert_eq!(sent.fetch(Method::GET, &sent.link(0), FIREFOX).await.status, 302);
+    let events = store::event::list(store, sent.of.account, sent.of.email, 10).await.unwrap();
+    assert!(events.is_empty(), "{events:?}");
+    assert!(store::tracking::look(store, sent.of).await.unwrap().is_none());
+    sent.world.end().await;
+}
+
+#[tokio::test]
+async fn a_full_store_does_not_keep_readers_from_their_page() {
+    let sent = Sent::to(&["ada@dest.example"]).await;
+    sent.world.hall.store().close().await;
+    assert_eq!(sent.fetch(Method::GET, &sent.pixel(), FIREFOX).await.status, 200);
+    assert_eq!(sent.fetch(Method::GET, &sent.link(0), FIREFOX).await.status, 302);
+}

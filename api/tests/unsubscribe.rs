@@ -1,0 +1,210 @@
+//! Unsubscribe links over HTTP: a look changes nothing, a post does it once, and back again.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use http::{Method, Request, StatusCode};
+use http_body_util::Full;
+use mail::email::Category;
+use mail::id::{AccountId, EmailId};
+use mail::suppression::{Grounds, Reason, Source, Target};
+use serde_json::{Value, json};
+use world::{Answered, BASE_URL, World};
+
+async fn account(world: &World) -> AccountId {
+    store::access::by_api_key(world.hall.store(), &world.key).await.unwrap().account().id
+}
+
+/// An email to Ada, and the path of its link.
+async fn link(world: &World, category: Category) -> (EmailId, String) {
+    let body =
+        json!({"from": "Acme & Co <hi@example.com>", "to": "ada@example.net", "subject": "x", "text": "x"});
+    let id: EmailId =
+        world.post("/emails", body.to_string()).await.json()["id"].as_str().unwrap().parse().unwrap();
+    let to = "Ada@example.net".parse().unwrap();
+    let url = world.hall.unsubscribe().unwrap().link(account(world).await, id, &to, category);
+    (id, url.strip_prefix(BASE_URL).unwrap().to_owned())
+}
+
+/// As a browser or a mail provider calls: without a key.
+async fn call(world: &World, method: Method, path: &str, form: Option<(&str, &str)>) -> Answered {
+    let mut request = Request::builder().method(method).uri(path).header("host", "test");
+    if let Some((kind, _)) = form {
+        request = request.header("content-type", kind);
+    }
+    let body = form.map_or(String::new(), |(_, body)| body.to_owned());
+    world.send(request.body(Full::from(body)).unwrap()).await
+}
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+async fn known(world: &World) -> (Value, Value) {
+    let asked = json!({"emails": ["ada@example.net"]}).to_string();
+    let data = world.post("/suppressions/check", asked).await.json()["data"][0].clone();
+    (data["reason"].clone(), data["categories"].clone())
+}
+
+async fn told(world: &World, id: EmailId) -> Vec<Value> {
+    let events = world.get(&format!("/emails/{id}/events")).await.json()["events"].clone();
+    let all = events.as_array().unwrap().iter();
+    all.filter(|event| event["type"] == "contact.unsubscribed").cloned().collect()
+}
+
+fn text(answer: &Answered) -> String {
+    String::from_utf8(answer.body.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_look_changes_nothing_and_shows_a_page_that_can_do_nothing_else() {
+    let world = World::start().await;
+    let (id, path) = link(&world, Category::Newsletter).await;
+    for method in [Method::GET, Method::HEAD, Method::GET] {
+        let page = call(&world, method, &path, None).await;
+        assert_eq!(page.status, StatusCode::OK);
+        assert_eq!(page.headers["content-type"], "text/html; charset=utf-8");
+        assert_eq!(
+            (&page.headers["cache-control"], &page.headers["referrer-policy"]),
+            (&"no-store".parse().unwrap(), &"no-referrer".parse().unwrap())
+        );
+        let policy = page.headers["content-security-policy"].to_str().unwrap();
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    }
+    let page = text(&call(&world, Method::GET, &path, None).await);
+    assert!(
+        page.contains("Acme &amp; Co") && page.contains("Ada@example.net") && page.contains("Newsletter"),
+        "{page}"
+    );
+    assert!(page.contains("<form method=\"post\">") && !page.contains("<script"));
+    assert!(text(&call(&world, Method::GET, &format!("{path}/preferences"), None).await).contains("checked"));
+    assert_eq!(known(&world).await, (Value::Null, json!([])));
+    assert!(told(&world, id).await.is_empty());
+    world.end().await;
+}
+
+#[tokio::test]
+async fn one_click_does_it_once_in_every_form_that_providers_send() {
+    let multipart =
+        "--b\r\nContent-Disposition: form-data; name=\"List-Unsubscribe\"\r\n\r\nOne-Click\r\n--b--\r\n";
+    for form in [
+        Some((FORM, "List-Unsubscribe=One-Click")),
+        Some(("multipart/form-data; boundary=b", multipart)),
+        Some((FORM, "")),
+        None,
+    ] {
+        let world = World::start().await;
+        let (id, path) = link(&world, Category::Newsletter).await;
+        for _ in 0..2 {
+            let done = call(&world, Method::POST, &path, form).await;
+            assert_eq!(done.status, StatusCode::OK, "{form:?}");
+            assert!(text(&done).contains("You are unsubscribed"));
+        }
+        assert_eq!(known(&world).await, (Value::Null, json!(["newsletter"])));
+        let told = told(&world, id).await;
+        assert_eq!(told.len(), 1, "once: {told:?}");
+        let detail = &told[0]["detail"];
+        assert_eq!(detail.as_object().unwrap().len(), 8);
+        assert_eq!(
+            (&detail["scope"], &detail["category"], &detail["email_id"]),
+            (&json!("category"), &json!("newsletter"), &json!(id))
+        );
+        assert_eq!(
+            (&detail["category_label"], &detail["source"]),
+            (&json!("Newsletter"), &json!("recipient"))
+        );
+        let opt_outs = world.get("/category-opt-outs").await.json();
+        assert_eq!(detail["category_opt_out_id"], opt_outs["category_opt_outs"][0]["id"]);
+        assert_eq!(opt_outs["category_opt_outs"][0]["email_id"], json!(id));
+        assert!(text(&call(&world, Method::GET, &path, None).await).contains("You are unsubscribed"));
+        world.end().await;
+    }
+}
+
+#[tokio::test]
+async fn the_link_of_a_transactional_email_is_about_everything() {
+    let world = World::start().await;
+    let (id, path) = link(&world, Category::Transactional).await;
+    call(&world, Method::POST, &path, None).await;
+    assert_eq!(known(&world).await.0, "unsubscribe");
+    let one = world.get("/suppressions/ada@example.net").await.json()["suppression"].clone();
+    assert_eq!((&one["source"], &one["email_id"]), (&json!("recipient"), &json!(id)));
+    let told = told(&world, id).await;
+    assert_eq!(
+        (&told[0]["detail"]["scope"], &told[0]["detail"]["suppression_id"]),
+        (&json!("all"), &one["id"])
+    );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_is_ticked_counts_and_one_can_come_back() {
+    let world = World::start().await;
+    let (_, path) = link(&world, Category::Product).await;
+    let page = format!("{path}/preferences");
+    let save = async |body: &'static str| call(&world, Method::POST, &page, Some((FORM, body))).await;
+    assert!(text(&save("form=preferences&newsletter=on").await).contains("saved"));
+    assert_eq!(known(&world).await, (Value::Null, json!(["product"])));
+    save("form=preferences&newsletter=on&nothing=on").await;
+    assert_eq!(known(&world).await, (json!("unsubscribe"), json!(["product"])));
+    assert!(text(&call(&world, Method::GET, &page, None).await).contains("name=\"nothing\" checked"));
+    save("form=preferences&newsletter=on&product=on").await;
+    assert_eq!(known(&world).await, (Value::Null, json!([])));
+    // A mail program that posts here, whyever, unticks nothing.
+    let other = save("List-Unsubscribe=One-Click").await;
+    assert_eq!(other.status, StatusCode::BAD_REQUEST);
+    assert_eq!(known(&world).await, (Value::Null, json!([])));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_bounced_or_complained_does_not_come_back_by_the_page() {
+    for reason in [Reason::HardBounce, Reason::Complaint] {
+        let world = World::start().await;
+        let (_, path) = link(&world, Category::Product).await;
+        let grounds = [Grounds::new("ada@example.net".parse::<Target>().unwrap(), reason, Source::System)];
+        world.hall.contacts().suppress(account(&world).await, &grounds, &|_, _| {}).await.unwrap();
+        let body = Some((FORM, "form=preferences&newsletter=on&product=on"));
+        let page = call(&world, Method::POST, &format!("{path}/preferences"), body).await;
+        assert!(text(&page).contains("Only the sender can change that"));
+        assert_eq!(known(&world).await.0, reason.word());
+        world.end().await;
+    }
+}
+
+#[tokio::test]
+async fn the_link_works_when_the_email_is_long_gone() {
+    let world = World::start().await;
+    let id = EmailId::new(world.hall.clock().now(), 7);
+    let to = "ada@example.net".parse().unwrap();
+    let url = world.hall.unsubscribe().unwrap().link(account(&world).await, id, &to, Category::Product);
+    let path = url.strip_prefix(BASE_URL).unwrap();
+    assert!(text(&call(&world, Method::GET, path, None).await).contains("this sender"));
+    assert_eq!(call(&world, Method::POST, path, None).await.status, StatusCode::OK);
+    assert_eq!(known(&world).await.1, json!(["product"]));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_link_that_is_not_ours_is_a_plain_404() {
+    let world = World::start().await;
+    let (_, path) = link(&world, Category::Product).await;
+    let nobody = AccountId::new(world.hall.clock().now(), 99);
+    let to = "ada@example.net".parse().unwrap();
+    let stranger = world.hall.unsubscribe().unwrap();
+    let stranger = stranger.link(nobody, EmailId::new(world.hall.clock().now(), 1), &to, Category::Product);
+    let cut = &path[..path.len() - 1];
+    let long = format!("/u/{}", "A".repeat(1_900));
+    for path in ["/u/x", "/u/%00", cut, long.as_str(), stranger.strip_prefix(BASE_URL).unwrap()] {
+        for (method, path) in [
+            (Method::GET, path.to_owned()),
+            (Method::POST, path.to_owned()),
+            (Method::GET, format!("{path}/preferences")),
+        ] {
+            let answer = call(&world, method, &path, None).await;
+            assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
+            assert!(text(&answer).contains("This link does not work"), "{path}");
+            assert_eq!(answer.headers["content-type"], "text/html; charset=utf-8");
+        }
+    }
+    assert_eq!(known(&world).await, (Value::Null, json!([])));
+    world.end().await;
+}

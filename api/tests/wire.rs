@@ -1,0 +1,264 @@
+//! What a request may look like on the wire: types, encodings, depth, sizes, slow ones, many at once.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use api::call::Nothing;
+use api::operations::{operation, table};
+use api::problem::Problem;
+use api::room::{Options, Room};
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::Full;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use world::{Answered, BASE_URL, World};
+
+const MAIL: &str = r#"{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t"}"#;
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
+impl World {
+    async fn post_with(&self, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answered {
+        let mut request = self.request(Method::POST, "/emails");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(Full::new(body.into())).unwrap()).await
+    }
+}
+
+#[tokio::test]
+async fn compressed_bodies() {
+    let world = World::start().await;
+    for (encoding, packed) in [
+        ("gzip", gzip(MAIL.as_bytes())),
+        ("x-gzip", gzip(MAIL.as_bytes())),
+        ("GZIP", gzip(MAIL.as_bytes())),
+        ("zstd", zstd(MAIL.as_bytes())),
+        ("identity", MAIL.into()),
+    ] {
+        let answer = world.post_with(&[("content-encoding", encoding)], packed).await;
+        assert_eq!(answer.status, StatusCode::OK, "{encoding}: {answer:?}");
+    }
+    for encoding in ["br", "deflate", "gzip, gzip", "gzip, zstd", "aws-chunked"] {
+        let answer = world.post_with(&[("content-encoding", encoding)], gzip(MAIL.as_bytes())).await;
+        assert_eq!(answer.code(), "unsupported_media_type", "{encoding}");
+        assert_eq!(answer.headers["accept-encoding"], "gzip, zstd");
+    }
+    for encoding in ["gzip", "zstd"] {
+        let answer = world.post_with(&[("content-encoding", encoding)], MAIL).await;
+        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (400, "invalid_json"), "{encoding}");
+    }
+    world.end().await;
+}
+
+/// 160 MB of spaces in 160 KB: more than any request may have.
+#[tokio::test]
+async fn a_bomb_is_too_large() {
+    let world = World::start().await;
+    let bomb = gzip(&vec![b' '; api::emails::REQUEST_BYTES_MAX + 1]);
+    let answer = world.post_with(&[("content-encoding", "gzip")], bomb).await;
+    assert_eq!(answer.code(), "payload_too_large");
+    assert_eq!(world.post("/emails", MAIL).await.status, StatusCode::OK);
+    world.end().await;
+}
+
+/// `curl -d` says that everything is a form.
+#[tokio::test]
+async fn what_curl_sends_is_taken_and_no_body_needs_no_type() {
+    let world = World::start().await;
+    const FORM: &str = "application/x-www-form-urlencoded";
+    assert_eq!(world.post_with(&[("content-type", FORM)], MAIL).await.status, StatusCode::OK);
+    assert_eq!(world.post_with(&[], MAIL).await.status, StatusCode::OK);
+    let form = world.post_with(&[("content-type", FORM)], "from=a@example.com&to=b@example.net").await;
+    assert_eq!(form.code(), "unsupported_media_type");
+    assert_eq!(form.headers["accept"], "application/json");
+    for kind in [
+        "text/plain",
+        "application/xml",
+        "multipart/form-data; boundary=x",
+        "application/json; charset=utf-16",
+    ] {
+        assert_eq!(
+            world.post_with(&[("content-type", kind)], MAIL).await.code(),
+            "unsupported_media_type",
+            "{kind}"
+        );
+        // Without a body there is nothing of that type: what is wrong is that there is none.
+        assert_eq!(world.post_with(&[("content-type", kind)], "").await.code(), "invalid_json", "{kind}");
+    }
+    world.end().await;
+}
+
+/// Nested so deep that a parser that calls itself would overflow the stack.
+#[tokio::test]
+async fn json_that_is_nested_too_deep() {
+    let world = World::start().await;
+    for depth in [129, 1_000_000] {
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            let nest = format!("{}1{}", open.repeat(depth), close.repeat(depth));
+            for body in [
+                nest.clone(),
+                open.repeat(depth),
+                format!(r#"{{"from":"a@example.com","to":{nest},"subject":"s","text":"t"}}"#),
+                format!(
+                    r#"{{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t","x":{nest}}}"#
+                ),
+                format!(
+                    r#"{{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t","tags":{nest}}}"#
+                ),
+            ] {
+                let request = world
+                    .request(Method::POST, "/emails")
+                    .header("content-type", "application/json")
+                    .header("idempotency-key", "k");
+                let answer = world.send(request.body(Full::from(body)).unwrap()).await;
+                assert_eq!(answer.code(), "invalid_json", "{depth} {open}");
+            }
+        }
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_head_too_large_is_told_in_our_words() {
+    let world = World::start().await;
+    let long = world.request(Method::GET, "/emails").header("x-long", "a".repeat(33 << 10));
+    let many = (0..120).fold(world.request(Method::GET, "/emails"), |r, n| r.header(format!("x-{n}"), "1"));
+    let target = world.request(Method::GET, &format!("/emails?q={}", "a".repeat(33 << 10)));
+    for request in [long, many, target] {
+        let answer = world.send(request.body(Full::default()).unwrap()).await;
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large")
+        );
+    }
+    world.end().await;
+}
+
+/// hyper answers these by itself, with a bare head.
+#[tokio::test]
+async fn what_never_becomes_a_request_is_told_so_in_our_words() {
+    let world = World::start().await;
+    let long = format!("GET / HTTP/1.1\r\nHost: t\r\nX: {}\r\n\r\n", "a".repeat(100 << 10));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: 1\r\n".repeat(300));
+    let target = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(100 << 10));
+    for (request, status, code) in [
+        ("GET / HTTP/1.1\r\nHost: t\r\nbad header\r\n\r\n", 400, "bad_request"),
+        ("HELO there\r\n\r\n", 400, "bad_request"),
+        ("POST /emails HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400, "bad_request"),
+        (&long, 431, "headers_too_large"),
+        (&many, 431, "headers_too_large"),
+        (&target, 431, "headers_too_large"),
+    ] {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        // The server may hang up before all is written.
+        let _ = stream.write_all(request.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{status}: {answer:?}"));
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        let error = serde_json::from_str::<serde_json::Value>(body).unwrap()["error"].clone();
+        assert_eq!(error["code"], code, "{answer}");
+        assert!(
+            head.contains(&format!("x-request-id: {}", error["request_id"].as_str().unwrap())),
+            "{answer}"
+        );
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_for_further_requests_whatever_the_answers() {
+    let world = World::start().await;
+    let stream = TcpStream::connect(world.address).await.unwrap();
+    let (mut client, connection) =
+        hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    for (path, body, status) in [
+        ("/emails", MAIL, 200),
+        ("/emails", "{", 400),
+        ("/nowhere", MAIL, 404),
+        ("/emails", "", 400),
+        ("/emails", MAIL, 200),
+    ] {
+        let request = world.request(Method::POST, path).body(Full::from(body)).unwrap();
+        let response = client.send_request(request).await.unwrap();
+        assert_eq!(response.status().as_u16(), status, "{path} {body}");
+        http_body_util::BodyExt::collect(response.into_body()).await.unwrap();
+    }
+    world.end().await;
+}
+
+/// How many of its requests a connection has at work, at most.
+static AT_WORK: AtomicUsize = AtomicUsize::new(0);
+static AT_WORK_MAX: AtomicUsize = AtomicUsize::new(0);
+static BEGUN: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(0);
+static RELEASE: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(0);
+
+async fn slow(_: Arc<Room>, _: Nothing) -> Result<api::openapi::Document, Problem> {
+    let now = AT_WORK.fetch_add(1, Ordering::SeqCst) + 1;
+    AT_WORK_MAX.fetch_max(now, Ordering::SeqCst);
+    BEGUN.add_permits(1);
+    RELEASE.acquire().await.unwrap().forget();
+    AT_WORK.fetch_sub(1, Ordering::SeqCst);
+    Err(Problem::not_found("end"))
+}
+
+/// A client that begins requests and resets them (CVE-2023-44487) has no more at work than one that waits.
+#[tokio::test]
+async fn resets_do_not_pile_up_work() {
+    const STREAMS_MAX: usize = 100;
+    let hall = world::hall(store::engine::Store::memory()).await;
+    let mut table = table();
+    table.push(operation(Method::GET, "/slow", "slow").public(slow));
+    let room = Room::with_operations(hall, Options::new(BASE_URL), table);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(api::serve::api(listener, None, room, stop.clone()));
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (client, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let ask = |path: &str| {
+        let request = Request::get(format!("http://{address}{path}")).body(Full::<Bytes>::default()).unwrap();
+        let mut client = client.clone();
+        tokio::spawn(async move { client.send_request(request).await })
+    };
+    for _ in 0..STREAMS_MAX {
+        let asked = ask("/slow");
+        BEGUN.acquire().await.unwrap().forget();
+        // The stream is reset; the handler works on.
+        asked.abort();
+    }
+    assert_eq!(AT_WORK.load(Ordering::SeqCst), STREAMS_MAX);
+    let further: Vec<_> = (0..20).map(|_| ask("/slow")).collect();
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    further.iter().for_each(tokio::task::JoinHandle::abort);
+    // One place comes free: the next request is answered.
+    RELEASE.add_permits(10 * STREAMS_MAX);
+    assert_eq!(ask("/healthz").await.unwrap().unwrap().status(), StatusCode::OK);
+    assert_eq!(AT_WORK_MAX.load(Ordering::SeqCst), STREAMS_MAX);
+    drop(client);
+    stop.cancel();
+    serving.await.unwrap().unwrap();
+}

@@ -1,0 +1,86 @@
+//! Where a click is sent on to: an address as a `Location` field takes it, in ASCII (RFC 9110 10.2.2).
+//!
+//! An address in HTML may have any character; browsers make a URI of it, and so is done here: the host in
+//! A-labels (RFC 5890), everything else that is not visible ASCII percent-encoded as UTF-8. What is ASCII
+//! stays as it is.
+
+use std::fmt::Write as _;
+
+use crate::address::Name;
+
+/// The address in ASCII.
+#[must_use]
+pub fn location(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
+    let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at_checked(end).unwrap_or((rest, ""));
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (Some(user), host),
+        None => (None, authority),
+    };
+    let (host, port) = match host.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, Some(port)),
+        _ => (host, None),
+    };
+    let mut out = String::with_capacity(url.len() + 16);
+    visible(&mut out, scheme);
+    out.push_str("://");
+    if let Some(user) = user {
+        visible(&mut out, user);
+        out.push('@');
+    }
+    match host.parse::<Name>() {
+        Ok(name) if !host.is_ascii() => out.push_str(name.as_str()),
+        _ => visible(&mut out, host),
+    }
+    if let Some(port) = port {
+        out.push(':');
+        out.push_str(port);
+    }
+    visible(&mut out, path);
+    out
+}
+
+fn visible(out: &mut String, text: &str) {
+    for byte in text.bytes() {
+        if byte.is_ascii_graphic() {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn addresses_become_ascii_and_lead_where_they_led() {
+        for (url, expected) in [
+            ("https://a.example/?a=1&b=%20#c", "https://a.example/?a=1&b=%20#c"),
+            ("HTTPS://A.example:8443/x", "HTTPS://A.example:8443/x"),
+            (
+                "https://münchen.example/straße?ü#ö",
+                "https://xn--mnchen-3ya.example/stra%C3%9Fe?%C3%BC#%C3%B6",
+            ),
+            ("https://münchen.example:81", "https://xn--mnchen-3ya.example:81"),
+            ("https://a.example/a b\"<>", "https://a.example/a%20b\"<>"),
+            ("https://user:pä@a.example@b.example/", "https://user:p%C3%A4@a.example@b.example/"),
+            ("http://[2001:db8::1]:80/", "http://[2001:db8::1]:80/"),
+            ("http://[2001:db8::1]/", "http://[2001:db8::1]/"),
+            ("https://a.example\\ü", "https://a.example\\%C3%BC"),
+            ("https://a..ü/x", "https://a..%C3%BC/x"),
+        ] {
+            assert_eq!(location(url), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_always_visible_ascii(url in "\\PC{0,60}") {
+            prop_assert!(location(&url).bytes().all(|byte| byte.is_ascii_graphic()));
+        }
+    }
+}

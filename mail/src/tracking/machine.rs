@@ -1,0 +1,256 @@
+//! Who fetched a pixel or a link: a person, or a machine that looks through mail.
+//!
+//! Mail is looked at by machines before and beside people: gateways that fetch every link to see where
+//! it leads, proxies that fetch every picture so that nobody learns who looks. What they fetch is booked
+//! and flagged, and does not count as opened or clicked. The rules, in their order:
+//!
+//! - HEAD, a prefetch, no user agent: nobody reads like that.
+//! - Apple Mail Privacy Protection fetches all pictures of all mail, read or not, with the user agent
+//!   `Mozilla/5.0` and nothing more: machine; proxy `apple_mpp` when it comes from Apple's network.
+//! - Gmail fetches a picture when the message is looked at, through its proxy: a person, proxy `gmail`;
+//!   so does Yahoo. Gmail's prefetcher has a user agent of its own: a machine.
+//! - Security gateways, link previews and programs, by what they call themselves or where they are.
+//! - Before the message was delivered, or sooner after it than a person is ([`PERSON_OPENS_AFTER`],
+//!   [`PERSON_CLICKS_AFTER`]): the recipient's own server, looking before it lets it in.
+//!
+//! A scanner that hides as a browser and takes its time counts as a person: nobody can tell.
+
+use std::net::IpAddr;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::network::Network;
+
+/// Sooner after delivery nobody has opened a message …
+pub const PERSON_OPENS_AFTER: Duration = Duration::from_secs(1);
+/// … or read it and clicked on something.
+pub const PERSON_CLICKS_AFTER: Duration = Duration::from_secs(2);
+
+/// A proxy of a mail client, between the reader and us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proxy {
+    /// Apple Mail Privacy Protection.
+    AppleMpp,
+    /// Gmail's image proxy.
+    Gmail,
+}
+
+/// A request for a pixel or a link.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// From where.
+    pub ip: IpAddr,
+    /// What it calls itself; empty when it does not.
+    pub user_agent: &'a str,
+    /// It asked for no more than the header, or said that it fetches in advance.
+    pub in_advance: bool,
+    /// A link, not the pixel.
+    pub is_click: bool,
+    /// How long after delivery; none when it was not delivered yet.
+    pub since_delivery: Option<Duration>,
+}
+
+/// Who it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Visitor {
+    /// A machine, not a person.
+    pub machine: bool,
+    /// The proxy between.
+    pub proxy: Option<Proxy>,
+}
+
+/// All that Apple's proxy says about itself.
+const APPLE_AGENT: &str = "Mozilla/5.0";
+/// Gmail's prefetcher ends like this, as no browser does.
+const GMAIL_PREFETCH: &str = "Edge/12.246 Mozilla/5.0";
+
+/// Apple's networks.
+const APPLE: &[&str] = &["17.0.0.0/8", "2620:149::/32", "2a01:b740::/32"];
+
+/// Networks of mail security services, as they publish them.
+const SCANNERS: &[&str] = &[
+    // Barracuda
+    "64.235.144.0/20",
+    "209.222.80.0/21",
+    // Broadcom (MessageLabs)
+    "67.219.240.0/20",
+    "85.158.136.0/21",
+    "195.245.230.0/23",
+    "216.82.240.0/20",
+    // Mimecast
+    "185.58.84.0/22",
+    "205.139.110.0/23",
+    // Proofpoint
+    "67.231.144.0/20",
+    "148.163.128.0/19",
+    "205.220.160.0/19",
+];
+
+/// Words in the user agents of machines, in lower case.
+const WORDS: &[&str] = &[
+    // security gateways
+    "barracuda",
+    "bitdefender",
+    "cloudmark",
+    "fireeye",
+    "forcepoint",
+    "fortinet",
+    "ironport",
+    "kaspersky",
+    "messagelabs",
+    "microsoft office existence discovery",
+    "microsoft office protocol discovery",
+    "mimecast",
+    "proofpoint",
+    "safelinks",
+    "sophos",
+    "symantec",
+    "trendmicro",
+    "trustwave",
+    "urlscan",
+    "vade secure",
+    "virustotal",
+    "zscaler",
+    // link previews and crawlers
+    "bingpreview",
+    "bot)",
+    "bot-",
+    "bot/",
+    "bot;",
+    "crawler",
+    "facebookexternalhit",
+    "headless",
+    "preview",
+    "robot",
+    "skypeuripreview",
+    "spider",
+    "whatsapp",
+    // programs
+    "aiohttp",
+    "axios/",
+    "curl/",
+    "go-http-client",
+    "guzzlehttp",
+    "libwww",
+    "node-fetch",
+    "phantomjs",
+    "powershell",
+    "python-requests",
+    "python-urllib",
+    "scrapy",
+    "undici",
+    "wget/",
+];
+
+static APPLE_NETWORKS: LazyLock<Vec<Network>> = LazyLock::new(|| networks(APPLE));
+static SCANNER_NETWORKS: LazyLock<Vec<Network>> = LazyLock::new(|| networks(SCANNERS));
+
+fn networks(texts: &[&str]) -> Vec<Network> {
+    texts.iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+fn is_in(networks: &[Network], ip: IpAddr) -> bool {
+    networks.iter().any(|network| network.contains(ip))
+}
+
+/// Says who it was.
+#[must_use]
+pub fn judge(request: &Request<'_>) -> Visitor {
+    let agent = request.user_agent.trim();
+    let proxy = proxy(agent, request.ip);
+    let bare = agent.is_empty() || agent == APPLE_AGENT || agent.ends_with(GMAIL_PREFETCH);
+    let machine = request.in_advance || bare || is_too_soon(request) || is_known(agent, request.ip);
+    Visitor { machine, proxy }
+}
+
+fn proxy(agent: &str, ip: IpAddr) -> Option<Proxy> {
+    if agent == APPLE_AGENT && is_in(&APPLE_NETWORKS, ip) {
+        Some(Proxy::AppleMpp)
+    } else if agent.contains("GoogleImageProxy") || agent.ends_with(GMAIL_PREFETCH) {
+        Some(Proxy::Gmail)
+    } else {
+        None
+    }
+}
+
+fn is_too_soon(request: &Request<'_>) -> bool {
+    let person = if request.is_click { PERSON_CLICKS_AFTER } else { PERSON_OPENS_AFTER };
+    request.since_delivery.is_none_or(|since| since < person)
+}
+
+fn is_known(agent: &str, ip: IpAddr) -> bool {
+    let agent = agent.to_ascii_lowercase();
+    WORDS.iter().any(|word| agent.contains(word)) || is_in(&SCANNER_NETWORKS, ip)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
+    const GMAIL: &str =
+        "Mozilla/5.0 (Windows NT 5.1; rv:11.0) Gecko Firefox/11.0 (via ggpht.com GoogleImageProxy)";
+    const YAHOO: &str = "YahooMailProxy; https://help.yahoo.com/kb/yahoo-mail-proxy-SLN28749.html";
+    const PREFETCH: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
+                            Chrome/42.0.2311.135 Safari/537.36 Edge/12.246 Mozilla/5.0";
+    const CUBOT: &str = "Mozilla/5.0 (Linux; Android 13; CUBOT X70) AppleWebKit/537.36 (KHTML, like Gecko) \
+                         Chrome/130.0.0.0 Mobile Safari/537.36";
+
+    fn request<'a>(user_agent: &'a str, ip: &str) -> Request<'a> {
+        let since_delivery = Some(Duration::from_secs(60));
+        Request { ip: ip.parse().unwrap(), user_agent, in_advance: false, is_click: false, since_delivery }
+    }
+
+    #[test]
+    fn by_name_and_place() {
+        let apple = Some(Proxy::AppleMpp);
+        for (agent, ip, machine, proxy) in [
+            (FIREFOX, "192.0.2.1", false, None),
+            (CUBOT, "2001:db8::1", false, None),
+            ("Mozilla/5.0", "17.58.1.2", true, apple),
+            ("Mozilla/5.0", "::ffff:17.58.1.2", true, apple),
+            ("Mozilla/5.0", "192.0.2.1", true, None),
+            (FIREFOX, "17.58.1.2", false, None),
+            (GMAIL, "66.249.84.1", false, Some(Proxy::Gmail)),
+            (PREFETCH, "66.249.84.1", true, Some(Proxy::Gmail)),
+            (YAHOO, "87.248.114.1", false, None),
+            (FIREFOX, "67.231.150.1", true, None),
+            ("", "192.0.2.1", true, None),
+            ("curl/8.9.1", "192.0.2.1", true, None),
+            ("Barracuda Sentinel (EE)", "192.0.2.1", true, None),
+            ("Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)", "192.0.2.1", true, None),
+            (
+                "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+                "192.0.2.1",
+                true,
+                None,
+            ),
+        ] {
+            assert_eq!(judge(&request(agent, ip)), Visitor { machine, proxy }, "{agent} {ip}");
+        }
+    }
+
+    #[test]
+    fn by_manner_and_time() {
+        let person = request(FIREFOX, "192.0.2.1");
+        let since = |ms: u64| Some(Duration::from_millis(ms));
+        assert!(judge(&Request { in_advance: true, ..person }).machine);
+        assert!(judge(&Request { since_delivery: None, ..person }).machine);
+        for (is_click, ms, machine) in
+            [(false, 999, true), (false, 1_000, false), (true, 1_999, true), (true, 2_000, false)]
+        {
+            let request = Request { is_click, since_delivery: since(ms), ..person };
+            assert_eq!(judge(&request).machine, machine, "{is_click} {ms}");
+        }
+    }
+
+    #[test]
+    fn the_tables_hold() {
+        assert_eq!(networks(APPLE).len(), APPLE.len());
+        assert_eq!(networks(SCANNERS).len(), SCANNERS.len());
+        assert!(WORDS.iter().all(|word| *word == word.to_ascii_lowercase()));
+    }
+}

@@ -1,0 +1,38 @@
+//! Tracking: what came by the API and is HTML gets its pixel and links, as its domain's settings say. It
+//! comes last of what changes a text, so that what is filled in before it stays untracked or is tracked
+//! whole. A message that came by SMTP is its sender's own, and stays as it is.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+use mail::draft::{Content, Draft};
+use mail::email::Door;
+use mail::id::EmailId;
+use mail::tracking::{Tracked, tracked_html};
+use store::access::Tenant;
+
+use super::Hall;
+use crate::refusal::Refusal;
+
+impl Hall {
+    /// Has the HTML of a draft tracked, if it is to be.
+    pub(super) async fn track(
+        &self,
+        tenant: &Tenant,
+        id: EmailId,
+        draft: &mut Draft,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
+        let (Door::Api, Content::Parts(parts)) = (draft.door, &mut draft.content) else { return Ok(()) };
+        let (Some(html), Some(service)) = (&mut parts.html, self.base_url.get()) else { return Ok(()) };
+        let sender = self.senders.find(tenant, &parts.from.address, now).await?;
+        if !sender.delivery.open_tracking && !sender.delivery.click_tracking {
+            return Ok(());
+        }
+        // Everybody once, as they are addressed.
+        let recipients: HashSet<_> = draft.recipients.iter().map(|recipient| &recipient.address).collect();
+        let of = Tracked::of(tenant.account().id, id, recipients.len());
+        *html = tracked_html(html, &sender.delivery, service, &self.links, of);
+        Ok(())
+    }
+}

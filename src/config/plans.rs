@@ -1,0 +1,133 @@
+//! `[plans.free]`, `[plans.pro]`, `[plans.scale]`, `[plans.dedicated]`: what is not written is the
+//! specification's ([`PlanLimits::of`]).
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use mail::account::Plan;
+use mail::plan::{PlanLimits, Plans};
+use serde::Deserialize;
+use serde::de::{self, Deserializer};
+
+/// A number, or `"unlimited"`.
+#[derive(Debug, Clone, Copy)]
+struct Bound<T>(Option<T>);
+
+impl<'de, T: TryFrom<i64>> Deserialize<'de> for Bound<T> {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Reading<T>(PhantomData<T>);
+        impl<T: TryFrom<i64>> de::Visitor<'_> for Reading<T> {
+            type Value = Bound<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number or \"unlimited\"")
+            }
+            fn visit_i64<E: de::Error>(self, n: i64) -> Result<Bound<T>, E> {
+                T::try_from(n)
+                    .map(|n| Bound(Some(n)))
+                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(n), &self))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Bound<T>, E> {
+                match text {
+                    "unlimited" => Ok(Bound(None)),
+                    other => Err(E::invalid_value(de::Unexpected::Str(other), &self)),
+                }
+            }
+        }
+        input.deserialize_any(Reading(PhantomData))
+    }
+}
+
+/// What is written of a plan.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    emails_per_month: Option<Bound<u64>>,
+    emails_per_day: Option<Bound<u64>>,
+    overage: Option<bool>,
+    domains: Option<Bound<u32>>,
+    requests_per_second: Option<u32>,
+}
+
+impl Written {
+    fn over(self, plan: Plan) -> PlanLimits {
+        let default = PlanLimits::of(plan);
+        PlanLimits {
+            emails_per_month: self.emails_per_month.map_or(default.emails_per_month, |bound| bound.0),
+            emails_per_day: self.emails_per_day.map_or(default.emails_per_day, |bound| bound.0),
+            overage: self.overage.unwrap_or(default.overage),
+            domains: self.domains.map_or(default.domains, |bound| bound.0),
+            requests_per_second: self.requests_per_second.unwrap_or(default.requests_per_second),
+        }
+    }
+}
+
+/// The four plans.
+pub(super) fn plans<'de, D: Deserializer<'de>>(input: D) -> Result<Plans, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    struct Four {
+        free: Written,
+        pro: Written,
+        scale: Written,
+        dedicated: Written,
+    }
+    let Four { free, pro, scale, dedicated } = Four::deserialize(input)?;
+    Ok(Plans {
+        free: free.over(Plan::Free),
+        pro: pro.over(Plan::Pro),
+        scale: scale.over(Plan::Scale),
+        dedicated: dedicated.over(Plan::Dedicated),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, Problem, from_text};
+    use mail::plan::{PlanLimits, Plans};
+
+    const START: &str = "hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
+
+    fn read(more: &str) -> Result<Config, Vec<Problem>> {
+        from_text(&format!("{START}{more}"), [])
+    }
+
+    #[test]
+    fn what_is_not_written_is_the_specifications() {
+        let plans = read(
+            "[plans.free]\nemails_per_day = \"unlimited\"\ndomains = 3\n[plans.dedicated]\noverage = false\n",
+        );
+        let default = Plans::default();
+        let wanted = Plans {
+            free: PlanLimits { emails_per_day: None, domains: Some(3), ..default.free },
+            dedicated: PlanLimits { overage: false, ..default.dedicated },
+            ..default
+        };
+        assert_eq!(plans.unwrap().plans, wanted);
+    }
+
+    #[test]
+    fn what_is_no_number_is_named_with_its_line() {
+        for (more, said) in [
+            ("[plans.free]\nemails_per_day = -1\n", "line 5: "),
+            ("[plans.free]\nemails_per_day = \"many\"\n", "line 5: "),
+            ("[plans.pro]\nrequests_per_second = 0\n", "line 5: `requests_per_second` is at least 1"),
+            ("[plans.pro]\nrequests_per_second = \"unlimited\"\n", "line 5: "),
+            ("[plans.pro]\ncolour = 1\n", "line 5: "),
+            ("[plans.gold]\ndomains = 1\n", "line 4: "),
+        ] {
+            let found = read(more).err().unwrap_or_default();
+            let found: Vec<_> = found.iter().map(ToString::to_string).collect();
+            assert!(found.len() == 1 && found[0].starts_with(said), "{more}{found:#?}");
+        }
+    }
+
+    #[test]
+    fn the_environment_reaches_them() {
+        let variables = [("POSTRIDER_PLANS_PRO_EMAILS_PER_MONTH".to_owned(), "unlimited".to_owned())];
+        let config = from_text(START, variables).unwrap();
+        assert_eq!(config.plans.pro.emails_per_month, None);
+        let variables = [("POSTRIDER_PLANS_PRO_REQUESTS_PER_SECOND".to_owned(), "0".to_owned())];
+        let found = from_text(START, variables).unwrap_err();
+        assert!(found[0].text.starts_with("POSTRIDER_PLANS_PRO_REQUESTS_PER_SECOND: "), "{found:?}");
+    }
+}

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""The OpenAPI document against the validators of others, and the server against the document.
+
+    tests/peers/openapi.py --postrider target/debug/postrider [--seconds 60] [--seed 1]
+
+Flow: a Python environment with openapi-spec-validator and Schemathesis is made in target/peers, once, from
+PyPI; without PyPI all is skipped with a word. `postrider dev` is started; its document must be OpenAPI 3.1,
+every example in it must fit its schema, every request's example must be taken; then Schemathesis makes
+requests from the document, good and bad, for so many seconds, and holds every answer to it. Nothing leaves
+loopback but what pip fetches.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from check import NODE_CACHE, Failed, Skip, start, tell
+
+ENVIRONMENT = NODE_CACHE / "python"
+PACKAGES = ["schemathesis==4.32.5", "openapi-spec-validator==0.9.0"]
+FETCH_S = 300
+ANSWER_S = 30
+# Longer than this after its time, and Schemathesis hangs.
+SPARE_S = 120
+CHECKS = [
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+    "response_headers_conformance",
+    "negative_data_rejection",
+    "missing_required_header",
+    "unsupported_method",
+    "allow_header_conformance",
+    "ignored_auth",
+]
+
+# Runs in the environment: the document on stdin, one problem a line on stdout.
+VALIDATE = r"""
+import json, sys
+from jsonschema import Draft202012Validator, FormatChecker
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+document = json.load(sys.stdin)
+for error in OpenAPIV31SpecValidator(document).iter_errors():
+    print("/".join(map(str, error.absolute_path)), error.message[:300])
+registry = Registry().with_resource("urn:doc", Resource(contents=document, specification=DRAFT202012))
+
+def absolute(schema):
+    text = json.dumps(schema).replace('"$ref": "#/', '"$ref": "urn:doc#/')
+    return json.loads(text)
+
+def judge(where, schema, example):
+    validator = Draft202012Validator(absolute(schema), registry=registry, format_checker=FormatChecker())
+    for error in validator.iter_errors(example):
+        print(where, "example at", error.json_path, error.message[:300])
+
+for path, methods in document["paths"].items():
+    for method, operation in methods.items():
+        places = {"request": operation.get("requestBody", {}), "200": operation["responses"]["200"]}
+        for place, part in places.items():
+            for kind, content in part.get("content", {}).items():
+                where = f"{method} {path} {place} {kind}:"
+                if "example" not in content:
+                    print(where, "has no example")
+                else:
+                    judge(where, content["schema"], content["example"])
+for word, example in document["components"]["examples"].items():
+    judge(word, document["components"]["schemas"]["Error"], example["value"])
+"""
+
+
+def environment():
+    """The directory of the programs; made when it is not there, or of other packages."""
+    programs, mark = ENVIRONMENT / "bin", ENVIRONMENT / "packages"
+    if mark.is_file() and mark.read_text() == "\n".join(PACKAGES):
+        return programs
+    ENVIRONMENT.mkdir(parents=True, exist_ok=True)
+    made = [
+        [sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT)],
+        [str(programs / "pip"), "install", "--quiet", "--retries", "1", "--timeout", "10", *PACKAGES],
+    ]
+    for command in made:
+        try:
+            subprocess.run(command, capture_output=True, timeout=FETCH_S, check=True)
+        except (subprocess.SubprocessError, OSError) as failure:
+            said = (getattr(failure, "stderr", None) or b"").decode(errors="replace").strip()[-300:]
+            raise Skip(f"the Python environment could not be made (PyPI away?): {said or failure}") from None
+    mark.write_text("\n".join(PACKAGES))
+    return programs
+
+
+class Api:
+    def __init__(self, line):
+        self.address, self.key = line["api"].rstrip("/"), line["api_key"]
+        self.document = self.ask("GET", "/openapi.json")[1]
+
+    def ask(self, method, path, body=None):
+        """Status and JSON of an answer."""
+        given = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        request = urllib.request.Request(self.address + path, given, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
+                status, text = answer.status, answer.read()
+        except urllib.error.HTTPError as answer:
+            status, text = answer.code, answer.read()
+        try:
+            return status, json.loads(text)
+        except ValueError:
+            return status, None
+
+    def example(self, method, path):
+        body = self.document["paths"].get(path, {}).get(method, {}).get("requestBody", {})
+        return body.get("content", {}).get("application/json", {}).get("example")
+
+
+def validated(api, programs):
+    text = json.dumps(api.document)
+    done = subprocess.run(
+        [str(programs / "python"), "-c", VALIDATE], input=text, capture_output=True, text=True, timeout=FETCH_S
+    )
+    if done.returncode or done.stdout.strip():
+        raise Failed((done.stdout + done.stderr).strip()[-3000:])
+
+
+def examples_taken(api):
+    """Every list has something in it afterwards, where the document knows how to make it."""
+    for path, methods in api.document["paths"].items():
+        example = api.example("post", path)
+        if "{" in path or example is None or "api_key" not in json.dumps(methods["post"].get("security")):
+            continue
+        status, answer = api.ask("POST", path, example)
+        if status not in (200, 201, 202, 404):
+            raise Failed(f"POST {path} with its example: {status} {json.dumps(answer)[:500]}")
+
+
+def known_ids(api):
+    """For paths that name something by its id: the first id of the list that it stands in."""
+    ids = {}
+    for path in api.document["paths"]:
+        lists, found = path.split("/{", 1)[0], re.search(r"/{(\w+)}", path)
+        if not found or lists not in api.document["paths"] or "get" not in api.document["paths"][lists]:
+            continue
+        _, answer = api.ask("GET", lists)
+        entries = next((value for value in (answer or {}).values() if isinstance(value, list)), [])
+        if entries and isinstance(entries[0].get("id"), str):
+            ids[path] = (found.group(1), entries[0]["id"])
+    return ids
+
+
+def held_to(api, programs, directory, args):
+    """Schemathesis, with ids that exist, so that it comes further than 404."""
+    blocks = [
+        f'[[operations]]\ninclude-path = "{path}"\nparameters = {{ "path.{name}" = "{known}" }}\n'
+        for path, (name, known) in known_ids(api).items()
+    ]
+    config = Path(directory, "schemathesis.toml")
+    config.write_text("\n".join(blocks))
+    command = [str(programs / "schemathesis"), "--config-file", str(config), "run", f"{api.address}/openapi.json"]
+    command += ["--header", f"Authorization: Bearer {api.key}", "--checks", ",".join(CHECKS)]
+    command += ["--phases", "examples,coverage,fuzzing", "--max-time", str(args.seconds)]
+    command += ["--continue-on-failure", "--no-color"] + (["--seed", str(args.seed)] if args.seed else [])
+    # What it writes beside its report stays out of the tree.
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=args.seconds + SPARE_S, cwd=directory, env=os.environ
+    )
+    said = done.stdout + done.stderr
+    if done.returncode:
+        raise Failed(said.strip()[-6000:])
+    count = re.search(r"(\d+) generated, (\d+) passed", said)
+    print(f"    {count.group(0) if count else 'no requests?'}, {len(blocks)} paths with ids that exist")
+
+
+def check(line, args, directory):
+    programs, failed = tell("openapi: tools from PyPI", environment)
+    if programs is None:
+        return failed
+    api = Api(line)
+    checks = {
+        "the document is OpenAPI 3.1": lambda: validated(api, programs),
+        "every request's example is taken": lambda: examples_taken(api),
+        "schemathesis": lambda: held_to(api, programs, directory, args),
+    }
+    return sum(tell(name, work)[1] for name, work in checks.items()) > 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description="The OpenAPI document, and the server against it.")
+    parser.add_argument("--postrider", required=True, help="the binary to start")
+    parser.add_argument("--seconds", type=int, default=60, help="for how long requests are made")
+    parser.add_argument("--seed", type=int, help="the same requests again")
+    args = parser.parse_args()
+    process, failed = None, True
+    with tempfile.TemporaryDirectory() as directory:
+        data = Path(directory, "data")
+        data.mkdir()
+        try:
+            process, dev = start(args.postrider, str(data))
+            failed = check(dev.line, args, directory)
+            if failed:
+                print(Path(directory, "log").read_text(errors="replace")[-3000:])
+        except Failed as failure:
+            print(f"  FAILED: {failure}")
+        finally:
+            if process:
+                process.terminate()
+                process.wait(30)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+//! An account asks too often, by HTTP and by submission: both draw on one bucket; its operator's own hosts
+//! are not asked how often they come.
+
+use std::time::Duration;
+
+use postrider::config::Switch;
+use smtp::answers::{Answer, Answers as _, Question};
+use smtp::policy::Submission;
+
+use crate::world::TestWorld;
+
+/// What submission says to one more recipient of a session that has logged in.
+async fn recipient(world: &TestWorld) -> String {
+    let tenant = store::access::by_smtp_password(&world.world.store, world.password.expose()).await.unwrap();
+    let recipient = Question::Recipient("a@dest.example".parse().unwrap());
+    let submission = Submission::new(world.world.hall.clone(), "postrider".to_owned());
+    match submission.answer(&mut Some(tenant), recipient).await {
+        Answer::Granted => "granted".to_owned(),
+        Answer::Said(reply) => reply.to_string(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_bucket_for_both_doors() {
+    let world = TestWorld::start().await;
+    let changes = world.reload_with(|config| {
+        config.api.rate_limit = Switch::On;
+        config.plans.dedicated.requests_per_second = 1;
+    });
+    assert_eq!(changes.taken, ["api.rate_limit", "plans.dedicated.requests_per_second"]);
+    let clock = &world.world.clock;
+    // The bucket is emptied by both: two at once, whoever asks.
+    clock.advance(Duration::from_secs(3_600));
+    assert_eq!(world.call("GET", "/emails", "").await.0, 200);
+    assert_eq!(recipient(&world).await, "granted");
+    let refused = recipient(&world).await;
+    assert!(refused.starts_with("451 4.7.0 rate_limit_exceeded: "), "{refused}");
+    let (status, body) = world.call("GET", "/emails", "").await;
+    assert_eq!((status, body["error"]["code"].as_str()), (429, Some("rate_limit_exceeded")));
+    // A trusted host comes as often as it likes.
+    for n in 0..5 {
+        world.relay(&["a@dest.example"], &format!("message {n}")).await;
+    }
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(recipient(&world).await, "granted");
+    world.reload_with(|config| config.api.rate_limit = Switch::Off);
+    for _ in 0..5 {
+        assert_eq!(recipient(&world).await, "granted");
+    }
+    world.end().await;
+}

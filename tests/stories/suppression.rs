@@ -1,0 +1,150 @@
+//! What destinations say decides to whom more is sent: for ever, for a while that grows, for a day.
+
+use std::time::Duration;
+
+use mail::email::Category;
+use mail::id::EmailId;
+use mail::suppression::{BlockReason, Reason, Source, Suppression};
+use store::suppression::blocked;
+
+use crate::world::TestWorld;
+use crate::world::sink::Behaviour;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Sends to somebody and waits until it is over, the clock running ahead to each further attempt.
+async fn send_to_the_end(world: &TestWorld, to: &str) -> EmailId {
+    let id = world.relay(&[to], "story").await;
+    let mut attempts = 0;
+    loop {
+        let email = world.wait(id, |e| e.recipients[0].attempts > attempts).await;
+        let recipient = &email.recipients[0];
+        attempts = recipient.attempts;
+        if recipient.state.is_terminal() {
+            return id;
+        }
+        let wait = recipient.next_attempt_at.unwrap().duration_since(world.world.clock.now());
+        world.world.clock.advance(Duration::try_from(wait).unwrap_or_default() + Duration::from_millis(1));
+    }
+}
+
+async fn suppression(world: &TestWorld, of: &str) -> Option<Suppression> {
+    let found = store::suppression::get(&world.world.store, world.account, &of.parse().unwrap()).await;
+    found.unwrap().map(|found| found.suppression)
+}
+
+/// The particulars of the last event of an email.
+async fn last_event(world: &TestWorld, id: EmailId) -> serde_json::Value {
+    let events = store::event::list(&world.world.store, world.account, id, 100).await.unwrap();
+    events.last().unwrap().detail.clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_exist_is_suppressed_for_ever_and_the_event_says_so() {
+    let world = TestWorld::start().await;
+    world.sink.script("Gone@dest.example", &[Behaviour::AtRcpt("550 5.1.1 user unknown")]);
+    let id = send_to_the_end(&world, "Gone@dest.example").await;
+    let one = suppression(&world, "gone@dest.example").await.unwrap();
+    assert_eq!((one.reason, one.source, one.expires_at), (Reason::HardBounce, Source::System, None));
+    assert_eq!(one.email, Some(id));
+    let detail = one.detail.clone().unwrap();
+    assert_eq!((detail.smtp_code, detail.diagnostic.as_str()), (Some(550), "550 5.1.1 user unknown"));
+    let told = last_event(&world, id).await;
+    assert_eq!(told["suppression_id"], one.id.to_string());
+    assert!(told["suppressed_until"].is_null() && told["bounce"]["type"] == "hard");
+    let to = "GONE@dest.example".parse().unwrap();
+    let (now, asked) = (world.world.clock.now(), [&to]);
+    let stopped = blocked(&world.world.store, world.account, Category::Transactional, &asked, now);
+    let reason = BlockReason::Suppressed { id: one.id, reason: Reason::HardBounce };
+    assert_eq!(stopped.await.unwrap()[0].reason, reason);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn soft_bounces_suppress_for_a_day_a_week_and_a_month() {
+    let world = TestWorld::start().await;
+    world.sink.script("full@dest.example", &vec![Behaviour::AtRcpt("452 4.2.2 mailbox full"); 1_000]);
+    for hours in [24, 7 * 24, 30 * 24] {
+        let id = send_to_the_end(&world, "full@dest.example").await;
+        let one = suppression(&world, "full@dest.example").await.unwrap();
+        assert_eq!(one.reason, Reason::SoftBounce);
+        let held = Duration::try_from(one.expires_at.unwrap().duration_since(one.created_at)).unwrap();
+        assert_eq!(held, hours * HOUR);
+        let told = last_event(&world, id).await;
+        assert_eq!(told["suppression_id"], one.id.to_string());
+        assert_eq!(told["suppressed_until"], format!("{:.3}", one.expires_at.unwrap()));
+        world.world.clock.advance(held);
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_that_blames_the_sender_holds_for_a_day_only() {
+    let world = TestWorld::start().await;
+    world.sink.script("one@dest.example", &[Behaviour::AtDot("550 5.7.26 unauthenticated mail")]);
+    let id = send_to_the_end(&world, "one@dest.example").await;
+    let one = suppression(&world, "one@dest.example").await.unwrap();
+    assert_eq!(one.reason, Reason::SmtpFailure);
+    let held = one.expires_at.unwrap().duration_since(one.created_at);
+    assert_eq!(Duration::try_from(held).unwrap(), 24 * HOUR);
+    assert_eq!(last_event(&world, id).await["suppression_id"], one.id.to_string());
+    world.end().await;
+}
+
+/// All of them write the same suppression, each in its settlement: none is lost, and none twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_that_fail_at_once_are_all_booked() {
+    const COUNT: usize = 20;
+    let world = TestWorld::start_with("paused = true\n").await;
+    let replies = ["550 5.1.1 user unknown", "550 5.7.1 blocked by policy"];
+    let script: Vec<_> = (0..COUNT).map(|n| Behaviour::AtRcpt(replies[n % 2])).collect();
+    world.sink.script("gone@dest.example", &script);
+    let mut ids = Vec::new();
+    for _ in 0..COUNT {
+        ids.push(world.relay(&["gone@dest.example"], "many").await);
+    }
+    world.reload("");
+    for id in &ids {
+        let email = world.wait(*id, |e| e.recipients[0].state.is_terminal()).await;
+        assert_eq!(email.recipients[0].attempts, 1);
+    }
+    let one = suppression(&world, "gone@dest.example").await.unwrap();
+    assert_eq!((one.reason, one.expires_at), (Reason::HardBounce, None));
+    for id in ids {
+        assert_eq!(last_event(&world, id).await["suppression_id"], one.id.to_string());
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_imported_by_the_running_server() {
+    let world = TestWorld::start().await;
+    let mut batch = store::engine::Batch::intake();
+    let now = world.world.clock.now();
+    let import = mail::import::Import {
+        id: mail::id::ImportId::new(now, 1),
+        account: world.account,
+        status: mail::import::ImportStatus::Queued,
+        counts: mail::import::Counts { total: 1, ..Default::default() },
+        place: (0, 1),
+        errors: Vec::new(),
+        created_at: now,
+        completed_at: None,
+    };
+    store::import::create(&mut batch, &import, b"a@example.net\n".to_vec().into());
+    world.world.store.commit(batch).await.unwrap();
+    // It was handed in when the server went down; the next start reads it.
+    let world = world.restart("").await;
+    let read = async {
+        loop {
+            let found = store::import::get(&world.world.store, world.account, import.id).await.unwrap();
+            if found.unwrap().import.status == mail::import::ImportStatus::Completed {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(crate::world::PATIENCE, read).await.expect("it was not read");
+    assert_eq!(suppression(&world, "A@example.net").await.unwrap().reason, Reason::Import);
+    world.end().await;
+}
