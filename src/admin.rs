@@ -46,6 +46,11 @@ pub enum Question {
         /// Nothing is accepted from it.
         suspended: Option<bool>,
     },
+    /// Begin a session of an account's owner.
+    SessionCreate {
+        /// The account's id or its owner's address; none where there is one account.
+        account: Option<String>,
+    },
     /// Add a sending domain.
     DomainCreate {
         /// Its name.

@@ -27,7 +27,7 @@ use self::inbox::Inbox;
 use crate::admin;
 use crate::certificate::Certificate;
 use crate::cli::DevArguments;
-use crate::config::{self, Config, SmarthostAddress};
+use crate::config::{self, Config, SmarthostAddress, SubmissionSection};
 use crate::serve::{self, Certificates, Doors, ServeError, StopSignals, bind};
 use crate::world::{BuildError, World};
 
@@ -122,7 +122,11 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let door = Door { session, networks, proxies, tls, implicit_tls: false };
     let mx = doors.smtp_on(mx_socket, door, capture)?;
     let submission = doors.submission(&config, &world, arguments.submission, (certificates.smtp(), false))?;
-    let api = doors.api(&world, arguments.api, None, None).await?;
+    let told = Config {
+        submission: SubmissionSection { listen: vec![submission], ..config.submission.clone() },
+        ..config.clone()
+    };
+    let api = doors.api(&world, arguments.api, &told, None).await?;
     world.start();
     let inbox = open_inbox(&doors, inbox_wanted, inbox, records).await?;
     tell(&Ready { api, submission, mx, inbox, enrolled }, arguments.json);

@@ -39,6 +39,9 @@ use crate::world::{BuildError, World};
 /// How often the figures are brought up to date and the watchdog is told that we live.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
+/// Where submission is unless the configuration says otherwise (RFC 6409 3.1).
+const SUBMISSION_PORT: u16 = 587;
+
 /// Why the server did not start.
 #[derive(Debug, Error)]
 pub enum ServeError {
@@ -268,14 +271,18 @@ impl Doors {
         &self,
         world: &World,
         address: SocketAddr,
-        base_url: Option<&str>,
+        config: &Config,
         tls: Option<api::serve::Tls>,
     ) -> Result<SocketAddr, ServeError> {
         let (listener, local) = bind(address).await?;
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let base_url = base_url.map_or_else(|| format!("{scheme}://{local}"), ToOwned::to_owned);
-        let options =
-            api::room::Options { proxies: self.proxies.clone(), ..api::room::Options::new(&base_url) };
+        let base_url = config.api.base_url.clone().unwrap_or_else(|| format!("{scheme}://{local}"));
+        let options = api::room::Options {
+            proxies: self.proxies.clone(),
+            submission: submission_facts(config),
+            sandbox_sender: config.service.sandbox_sender.clone(),
+            ..api::room::Options::new(&base_url)
+        };
         let room = api::room::Room::new(world.hall.clone(), options);
         let stop = self.stop.clone();
         self.run(async move {
@@ -296,6 +303,18 @@ pub async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Serv
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let local = listener.local_addr().map_err(failed)?;
     Ok((listener, local))
+}
+
+/// What SMTP clients are told: the first listener, with STARTTLS if there is one.
+fn submission_facts(config: &Config) -> api::room::SubmissionFacts {
+    let own = &config.submission;
+    let (clear, implicit) = (own.listen.first(), own.implicit_tls.first());
+    api::room::SubmissionFacts {
+        host: config.hostname.to_string(),
+        port: clear.or(implicit).map_or(SUBMISSION_PORT, SocketAddr::port),
+        implicit_tls: clear.is_none() && implicit.is_some(),
+        username: own.username.clone(),
+    }
 }
 
 /// What sessions of submission and of relays follow.
@@ -396,7 +415,7 @@ async fn open(
     }
     for address in &config.api.listen {
         let tls = certificates.filter(|_| config.api.tls).map(|c| c.http.subscribe());
-        doors.api(world, *address, config.api.base_url.as_deref(), tls).await?;
+        doors.api(world, *address, config, tls).await?;
     }
     for address in &config.ops.listen {
         let (listener, _) = bind(*address).await?;

@@ -1,40 +1,165 @@
-//! Who is asking: `Authorization: Bearer <API_KEY>` (RFC 6750 2.1) to a [`Tenant`].
+//! Who is asking: a key (`Authorization: Bearer <API_KEY>`, RFC 6750 2.1) to a [`Tenant`], a session's
+//! cookie to a [`SignedIn`].
 //!
 //! The key is looked up by the SHA-256 of its random part, so there is no secret to compare with
-//! and no timing to watch. A missing, malformed, unknown or revoked key gets one and the same answer.
+//! and no timing to watch. A missing, malformed, unknown, revoked or expired key gets one and the same
+//! answer. A browser sends a session's cookie by itself, whoever made it call: calls other than GET must
+//! bring the session's `x-csrf-token` as well, which only its own pages know.
 
-use http::HeaderMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use http::header::AUTHORIZATION;
-use mail::credential::Scope;
-use queue::accept::Hall;
-use store::access::{AccessError, Tenant};
+use http::request::Parts;
+use http::{HeaderMap, Method};
+use mail::credential::{Scope, SecretHash};
+use mail::user::SessionToken;
+use store::access::{AccessError, SignedIn, Tenant};
+use store::engine::Batch;
 
+use crate::auth::cookie;
+use crate::operations::{Action, Operation};
 use crate::problem::{Code, Problem};
+use crate::room::Room;
+use crate::serve::Peer;
+use crate::serve::router::{Found, Side};
 
-/// Makes the tenant of a request, or says why not.
+/// The header field that calls of a session bring, unless they only read.
+pub const CSRF_TOKEN: &str = "x-csrf-token";
+
+/// Who called.
+#[derive(Debug)]
+pub enum Caller {
+    /// Nobody was asked who they are.
+    Anybody,
+    /// Whoever has a key.
+    Program(Tenant),
+    /// Whoever has signed in.
+    SignedIn(SignedIn),
+}
+
+impl Caller {
+    /// The tenant, if there is one.
+    #[must_use]
+    pub fn tenant(&self) -> Option<&Tenant> {
+        match self {
+            Self::Anybody => None,
+            Self::Program(tenant) => Some(tenant),
+            Self::SignedIn(who) => Some(who.tenant()),
+        }
+    }
+
+    /// The tenant alone.
+    #[must_use]
+    pub fn into_tenant(self) -> Option<Tenant> {
+        match self {
+            Self::Anybody => None,
+            Self::Program(tenant) => Some(tenant),
+            Self::SignedIn(who) => Some(who.tenant().clone()),
+        }
+    }
+}
+
+/// From where a request came, when that is known.
+#[must_use]
+pub fn peer(head: &Parts) -> Option<IpAddr> {
+    head.extensions.get::<Peer>().map(|peer| peer.0)
+}
+
+/// Finds out who called, or says why not.
 ///
 /// # Errors
-/// 401 for a key that is none, 503 when the store cannot be read.
-pub async fn authenticate(hall: &Hall, headers: &HeaderMap) -> Result<Tenant, Problem> {
-    let secret = bearer(headers).ok_or_else(Problem::unauthorized)?;
-    match store::access::by_api_key(hall.store(), secret).await {
-        Ok(tenant) => Ok(tenant),
-        Err(AccessError::Denied) => Err(Problem::unauthorized()),
-        Err(AccessError::Unavailable(error)) => Err(Problem::outage(error)),
+/// 401 for a key or session that is none, 403 for a key that is not used from here, 503 when the store
+/// cannot be read.
+pub async fn authenticate(room: &Arc<Room>, found: &Found<'_>, head: &Parts) -> Result<Caller, Problem> {
+    match (&found.operation.action, found.side) {
+        (Action::Public(_), _) => Ok(Caller::Anybody),
+        (Action::Keyed(..), _) | (Action::Either(..), Side::Program) => {
+            by_key(room, head).await.map(Caller::Program)
+        }
+        (Action::Either(..), Side::Browser) => {
+            by_session(room, &cookie::token(&head.headers).ok_or_else(Problem::unauthorized)?).await
+        }
+        (Action::SignedIn(..), _) => match cookie::token(&head.headers) {
+            Some(token) => by_session(room, &token).await,
+            // Who has a key instead hears that it is not the key that is wrong (see `permit`).
+            None => by_key(room, head).await.map(Caller::Program),
+        },
+    }
+}
+
+async fn by_key(room: &Room, head: &Parts) -> Result<Tenant, Problem> {
+    let secret = bearer(&head.headers).ok_or_else(Problem::unauthorized)?;
+    room.hall.by_api_key(secret, peer(head)).await.map_err(refused)
+}
+
+async fn by_session(room: &Arc<Room>, token: &SessionToken) -> Result<Caller, Problem> {
+    let (store, now) = (room.hall.store(), room.hall.clock().now());
+    let who = store::access::by_session(store, token, now).await.map_err(refused)?;
+    if let Some(later) = who.session().extended(now) {
+        let (store, before) = (store.clone(), who.session().clone());
+        room.tasks.spawn(async move {
+            let mut batch = Batch::progress();
+            store::session::update(&mut batch, &before, &later);
+            // Somebody else was quicker, or the next call does it.
+            let _ = store.commit(batch).await;
+        });
+    }
+    Ok(Caller::SignedIn(who))
+}
+
+fn refused(error: AccessError) -> Problem {
+    match error {
+        AccessError::Denied => Problem::unauthorized(),
+        AccessError::Elsewhere => {
+            Problem::new(Code::IP_NOT_ALLOWED, "This API key may not be used from your address")
+        }
+        AccessError::Unavailable(error) => Problem::outage(error),
+    }
+}
+
+/// May whoever called call this?
+///
+/// # Errors
+/// 403 `forbidden`.
+pub fn permit(caller: &Caller, operation: &Operation, head: &Parts) -> Result<(), Problem> {
+    let forbidden = |text: &str| Err(Problem::new(Code::FORBIDDEN, text));
+    match (caller, &operation.action) {
+        (Caller::Program(_), Action::SignedIn(..)) => {
+            forbidden("This call needs somebody who has signed in, not an API key")
+        }
+        (Caller::Program(tenant), _) => covers(tenant.scope(), operation.scope()),
+        (Caller::SignedIn(who), action) => {
+            let reads = matches!(head.method, Method::GET | Method::HEAD);
+            if !reads && !is_own(&head.headers, who.token()) {
+                return forbidden("`x-csrf-token` is missing or not the session's");
+            }
+            match action {
+                Action::SignedIn(needed, _) if who.user().role < *needed => {
+                    forbidden("This call needs an owner of the account")
+                }
+                _ => Ok(()),
+            }
+        }
+        (Caller::Anybody, _) => Ok(()),
     }
 }
 
 /// May a key of this scope call an operation that needs `needed`?
-///
-/// # Errors
-/// 403 `forbidden`.
-pub fn permit(held: Scope, needed: Scope) -> Result<(), Problem> {
+fn covers(held: Scope, needed: Option<Scope>) -> Result<(), Problem> {
     match (held, needed) {
-        (Scope::Full, _) | (Scope::Sending, Scope::Sending) => Ok(()),
-        (Scope::Sending, Scope::Full) => {
+        (Scope::Sending, Some(Scope::Full)) => {
             Err(Problem::new(Code::FORBIDDEN, "This API key may only send; the call needs a full key"))
         }
+        _ => Ok(()),
     }
+}
+
+/// Whether a call brings the token that its session was given. Hashes are compared: how much of two of
+/// them is the same tells nothing.
+fn is_own(headers: &HeaderMap, token: &SessionToken) -> bool {
+    let given = headers.get(CSRF_TOKEN).map(|value| SecretHash::of_bytes(value.as_bytes()));
+    given == Some(SecretHash::of_bytes(token.csrf().as_bytes()))
 }
 
 /// The token of the one `Authorization` field. Two fields are none: which of them counts?
@@ -48,6 +173,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mail::user::Role;
 
     #[test]
     fn bearer_tokens() {
@@ -67,8 +193,11 @@ mod tests {
 
     #[test]
     fn a_sending_key_may_not_do_what_needs_a_full_one() {
-        assert!(permit(Scope::Full, Scope::Full).is_ok() && permit(Scope::Full, Scope::Sending).is_ok());
-        assert!(permit(Scope::Sending, Scope::Sending).is_ok());
-        assert_eq!(permit(Scope::Sending, Scope::Full).unwrap_err().code(), Code::FORBIDDEN);
+        for needed in [None, Some(Scope::Full), Some(Scope::Sending)] {
+            assert!(covers(Scope::Full, needed).is_ok());
+        }
+        assert!(covers(Scope::Sending, Some(Scope::Sending)).is_ok());
+        assert_eq!(covers(Scope::Sending, Some(Scope::Full)).unwrap_err().code(), Code::FORBIDDEN);
+        assert!(Role::Member < Role::Owner);
     }
 }

@@ -1,8 +1,8 @@
 //! A call, and how typed handlers are put behind it.
 //!
 //! An [`Input`] reads itself from a call (path, query, body) and describes itself for the OpenAPI
-//! document; a [`Reply`] does the same for the answer. [`keyed`] and [`public`] wrap a free async
-//! function of such types, so that the document cannot say anything else than the code does.
+//! document; a [`Reply`] does the same for the answer. [`keyed`], [`signed_in`] and [`public`] wrap a free
+//! async function of such types, so that the document cannot say anything else than the code does.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -21,11 +21,14 @@ use crate::page;
 use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{Describe, Schemas};
-use store::access::Tenant;
+use store::access::{SignedIn, Tenant};
 
 /// Reading a body larger than this is work for a thread of its own: at about 1 GB/s it would keep
 /// a thread of the runtime longer than 250 µs.
 pub(crate) const READ_INLINE_BYTES_MAX: usize = 256 << 10;
+
+/// The largest body of a request that holds no mail.
+pub const SMALL_BYTES_MAX: usize = 64 << 10;
 
 /// A request that has been routed, authenticated and read.
 #[derive(Debug, Default)]
@@ -195,6 +198,9 @@ pub type PublicAction = Box<dyn Fn(Arc<Room>, Call) -> Running + Send + Sync>;
 /// A handler that needs a tenant.
 pub type KeyedAction = Box<dyn Fn(Arc<Room>, Tenant, Call) -> Running + Send + Sync>;
 
+/// A handler that needs a user who has signed in.
+pub type SignedInAction = Box<dyn Fn(Arc<Room>, SignedIn, Call) -> Running + Send + Sync>;
+
 /// Puts a handler behind a call that anybody may make.
 pub fn public<I: Input, O: Reply, F, Run>(handler: F) -> PublicAction
 where
@@ -219,6 +225,20 @@ where
         Box::pin(async move {
             let input = read::<I>(call).await?;
             handler(room, tenant, input).await?.answer()
+        })
+    })
+}
+
+/// Puts a handler behind a call that needs a user who has signed in.
+pub fn signed_in<I: Input, O: Reply, F, Run>(handler: F) -> SignedInAction
+where
+    F: Fn(Arc<Room>, SignedIn, I) -> Run + Send + Sync + Copy + 'static,
+    Run: Future<Output = Result<O, Problem>> + Send + 'static,
+{
+    Box::new(move |room, who, call| {
+        Box::pin(async move {
+            let input = read::<I>(call).await?;
+            handler(room, who, input).await?.answer()
         })
     })
 }

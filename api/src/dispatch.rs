@@ -1,7 +1,7 @@
 //! One request, from its head to its answer.
 //!
 //! ```text
-//! head → route → authenticate → rate → scope → body → handler (a task of its own) → answer
+//! head → route → authenticate → rate → scope → body → handler (a task of its own) → answer → request log
 //! ```
 //!
 //! The handler runs in a task of its own: a client that hangs up does not stop an acceptance half
@@ -15,21 +15,22 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, X
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use hyper::body::Body;
-use mail::id::RequestId;
+use mail::id::{AccountId, RequestId};
 use queue::rate::Standing;
+use store::access::Actor;
 use tokio::time::Instant;
 
-use crate::access;
+use crate::access::{self, Caller};
 use crate::call::{Answer, Call, Running};
-use crate::operations::{Action, Operation};
+use crate::journal::Entry;
+use crate::operations::Action;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
-use crate::serve::Peer;
 use crate::serve::body::{self, Payload};
 use crate::serve::budget::Share;
 use crate::serve::connection::Place;
 use crate::serve::head;
-use crate::serve::router::Route;
+use crate::serve::router::{Found, Route};
 use crate::version;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -44,6 +45,8 @@ const ANSWER_FREE_BYTES_MAX: usize = 64 << 10;
 struct Known {
     /// Where the account stands.
     standing: Option<Standing>,
+    /// Whose it is, and by what.
+    who: Option<(AccountId, Actor)>,
 }
 
 /// Answers a request.
@@ -55,12 +58,11 @@ where
     let begun = Instant::now();
     let id = room.request_id();
     let (head, mut body) = request.into_parts();
-    let mut known = Known::default();
+    let (mut known, mut error_code) = (Known::default(), None);
     let route = head::check(&head).map(|()| room.router.find(&head.method, head.uri.path()));
     let (operation, outcome) = match route {
-        Ok(Route::Found(operation, path)) => {
-            let ran = run(&room, (operation, path), &head, &mut body, &mut known).await;
-            (operation.id, ran)
+        Ok(Route::Found(found)) => {
+            (found.operation.id, run(&room, found, &head, &mut body, &mut known).await)
         }
         Ok(Route::WrongMethod(allowed)) => {
             let text = format!("{} is not allowed here", head.method);
@@ -72,6 +74,7 @@ where
     let response = match outcome {
         Ok((answer, share)) => success(answer, share),
         Err(problem) => {
+            error_code = Some(problem.code().word);
             // Who waits for 100 (RFC 9110 10.1.1) sends nothing when it gets this answer instead.
             if !body.is_end_stream() && !head.headers.contains_key(EXPECT) {
                 room.tasks.spawn(body::discard(body));
@@ -82,13 +85,17 @@ where
             failure(&problem, id, &room.options.base_url)
         }
     };
-    record(operation, id, response.status().as_u16(), begun);
+    let status = response.status().as_u16();
+    record(operation, id, status, begun);
+    if let Some(who) = known.who {
+        room.journal.note(Entry { id, who, operation, status, error_code, took: begun.elapsed() }, &head);
+    }
     finish(response, id, &head.method, &known)
 }
 
 async fn run<B>(
     room: &Arc<Room>,
-    (operation, path): (&Operation, Vec<(String, String)>),
+    found: Found<'_>,
     head: &Parts,
     body: &mut B,
     known: &mut Known,
@@ -97,17 +104,15 @@ where
     B: Body<Data = Bytes> + Unpin + Send,
     B::Error: std::fmt::Display,
 {
-    let tenant = match operation.scope() {
-        None => None,
-        Some(scope) => {
-            let tenant = access::authenticate(&room.hall, &head.headers).await?;
-            let counted = room.hall.rate(tenant.account());
-            known.standing = counted.unwrap_or_else(Some);
-            counted.map_err(Problem::too_often)?;
-            access::permit(tenant.scope(), scope)?;
-            Some(tenant)
-        }
-    };
+    let caller = access::authenticate(room, &found, head).await?;
+    let Found { operation, path, side: _ } = found;
+    if let Some(tenant) = caller.tenant() {
+        known.who = Some((tenant.account().id, tenant.actor()));
+        let counted = room.hall.rate(tenant.account());
+        known.standing = counted.unwrap_or_else(Some);
+        counted.map_err(Problem::too_often)?;
+    }
+    access::permit(&caller, operation, head)?;
     version::check(&head.headers)?;
     if operation.body_bytes_max.is_some() {
         // What has a body takes something on: it is not even read when there is no room.
@@ -120,13 +125,16 @@ where
         }
     };
     let query = head.uri.query().unwrap_or_default().to_owned();
-    let from = head.extensions.get::<Peer>().map(|peer| peer.0);
     let is_head = head.method == Method::HEAD;
-    let call = Call { path, query, headers: head.headers.clone(), body, from, is_head };
-    let running = match (&operation.action, tenant) {
+    let call = Call { path, query, headers: head.headers.clone(), body, from: access::peer(head), is_head };
+    let running = match (&operation.action, caller) {
         (Action::Public(handler), _) => handler(Arc::clone(room), call),
-        (Action::Keyed(_, handler), Some(tenant)) => handler(Arc::clone(room), tenant, call),
-        (Action::Keyed(..), None) => return Err(Problem::unauthorized()),
+        (Action::Keyed(_, handler) | Action::Either(_, handler), caller) => {
+            let tenant = caller.into_tenant().ok_or_else(Problem::unauthorized)?;
+            handler(Arc::clone(room), tenant, call)
+        }
+        (Action::SignedIn(_, handler), Caller::SignedIn(who)) => handler(Arc::clone(room), who, call),
+        (Action::SignedIn(..), _) => return Err(Problem::unauthorized()),
     };
     let answer = apart(room, running, (share, head.extensions.get::<Place>().cloned())).await?;
     let mut share = Share::default();

@@ -11,13 +11,18 @@
 //! specification; what it leaves open is written beside the code that decides it.
 
 pub mod access;
+pub mod account;
+pub mod auth;
 pub mod call;
+pub mod credentials;
 pub mod depth;
 pub mod dispatch;
 pub mod emails;
 pub mod fields;
 pub mod health;
 pub mod idempotency;
+pub mod journal;
+pub mod logs;
 pub mod openapi;
 pub mod operations;
 pub mod opt_outs;
@@ -30,4 +35,5 @@ pub mod suppressions;
 pub mod templates;
 pub mod tracking;
 pub mod unsubscribe;
+pub mod users;
 pub mod version;

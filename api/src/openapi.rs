@@ -13,8 +13,9 @@ use mail::credential::Scope;
 use serde_json::{Map, Value, json};
 
 use self::responses::Shared;
+use crate::auth::cookie;
 use crate::call::{Media, Nothing, Reply};
-use crate::operations::Operation;
+use crate::operations::{Action, Operation};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
@@ -108,11 +109,20 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
             "headers": responses::header_components(),
             "examples": responses::example_components(base_url),
             "responses": shared.into_value(),
-            "securitySchemes": {"api_key": {
-                "type": "http",
-                "scheme": "bearer",
-                "description": "An API key: `rnl_…` (keys that begin with `stx_` stay valid)",
-            }},
+            "securitySchemes": {
+                "api_key": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An API key: `rnl_…` (keys that begin with `stx_` stay valid)",
+                },
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": cookie::NAME,
+                    "description": "A session; calls other than GET also bring its `x-csrf-token`. What a key \
+                                    may call as well is called with `/api` before its path",
+                },
+            },
         },
         "x-error-codes": codes,
     })
@@ -160,10 +170,15 @@ fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -
             .collect();
         entry["requestBody"] = json!({"required": operation.media != Media::Form, "content": content});
     }
-    entry["security"] = match operation.scope() {
-        None => json!([]),
-        Some(_) => json!([{"api_key": []}]),
+    entry["security"] = match operation.action {
+        Action::Public(_) => json!([]),
+        Action::Keyed(..) => json!([{"api_key": []}]),
+        Action::Either(..) => json!([{"api_key": []}, {"session": []}]),
+        Action::SignedIn(..) => json!([{"session": []}]),
     };
+    if let Action::SignedIn(role, _) = operation.action {
+        entry["x-role"] = json!(role);
+    }
     if let Some(scope) = operation.scope() {
         entry["x-scope"] = json!(scope);
         entry["description"] = json!(match scope {

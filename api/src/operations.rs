@@ -6,14 +6,20 @@
 use std::fmt;
 
 use http::Method;
-use mail::credential::Scope;
+use mail::credential::{ApiKey, Scope, SmtpCredential};
+use mail::user::Role;
 
-use crate::call::{Input, KeyedAction, Media, PublicAction, Reply, Takes, keyed, public};
+use crate::call::{
+    Input, KeyedAction, Media, PublicAction, Reply, SignedInAction, Takes, keyed, public, signed_in,
+};
 use crate::problem::Code;
 use crate::room::Room;
 use crate::schema::Schemas;
-use crate::{emails, health, openapi, opt_outs, suppressions, templates, tracking, unsubscribe};
-use store::access::Tenant;
+use crate::{
+    account, auth, credentials, emails, health, logs, openapi, opt_outs, suppressions, templates, tracking,
+    unsubscribe, users,
+};
+use store::access::{SignedIn, Tenant};
 
 /// Who may call an operation, and what it does.
 pub enum Action {
@@ -21,6 +27,10 @@ pub enum Action {
     Public(PublicAction),
     /// Whoever has a key of this scope.
     Keyed(Scope, KeyedAction),
+    /// Whoever has a key of this scope; and, with `/api` before the path, whoever has signed in.
+    Either(Scope, KeyedAction),
+    /// A user who has signed in, of this role or a higher one.
+    SignedIn(Role, SignedInAction),
 }
 
 impl fmt::Debug for Action {
@@ -28,6 +38,8 @@ impl fmt::Debug for Action {
         match self {
             Self::Public(_) => f.write_str("Public"),
             Self::Keyed(scope, _) => write!(f, "Keyed({scope:?})"),
+            Self::Either(scope, _) => write!(f, "Either({scope:?})"),
+            Self::SignedIn(role, _) => write!(f, "SignedIn({role:?})"),
         }
     }
 }
@@ -73,9 +85,15 @@ impl Operation {
     #[must_use]
     pub fn scope(&self) -> Option<Scope> {
         match self.action {
-            Action::Public(_) => None,
-            Action::Keyed(scope, _) => Some(scope),
+            Action::Public(_) | Action::SignedIn(..) => None,
+            Action::Keyed(scope, _) | Action::Either(scope, _) => Some(scope),
         }
+    }
+
+    /// Whether whoever has signed in may call it.
+    #[must_use]
+    pub fn takes_sessions(&self) -> bool {
+        matches!(self.action, Action::Either(..) | Action::SignedIn(..))
     }
 }
 
@@ -131,6 +149,26 @@ impl Entry {
         self.end::<I, O>(Action::Keyed(scope, keyed(handler)))
     }
 
+    /// Whoever has a key of this scope may call it, and whoever has signed in.
+    #[must_use]
+    pub fn either<I: Input, O: Reply, F, Run>(self, scope: Scope, handler: F) -> Operation
+    where
+        F: Fn(std::sync::Arc<Room>, Tenant, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O, crate::problem::Problem>> + Send + 'static,
+    {
+        self.end::<I, O>(Action::Either(scope, keyed(handler)))
+    }
+
+    /// A user who has signed in may call it, of this role or a higher one.
+    #[must_use]
+    pub fn signed_in<I: Input, O: Reply, F, Run>(self, role: Role, handler: F) -> Operation
+    where
+        F: Fn(std::sync::Arc<Room>, SignedIn, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O, crate::problem::Problem>> + Send + 'static,
+    {
+        self.end::<I, O>(Action::SignedIn(role, signed_in(handler)))
+    }
+
     fn end<I: Input, O: Reply>(self, action: Action) -> Operation {
         Operation {
             method: self.method,
@@ -151,12 +189,45 @@ impl Entry {
 /// The table.
 #[must_use]
 pub fn table() -> Vec<Operation> {
-    use Scope::{Full, Sending};
-    let get = |path, id| operation(Method::GET, path, id);
-    let post = |path, id| operation(Method::POST, path, id);
-    let mut table = vec![
+    let mut table: Vec<Operation> =
+        [service(), mail(), account_operations(), api_keys(), smtp_credentials(), people()]
+            .into_iter()
+            .flatten()
+            .collect();
+    table.extend(suppressions::operations());
+    table.extend(opt_outs::operations());
+    table.extend(unsubscribe::operations());
+    table.extend(templates::operations());
+    table.extend(tracking::operations());
+    table
+}
+
+fn get(path: &'static str, id: &'static str) -> Entry {
+    operation(Method::GET, path, id)
+}
+
+fn post(path: &'static str, id: &'static str) -> Entry {
+    operation(Method::POST, path, id)
+}
+
+fn patch(path: &'static str, id: &'static str) -> Entry {
+    operation(Method::PATCH, path, id)
+}
+
+fn delete(path: &'static str, id: &'static str) -> Entry {
+    operation(Method::DELETE, path, id)
+}
+
+fn service() -> Vec<Operation> {
+    vec![
         get("/healthz", "check_health").about("service", "Is the service healthy?").public(health::check),
         get("/openapi.json", "get_openapi").about("service", "This document").public(openapi::get),
+    ]
+}
+
+fn mail() -> Vec<Operation> {
+    use Scope::{Full, Sending};
+    vec![
         post("/emails", "send_email")
             .about("emails", "Send an email")
             .fails(Code::SENDING)
@@ -167,34 +238,122 @@ pub fn table() -> Vec<Operation> {
             .keyed(Sending, emails::send_batch),
         get("/emails", "list_emails")
             .about("emails", "List emails, newest first")
-            .keyed(Sending, emails::list),
-        get("/emails/{id}", "get_email").about("emails", "Get an email").keyed(Sending, emails::get),
-        operation(Method::PATCH, "/emails/{id}", "amend_email")
+            .either(Sending, emails::list),
+        get("/emails/{id}", "get_email").about("emails", "Get an email").either(Sending, emails::get),
+        patch("/emails/{id}", "amend_email")
             .about("emails", "Send a scheduled email at another time, or cancel it")
             .fails(&[Code::CONFLICT])
-            .keyed(Sending, emails::amend::amend),
+            .either(Sending, emails::amend::amend),
         post("/emails/{id}/cancel", "cancel_email")
             .about("emails", "Cancel a scheduled email")
             .fails(&[Code::CONFLICT])
-            .keyed(Sending, emails::amend::cancel),
+            .either(Sending, emails::amend::cancel),
         post("/emails/{id}/resend", "resend_email")
             .about("emails", "Send a stored email again, without its attachments")
             .fails(Code::SENDING)
-            .keyed(Sending, emails::resend::resend),
+            .either(Sending, emails::resend::resend),
         get("/emails/{id}/events", "list_email_events")
             .about("emails", "List what happened to an email, newest first")
-            .keyed(Sending, emails::events),
+            .either(Sending, emails::events),
         get("/emails/{id}/attempts", "list_email_attempts")
             .about("emails", "List the delivery attempts of an email, newest first")
-            .keyed(Sending, emails::attempts),
+            .either(Sending, emails::attempts),
         get("/emails/{id}/raw", "get_email_raw")
             .about("emails", "Get the message as it was sent")
-            .keyed(Full, emails::raw),
-    ];
-    table.extend(suppressions::operations());
-    table.extend(opt_outs::operations());
-    table.extend(unsubscribe::operations());
-    table.extend(templates::operations());
-    table.extend(tracking::operations());
-    table
+            .either(Full, emails::raw),
+    ]
+}
+
+fn account_operations() -> Vec<Operation> {
+    let full = Scope::Full;
+    vec![
+        get("/account", "get_account")
+            .about("account", "Get the account, its limits and its usage")
+            .either(full, account::get),
+        get("/logs", "list_logs")
+            .about("logs", "List API requests of the last 30 days, newest first")
+            .either(full, logs::list),
+        get("/logs/{id}", "get_log").about("logs", "Get an API request").either(full, logs::get),
+    ]
+}
+
+fn api_keys() -> Vec<Operation> {
+    let (full, noun) = (Scope::Full, "api_keys");
+    vec![
+        post("/api-keys", "create_api_key")
+            .about(noun, "Create an API key; its secret is shown once")
+            .either(full, credentials::create::<ApiKey>),
+        get("/api-keys", "list_api_keys")
+            .about(noun, "List API keys, newest first")
+            .either(full, credentials::list::<ApiKey>),
+        get("/api-keys/{id}", "get_api_key")
+            .about(noun, "Get an API key")
+            .either(full, credentials::get::<ApiKey>),
+        patch("/api-keys/{id}", "update_api_key")
+            .about(noun, "Rename an API key, switch it off or on, or say from where it may be used")
+            .either(full, credentials::change::<ApiKey>),
+        delete("/api-keys/{id}", "delete_api_key")
+            .about(noun, "Delete an API key")
+            .either(full, credentials::delete::<ApiKey>),
+        post("/api-keys/{id}/rotate", "rotate_api_key")
+            .about(noun, "Give an API key a new secret; the old one stays valid for a while")
+            .either(full, credentials::rotate::<ApiKey>),
+    ]
+}
+
+fn smtp_credentials() -> Vec<Operation> {
+    let (full, noun) = (Scope::Full, "smtp_credentials");
+    vec![
+        post("/smtp-credentials", "create_smtp_credential")
+            .about(noun, "Create an SMTP credential; its password is shown once")
+            .either(full, credentials::create::<SmtpCredential>),
+        get("/smtp-credentials", "list_smtp_credentials")
+            .about(noun, "List SMTP credentials, newest first")
+            .either(full, credentials::list::<SmtpCredential>),
+        get("/smtp-credentials/{id}", "get_smtp_credential")
+            .about(noun, "Get an SMTP credential")
+            .either(full, credentials::get::<SmtpCredential>),
+        patch("/smtp-credentials/{id}", "update_smtp_credential")
+            .about(noun, "Rename an SMTP credential, switch it off or on, or say from where it may be used")
+            .either(full, credentials::change::<SmtpCredential>),
+        delete("/smtp-credentials/{id}", "delete_smtp_credential")
+            .about(noun, "Delete an SMTP credential")
+            .either(full, credentials::delete::<SmtpCredential>),
+        post("/smtp-credentials/{id}/rotate", "rotate_smtp_credential")
+            .about(noun, "Give an SMTP credential a new password; the old one stays valid for a while")
+            .either(full, credentials::rotate::<SmtpCredential>),
+    ]
+}
+
+fn people() -> Vec<Operation> {
+    use Role::{Member, Owner};
+    vec![
+        post("/auth/sign-in", "sign_in").about("auth", "Sign in with a password").public(auth::sign_in),
+        post("/auth/link", "ask_for_sign_in_link")
+            .about("auth", "Have a sign-in link mailed")
+            .public(auth::ask_for_link),
+        get("/auth/link/{token}", "show_sign_in_link")
+            .about("auth", "The page that a mailed link leads to; it changes nothing")
+            .public(auth::show_link),
+        post("/auth/link/{token}", "use_sign_in_link")
+            .about("auth", "Sign in with a mailed link, once")
+            .public(auth::use_link),
+        get("/auth/session", "get_session")
+            .about("auth", "Who has signed in")
+            .signed_in(Member, auth::session),
+        post("/auth/sign-out", "sign_out").about("auth", "End the session").signed_in(Member, auth::sign_out),
+        post("/auth/password", "set_password")
+            .about("auth", "Change the user's own password; other sessions end")
+            .signed_in(Member, auth::set_password),
+        get("/users", "list_users").about("users", "List users, newest first").signed_in(Member, users::list),
+        post("/users", "invite_user")
+            .about("users", "Invite somebody to the account")
+            .signed_in(Owner, users::invite),
+        patch("/users/{id}", "update_user")
+            .about("users", "Change what a user may do")
+            .signed_in(Owner, users::change),
+        delete("/users/{id}", "remove_user")
+            .about("users", "Remove a user; their sessions end")
+            .signed_in(Owner, users::remove),
+    ]
 }

@@ -21,6 +21,12 @@ const QUERY_BYTES_MAX: usize = 8 << 10;
 
 const KIND_EMAIL: u8 = 1;
 const KIND_PLACE: u8 = 2;
+/// Of API keys.
+pub const KIND_API_KEY: u8 = 10;
+/// Of SMTP credentials.
+pub const KIND_SMTP_CREDENTIAL: u8 = 11;
+/// Of the request log.
+pub const KIND_REQUEST: u8 = 12;
 const KIND_SUPPRESSION: u8 = 38;
 const KIND_OPT_OUT: u8 = 41;
 const KIND_TEMPLATE: u8 = 34;
@@ -71,6 +77,14 @@ impl Page {
     /// `invalid_cursor`.
     pub fn before_email(&self) -> Result<Option<EmailId>, Problem> {
         self.place::<16>(KIND_EMAIL).map(|place| place.map(EmailId::from_bytes))
+    }
+
+    /// The id after which the page of a list of this kind begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn before_id(&self, kind: u8) -> Result<Option<[u8; 16]>, Problem> {
+        self.place::<16>(kind)
     }
 
     /// The suppression after which the page begins.
@@ -138,6 +152,12 @@ impl Page {
 #[must_use]
 pub fn after_email(id: EmailId) -> String {
     cursor(KIND_EMAIL, &id.to_bytes())
+}
+
+/// The cursor of a page of a list of this kind that ends with this id.
+#[must_use]
+pub fn after_id(kind: u8, id: [u8; 16]) -> String {
+    cursor(kind, &id)
 }
 
 /// The cursor of a page that ends with this suppression.
@@ -215,7 +235,7 @@ pub fn parameters(query: &str) -> Result<Vec<(String, String)>, Problem> {
 /// The one value of a parameter.
 ///
 /// # Errors
-/// It stands there twice.
+/// It is given more than once.
 pub fn one<'a>(parameters: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Problem> {
     let mut found = parameters.iter().filter(|(n, _)| n == name);
     match (found.next(), found.next()) {

@@ -56,18 +56,19 @@ codes! {
     VALIDATION_ERROR 400 "validation_error" "A field is missing or will not do; `details.fields` names each.";
     INVALID_IDEMPOTENCY_KEY 400 "invalid_idempotency_key" "`Idempotency-Key` is 1 to 256 printable characters.";
     INVALID_CURSOR 400 "invalid_cursor" "The cursor is not one that this list gave.";
-    UNAUTHORIZED 401 "unauthorized" "The API key is missing, invalid or revoked.";
-    FORBIDDEN 403 "forbidden" "The API key's scope does not allow it.";
+    UNAUTHORIZED 401 "unauthorized" "The API key is missing, invalid, revoked or expired; or the session is.";
+    FORBIDDEN 403 "forbidden" "The scope of the API key, or the role of the user, does not allow it.";
     DOMAIN_NOT_VERIFIED 403 "domain_not_verified" "The domain of `from` is not verified for the account.";
     SANDBOX_RESTRICTED 403 "sandbox_restricted" "The sandbox sender reaches the account's own address only.";
     PRODUCTION_ACCESS_REQUIRED 403 "production_access_required" "Other recipients need production access.";
+    IP_NOT_ALLOWED 403 "ip_not_allowed" "The API key may not be used from this address.";
     ACCOUNT_SUSPENDED 403 "account_suspended" "The account is suspended.";
     NOT_FOUND 404 "not_found" "There is no such thing, or it belongs to somebody else.";
     METHOD_NOT_ALLOWED 405 "method_not_allowed" "The path exists, but not with this method; see `Allow`.";
     REQUEST_TIMEOUT 408 "request_timeout" "The body came too slowly.";
     IDEMPOTENCY_CONFLICT 409 "idempotency_conflict" "The key was used for another request; take a new one.";
     IDEMPOTENCY_IN_PROGRESS 409 "idempotency_in_progress" "A request with this key is at work; see `retry-after`.";
-    CONFLICT 409 "conflict" "It was changed, or made, by somebody else at the same time.";
+    CONFLICT 409 "conflict" "It is there already, or was changed meanwhile, or must stay.";
     PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message made of it, is too large.";
     RECIPIENT_BLOCKED 422 "validation_error" "Recipients are suppressed, or opted out of the category: `details`.";
     PLAN_LIMIT 429 "plan_limit" "The plan's daily or monthly limit is reached; `upgrade_url` leads further.";
@@ -294,6 +295,10 @@ impl Problem {
                 Self::new(Code::PLAN_LIMIT, message).upgrade(upgrade_url).details(
                     json!({"limit": period.name(), "used": used, "cap": cap, "resets_at": resets_at}),
                 )
+            }
+            Refusal::NotThisDomain { domain } => {
+                Self::new(Code::FORBIDDEN, format!("This API key may not send from {domain}"))
+                    .details(json!({"domain": domain}))
             }
             Refusal::Suspended => Self::new(Code::ACCOUNT_SUSPENDED, "The account is suspended"),
             Refusal::Message(error) => Self::new(Code::VALIDATION_ERROR, error.to_string()),

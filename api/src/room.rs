@@ -6,12 +6,16 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
+use mail::address::Address;
 use mail::id::RequestId;
 use proxy::proxies::Proxies;
 use queue::accept::Hall;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::passwords::Passwords;
+use crate::auth::throttle::Throttle;
 use crate::idempotency::AtWork;
+use crate::journal::Journal;
 use crate::operations::{self, Operation};
 use crate::serve::budget::Budget;
 use crate::serve::router::Router;
@@ -31,6 +35,10 @@ pub const DRAIN_MAX: Duration = Duration::from_secs(20);
 pub struct Options {
     /// The address by which customers reach it, without a slash at its end.
     pub base_url: String,
+    /// Where programs hand in mail by SMTP.
+    pub submission: SubmissionFacts,
+    /// The shared sandbox sender, if there is one; sign-in links are sent from its domain.
+    pub sandbox_sender: Option<Address>,
     /// Where an account is upgraded: a path on the dashboard, or an address.
     pub upgrade_url: String,
     /// Who says, before anything else, for whom it connects.
@@ -49,12 +57,34 @@ impl Options {
     pub fn new(base_url: &str) -> Self {
         Self {
             base_url: base_url.trim_end_matches('/').to_owned(),
+            submission: SubmissionFacts::default(),
+            sandbox_sender: None,
             upgrade_url: "/settings/billing".to_owned(),
             proxies: Proxies::default(),
             connections_max: CONNECTIONS_MAX,
             bytes_in_flight_max: BYTES_IN_FLIGHT_MAX,
             drain_max: DRAIN_MAX,
         }
+    }
+}
+
+/// What an SMTP client must know of us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubmissionFacts {
+    /// The host.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// TLS begins with the connection (RFC 8314), not with STARTTLS.
+    pub implicit_tls: bool,
+    /// The user name of all.
+    pub username: String,
+}
+
+impl Default for SubmissionFacts {
+    fn default() -> Self {
+        let (host, username) = ("localhost".to_owned(), "postrider".to_owned());
+        Self { host, port: 587, implicit_tls: false, username }
     }
 }
 
@@ -66,6 +96,9 @@ pub struct Room {
     pub(crate) budget: Budget,
     pub(crate) tasks: TaskTracker,
     pub(crate) at_work: Arc<AtWork>,
+    pub(crate) journal: Journal,
+    pub(crate) passwords: Passwords,
+    pub(crate) throttle: Throttle,
     document: OnceLock<Bytes>,
 }
 
@@ -87,6 +120,9 @@ impl Room {
             options,
             tasks: TaskTracker::new(),
             at_work: Arc::default(),
+            journal: Journal::default(),
+            passwords: Passwords::default(),
+            throttle: Throttle::default(),
             document: OnceLock::new(),
         })
     }

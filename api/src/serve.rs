@@ -81,11 +81,16 @@ pub async fn api(
         words: Some(words(&room)),
     };
     let (tasks, drain_max) = (room.tasks.clone(), terms.drain_max);
-    let answer = move |request: Request<Incoming>| dispatch(Arc::clone(&room), request);
+    let writing = tokio::spawn(Arc::clone(&room).write_journal(stop.clone()));
+    let answering = Arc::clone(&room);
+    let answer = move |request: Request<Incoming>| dispatch(Arc::clone(&answering), request);
     listen(listener, terms, answer, stop).await?;
     // Handlers whose clients hung up.
     tasks.close();
     let _ = tokio::time::timeout(drain_max, tasks.wait()).await;
+    let _ = writing.await;
+    // What was answered since the stop.
+    room.journal.write(room.hall.store()).await;
     Ok(())
 }
 

@@ -54,7 +54,8 @@ const TOKEN: &str = "token";
 pub fn operations() -> Vec<Operation> {
     let get = |path, id, summary| operation(Method::GET, path, id).about("tracking", summary);
     vec![
-        get("/o/{token}", "open_pixel", "The pixel of a tracked email: tells that it was opened").public(open),
+        get("/o/{token}", "open_pixel", "The pixel of a tracked email: tells that it was opened")
+            .public(open),
         get("/c/{token}", "follow_link", "A link of a tracked email: 302 to where it leads").public(follow),
     ]
 }

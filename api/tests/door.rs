@@ -53,8 +53,8 @@ async fn without_a_key_nothing() {
     world.end().await;
 }
 
-/// Derived from the table: an operation that needs a full key refuses a sending key, and every one
-/// that needs a key refuses none at all.
+/// Derived from the table: an operation that needs a full key refuses a sending key, every one that
+/// needs a key refuses none at all, and one that needs a session refuses keys.
 #[tokio::test]
 async fn scopes_hold_for_every_operation() {
     let world = World::start().await;
@@ -72,12 +72,20 @@ async fn scopes_hold_for_every_operation() {
         let nobody = world.send(ask(None)).await;
         let sender = world.send(ask(Some(&sending))).await;
         let full = world.send(ask(Some(&world.key))).await;
+        let browser = world.get_as(&world.key, &format!("/api{path}")).await;
         match operation.action {
-            Action::Public(_) => assert!(![401, 403].contains(&nobody.status.as_u16()), "{path}"),
-            Action::Keyed(scope, _) => {
+            Action::Public(_) => assert!(nobody.status != StatusCode::FORBIDDEN, "{path}"),
+            Action::Keyed(scope, _) | Action::Either(scope, _) => {
                 assert_eq!(nobody.status, StatusCode::UNAUTHORIZED, "{path}");
                 assert_eq!(sender.status == StatusCode::FORBIDDEN, scope == Scope::Full, "{path}");
                 assert!(![401, 403].contains(&full.status.as_u16()), "{path}");
+                // A key is no session, and what takes no sessions is not there for browsers.
+                assert!([401, 404, 405].contains(&browser.status.as_u16()), "{path}");
+            }
+            Action::SignedIn(..) => {
+                assert_eq!(nobody.status, StatusCode::UNAUTHORIZED, "{path}");
+                assert_eq!(sender.status, StatusCode::FORBIDDEN, "{path}");
+                assert_eq!(full.status, StatusCode::FORBIDDEN, "{path}");
             }
         }
     }

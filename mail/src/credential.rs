@@ -6,12 +6,17 @@
 //! slower is needed, and `stx_…` and `rnl_…` with the same random part are one key.
 
 use std::fmt;
+use std::net::IpAddr;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-use crate::id::{AccountId, ApiKeyId, SmtpCredentialId};
+use crate::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
+use crate::network::Network;
 
 /// What an API key starts with.
 pub const API_KEY_PREFIX: &str = "rnl_";
@@ -97,11 +102,124 @@ impl SecretHash {
         plausible.then(|| Self(Sha256::digest(rest.as_bytes()).into()))
     }
 
+    /// The hash of any other secret that is made of chance.
+    #[must_use]
+    pub fn of_bytes(secret: &[u8]) -> Self {
+        Self(Sha256::digest(secret).into())
+    }
+
     /// The bytes that stand in a storage key.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+}
+
+impl Serialize for SecretHash {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(&URL_SAFE_NO_PAD.encode(self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for SecretHash {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(input)?;
+        let bytes = URL_SAFE_NO_PAD.decode(text.as_bytes()).map_err(D::Error::custom)?;
+        bytes.try_into().map(Self).map_err(|_| D::Error::custom("not 32 bytes"))
+    }
+}
+
+/// The secrets of a credential, as hashes: the one that counts, and, after a rotation, the one before
+/// it for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Secrets {
+    /// The one that counts. None in rows of the first version: then any that leads here does.
+    pub current: Option<SecretHash>,
+    /// The one before it.
+    pub former: Option<SecretHash>,
+    /// Until when the one before it counts, too.
+    pub former_until: Option<Timestamp>,
+}
+
+impl Secrets {
+    /// Those of a credential that has had no other.
+    #[must_use]
+    pub fn only(hash: SecretHash) -> Self {
+        Self { current: Some(hash), ..Self::default() }
+    }
+
+    /// Those after a rotation.
+    #[must_use]
+    pub fn rotated(&self, to: SecretHash, former_until: Timestamp) -> Self {
+        Self { current: Some(to), former: self.current, former_until: Some(former_until) }
+    }
+
+    /// Whether a secret that leads to this credential still counts.
+    #[must_use]
+    pub fn holds(&self, shown: &SecretHash, now: Timestamp) -> bool {
+        match &self.current {
+            None => true,
+            Some(current) if current == shown => true,
+            Some(_) => {
+                self.former.is_none_or(|former| former == *shown)
+                    && self.former_until.is_some_and(|until| now < until)
+            }
+        }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &SecretHash> {
+        self.current.iter().chain(&self.former)
+    }
+}
+
+/// On which terms a credential lets somebody in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Terms {
+    /// It may send from this domain only.
+    pub domain: Option<DomainId>,
+    /// It may be used from these networks only; from everywhere when there are none.
+    pub allowed: Vec<Network>,
+    /// It may be used until then.
+    pub expires_at: Option<Timestamp>,
+    /// Its secrets.
+    pub secrets: Secrets,
+}
+
+/// Why a credential that was found lets nobody in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotAdmitted {
+    /// The secret counts no more, or the credential has expired.
+    Over,
+    /// Not from this address.
+    Elsewhere,
+}
+
+impl Terms {
+    /// Whether whoever shows this secret, from this address, is let in.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn admit(&self, shown: &SecretHash, from: Option<IpAddr>, now: Timestamp) -> Result<(), NotAdmitted> {
+        if !self.secrets.holds(shown, now) || self.expires_at.is_some_and(|end| end <= now) {
+            return Err(NotAdmitted::Over);
+        }
+        // An address that is not known is in no network.
+        let here = |network: &Network| from.is_some_and(|address| network.contains(address));
+        if self.allowed.is_empty() || self.allowed.iter().any(here) {
+            return Ok(());
+        }
+        Err(NotAdmitted::Elsewhere)
+    }
+}
+
+/// When a credential was last used, and from where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastUsed {
+    /// When.
+    pub at: Timestamp,
+    /// From where, when that is known.
+    pub from: Option<IpAddr>,
 }
 
 /// What an API key may do.
@@ -129,6 +247,8 @@ pub struct ApiKey {
     pub hint: String,
     /// Switched off without being deleted.
     pub enabled: bool,
+    /// On which terms it lets in.
+    pub terms: Terms,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -146,6 +266,8 @@ pub struct SmtpCredential {
     pub hint: String,
     /// Switched off without being deleted.
     pub enabled: bool,
+    /// On which terms it lets in.
+    pub terms: Terms,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -160,6 +282,31 @@ mod tests {
         assert_eq!(secret.expose().len(), 4 + 32 + 6);
         assert_eq!(format!("{secret:?}"), "Secret(hidden)");
         assert!(secret.hint().starts_with("rnl_..."), "{}", secret.hint());
+    }
+
+    #[test]
+    fn terms_admit() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let [old, new, other] = [[1; 32], [2; 32], [3; 32]].map(|bytes| SecretHash::of_bytes(&bytes));
+        let mut terms = Terms { secrets: Secrets::only(old), ..Terms::default() };
+        assert_eq!(terms.admit(&old, None, at(0)), Ok(()));
+        assert_eq!(terms.admit(&other, None, at(0)), Err(NotAdmitted::Over));
+        terms.secrets = terms.secrets.rotated(new, at(10));
+        for (shown, second, in_) in [(new, 99, true), (old, 9, true), (old, 10, false), (other, 9, false)] {
+            assert_eq!(terms.admit(&shown, None, at(second)).is_ok(), in_, "{second}");
+        }
+        terms.expires_at = Some(at(50));
+        assert!(terms.admit(&new, None, at(49)).is_ok() && terms.admit(&new, None, at(50)).is_err());
+        terms.allowed = vec!["192.0.2.0/24".parse().unwrap()];
+        let from = |text: &str| Some(text.parse().unwrap());
+        assert_eq!(terms.admit(&new, from("::ffff:192.0.2.9"), at(0)), Ok(()));
+        assert_eq!(terms.admit(&new, from("192.0.3.9"), at(0)), Err(NotAdmitted::Elsewhere));
+        assert_eq!(terms.admit(&new, None, at(0)), Err(NotAdmitted::Elsewhere));
+        // A row of the first version knows no hash: whatever leads to it counts, until it is rotated.
+        let first = Secrets::default();
+        assert!(first.holds(&old, at(0)));
+        let rotated = first.rotated(new, at(10));
+        assert!(rotated.holds(&old, at(9)) && !rotated.holds(&old, at(10)));
     }
 
     #[test]

@@ -132,6 +132,10 @@ ids! {
     TemplateId "tpl_";
     /// One HTTP request, for finding it in the log.
     RequestId "req_";
+    /// A person who signs in to an account.
+    UserId "user_";
+    /// A person's being signed in, on one browser.
+    SessionId "ses_";
 }
 
 #[cfg(test)]

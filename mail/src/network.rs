@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 /// A text that is no network.
@@ -83,6 +85,28 @@ impl Network {
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+impl Network {
+    /// As people write it: a network of one address is the address.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let whole = if self.address.is_ipv4() { 32 } else { 128 };
+        if self.prefix == whole { self.address.to_string() } else { self.to_string() }
+    }
+}
+
+impl Serialize for Network {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(input)?;
+        text.parse().map_err(D::Error::custom)
     }
 }
 

@@ -60,7 +60,7 @@ const CHOICES_MAX: usize = 3;
 /// The hall. Clones are the same hall.
 #[derive(Clone)]
 pub struct Hall {
-    worker: Arc<Worker>,
+    pub(crate) worker: Arc<Worker>,
     senders: Arc<Senders>,
     pool: Arc<SigningPool>,
     message_bytes_max: Arc<AtomicU64>,

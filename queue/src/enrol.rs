@@ -6,15 +6,17 @@ use jiff::Timestamp;
 use mail::account::{Account, Plan};
 use mail::address::{Address, Name};
 use mail::credential::{
-    API_KEY_PREFIX, ApiKey, SMTP_PASSWORD_PREFIX, Scope, Secret, SecretHash, SmtpCredential,
+    API_KEY_PREFIX, ApiKey, SMTP_PASSWORD_PREFIX, Scope, Secret, SecretHash, SmtpCredential, Terms,
 };
 use mail::domain::{DeliverySettings, Dkim, Domain, DomainState};
 use mail::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
+use mail::user::Role;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 
 use crate::clock::Clock;
 use crate::entropy::Entropy;
+use crate::people::People;
 use crate::sender;
 
 /// Why an enrolment failed.
@@ -65,7 +67,14 @@ pub struct Enrolment {
 }
 
 impl Enrolment {
-    /// Creates an account with an API key and an SMTP credential.
+    /// The users of all accounts.
+    #[must_use]
+    pub fn people(&self) -> People {
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        People { store, clock, entropy: self.entropy.clone() }
+    }
+
+    /// Creates an account with its owner, an API key and an SMTP credential.
     ///
     /// # Errors
     /// [`EnrolError`].
@@ -80,6 +89,8 @@ impl Enrolment {
         let account = Account { id, email, plan, production, suspended: false, created_at: now };
         let mut batch = Batch::progress();
         store::account::create(&mut batch, &account);
+        let owner = self.people().new_user(id, account.email.clone(), Role::Owner);
+        store::user::create(&mut batch, &owner);
         let api_key = self.api_key(&mut batch, id, now);
         let smtp_password = self.smtp_credential(&mut batch, id, now);
         self.commit(batch, || account.email.to_string()).await?;
@@ -111,6 +122,7 @@ impl Enrolment {
             scope: Scope::Full,
             hint: secret.hint(),
             enabled: true,
+            terms: Terms::default(),
             created_at: now,
         };
         if let Some(hash) = SecretHash::of_api_key(secret.expose()) {
@@ -127,6 +139,7 @@ impl Enrolment {
             name: "first".to_owned(),
             hint: secret.hint(),
             enabled: true,
+            terms: Terms::default(),
             created_at: now,
         };
         if let Some(hash) = SecretHash::of_smtp_password(secret.expose()) {

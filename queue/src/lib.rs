@@ -3,8 +3,8 @@
 //! [`accept`] is the one door ([`sender`] says who may come through it, [`templates`] keeps what is sent by
 //! name), [`worker`] brings tasks to [`site`]s and back from disk ([`scheduled`], [`flight`]), [`attempt`]
 //! runs the connections of [`courier`], [`settle`] decides what comes next. [`fair`], [`pace`], [`retry`]
-//! and [`plan`] are the rules in between, [`rate`] and [`throttle`] the ones about those who ask; [`clock`]
-//! and [`entropy`] are the only sources of time and chance in the house.
+//! and [`plan`] are the rules in between, [`rate`] and [`throttle`] the ones about those who ask;
+//! [`people`] are the users of an account; [`clock`] and [`entropy`] are the only sources of time and chance in the house.
 
 pub mod accept;
 mod attempt;
@@ -25,7 +25,9 @@ pub mod meter;
 mod notification;
 pub mod operate;
 pub mod pace;
+pub mod people;
 pub mod plan;
+mod porter;
 pub mod rate;
 mod refill;
 pub mod refusal;

@@ -27,6 +27,12 @@ pub enum Refusal {
     /// A verified domain without a payment method reaches only the account's own address.
     #[error("this account reaches only its own address until production access is unlocked")]
     ProductionRequired,
+    /// The key or credential may send from one domain only, and this is another.
+    #[error("this key may not send from {domain}")]
+    NotThisDomain {
+        /// The domain.
+        domain: Name,
+    },
     /// The account is suspended.
     #[error("this account is suspended; write to the operator")]
     Suspended,

@@ -1,12 +1,13 @@
 //! Retention: an email and all that is known about it is kept for so long, and then forgotten.
 //!
 //! Once an hour each account's oldest emails are looked at; ids are in order of time, so the walk ends
-//! at the first that is young enough. An email that still has a recipient in the queue stays.
+//! at the first that is young enough. An email that still has a recipient in the queue stays. So are
+//! sessions and sign-in links forgotten that have ended, and requests when the log has kept them for long.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::id::{AccountId, EmailId};
+use mail::id::{AccountId, EmailId, RequestId};
 use store::engine::{Batch, CommitError, ReadError};
 use thiserror::Error;
 
@@ -18,6 +19,8 @@ const INTERVAL: Duration = Duration::from_secs(3600);
 const BATCH_EMAILS: usize = 100;
 /// Idempotency keys forgotten in one commit.
 const BATCH_KEYS: usize = 1_000;
+/// Sessions looked at, and links and requests forgotten, in one commit.
+const BATCH_VISITS: usize = 1_000;
 /// Accounts read at once.
 const PAGE_ACCOUNTS: usize = 500;
 
@@ -56,6 +59,7 @@ impl Worker {
             return Ok(0);
         }
         self.forget_idempotency_keys().await?;
+        self.forget_sign_in_links().await?;
         let Ok(oldest_kept) = self.clock.now().checked_sub(retention) else { return Ok(0) };
         let before = EmailId::new(oldest_kept, 0);
         let mut forgotten = 0;
@@ -63,6 +67,8 @@ impl Worker {
         loop {
             let accounts = store::account::page(&self.store, after, PAGE_ACCOUNTS).await?;
             for account in &accounts {
+                self.forget_sessions(*account).await?;
+                self.forget_requests(*account).await?;
                 forgotten += self.forget_of(*account, before).await?;
             }
             after = accounts.last().copied();
@@ -83,6 +89,48 @@ impl Worker {
                 return Ok(());
             }
         }
+    }
+
+    async fn forget_sign_in_links(&self) -> Result<(), RetentionError> {
+        loop {
+            let (mut batch, now) = (Batch::progress(), self.clock.now());
+            let found = store::sign_in_link::forget_ended(&self.store, &mut batch, now, BATCH_VISITS).await?;
+            self.commit_unless_empty(batch).await?;
+            if found < BATCH_VISITS || self.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn forget_sessions(&self, account: AccountId) -> Result<(), RetentionError> {
+        let mut from = None;
+        loop {
+            let (mut batch, now) = (Batch::progress(), self.clock.now());
+            let of = (account, from);
+            let next = store::session::forget_ended(&self.store, &mut batch, of, now, BATCH_VISITS).await?;
+            self.commit_unless_empty(batch).await?;
+            if next.is_none() || self.stop.is_cancelled() {
+                return Ok(());
+            }
+            from = next;
+        }
+    }
+
+    async fn forget_requests(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::request_log::KEPT) else { return Ok(()) };
+        let of = (account, RequestId::new(oldest_kept, 0));
+        loop {
+            let mut batch = Batch::progress();
+            let found = store::request_log::forget_before(&self.store, &mut batch, of, BATCH_VISITS).await?;
+            self.commit_unless_empty(batch).await?;
+            if found < BATCH_VISITS || self.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn commit_unless_empty(&self, batch: Batch) -> Result<(), CommitError> {
+        if batch.is_empty() { Ok(()) } else { self.store.commit(batch).await }
     }
 
     async fn forget_of(&self, account: AccountId, before: EmailId) -> Result<usize, RetentionError> {

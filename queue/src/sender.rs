@@ -31,6 +31,8 @@ const KEPT_MAX: usize = 10_000;
 /// A domain of an account that may be sent from.
 #[derive(Debug)]
 pub(crate) struct Sender {
+    /// The domain's id.
+    id: DomainId,
     /// The domain.
     pub(crate) name: Name,
     /// What signs for it; none where signing is switched off.
@@ -78,8 +80,24 @@ impl Senders {
         Self { store, vault, signers, dkim, sandbox, kept: Mutex::default() }
     }
 
-    /// The sender behind an author's address, when the account may send from it.
+    /// The sender behind an author's address, when whoever sends may send from it.
     pub(crate) async fn find(
+        &self,
+        tenant: &Tenant,
+        author: &Address,
+        now: Timestamp,
+    ) -> Result<Arc<Sender>, Refusal> {
+        let sender = self.of_account(tenant, author, now).await?;
+        match tenant.bound_to() {
+            Some(domain) if domain != sender.id => {
+                Err(Refusal::NotThisDomain { domain: author.domain().clone() })
+            }
+            _ => Ok(sender),
+        }
+    }
+
+    /// The sender behind an author's address, when the account may send from it.
+    async fn of_account(
         &self,
         tenant: &Tenant,
         author: &Address,
@@ -109,8 +127,13 @@ impl Senders {
             self.signers.forget(domain.id);
         }
         let signer = if self.dkim { Some(self.signer(&domain).await?) } else { None };
-        let sender =
-            Arc::new(Sender { name: domain.name.clone(), signer, delivery: domain.delivery, account });
+        let sender = Arc::new(Sender {
+            id: domain.id,
+            name: domain.name.clone(),
+            signer,
+            delivery: domain.delivery,
+            account,
+        });
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT_MAX {
             kept.clear();

@@ -38,6 +38,7 @@ use crate::membership::{BEAT, LeaseError, Membership, Neighbours};
 use crate::meter::Meter;
 use crate::pace::PaceLimits;
 use crate::plan::Planner;
+use crate::porter::Uses;
 use crate::retry::Schedule;
 use crate::scheduled::Scheduled;
 use crate::site::{Ready, Site};
@@ -132,6 +133,8 @@ pub struct Worker {
     pub(crate) meter: Meter,
     /// A list of suppressions was handed in.
     pub(crate) list_handed_in: Notify,
+    /// When credentials were last used.
+    pub(crate) uses: Uses,
     pub(crate) leases: Arc<Leases>,
     membership: tokio::sync::Mutex<Option<Membership>>,
     /// By name, for each of what may be asked of TLS: a connection that would do for one may not for another.
@@ -168,6 +171,7 @@ impl Worker {
             telling: tokio::sync::Mutex::default(),
             meter: Meter::default(),
             list_handed_in: Notify::new(),
+            uses: Uses::default(),
             flights: Flights::new(settings.places_max),
             scheduled: Scheduled::default(),
             stop: CancellationToken::new(),
@@ -216,6 +220,8 @@ impl Worker {
         self.untold.notify_one();
         let worker = Arc::clone(self);
         self.spawn(async move { worker.import_lists().await });
+        let worker = Arc::clone(self);
+        self.spawn(async move { worker.write_uses().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.refill().await });
     }

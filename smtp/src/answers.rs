@@ -77,8 +77,8 @@ impl std::fmt::Debug for Credentials {
 /// What a session wants to know before it goes on.
 #[derive(Debug)]
 pub enum Question {
-    /// Does this login hold?
-    Authenticate(Credentials),
+    /// Does this login hold, from this address?
+    Authenticate(Credentials, IpAddr),
     /// May mail come from here, and is there room? None is the null path `<>`.
     Sender {
         /// The reverse path.

@@ -4,10 +4,15 @@
 //! may send from there; at the end of the content the author in the header decides
 //! (completions-email.md 2.13). What the hall refuses becomes a reply here and nowhere else.
 
+use std::net::IpAddr;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mail::credential::SecretHash;
 use mail::draft::{Content, Draft, Wishes};
 use mail::email::{Category, Door};
 use mail::message::MessageError;
-use mail::reply::{Enhanced, Reply};
+use mail::reply::{Enhanced, Reply, Severity};
 use mail::suppression::{BlockReason, Blocked};
 use mail::usage::Period;
 use queue::accept::Hall;
@@ -19,10 +24,22 @@ use tokio::sync::watch;
 use crate::answers::{Answer, Answers, Credentials, Message, Question};
 use crate::received;
 
+/// A login is looked at again, at the next message, when it is older than this: who was shut out does
+/// not go on in a session that is open.
+const LOGIN_HOLDS: Duration = Duration::from_secs(10);
+
 /// Submission: who logs in with an SMTP credential sends for its account.
 pub struct Submission {
     hall: Hall,
     username: String,
+}
+
+/// Who logged in with what, and until when that is taken as it was found.
+pub struct Login {
+    tenant: Tenant,
+    password: SecretHash,
+    from: IpAddr,
+    holds_until: Timestamp,
 }
 
 impl Submission {
@@ -32,46 +49,79 @@ impl Submission {
         Self { hall, username }
     }
 
-    async fn log_in(&self, credentials: Credentials) -> Result<Tenant, Reply> {
-        if credentials.username != self.username {
-            return Err(denied());
+    async fn log_in(&self, credentials: &Credentials, from: IpAddr) -> Result<Login, Reply> {
+        let password = SecretHash::of_smtp_password(&credentials.password);
+        match password.filter(|_| credentials.username == self.username) {
+            Some(password) => self.look(password, from).await,
+            None => Err(denied()),
         }
-        match access::by_smtp_password(self.hall.store(), &credentials.password).await {
-            Ok(tenant) => Ok(tenant),
+    }
+
+    async fn look(&self, password: SecretHash, from: IpAddr) -> Result<Login, Reply> {
+        match self.hall.by_smtp_password(&password, Some(from)).await {
+            Ok(tenant) => {
+                let now = self.hall.clock().now();
+                let holds_until = now.checked_add(LOGIN_HOLDS).unwrap_or(now);
+                Ok(Login { tenant, password, from, holds_until })
+            }
             Err(AccessError::Denied) => Err(denied()),
+            Err(AccessError::Elsewhere) => {
+                let text = "ip_not_allowed: this credential may not be used from your address";
+                Err(reply(535, (5, 7, 1), text))
+            }
             Err(AccessError::Unavailable(error)) => {
                 tracing::error!(%error, "logins cannot be checked");
                 Err(reply(454, (4, 7, 0), "Logins cannot be checked at the moment; try again later"))
             }
         }
     }
+
+    /// Looks at an older login again.
+    async fn renew(&self, login: &mut Login) -> Result<(), Reply> {
+        if self.hall.clock().now() < login.holds_until {
+            return Ok(());
+        }
+        match self.look(login.password, login.from).await {
+            Ok(again) => *login = again,
+            // Not 535: no login was asked for (RFC 4954 6).
+            Err(refused) if refused.severity() == Severity::Permanent => {
+                return Err(reply(530, (5, 7, 0), "Authentication required: the login holds no more"));
+            }
+            Err(later) => return Err(later),
+        }
+        Ok(())
+    }
 }
 
 impl Answers for Submission {
-    type Visitor = Option<Tenant>;
+    type Visitor = Option<Box<Login>>;
 
-    async fn answer(&self, visitor: &mut Option<Tenant>, question: Question) -> Answer {
-        if let Question::Authenticate(credentials) = question {
-            return match self.log_in(credentials).await {
-                Ok(tenant) => {
-                    *visitor = Some(tenant);
+    async fn answer(&self, visitor: &mut Option<Box<Login>>, question: Question) -> Answer {
+        if let Question::Authenticate(credentials, from) = question {
+            return match self.log_in(&credentials, from).await {
+                Ok(login) => {
+                    *visitor = Some(Box::new(login));
                     Answer::Granted
                 }
                 Err(reply) => Answer::Said(reply),
             };
         }
-        match visitor {
-            // The bucket of the account's API requests: one for each recipient (completions-email.md 2.2).
-            Some(tenant) if matches!(question, Question::Recipient(_)) => {
-                match self.hall.rate(tenant.account()) {
-                    Ok(_) => Answer::Granted,
-                    Err(standing) => Answer::Said(too_often(standing)),
-                }
-            }
-            Some(tenant) => send(&self.hall, tenant, question, Door::Submission).await,
+        let Some(login) = visitor else {
             // The session does not get here without a login; should it, nothing is sent.
-            None => Answer::Said(reply(530, (5, 7, 0), "Authentication required")),
+            return Answer::Said(reply(530, (5, 7, 0), "Authentication required"));
+        };
+        if matches!(question, Question::Sender { .. })
+            && let Err(reply) = self.renew(login).await
+        {
+            return Answer::Said(reply);
         }
+        // The bucket of the account's API requests: one for each recipient (completions-email.md 2.2).
+        if matches!(question, Question::Recipient(_))
+            && let Err(standing) = self.hall.rate(login.tenant.account())
+        {
+            return Answer::Said(too_often(standing));
+        }
+        send(&self.hall, &login.tenant, question, Door::Submission).await
     }
 }
 
@@ -121,7 +171,7 @@ async fn send(hall: &Hall, tenant: &Tenant, question: Question, door: Door) -> A
         },
         Question::Take(message) => take(hall, tenant, *message, door).await,
         Question::Recipient(address) => hall.may_receive(tenant, &address).await.map(|()| Answer::Granted),
-        Question::Authenticate(_) => return Answer::Said(denied()),
+        Question::Authenticate(..) => return Answer::Said(denied()),
     };
     judged.unwrap_or_else(|refusal| Answer::Said(refused(&refusal)))
 }
@@ -185,6 +235,7 @@ fn refused(refusal: &Refusal) -> Reply {
         Refusal::DomainNotVerified { .. } => reply(550, (5, 7, 1), named("domain_not_verified")),
         Refusal::SandboxRestricted { .. } => reply(550, (5, 7, 1), named("sandbox_restricted")),
         Refusal::ProductionRequired => reply(550, (5, 7, 1), named("production_access_required")),
+        Refusal::NotThisDomain { .. } => reply(550, (5, 7, 1), named("forbidden")),
         Refusal::Suspended => reply(550, (5, 7, 1), named("account_suspended")),
         Refusal::Blocked { blocked, .. } => reply(550, (5, 7, 1), blocked_text(blocked)),
         // Whoever tries again within the day may have more luck; a month is too long to wait.

@@ -8,6 +8,7 @@ use mail::domain::Domain;
 use mail::id::EmailId;
 use queue::operate::Order;
 use serde_json::{Value, json};
+use store::engine::Batch;
 use tokio::sync::mpsc;
 
 use super::{DomainChange, Question, QueueOrder, Rights, show};
@@ -48,6 +49,7 @@ pub(super) async fn answer(
             let account = world.enrolment.change_account(&account, change).await.map_err(said)?;
             Ok(json!({"account": show::account(&account)}))
         }
+        Question::SessionCreate { account } => session_create(world, account.as_deref()).await,
         Question::DomainCreate { name, account, verified } => {
             domain_create(world, &name, &account, verified || rights.auto_verify_domains).await
         }
@@ -89,6 +91,30 @@ fn name_of(text: &str) -> Result<Name, String> {
 
 fn email_id(text: &str) -> Result<EmailId, String> {
     text.parse().map_err(said)
+}
+
+/// A session for scripts: of an owner, for a quarter of an hour, used or not.
+async fn session_create(world: &World, account: Option<&str>) -> Answered {
+    let id = match account {
+        Some(account) => account.to_owned(),
+        None => match store::account::page(&world.store, None, 2).await.map_err(said)?.as_slice() {
+            [only] => only.to_string(),
+            [] => return Err("there is no account".to_owned()),
+            _ => return Err("there are several accounts: say whose session with --account".to_owned()),
+        },
+    };
+    let account = store::account::find(&world.store, &id).await.map_err(said)?;
+    let account = account.ok_or_else(|| format!("there is no account {id}"))?;
+    let people = world.enrolment.people();
+    let owner = people.owner_of(&account).await.map_err(said)?;
+    let (idle_max, age_max) = (mail::user::OPERATOR_SESSION, mail::user::OPERATOR_SESSION);
+    let begun = people.begin_session(&owner, idle_max, age_max, Batch::progress()).await;
+    let (token, session) = begun.map_err(said)?;
+    Ok(json!({
+        "cookie": api::auth::cookie::pair(&token),
+        "csrf_token": token.csrf(),
+        "expires_at": session.expires_at,
+    }))
 }
 
 async fn domain_create(world: &World, name: &str, account: &str, verified: bool) -> Answered {

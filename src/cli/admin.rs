@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use clap::builder::BoolishValueParser;
 use mail::account::Plan;
 use mail::domain::TlsMode;
 use serde_json::{Value, json};
@@ -21,6 +22,9 @@ pub enum AdminCommand {
     /// Accounts
     #[command(subcommand)]
     Account(AccountCommand),
+    /// Sessions of users
+    #[command(subcommand)]
+    Session(SessionCommand),
     /// Sending domains
     #[command(subcommand)]
     Domain(DomainCommand),
@@ -61,8 +65,8 @@ pub enum AccountCommand {
         /// free, pro, scale or dedicated
         #[arg(long)]
         plan: Option<Plan>,
-        /// It may send to anybody
-        #[arg(long)]
+        /// It may send to anybody: a payment method is on file, or the operator vouches for it
+        #[arg(long, visible_alias = "payment-method")]
         production: bool,
     },
     /// Change an account
@@ -72,12 +76,23 @@ pub enum AccountCommand {
         /// free, pro, scale or dedicated
         #[arg(long)]
         plan: Option<Plan>,
-        /// Whether it may send to anybody
-        #[arg(long)]
+        /// on or off: whether it may send to anybody (a payment method is on file)
+        #[arg(long, visible_alias = "payment-method", value_parser = BoolishValueParser::new())]
         production: Option<bool>,
-        /// Whether nothing is accepted from it
-        #[arg(long)]
+        /// on or off: whether nothing is accepted from it
+        #[arg(long, value_parser = BoolishValueParser::new())]
         suspended: Option<bool>,
+    },
+}
+
+/// Sessions of users.
+#[derive(Debug, Subcommand)]
+pub enum SessionCommand {
+    /// Sign an account's owner in for 15 minutes, for use from scripts: the cookie and its x-csrf-token
+    Create {
+        /// The account's id or its owner's address; may be left out where there is one account
+        #[arg(long)]
+        account: Option<String>,
     },
 }
 
@@ -316,6 +331,9 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
                 production: *production,
                 suspended: *suspended,
             }
+        }
+        AdminCommand::Session(SessionCommand::Create { account }) => {
+            Question::SessionCreate { account: account.clone() }
         }
         AdminCommand::Domain(DomainCommand::Create { name, account, verified }) => {
             Question::DomainCreate { name: name.clone(), account: account.clone(), verified: *verified }

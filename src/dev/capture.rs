@@ -31,7 +31,7 @@ impl Answers for Capture {
         match question {
             Question::Sender { .. } | Question::Recipient(_) => Answer::Granted,
             Question::Take(message) => self.take(*message).await,
-            Question::Authenticate(_) => Answer::Said(Reply::new(
+            Question::Authenticate(..) => Answer::Said(Reply::new(
                 502,
                 Enhanced::new(5, 5, 1),
                 "this is the mail host; log in at the submission port",

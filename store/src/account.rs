@@ -6,7 +6,7 @@ use mail::address::Address;
 use mail::id::AccountId;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
@@ -52,6 +52,10 @@ pub fn update(batch: &mut Batch, before: &Account, after: &Account) {
 /// The store cannot be read.
 pub async fn get(store: &Store, id: AccountId) -> Result<Option<Account>, ReadError> {
     store.get(&key_of(id)).await?.map(|row| row::decode(&row)).transpose()
+}
+
+pub(crate) fn of_row(row: &Value) -> Result<Account, ReadError> {
+    row::decode(row)
 }
 
 /// An account by its id or its owner's address.

@@ -1,15 +1,45 @@
 //! API keys and SMTP credentials: a row each, found by the hash of the secret.
 //!
-//! The row lies under the account, for lists; under the hash lies where it is. No secret is stored.
+//! The row lies under the account, for lists; under each hash of a secret that counts lies where it is.
+//! No secret is stored. Both nouns are a [`Credential`] and share their reads and writes.
 
 use jiff::Timestamp;
-use mail::credential::{ApiKey, Scope, SecretHash, SmtpCredential};
-use mail::id::{AccountId, ApiKeyId, SmtpCredentialId};
+use mail::credential::{ApiKey, Scope, SecretHash, Secrets, SmtpCredential, Terms};
+use mail::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
+use mail::network::Network;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, ReadError, Store};
+use crate::engine::{Batch, Key, Order, ReadError, Store};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Secrets")]
+struct SecretsRow {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    current: Option<SecretHash>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    former: Option<SecretHash>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    former_until: Option<Timestamp>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Terms")]
+struct TermsRow {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    domain: Option<DomainId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    allowed: Vec<Network>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+    #[serde(with = "SecretsRow")]
+    secrets: Secrets,
+}
+
+fn are_plain(terms: &Terms) -> bool {
+    *terms == Terms::default()
+}
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "ApiKey")]
@@ -20,6 +50,8 @@ struct ApiKeyRow {
     scope: Scope,
     hint: String,
     enabled: bool,
+    #[serde(default, with = "TermsRow", skip_serializing_if = "are_plain")]
+    terms: Terms,
     created_at: Timestamp,
 }
 stored!(ApiKey as ApiKeyRow);
@@ -32,49 +64,198 @@ struct SmtpCredentialRow {
     name: String,
     hint: String,
     enabled: bool,
+    #[serde(default, with = "TermsRow", skip_serializing_if = "are_plain")]
+    terms: Terms,
     created_at: Timestamp,
 }
 stored!(SmtpCredential as SmtpCredentialRow);
 
-/// Writes a new API key.
-pub fn create_api_key(batch: &mut Batch, api_key: &ApiKey, hash: &SecretHash) {
-    let row_key = key(Space::ApiKey).account(api_key.account).id(api_key.id.to_bytes()).build();
-    let by_hash = key(Space::ApiKeyByHash).fixed(*hash.as_bytes()).build();
+/// What lets a program in: an API key or an SMTP credential.
+pub trait Credential: Clone + Send + Sync + 'static {
+    /// Its rows.
+    const ROWS: Space;
+    /// Where they are, by the hash of the secret.
+    const BY_HASH: Space;
+
+    /// Whose it is.
+    fn account(&self) -> AccountId;
+    /// Its id's bytes.
+    fn id_bytes(&self) -> [u8; 16];
+    /// On which terms it lets in.
+    fn terms(&self) -> &Terms;
+    /// The same with these secrets.
+    #[must_use]
+    fn with_secrets(self, secrets: Secrets) -> Self;
+    /// Its row.
+    fn row(&self) -> bytes::Bytes;
+    /// Reads its row.
+    ///
+    /// # Errors
+    /// It is none.
+    fn of_row(row: &[u8]) -> Result<Self, ReadError>;
+}
+
+macro_rules! credential {
+    ($noun:ty, $rows:ident, $by_hash:ident) => {
+        impl Credential for $noun {
+            const ROWS: Space = Space::$rows;
+            const BY_HASH: Space = Space::$by_hash;
+
+            fn account(&self) -> AccountId {
+                self.account
+            }
+            fn id_bytes(&self) -> [u8; 16] {
+                self.id.to_bytes()
+            }
+            fn terms(&self) -> &Terms {
+                &self.terms
+            }
+            fn with_secrets(mut self, secrets: Secrets) -> Self {
+                self.terms.secrets = secrets;
+                self
+            }
+            fn row(&self) -> bytes::Bytes {
+                row::encode(self)
+            }
+            fn of_row(row: &[u8]) -> Result<Self, ReadError> {
+                row::decode(row)
+            }
+        }
+    };
+}
+credential!(ApiKey, ApiKey, ApiKeyByHash);
+credential!(SmtpCredential, SmtpCredential, SmtpCredentialByHash);
+
+fn key_of<C: Credential>(account: AccountId, id: [u8; 16]) -> Key {
+    key(C::ROWS).account(account).id(id).build()
+}
+
+fn key_by_hash<C: Credential>(hash: &SecretHash) -> Key {
+    key(C::BY_HASH).fixed(*hash.as_bytes()).build()
+}
+
+/// Writes a new credential with this secret's hash.
+pub fn create<C: Credential>(batch: &mut Batch, credential: C, hash: &SecretHash) {
+    let credential = credential.with_secrets(Secrets::only(*hash));
+    let row_key = key_of::<C>(credential.account(), credential.id_bytes());
+    let by_hash = key_by_hash::<C>(hash);
     batch.check(by_hash.clone(), None);
     batch.put(by_hash, row_key.clone());
-    batch.put(row_key, row::encode(api_key));
+    batch.put(row_key, credential.row());
+}
+
+/// Writes a new API key.
+pub fn create_api_key(batch: &mut Batch, api_key: &ApiKey, hash: &SecretHash) {
+    create(batch, api_key.clone(), hash);
 }
 
 /// Writes a new SMTP credential.
 pub fn create_smtp(batch: &mut Batch, credential: &SmtpCredential, hash: &SecretHash) {
-    let row_key = key(Space::SmtpCredential).account(credential.account).id(credential.id.to_bytes()).build();
-    let by_hash = key(Space::SmtpCredentialByHash).fixed(*hash.as_bytes()).build();
-    batch.check(by_hash.clone(), None);
-    batch.put(by_hash, row_key.clone());
-    batch.put(row_key, row::encode(credential));
+    create(batch, credential.clone(), hash);
 }
 
-/// The API key with this secret, enabled or not.
+/// Changes a credential that was read as `before`; the commit conflicts when it is no more like that.
+/// Secrets that it has no more lead nowhere.
+pub fn update<C: Credential>(batch: &mut Batch, before: &C, after: &C) {
+    let row_key = key_of::<C>(before.account(), before.id_bytes());
+    batch.check(row_key.clone(), Some(before.row()));
+    let (had, has) = (&before.terms().secrets, &after.terms().secrets);
+    for gone in had.all().filter(|hash| !has.all().any(|kept| kept == *hash)) {
+        batch.delete(key_by_hash::<C>(gone));
+    }
+    for fresh in has.all().filter(|hash| !had.all().any(|known| known == *hash)) {
+        batch.check(key_by_hash::<C>(fresh), None);
+        batch.put(key_by_hash::<C>(fresh), row_key.clone());
+    }
+    batch.put(row_key, after.row());
+}
+
+/// Deletes a credential that was read so, with what is known of its use; the commit conflicts when it is
+/// no more like that.
+pub fn delete<C: Credential>(batch: &mut Batch, credential: &C) {
+    for hash in credential.terms().secrets.all() {
+        batch.delete(key_by_hash::<C>(hash));
+    }
+    batch.delete(crate::last_used::key_of(credential.account(), credential.id_bytes()));
+    let row_key = key_of::<C>(credential.account(), credential.id_bytes());
+    batch.check(row_key.clone(), Some(credential.row())).delete(row_key);
+}
+
+/// A credential of an account.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn api_key_by_hash(store: &Store, hash: &SecretHash) -> Result<Option<ApiKey>, ReadError> {
-    let by_hash = key(Space::ApiKeyByHash).fixed(*hash.as_bytes()).build();
-    follow(store, by_hash).await?.map(|row| row::decode(&row)).transpose()
+pub async fn get<C: Credential>(
+    store: &Store,
+    account: AccountId,
+    id: [u8; 16],
+) -> Result<Option<C>, ReadError> {
+    store.get(&key_of::<C>(account, id)).await?.map(|row| C::of_row(&row)).transpose()
 }
 
-/// The SMTP credential with this password, enabled or not.
+/// An account's credentials, newest first, older than `before`, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn smtp_by_hash(store: &Store, hash: &SecretHash) -> Result<Option<SmtpCredential>, ReadError> {
-    let by_hash = key(Space::SmtpCredentialByHash).fixed(*hash.as_bytes()).build();
-    follow(store, by_hash).await?.map(|row| row::decode(&row)).transpose()
+pub async fn list<C: Credential>(
+    store: &Store,
+    account: AccountId,
+    before: Option<[u8; 16]>,
+    limit: usize,
+) -> Result<Vec<C>, ReadError> {
+    let mut range = key(C::ROWS).account(account).range();
+    if let Some(before) = before {
+        range.end = key_of::<C>(account, before);
+    }
+    let rows = store.scan(range, Order::Descending, limit).await?;
+    rows.iter().map(|(_, row)| C::of_row(row)).collect()
 }
 
-async fn follow(store: &Store, by_hash: Key) -> Result<Option<bytes::Bytes>, ReadError> {
-    match store.get(&by_hash).await? {
-        Some(row_key) => store.get(&row_key).await,
-        None => Ok(None),
+/// The credential with this secret, whether or not it lets in.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn by_hash<C: Credential>(store: &Store, hash: &SecretHash) -> Result<Option<C>, ReadError> {
+    let Some(row_key) = store.get(&key_by_hash::<C>(hash)).await? else { return Ok(None) };
+    store.get(&row_key).await?.map(|row| C::of_row(&row)).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_the_first_version_are_read() {
+        let row = br#"[1,{"id":"key_01ARZ3NDEKTSV4RRFFQ69G5FAV","account":"acct_01ARZ3NDEKTSV4RRFFQ69G5FAV","name":"first","scope":"full","hint":"rnl_...abcd","enabled":true,"created_at":"2026-01-01T00:00:00Z"}]"#;
+        let api_key: ApiKey = row::decode(row).unwrap();
+        assert_eq!(api_key.terms, Terms::default());
+        assert_eq!(&row::encode(&api_key)[..], &row[..]);
+    }
+
+    #[tokio::test]
+    async fn a_rotated_secret_leads_here_until_the_next() {
+        let store = Store::memory();
+        let hash = |n: u8| SecretHash::of_bytes(&[n]);
+        let first: ApiKey = row::decode(br#"[1,{"id":"key_01ARZ3NDEKTSV4RRFFQ69G5FAV","account":"acct_01ARZ3NDEKTSV4RRFFQ69G5FAV","name":"n","scope":"full","hint":"h","enabled":true,"created_at":"2026-01-01T00:00:00Z"}]"#).unwrap();
+        let mut batch = Batch::progress();
+        create(&mut batch, first, &hash(1));
+        store.commit(batch).await.unwrap();
+        for n in 2..=3 {
+            let before: ApiKey = by_hash(&store, &hash(n - 1)).await.unwrap().unwrap();
+            let secrets = before.terms.secrets.rotated(hash(n), Timestamp::MAX);
+            let after = before.clone().with_secrets(secrets);
+            let mut batch = Batch::progress();
+            update(&mut batch, &before, &after);
+            store.commit(batch).await.unwrap();
+        }
+        assert!(by_hash::<ApiKey>(&store, &hash(1)).await.unwrap().is_none());
+        let found: ApiKey = by_hash(&store, &hash(2)).await.unwrap().unwrap();
+        assert_eq!(by_hash::<ApiKey>(&store, &hash(3)).await.unwrap().as_ref(), Some(&found));
+        let mut batch = Batch::progress();
+        delete(&mut batch, &found);
+        store.commit(batch).await.unwrap();
+        for n in 1..=3 {
+            assert!(by_hash::<ApiKey>(&store, &hash(n)).await.unwrap().is_none(), "{n}");
+        }
     }
 }

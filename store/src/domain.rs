@@ -68,6 +68,14 @@ pub async fn by_name(store: &Store, name: &Name) -> Result<Option<Domain>, ReadE
     store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()
 }
 
+/// A domain of an account.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, account: AccountId, id: DomainId) -> Result<Option<Domain>, ReadError> {
+    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+}
+
 /// An account's domains, oldest first, at most `limit`.
 ///
 /// # Errors

@@ -100,6 +100,18 @@ pub enum Space {
     TemplateByName = 36,
     /// Versions of templates, and bodies of drafts and versions.
     TemplateVersion = 37,
+    /// Users.
+    User = 45,
+    /// Users by their address.
+    UserByEmail = 46,
+    /// Sessions of users.
+    Session = 47,
+    /// Links that sign a user in.
+    SignInLink = 48,
+    /// The request log.
+    RequestLog = 49,
+    /// When credentials were last used.
+    LastUsed = 50,
     /// Opens and clicks of emails.
     Tracking = 51,
 }

@@ -12,12 +12,35 @@ const PATH_BYTES_MAX: usize = 2 << 10;
 /// What a method and a path lead to.
 #[derive(Debug)]
 pub enum Route<'a> {
-    /// An operation, and the parameters of the path.
-    Found(&'a Operation, Vec<(String, String)>),
+    /// An operation.
+    Found(Found<'a>),
     /// The path exists, but not with this method; these it has.
     WrongMethod(String),
     /// No such path.
     Unknown,
+}
+
+/// From which side an operation is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// By a program, with a key.
+    Program,
+    /// By a browser, with a session: `/api` stands before the path.
+    Browser,
+}
+
+/// What stands before a path that is called by a browser.
+const BROWSER: &str = "/api";
+
+/// An operation that was found.
+#[derive(Debug)]
+pub struct Found<'a> {
+    /// Which.
+    pub operation: &'a Operation,
+    /// The parameters of the path.
+    pub path: Vec<(String, String)>,
+    /// From which side.
+    pub side: Side,
 }
 
 /// The router.
@@ -58,23 +81,36 @@ impl Router {
         &self.operations
     }
 
-    /// Finds the operation. HEAD is GET (RFC 9110 9.3.2).
+    /// Finds the operation, also behind `/api`. HEAD is GET (RFC 9110 9.3.2).
     #[must_use]
     pub fn find(&self, method: &Method, path: &str) -> Route<'_> {
         if path.len() > PATH_BYTES_MAX {
             return Route::Unknown;
         }
-        let Ok(found) = self.paths.at(path) else { return Route::Unknown };
+        if let Ok(found) = self.paths.at(path) {
+            return self.of_path(method, &found, Side::Program);
+        }
+        let behind = path.strip_prefix(BROWSER).and_then(|path| self.paths.at(path).ok());
+        behind.map_or(Route::Unknown, |found| self.of_path(method, &found, Side::Browser))
+    }
+
+    fn of_path(&self, method: &Method, found: &matchit::Match<'_, '_, &Vec<usize>>, side: Side) -> Route<'_> {
         let wanted = if method == Method::HEAD { &Method::GET } else { method };
-        let mut there = found.value.iter().filter_map(|n| self.operations.get(*n));
+        let mut there = found
+            .value
+            .iter()
+            .filter_map(|n| self.operations.get(*n))
+            .filter(|operation| side == Side::Program || operation.takes_sessions());
         if let Some(operation) = there.clone().find(|operation| operation.method == *wanted) {
-            let parameters =
-                found.params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-            return Route::Found(operation, parameters);
+            let path = found.params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            return Route::Found(Found { operation, path, side });
         }
         let mut methods: Vec<&str> = there.by_ref().map(|operation| operation.method.as_str()).collect();
         if methods.contains(&"GET") {
             methods.push("HEAD");
+        }
+        if methods.is_empty() {
+            return Route::Unknown;
         }
         methods.sort_unstable();
         Route::WrongMethod(methods.join(", "))

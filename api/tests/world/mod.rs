@@ -21,6 +21,7 @@ use queue::accept::{Hall, HallParts};
 use queue::clock::Clock;
 use queue::courier::smtp::{Dialer, TlsMode};
 use queue::entropy::Entropy;
+use queue::people::People;
 use queue::plan::{PlanSettings, Planner};
 use queue::retry::Schedule;
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
@@ -113,6 +114,27 @@ pub struct World {
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
+/// Somebody who has signed in.
+#[derive(Debug, Clone)]
+pub struct Signed {
+    pub cookie: String,
+    pub csrf: Option<String>,
+}
+
+impl Signed {
+    /// What an answer says.
+    pub fn of(answer: &Answered) -> Self {
+        let cookie = answer.headers["set-cookie"].to_str().unwrap();
+        let csrf = answer.json()["session"]["csrf_token"].as_str().unwrap().to_owned();
+        Self { cookie: cookie.split(';').next().unwrap().to_owned(), csrf: Some(csrf) }
+    }
+
+    /// What another site's page can make a browser send.
+    pub fn forged(&self) -> Self {
+        Self { csrf: None, ..self.clone() }
+    }
+}
+
 /// An answer.
 #[derive(Debug)]
 pub struct Answered {
@@ -181,6 +203,7 @@ impl World {
             scope,
             hint: secret.hint(),
             enabled: true,
+            terms: mail::credential::Terms::default(),
             created_at: now,
         };
         let mut batch = Batch::new(Purpose::Intake);
@@ -213,7 +236,7 @@ impl World {
 
     /// Who the key is.
     pub async fn tenant(&self) -> store::access::Tenant {
-        store::access::by_api_key(self.hall.store(), &self.key).await.unwrap()
+        self.hall.by_api_key(&self.key, None).await.unwrap()
     }
 
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Answered {
@@ -243,6 +266,49 @@ impl World {
     pub async fn post(&self, path: &str, body: impl Into<Bytes>) -> Answered {
         let request = self.request(Method::POST, path).header("content-type", "application/json");
         self.send(request.body(Full::new(body.into())).unwrap()).await
+    }
+
+    /// Any call, with the world's key.
+    pub async fn call(&self, method: Method, path: &str, body: &Value) -> Answered {
+        self.call_as(&self.key, method, path, body).await
+    }
+
+    /// Any call, with this key.
+    pub async fn call_as(&self, key: &str, method: Method, path: &str, body: &Value) -> Answered {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "test")
+            .header("authorization", format!("Bearer {key}"));
+        self.send(request.body(Full::new(body.to_string().into())).unwrap()).await
+    }
+
+    /// A call with a session; its token goes along when it has one.
+    pub async fn browse(&self, session: &Signed, method: Method, path: &str, body: &Value) -> Answered {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "test")
+            .header("cookie", format!("theme=dark; {}", session.cookie));
+        if let Some(csrf) = &session.csrf {
+            request = request.header("x-csrf-token", csrf);
+        }
+        self.send(request.body(Full::new(body.to_string().into())).unwrap()).await
+    }
+
+    /// A call with nothing.
+    pub async fn ask(&self, method: Method, path: &str, body: &Value) -> Answered {
+        let request = Request::builder().method(method).uri(path).header("host", "test");
+        self.send(request.body(Full::new(body.to_string().into())).unwrap()).await
+    }
+
+    /// A session of the owner of the account of this number.
+    pub async fn session(&self, number: u8) -> Signed {
+        let people = People::of(&self.hall);
+        let email = format!("owner{number}@example.com").parse().unwrap();
+        let owner = people.by_email(&email).await.unwrap().unwrap();
+        let (token, _) = people.sign_in(&owner).await.unwrap();
+        Signed { cookie: api::auth::cookie::pair(&token), csrf: Some(token.csrf()) }
     }
 
     /// Stops the door; it must end by itself.

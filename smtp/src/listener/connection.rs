@@ -176,7 +176,7 @@ impl<A: Answers> Connection<A> {
     }
 
     async fn ask(&mut self, question: Question) -> Answer {
-        let Question::Authenticate(credentials) = question else {
+        let Question::Authenticate(credentials, from) = question else {
             return self.shared.answers.answer(&mut self.visitor, question).await;
         };
         let (peers, peer) = (&self.shared.peers, self.session.peer());
@@ -184,7 +184,7 @@ impl<A: Answers> Connection<A> {
             return Answer::Said(plain(replies::TOO_MANY_AUTH_FAILURES));
         }
         let key = peers.key(&credentials);
-        let question = Question::Authenticate(credentials);
+        let question = Question::Authenticate(credentials, from);
         let answer = self.shared.answers.answer(&mut self.visitor, question).await;
         if matches!(&answer, Answer::Said(reply) if reply.severity() == Severity::Permanent) {
             metrics::counter!("postrider_smtp_auth_failures_total").increment(1);

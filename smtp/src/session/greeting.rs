@@ -99,7 +99,7 @@ impl Session {
                 Next::Listen
             }
             Progress::Complete(credentials) => {
-                self.ask(Asked::Authenticate, Question::Authenticate(credentials))
+                self.ask(Asked::Authenticate, Question::Authenticate(credentials, self.peer))
             }
             Progress::Failed(reply) => self.refuse(reply, replies),
         }

@@ -103,10 +103,10 @@ impl Conversation {
 
     fn answer(&mut self, question: Question) -> Answer {
         let (kind, usual) = match &question {
-            Question::Authenticate(c) if c.username == "postrider" && c.password == "secret" => {
+            Question::Authenticate(c, _) if c.username == "postrider" && c.password == "secret" => {
                 ("auth", Answer::Granted)
             }
-            Question::Authenticate(_) => (
+            Question::Authenticate(..) => (
                 "auth",
                 Answer::Said(Reply::new(535, Enhanced::new(5, 7, 8), "Authentication credentials invalid")),
             ),

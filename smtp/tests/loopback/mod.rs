@@ -33,10 +33,10 @@ impl Answers for Remember {
 
     async fn answer(&self, (): &mut (), question: Question) -> Answer {
         match question {
-            Question::Authenticate(c) if c.username == "postrider" && c.password == "secret" => {
+            Question::Authenticate(c, _) if c.username == "postrider" && c.password == "secret" => {
                 Answer::Granted
             }
-            Question::Authenticate(_) => Answer::Said(Reply::new(535, Enhanced::new(5, 7, 8), "no")),
+            Question::Authenticate(..) => Answer::Said(Reply::new(535, Enhanced::new(5, 7, 8), "no")),
             Question::Take(message) if message.content.starts_with(b"panic") => panic!("asked to"),
             Question::Take(message) => {
                 if let Some((reached, go)) = &self.hold {
@@ -52,9 +52,9 @@ impl Answers for Remember {
 }
 
 /// A listener that serves.
-pub struct Server {
+pub struct Server<A: Answers = Remember> {
     pub address: SocketAddr,
-    pub answers: Arc<Remember>,
+    pub answers: Arc<A>,
     pub peers: Arc<Peers>,
     pub tls: watch::Sender<Arc<rustls::ServerConfig>>,
     pub certificate: rcgen::CertifiedKey<rcgen::KeyPair>,
@@ -75,8 +75,8 @@ pub fn shown(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Arc<rustls::S
     Arc::new(config)
 }
 
-impl Server {
-    pub fn start(role: Role, limits: Limits, implicit_tls: bool, answers: Remember) -> Self {
+impl<A: Answers> Server<A> {
+    pub fn start(role: Role, limits: Limits, implicit_tls: bool, answers: A) -> Self {
         let door = (role, limits, implicit_tls);
         Self::behind(&[], door, answers)
     }
@@ -85,7 +85,7 @@ impl Server {
     pub fn behind(
         proxies: &[Network],
         (role, limits, implicit_tls): (Role, Limits, bool),
-        answers: Remember,
+        answers: A,
     ) -> Self {
         let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let tls = watch::Sender::new(shown(&certificate));
@@ -125,7 +125,9 @@ impl Server {
         let name = "localhost".try_into().unwrap();
         TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
     }
+}
 
+impl Server {
     pub fn taken(&self) -> Vec<Message> {
         std::mem::take(&mut self.answers.taken.lock().unwrap())
     }

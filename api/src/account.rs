@@ -1,0 +1,203 @@
+//! The account: what it may do, what its plan includes, what it has used (completions-email.md 2.7).
+
+use std::sync::Arc;
+
+use mail::account::{AccessLevel, Plan};
+use mail::domain::DomainState;
+use mail::id::AccountId;
+use mail::usage::Period;
+use serde::Serialize;
+use serde_json::{Value, json};
+use store::access::Tenant;
+
+use crate::call::Nothing;
+use crate::emails::view::Moment;
+use crate::problem::Problem;
+use crate::room::Room;
+use crate::schema::{self, Describe, Schemas};
+
+/// Domains that are counted; no plan with a number has as many.
+const DOMAINS_COUNTED_MAX: usize = 10_000;
+
+/// What parts of the service there are.
+#[derive(Debug, Default, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each part")]
+pub struct Features {
+    inbound: bool,
+    automations: bool,
+    sms: bool,
+    affiliates: bool,
+}
+
+/// An account.
+#[derive(Debug, Serialize)]
+pub struct AccountView {
+    id: AccountId,
+    email: String,
+    plan: Plan,
+    access_level: &'static str,
+    sandbox_sender: Option<String>,
+    suspended: bool,
+    features: Features,
+    created_at: Moment,
+}
+
+/// What an account may do.
+#[derive(Debug, Serialize)]
+pub struct LimitsView {
+    emails_per_month: Option<u64>,
+    emails_per_day: Option<u64>,
+    domains: Option<u32>,
+    requests_per_second: u32,
+    retention_days: u64,
+}
+
+/// What an account has used.
+#[derive(Debug, Serialize)]
+pub struct UsageView {
+    /// When the month began (UTC).
+    pub period_start: Moment,
+    /// When it ends.
+    pub period_end: Moment,
+    /// Emails of the month.
+    pub emails_month: u64,
+    /// Emails of the day.
+    pub emails_day: u64,
+    /// Sending domains.
+    pub domains: usize,
+    /// Emails of the month beyond what the plan includes.
+    pub overage: u64,
+    /// When the day's count begins anew.
+    pub resets_at: Moment,
+}
+
+/// The account, its limits, its usage.
+#[derive(Debug, Serialize)]
+pub struct AccountReply {
+    account: AccountView,
+    limits: LimitsView,
+    usage: UsageView,
+}
+
+/// `GET /account`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(room: Arc<Room>, tenant: Tenant, _: Nothing) -> Result<AccountReply, Problem> {
+    let account = tenant.account();
+    let domains = store::domain::list(room.hall.store(), account.id, DOMAINS_COUNTED_MAX).await?;
+    let verified = domains.iter().any(|domain| domain.state == DomainState::Verified);
+    let limits = room.hall.plans().of(account.plan);
+    Ok(AccountReply {
+        account: AccountView {
+            id: account.id,
+            email: account.email.to_string(),
+            plan: account.plan,
+            access_level: match account.access_level(verified) {
+                AccessLevel::Sandbox => "sandbox",
+                AccessLevel::SelfTest => "self_test",
+                AccessLevel::Production => "production",
+            },
+            sandbox_sender: room.options.sandbox_sender.as_ref().map(ToString::to_string),
+            suspended: account.suspended,
+            features: Features::default(),
+            created_at: Moment(account.created_at),
+        },
+        limits: LimitsView {
+            emails_per_month: limits.emails_per_month,
+            emails_per_day: limits.emails_per_day,
+            domains: limits.domains,
+            requests_per_second: limits.requests_per_second,
+            retention_days: room.hall.retention().as_secs() / (24 * 3600),
+        },
+        usage: usage_of(&room, &tenant, domains.len()).await?,
+    })
+}
+
+/// What an account has used in this month and on this day.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn usage_of(room: &Room, tenant: &Tenant, domains: usize) -> Result<UsageView, Problem> {
+    let now = room.hall.clock().now();
+    let (month, day) = (Period::month(now), Period::day(now));
+    let used = room.hall.used(tenant).await?;
+    let emails = |count: i64| u64::try_from(count).unwrap_or(0);
+    let limits = room.hall.plans().of(tenant.account().plan);
+    let included = limits.emails_per_month.filter(|_| limits.overage);
+    Ok(UsageView {
+        period_start: Moment(month.begins_at()),
+        period_end: Moment(month.ends_at()),
+        emails_month: emails(used.month),
+        emails_day: emails(used.day),
+        domains,
+        overage: included.map_or(0, |included| emails(used.month).saturating_sub(included)),
+        resets_at: Moment(day.ends_at()),
+    })
+}
+
+impl Describe for AccountReply {
+    fn schema(schemas: &mut Schemas) -> Value {
+        schemas.named("Account", |_| {
+            schema::object(
+                "The account, what it may do, what it has used",
+                [("account", account_schema()), ("limits", limits_schema()), ("usage", usage_schema())],
+            )
+        })
+    }
+}
+
+fn account_schema() -> Value {
+    let feature = |name: &'static str| (name, schema::boolean("Whether there is this part"));
+    schema::object(
+        "The account",
+        [
+            ("id", schema::string("`acct_…`")),
+            ("email", schema::string("The owner's address")),
+            ("plan", schema::words(&["free", "pro", "scale", "dedicated"], "What it pays for")),
+            (
+                "access_level",
+                schema::words(&["sandbox", "self_test", "production"], "To whom it may send, and from where"),
+            ),
+            ("sandbox_sender", schema::nullable_string("From where it may send without a domain")),
+            ("suspended", schema::boolean("Nothing is accepted from it")),
+            (
+                "features",
+                schema::object(
+                    "What parts of the service there are",
+                    [feature("inbound"), feature("automations"), feature("sms"), feature("affiliates")],
+                ),
+            ),
+            ("created_at", schema::time("When it was created")),
+        ],
+    )
+}
+
+fn limits_schema() -> Value {
+    let number = |text: &str| json!({"type": ["integer", "null"], "minimum": 0, "description": text});
+    schema::object(
+        "What the plan includes; null is without end",
+        [
+            ("emails_per_month", number("Emails (one for each recipient) a calendar month, UTC")),
+            ("emails_per_day", number("Emails a day, UTC")),
+            ("domains", number("Sending domains")),
+            ("requests_per_second", schema::count("API requests a second")),
+            ("retention_days", schema::count("How long emails are kept")),
+        ],
+    )
+}
+
+fn usage_schema() -> Value {
+    schema::object(
+        "What was used",
+        [
+            ("period_start", schema::time("When the month began")),
+            ("period_end", schema::time("When it ends")),
+            ("emails_month", schema::count("Emails of the month")),
+            ("emails_day", schema::count("Emails of the day")),
+            ("domains", schema::count("Sending domains")),
+            ("overage", schema::count("Emails of the month beyond what the plan includes")),
+            ("resets_at", schema::time("When the day's count begins anew")),
+        ],
+    )
+}

@@ -1,0 +1,83 @@
+//! The session's cookie (RFC 6265).
+//!
+//! `__Host-` before its name has browsers take it only as it is set here: by this host, for this host
+//! alone, over TLS (or on localhost). Scripts cannot read it, and other sites' pages do not make
+//! browsers send it with what changes anything (`SameSite=Lax`).
+
+use http::HeaderMap;
+use http::header::{COOKIE, HeaderValue};
+use mail::user::{SESSION_AGE_MAX, SessionToken};
+
+/// Its name.
+pub const NAME: &str = "__Host-postrider_session";
+
+/// The token in a request's cookies; none when there is none that could be one.
+#[must_use]
+pub fn token(headers: &HeaderMap) -> Option<SessionToken> {
+    headers
+        .get_all(COOKIE)
+        .iter()
+        .filter_map(|field| field.to_str().ok())
+        .flat_map(|field| field.split(';'))
+        .filter_map(|pair| pair.trim().strip_prefix(NAME)?.strip_prefix('='))
+        .find_map(SessionToken::parse)
+}
+
+/// `name=value`.
+#[must_use]
+pub fn pair(token: &SessionToken) -> String {
+    format!("{NAME}={}", token.text())
+}
+
+/// What sets it. The server knows when the session ends; the browser keeps it until it must have.
+#[must_use]
+pub fn set(token: &SessionToken) -> Option<HeaderValue> {
+    field(&token.text(), SESSION_AGE_MAX.as_secs())
+}
+
+/// What takes it away.
+#[must_use]
+pub fn clear() -> Option<HeaderValue> {
+    field("", 0)
+}
+
+fn field(value: &str, max_age_s: u64) -> Option<HeaderValue> {
+    let text = format!("{NAME}={value}; Max-Age={max_age_s}; Path=/; HttpOnly; Secure; SameSite=Lax");
+    let mut value = HeaderValue::try_from(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mail::id::{AccountId, SessionId, UserId};
+    use mail::user::{Role, User};
+
+    #[test]
+    fn it_is_found_among_others() {
+        let user = User {
+            id: UserId::from_bytes([1; 16]),
+            account: AccountId::from_bytes([2; 16]),
+            email: "a@b.example".parse().unwrap(),
+            role: Role::Owner,
+            password: None,
+            created_at: jiff::Timestamp::UNIX_EPOCH,
+        };
+        let own = SessionToken::new(&user, SessionId::from_bytes([3; 16]), [4; 32]);
+        let read = |fields: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for field in fields {
+                headers.append(COOKIE, field.parse().unwrap());
+            }
+            token(&headers)
+        };
+        let pair = pair(&own);
+        assert_eq!(read(&[&pair]), Some(own.clone()));
+        assert_eq!(read(&["a=b", &format!("{NAME}=x; {pair};c=d")]), Some(own.clone()));
+        assert_eq!(read(&[&pair.replace("__Host-", "")]), None);
+        assert_eq!(read(&[]), None);
+        let set = set(&own).unwrap();
+        assert!(set.to_str().unwrap().ends_with("; Path=/; HttpOnly; Secure; SameSite=Lax"));
+    }
+}

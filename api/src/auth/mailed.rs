@@ -1,0 +1,126 @@
+//! Links by mail: what signs a user in without a password.
+//!
+//! The service writes such mail from the domain of `[service] sandbox_sender`, as the account that has
+//! that domain: so it is signed and delivered like any other, and the account must be one that may write
+//! to anybody. Not from the sandbox sender's own address: that one reaches nobody but an account's owner.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mail::address::{Address, Mailbox};
+use mail::compose::Composition;
+use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
+use mail::email::{Category, Door};
+use mail::recipient::{Notify, RecipientKind};
+use mail::user::{LinkToken, SignInLink, User};
+use store::engine::Batch;
+
+use crate::problem::{Code, Problem};
+use crate::room::Room;
+
+/// How long a link works that somebody asked for.
+const ASKED_FOR: Duration = Duration::from_secs(15 * 60);
+/// How long a link works that comes with an invitation.
+const INVITED: Duration = Duration::from_secs(3 * 24 * 3600);
+/// Who writes; or the other one, when the first is the sandbox sender itself.
+const LOCAL_PARTS: [&str; 2] = ["no-reply", "sign-in"];
+const RETRY_AFTER_S: u32 = 3_600;
+
+/// Why a link is mailed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The user asked for it.
+    SignIn,
+    /// The user was invited.
+    Invitation,
+}
+
+/// From where links are mailed.
+///
+/// # Errors
+/// 503: the operator has not said.
+pub fn sender(room: &Room) -> Result<Address, Problem> {
+    let Some(sandbox) = &room.options.sandbox_sender else {
+        let text = "Links cannot be mailed: this service has no sender of its own \
+                    (`sandbox_sender` in [service]); sign in with a password";
+        return Err(Problem::unavailable(text, RETRY_AFTER_S));
+    };
+    let local = LOCAL_PARTS.into_iter().find(|local| !sandbox.local().eq_ignore_ascii_case(local));
+    Address::new(local.unwrap_or_default(), sandbox.domain().clone()).map_err(Problem::internal)
+}
+
+/// Makes a link and mails it.
+///
+/// # Errors
+/// The service cannot mail, or not now.
+pub async fn send(room: &Arc<Room>, user: &User, why: Why) -> Result<(), Problem> {
+    let (hall, from) = (&room.hall, sender(room)?);
+    let store = hall.store();
+    let refused = |cause: &dyn std::fmt::Display| {
+        tracing::warn!(%cause, "the account of sandbox_sender's domain cannot send sign-in links");
+        Problem::new(Code::SERVICE_UNAVAILABLE, "Links cannot be mailed at the moment")
+    };
+    let domain = store::domain::by_name(store, from.domain()).await?;
+    let domain = domain.ok_or_else(|| refused(&"nobody has the domain"))?;
+    let tenant = store::access::by_service(store, domain.account).await;
+    let tenant = tenant.map_err(|error| refused(&error))?;
+    let holds = match why {
+        Why::SignIn => ASKED_FOR,
+        Why::Invitation => INVITED,
+    };
+    let expires_at = hall.clock().now().checked_add(holds).map_err(Problem::internal)?;
+    let token = LinkToken::new(expires_at, hall.entropy().secret());
+    let link = SignInLink { account: user.account, user: user.id, expires_at: token.expires_at };
+    let mut batch = Batch::progress();
+    store::sign_in_link::create(&mut batch, &token, &link);
+    store.commit(batch).await.map_err(Problem::outage)?;
+    let url = format!("{}/auth/link/{}", room.options.base_url, token.text());
+    let draft = draft(from, user, text(why, &url));
+    hall.accept(&tenant, draft).await.map(drop).map_err(|refusal| refused(&refusal))
+}
+
+/// Subject and text.
+fn text(why: Why, url: &str) -> (&'static str, String) {
+    match why {
+        Why::SignIn => (
+            "Your sign-in link",
+            format!(
+                "Sign in with this link. It works once, within 15 minutes:\n\n{url}\n\n\
+                 If you have not asked for it, leave it: without the link nobody can sign in.\n"
+            ),
+        ),
+        Why::Invitation => (
+            "You were invited",
+            format!(
+                "You were invited to an account. Sign in with this link. It works once, within 3 days:\n\n{url}\n"
+            ),
+        ),
+    }
+}
+
+fn draft(from: Address, user: &User, (subject, text): (&'static str, String)) -> Draft {
+    let to = user.email.clone();
+    let from = Mailbox::from(from);
+    let parts = Composition {
+        from: from.clone(),
+        to: vec![Mailbox::from(to.clone())],
+        cc: Vec::new(),
+        bcc: Vec::new(),
+        reply_to: Vec::new(),
+        subject: subject.to_owned(),
+        html: None,
+        text: Some(text),
+        headers: Vec::new(),
+        attachments: Vec::new(),
+    };
+    Draft {
+        door: Door::System,
+        from: Some(from),
+        envelope: Envelope::default(),
+        recipients: vec![DraftRecipient { address: to, kind: RecipientKind::To, notify: Notify::default() }],
+        content: Content::Parts(Box::new(parts)),
+        tags: Vec::new(),
+        category: Category::Transactional,
+        wishes: Wishes::default(),
+    }
+}

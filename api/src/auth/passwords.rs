@@ -1,0 +1,173 @@
+//! Passwords: argon2id (RFC 9106), on threads of their own, a few at a time.
+//!
+//! A hash takes 19 MiB and some hundredths of a second on purpose; so the number at once is bounded, and
+//! so is the number that waits. An address that signs in to nothing takes as long as a wrong password.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use argon2::{Algorithm, Argon2, Params, Version};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use mail::credential::SecretHash;
+use mail::user::PasswordHash;
+use tokio::sync::Semaphore;
+
+use crate::problem::Problem;
+
+/// The shortest password: NIST SP 800-63B 5.1.1.2 asks for eight characters.
+pub const CHARS_MIN: usize = 10;
+/// The longest, in bytes.
+pub const BYTES_MAX: usize = 256;
+
+/// Memory in KiB, and passes: what OWASP recommends for one lane.
+const MEMORY_KIB: u32 = 19_456;
+const PASSES: u32 = 2;
+/// What a stored hash may ask for: a row is not trusted with all our memory.
+const MEMORY_KIB_MAX: u32 = 256 << 10;
+const PASSES_MAX: u32 = 16;
+const HASH_BYTES: usize = 32;
+/// Hashes at once.
+const AT_ONCE: usize = 2;
+/// Hashes that wait.
+const WAITING_MAX: usize = 32;
+
+/// Hashes and checks passwords.
+#[derive(Debug)]
+pub struct Passwords {
+    places: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+impl Default for Passwords {
+    fn default() -> Self {
+        Self { places: Arc::new(Semaphore::new(AT_ONCE)), waiting: AtomicUsize::new(0) }
+    }
+}
+
+/// Counts who waits, also when they give up.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Passwords {
+    /// Whether a password is the one of this hash. Without a hash it is not, after as long a time.
+    ///
+    /// # Errors
+    /// 503 when too many wait.
+    pub async fn check(&self, password: String, hash: Option<PasswordHash>) -> Result<bool, Problem> {
+        let hash = hash.as_ref().and_then(|hash| Stored::read(&hash.0));
+        self.apart(move || match hash {
+            Some(stored) => stored.of(&password).is_some_and(|bytes| is_same(&bytes, &stored.hash)),
+            None => {
+                let nobody = Stored { salt: vec![0; 16], ..Stored::default() };
+                let _ = nobody.of(&password);
+                false
+            }
+        })
+        .await
+    }
+
+    /// The hash of a new password.
+    ///
+    /// # Errors
+    /// 503 when too many wait.
+    pub async fn hash(&self, password: String, salt: [u8; 16]) -> Result<PasswordHash, Problem> {
+        let made = self.apart(move || {
+            let fresh = Stored { salt: salt.to_vec(), ..Stored::default() };
+            let hash = fresh.of(&password)?;
+            Some(Stored { hash: hash.to_vec(), ..fresh }.write())
+        });
+        made.await?.map(PasswordHash).ok_or_else(|| Problem::internal("a password could not be hashed"))
+    }
+
+    async fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let waiting = Waiting(&self.waiting);
+        if self.waiting.fetch_add(1, Ordering::AcqRel) >= WAITING_MAX {
+            return Err(Problem::busy());
+        }
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(Problem::internal)?;
+        drop(waiting);
+        // The place is held as long as the work takes, whether or not somebody still waits for it.
+        let working = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop(place);
+            done
+        });
+        working.await.map_err(Problem::internal)
+    }
+}
+
+/// Not byte by byte until the first difference.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    SecretHash::of_bytes(a) == SecretHash::of_bytes(b)
+}
+
+/// A hash with what it was made with; written in the PHC string format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stored {
+    memory_kib: u32,
+    passes: u32,
+    salt: Vec<u8>,
+    hash: Vec<u8>,
+}
+
+impl Default for Stored {
+    fn default() -> Self {
+        Self { memory_kib: MEMORY_KIB, passes: PASSES, salt: Vec::new(), hash: Vec::new() }
+    }
+}
+
+impl Stored {
+    fn of(&self, password: &str) -> Option<[u8; HASH_BYTES]> {
+        let params = Params::new(self.memory_kib, self.passes, 1, Some(HASH_BYTES)).ok()?;
+        let mut hash = [0; HASH_BYTES];
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        argon2.hash_password_into(password.as_bytes(), &self.salt, &mut hash).ok()?;
+        Some(hash)
+    }
+
+    fn write(&self) -> String {
+        let (salt, hash) = (STANDARD_NO_PAD.encode(&self.salt), STANDARD_NO_PAD.encode(&self.hash));
+        format!("$argon2id$v=19$m={},t={},p=1${salt}${hash}", self.memory_kib, self.passes)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (parameters, rest) = text.strip_prefix("$argon2id$v=19$")?.split_once('$')?;
+        let (salt, hash) = rest.split_once('$')?;
+        let (memory, passes) = parameters.strip_suffix(",p=1")?.split_once(',')?;
+        let memory_kib = memory.strip_prefix("m=")?.parse().ok().filter(|n| *n <= MEMORY_KIB_MAX)?;
+        let passes = passes.strip_prefix("t=")?.parse().ok().filter(|n| *n <= PASSES_MAX)?;
+        let (salt, hash) = (STANDARD_NO_PAD.decode(salt).ok()?, STANDARD_NO_PAD.decode(hash).ok()?);
+        Some(Self { memory_kib, passes, salt, hash })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_right_password_is_the_right_one() {
+        let passwords = Passwords::default();
+        let hash = passwords.hash("correct horse".to_owned(), [7; 16]).await.unwrap();
+        assert!(hash.0.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", hash.0);
+        assert!(passwords.check("correct horse".to_owned(), Some(hash.clone())).await.unwrap());
+        for (wrong, hash) in [
+            ("correct hors", Some(hash)),
+            ("", Some(PasswordHash("$argon2id$v=19$m=4294967295,t=2,p=1$AA$AA".to_owned()))),
+            ("", Some(PasswordHash(String::new()))),
+            ("correct horse", None),
+        ] {
+            assert!(!passwords.check(wrong.to_owned(), hash).await.unwrap(), "{wrong}");
+        }
+        assert_eq!(passwords.waiting.load(Ordering::Acquire), 0);
+    }
+}

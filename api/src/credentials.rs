@@ -1,0 +1,334 @@
+//! API keys and SMTP credentials: create, list, get, change, delete, rotate (completions-email.md 2.7).
+//!
+//! Both nouns are a [`Kind`] and share every step; what differs (names, prefixes, how one is shown)
+//! stands in `api_key` and `smtp`. The secret is in the answer that makes it and never again.
+//!
+//! A key that is bound to a domain makes, changes and deletes only what is bound to the same domain:
+//! else it could make itself a key that is not bound.
+
+mod api_key;
+pub mod request;
+mod smtp;
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use mail::credential::{LastUsed, Secret, SecretHash, Terms};
+use mail::id::DomainId;
+use serde_json::{Map, Value, json};
+use store::access::Tenant;
+use store::credential::Credential;
+use store::engine::{Batch, CommitError};
+
+use self::request::{Change, Create, ListOf, Of, Rotate};
+use crate::auth::Done;
+use crate::call::Reply;
+use crate::page::after_id;
+use crate::problem::{Code, Problem};
+use crate::room::Room;
+use crate::schema::{self, Schemas};
+
+/// Credentials of one kind that an account may have.
+const CREDENTIALS_MAX: usize = 1_000;
+/// How often a change is tried anew when somebody else changes the same.
+const TRIES_MAX: usize = 3;
+
+/// A noun of this room.
+pub trait Kind: Credential {
+    /// What people call it.
+    const NOUN: &'static str;
+    /// What its schema is called.
+    const COMPONENT: &'static str;
+    /// One of them, on the wire.
+    const ONE: &'static str;
+    /// Several, on the wire.
+    const MANY: &'static str;
+    /// Its secret, on the wire.
+    const SECRET: &'static str;
+    /// What the secret starts with.
+    const PREFIX: &'static str;
+    /// What its ids start with.
+    const ID_PREFIX: &'static str;
+    /// The cursors of its list.
+    const CURSOR: u8;
+    /// It has a scope.
+    const HAS_SCOPE: bool;
+
+    /// A new one.
+    fn new(room: &Room, tenant: &Tenant, asked: Create<Self>, hint: String) -> Self;
+    /// The bytes of an id's text.
+    fn id_of(text: &str) -> Option<[u8; 16]>;
+    /// The hash of a secret of this kind.
+    fn hash_of(secret: &str) -> Option<SecretHash>;
+    /// What may be changed: its name, whether it is enabled, its terms, its hint.
+    fn parts(&mut self) -> Parts<'_>;
+    /// As it is shown.
+    fn view(&self, room: &Room, used: Option<LastUsed>) -> Value;
+    /// The schema of that.
+    fn schema() -> Value;
+}
+
+/// The parts of a credential that may change.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    /// What people call it.
+    pub name: &'a mut String,
+    /// It lets in.
+    pub enabled: &'a mut bool,
+    /// On which terms.
+    pub terms: &'a mut Terms,
+    /// What may be shown of the secret.
+    pub hint: &'a mut String,
+}
+
+fn fields_of(terms: &Terms, used: Option<LastUsed>) -> [(&'static str, Value); 5] {
+    let allowed: Vec<String> = terms.allowed.iter().map(mail::network::Network::shown).collect();
+    let moment = |time: Option<Timestamp>| json!(time.map(crate::emails::view::Moment));
+    [
+        ("domain_id", json!(terms.domain)),
+        ("allowed_ips", json!(allowed)),
+        ("last_used_at", moment(used.map(|used| used.at))),
+        ("last_used_ip", json!(used.and_then(|used| used.from))),
+        ("expires_at", moment(terms.expires_at)),
+    ]
+}
+
+fn schema_of_fields() -> [(&'static str, Value); 5] {
+    [
+        ("domain_id", schema::nullable_string("The one domain that it may send from")),
+        (
+            "allowed_ips",
+            schema::list(
+                schema::string("`192.0.2.1`, `192.0.2.0/24`"),
+                "From where it may be used; from everywhere when there are none",
+            ),
+        ),
+        ("last_used_at", schema::nullable_time("When it was last used, to about a minute")),
+        ("last_used_ip", schema::nullable_string("From where it was last used")),
+        ("expires_at", schema::nullable_time("Until when it may be used")),
+    ]
+}
+
+/// `{"api_key": {…}}`, and with a new secret `{"api_key": {…}, "secret": "…"}`.
+pub struct One<K>(Value, Option<Secret>, PhantomData<fn() -> K>);
+
+/// The same, always with a secret.
+pub struct New<K>(One<K>);
+
+/// `{"api_keys": […], "has_more": …, "next_cursor": …}`.
+pub struct Many<K> {
+    shown: Vec<Value>,
+    next_cursor: Option<String>,
+    kind: PhantomData<fn() -> K>,
+}
+
+fn component<K: Kind>(schemas: &mut Schemas) -> Value {
+    schemas.named(K::COMPONENT, |_| K::schema())
+}
+
+impl<K: Kind> Reply for One<K> {
+    fn describe(schemas: &mut Schemas) -> Value {
+        let one = component::<K>(schemas);
+        schema::object(K::NOUN, [(K::ONE, one)])
+    }
+
+    fn write(self) -> Result<Bytes, Problem> {
+        let mut fields = Map::new();
+        fields.insert(K::ONE.to_owned(), self.0);
+        if let Some(secret) = self.1 {
+            fields.insert(K::SECRET.to_owned(), Value::from(secret.expose()));
+        }
+        serde_json::to_vec(&fields).map(Bytes::from).map_err(Problem::internal)
+    }
+}
+
+impl<K: Kind> Reply for New<K> {
+    fn describe(schemas: &mut Schemas) -> Value {
+        let one = component::<K>(schemas);
+        schema::object(K::NOUN, [(K::ONE, one), (K::SECRET, schema::string("The secret: shown this once"))])
+    }
+
+    fn write(self) -> Result<Bytes, Problem> {
+        self.0.write()
+    }
+}
+
+impl<K: Kind> Reply for Many<K> {
+    fn describe(schemas: &mut Schemas) -> Value {
+        let one = component::<K>(schemas);
+        schema::page(K::MANY, one)
+    }
+
+    fn write(self) -> Result<Bytes, Problem> {
+        let has_more = self.next_cursor.is_some();
+        let page = json!({K::MANY: self.shown, "has_more": has_more, "next_cursor": self.next_cursor});
+        serde_json::to_vec(&page).map(Bytes::from).map_err(Problem::internal)
+    }
+}
+
+fn not_found<K: Kind>() -> Problem {
+    Problem::not_found(K::NOUN)
+}
+
+/// Whether a tenant that may be bound to a domain may touch what is bound to this one.
+fn check_bond(tenant: &Tenant, domain: Option<DomainId>) -> Result<(), Problem> {
+    match tenant.bound_to() {
+        Some(own) if domain != Some(own) => Err(Problem::new(
+            Code::FORBIDDEN,
+            "This API key is bound to a domain; the call needs one that is not",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A new secret with its hash.
+fn secret<K: Kind>(room: &Room) -> Result<(Secret, SecretHash), Problem> {
+    let secret = Secret::new(K::PREFIX, room.hall.entropy().secret());
+    let hash = K::hash_of(secret.expose()).ok_or_else(|| Problem::internal("a secret without a hash"))?;
+    Ok((secret, hash))
+}
+
+/// `POST /api-keys`, `POST /smtp-credentials`.
+///
+/// # Errors
+/// The domain is none of the account's; there are too many.
+pub async fn create<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Create<K>) -> Result<New<K>, Problem> {
+    let (store, account) = (room.hall.store(), tenant.account().id);
+    check_bond(&tenant, asked.terms.domain)?;
+    if let Some(domain) = asked.terms.domain
+        && store::domain::get(store, account, domain).await?.is_none()
+    {
+        return Err(Problem::field("domain_id", "is none of your domains"));
+    }
+    let now = room.hall.clock().now();
+    if asked.terms.expires_at.is_some_and(|end| end <= now) {
+        return Err(Problem::field("expires_at", "is not in the future"));
+    }
+    if store::credential::list::<K>(store, account, None, CREDENTIALS_MAX).await?.len() >= CREDENTIALS_MAX {
+        let text = format!("An account has at most {CREDENTIALS_MAX} of each kind: delete some first");
+        return Err(Problem::new(Code::CONFLICT, text));
+    }
+    let (secret, hash) = secret::<K>(&room)?;
+    let made = K::new(&room, &tenant, asked, secret.hint());
+    let mut batch = Batch::progress();
+    store::credential::create(&mut batch, made.clone(), &hash);
+    store.commit(batch).await.map_err(Problem::outage)?;
+    Ok(New(One(made.view(&room, None), Some(secret), PhantomData)))
+}
+
+/// `GET /api-keys`, `GET /smtp-credentials`.
+///
+/// # Errors
+/// The cursor is none of this list's; the store cannot be read.
+pub async fn list<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: ListOf<K>) -> Result<Many<K>, Problem> {
+    let (store, account, page) = (room.hall.store(), tenant.account().id, asked.page);
+    let before = page.before_id(K::CURSOR)?;
+    let mut found = store::credential::list::<K>(store, account, before, page.limit + 1).await?;
+    let has_more = found.len() > page.limit;
+    found.truncate(page.limit);
+    let ids: Vec<_> = found.iter().map(Credential::id_bytes).collect();
+    let used = room.hall.last_used(account, &ids).await?;
+    let shown = found.iter().zip(used).map(|(one, used)| one.view(&room, used)).collect();
+    let next_cursor = ids.last().filter(|_| has_more).map(|id| after_id(K::CURSOR, *id));
+    Ok(Many { shown, next_cursor, kind: PhantomData })
+}
+
+async fn find<K: Kind>(room: &Room, tenant: &Tenant, id: [u8; 16]) -> Result<K, Problem> {
+    let found = store::credential::get::<K>(room.hall.store(), tenant.account().id, id).await?;
+    found.ok_or_else(not_found::<K>)
+}
+
+async fn shown<K: Kind>(room: &Room, one: &K, secret: Option<Secret>) -> Result<One<K>, Problem> {
+    let used = room.hall.last_used(one.account(), &[one.id_bytes()]).await?;
+    Ok(One(one.view(room, used.into_iter().next().flatten()), secret, PhantomData))
+}
+
+/// `GET /api-keys/{id}`, `GET /smtp-credentials/{id}`.
+///
+/// # Errors
+/// No such; the store cannot be read.
+pub async fn get<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Of<K>) -> Result<One<K>, Problem> {
+    let found = find::<K>(&room, &tenant, asked.id).await?;
+    shown(&room, &found, None).await
+}
+
+/// Changes one; anew when somebody else changed it meanwhile.
+async fn alter<K: Kind>(
+    room: &Room,
+    tenant: &Tenant,
+    id: [u8; 16],
+    change: impl Fn(&mut K),
+) -> Result<K, Problem> {
+    for _ in 0..TRIES_MAX {
+        let before = find::<K>(room, tenant, id).await?;
+        check_bond(tenant, before.terms().domain)?;
+        let mut after = before.clone();
+        change(&mut after);
+        let mut batch = Batch::progress();
+        store::credential::update(&mut batch, &before, &after);
+        match room.hall.store().commit(batch).await {
+            Ok(()) => return Ok(after),
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return Err(Problem::outage(error)),
+        }
+    }
+    Err(Problem::new(Code::CONFLICT, "It is being changed by somebody else; try again"))
+}
+
+/// `PATCH /api-keys/{id}`, `PATCH /smtp-credentials/{id}`.
+///
+/// # Errors
+/// No such; the store cannot be read or written.
+pub async fn change<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Change<K>) -> Result<One<K>, Problem> {
+    let after = alter::<K>(&room, &tenant, asked.id, |one| {
+        let parts = one.parts();
+        if let Some(name) = &asked.name {
+            parts.name.clone_from(name);
+        }
+        if let Some(allowed) = &asked.allowed {
+            parts.terms.allowed.clone_from(allowed);
+        }
+        *parts.enabled = asked.enabled.unwrap_or(*parts.enabled);
+    });
+    shown(&room, &after.await?, None).await
+}
+
+/// `POST /api-keys/{id}/rotate`, `POST /smtp-credentials/{id}/rotate`: the secret until now is valid
+/// until the grace is over.
+///
+/// # Errors
+/// No such; the store cannot be read or written.
+pub async fn rotate<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Rotate<K>) -> Result<New<K>, Problem> {
+    let (secret, hash) = secret::<K>(&room)?;
+    let grace_ends = room.hall.clock().now().checked_add(asked.grace).unwrap_or(Timestamp::MAX);
+    let after = alter::<K>(&room, &tenant, asked.id, |one| {
+        let parts = one.parts();
+        parts.terms.secrets = parts.terms.secrets.rotated(hash, grace_ends);
+        *parts.hint = secret.hint();
+    });
+    let after = after.await?;
+    shown(&room, &after, Some(secret)).await.map(New)
+}
+
+/// `DELETE /api-keys/{id}`, `DELETE /smtp-credentials/{id}`.
+///
+/// # Errors
+/// No such; the store cannot be read or written.
+pub async fn delete<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Of<K>) -> Result<Done, Problem> {
+    let found = find::<K>(&room, &tenant, asked.id).await?;
+    check_bond(&tenant, found.terms().domain)?;
+    let mut batch = Batch::progress();
+    store::credential::delete(&mut batch, &found);
+    match room.hall.store().commit(batch).await {
+        Ok(()) => {}
+        Err(CommitError::Conflict { .. }) => {
+            let text = "It is being changed by somebody else; try again";
+            return Err(Problem::new(Code::CONFLICT, text));
+        }
+        Err(error) => return Err(Problem::outage(error)),
+    }
+    room.hall.forget_use(found.id_bytes());
+    Ok(Done::OK)
+}

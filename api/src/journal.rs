@@ -1,0 +1,153 @@
+//! The journal: requests on their way into the request log.
+//!
+//! ```text
+//! answered ─► in memory (bounded; what finds no room is counted and gone) ─► once a second: a commit
+//! ```
+//!
+//! No request waits for it. Who reads the log has it written first, so that what this node has answered
+//! is there.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::request::Parts;
+use mail::id::{AccountId, RequestId};
+use mail::request_log::{LoggedRequest, redacted};
+use store::access::Actor;
+use store::engine::{Batch, Store};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::room::Room;
+
+/// Requests in memory at most: some megabytes.
+const ENTRIES_MAX: usize = 20_000;
+/// Requests of one commit; so many are written before their second is over.
+const BATCH_ENTRIES: usize = 1_000;
+/// How often is written.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The operation that reads the log: a page that looks at it all the time would fill it.
+const READER: &str = "list_logs";
+
+/// What is known of a request when it is answered.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its id.
+    pub id: RequestId,
+    /// Whose it is, and by what.
+    pub who: (AccountId, Actor),
+    /// What was asked for.
+    pub operation: &'static str,
+    /// The answer's status.
+    pub status: u16,
+    /// The error's code.
+    pub error_code: Option<&'static str>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Requests that are not written yet.
+#[derive(Debug, Default)]
+pub struct Journal {
+    entries: Mutex<Vec<LoggedRequest>>,
+    many: Notify,
+    /// One writes at a time, so that who waits for it finds everything written.
+    writing: tokio::sync::Mutex<()>,
+}
+
+impl Journal {
+    fn lock(&self) -> MutexGuard<'_, Vec<LoggedRequest>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a request that was answered.
+    pub fn note(&self, entry: Entry, head: &Parts) {
+        if entry.operation == READER {
+            return;
+        }
+        let (account, actor) = entry.who;
+        let logged = LoggedRequest {
+            id: entry.id,
+            account,
+            api_key: if let Actor::ApiKey(id) = actor { Some(id) } else { None },
+            user: if let Actor::User(id) = actor { Some(id) } else { None },
+            method: head.method.as_str().to_owned(),
+            path: redacted(head.uri.path()),
+            operation: entry.operation.to_owned(),
+            status: entry.status,
+            error_code: entry.error_code.map(str::to_owned),
+            duration_ms: u32::try_from(entry.took.as_millis()).unwrap_or(u32::MAX),
+            created_at: entry.id.born_at(),
+        };
+        let mut entries = self.lock();
+        if entries.len() >= ENTRIES_MAX {
+            metrics::counter!("postrider_requests_not_logged_total").increment(1);
+            return;
+        }
+        entries.push(logged);
+        if entries.len() == BATCH_ENTRIES {
+            self.many.notify_one();
+        }
+    }
+
+    /// Writes what is there. What cannot be written is counted and gone: the store has other worries.
+    pub async fn write(&self, store: &Store) {
+        let _one = self.writing.lock().await;
+        let all = std::mem::take(&mut *self.lock());
+        for some in all.chunks(BATCH_ENTRIES) {
+            let mut batch = Batch::intake();
+            some.iter().for_each(|request| store::request_log::record(&mut batch, request));
+            if let Err(error) = store.commit(batch).await {
+                tracing::debug!(%error, "requests could not be logged");
+                metrics::counter!("postrider_requests_not_logged_total").increment(some.len() as u64);
+            }
+        }
+    }
+}
+
+impl Room {
+    /// Keeps writing the journal until `stop`.
+    pub(crate) async fn write_journal(self: std::sync::Arc<Self>, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(INTERVAL) => {}
+                () = self.journal.many.notified() => {}
+            }
+            self.journal.write(self.hall.store()).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mail::id::ApiKeyId;
+
+    #[tokio::test]
+    async fn memory_is_bounded_and_nothing_secret_is_kept() {
+        let (journal, store) = (Journal::default(), Store::memory());
+        let account = AccountId::from_bytes([1; 16]);
+        let note = |n: u32, operation| {
+            let request = http::Request::get("/emails/x@y.example?to=a@b.example")
+                .header("authorization", "Bearer rnl_secret");
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            let who = (account, Actor::ApiKey(ApiKeyId::from_bytes([2; 16])));
+            let id = RequestId::new(jiff::Timestamp::UNIX_EPOCH, n.into());
+            let took = Duration::from_millis(3);
+            journal
+                .note(Entry { id, who, operation, status: 404, error_code: Some("not_found"), took }, &head);
+        };
+        for n in 0..u32::try_from(ENTRIES_MAX).unwrap() + 5 {
+            note(n, "get_email");
+        }
+        note(0, READER);
+        assert_eq!(journal.lock().len(), ENTRIES_MAX);
+        journal.write(&store).await;
+        assert!(journal.lock().is_empty());
+        let found = store::request_log::list(&store, account, (None, None), 1).await.unwrap();
+        assert_eq!(found[0].path, "/emails/[redacted]");
+        let shown = format!("{found:?}");
+        assert!(!shown.contains("secret") && !shown.contains("example"), "{shown}");
+    }
+}

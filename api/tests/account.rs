@@ -1,0 +1,57 @@
+//! `GET /account`.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use http::{Method, StatusCode};
+use mail::account::{Account, Plan};
+use mail::credential::Scope;
+use serde_json::{Value, json};
+use store::engine::Batch;
+use world::World;
+
+#[tokio::test]
+async fn the_account_its_limits_and_its_usage() {
+    let world = World::with(|options| {
+        options.sandbox_sender = Some("onboarding@example.net".parse().unwrap());
+    })
+    .await;
+    let store = world.hall.store();
+    let before = store::account::find(store, "owner1@example.com").await.unwrap().unwrap();
+    let after = Account { plan: Plan::Free, ..before.clone() };
+    let mut batch = Batch::progress();
+    store::account::update(&mut batch, &before, &after);
+    store.commit(batch).await.unwrap();
+    let mail = json!({"from": "a@example.com", "to": ["b@example.net", "c@example.net"], "subject": "s", "text": "t"});
+    assert_eq!(world.call(Method::POST, "/emails", &mail).await.status, StatusCode::OK);
+    let told = world.get("/account").await.json();
+    assert_eq!(told["account"]["email"], "owner1@example.com");
+    assert_eq!(told["account"]["plan"], "free");
+    assert_eq!(told["account"]["access_level"], "production");
+    assert_eq!(told["account"]["sandbox_sender"], "onboarding@example.net");
+    let features = json!({"inbound": false, "automations": false, "sms": false, "affiliates": false});
+    assert_eq!(told["account"]["features"], features);
+    let limits = json!({
+        "emails_per_month": 3000, "emails_per_day": 100, "domains": 1, "requests_per_second": 10,
+        "retention_days": 30,
+    });
+    assert_eq!(told["limits"], limits);
+    assert_eq!(told["usage"]["domains"], 1);
+    for (name, count) in [("emails_month", 2), ("emails_day", 2), ("overage", 0)] {
+        assert_eq!(told["usage"][name], count, "{name}");
+    }
+    for time in ["period_start", "period_end", "resets_at"] {
+        assert!(told["usage"][time].as_str().unwrap().ends_with("T00:00:00.000Z"), "{time}");
+    }
+
+    // Without a domain all is sandbox; a sending key is not told.
+    let other = world.account(2, Scope::Full).await;
+    let told = world.get_as(&other, "/account").await.json();
+    assert_eq!((&told["account"]["access_level"], &told["usage"]["domains"]), (&json!("sandbox"), &json!(0)));
+    let sending = world.account(3, Scope::Sending).await;
+    assert_eq!(world.get_as(&sending, "/account").await.status, StatusCode::FORBIDDEN);
+    let session = world.session(2).await;
+    let same = world.browse(&session, Method::GET, "/api/account", &Value::Null).await.json();
+    assert_eq!(same["account"], told["account"]);
+    world.end().await;
+}

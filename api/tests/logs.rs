@@ -1,0 +1,120 @@
+//! The request log over HTTP.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use mail::credential::Scope;
+use serde_json::{Value, json};
+use world::World;
+
+fn column(page: &Value, name: &str) -> Vec<Value> {
+    page["logs"].as_array().unwrap().iter().map(|log| log[name].clone()).collect()
+}
+
+#[tokio::test]
+async fn requests_are_found_by_what_became_of_them() {
+    let world = World::start().await;
+    let asked = [
+        (Method::POST, "/emails", 400),
+        (Method::GET, "/emails?limit=1", 200),
+        (Method::GET, "/emails/msg_x@y.example", 404),
+        (Method::GET, "/account", 200),
+    ];
+    let mut ids = Vec::new();
+    for (method, path, status) in &asked {
+        let answer = world.call(method.clone(), path, &json!({})).await;
+        assert_eq!(answer.status.as_u16(), *status, "{path}");
+        ids.push(answer.headers["x-request-id"].to_str().unwrap().to_owned());
+        world.hall.clock().advance(Duration::from_millis(10));
+    }
+    // Who is nobody is in nobody's log.
+    world.ask(Method::GET, "/emails", &Value::Null).await;
+    let all = world.get("/logs").await.json();
+    ids.reverse();
+    assert_eq!(column(&all, "id"), ids);
+    assert_eq!(column(&all, "path"), ["/account", "/emails/[redacted]", "/emails", "/emails"]);
+    let first = &all["logs"][3];
+    assert_eq!(
+        (&first["operation"], &first["error_code"]),
+        (&json!("send_email"), &json!("validation_error"))
+    );
+    assert!(first["api_key_id"].as_str().unwrap().starts_with("key_") && first["user_id"].is_null());
+    for (query, found) in [
+        ("method=post", vec![400]),
+        ("status=4xx", vec![404, 400]),
+        ("status=404", vec![404]),
+        ("status=5xx", vec![]),
+        ("path=/acc", vec![200]),
+        ("path=/emails&status=2xx", vec![200]),
+    ] {
+        let page = world.get(&format!("/logs?{query}")).await.json();
+        assert_eq!(column(&page, "status"), found, "{query}");
+    }
+    let time = all["logs"][1]["created_at"].as_str().unwrap();
+    let later = world.get(&format!("/logs?created_after={time}")).await.json();
+    assert_eq!(column(&later, "path"), ["/account"]);
+    let earlier = world.get(&format!("/logs?created_before={time}")).await.json();
+    assert_eq!(column(&earlier, "status"), [200, 400]);
+    for bad in ["status=6xx", "status=abc", "created_after=x", "cursor=x", "limit=0", "status=200&status=201"]
+    {
+        assert_eq!(world.get(&format!("/logs?{bad}")).await.status, StatusCode::BAD_REQUEST, "{bad}");
+    }
+    let one = world.get(&format!("/logs/{}", ids[0])).await.json();
+    assert_eq!(one["log"]["id"], ids[0]);
+
+    let other = world.account(2, Scope::Full).await;
+    assert_eq!(world.get_as(&other, "/logs").await.json()["logs"], json!([]));
+    assert_eq!(world.get_as(&other, &format!("/logs/{}", ids[0])).await.status, StatusCode::NOT_FOUND);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn pages_hold_all_once() {
+    let world = World::start().await;
+    for n in 0..7 {
+        world.get(if n % 2 == 0 { "/emails" } else { "/account" }).await;
+        world.hall.clock().advance(Duration::from_millis(2));
+    }
+    for (query, count) in [("limit=3", 7), ("limit=2&path=/emails", 4)] {
+        let (mut seen, mut next) = (Vec::new(), String::new());
+        loop {
+            let page = world.get(&format!("/logs?{query}{next}")).await.json();
+            seen.extend(column(&page, "id"));
+            assert_eq!(page["has_more"].as_bool().unwrap(), page["next_cursor"].is_string());
+            match page["next_cursor"].as_str() {
+                Some(cursor) => next = format!("&cursor={cursor}"),
+                None => break,
+            }
+        }
+        assert_eq!(seen.len(), count, "{query}");
+        let mut ordered = seen.iter().map(|id| id.as_str().unwrap()).collect::<Vec<_>>();
+        ordered.sort_unstable();
+        ordered.reverse();
+        ordered.dedup();
+        assert_eq!(ordered, seen.iter().map(|id| id.as_str().unwrap()).collect::<Vec<_>>());
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_session_is_logged_as_its_user() {
+    let world = World::start().await;
+    let session = world.session(1).await;
+    let made =
+        world.browse(&session, Method::POST, "/api/api-keys", &json!({"name": "n", "scope": "full"})).await;
+    let secret = made.json()["secret"].as_str().unwrap().to_owned();
+    world.browse(&session.forged(), Method::POST, "/api/api-keys", &json!({})).await;
+    let logs = world.browse(&session, Method::GET, "/api/logs", &Value::Null).await;
+    let text = String::from_utf8_lossy(&logs.body).into_owned();
+    assert!(!text.contains(&secret[4..]) && !text.contains(session.csrf.as_deref().unwrap()));
+    let logs = logs.json();
+    let mut statuses = column(&logs, "status");
+    statuses.sort_by_key(Value::as_u64);
+    assert_eq!(statuses, [200, 403]);
+    assert!(logs["logs"][0]["user_id"].as_str().unwrap().starts_with("user_"));
+    assert!(logs["logs"][0]["api_key_id"].is_null());
+    world.end().await;
+}

@@ -1,0 +1,279 @@
+//! Signing in and out, users and roles, and who may call what with a session.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use std::time::Duration;
+
+use http::{Method, Request, StatusCode};
+use http_body_util::Full;
+use mail::credential::Scope;
+use serde_json::{Value, json};
+use store::engine::Batch;
+use world::{Signed, World};
+
+const PASSWORD: &str = "correct horse battery";
+
+async fn linked_world() -> World {
+    World::with(|options| options.sandbox_sender = Some("onboarding@example.com".parse().unwrap())).await
+}
+
+async fn set_password(world: &World, session: &Signed, password: &str, current: Option<&str>) -> StatusCode {
+    let body = json!({"password": password, "current_password": current});
+    world.browse(session, Method::POST, "/auth/password", &body).await.status
+}
+
+async fn sign_in(world: &World, email: &str, password: &str) -> world::Answered {
+    world.ask(Method::POST, "/auth/sign-in", &json!({"email": email, "password": password})).await
+}
+
+#[tokio::test]
+async fn by_password() {
+    let world = World::start().await;
+    let before = world.session(1).await;
+    assert_eq!(set_password(&world, &before, "short", None).await, StatusCode::BAD_REQUEST);
+    assert_eq!(set_password(&world, &before, PASSWORD, None).await, StatusCode::OK);
+    let unknown = sign_in(&world, "nobody@example.com", PASSWORD).await;
+    let wrong = sign_in(&world, "owner1@example.com", "wrong horse battery").await;
+    assert_eq!((unknown.status, unknown.json()["error"]["message"].clone()), {
+        (StatusCode::UNAUTHORIZED, wrong.json()["error"]["message"].clone())
+    });
+    let right = sign_in(&world, "Owner1@Example.com", PASSWORD).await;
+    assert_eq!(right.status, StatusCode::OK, "{}", right.json());
+    let cookie = right.headers["set-cookie"].to_str().unwrap();
+    for part in ["HttpOnly", "Secure", "SameSite=Lax", "Path=/"] {
+        assert!(cookie.contains(&format!("; {part}")), "{cookie}");
+    }
+    let session = Signed::of(&right);
+    let told = world.browse(&session.forged(), Method::GET, "/auth/session", &Value::Null).await.json();
+    assert_eq!(told["session"]["csrf_token"].as_str(), session.csrf.as_deref());
+    assert_eq!(told["session"]["user"]["role"], "owner");
+    assert_eq!(told["session"]["user"]["email"], "owner1@example.com");
+    // Another password ends the other sessions, and needs the one until now.
+    assert_eq!(set_password(&world, &session, "another password", None).await, StatusCode::FORBIDDEN);
+    let done = set_password(&world, &session, "another password", Some(PASSWORD)).await;
+    assert_eq!(done, StatusCode::OK);
+    let ended = world.browse(&before, Method::GET, "/auth/session", &Value::Null).await;
+    assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(sign_in(&world, "owner1@example.com", PASSWORD).await.status, StatusCode::UNAUTHORIZED);
+    let out = world.browse(&session, Method::POST, "/auth/sign-out", &Value::Null).await;
+    assert!(out.headers["set-cookie"].to_str().unwrap().contains("Max-Age=0"));
+    let ended = world.browse(&session, Method::GET, "/auth/session", &Value::Null).await;
+    assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn tries_are_counted() {
+    let world = World::start().await;
+    let mut statuses = Vec::new();
+    for _ in 0..11 {
+        statuses.push(sign_in(&world, "owner1@example.com", "wrong").await);
+    }
+    let last = statuses.pop().unwrap();
+    assert!(statuses.iter().all(|answer| answer.status == StatusCode::UNAUTHORIZED));
+    assert_eq!((last.status.as_u16(), last.code().as_str()), (429, "rate_limit_exceeded"));
+    assert!(last.headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() > 0);
+    world.end().await;
+}
+
+/// What was mailed last: the path of the link in it.
+async fn mailed_link(world: &World) -> String {
+    let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
+    loop {
+        let found = store::email::list(world.hall.store(), account.id, None, 1).await.unwrap();
+        let Some(found) = found.first() else {
+            // It is mailed after the answer.
+            tokio::task::yield_now().await;
+            continue;
+        };
+        let raw = store::email::raw(world.hall.store(), account.id, found.email.id).await.unwrap().unwrap();
+        let text = String::from_utf8_lossy(&raw).replace("=\r\n", "").replace("=3D", "=");
+        let start = text.find("/auth/link/").unwrap();
+        let link = text[start..].split_whitespace().next().unwrap().to_owned();
+        assert!(text[..start].ends_with(world::BASE_URL), "{text}");
+        return link;
+    }
+}
+
+#[tokio::test]
+async fn by_a_mailed_link_once() {
+    let world = linked_world().await;
+    let asked = world.ask(Method::POST, "/auth/link", &json!({"email": "nobody@example.com"})).await;
+    assert_eq!(asked.json(), json!({"ok": true}));
+    let asked = world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    assert_eq!((asked.status, asked.json()), (StatusCode::OK, json!({"ok": true})));
+    let link = mailed_link(&world).await;
+    // Who only looks changes nothing.
+    for _ in 0..2 {
+        let page = world.ask(Method::GET, &link, &Value::Null).await;
+        assert!(page.headers["content-type"].to_str().unwrap().starts_with("text/html"));
+        assert_eq!(page.headers["referrer-policy"], "no-referrer");
+        assert!(String::from_utf8_lossy(&page.body).contains("<form method=\"post\">"));
+    }
+    let signed = world.ask(Method::POST, &link, &Value::Null).await;
+    assert_eq!(signed.status, StatusCode::OK, "{}", signed.json());
+    let session = Signed::of(&signed);
+    let told = world.browse(&session, Method::GET, "/auth/session", &Value::Null).await;
+    assert_eq!(told.json()["session"]["user"]["email"], "owner1@example.com");
+    for path in [link.as_str(), "/auth/link/x"] {
+        let again = world.ask(Method::POST, path, &Value::Null).await;
+        assert_eq!((again.status, again.code().as_str()), (StatusCode::UNAUTHORIZED, "unauthorized"));
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_link_is_old_after_a_while_and_a_browser_gets_a_page() {
+    let world = linked_world().await;
+    world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    let link = mailed_link(&world).await;
+    let request = Request::post(&link).header("host", "t").header("accept", "text/html,*/*;q=0.8");
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    let page = world.send(request.body(Full::default()).unwrap()).await;
+    assert_eq!(page.status, StatusCode::OK);
+    assert!(page.headers.contains_key("set-cookie") && page.headers.contains_key("content-security-policy"));
+    assert!(page.headers["content-type"].to_str().unwrap().starts_with("text/html"));
+
+    let world = linked_world().await;
+    world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    let link = mailed_link(&world).await;
+    world.hall.clock().advance(Duration::from_secs(15 * 60));
+    assert_eq!(world.ask(Method::POST, &link, &Value::Null).await.status, StatusCode::UNAUTHORIZED);
+    let mut batch = Batch::progress();
+    let now = world.hall.clock().now();
+    assert_eq!(store::sign_in_link::forget_ended(world.hall.store(), &mut batch, now, 9).await.unwrap(), 1);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn without_a_sender_of_its_own_the_service_mails_no_links() {
+    let world = World::start().await;
+    let asked = world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    assert_eq!(
+        (asked.status, asked.code().as_str()),
+        (StatusCode::SERVICE_UNAVAILABLE, "service_unavailable")
+    );
+    assert!(asked.json()["error"]["message"].as_str().unwrap().contains("sandbox_sender"));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_changes_something_needs_the_sessions_token() {
+    let world = World::start().await;
+    let session = world.session(1).await;
+    let other = {
+        world.account(2, Scope::Full).await;
+        world.session(2).await
+    };
+    let key = json!({"name": "by hand", "scope": "sending"});
+    let foreign = Signed { csrf: other.csrf.clone(), ..session.clone() };
+    for forged in [session.forged(), foreign] {
+        for (method, path) in [
+            (Method::POST, "/api/api-keys"),
+            (Method::DELETE, "/api/api-keys/x"),
+            (Method::PATCH, "/api/api-keys/x"),
+            (Method::POST, "/auth/sign-out"),
+        ] {
+            let answer = world.browse(&forged, method, path, &key).await;
+            assert_eq!(
+                (answer.status, answer.code().as_str()),
+                (StatusCode::FORBIDDEN, "forbidden"),
+                "{path}"
+            );
+        }
+        let read = world.browse(&forged, Method::GET, "/api/api-keys", &Value::Null).await;
+        assert_eq!(read.status, StatusCode::OK);
+    }
+    let made = world.browse(&session, Method::POST, "/api/api-keys", &key).await;
+    assert_eq!(made.status, StatusCode::OK, "{}", made.json());
+    // The plain path is for keys; sending is for programs.
+    let plain = world.browse(&session, Method::GET, "/api-keys", &Value::Null).await;
+    assert_eq!(plain.status, StatusCode::UNAUTHORIZED);
+    let send = world.browse(&session, Method::POST, "/api/emails", &json!({})).await;
+    assert_eq!(send.status, StatusCode::METHOD_NOT_ALLOWED);
+    let health = world.browse(&session, Method::GET, "/api/healthz", &Value::Null).await;
+    assert_eq!(health.status, StatusCode::NOT_FOUND);
+    // A session of one account shows nothing of another.
+    let id = made.json()["api_key"]["id"].as_str().unwrap().to_owned();
+    let hidden = world.browse(&other, Method::GET, &format!("/api/api-keys/{id}"), &Value::Null).await;
+    assert_eq!(hidden.status, StatusCode::NOT_FOUND);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn sessions_slide_and_end() {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let world = World::start().await;
+    let (used, unused) = (world.session(1).await, world.session(1).await);
+    let status = async |session: &Signed| {
+        world.browse(session, Method::GET, "/auth/session", &Value::Null).await.status.as_u16()
+    };
+    for _ in 0..10 {
+        world.hall.clock().advance(10 * DAY - Duration::from_secs(60));
+        if status(&used).await != 200 {
+            break;
+        }
+    }
+    assert_eq!((status(&used).await, status(&unused).await), (401, 401));
+    let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
+    let (mut batch, now) = (Batch::progress(), world.hall.clock().now());
+    let of = (account.id, None);
+    store::session::forget_ended(world.hall.store(), &mut batch, of, now, 10).await.unwrap();
+    world.hall.store().commit(batch).await.unwrap();
+    let user = store::user::by_email(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
+    let left = store::session::of_user(world.hall.store(), account.id, user.id).await.unwrap();
+    assert!(left.is_empty());
+    for cookie in ["", "__Host-postrider_session=", "__Host-postrider_session=AAAA", "x"] {
+        assert_eq!(status(&Signed { cookie: cookie.to_owned(), csrf: None }).await, 401, "{cookie}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn owners_invite_and_remove_and_one_stays() {
+    let world = linked_world().await;
+    let owner = world.session(1).await;
+    let invited =
+        world.browse(&owner, Method::POST, "/users", &json!({"email": "member@example.net"})).await.json();
+    assert_eq!(invited["user"]["role"], "member");
+    assert_eq!(invited["link_mailed"], true);
+    let member = Signed::of(&world.ask(Method::POST, &mailed_link(&world).await, &Value::Null).await);
+    let again = world.browse(&owner, Method::POST, "/users", &json!({"email": "Member@example.net"})).await;
+    assert_eq!((again.status, again.code().as_str()), (StatusCode::CONFLICT, "conflict"));
+    world.account(2, Scope::Full).await;
+    let taken = world.browse(&owner, Method::POST, "/users", &json!({"email": "owner2@example.com"})).await;
+    assert_eq!(taken.code(), "conflict");
+
+    // A member sees, and may not change who may come.
+    let users = world.browse(&member, Method::GET, "/users", &Value::Null).await.json()["users"].clone();
+    assert_eq!(users.as_array().unwrap().len(), 2);
+    let id = |email: &str| {
+        let user = users.as_array().unwrap().iter().find(|user| user["email"] == email).unwrap();
+        format!("/users/{}", user["id"].as_str().unwrap())
+    };
+    let (first, second) = (id("owner1@example.com"), id("member@example.net"));
+    for (method, path) in [(Method::POST, "/users"), (Method::DELETE, &first), (Method::PATCH, &second)] {
+        let answer = world.browse(&member, method, path, &json!({"role": "owner"})).await;
+        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::FORBIDDEN, "forbidden"), "{path}");
+    }
+    assert_eq!(
+        world.browse(&member, Method::GET, "/api/api-keys", &Value::Null).await.status,
+        StatusCode::OK
+    );
+
+    // The last owner stays; with a second one the first may go.
+    for (method, body) in [(Method::DELETE, Value::Null), (Method::PATCH, json!({"role": "member"}))] {
+        assert_eq!(world.browse(&owner, method, &first, &body).await.code(), "conflict");
+    }
+    let promoted = world.browse(&owner, Method::PATCH, &second, &json!({"role": "owner"})).await;
+    assert_eq!(promoted.json()["user"]["role"], "owner");
+    let removed = world.browse(&member, Method::DELETE, &first, &Value::Null).await;
+    assert_eq!(removed.json(), json!({"ok": true}));
+    let gone = world.browse(&owner, Method::GET, "/auth/session", &Value::Null).await;
+    assert_eq!(gone.status, StatusCode::UNAUTHORIZED);
+    let stranger = world.session(2).await;
+    let hidden = world.browse(&stranger, Method::DELETE, &second, &Value::Null).await;
+    assert_eq!(hidden.status, StatusCode::NOT_FOUND);
+    world.end().await;
+}

@@ -1,0 +1,60 @@
+//! SMTP credentials over HTTP. (What the SMTP door makes of them: smtp/tests/credentials.rs.)
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use std::time::Duration;
+
+use api::room::SubmissionFacts;
+use http::{Method, StatusCode};
+use mail::credential::SecretHash;
+use serde_json::json;
+use world::World;
+
+#[tokio::test]
+async fn all_that_a_mail_client_needs_is_told_once() {
+    let world = World::with(|options| {
+        let (host, username) = ("smtp.example.test".to_owned(), "postrider".to_owned());
+        options.submission = SubmissionFacts { host, port: 465, implicit_tls: true, username };
+    })
+    .await;
+    let answer = world.call(Method::POST, "/smtp-credentials", &json!({"name": "office"})).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
+    let (json, credential) = (answer.json(), answer.json()["smtp_credential"].clone());
+    let password = json["password"].as_str().unwrap().to_owned();
+    assert!(password.starts_with("stxsmtp_") && credential["id"].as_str().unwrap().starts_with("smtp_"));
+    assert_eq!(credential["host"], "smtp.example.test");
+    assert_eq!((&credential["port"], &credential["security"]), (&json!(465), &json!("tls")));
+    assert_eq!(credential["username"], "postrider");
+    assert_eq!(credential["hint"], format!("stxsmtp_...{}", &password[password.len() - 4..]));
+    let path = format!("/smtp-credentials/{}", credential["id"].as_str().unwrap());
+    assert!(!String::from_utf8_lossy(&world.get(&path).await.body).contains(&password[8..]));
+
+    let hash = SecretHash::of_smtp_password(&password).unwrap();
+    let here = Some("192.0.2.1".parse().unwrap());
+    world.hall.by_smtp_password(&hash, here).await.unwrap();
+    let used = world.get(&path).await.json()["smtp_credential"].clone();
+    assert_eq!(used["last_used_ip"], "192.0.2.1");
+    let listed = world.get("/smtp-credentials").await.json();
+    assert_eq!(listed["smtp_credentials"], json!([used]));
+    assert_eq!(listed["has_more"], false);
+
+    let changed = world.call(Method::PATCH, &path, &json!({"name": "home", "enabled": false})).await;
+    assert_eq!(changed.json()["smtp_credential"]["name"], "home");
+    assert!(world.hall.by_smtp_password(&hash, here).await.is_err());
+    world.call(Method::PATCH, &path, &json!({"enabled": true})).await;
+    let rotated = world.call(Method::POST, &format!("{path}/rotate"), &json!({})).await.json();
+    let fresh = SecretHash::of_smtp_password(rotated["password"].as_str().unwrap()).unwrap();
+    for hash in [&hash, &fresh] {
+        world.hall.by_smtp_password(hash, here).await.unwrap();
+    }
+    world.hall.clock().advance(Duration::from_secs(24 * 3600));
+    assert!(world.hall.by_smtp_password(&hash, here).await.is_err());
+    world.hall.by_smtp_password(&fresh, here).await.unwrap();
+
+    let deleted = world.call(Method::DELETE, &path, &json!({})).await;
+    assert_eq!(deleted.json(), json!({"ok": true}));
+    assert!(world.hall.by_smtp_password(&fresh, here).await.is_err());
+    assert_eq!(world.get(&path).await.status, StatusCode::NOT_FOUND);
+    world.end().await;
+}

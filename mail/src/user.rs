@@ -1,0 +1,309 @@
+//! Users: the people who sign in to an account, and their sessions.
+//!
+//! A session's token stands in the browser's cookie. It says whose session it is, so that one read
+//! finds the session, the user and the account, and holds 32 random bytes, of which the store has the
+//! hash. The token that defends against forged requests is derived from it: who can read the cookie's
+//! value can make it, and nobody else.
+
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::address::Address;
+use crate::credential::SecretHash;
+use crate::id::{AccountId, SessionId, UserId};
+
+/// A session ends when it was not used for so long …
+pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(14 * 24 * 3600);
+/// … and in any case after this time.
+pub const SESSION_AGE_MAX: Duration = Duration::from_secs(90 * 24 * 3600);
+/// A session made by the operator lasts so long, used or not.
+pub const OPERATOR_SESSION: Duration = Duration::from_secs(15 * 60);
+/// That a session is used is written down when it moves its end by this much.
+const EXTENDED_BY_MIN: Duration = Duration::from_secs(3600);
+
+/// What a user may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// All but what concerns the users and the account itself.
+    Member,
+    /// Everything.
+    Owner,
+}
+
+impl Role {
+    /// The word on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Member => "member",
+        }
+    }
+}
+
+impl std::str::FromStr for Role {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "owner" => Ok(Self::Owner),
+            "member" => Ok(Self::Member),
+            _ => Err("must be `owner` or `member`".to_owned()),
+        }
+    }
+}
+
+/// What is stored of a password: its argon2id hash with salt and parameters, in the PHC form.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PasswordHash(pub String);
+
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PasswordHash(hidden)")
+    }
+}
+
+/// Somebody who may sign in to an account. An address signs in to one account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// Their id.
+    pub id: UserId,
+    /// To which account.
+    pub account: AccountId,
+    /// Their address.
+    pub email: Address,
+    /// What they may do.
+    pub role: Role,
+    /// Their password, when they have one; a mailed link works without.
+    pub password: Option<PasswordHash>,
+    /// When they were invited.
+    pub created_at: Timestamp,
+}
+
+/// A user's being signed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// To which account.
+    pub account: AccountId,
+    /// Who.
+    pub user: UserId,
+    /// The hash of its token.
+    pub secret: SecretHash,
+    /// When they signed in.
+    pub created_at: Timestamp,
+    /// When it ends unless it is used.
+    pub expires_at: Timestamp,
+    /// When it ends in any case.
+    pub ends_at: Timestamp,
+}
+
+impl Session {
+    /// A new session for a user.
+    #[must_use]
+    pub fn new(token: &SessionToken, now: Timestamp, idle_max: Duration, age_max: Duration) -> Self {
+        let after = |time: Duration| now.checked_add(time).unwrap_or(Timestamp::MAX);
+        Self {
+            id: token.session,
+            account: token.account,
+            user: token.user,
+            secret: token.hash(),
+            created_at: now,
+            expires_at: after(idle_max.min(age_max)),
+            ends_at: after(age_max),
+        }
+    }
+
+    /// Whether it has not ended.
+    #[must_use]
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        now < self.expires_at && now < self.ends_at
+    }
+
+    /// Its later end, because it is used now, when that is worth writing down.
+    #[must_use]
+    pub fn extended(&self, now: Timestamp) -> Option<Self> {
+        let later = now.checked_add(SESSION_IDLE_MAX).unwrap_or(Timestamp::MAX).min(self.ends_at);
+        let worth = self.expires_at.checked_add(EXTENDED_BY_MIN).unwrap_or(Timestamp::MAX);
+        (later >= worth).then(|| Self { expires_at: later, ..self.clone() })
+    }
+}
+
+/// What the browser keeps of a session.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SessionToken {
+    /// To which account.
+    pub account: AccountId,
+    /// Who.
+    pub user: UserId,
+    /// Which session.
+    pub session: SessionId,
+    secret: [u8; 32],
+}
+
+impl fmt::Debug for SessionToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SessionToken({}, hidden)", self.session)
+    }
+}
+
+/// Three ids and the secret.
+const TOKEN_BYTES: usize = 16 + 16 + 16 + 32;
+
+impl SessionToken {
+    /// The token of a new session of a user.
+    #[must_use]
+    pub fn new(user: &User, session: SessionId, secret: [u8; 32]) -> Self {
+        Self { account: user.account, user: user.id, session, secret }
+    }
+
+    /// Reads a cookie's value; `None` when it is no token.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes: [u8; TOKEN_BYTES] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
+        let (account, rest) = bytes.split_first_chunk::<16>()?;
+        let (user, rest) = rest.split_first_chunk::<16>()?;
+        let (session, rest) = rest.split_first_chunk::<16>()?;
+        Some(Self {
+            account: AccountId::from_bytes(*account),
+            user: UserId::from_bytes(*user),
+            session: SessionId::from_bytes(*session),
+            secret: rest.try_into().ok()?,
+        })
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let ids = [self.account.to_bytes(), self.user.to_bytes(), self.session.to_bytes()].concat();
+        [&ids[..], &self.secret].concat()
+    }
+
+    /// The cookie's value.
+    #[must_use]
+    pub fn text(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.bytes())
+    }
+
+    /// What is stored of it.
+    #[must_use]
+    pub fn hash(&self) -> SecretHash {
+        SecretHash::of_bytes(&self.bytes())
+    }
+
+    /// What a call that changes something must bring beside the cookie (`x-csrf-token`).
+    #[must_use]
+    pub fn csrf(&self) -> String {
+        let digest = Sha256::new().chain_update(b"csrf ").chain_update(self.bytes()).finalize();
+        URL_SAFE_NO_PAD.encode(digest)
+    }
+}
+
+/// A link that signs a user in, once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignInLink {
+    /// To which account.
+    pub account: AccountId,
+    /// Whom.
+    pub user: UserId,
+    /// Until when.
+    pub expires_at: Timestamp,
+}
+
+/// What a mailed link carries: when it ends, so that it is found and forgotten by time, and a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LinkToken {
+    /// Until when it works, to the microsecond.
+    pub expires_at: Timestamp,
+    secret: [u8; 32],
+}
+
+impl fmt::Debug for LinkToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LinkToken({}, hidden)", self.expires_at)
+    }
+}
+
+impl LinkToken {
+    /// A new one.
+    #[must_use]
+    pub fn new(expires_at: Timestamp, secret: [u8; 32]) -> Self {
+        let micros = expires_at.as_microsecond();
+        Self { expires_at: Timestamp::from_microsecond(micros).unwrap_or(expires_at), secret }
+    }
+
+    /// Reads a path's part; `None` when it is no token.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes: [u8; 40] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
+        let (time, secret) = bytes.split_first_chunk::<8>()?;
+        let expires_at = Timestamp::from_microsecond(i64::from_be_bytes(*time)).ok()?;
+        Some(Self { expires_at, secret: secret.try_into().ok()? })
+    }
+
+    /// The path's part.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let time = self.expires_at.as_microsecond().to_be_bytes();
+        URL_SAFE_NO_PAD.encode([&time[..], &self.secret].concat())
+    }
+
+    /// What is stored of it.
+    #[must_use]
+    pub fn hash(&self) -> SecretHash {
+        SecretHash::of_bytes(&self.secret)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user() -> User {
+        User {
+            id: UserId::from_bytes([2; 16]),
+            account: AccountId::from_bytes([1; 16]),
+            email: "a@example.com".parse().unwrap(),
+            role: Role::Owner,
+            password: None,
+            created_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn tokens_read_back_and_hide_themselves() {
+        let token = SessionToken::new(&user(), SessionId::from_bytes([3; 16]), [4; 32]);
+        assert_eq!(SessionToken::parse(&token.text()), Some(token.clone()));
+        assert!(format!("{token:?}").ends_with("hidden)"));
+        assert_ne!(token.csrf(), token.text());
+        for bad in ["", "x", "!!", &token.text()[1..], &format!("{}A", token.text())] {
+            assert_eq!(SessionToken::parse(bad), None, "{bad}");
+        }
+        let link = LinkToken::new(Timestamp::from_second(7).unwrap(), [5; 32]);
+        assert_eq!(LinkToken::parse(&link.text()), Some(link));
+    }
+
+    #[test]
+    fn a_session_slides_until_its_age() {
+        let token = SessionToken::new(&user(), SessionId::from_bytes([3; 16]), [4; 32]);
+        let begun = Timestamp::UNIX_EPOCH;
+        let mut session = Session::new(&token, begun, SESSION_IDLE_MAX, SESSION_AGE_MAX);
+        assert_eq!(session.extended(begun + Duration::from_secs(60)), None);
+        let mut now = begun;
+        while let Some(later) = session.extended(now + Duration::from_secs(24 * 3600)) {
+            assert!(session.is_live(now) && later.expires_at <= later.ends_at);
+            now += Duration::from_secs(24 * 3600);
+            session = later;
+        }
+        assert_eq!(session.expires_at, begun + SESSION_AGE_MAX);
+        assert!(!session.is_live(begun + SESSION_AGE_MAX));
+        let short = Session::new(&token, begun, OPERATOR_SESSION, OPERATOR_SESSION);
+        assert_eq!(short.extended(begun + Duration::from_secs(600)), None);
+    }
+}

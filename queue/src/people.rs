@@ -1,0 +1,251 @@
+//! People: the users of an account and their sessions, from the first owner on.
+//!
+//! An account that was made before it had users gets its owner (the account's address) when somebody
+//! first signs in. There is always an owner: who would remove the last one conflicts with who removes
+//! the last but one.
+
+use std::time::Duration;
+
+use mail::account::Account;
+use mail::address::Address;
+use mail::id::{AccountId, SessionId, UserId};
+use mail::user::{PasswordHash, Role, SESSION_AGE_MAX, SESSION_IDLE_MAX, Session, SessionToken, User};
+use store::engine::{Batch, CommitError, ReadError, Store};
+use store::user::USERS_MAX;
+use thiserror::Error;
+
+use crate::accept::Hall;
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+
+/// Why something about users was not done.
+#[derive(Debug, Error)]
+pub enum PeopleError {
+    /// The address signs in to an account already, this one or another.
+    #[error("{0} signs in to an account already")]
+    Taken(Address),
+    /// No such user.
+    #[error("no such user")]
+    Unknown,
+    /// An account keeps an owner.
+    #[error("the account's last owner stays: make somebody else an owner first")]
+    LastOwner,
+    /// The account has as many users as it may.
+    #[error("an account has at most {USERS_MAX} users")]
+    TooMany,
+    /// It was changed by somebody else at the same moment.
+    #[error("it was changed by somebody else meanwhile; try again")]
+    Changed,
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(CommitError),
+}
+
+impl From<CommitError> for PeopleError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Conflict { .. } => Self::Changed,
+            error => Self::Commit(error),
+        }
+    }
+}
+
+/// Knows the users.
+#[derive(Clone)]
+pub struct People {
+    /// Where everything lies.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// Chance.
+    pub entropy: Entropy,
+}
+
+impl People {
+    /// Those behind the hall.
+    #[must_use]
+    pub fn of(hall: &Hall) -> Self {
+        let (store, clock) = (hall.store().clone(), hall.clock().clone());
+        Self { store, clock, entropy: hall.entropy().clone() }
+    }
+
+    /// A user of an account that is to be.
+    #[must_use]
+    pub fn new_user(&self, account: AccountId, email: Address, role: Role) -> User {
+        let now = self.clock.now();
+        let id = UserId::new(now, self.entropy.u128());
+        User { id, account, email, role, password: None, created_at: now }
+    }
+
+    /// The user of an address: an account's own address is that of its owner.
+    ///
+    /// # Errors
+    /// [`PeopleError`].
+    pub async fn by_email(&self, email: &Address) -> Result<Option<User>, PeopleError> {
+        let text = email.to_string();
+        if let Some(user) = store::user::by_email(&self.store, &text).await? {
+            return Ok(Some(user));
+        }
+        let Some(account) = store::account::find(&self.store, &text).await? else { return Ok(None) };
+        self.first_owner(&account).await
+    }
+
+    /// An account's owner of the longest standing.
+    ///
+    /// # Errors
+    /// [`PeopleError`].
+    pub async fn owner_of(&self, account: &Account) -> Result<User, PeopleError> {
+        if let Some(first) = self.first_owner(account).await? {
+            return Ok(first);
+        }
+        let users = store::user::list(&self.store, account.id).await?;
+        users.into_iter().find(|user| user.role == Role::Owner).ok_or(PeopleError::Unknown)
+    }
+
+    /// Makes the owner of an account that has no users yet.
+    async fn first_owner(&self, account: &Account) -> Result<Option<User>, PeopleError> {
+        if !store::user::list(&self.store, account.id).await?.is_empty() {
+            return Ok(None);
+        }
+        let user = self.new_user(account.id, account.email.clone(), Role::Owner);
+        let mut batch = Batch::progress();
+        store::user::create(&mut batch, &user);
+        match self.store.commit(batch).await {
+            Ok(()) => Ok(Some(user)),
+            // Made at the same moment by somebody else.
+            Err(CommitError::Conflict { .. }) => {
+                Ok(store::user::by_email(&self.store, &account.email.to_string())
+                    .await?
+                    .filter(|user| user.account == account.id))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Signs a user in: the token is for their browser alone.
+    ///
+    /// # Errors
+    /// [`PeopleError`]; [`PeopleError::Changed`] when the user is no more as given.
+    pub async fn sign_in(&self, user: &User) -> Result<(SessionToken, Session), PeopleError> {
+        self.begin_session(user, SESSION_IDLE_MAX, SESSION_AGE_MAX, Batch::progress()).await
+    }
+
+    /// Begins a session of such times, and commits what is in the batch with it.
+    ///
+    /// # Errors
+    /// As [`People::sign_in`].
+    pub async fn begin_session(
+        &self,
+        user: &User,
+        idle_max: Duration,
+        age_max: Duration,
+        mut batch: Batch,
+    ) -> Result<(SessionToken, Session), PeopleError> {
+        let now = self.clock.now();
+        let id = SessionId::new(now, self.entropy.u128());
+        let token = SessionToken::new(user, id, self.entropy.secret());
+        let session = Session::new(&token, now, idle_max, age_max);
+        // A password that was changed meanwhile was not the right one.
+        store::user::check(&mut batch, user);
+        store::session::make_room(&self.store, &mut batch, (user.account, user.id), now).await?;
+        store::session::create(&mut batch, &session);
+        self.store.commit(batch).await?;
+        Ok((token, session))
+    }
+
+    /// Adds a user to an account.
+    ///
+    /// # Errors
+    /// [`PeopleError`].
+    pub async fn invite(&self, account: &Account, email: Address, role: Role) -> Result<User, PeopleError> {
+        self.owner_of(account).await?;
+        if store::user::list(&self.store, account.id).await?.len() >= USERS_MAX {
+            return Err(PeopleError::TooMany);
+        }
+        // Another account's owner may not have signed in yet.
+        let owned = store::account::find(&self.store, &email.to_string()).await?;
+        if owned.is_some_and(|owned| owned.id != account.id) {
+            return Err(PeopleError::Taken(email));
+        }
+        let user = self.new_user(account.id, email, role);
+        let mut batch = Batch::progress();
+        store::user::create(&mut batch, &user);
+        match self.store.commit(batch).await {
+            Err(CommitError::Conflict { .. }) => Err(PeopleError::Taken(user.email)),
+            other => Ok(other.map(|()| user)?),
+        }
+    }
+
+    /// Removes a user; their sessions end.
+    ///
+    /// # Errors
+    /// [`PeopleError`].
+    pub async fn remove(&self, account: AccountId, id: UserId) -> Result<(), PeopleError> {
+        let user = store::user::get(&self.store, account, id).await?.ok_or(PeopleError::Unknown)?;
+        let mut batch = Batch::progress();
+        self.keep_an_owner(&mut batch, &user).await?;
+        store::user::delete(&mut batch, &user);
+        self.end_sessions(&mut batch, &user, None).await?;
+        Ok(self.store.commit(batch).await?)
+    }
+
+    /// Gives a user another role.
+    ///
+    /// # Errors
+    /// [`PeopleError`].
+    pub async fn change_role(&self, account: AccountId, id: UserId, role: Role) -> Result<User, PeopleError> {
+        let before = store::user::get(&self.store, account, id).await?.ok_or(PeopleError::Unknown)?;
+        let after = User { role, ..before.clone() };
+        let mut batch = Batch::progress();
+        if role != Role::Owner {
+            self.keep_an_owner(&mut batch, &before).await?;
+        }
+        store::user::update(&mut batch, &before, &after);
+        self.store.commit(batch).await?;
+        Ok(after)
+    }
+
+    /// Gives a user a password; their other sessions end.
+    ///
+    /// # Errors
+    /// [`PeopleError`]; [`PeopleError::Changed`] when the user is no more as given.
+    pub async fn set_password(
+        &self,
+        before: &User,
+        password: PasswordHash,
+        stays: SessionId,
+    ) -> Result<(), PeopleError> {
+        let after = User { password: Some(password), ..before.clone() };
+        let mut batch = Batch::progress();
+        store::user::update(&mut batch, before, &after);
+        self.end_sessions(&mut batch, before, Some(stays)).await?;
+        Ok(self.store.commit(batch).await?)
+    }
+
+    async fn end_sessions(
+        &self,
+        batch: &mut Batch,
+        user: &User,
+        stays: Option<SessionId>,
+    ) -> Result<(), ReadError> {
+        let sessions = store::session::of_user(&self.store, user.account, user.id).await?;
+        for session in sessions.iter().filter(|session| Some(session.id) != stays) {
+            store::session::delete(batch, session);
+        }
+        Ok(())
+    }
+
+    /// When an owner goes, the commit holds only while another one stays.
+    async fn keep_an_owner(&self, batch: &mut Batch, goes: &User) -> Result<(), PeopleError> {
+        if goes.role != Role::Owner {
+            return Ok(());
+        }
+        let users = store::user::list(&self.store, goes.account).await?;
+        let other = users.iter().find(|user| user.role == Role::Owner && user.id != goes.id);
+        store::user::check(batch, other.ok_or(PeopleError::LastOwner)?);
+        Ok(())
+    }
+}

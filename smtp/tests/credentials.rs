@@ -1,0 +1,200 @@
+//! Submission over loopback with a real hall: whom an SMTP credential lets in, from where, until when.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod loopback;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use loopback::{Server, hear, say};
+use mail::account::{Account, Plan};
+use mail::address::Name;
+use mail::credential::{SMTP_PASSWORD_PREFIX, Secret, SecretHash, SmtpCredential, Terms};
+use mail::domain::{Dkim, Domain, DomainState, SealedKey};
+use mail::id::{AccountId, DomainId, SmtpCredentialId};
+use mail::verp::VerpKey;
+use queue::accept::{Hall, HallParts};
+use queue::clock::Clock;
+use queue::courier::smtp::{Dialer, TlsMode};
+use queue::entropy::Entropy;
+use queue::plan::{PlanSettings, Planner};
+use queue::retry::Schedule;
+use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
+use smtp::limits::Limits;
+use smtp::policy::Submission;
+use smtp::settings::Role;
+use store::engine::{Batch, Store};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// A hall whose worker is paused: what is accepted stays.
+async fn hall() -> Hall {
+    let hostname: Name = "mx.example.test".parse().unwrap();
+    let settings =
+        dns::lookup::Settings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..Default::default() };
+    let plan = PlanSettings { port: 25, smarthost: None, own_names: Vec::new() };
+    let parts = WorkerParts {
+        store: Store::memory(),
+        clock: Clock::default(),
+        entropy: Entropy::default(),
+        planner: Planner::new(dns::lookup::Resolver::new(&settings).unwrap(), plan),
+        dialer: Dialer::new(hostname.clone()).unwrap(),
+        verp: VerpKey::new([1; 32]),
+        node: "test".to_owned(),
+        former_node: None,
+    };
+    let retention = Duration::from_secs(3600);
+    let settings = WorkerSettings {
+        hostname,
+        manners: Manners { schedule: Schedule::default(), paused: true, retention },
+        pace: Vec::new(),
+        tls: TlsMode::Off,
+        source_addresses: Vec::new(),
+        connections_max: 1,
+        places_max: 100,
+        ready_max: 100,
+        body_bytes_max: 1 << 20,
+    };
+    let worker = Worker::new(parts, settings);
+    worker.join().await.unwrap();
+    let rest = HallParts {
+        vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
+        pool: dns::signing_pool::SigningPool::start(Some(1)).unwrap(),
+        dkim: false,
+        sandbox_sender: None,
+        message_bytes_max: 1 << 20,
+        links: mail::link::LinkKey::new([3; 32]),
+        plans: mail::plan::Plans::default(),
+    };
+    Hall::new(worker, rest)
+}
+
+/// An account with a domain and a credential, and a door that takes it.
+struct World {
+    hall: Hall,
+    password: String,
+    server: Server<Submission>,
+}
+
+impl World {
+    async fn start() -> Self {
+        let hall = hall().await;
+        let now = hall.clock().now();
+        let id = AccountId::new(now, 1);
+        let email = "owner@example.com".parse().unwrap();
+        let account =
+            Account { id, email, plan: Plan::Free, production: true, suspended: false, created_at: now };
+        let sealed = || SealedKey(String::new());
+        let dkim = Dkim {
+            selector: "s".into(),
+            rsa_record: String::new(),
+            rsa: sealed(),
+            ed25519_record: String::new(),
+            ed25519: sealed(),
+            ed25519_published: false,
+        };
+        let domain = Domain {
+            id: DomainId::new(now, 1),
+            account: id,
+            name: "example.com".parse().unwrap(),
+            state: DomainState::Verified,
+            dkim,
+            created_at: now,
+            verified_at: Some(now),
+        };
+        let secret = Secret::new(SMTP_PASSWORD_PREFIX, [7; 32]);
+        let credential = SmtpCredential {
+            id: SmtpCredentialId::new(now, 1),
+            account: id,
+            name: "test".to_owned(),
+            hint: secret.hint(),
+            enabled: true,
+            terms: Terms::default(),
+            created_at: now,
+        };
+        let mut batch = Batch::progress();
+        store::account::create(&mut batch, &account);
+        store::domain::create(&mut batch, &domain);
+        let hash = SecretHash::of_smtp_password(secret.expose()).unwrap();
+        store::credential::create_smtp(&mut batch, &credential, &hash);
+        hall.store().commit(batch).await.unwrap();
+        let door = Submission::new(hall.clone(), "postrider".to_owned());
+        let server = Server::start(Role::Submission, Limits::default(), true, door);
+        Self { hall, password: secret.expose().to_owned(), server }
+    }
+
+    async fn found(&self) -> SmtpCredential {
+        let hash = SecretHash::of_smtp_password(&self.password).unwrap();
+        store::credential::by_hash(self.hall.store(), &hash).await.unwrap().unwrap()
+    }
+
+    async fn change(&self, change: impl FnOnce(&mut SmtpCredential)) {
+        let before = self.found().await;
+        let mut after = before.clone();
+        change(&mut after);
+        let mut batch = Batch::progress();
+        store::credential::update(&mut batch, &before, &after);
+        self.hall.store().commit(batch).await.unwrap();
+    }
+
+    /// A new session, and what its login was answered.
+    async fn log_in(&self) -> (TlsStream<TcpStream>, String) {
+        let mut stream = self.server.secure(self.server.connect().await).await;
+        hear(&mut stream, 1).await;
+        let initial = STANDARD.encode(format!("\0postrider\0{}", self.password));
+        say(&mut stream, &format!("EHLO x\r\nAUTH PLAIN {initial}\r\n")).await;
+        let heard = hear(&mut stream, 2).await;
+        let answer = heard.lines().last().unwrap().to_owned();
+        (stream, answer)
+    }
+}
+
+async fn mail(stream: &mut TlsStream<TcpStream>) -> String {
+    say(stream, "MAIL FROM:<a@example.com>\r\nRSET\r\n").await;
+    let heard = hear(stream, 2).await;
+    heard.lines().next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_credential_lets_in_on_its_terms() {
+    let world = World::start().await;
+    let (_, answer) = world.log_in().await;
+    assert!(answer.starts_with("235 "), "{answer}");
+    let own = world.found().await;
+    let used = world.hall.last_used(own.account, &[own.id.to_bytes()]).await.unwrap();
+    assert_eq!(used[0].unwrap().from, Some("127.0.0.1".parse().unwrap()));
+
+    world.change(|credential| credential.terms.allowed = vec!["192.0.2.0/24".parse().unwrap()]).await;
+    let (_, answer) = world.log_in().await;
+    assert!(answer.starts_with("535 5.7.1 ip_not_allowed: "), "{answer}");
+    world.change(|credential| credential.terms.allowed = vec!["127.0.0.1".parse().unwrap()]).await;
+    assert!(world.log_in().await.1.starts_with("235 "));
+
+    world.change(|credential| credential.enabled = false).await;
+    assert!(world.log_in().await.1.starts_with("535 5.7.8 "));
+    world.change(|credential| credential.enabled = true).await;
+
+    let end = world.hall.clock().now() + Duration::from_secs(60);
+    world.change(|credential| credential.terms.expires_at = Some(end)).await;
+    assert!(world.log_in().await.1.starts_with("235 "));
+    world.hall.clock().advance(Duration::from_secs(60));
+    assert!(world.log_in().await.1.starts_with("535 5.7.8 "));
+}
+
+#[tokio::test]
+async fn who_is_shut_out_does_not_go_on_in_an_open_session() {
+    let world = World::start().await;
+    let (mut stream, _) = world.log_in().await;
+    assert!(mail(&mut stream).await.starts_with("250 "));
+    world.change(|credential| credential.enabled = false).await;
+    // Not at once: a busy session does not look at every message.
+    assert!(mail(&mut stream).await.starts_with("250 "));
+    world.hall.clock().advance(Duration::from_secs(10));
+    let answer = mail(&mut stream).await;
+    assert!(answer.starts_with("530 5.7.0 "), "{answer}");
+    world.change(|credential| credential.enabled = true).await;
+    assert!(mail(&mut stream).await.starts_with("250 "));
+}

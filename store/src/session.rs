@@ -1,0 +1,104 @@
+//! Sessions of users: a row each, under the account and the user, where the cookie says that it is.
+
+use jiff::Timestamp;
+use mail::credential::SecretHash;
+use mail::id::{AccountId, SessionId, UserId};
+use mail::user::Session;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{Space, after, key};
+use crate::row::{self, stored};
+
+/// Sessions of a user; a new one ends the oldest.
+pub const SESSIONS_MAX: usize = 50;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Session")]
+struct SessionRow {
+    id: SessionId,
+    account: AccountId,
+    user: UserId,
+    secret: SecretHash,
+    created_at: Timestamp,
+    expires_at: Timestamp,
+    ends_at: Timestamp,
+}
+stored!(Session as SessionRow);
+
+pub(crate) fn key_of(account: AccountId, user: UserId, id: SessionId) -> Key {
+    key(Space::Session).account(account).id(user.to_bytes()).id(id.to_bytes()).build()
+}
+
+pub(crate) fn of_row(row: &Value) -> Result<Session, ReadError> {
+    row::decode(row)
+}
+
+/// Writes a new session.
+pub fn create(batch: &mut Batch, session: &Session) {
+    batch.put(key_of(session.account, session.user, session.id), row::encode(session));
+}
+
+/// Changes a session that was read as `before`; the commit conflicts when it is no more like that.
+pub fn update(batch: &mut Batch, before: &Session, after: &Session) {
+    let row_key = key_of(before.account, before.user, before.id);
+    batch.check(row_key.clone(), Some(row::encode(before)));
+    batch.put(row_key, row::encode(after));
+}
+
+/// Ends a session.
+pub fn delete(batch: &mut Batch, session: &Session) {
+    batch.delete(key_of(session.account, session.user, session.id));
+}
+
+/// A user's sessions, oldest first; those that have ended may be among them.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn of_user(store: &Store, account: AccountId, user: UserId) -> Result<Vec<Session>, ReadError> {
+    let range = key(Space::Session).account(account).id(user.to_bytes()).range();
+    // Two nodes may each have begun one at the same time: some more than there should be.
+    let rows = store.scan(range, Order::Ascending, 2 * SESSIONS_MAX).await?;
+    rows.iter().map(|(_, row)| row::decode(row)).collect()
+}
+
+/// Makes room for one more session of a user: those that have ended go, and the oldest of too many.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn make_room(
+    store: &Store,
+    batch: &mut Batch,
+    (account, user): (AccountId, UserId),
+    now: Timestamp,
+) -> Result<(), ReadError> {
+    let (live, ended): (Vec<_>, Vec<_>) =
+        of_user(store, account, user).await?.into_iter().partition(|session| session.is_live(now));
+    let too_many = (live.len() + 1).saturating_sub(SESSIONS_MAX);
+    ended.iter().chain(live.iter().take(too_many)).for_each(|session| delete(batch, session));
+    Ok(())
+}
+
+/// Forgets an account's sessions that have ended, among the first `limit` from a key on. Says where to go
+/// on, if there are more.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn forget_ended(
+    store: &Store,
+    batch: &mut Batch,
+    (account, from): (AccountId, Option<Key>),
+    now: Timestamp,
+    limit: usize,
+) -> Result<Option<Key>, ReadError> {
+    let mut range = key(Space::Session).account(account).range();
+    range.start = from.unwrap_or(range.start);
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    for (row_key, row) in &rows {
+        let session: Session = row::decode(row)?;
+        if !session.is_live(now) {
+            batch.delete(row_key.clone());
+        }
+    }
+    Ok(rows.last().filter(|_| rows.len() == limit).map(|(last, _)| after(last)))
+}

@@ -1,0 +1,94 @@
+//! Users: a row each under the account, and a key by address that only one account can hold.
+
+use jiff::Timestamp;
+use mail::address::Address;
+use mail::id::{AccountId, UserId};
+use mail::user::{PasswordHash, Role, User};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{Space, key};
+use crate::row::{self, stored};
+
+/// Users of an account.
+pub const USERS_MAX: usize = 100;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "User")]
+struct UserRow {
+    id: UserId,
+    account: AccountId,
+    email: Address,
+    role: Role,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    password: Option<PasswordHash>,
+    created_at: Timestamp,
+}
+stored!(User as UserRow);
+
+pub(crate) fn key_of(account: AccountId, id: UserId) -> Key {
+    key(Space::User).account(account).id(id.to_bytes()).build()
+}
+
+pub(crate) fn of_row(row: &Value) -> Result<User, ReadError> {
+    row::decode(row)
+}
+
+fn key_by_email(email: &str) -> Key {
+    key(Space::UserByEmail).text(&email.to_lowercase()).build()
+}
+
+/// Writes a new user; the commit conflicts when the address has one already.
+pub fn create(batch: &mut Batch, user: &User) {
+    let row_key = key_of(user.account, user.id);
+    let by_email = key_by_email(&user.email.to_string());
+    batch.check(by_email.clone(), None);
+    batch.put(by_email, row_key.clone());
+    batch.put(row_key, row::encode(user));
+}
+
+/// The commit conflicts when a user is no more as it was read.
+pub fn check(batch: &mut Batch, user: &User) {
+    batch.check(key_of(user.account, user.id), Some(row::encode(user)));
+}
+
+/// Changes a user that was read as `before`, all but the address; the commit conflicts when it is no more
+/// like that.
+pub fn update(batch: &mut Batch, before: &User, after: &User) {
+    check(batch, before);
+    batch.put(key_of(after.account, after.id), row::encode(after));
+}
+
+/// Deletes a user that was read so; the commit conflicts when it is no more like that.
+pub fn delete(batch: &mut Batch, user: &User) {
+    check(batch, user);
+    batch.delete(key_by_email(&user.email.to_string()));
+    batch.delete(key_of(user.account, user.id));
+}
+
+/// A user of an account.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, account: AccountId, id: UserId) -> Result<Option<User>, ReadError> {
+    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// The user of an address.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn by_email(store: &Store, email: &str) -> Result<Option<User>, ReadError> {
+    let Some(row_key) = store.get(&key_by_email(email)).await? else { return Ok(None) };
+    store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// An account's users, oldest first: all of them, since they are few.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(store: &Store, account: AccountId) -> Result<Vec<User>, ReadError> {
+    let range = key(Space::User).account(account).range();
+    let rows = store.scan(range, Order::Ascending, USERS_MAX + 1).await?;
+    rows.iter().map(|(_, row)| row::decode(row)).collect()
+}
