@@ -68,6 +68,7 @@ async fn hall() -> Hall {
         message_bytes_max: 1 << 20,
         links: mail::link::LinkKey::new([3; 32]),
         plans: mail::plan::Plans::default(),
+        rate_limit: false,
     };
     Hall::new(worker, rest)
 }
@@ -102,6 +103,7 @@ impl World {
             name: "example.com".parse().unwrap(),
             state: DomainState::Verified,
             dkim,
+            delivery: mail::domain::DeliverySettings::default(),
             created_at: now,
             verified_at: Some(now),
         };
