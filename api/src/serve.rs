@@ -86,7 +86,6 @@ pub async fn api(
 }
 
 /// How a listener takes those who connect.
-#[derive(Debug)]
 struct Terms {
     /// Who says, before anything else, for whom it connects.
     proxies: Proxies,
