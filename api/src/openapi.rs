@@ -5,7 +5,7 @@
 mod example;
 mod responses;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -190,7 +190,8 @@ fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -
 }
 
 fn error_schema(schemas: &mut Schemas) {
-    let words: Vec<&str> = Code::ALL.iter().map(|code| code.word).collect();
+    let words: BTreeSet<&str> = Code::ALL.iter().map(|code| code.word).collect();
+    let words: Vec<&str> = words.into_iter().collect();
     let error = schema::object_with(
         "What went wrong",
         &["message", "code", "request_id", "doc_url"],

@@ -87,6 +87,9 @@ impl Code {
         Self::SANDBOX_RESTRICTED,
         Self::PRODUCTION_ACCESS_REQUIRED,
         Self::ACCOUNT_SUSPENDED,
+        Self::NOT_FOUND,
+        Self::CONFLICT,
+        Self::RECIPIENT_BLOCKED,
         Self::PLAN_LIMIT,
         Self::SEND_UNCONFIRMED,
     ];

@@ -23,8 +23,8 @@ fn told(answer: &Answered) -> Option<[u32; 3]> {
 async fn counting(per_second: u32) -> World {
     let world = World::start().await;
     world.hall.throttle().switch(true);
-    let free = PlanLimits { requests_per_second: per_second, ..Plans::default().free };
-    world.hall.set_plans(Plans { free, ..Plans::default() });
+    let limits = PlanLimits { requests_per_second: per_second, ..Plans::default().dedicated };
+    world.hall.set_plans(Plans { free: limits, pro: limits, scale: limits, dedicated: limits });
     world
 }
 

@@ -40,8 +40,8 @@ pub(super) fn of(operation: &Operation, takes: &Takes, gives: Value, shared: &mu
         by_status.entry(code.status).or_default().push(code);
     }
     for (status, codes) in by_status {
-        let words: Vec<&str> = codes.iter().map(|code| code.word).collect();
-        let name = format!("{}{}", if keyed { "" } else { "public." }, words.join("."));
+        let names: Vec<String> = codes.iter().map(name).collect();
+        let name = format!("{}{}", if keyed { "" } else { "public." }, names.join("."));
         let entry = || failure(status, &codes, keyed);
         shared.0.entry(name.clone()).or_insert_with(entry);
         answers.insert(status.to_string(), json!({"$ref": format!("#/components/responses/{name}")}));
@@ -80,6 +80,14 @@ pub(super) fn codes(operation: &Operation, takes: &Takes) -> Vec<Code> {
     Code::ALL.iter().filter(|code| codes.contains(code)).copied().collect()
 }
 
+/// What a code is called among the components: its word, and its status where an earlier one has that word.
+fn name(code: &Code) -> String {
+    match Code::ALL.iter().find(|other| other.word == code.word) {
+        Some(first) if first != code => format!("{}_{}", code.word, code.status),
+        _ => code.word.to_owned(),
+    }
+}
+
 fn has(takes: &Takes, place: &str, name: &str) -> bool {
     takes.parameters.iter().any(|parameter| parameter["in"] == place && parameter["name"] == name)
 }
@@ -111,7 +119,7 @@ fn failure(status: u16, codes: &[Code], keyed: bool) -> Value {
     }
     let examples: Map<String, Value> = codes
         .iter()
-        .map(|code| (code.word.to_owned(), json!({"$ref": format!("#/components/examples/{}", code.word)})))
+        .map(|code| (name(code), json!({"$ref": format!("#/components/examples/{}", name(code))})))
         .collect();
     let told: Vec<String> = codes.iter().map(|code| format!("`{}`: {}", code.word, code.when)).collect();
     json!({
@@ -150,7 +158,7 @@ pub(super) fn example_components(base_url: &str) -> Value {
             problem = problem.details(details);
         }
         let body: Value = serde_json::from_slice(&problem.body(id, base_url)).unwrap_or_default();
-        (code.word.to_owned(), json!({"summary": code.when, "value": body}))
+        (name(code), json!({"summary": code.when, "value": body}))
     };
     Code::ALL.iter().map(one).collect()
 }
@@ -159,6 +167,9 @@ pub(super) fn example_components(base_url: &str) -> Value {
 fn details(code: &Code) -> Option<Value> {
     match *code {
         Code::VALIDATION_ERROR => Some(json!({"to": "is required", "fields": {"to": "is required"}})),
+        Code::RECIPIENT_BLOCKED => {
+            Some(json!({"suppressed": ["grace@example.net"], "email_id": "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"}))
+        }
         Code::DOMAIN_NOT_VERIFIED => Some(json!({"domain": "example.com"})),
         Code::SANDBOX_RESTRICTED => Some(json!({"allowed": ["ada@example.com"]})),
         Code::PLAN_LIMIT => {
