@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use world::{Answered, BASE_URL, World};
 
 async fn account(world: &World) -> AccountId {
-    store::access::by_api_key(world.hall.store(), &world.key).await.unwrap().account().id
+    world.tenant().await.account().id
 }
 
 /// An email to Ada, and the path of its link.

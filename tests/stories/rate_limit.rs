@@ -4,17 +4,21 @@
 use std::time::Duration;
 
 use postrider::config::Switch;
-use smtp::answers::{Answer, Answers as _, Question};
+use smtp::answers::{Answer, Answers as _, Credentials, Question};
 use smtp::policy::Submission;
 
 use crate::world::TestWorld;
 
 /// What submission says to one more recipient of a session that has logged in.
 async fn recipient(world: &TestWorld) -> String {
-    let tenant = store::access::by_smtp_password(&world.world.store, world.password.expose()).await.unwrap();
     let recipient = Question::Recipient("a@dest.example".parse().unwrap());
     let submission = Submission::new(world.world.hall.clone(), "postrider".to_owned());
-    match submission.answer(&mut Some(tenant), recipient).await {
+    let mut visitor = None;
+    let credentials =
+        Credentials { username: "postrider".to_owned(), password: world.password.expose().to_owned() };
+    let login = Question::Authenticate(credentials, "127.0.0.1".parse().unwrap());
+    assert!(matches!(submission.answer(&mut visitor, login).await, Answer::Granted));
+    match submission.answer(&mut visitor, recipient).await {
         Answer::Granted => "granted".to_owned(),
         Answer::Said(reply) => reply.to_string(),
     }

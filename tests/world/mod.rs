@@ -123,7 +123,7 @@ impl TestWorld {
         let any = "127.0.0.1:0".parse().unwrap();
         let submission = doors.submission(config, &world, any, (certificates.smtp(), false)).unwrap();
         let relay = doors.relay(&world, &config.relay[0], any).unwrap();
-        let api = doors.api(&world, any, None, None).await.unwrap();
+        let api = doors.api(&world, any, config, None).await.unwrap();
         world.start();
         Self {
             sink,
