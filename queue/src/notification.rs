@@ -59,11 +59,8 @@ struct Lost<'a> {
     returned: &'a Bytes,
 }
 
-fn compose(worker: &Worker, lost: &Lost<'_>, id: EmailId, now: Timestamp) -> Option<Staged> {
-    let host = &worker.settings.hostname;
-    let from = Address::new("MAILER-DAEMON", host.clone()).ok()?;
-    let message_id = message::message_id(id, &from);
-    let explanation = match (&lost.attempted.outcome, lost.next) {
+fn explanation(lost: &Lost<'_>) -> String {
+    match (&lost.attempted.outcome, lost.next) {
         (Outcome::Unreachable(text) | Outcome::Unconfirmed(text), _) => {
             format!("It was tried until its time was up. The last attempt: {text}")
         }
@@ -71,7 +68,14 @@ fn compose(worker: &Worker, lost: &Lost<'_>, id: EmailId, now: Timestamp) -> Opt
             "The destination put it off until its time was up.".to_owned()
         }
         _ => "It was refused for good; it will not be tried again.".to_owned(),
-    };
+    }
+}
+
+fn compose(worker: &Worker, lost: &Lost<'_>, id: EmailId, now: Timestamp) -> Option<Staged> {
+    let host = &worker.settings.hostname;
+    let from = Address::new("MAILER-DAEMON", host.clone()).ok()?;
+    let message_id = message::message_id(id, &from);
+    let explanation = explanation(lost);
     let bytes = dsn::compose(&Report {
         reporting_host: host,
         to: lost.to,

@@ -182,7 +182,7 @@ mod tests {
         let one = &newsletters[0];
         assert_eq!(by_id(&store, account, one.id).await.unwrap().as_ref(), Some(one));
         let of = of_address(&store, account, &"a9@EXAMPLE.net".parse().unwrap(), &OPTIONAL).await.unwrap();
-        assert_eq!(of, [one.clone()]);
+        assert_eq!(of.as_slice(), std::slice::from_ref(one));
         let mut batch = Batch::progress();
         delete(&mut batch, one);
         store.commit(batch).await.unwrap();

@@ -360,7 +360,7 @@ async fn page(
     for (entry, row_key) in try_join_all(scans).await?.into_iter().flatten() {
         entries.push((id_of(&entry)?, row_key));
     }
-    entries.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+    entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.0));
     let has_more = entries.len() > limit;
     entries.truncate(limit);
     let next = entries.last().filter(|_| has_more).map(|(id, _)| *id);

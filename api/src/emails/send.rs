@@ -274,6 +274,32 @@ pub(super) fn send_schema() -> Value {
                     "description": "Files",
                 }),
             ),
+        ],
+    );
+    if let (Some(Value::Object(wishes)), Some(fields)) =
+        (wishes_schema().get_mut("properties").map(Value::take), send["properties"].as_object_mut())
+    {
+        fields.extend(wishes);
+    }
+    let whole = |body: &str| json!({"required": ["from", "subject", body]});
+    send["anyOf"] = json!([whole("html"), whole("text"), {"required": ["template"]}]);
+    send["examples"] = json!([{
+        "from": "Ada <ada@example.com>",
+        "to": ["grace@example.net"],
+        "subject": "Welcome",
+        "html": "<p>Hello Grace</p>",
+        "text": "Hello Grace",
+        "tags": [{"name": "flow", "value": "welcome"}],
+    }]);
+    send
+}
+
+/// What may be asked beyond the message.
+fn wishes_schema() -> Value {
+    schema::object_with(
+        "What is asked",
+        &[],
+        [
             ("category", schema::words(&["transactional", "product", "newsletter"], "What it is for")),
             ("scheduled_at", schema::time("To be sent then (also `scheduledAt`); no attachments")),
             (
@@ -294,18 +320,7 @@ pub(super) fn send_schema() -> Value {
             ("template", template_schema()),
             ("variables", variables_schema()),
         ],
-    );
-    let whole = |body: &str| json!({"required": ["from", "subject", body]});
-    send["anyOf"] = json!([whole("html"), whole("text"), {"required": ["template"]}]);
-    send["examples"] = json!([{
-        "from": "Ada <ada@example.com>",
-        "to": ["grace@example.net"],
-        "subject": "Welcome",
-        "html": "<p>Hello Grace</p>",
-        "text": "Hello Grace",
-        "tags": [{"name": "flow", "value": "welcome"}],
-    }]);
-    send
+    )
 }
 
 fn attachment_schema() -> Value {
