@@ -11,6 +11,7 @@ pub mod batch;
 pub mod labels;
 pub mod letter;
 pub mod recipients;
+pub mod rehearse;
 pub mod resend;
 pub mod send;
 pub mod template;
@@ -64,7 +65,9 @@ pub async fn send(room: Arc<Room>, tenant: Tenant, request: SendRequest) -> Resu
         };
         room.hall.accept_with(&tenant, draft, &also).await
     };
-    Slot::conclude(slot, &room, result.map(|accepted| sent(&accepted))).await
+    let left = result.as_ref().map(|accepted| accepted.left).unwrap_or_default();
+    let answer = Slot::conclude(slot, &room, result.map(|accepted| sent(&accepted))).await?;
+    Ok(answer.with_quota(left))
 }
 
 /// `POST /emails/batch`.
@@ -102,7 +105,12 @@ pub async fn send_batch(
     {
         return Err(sent(outcomes).refused());
     }
-    Slot::conclude(slot, &room, result.map(|outcomes| sent(&outcomes))).await
+    let accepted = result.iter().flatten().flatten();
+    // Of several the least: each was counted after the one before.
+    let left =
+        accepted.map(|accepted| accepted.left).min_by_key(|left| (left.day, left.month)).unwrap_or_default();
+    let answer = Slot::conclude(slot, &room, result.map(|outcomes| sent(&outcomes))).await?;
+    Ok(answer.with_quota(left))
 }
 
 /// Filters that a later version brings: to answer without them would be to answer wrongly.

@@ -20,6 +20,7 @@ use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 use mail::idempotency::{KEY_CHARS_MAX, Operation, Outcome, Used};
+use mail::usage::Left;
 use queue::refusal::Refusal;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -38,6 +39,10 @@ use crate::schema::{self, Schemas};
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Says that an answer was given before.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+/// How many emails the plan has left today.
+const QUOTA_DAILY: HeaderName = HeaderName::from_static("x-quota-daily-remaining");
+/// How many emails the plan has left this month.
+const QUOTA_MONTHLY: HeaderName = HeaderName::from_static("x-quota-monthly-remaining");
 /// When a request whose key is at work may be sent again.
 const IN_PROGRESS_RETRY_S: u32 = 1;
 
@@ -214,6 +219,7 @@ pub fn done(answer: &impl serde::Serialize) -> Outcome {
 pub struct Once<T> {
     body: Bytes,
     replayed: bool,
+    headers: Vec<(HeaderName, HeaderValue)>,
     kind: PhantomData<fn() -> T>,
 }
 
@@ -223,13 +229,22 @@ impl<T: Reply> Once<T> {
     /// # Errors
     /// A fault of our own.
     pub fn first(reply: T) -> Result<Self, Problem> {
-        Ok(Self { body: reply.write()?, replayed: false, kind: PhantomData })
+        Ok(Self { body: reply.write()?, replayed: false, headers: Vec::new(), kind: PhantomData })
     }
 
     /// Given before.
     #[must_use]
     pub fn again(body: Bytes) -> Self {
-        Self { body, replayed: true, kind: PhantomData }
+        Self { body, replayed: true, headers: Vec::new(), kind: PhantomData }
+    }
+
+    /// With what is left of the plan, where it has caps (completions-email.md 2.2).
+    #[must_use]
+    pub fn with_quota(mut self, left: Left) -> Self {
+        for (name, left) in [(QUOTA_DAILY, left.day), (QUOTA_MONTHLY, left.month)] {
+            self.headers.extend(left.filter(|_| !self.replayed).map(|left| (name, left.into())));
+        }
+        self
     }
 }
 
@@ -243,8 +258,8 @@ impl<T: Reply> Reply for Once<T> {
     }
 
     fn answer(self) -> Result<Answer, Problem> {
-        let headers =
-            if self.replayed { vec![(REPLAYED, HeaderValue::from_static("true"))] } else { Vec::new() };
+        let mut headers = self.headers;
+        headers.extend(self.replayed.then(|| (REPLAYED, HeaderValue::from_static("true"))));
         let media_type = HeaderValue::from_static(T::MEDIA_TYPE);
         Ok(Answer { status: StatusCode::OK, media_type, headers, body: self.body, more: None })
     }

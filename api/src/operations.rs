@@ -252,6 +252,9 @@ fn mail() -> Vec<Operation> {
             .about("emails", "Send a stored email again, without its attachments")
             .fails(Code::SENDING)
             .either(Sending, emails::resend::resend),
+        post("/emails/test", "test_event")
+            .about("emails", "Get what a webhook would be sent, to try a receiver with")
+            .either(Full, emails::rehearse::rehearse),
         get("/emails/{id}/events", "list_email_events")
             .about("emails", "List what happened to an email, newest first")
             .either(Sending, emails::events),

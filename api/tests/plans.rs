@@ -43,7 +43,10 @@ async fn of_many_at_the_same_time_just_so_many_pass_as_the_plan_has() {
 async fn what_is_refused_or_taken_back_is_not_used_up() {
     let world = World::start().await.on(Plan::Free).await;
     // 101 at once are too many; 100 are not, though the 101 were tried.
-    assert_eq!(world.post("/emails", to(99)).await.status, StatusCode::OK);
+    let first = world.post("/emails", to(99)).await;
+    assert_eq!(first.status, StatusCode::OK);
+    assert_eq!(first.headers["x-quota-daily-remaining"], "1");
+    assert_eq!(first.headers["x-quota-monthly-remaining"], "2901");
     assert_eq!(world.post("/emails", to(2)).await.code(), "plan_limit");
     let at = format!("{:.3}", world.hall.clock().now() + Duration::from_secs(3600));
     let mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t", "scheduled_at": at});

@@ -23,6 +23,7 @@ pub mod link;
 pub mod message;
 pub mod network;
 pub mod outcome;
+pub mod payload;
 pub mod plan;
 pub mod recipient;
 pub mod reply;

@@ -104,6 +104,26 @@ pub fn in_the_way(limits: &PlanLimits, used: Used, more: u64, now: Timestamp) ->
         .find(|cap| cap.used.saturating_add(more) > cap.cap)
 }
 
+/// What is left of a plan's caps; none where there is no cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Left {
+    /// Today.
+    pub day: Option<u64>,
+    /// This month.
+    pub month: Option<u64>,
+}
+
+impl Left {
+    /// What is left of the caps after what was used.
+    #[must_use]
+    pub fn of(limits: &PlanLimits, used: Used) -> Self {
+        let left =
+            |cap: Option<u64>, used: i64| cap.map(|cap| cap.saturating_sub(u64::try_from(used).unwrap_or(0)));
+        let monthly = limits.emails_per_month.filter(|_| !limits.overage);
+        Self { day: left(limits.emails_per_day, used.day), month: left(monthly, used.month) }
+    }
+}
+
 /// Whether a plan has caps at all.
 #[must_use]
 pub fn is_capped(limits: &PlanLimits) -> bool {

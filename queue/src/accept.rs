@@ -28,13 +28,14 @@ use mail::id::{EmailId, EventId};
 use mail::link::LinkKey;
 use mail::plan::Plans;
 use mail::unsubscribe::{Bound, Unsubscribe};
-use mail::usage::Used;
+use mail::usage::{Left, Used};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError, ReadError, State, Store};
 
 use crate::clock::Clock;
 use crate::contacts::{Contacts, ContactsError, Wish};
 use crate::entropy::Entropy;
+use crate::meter::Reserved;
 use crate::rate::{Rate, Standing};
 use crate::refusal::Refusal;
 use crate::reservation::Reservation;
@@ -102,6 +103,8 @@ pub struct Accepted {
     pub status: EmailStatus,
     /// Recipients that it does not go to, as the sender wished.
     pub skipped: Vec<Address>,
+    /// What is left of the plan's caps.
+    pub left: Left,
 }
 
 impl Accepted {
@@ -112,7 +115,8 @@ impl Accepted {
         };
         let skipped = staged.addressees.iter().filter(|to| to.suppressed);
         let skipped = skipped.map(|to| to.address.clone()).collect();
-        Self { id: staged.email.id, status, skipped }
+        let left = staged.reserved.as_ref().map(Reserved::left).unwrap_or_default();
+        Self { id: staged.email.id, status, skipped, left }
     }
 }
 

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use mail::event::Event;
 use mail::id::{AccountId, EmailId};
 use mail::plan::PlanLimits;
-use mail::usage::{self, Cap, Period, Used};
+use mail::usage::{self, Cap, Left, Period, Used};
 use store::engine::{ReadError, Store};
 
 /// For how long rows are believed that other nodes write, too.
@@ -66,9 +66,16 @@ pub struct Reserved {
     meter: Meter,
     account: AccountId,
     email: Option<EmailId>,
+    left: Left,
 }
 
 impl Reserved {
+    /// What is left of the caps after them.
+    #[must_use]
+    pub fn left(&self) -> Left {
+        self.left
+    }
+
     /// They are on disk: they count until their event is told, and from then on by the rows.
     pub fn keep(mut self) {
         self.email = None;
@@ -111,7 +118,12 @@ impl Meter {
         now: Timestamp,
     ) -> Result<Room, ReadError> {
         if !usage::is_capped(limits) {
-            return Ok(Room::Reserved(Reserved { meter: self.clone(), account, email: None }));
+            return Ok(Room::Reserved(Reserved {
+                meter: self.clone(),
+                account,
+                email: None,
+                left: Left::default(),
+            }));
         }
         let fresh = self.lock().get(&account).is_some_and(|known| known.is_fresh(now, store.is_shared()));
         if !fresh {
@@ -123,7 +135,8 @@ impl Meter {
             return Ok(Room::Capped(cap));
         }
         known.pending.insert(email, count);
-        Ok(Room::Reserved(Reserved { meter: self.clone(), account, email: Some(email) }))
+        let left = Left::of(limits, known.used());
+        Ok(Room::Reserved(Reserved { meter: self.clone(), account, email: Some(email), left }))
     }
 
     async fn read(&self, store: &Store, account: AccountId, now: Timestamp) -> Result<(), ReadError> {

@@ -69,7 +69,9 @@ pub async fn resend(room: Arc<Room>, tenant: Tenant, input: ResendEmail) -> Resu
         };
         room.hall.accept_with(&tenant, draft, &also).await
     };
-    Slot::conclude(slot, &room, result.map(|accepted| sent(&accepted))).await
+    let left = result.as_ref().map(|accepted| accepted.left).unwrap_or_default();
+    let answer = Slot::conclude(slot, &room, result.map(|accepted| sent(&accepted))).await?;
+    Ok(answer.with_quota(left))
 }
 
 async fn again(room: &Room, found: EmailWithRecipients) -> Result<(Draft, Vec<String>), Problem> {

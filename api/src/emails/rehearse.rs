@@ -1,0 +1,228 @@
+//! `POST /emails/test`: what a webhook would be sent, to try a receiver with (completions-email.md 2.3).
+//!
+//! The payload is that of a stored email and its newest event of this kind, or, where there is none, an
+//! example. It says `test: true`, and so cannot be taken for the real thing.
+
+use std::sync::Arc;
+
+use mail::email::Rollup;
+use mail::event::Event;
+use mail::id::{EmailId, EventId};
+use mail::payload::data_of;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use store::access::Tenant;
+use store::email::EmailWithRecipients;
+
+use super::timeline::TIMELINE_MAX;
+use super::view::Moment;
+use super::{find, no_such_email};
+use crate::call::{Call, Input, Takes};
+use crate::fields::{self, Given, Names, Notes};
+use crate::problem::Problem;
+use crate::room::Room;
+use crate::schema::{self, Describe, Schemas};
+
+/// The body: three short fields.
+const BODY_BYTES_MAX: usize = 16 << 10;
+
+const NAMES: Names = Names {
+    known: &[("event", "event"), ("email_id", "email_id"), ("emailId", "email_id"), ("deliver", "deliver")],
+    later: &[],
+    foreign: &[("Event", "event"), ("MessageID", "email_id")],
+};
+
+/// What an event adds to the payload, as an example; and with it, which events there are.
+fn example(event: &str) -> Option<Value> {
+    let at = "2026-01-01T10:00:00.812Z";
+    Some(match event {
+        "email.sent" => json!({"status": "sent", "recipients_count": 1}),
+        "email.scheduled" => json!({"status": "scheduled", "scheduled_at": "2026-01-02T09:00:00.000Z"}),
+        "email.delivered" => json!({"status": "delivered", "delivered_at": at, "delivery": {
+            "mx_host": "mx.example.net", "smtp_response": "250 2.0.0 OK", "tls": "TLSv1.3", "attempts": 1,
+            "duration_ms": 812}}),
+        "email.delivery_delayed" => json!({"status": "sent", "delay": {
+            "smtp_code": 451, "enhanced_code": "4.7.1", "diagnostic": "451 4.7.1 greylisted", "attempt": 1,
+            "next_attempt_at": "2026-01-01T10:01:00.000Z", "expires_at": "2026-01-03T10:00:00.000Z"}}),
+        "email.bounced" => json!({"status": "bounced", "bounce_reason": "550 5.1.1 user unknown", "bounce": {
+            "type": "hard", "category": "unknown_user", "smtp_code": 550, "enhanced_code": "5.1.1",
+            "diagnostic": "smtp; 550 5.1.1 user unknown", "mx_host": "mx.example.net", "async": false},
+            "suppression_id": null, "suppressed_until": null}),
+        "email.failed" => json!({"status": "failed", "failure": {
+            "reason": "rejected", "message": "554 5.7.1 refused", "smtp_code": 554}, "suppression_id": null}),
+        "email.complained" => json!({"status": "delivered", "complaint": {
+            "feedback_type": "abuse", "source": "fbl", "user_agent": "Example/1.0", "arrived_at": at},
+            "suppression_id": null}),
+        "email.opened" => json!({"open": {"ip": "192.0.2.1", "user_agent": "Mozilla/5.0", "machine": false,
+            "proxy": null, "first": true}}),
+        "email.clicked" => json!({"click": {"url": "https://example.com/", "ip": "192.0.2.1",
+            "user_agent": "Mozilla/5.0", "machine": false, "first": true}}),
+        "email.suppressed" => json!({"status": "failed", "suppressed": [{
+            "email": "grace@example.net", "reason": "hard_bounce", "suppression_id": null, "category": null,
+            "category_opt_out_id": null}]}),
+        "contact.unsubscribed" => json!({"email": "grace@example.net", "source": "recipient",
+            "scope": "category", "category": "product", "category_label": "Product", "suppression_id": null,
+            "category_opt_out_id": null}),
+        _ => return None,
+    })
+}
+
+/// What it takes.
+#[derive(Debug)]
+pub struct Rehearsal {
+    event: String,
+    example: Value,
+    email: Option<EmailId>,
+}
+
+impl Input for Rehearsal {
+    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let body = schemas.named("TestEvent", |_| {
+            schema::object_with(
+                "An event to be tried",
+                &["event"],
+                [
+                    (
+                        "event",
+                        json!({"type": "string", "examples": ["email.delivered"], "description": "Its name"}),
+                    ),
+                    ("email_id", schema::string("The email that it is to be about (`msg_…`)")),
+                    ("deliver", schema::boolean("Whether it goes to the endpoints that ask for it; true")),
+                ],
+            )
+        });
+        Takes { parameters: Vec::new(), body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let mut notes = Notes::default();
+        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let event = match given.value("event").map(fields::text) {
+            None => Err("is required".to_owned()),
+            Some(text) => text.map(std::borrow::Cow::into_owned),
+        };
+        let found = event.and_then(|event| {
+            let example = example(&event).ok_or_else(|| "is no event that an email has".to_owned())?;
+            Ok((event, example))
+        });
+        let found = found.map_err(|text| notes.errors.add("event", text)).ok();
+        if let Some(Err(text)) = given.value("deliver").map(fields::boolean) {
+            notes.errors.add("deliver", text);
+        }
+        let email = given.value("email_id").map(fields::text);
+        let email = email.transpose().map_err(|text| notes.errors.add("email_id", text)).ok().flatten();
+        match found {
+            Some((event, example)) if notes.errors.is_empty() => {
+                // What cannot be an id is the id of nothing.
+                let email = email.map(|id| id.parse().map_err(|_| no_such_email())).transpose()?;
+                Ok(Self { event, example, email })
+            }
+            _ => Err(notes.errors.into()),
+        }
+    }
+}
+
+/// A webhook's body.
+#[derive(Debug, Serialize)]
+pub struct Payload {
+    r#type: String,
+    created_at: Moment,
+    data: Map<String, Value>,
+}
+
+/// What would be sent, and to whom it was.
+#[derive(Debug, Serialize)]
+pub struct Rehearsed {
+    payload: Payload,
+    queued: bool,
+    deliveries: Vec<Value>,
+}
+
+impl Describe for Rehearsed {
+    fn schema(schemas: &mut Schemas) -> Value {
+        schemas.named("TestedEvent", |_| {
+            let payload = schema::object(
+                "The body of a delivery",
+                [
+                    ("type", schema::string("The event's name")),
+                    ("created_at", schema::time("When it happened")),
+                    ("data", json!({"type": "object", "description": "What happened; `test` is true"})),
+                ],
+            );
+            schema::object(
+                "What a webhook would be sent",
+                [
+                    ("payload", payload),
+                    ("queued", schema::boolean("Whether it is on its way to an endpoint")),
+                    ("deliveries", schema::list(json!({"type": "object"}), "One for each endpoint")),
+                ],
+            )
+        })
+    }
+}
+
+/// `POST /emails/test`.
+///
+/// # Errors
+/// No such email; the store cannot be read.
+pub async fn rehearse(room: Arc<Room>, tenant: Tenant, input: Rehearsal) -> Result<Rehearsed, Problem> {
+    let Rehearsal { event, example, email } = input;
+    let now = room.hall.clock().now();
+    let mut created_at = now;
+    let mut data = match email {
+        None => sample(EventId::new(now, room.hall.entropy().u128())),
+        Some(id) => {
+            let found = find(&room, &tenant, id).await?;
+            let events = store::event::list(room.hall.store(), tenant.account().id, id, TIMELINE_MAX).await?;
+            let newest = events.into_iter().rfind(|one| one.kind.name() == event);
+            created_at = newest.as_ref().map_or(now, |one| one.created_at);
+            of_email(&found, newest, EventId::new(now, room.hall.entropy().u128()))
+        }
+    };
+    if let Value::Object(example) = example {
+        for (name, value) in example {
+            data.entry(name).or_insert(value);
+        }
+    }
+    data.insert("test".to_owned(), Value::Bool(true));
+    let payload = Payload { r#type: event, created_at: Moment(created_at), data };
+    // Nobody can ask for events yet.
+    Ok(Rehearsed { payload, queued: false, deliveries: Vec::new() })
+}
+
+fn of_email(found: &EmailWithRecipients, newest: Option<Event>, fresh: EventId) -> Map<String, Value> {
+    let EmailWithRecipients { email, recipients, .. } = found;
+    let is_real = newest.is_some();
+    let event = newest.unwrap_or_else(|| Event {
+        id: fresh,
+        account: email.account,
+        email: email.id,
+        kind: mail::event::EventKind::Opened,
+        recipient: recipients.first().map(|recipient| recipient.address.clone()),
+        created_at: email.created_at,
+        detail: Value::Null,
+    });
+    let mut data = data_of(email, &event, Rollup::of(recipients).status);
+    if !is_real {
+        // The example says what it would be then.
+        data.remove("status");
+    }
+    data
+}
+
+/// An email that never was.
+fn sample(id: EventId) -> Map<String, Value> {
+    let data = json!({
+        "event_id": id, "email_id": "msg_00000000000000000000000000",
+        "message_id": "<00000000000000000000000000@example.com>", "from": "Ada <ada@example.com>",
+        "to": ["grace@example.net"], "cc": [], "rcpt_to": "grace@example.net", "subject": "An example",
+        "tags": [{"name": "flow", "value": "welcome"}], "category": "transactional", "template_id": null,
+        "domain": "example.com", "sent_at": "2026-01-01T10:00:00.000Z",
+    });
+    match data {
+        Value::Object(data) => data,
+        _ => Map::new(),
+    }
+}

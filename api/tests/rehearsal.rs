@@ -1,0 +1,45 @@
+//! `POST /emails/test`: what a webhook would be sent.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use http::StatusCode;
+use mail::credential::Scope;
+use serde_json::{Value, json};
+use world::World;
+
+#[tokio::test]
+async fn the_payload_of_an_email_and_of_none() {
+    let world = World::start().await;
+    let mail = json!({"from": "Ada <ada@example.com>", "to": "b@example.net", "subject": "s", "text": "t",
+                      "tags": {"flow": "x"}});
+    let id = world.post("/emails", mail.to_string()).await.json()["id"].clone();
+    let ask = async |body: Value| world.post("/emails/test", body.to_string()).await;
+    let real = ask(json!({"event": "email.sent", "email_id": id})).await;
+    assert_eq!(real.status, StatusCode::OK, "{real:?}");
+    let real = real.json();
+    assert_eq!((&real["queued"], &real["deliveries"]), (&json!(false), &json!([])));
+    let data = &real["payload"]["data"];
+    assert_eq!((&data["email_id"], &data["test"], &data["recipients_count"]), (&id, &json!(true), &json!(1)));
+    assert_eq!((&data["subject"], &data["status"]), (&json!("s"), &json!("sent")));
+    assert_eq!(data["tags"], json!([{"name": "flow", "value": "x"}]));
+    let yet_to_come = ask(json!({"event": "email.bounced", "email_id": id, "deliver": false})).await.json();
+    let data = &yet_to_come["payload"]["data"];
+    assert_eq!((&data["status"], &data["bounce"]["type"]), (&json!("bounced"), &json!("hard")));
+    assert_eq!(data["rcpt_to"], "b@example.net");
+    let sample = ask(json!({"event": "email.clicked"})).await.json();
+    assert_eq!(sample["payload"]["type"], "email.clicked");
+    assert!(sample["payload"]["data"]["click"]["url"].is_string());
+    for bad in [json!({}), json!({"event": "email.eaten"}), json!({"event": "email.sent", "deliver": 1})] {
+        assert_eq!(ask(bad.clone()).await.status, StatusCode::BAD_REQUEST, "{bad}");
+    }
+    let nothing = ask(json!({"event": "email.sent", "email_id": "msg_00000000000000000000000000"})).await;
+    assert_eq!(nothing.status, StatusCode::NOT_FOUND);
+    let sending = world.account(2, Scope::Sending).await;
+    let request =
+        http::Request::post("/emails/test").header("host", "t").header("content-type", "application/json");
+    let request = request.header("authorization", format!("Bearer {sending}"));
+    let refused = world.send(request.body(http_body_util::Full::new("{}".into())).unwrap()).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    world.end().await;
+}

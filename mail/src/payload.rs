@@ -1,0 +1,64 @@
+//! The payload of a webhook about an email (completions-email.md 2.10): what is common to all, then what
+//! the kind of event adds. Key order is stable.
+
+use serde_json::{Map, Value, json};
+
+use crate::email::{Email, EmailStatus};
+use crate::event::{Event, EventKind};
+
+/// Every kind of event about an email that a webhook may be asked for, by name.
+pub const EMAIL_EVENTS: &[&str] = &[
+    "email.sent",
+    "email.delivered",
+    "email.delivery_delayed",
+    "email.bounced",
+    "email.complained",
+    "email.opened",
+    "email.clicked",
+    "email.failed",
+    "email.suppressed",
+    "email.scheduled",
+];
+
+/// The data of an event about an email whose state is then `status`.
+#[must_use]
+pub fn data_of(email: &Email, event: &Event, status: EmailStatus) -> Map<String, Value> {
+    let texts = |boxes: &[crate::address::Mailbox]| boxes.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut data = Map::new();
+    let mut put = |name: &str, value: Value| drop(data.insert(name.to_owned(), value));
+    put("event_id", json!(event.id));
+    put("email_id", json!(email.id));
+    put("message_id", json!(format!("<{}>", email.facts.message_id)));
+    put("status", json!(status_in(event.kind, status)));
+    put("from", json!(email.from.to_string()));
+    put("to", json!(texts(&email.facts.to)));
+    put("cc", json!(texts(&email.facts.cc)));
+    if let Some(recipient) = &event.recipient {
+        put("rcpt_to", json!(recipient));
+    }
+    put("subject", json!(email.facts.subject));
+    put("tags", json!(email.tags));
+    put("category", json!(email.category));
+    put("template_id", json!(email.template.as_ref().map(|template| template.id)));
+    put("domain", json!(email.domain));
+    put("sent_at", json!(format!("{:.3}", email.created_at)));
+    if let Value::Object(detail) = &event.detail {
+        for (name, value) in detail.iter().filter(|(name, _)| *name != "uncounted") {
+            data.insert(name.clone(), value.clone());
+        }
+    }
+    data
+}
+
+/// The status that an event speaks of: its own, not what the email has come to since.
+fn status_in(kind: EventKind, status: EmailStatus) -> EmailStatus {
+    match kind {
+        EventKind::Sent | EventKind::DeliveryDelayed => EmailStatus::Sent,
+        EventKind::Scheduled => EmailStatus::Scheduled,
+        EventKind::Delivered => EmailStatus::Delivered,
+        EventKind::Bounced => EmailStatus::Bounced,
+        EventKind::Failed | EventKind::Suppressed => EmailStatus::Failed,
+        EventKind::Cancelled => EmailStatus::Cancelled,
+        _ => status,
+    }
+}
