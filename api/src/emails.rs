@@ -32,7 +32,7 @@ use store::email::EmailWithRecipients;
 use store::engine::Batch;
 
 use crate::call::{Call, Input, Reply, Takes};
-use crate::idempotency::{Once, Slot, Turn, done};
+use crate::idempotency::{self, Once, Turn, done};
 use crate::page::{self, Page};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
@@ -50,7 +50,7 @@ use self::view::{EmailDetail, EmailList, EmailView, OneEmail};
 /// What the hall refuses; what is wrong with the request was told before; what is wrong with its key.
 pub async fn send(room: Arc<Room>, tenant: Tenant, request: SendRequest) -> Result<Once<Sent>, Problem> {
     let SendRequest { letter, warnings, claim } = request;
-    let slot = match Slot::look(&room, &tenant, Operation::Send, claim).await? {
+    let slot = match idempotency::look(&room, &tenant, Operation::Send, claim).await? {
         Turn::Done(body) => return Ok(Once::again(body)),
         Turn::Go(slot) => slot,
     };
@@ -66,7 +66,7 @@ pub async fn send(room: Arc<Room>, tenant: Tenant, request: SendRequest) -> Resu
         room.hall.accept_with(&tenant, draft, &also).await
     };
     let left = result.as_ref().map(|accepted| accepted.left).unwrap_or_default();
-    let answer = Slot::conclude(slot, &room, result.map(|accepted| sent(&accepted))).await?;
+    let answer = idempotency::conclude(slot, &room, result.map(|accepted| sent(&accepted))).await?;
     Ok(answer.with_quota(left))
 }
 
@@ -80,7 +80,7 @@ pub async fn send_batch(
     request: BatchRequest,
 ) -> Result<Once<BatchSent>, Problem> {
     let BatchRequest { letters, mut fates, strict, claim } = request;
-    let slot = match Slot::look(&room, &tenant, Operation::SendBatch, claim).await? {
+    let slot = match idempotency::look(&room, &tenant, Operation::SendBatch, claim).await? {
         Turn::Done(body) => return Ok(Once::again(body)),
         Turn::Go(slot) => slot,
     };
@@ -109,7 +109,7 @@ pub async fn send_batch(
     // Of several the least: each was counted after the one before.
     let left =
         accepted.map(|accepted| accepted.left).min_by_key(|left| (left.day, left.month)).unwrap_or_default();
-    let answer = Slot::conclude(slot, &room, result.map(|outcomes| sent(&outcomes))).await?;
+    let answer = idempotency::conclude(slot, &room, result.map(|outcomes| sent(&outcomes))).await?;
     Ok(answer.with_quota(left))
 }
 

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+use mail::tags::check_line;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -183,20 +184,6 @@ pub fn line(value: &RawValue, bytes_max: usize) -> Result<String, String> {
     let text = text(value)?;
     check_line(&text, bytes_max)?;
     Ok(text.into_owned())
-}
-
-/// No control characters (a line end among them), bounded.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn check_line(text: &str, bytes_max: usize) -> Result<(), String> {
-    if text.len() > bytes_max {
-        return Err(format!("is longer than {bytes_max} bytes"));
-    }
-    if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
-        return Err("must not contain line ends or control characters".to_owned());
-    }
-    Ok(())
 }
 
 /// The entries of a list, at most so many.

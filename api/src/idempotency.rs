@@ -5,22 +5,19 @@
 //! key + fingerprint ─► at work? 409 ─► used before? replay, or 409 ─► do it ─[ what was done + the answer ]
 //! ```
 //!
-//! The answer lies in the commit of what was done, so there is no moment in which one is known without the
-//! other: whoever has the same key at the same time on another node conflicts in the store, and replays.
-//! What was refused leaves no trace, and the key is free again. The fingerprint is taken of what the
-//! request says, not of how it is written: fields by their canonical names and in any order, nulls left out.
+//! `queue::once` does it for both doors; here a key is read and answered over HTTP. The fingerprint is taken of
+//! what the request says, not of how it is written: fields by their canonical names and in any order, nulls
+//! left out.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
-use jiff::Timestamp;
-use mail::idempotency::{KEY_CHARS_MAX, Operation, Outcome, Used};
+use mail::idempotency::{KEY_CHARS_MAX, Operation, Outcome, check_key};
 use mail::usage::Left;
+use queue::once::{self, Claim, NotNow, Slot};
 use queue::refusal::Refusal;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -28,7 +25,6 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use store::access::Tenant;
 use store::engine::Batch;
-use store::idempotency::{Found, Name};
 
 use crate::call::{Answer, Reply};
 use crate::problem::{Code, Problem};
@@ -46,78 +42,35 @@ const QUOTA_MONTHLY: HeaderName = HeaderName::from_static("x-quota-monthly-remai
 /// When a request whose key is at work may be sent again.
 const IN_PROGRESS_RETRY_S: u32 = 1;
 
-/// What a request says that is to be done once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
-    /// The client's key.
-    pub key: String,
-    /// SHA-256 of the request in its canonical form, in hexadecimal.
-    pub fingerprint: String,
+/// The parameter of operations that take a key.
+#[must_use]
+pub fn parameter() -> Value {
+    schema::header_parameter(
+        "Idempotency-Key",
+        "What is sent with a key is sent once: for 24 hours the same request with the same key gets the \
+         same answer",
+    )
 }
 
-impl Claim {
-    /// Its part of the document.
-    #[must_use]
-    pub fn parameter() -> Value {
-        schema::header_parameter(
-            "Idempotency-Key",
-            "What is sent with a key is sent once: for 24 hours the same request with the same key gets the \
-             same answer",
-        )
+/// The claim of a request, if it makes one.
+///
+/// # Errors
+/// `invalid_idempotency_key`.
+pub fn claim(
+    headers: &http::HeaderMap,
+    fingerprint: impl FnOnce() -> String,
+) -> Result<Option<Claim>, Problem> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let wrong = || {
+        let text = format!("`Idempotency-Key` is one text of 1 to {KEY_CHARS_MAX} printable characters");
+        Problem::new(Code::INVALID_IDEMPOTENCY_KEY, text)
+    };
+    let key = std::str::from_utf8(value.as_bytes()).map_err(|_| wrong())?.trim();
+    if values.next().is_some() || check_key(key).is_err() {
+        return Err(wrong());
     }
-
-    /// The claim of a request, if it makes one.
-    ///
-    /// # Errors
-    /// `invalid_idempotency_key`.
-    pub fn read(
-        headers: &http::HeaderMap,
-        fingerprint: impl FnOnce() -> String,
-    ) -> Result<Option<Self>, Problem> {
-        let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
-        let Some(value) = values.next() else { return Ok(None) };
-        let wrong = || {
-            let text = format!("`Idempotency-Key` is one text of 1 to {KEY_CHARS_MAX} printable characters");
-            Problem::new(Code::INVALID_IDEMPOTENCY_KEY, text)
-        };
-        let key = std::str::from_utf8(value.as_bytes()).map_err(|_| wrong())?.trim();
-        let count = key.chars().count();
-        if values.next().is_some()
-            || !(1..=KEY_CHARS_MAX).contains(&count)
-            || key.chars().any(char::is_control)
-        {
-            return Err(wrong());
-        }
-        Ok(Some(Self { key: key.to_owned(), fingerprint: fingerprint() }))
-    }
-}
-
-/// The keys at work on this node.
-#[derive(Debug, Default)]
-pub struct AtWork(Mutex<HashSet<Name>>);
-
-/// A key at work, until this is dropped.
-struct Held(Arc<AtWork>, Name);
-
-impl AtWork {
-    fn hold(self: &Arc<Self>, name: &Name) -> Option<Held> {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.insert(name.clone()).then(|| Held(Arc::clone(self), name.clone()))
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
-    }
-}
-
-/// A key that is free: what is done now is done under it.
-pub struct Slot {
-    name: Name,
-    fingerprint: String,
-    before: Option<Found>,
-    _held: Held,
+    Ok(Some(Claim { key: key.to_owned(), fingerprint: fingerprint() }))
 }
 
 /// Whether a request is to be carried out.
@@ -128,82 +81,65 @@ pub enum Turn {
     Done(Bytes),
 }
 
-impl Slot {
-    /// Looks at the key of a request, if it has one.
-    ///
-    /// # Errors
-    /// It is at work, was used for something else, or the store cannot be read; or it stands for a send that
-    /// could not be confirmed.
-    pub async fn look(
-        room: &Room,
-        tenant: &Tenant,
-        operation: Operation,
-        claim: Option<Claim>,
-    ) -> Result<Turn, Problem> {
-        let hall = &room.hall;
-        let Some(claim) = claim else { return Ok(Turn::Go(None)) };
-        let name = Name { account: tenant.account().id, operation, key: claim.key };
-        let Some(held) = room.at_work.hold(&name) else {
+/// Looks at the key of a request, if it has one.
+///
+/// # Errors
+/// It is at work, was used for something else, or the store cannot be read; or it stands for a send that
+/// could not be confirmed.
+pub async fn look(
+    room: &Room,
+    tenant: &Tenant,
+    operation: Operation,
+    claim: Option<Claim>,
+) -> Result<Turn, Problem> {
+    let Some(claim) = claim else { return Ok(Turn::Go(None)) };
+    match Slot::look(&room.hall, tenant, operation, claim).await {
+        Ok(once::Turn::Go(slot)) => Ok(Turn::Go(Some(slot))),
+        Ok(once::Turn::Done(Outcome::Done(body))) => Ok(Turn::Done(Bytes::from(body))),
+        Ok(once::Turn::Done(Outcome::Unconfirmed(id))) => {
+            Err(Problem::unconfirmed(id).header(REPLAYED, "true"))
+        }
+        Err(NotNow::InProgress) => {
             let text = "A request with this `Idempotency-Key` is being carried out";
-            return Err(Problem::new(Code::IDEMPOTENCY_IN_PROGRESS, text)
-                .header(http::header::RETRY_AFTER, IN_PROGRESS_RETRY_S.to_string()));
-        };
-        let before = store::idempotency::get(hall.store(), &name).await?;
-        let now = hall.clock().now();
-        if let Some(Found { used, .. }) = before.as_ref().filter(|found| found.used.holds(now)) {
-            if used.fingerprint != claim.fingerprint {
-                let text = "This `Idempotency-Key` was used for another request; take a new one";
-                return Err(Problem::new(Code::IDEMPOTENCY_CONFLICT, text));
-            }
-            return match &used.outcome {
-                Outcome::Done(body) => Ok(Turn::Done(Bytes::from(body.clone()))),
-                Outcome::Unconfirmed(id) => Err(Problem::unconfirmed(*id).header(REPLAYED, "true")),
-            };
+            let problem = Problem::new(Code::IDEMPOTENCY_IN_PROGRESS, text);
+            Err(problem.header(http::header::RETRY_AFTER, IN_PROGRESS_RETRY_S.to_string()))
         }
-        Ok(Turn::Go(Some(Box::new(Self { name, fingerprint: claim.fingerprint, before, _held: held }))))
-    }
-
-    /// Brings a claimed request to its end: what was done at the same time elsewhere is replayed, a doubt
-    /// is kept.
-    ///
-    /// # Errors
-    /// What the hall refused.
-    pub async fn conclude<T: Reply>(
-        slot: Option<Box<Self>>,
-        room: &Room,
-        result: Result<T, Refusal>,
-    ) -> Result<Once<T>, Problem> {
-        let refused = |refusal| Problem::of_refusal(refusal, &room.options.upgrade_url);
-        match (result, slot) {
-            (Ok(reply), _) => Once::first(reply),
-            (Err(Refusal::DoneMeanwhile), Some(slot)) => {
-                // Another node was quicker with this key: its answer counts.
-                match store::idempotency::get(room.hall.store(), &slot.name).await? {
-                    Some(Found { used: Used { outcome: Outcome::Done(body), fingerprint, .. }, .. })
-                        if fingerprint == slot.fingerprint =>
-                    {
-                        Ok(Once::again(Bytes::from(body)))
-                    }
-                    _ => Err(refused(Refusal::DoneMeanwhile)),
-                }
-            }
-            (Err(Refusal::Unconfirmed { id }), Some(slot)) => {
-                // Should the email be there after all, so is its answer, and this conflicts: then that counts.
-                let mut batch = Batch::progress();
-                slot.keep(&mut batch, Outcome::Unconfirmed(id), room.hall.clock().now());
-                if let Err(error) = room.hall.store().commit(batch).await {
-                    tracing::warn!(%error, email.id = %id, "a send that was not confirmed keeps no idempotency key");
-                }
-                Err(Problem::unconfirmed(id))
-            }
-            (Err(refusal), _) => Err(refused(refusal)),
+        Err(NotNow::Conflict) => {
+            let text = "This `Idempotency-Key` was used for another request; take a new one";
+            Err(Problem::new(Code::IDEMPOTENCY_CONFLICT, text))
         }
+        Err(NotNow::Unread(error)) => Err(error.into()),
     }
+}
 
-    /// Keeps the answer, in the commit of what was done.
-    pub fn keep(&self, batch: &mut Batch, outcome: Outcome, now: Timestamp) {
-        let used = Used { fingerprint: self.fingerprint.clone(), outcome, created_at: now };
-        store::idempotency::keep(batch, &self.name, &used, self.before.as_ref());
+/// Brings a claimed request to its end: what was done at the same time elsewhere is replayed, a doubt
+/// is kept.
+///
+/// # Errors
+/// What the hall refused.
+pub async fn conclude<T: Reply>(
+    slot: Option<Box<Slot>>,
+    room: &Room,
+    result: Result<T, Refusal>,
+) -> Result<Once<T>, Problem> {
+    let refused = |refusal| Problem::of_refusal(refusal, &room.options.upgrade_url);
+    match (result, slot) {
+        (Ok(reply), _) => Once::first(reply),
+        // Another node was quicker with this key: its answer counts.
+        (Err(Refusal::DoneMeanwhile), Some(slot)) => match slot.meanwhile(room.hall.store()).await? {
+            Some(Outcome::Done(body)) => Ok(Once::again(Bytes::from(body))),
+            _ => Err(refused(Refusal::DoneMeanwhile)),
+        },
+        (Err(Refusal::Unconfirmed { id }), Some(slot)) => {
+            // Should the email be there after all, so is its answer, and this conflicts: then that counts.
+            let mut batch = Batch::progress();
+            slot.keep(&mut batch, Outcome::Unconfirmed(id), room.hall.clock().now());
+            if let Err(error) = room.hall.store().commit(batch).await {
+                tracing::warn!(%error, email.id = %id, "a send that was not confirmed keeps no idempotency key");
+            }
+            Err(Problem::unconfirmed(id))
+        }
+        (Err(refusal), _) => Err(refused(refusal)),
     }
 }
 

@@ -14,7 +14,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::passwords::Passwords;
 use crate::auth::throttle::Throttle;
-use crate::idempotency::AtWork;
 use crate::journal::Journal;
 use crate::operations::{self, Operation};
 use crate::serve::budget::Budget;
@@ -95,7 +94,6 @@ pub struct Room {
     pub(crate) router: Router,
     pub(crate) budget: Budget,
     pub(crate) tasks: TaskTracker,
-    pub(crate) at_work: Arc<AtWork>,
     pub(crate) journal: Journal,
     pub(crate) passwords: Passwords,
     pub(crate) throttle: Throttle,
@@ -119,7 +117,6 @@ impl Room {
             budget: Budget::new(options.bytes_in_flight_max, crate::emails::REQUEST_BYTES_MAX),
             options,
             tasks: TaskTracker::new(),
-            at_work: Arc::default(),
             journal: Journal::default(),
             passwords: Passwords::default(),
             throttle: Throttle::default(),

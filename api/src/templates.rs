@@ -22,7 +22,6 @@ use store::engine::{Batch, CommitError};
 use store::template::Taken;
 
 use crate::call::{Call, Input, Takes};
-use crate::emails::labels::{CATEGORIES, category_of_word};
 use crate::operations::{Operation, operation};
 use crate::page::{self, Page};
 use crate::problem::{Code, FieldErrors, Problem};
@@ -205,7 +204,7 @@ impl Input for ListTemplates {
             schema::query_parameter(name, &text, json!({"type": "string"}))
         };
         let mut parameters = Page::parameters();
-        parameters.push(filter("category", CATEGORIES));
+        parameters.push(filter("category", Category::WORDS));
         parameters.push(filter("status", TemplateStatus::WORDS));
         Takes { parameters, ..Takes::default() }
     }
@@ -214,7 +213,7 @@ impl Input for ListTemplates {
         let query = &call.query;
         Ok(Self {
             page: Page::read(query)?,
-            categories: page::words(query, "category", CATEGORIES, category_of_word)?,
+            categories: page::words(query, "category", Category::WORDS, Category::of_word)?,
             statuses: page::words(query, "status", TemplateStatus::WORDS, TemplateStatus::of_word)?,
         })
     }

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use mail_builder::MessageBuilder;
+use mail_builder::headers::Header as _;
 use mail_builder::headers::address::Address as BuilderAddress;
 use mail_builder::headers::content_type::ContentType;
 use mail_builder::headers::raw::Raw;
@@ -14,7 +15,7 @@ use mail_builder::mime::MimePart;
 use thiserror::Error;
 
 use crate::address::Mailbox;
-use crate::message::LINE_BYTES_MAX;
+use crate::message::{LINE_BYTES_MAX, fields};
 
 /// Fields that the service writes itself; a customer's copy is refused, since it would steer
 /// transport, forge a trace or break the structure of the message.
@@ -186,6 +187,36 @@ pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8>
     // Writing into memory does not fail.
     let _ = builder.write_to(&mut out);
     out
+}
+
+/// Two bodies, or one, as what follows `MIME-Version: 1.0` in a header: fields, an empty line, the body.
+#[must_use]
+pub fn entity(html: Option<&str>, text: Option<&str>) -> Vec<u8> {
+    let mut builder = MessageBuilder::new().message_id("x").date(0_i64);
+    if text.is_some() || html.is_none() {
+        builder = builder.text_body(line_feeds(text.unwrap_or_default()));
+    }
+    if let Some(html) = html {
+        builder = builder.html_body(line_feeds(html));
+    }
+    let mut message = Vec::new();
+    // Writing into memory does not fail.
+    let _ = builder.write_to(&mut message);
+    let (fields, body) = fields(&message);
+    let mut out = Vec::with_capacity(message.len());
+    let is_content = |name: &[u8]| name.len() > 8 && name[..8].eq_ignore_ascii_case(b"content-");
+    for field in fields.iter().filter(|field| is_content(&message[field.start..field.name_end])) {
+        out.extend_from_slice(&message[field.start..field.end]);
+    }
+    out.extend_from_slice(&message[body..]);
+    out
+}
+
+/// Writes a `Reply-To` field.
+pub fn write_reply_to(out: &mut Vec<u8>, reply_to: &[Mailbox]) {
+    const NAME: &[u8] = b"Reply-To: ";
+    out.extend_from_slice(NAME);
+    addresses(reply_to).write_header(out, NAME.len());
 }
 
 /// The builder takes every line feed for a line end and lets a lone CR through, which no message may

@@ -41,6 +41,22 @@ pub enum Category {
     Newsletter,
 }
 
+impl Category {
+    /// All of them, as they are written.
+    pub const WORDS: &'static [&'static str] = &["transactional", "product", "newsletter"];
+
+    /// The one that is written like this.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        match word {
+            "transactional" => Some(Self::Transactional),
+            "product" => Some(Self::Product),
+            "newsletter" => Some(Self::Newsletter),
+            _ => None,
+        }
+    }
+}
+
 /// A name and a value that the customer hangs on an email.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tag {

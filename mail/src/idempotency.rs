@@ -13,6 +13,17 @@ pub const KEPT: Duration = Duration::from_secs(24 * 3600);
 /// The longest key, in characters.
 pub const KEY_CHARS_MAX: usize = 256;
 
+/// Checks a key.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_key(key: &str) -> Result<(), String> {
+    if !(1..=KEY_CHARS_MAX).contains(&key.chars().count()) || key.chars().any(char::is_control) {
+        return Err(format!("is one text of 1 to {KEY_CHARS_MAX} printable characters"));
+    }
+    Ok(())
+}
+
 /// What the key was used for. The number is part of the stored key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -23,6 +34,8 @@ pub enum Operation {
     SendBatch = 2,
     /// `POST /emails/{id}/resend`.
     Resend = 3,
+    /// A message handed in by SMTP.
+    Submit = 4,
 }
 
 /// What came of it.

@@ -2,7 +2,7 @@
 //!
 //! The header is walked field by field over the bytes (RFC 5322 2.2); the few fields that matter
 //! are decoded by mail-parser. Nothing is rewritten: what is missing (Date, Message-ID, From) is put
-//! on top, what must not go out (Bcc) is cut out, and the rest stays the client's bytes, uncopied.
+//! on top, what must not go out (Bcc, `Service-*`) is cut out, and the rest stays the client's bytes, uncopied.
 
 use std::fmt::Write as _;
 
@@ -14,6 +14,7 @@ use thiserror::Error;
 use crate::address::{Address, Mailbox};
 use crate::email::HeaderFacts;
 use crate::id::EmailId;
+use crate::service;
 
 /// A header longer than this is refused: no honest message has one (Postfix: 102,400).
 pub const HEADER_BYTES_MAX: usize = 256 * 1024;
@@ -154,7 +155,8 @@ pub struct Header {
     pub has_message_id: bool,
     /// No byte above 127 in it: it needs no SMTPUTF8 (RFC 6532).
     pub is_ascii: bool,
-    /// Fields that do not go out as they came, and what goes instead: nothing for Bcc; the field without
+    /// Fields that do not go out as they came, and what goes instead: nothing for Bcc and what
+    /// was meant for the service; the field without
     /// the blanks before its colon, which are obsolete syntax (RFC 5322 4.5) that verifiers of signatures
     /// stumble over. Whole fields, since none may be cut by the end of a chunk.
     edits: Vec<(Field, Bytes)>,
@@ -230,7 +232,7 @@ fn lone_mailbox(message: &[u8], field: &Field) -> Option<Mailbox> {
 
 /// What goes instead of a field, when it does not go as it came.
 fn edit_of(message: &[u8], field: &Field) -> Option<Bytes> {
-    if field.is(message, "Bcc") || field.is(message, "Resent-Bcc") {
+    if field.is(message, "Bcc") || field.is(message, "Resent-Bcc") || service::is_one(message, field) {
         return Some(Bytes::new());
     }
     let (name, value) = message[field.start..field.end].split_at(field.name_end - field.start);
@@ -275,11 +277,12 @@ pub struct Mended {
     pub facts: HeaderFacts,
     /// The fields that go on top.
     pub top: Vec<u8>,
-    /// The client's bytes, Bcc cut out.
+    /// The client's bytes, Bcc and `Service-*` cut out.
     pub rest: Vec<Bytes>,
 }
 
-/// Mends a message on submission (RFC 6409 8): Date, Message-ID and From where they are missing, no Bcc.
+/// Mends a message on submission (RFC 6409 8): Date, Message-ID and From where they are missing, no Bcc,
+/// nothing that was meant for the service.
 ///
 /// # Errors
 /// [`MessageError`] says what cannot be mended.

@@ -342,6 +342,15 @@ pub struct TemplateRef {
     pub version: Option<u32>,
 }
 
+/// A template and what is filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TemplateUse {
+    /// Which.
+    pub reference: TemplateRef,
+    /// An object.
+    pub variables: Value,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,10 +10,12 @@
 //! changes them before.
 
 mod amend;
+mod fill;
 mod reach;
 mod release;
 mod stage;
 mod track;
+mod unsubscribe;
 mod write;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +38,7 @@ use crate::clock::Clock;
 use crate::contacts::{Contacts, ContactsError, Wish};
 use crate::entropy::Entropy;
 use crate::meter::Reserved;
+use crate::once::AtWork;
 use crate::rate::{Rate, Standing};
 use crate::refusal::Refusal;
 use crate::reservation::Reservation;
@@ -48,6 +51,7 @@ use crate::visits::Visits;
 use crate::worker::Worker;
 
 pub use amend::AmendError;
+pub use fill::FillError;
 use release::Appointments;
 pub use stage::SCHEDULED_AHEAD_MAX;
 use stage::Stop;
@@ -72,6 +76,7 @@ pub struct Hall {
     links: LinkKey,
     base_url: Arc<OnceLock<String>>,
     visits: Arc<Visits>,
+    at_work: Arc<AtWork>,
 }
 
 /// What the hall needs beside the worker.
@@ -141,6 +146,7 @@ impl Hall {
             templates: Arc::default(),
             links: parts.links,
             base_url: Arc::default(),
+            at_work: Arc::default(),
         }
     }
 
@@ -166,6 +172,12 @@ impl Hall {
     #[must_use]
     pub fn templates(&self) -> &Templates {
         &self.templates
+    }
+
+    /// Idempotency keys at work.
+    #[must_use]
+    pub fn at_work(&self) -> &Arc<AtWork> {
+        &self.at_work
     }
 
     /// What the plans include.

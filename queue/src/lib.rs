@@ -1,7 +1,7 @@
 //! The kitchen: what was handed in is accepted, planned, tried and settled here.
 //!
 //! [`accept`] is the one door ([`sender`] says who may come through it, [`templates`] keeps what is sent by
-//! name), [`worker`] brings tasks to [`site`]s and back from disk ([`scheduled`], [`flight`]), [`attempt`]
+//! name, [`once`] what is done once), [`worker`] brings tasks to [`site`]s and back from disk ([`scheduled`], [`flight`]), [`attempt`]
 //! runs the connections of [`courier`], [`settle`] decides what comes next. [`fair`], [`pace`], [`retry`]
 //! and [`plan`] are the rules in between, [`rate`] and [`throttle`] the ones about those who ask;
 //! [`people`] are the users of an account; [`clock`] and [`entropy`] are the only sources of time and chance in the house.
@@ -23,6 +23,7 @@ pub mod lease;
 pub mod membership;
 pub mod meter;
 mod notification;
+pub mod once;
 pub mod operate;
 pub mod pace;
 pub mod people;

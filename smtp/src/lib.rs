@@ -9,7 +9,8 @@
 //! [`session`] knows the protocol and no socket: bytes and answers go in, replies and questions come
 //! out, so that every dialog is a text file. [`command`] is the table of verbs, [`parameter`] and
 //! [`path`] read what stands behind MAIL and RCPT, [`data`] receives content, [`sasl`] reads AUTH.
-//! [`answers`] is the seam to whoever decides; [`policy`] decides with the hall. [`listener`] owns
+//! [`answers`] is the seam to whoever decides; [`policy`] decides with the hall, and `take` hands it
+//! messages, with what their `Service-*` fields ask. [`listener`] owns
 //! sockets, TLS and time; [`peers`] counts who is connected; [`limits`] names every bound.
 
 pub mod answers;
@@ -27,3 +28,4 @@ pub mod replies;
 pub mod sasl;
 pub mod session;
 pub mod settings;
+mod take;

@@ -7,26 +7,27 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use mail::credential::SecretHash;
-use mail::draft::{Content, Draft, Wishes};
-use mail::email::{Category, Door};
+use mail::email::Door;
 use mail::message::MessageError;
 use mail::reply::{Enhanced, Reply, Severity};
 use mail::suppression::{BlockReason, Blocked};
-use mail::usage::Period;
 use queue::accept::Hall;
 use queue::rate::Standing;
 use queue::refusal::Refusal;
 use store::access::{self, AccessError, Tenant};
 use tokio::sync::watch;
 
-use crate::answers::{Answer, Answers, Credentials, Message, Question};
-use crate::received;
+use crate::answers::{Answer, Answers, Credentials, Question};
+use crate::take::take;
 
 /// A login is looked at again, at the next message, when it is older than this: who was shut out does
 /// not go on in a session that is open.
 const LOGIN_HOLDS: Duration = Duration::from_secs(10);
+
+/// For so long a client is taken to try again.
+const TRIES_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 /// Submission: who logs in with an SMTP credential sends for its account.
 pub struct Submission {
@@ -173,41 +174,7 @@ async fn send(hall: &Hall, tenant: &Tenant, question: Question, door: Door) -> A
         Question::Recipient(address) => hall.may_receive(tenant, &address).await.map(|()| Answer::Granted),
         Question::Authenticate(..) => return Answer::Said(denied()),
     };
-    judged.unwrap_or_else(|refusal| Answer::Said(refused(&refusal)))
-}
-
-async fn take(hall: &Hall, tenant: &Tenant, message: Message, door: Door) -> Result<Answer, Refusal> {
-    if message.binary && !is_text(&message.content) {
-        return Ok(Answer::Said(reply(
-            554,
-            (5, 6, 1),
-            "Binary content cannot be passed on from here; encode it in base 64",
-        )));
-    }
-    let received = received::field(&message.trace, message.envelope.smtputf8, hall.clock().now());
-    let draft = Draft {
-        door,
-        from: None,
-        envelope: message.envelope,
-        recipients: message.recipients,
-        content: Content::Raw { message: message.content, received },
-        tags: Vec::new(),
-        category: Category::default(),
-        wishes: Wishes::default(),
-    };
-    let accepted = hall.accept(tenant, draft).await?;
-    Ok(Answer::Said(reply(250, (2, 0, 0), format!("OK {}", accepted.id))))
-}
-
-/// Whether content that was declared binary can go out by DATA as well: most hosts know no other way.
-fn is_text(content: &[u8]) -> bool {
-    let mut before = 0;
-    let lines = content.iter().all(|&byte| {
-        let good = byte != 0 && (before == b'\r') == (byte == b'\n');
-        before = byte;
-        good
-    });
-    lines && before != b'\r'
+    judged.unwrap_or_else(|refusal| Answer::Said(refused(&refusal, hall.clock().now())))
 }
 
 fn too_often(standing: Standing) -> Reply {
@@ -220,7 +187,7 @@ fn denied() -> Reply {
     reply(535, (5, 7, 8), "Authentication credentials invalid")
 }
 
-fn reply(
+pub(crate) fn reply(
     code: u16,
     (class, subject, detail): (u8, u16, u16),
     text: impl Into<std::borrow::Cow<'static, str>>,
@@ -229,7 +196,7 @@ fn reply(
 }
 
 /// A refusal in SMTP's words: a code for machines, a name that the API uses too, what to do for people.
-fn refused(refusal: &Refusal) -> Reply {
+fn refused(refusal: &Refusal, now: Timestamp) -> Reply {
     let named = |name: &str| format!("{name}: {refusal}");
     match refusal {
         Refusal::DomainNotVerified { .. } => reply(550, (5, 7, 1), named("domain_not_verified")),
@@ -238,10 +205,10 @@ fn refused(refusal: &Refusal) -> Reply {
         Refusal::NotThisDomain { .. } => reply(550, (5, 7, 1), named("forbidden")),
         Refusal::Suspended => reply(550, (5, 7, 1), named("account_suspended")),
         Refusal::Blocked { blocked, .. } => reply(550, (5, 7, 1), blocked_text(blocked)),
-        // Whoever tries again within the day may have more luck; a month is too long to wait.
-        Refusal::PlanLimit(cap) => match cap.period {
-            Period::Day(_) => reply(452, (4, 5, 3), named("plan_limit")),
-            Period::Month(_) => reply(550, (5, 7, 1), named("plan_limit")),
+        // Whoever tries again within the day may have more luck; longer than that no client waits.
+        Refusal::PlanLimit(cap) => match cap.period.ends_at().duration_since(now) < TRIES_FOR {
+            true => reply(452, (4, 5, 3), named("plan_limit")),
+            false => reply(550, (5, 7, 1), named("plan_limit")),
         },
         Refusal::Message(MessageError::Loop) => reply(554, (5, 4, 6), refusal.to_string()),
         Refusal::Message(_) | Refusal::Invalid { .. } => reply(550, (5, 6, 0), refusal.to_string()),
@@ -268,6 +235,7 @@ fn blocked_text(blocked: &[Blocked]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mail::usage::{Cap, Period};
 
     #[test]
     fn refusals_keep_their_codes_and_names() {
@@ -286,21 +254,20 @@ mod tests {
             (Refusal::TooLarge { bytes_max: 1 }, "552 5.3.4 "),
             (Refusal::Message(MessageError::Loop), "554 5.4.6 "),
         ] {
-            assert!(refused(&refusal).to_string().starts_with(start), "{refusal}");
+            assert!(refused(&refusal, Timestamp::UNIX_EPOCH).to_string().starts_with(start), "{refusal}");
         }
     }
-
     #[test]
-    fn binary_that_is_text_may_pass() {
-        for (content, text) in [
-            (&b"a\r\nb"[..], true),
-            (b"", true),
-            (b"a\nb", false),
-            (b"a\rb", false),
-            (b"a\r", false),
-            (b"\0", false),
+    fn who_has_used_up_the_plan_tries_again_within_a_day_or_not_at_all() {
+        for (period, now, start) in [
+            (Period::day as fn(Timestamp) -> Period, "2026-01-10T00:00:01Z", "452 4.5.3 plan_limit: "),
+            (Period::month, "2026-01-10T00:00:01Z", "550 5.7.1 plan_limit: "),
+            (Period::month, "2026-01-31T12:00:00Z", "452 4.5.3 plan_limit: "),
         ] {
-            assert_eq!(is_text(content), text, "{content:?}");
+            let now: Timestamp = now.parse().unwrap();
+            let refusal = Refusal::PlanLimit(Cap { period: period(now), used: 100, cap: 100 });
+            let said = refused(&refusal, now).to_string();
+            assert!(said.starts_with(start), "{said}");
         }
     }
 }

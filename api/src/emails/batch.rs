@@ -8,6 +8,7 @@ use mail::draft::Draft;
 use mail::email::EmailStatus;
 use mail::id::EmailId;
 use queue::accept::Accepted;
+use queue::once::Claim;
 use queue::refusal::Refusal;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -18,7 +19,7 @@ use super::letter::Letter;
 use super::send::{NAMES, REQUEST_BYTES_MAX, SendRequest, Sent, send_schema};
 use crate::call::{Call, Input, Takes};
 use crate::fields::{self, Given, Kind, Names, Notes};
-use crate::idempotency::{Claim, fingerprint};
+use crate::idempotency::{self, fingerprint};
 use crate::problem::{Code, FieldErrors, Problem};
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
@@ -61,7 +62,7 @@ impl Input for BatchRequest {
         let emails = json!({"type": "array", "items": email, "minItems": 1, "maxItems": EMAILS_MAX});
         let body = json!({"oneOf": [schema::object("The emails; none with attachments", [("emails", emails.clone())]), emails]});
         let strict = schema::header_parameter("Batch-Validation", "`strict`: all are sent, or none");
-        let parameters = vec![Claim::parameter(), strict];
+        let parameters = vec![idempotency::parameter(), strict];
         Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
@@ -72,7 +73,7 @@ impl Input for BatchRequest {
             Some(_) => return Err(Problem::field("Batch-Validation", "is `strict` or `permissive`")),
         };
         let emails = emails(&call.body)?;
-        let claim = Claim::read(&call.headers, || fingerprint(&[("emails", emails)], NAMES.known))?;
+        let claim = idempotency::claim(&call.headers, || fingerprint(&[("emails", emails)], NAMES.known))?;
         let items = fields::list(emails, EMAILS_MAX).map_err(|text| Problem::field("emails", text))?;
         if items.is_empty() {
             return Err(Problem::field("emails", "has no entries"));

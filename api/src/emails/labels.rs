@@ -4,14 +4,11 @@ use std::borrow::Cow;
 
 use mail::compose::CustomHeader;
 use mail::email::{Category, Tag};
+use mail::tags::{self, TAG_BYTES_MAX, TAGS_MAX};
 use serde_json::value::RawValue;
 
 use crate::fields::{self, Given, Kind, Names, Notes, show};
 
-/// Tags of an email (email-api.md "Limits").
-pub const TAGS_MAX: usize = 10;
-/// A tag's name, and its value: they are stored and sent along with every event.
-pub const TAG_BYTES_MAX: usize = 256;
 /// Headers of the customer's own.
 pub const HEADERS_MAX: usize = 50;
 
@@ -32,7 +29,7 @@ pub fn tags(given: &Given<'_>, notes: &mut Notes) -> Vec<Tag> {
                 .iter()
                 .filter_map(|(name, value)| {
                     let place = format!("tags.{}", show(name));
-                    check_tag_name(name).map_err(|text| notes.errors.add(&place, text)).ok()?;
+                    tags::check_name(name).map_err(|text| notes.errors.add(&place, text)).ok()?;
                     let value = fields::line(value, TAG_BYTES_MAX);
                     let value = value.map_err(|text| notes.errors.add(&place, text)).ok()?;
                     Some(Tag { name: name.clone().into_owned(), value })
@@ -42,13 +39,8 @@ pub fn tags(given: &Given<'_>, notes: &mut Notes) -> Vec<Tag> {
         _ => Err("must be a list of {name, value} or an object".to_owned()),
     };
     let tags: Vec<Tag> = outcome.map_err(|text| notes.errors.add("tags", text)).unwrap_or_default();
-    if tags.len() > TAGS_MAX {
-        notes.errors.add("tags", format!("has more than {TAGS_MAX} entries"));
-    }
-    for (n, tag) in tags.iter().enumerate() {
-        if tags.iter().take(n).any(|earlier| earlier.name == tag.name) {
-            notes.errors.add("tags", format!("names `{}` twice", show(&tag.name)));
-        }
+    for fault in tags::faults(&tags) {
+        notes.errors.add("tags", fault);
     }
     tags
 }
@@ -77,23 +69,12 @@ fn tag_list(entries: &[&RawValue], notes: &mut Notes) -> Vec<Tag> {
             }
         };
         let (Some(name), Some(value)) = (part("name"), part("value")) else { continue };
-        match check_tag_name(&name) {
+        match tags::check_name(&name) {
             Ok(()) => tags.push(Tag { name, value }),
             Err(text) => notes.errors.add(&format!("{place}.name"), text),
         }
     }
     tags
-}
-
-fn check_tag_name(name: &str) -> Result<(), String> {
-    if name.is_empty() {
-        return Err("the name is empty".to_owned());
-    }
-    // Filters are written `tag=name:value`.
-    if name.contains(':') {
-        return Err("the name must not contain a colon".to_owned());
-    }
-    fields::check_line(name, TAG_BYTES_MAX)
 }
 
 /// Reads `headers`.
@@ -130,23 +111,9 @@ pub fn headers(given: &Given<'_>, notes: &mut Notes) -> Vec<CustomHeader> {
 
 /// Reads `category`.
 pub fn category(given: &Given<'_>, notes: &mut Notes) -> Option<Category> {
-    let category = fields::text(given.value("category")?).ok().as_deref().and_then(category_of_word);
+    let category = fields::text(given.value("category")?).ok().as_deref().and_then(Category::of_word);
     if category.is_none() {
         notes.errors.add("category", "must be one of transactional, product, newsletter");
     }
     category
-}
-
-/// All categories, as they are written.
-pub const CATEGORIES: &[&str] = &["transactional", "product", "newsletter"];
-
-/// The category that is written like this.
-#[must_use]
-pub fn category_of_word(word: &str) -> Option<Category> {
-    match word {
-        "transactional" => Some(Category::Transactional),
-        "product" => Some(Category::Product),
-        "newsletter" => Some(Category::Newsletter),
-        _ => None,
-    }
 }

@@ -7,17 +7,15 @@
 //! What the request says goes before what the template says; the bodies are the template's alone
 //! (completions-email.md 2.3).
 
-use std::sync::Arc;
-
 use mail::address::Mailbox;
 use mail::compose::{Attachment, Composition, CustomHeader};
 use mail::draft::{Content, Draft, Envelope, Wishes};
-use mail::email::{Category, Door, Tag, TemplateFacts};
-use mail::template::{Compiled, Rendered};
+use mail::email::{Category, Door, Tag};
+use mail::template::{Compiled, Rendered, TemplateUse};
+use queue::accept::FillError;
 use store::access::Tenant;
 
 use super::recipients::Recipients;
-use super::template::TemplateUse;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::templates::unrendered;
@@ -59,21 +57,16 @@ impl Letter {
     /// request leaves out.
     pub async fn fill(mut self, room: &Room, tenant: &Tenant) -> Result<Draft, Problem> {
         if let Some(wanted) = self.template.take() {
-            let account = tenant.account().id;
-            let (store, now) = (room.hall.store(), room.hall.clock().now());
-            let found = room.hall.templates().resolve(store, account, &wanted.reference, now).await?;
-            let compiled = found.ok_or_else(|| {
-                Problem::new(Code::NOT_FOUND, "No such template, or it was never published")
-            })?;
-            let (render, variables) = (Arc::clone(&compiled), wanted.variables);
             let own_subject = self.subject.is_some();
-            let work = move || match own_subject {
-                true => render.render_bodies(&variables),
-                false => render.render(&variables),
-            };
-            // Lists of the customer's making: rendering may take its time.
-            let rendered = tokio::task::spawn_blocking(work).await.map_err(Problem::internal)?;
-            self.inherit(&compiled, rendered.map_err(|error| unrendered(&error))?);
+            let filled = room.hall.fill(tenant, wanted, own_subject).await;
+            let (compiled, rendered) = filled.map_err(|error| match error {
+                FillError::NotFound => {
+                    Problem::new(Code::NOT_FOUND, "No such template, or it was never published")
+                }
+                FillError::Unrendered(error) => unrendered(&error),
+                FillError::Unread(error) => error.into(),
+            })?;
+            self.inherit(&compiled, rendered);
         }
         self.draft()
     }
@@ -85,11 +78,7 @@ impl Letter {
         }
         self.subject = self.subject.take().or(rendered.subject);
         (self.html, self.text) = (rendered.html, rendered.text);
-        self.category = self.category.or_else(|| Some(template.category()));
-        self.wishes.unsubscribe =
-            self.wishes.unsubscribe.or_else(|| template.unsubscribe_enabled().then_some(true));
-        let (id, alias, version) = (template.id, template.alias.clone(), template.version);
-        self.wishes.template = Some(TemplateFacts { id, alias, version });
+        template.lend(&mut self.category, &mut self.wishes);
     }
 
     /// Makes a draft of what there is, without a template.

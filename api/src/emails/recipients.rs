@@ -163,7 +163,7 @@ fn mailboxes(
 fn mailbox(value: &RawValue) -> Result<Mailbox, String> {
     let text = fields::text(value)?;
     // A name, an address, and what stands between them.
-    fields::check_line(&text, NAME_BYTES_MAX + 4 * mail::address::ADDRESS_BYTES_MAX)?;
+    mail::tags::check_line(&text, NAME_BYTES_MAX + 4 * mail::address::ADDRESS_BYTES_MAX)?;
     let mailbox: Mailbox = text.parse().map_err(|error| explain(&text, error))?;
     let Some(name) = &mailbox.name else { return Ok(mailbox) };
     if name.len() > NAME_BYTES_MAX {

@@ -21,7 +21,7 @@ use store::engine::Batch;
 use super::send::Sent;
 use super::{OfEmail, find, id_parameter};
 use crate::call::{Call, Input, Takes};
-use crate::idempotency::{Claim, Once, Slot, Turn, done};
+use crate::idempotency::{self, Once, Turn, done};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::Schemas;
@@ -38,7 +38,7 @@ pub struct ResendEmail {
 
 impl Input for ResendEmail {
     fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: vec![id_parameter(), Claim::parameter()], ..Takes::default() }
+        Takes { parameters: vec![id_parameter(), idempotency::parameter()], ..Takes::default() }
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
@@ -52,8 +52,8 @@ impl Input for ResendEmail {
 /// No such email, or its message is not kept any more; what the hall refuses.
 pub async fn resend(room: Arc<Room>, tenant: Tenant, input: ResendEmail) -> Result<Once<Sent>, Problem> {
     let ResendEmail { email: OfEmail(id), headers } = input;
-    let claim = Claim::read(&headers, || id.to_string())?;
-    let slot = match Slot::look(&room, &tenant, Operation::Resend, claim).await? {
+    let claim = idempotency::claim(&headers, || id.to_string())?;
+    let slot = match idempotency::look(&room, &tenant, Operation::Resend, claim).await? {
         Turn::Done(body) => return Ok(Once::again(body)),
         Turn::Go(slot) => slot,
     };
@@ -70,7 +70,7 @@ pub async fn resend(room: Arc<Room>, tenant: Tenant, input: ResendEmail) -> Resu
         room.hall.accept_with(&tenant, draft, &also).await
     };
     let left = result.as_ref().map(|accepted| accepted.left).unwrap_or_default();
-    let answer = Slot::conclude(slot, &room, result.map(|accepted| sent(&accepted))).await?;
+    let answer = idempotency::conclude(slot, &room, result.map(|accepted| sent(&accepted))).await?;
     Ok(answer.with_quota(left))
 }
 

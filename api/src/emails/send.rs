@@ -8,19 +8,21 @@ use std::borrow::Cow;
 use http::HeaderMap;
 use mail::email::EmailStatus;
 use mail::id::EmailId;
+use mail::tags::TAGS_MAX;
 use queue::accept::Accepted;
+use queue::once::Claim;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::attachments::{self, ATTACHMENTS_MAX, EXTENSIONS_BLOCKED, NAME_BYTES_MAX};
-use super::labels::{HEADERS_MAX, TAGS_MAX, category, headers, tags};
+use super::labels::{HEADERS_MAX, category, headers, tags};
 use super::letter::Letter;
 use super::recipients::{RECIPIENTS_MAX, REPLY_TO_MAX, author, recipients, reply_to};
 use super::template::{template, template_schema, variables_schema};
 use super::wishes::{EXPIRES_IN_S_MAX, wishes};
 use crate::call::{Call, Input, Takes};
 use crate::fields::{self, Given, Names, Notes, Object};
-use crate::idempotency::{Claim, fingerprint};
+use crate::idempotency::{self, fingerprint};
 use crate::problem::Problem;
 use crate::schema::{self, Describe, Schemas};
 
@@ -117,7 +119,7 @@ impl SendRequest {
     fn from_parts(body: &[u8], header: &HeaderMap) -> Result<Self, Problem> {
         let mut notes = Notes::default();
         let given = Given::sort(fields::body(body)?, &NAMES, "", &mut notes);
-        let claim = Claim::read(header, || fingerprint(given.fields(), attachments::NAMES.known))?;
+        let claim = idempotency::claim(header, || fingerprint(given.fields(), attachments::NAMES.known))?;
         Ok(Self { claim, ..Self::of(&given, notes)? })
     }
 
@@ -209,7 +211,7 @@ impl Input for SendRequest {
 
     fn describe(schemas: &mut Schemas) -> Takes {
         let body = schemas.named("SendRequest", |_| send_schema());
-        Takes { parameters: vec![Claim::parameter()], body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        Takes { parameters: vec![idempotency::parameter()], body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {

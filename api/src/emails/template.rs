@@ -4,7 +4,7 @@
 //! for both lead here. What cannot be an id or an alias is the alias of nothing, and is not found later.
 
 use mail::template::render::VARIABLES_BYTES_MAX;
-use mail::template::{ALIAS_BYTES_MAX, TemplateKey, TemplateRef};
+use mail::template::{ALIAS_BYTES_MAX, TemplateKey, TemplateRef, TemplateUse};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -16,15 +16,6 @@ const OBJECT_NAMES: Names = Names {
     later: &[],
     foreign: &[("Id", "id"), ("Alias", "alias"), ("Version", "version"), ("Variables", "variables")],
 };
-
-/// A template and what is filled in.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TemplateUse {
-    /// Which.
-    pub reference: TemplateRef,
-    /// An object.
-    pub variables: Value,
-}
 
 /// Reads `template` and `variables`; none when no template was named, or what was named will not do.
 pub fn template(given: &Given<'_>, notes: &mut Notes) -> Option<TemplateUse> {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::OfTemplate;
 use super::view::variable_schema;
 use crate::call::{Call, Input, Takes};
-use crate::emails::labels::{CATEGORIES, category};
+use crate::emails::labels::category;
 use crate::emails::recipients::{author, reply_to};
 use crate::emails::template::version;
 use crate::fields::{self, Given, Names, Notes, Object};
@@ -516,7 +516,7 @@ fn draft_schema(variable: Value) -> Value {
                 json!({"type": "string", "maxLength": NAME_BYTES_MAX, "description": "Its name, once in an account"}),
             ),
             ("alias", schema::nullable_string("Its name for programs, once in an account")),
-            ("category", schema::words(CATEGORIES, "What it is for")),
+            ("category", schema::words(Category::WORDS, "What it is for")),
             (
                 "unsubscribe_enabled",
                 schema::boolean("Managed unsubscribe; always on for product and newsletter"),

@@ -6,7 +6,6 @@ use mail::template::{Bodies, Settings, Template, TemplateStatus, TemplateVersion
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::emails::labels::CATEGORIES;
 use crate::emails::view::Moment;
 use crate::schema::{self, Describe, Schemas};
 
@@ -217,7 +216,7 @@ pub fn variable_schema(schemas: &mut Schemas) -> Value {
 fn settings_schema(schemas: &mut Schemas) -> Vec<(&'static str, Value)> {
     let variable = variable_schema(schemas);
     vec![
-        ("category", schema::words(CATEGORIES, "What it is for")),
+        ("category", schema::words(Category::WORDS, "What it is for")),
         ("unsubscribe_enabled", schema::boolean("Managed unsubscribe; always on for product and newsletter")),
         ("from", schema::nullable_string("The author, unless the send request names one")),
         (

@@ -15,7 +15,8 @@ use super::markup::{self, MarkupError, Piece};
 use super::usage::Usage;
 use super::{Bodies, SUBJECT_BYTES_MAX, Settings, UNSUBSCRIBE_URL};
 use crate::address::Mailbox;
-use crate::email::Category;
+use crate::draft::Wishes;
+use crate::email::{Category, TemplateFacts};
 use crate::id::TemplateId;
 
 /// The variables of one email, about as many bytes of JSON.
@@ -404,6 +405,15 @@ impl Compiled {
     #[must_use]
     pub fn has_subject(&self) -> bool {
         self.program.subject.is_some()
+    }
+
+    /// Gives an email what it does not say itself: what it is for, and managed unsubscribe; and says that it
+    /// was made from this.
+    pub fn lend(&self, category: &mut Option<Category>, wishes: &mut Wishes) {
+        category.get_or_insert(self.category());
+        wishes.unsubscribe = wishes.unsubscribe.or_else(|| self.unsubscribe_enabled().then_some(true));
+        wishes.template =
+            Some(TemplateFacts { id: self.id, alias: self.alias.clone(), version: self.version });
     }
 
     /// Renders it.

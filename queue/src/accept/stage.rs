@@ -4,18 +4,14 @@
 //! Draft ─► write ─► may they? ─► is there room in the plan? ─► sign ─► Staged
 //! ```
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::compose::{Composition, CustomHeader};
-use mail::draft::{Content, Draft};
+use mail::draft::Draft;
 use mail::email::{Door, Email};
 use mail::id::EmailId;
-use mail::suppression::OPTIONAL;
-use mail::unsubscribe;
 use store::access::Tenant;
 use store::email::RECIPIENTS_MAX;
 
@@ -42,7 +38,7 @@ impl Hall {
         check_recipients(&draft)?;
         let scheduled_at = draft.wishes.scheduled_at;
         check_schedule(scheduled_at, now)?;
-        let unsubscribe = self.manage_unsubscribe(tenant, id, &mut draft)?;
+        let unsubscribe = self.manage_unsubscribe(tenant, id, &mut draft).await?;
         self.track(tenant, id, &mut draft, now).await?;
         // What is sent later is dated then.
         let written = write(id, &draft, scheduled_at.unwrap_or(now))?;
@@ -98,26 +94,6 @@ impl Hall {
             return Err(Stop::Blocked(Box::new(staged), refusal));
         }
         Ok(staged)
-    }
-
-    /// Puts the link in, if the email is to have one. Says whether it has.
-    fn manage_unsubscribe(&self, tenant: &Tenant, id: EmailId, draft: &mut Draft) -> Result<bool, Refusal> {
-        let wished = draft.wishes.unsubscribe.unwrap_or(OPTIONAL.contains(&draft.category));
-        let Content::Parts(parts) = &mut draft.content else { return Ok(false) };
-        if !wished {
-            return Ok(false);
-        }
-        // Bound to the first `to` (email-api.md "Managed unsubscribe").
-        let Some(first) = parts.to.first().or(parts.cc.first()).or(parts.bcc.first()) else {
-            return Ok(false);
-        };
-        let links = self.unsubscribe().ok_or_else(|| Refusal::Invalid {
-            field: "unsubscribe",
-            message: "needs the service's public address: the operator sets `base_url` in [api]".to_owned(),
-        })?;
-        let url = links.link(tenant.account().id, id, &first.address, draft.category);
-        put_link(parts, &url)?;
-        Ok(true)
     }
 
     fn check_size(&self, draft: &Draft, written: &Written) -> Result<(), Refusal> {
@@ -188,26 +164,6 @@ impl From<Refusal> for Stop {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
-}
-
-/// Puts an unsubscribe link where the token stands, and into the header (RFC 8058).
-fn put_link(parts: &mut Composition, url: &str) -> Result<(), Refusal> {
-    let put = |text: &mut String| {
-        if let Cow::Owned(linked) = unsubscribe::replace(text, url) {
-            *text = linked;
-        }
-    };
-    put(&mut parts.subject);
-    parts.html.iter_mut().for_each(put);
-    parts.text.iter_mut().for_each(put);
-    // Ours is the one that works.
-    parts.headers.retain(|header| !header.name().to_ascii_lowercase().starts_with("list-unsubscribe"));
-    for (name, value) in unsubscribe::headers(url) {
-        let header = CustomHeader::new(name, &value)
-            .map_err(|error| Refusal::Invalid { field: "unsubscribe", message: error.to_string() })?;
-        parts.headers.push(header);
-    }
-    Ok(())
 }
 
 fn check_recipients(draft: &Draft) -> Result<(), Refusal> {

@@ -1,0 +1,240 @@
+//! Rewriting a finished message: a link is put in, or its bodies are exchanged; everything else stays the
+//! client's bytes.
+//!
+//! A part is changed inside its own transfer encoding: its header, its character set, the structure around
+//! it and every other part stay as they came.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mail_builder::encoders::QuotedPrintableEncoder;
+use mail_builder::headers::Header as _;
+use mail_builder::headers::text::Text;
+use mail_parser::decoders::base64::base64_decode;
+use mail_parser::decoders::quoted_printable::quoted_printable_decode;
+use mail_parser::{Encoding, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
+use sha2::{Digest as _, Sha256};
+
+use crate::address::Mailbox;
+use crate::compose;
+use crate::message::{Field, fields};
+use crate::service;
+use crate::template::Rendered;
+use crate::unsubscribe;
+
+/// RFC 2045 6.8: lines of 76 characters.
+const BASE64_LINE_BYTES: usize = 76;
+
+/// A message with an unsubscribe link: where its subject and its texts say `{{unsubscribe_url}}`, and in
+/// header fields of ours, instead of the client's (RFC 8058).
+#[must_use]
+pub fn with_link(message: &[u8], url: &str) -> Vec<u8> {
+    let (fields, body) = fields(message);
+    let mut out = Vec::with_capacity(message.len() + 1024);
+    for (name, value) in unsubscribe::headers(url) {
+        out.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+    }
+    for field in &fields {
+        if field.is(message, "List-Unsubscribe") || field.is(message, "List-Unsubscribe-Post") {
+            continue;
+        }
+        match field.is(message, "Subject").then(|| linked_subject(message, field, url)).flatten() {
+            Some(subject) => write_subject(&mut out, &subject),
+            None => out.extend_from_slice(&message[field.start..field.end]),
+        }
+    }
+    let mut at = body;
+    for (range, bytes) in linked_parts(message, url) {
+        // What the two readings of the header do not agree about stays.
+        let Some(before) = message.get(at..range.start) else { continue };
+        out.extend_from_slice(before);
+        out.extend_from_slice(&bytes);
+        at = range.end;
+    }
+    out.extend_from_slice(message.get(at..).unwrap_or_default());
+    out
+}
+
+fn linked_subject(message: &[u8], field: &Field, url: &str) -> Option<String> {
+    let subject = service::text_of(message, field).ok()?;
+    match unsubscribe::replace(&subject, url) {
+        Cow::Owned(linked) => Some(linked),
+        Cow::Borrowed(_) => None,
+    }
+}
+
+fn write_subject(out: &mut Vec<u8>, subject: &str) {
+    const NAME: &[u8] = b"Subject: ";
+    out.extend_from_slice(NAME);
+    Text::new(subject).write_header(out, NAME.len());
+}
+
+/// The texts of a message that say the token: where they lie, and what goes there.
+fn linked_parts(message: &[u8], url: &str) -> Vec<(Range<usize>, Vec<u8>)> {
+    let Some(parsed) = MessageParser::default().parse(message) else { return Vec::new() };
+    let mut ids: Vec<u32> = parsed.html_body.iter().chain(&parsed.text_body).copied().collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let linked = |id: u32| {
+        let part = parsed.parts.get(usize::try_from(id).ok()?)?;
+        if !matches!(part.body, PartType::Text(_) | PartType::Html(_)) || part.is_encoding_problem {
+            return None;
+        }
+        let range = range_of(part.offset_body, part.offset_end);
+        Some((range.clone(), linked_bytes(message.get(range)?, part.encoding, url)?))
+    };
+    ids.into_iter().filter_map(linked).collect()
+}
+
+fn range_of(start: u32, end: u32) -> Range<usize> {
+    usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX)
+}
+
+/// The bytes of a part with the link, in the encoding that it has.
+fn linked_bytes(bytes: &[u8], encoding: Encoding, url: &str) -> Option<Vec<u8>> {
+    match encoding {
+        Encoding::None => linked(bytes, url),
+        Encoding::QuotedPrintable => {
+            let linked = linked(&quoted_printable_decode(bytes)?, url)?;
+            QuotedPrintableEncoder::new().preserve_line_breaks().encode(&linked).ok()
+        }
+        Encoding::Base64 => {
+            let encoded = STANDARD.encode(linked(&base64_decode(bytes)?, url)?);
+            let lines: Vec<&[u8]> = encoded.as_bytes().chunks(BASE64_LINE_BYTES).collect();
+            let mut out = lines.join(&b"\r\n"[..]);
+            if bytes.ends_with(b"\n") {
+                out.extend_from_slice(b"\r\n");
+            }
+            Some(out)
+        }
+    }
+}
+
+/// Text with the link; none when it does not say the token. The token is ASCII and so is the link: whatever
+/// the character set makes of the other bytes, they stay.
+fn linked(bytes: &[u8], url: &str) -> Option<Vec<u8>> {
+    memchr::memmem::find(bytes, b"unsubscribe_url")?;
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return match unsubscribe::replace(text, url) {
+            Cow::Owned(linked) => Some(linked.into_bytes()),
+            Cow::Borrowed(_) => None,
+        };
+    }
+    // A character for each byte, and back.
+    let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+    match unsubscribe::replace(&text, url) {
+        Cow::Owned(linked) => linked.chars().map(|c| u8::try_from(c).ok()).collect(),
+        Cow::Borrowed(_) => None,
+    }
+}
+
+/// A message with the bodies of a template instead of its own. Its header and its files stay; the subject
+/// and the reply addresses of the template are taken where it has none.
+#[must_use]
+pub fn with_bodies(message: &[u8], rendered: &Rendered, reply_to: &[Mailbox]) -> Vec<u8> {
+    let (fields, _) = fields(message);
+    let parsed = MessageParser::default().parse(message);
+    let mut out = Vec::with_capacity(message.len() + 1024);
+    let subject = if has_subject(message) { None } else { rendered.subject.as_deref() };
+    for field in &fields {
+        let is_mime = is_content(message, field) || field.is(message, "MIME-Version");
+        let is_replaced = subject.is_some() && field.is(message, "Subject");
+        if !is_mime && !is_replaced && !service::is_one(message, field) {
+            out.extend_from_slice(&message[field.start..field.end]);
+        }
+    }
+    if let Some(subject) = subject {
+        write_subject(&mut out, subject);
+    }
+    if !reply_to.is_empty() && !fields.iter().any(|field| field.is(message, "Reply-To")) {
+        compose::write_reply_to(&mut out, reply_to);
+    }
+    out.extend_from_slice(b"MIME-Version: 1.0\r\n");
+    let bodies = compose::entity(rendered.html.as_deref(), rendered.text.as_deref());
+    let files = parsed.as_ref().map(|parsed| raw_files(message, parsed)).unwrap_or_default();
+    if files.is_empty() {
+        out.extend_from_slice(&bodies);
+        return out;
+    }
+    let boundary = boundary_of(message);
+    out.extend_from_slice(
+        format!("Content-Type: multipart/mixed; boundary=\"{boundary}\"\r\n").as_bytes(),
+    );
+    if !files.iter().all(|file| file.is_ascii()) {
+        // RFC 2045 6.4: what holds a part of eight bits says so too.
+        out.extend_from_slice(b"Content-Transfer-Encoding: 8bit\r\n");
+    }
+    for part in std::iter::once(&bodies).chain(&files) {
+        out.extend_from_slice(format!("\r\n--{boundary}\r\n").as_bytes());
+        out.extend_from_slice(part);
+    }
+    out.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+    out
+}
+
+/// Whether a message has a subject that says something.
+#[must_use]
+pub fn has_subject(message: &[u8]) -> bool {
+    let (fields, _) = fields(message);
+    let subject = fields.iter().find(|field| field.is(message, "Subject"));
+    subject.is_some_and(|field| service::text_of(message, field).is_ok_and(|text| !text.is_empty()))
+}
+
+/// Whether a message has files.
+#[must_use]
+pub fn has_files(message: &[u8]) -> bool {
+    let parsed = MessageParser::default().parse(message);
+    parsed.is_some_and(|parsed| files(&parsed).next().is_some())
+}
+
+/// The parts of a message that are files: all that is no text to read, but for other forms of that text.
+fn files<'a, 'x>(parsed: &'a Message<'x>) -> impl Iterator<Item = &'a MessagePart<'x>> {
+    let is_choice = |part: &MessagePart<'_>| {
+        part.content_type().and_then(|kind| kind.subtype()).is_some_and(|kind| kind == "alternative")
+    };
+    let choices: Vec<u32> = parsed
+        .parts
+        .iter()
+        .filter(|part| is_choice(part))
+        .filter_map(|part| match &part.body {
+            PartType::Multipart(parts) => Some(parts.iter().copied()),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let ids = parsed.attachments.iter().filter(move |id| !choices.contains(id));
+    ids.filter_map(|id| parsed.parts.get(usize::try_from(*id).ok()?))
+}
+
+/// The files of a message, each with the fields that are about it, as they came.
+fn raw_files(message: &[u8], parsed: &Message<'_>) -> Vec<Vec<u8>> {
+    let raw = |part: &MessagePart<'_>| {
+        let header = message.get(range_of(part.offset_header, part.offset_body))?;
+        let body = message.get(range_of(part.offset_body, part.offset_end))?;
+        let mut out = Vec::with_capacity(header.len() + body.len() + 2);
+        for field in fields(header).0.iter().filter(|field| is_content(header, field)) {
+            out.extend_from_slice(&header[field.start..field.end]);
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(body);
+        Some(out)
+    };
+    files(parsed).filter_map(raw).collect()
+}
+
+fn is_content(message: &[u8], field: &Field) -> bool {
+    const PREFIX: &[u8] = b"Content-";
+    let name = message.get(field.start..field.name_end).unwrap_or_default();
+    name.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
+}
+
+/// A boundary that stands in no part: whoever wants one to has to find a text that says its own sum.
+fn boundary_of(message: &[u8]) -> String {
+    let sum: [u8; 32] = Sha256::digest(message).into();
+    sum.iter().take(16).fold("=_".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests;

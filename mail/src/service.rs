@@ -1,0 +1,368 @@
+//! `Service-*` fields: what a client asks by SMTP that the API takes as fields of a request
+//! (completions-email.md 2.7).
+//!
+//! ```text
+//! header ─► any `Service-*`? ─no─► None: nothing was copied
+//!                └─yes─► unfolded, RFC 2047 decoded, each to its type ─► Asked, or all that is wrong
+//! ```
+//!
+//! The fields themselves never go out: [`crate::message::mend`] cuts them out of every message.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use mail_parser::parsers::MessageStream;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::{Map, Value};
+
+use crate::email::{Category, Tag};
+use crate::idempotency;
+use crate::message::{Field, HEADER_BYTES_MAX, MessageError, fields};
+use crate::tags::{self, TAG_BYTES_MAX, TAGS_MAX};
+use crate::template::render::VARIABLES_BYTES_MAX;
+use crate::template::{ALIAS_BYTES_MAX, TemplateKey, TemplateRef, TemplateUse};
+
+/// How the names of all of them begin, in any case.
+pub const PREFIX: &str = "Service-";
+/// Those there are.
+pub const NAMES: &[&str] = &[
+    "Service-Idempotency-Key",
+    "Service-Tags",
+    "Service-Template",
+    "Service-Variables",
+    "Service-Category",
+    "Service-Scheduled-At",
+    "Service-Unsubscribe",
+];
+/// What is told at once: a reply is a line or a few.
+const WRONG_MAX: usize = 8;
+/// What is shown of a name that somebody made up.
+const NAME_SHOWN_BYTES_MAX: usize = 64;
+
+/// What was asked.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Asked {
+    /// To be sent once.
+    pub idempotency_key: Option<String>,
+    /// Tags.
+    pub tags: Vec<Tag>,
+    /// To be made from a template.
+    pub template: Option<TemplateUse>,
+    /// What it is for.
+    pub category: Option<Category>,
+    /// To be sent then.
+    pub scheduled_at: Option<Timestamp>,
+    /// Managed unsubscribe.
+    pub unsubscribe: Option<bool>,
+}
+
+/// Why it cannot be done: each field that will not do, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServiceError {
+    /// The header itself.
+    Message(MessageError),
+    /// Fields.
+    Fields(Vec<String>),
+}
+
+impl fmt::Display for ServiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Message(error) => error.fmt(f),
+            Self::Fields(wrong) => f.write_str(&wrong.join("; ")),
+        }
+    }
+}
+
+/// Whether a field is one of the service's.
+#[must_use]
+pub fn is_one(message: &[u8], field: &Field) -> bool {
+    message.get(field.start..field.name_end).is_some_and(begins_like_one)
+}
+
+fn begins_like_one(line: &[u8]) -> bool {
+    line.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX.as_bytes()))
+}
+
+/// Whether a header has any: a walk over its line ends, no more.
+#[must_use]
+pub fn stands_in(message: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(line) = message.get(at..).filter(|line| !line.is_empty() && at <= HEADER_BYTES_MAX) {
+        match line.first() {
+            Some(b'\r' | b'\n') => return false,
+            Some(b'S' | b's') if begins_like_one(line) => return true,
+            _ => {}
+        }
+        let Some(end) = memchr::memchr(b'\n', line) else { return false };
+        at += end + 1;
+    }
+    false
+}
+
+/// Reads what a message asks; none when it asks nothing.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn read(message: &[u8]) -> Result<Option<Asked>, ServiceError> {
+    if !stands_in(message) {
+        return Ok(None);
+    }
+    let (fields, body) = fields(message);
+    if body > HEADER_BYTES_MAX {
+        return Err(ServiceError::Message(MessageError::HeaderTooLong));
+    }
+    let mut given = Given::default();
+    for field in fields.iter().filter(|field| is_one(message, field)) {
+        given.take(message, field);
+    }
+    if given.values.is_empty() && given.wrong.is_empty() {
+        return Ok(None);
+    }
+    let asked = given.asked();
+    if given.wrong.is_empty() {
+        return Ok(Some(asked));
+    }
+    given.wrong.truncate(WRONG_MAX);
+    Err(ServiceError::Fields(given.wrong))
+}
+
+/// The value of a field in one line (RFC 5322 2.2.3), its encoded words decoded (RFC 2047).
+///
+/// # Errors
+/// It is no text.
+pub fn text_of(message: &[u8], field: &Field) -> Result<String, &'static str> {
+    let bytes = message.get(field.name_end..field.end).unwrap_or_default();
+    let value = std::str::from_utf8(bytes).map_err(|_| "is not UTF-8")?;
+    let value: String = value.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    let value = value.trim_start_matches([' ', '\t']);
+    let value = value.strip_prefix(':').unwrap_or(value).trim();
+    if !value.contains("=?") {
+        return Ok(value.to_owned());
+    }
+    let line = format!("{value}\n");
+    let decoded = MessageStream::new(line.as_bytes()).parse_unstructured();
+    Ok(decoded.as_text().unwrap_or_default().to_owned())
+}
+
+/// The fields that were given, and what is wrong so far.
+#[derive(Default)]
+struct Given {
+    values: Vec<(&'static str, String)>,
+    wrong: Vec<String>,
+}
+
+impl Given {
+    fn take(&mut self, message: &[u8], field: &Field) {
+        let Some(name) = NAMES.iter().find(|name| field.is(message, name)) else {
+            let name = message.get(field.start..field.name_end).unwrap_or_default();
+            let shown = String::from_utf8_lossy(name.get(..NAME_SHOWN_BYTES_MAX).unwrap_or(name));
+            let known = NAMES.join(", ");
+            return self.wrong.push(format!("{shown}: no such field; there are {known}"));
+        };
+        if self.values.iter().any(|(earlier, _)| earlier == name) {
+            return self.wrong(name, "stands more than once");
+        }
+        match text_of(message, field) {
+            Ok(value) => self.values.push((name, value)),
+            Err(text) => self.wrong(name, text),
+        }
+    }
+
+    fn wrong(&mut self, name: &str, text: &str) {
+        self.wrong.push(format!("{name}: {text}"));
+    }
+
+    fn read<T>(&mut self, name: &str, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+        let (_, value) = self.values.iter().find(|(given, _)| *given == name)?;
+        match read(value) {
+            Ok(value) => Some(value),
+            Err(text) => {
+                self.wrong(name, &text);
+                None
+            }
+        }
+    }
+
+    fn asked(&mut self) -> Asked {
+        let category = |text: &str| {
+            let words = || format!("must be one of {}", Category::WORDS.join(", "));
+            Category::of_word(&text.to_ascii_lowercase()).ok_or_else(words)
+        };
+        let boolean = |text: &str| match text.to_ascii_lowercase().as_str() {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err("must be true or false".to_owned()),
+        };
+        let time = |text: &str| {
+            let wrong = "must be an ISO 8601 time with an offset, like 2030-01-31T09:00:00Z";
+            text.parse::<Timestamp>().map_err(|_| wrong.to_owned())
+        };
+        let key = |text: &str| idempotency::check_key(text).map(|()| text.to_owned());
+        Asked {
+            idempotency_key: self.read("Service-Idempotency-Key", key),
+            tags: self.read("Service-Tags", read_tags).unwrap_or_default(),
+            template: self.template(),
+            category: self.read("Service-Category", category),
+            scheduled_at: self.read("Service-Scheduled-At", time),
+            unsubscribe: self.read("Service-Unsubscribe", boolean),
+        }
+    }
+
+    fn template(&mut self) -> Option<TemplateUse> {
+        let named = |text: &str| match text.len() {
+            0 => Err("is empty".to_owned()),
+            1..=ALIAS_BYTES_MAX => Ok(TemplateRef { key: TemplateKey::of(text), version: None }),
+            _ => Err(format!("is longer than {ALIAS_BYTES_MAX} bytes")),
+        };
+        let reference = self.read("Service-Template", named);
+        let variables = self.read("Service-Variables", read_variables);
+        if variables.is_some() && !self.values.iter().any(|(name, _)| *name == "Service-Template") {
+            self.wrong("Service-Variables", "needs Service-Template");
+        }
+        let variables = Value::Object(variables.unwrap_or_default());
+        reference.map(|reference| TemplateUse { reference, variables })
+    }
+}
+
+fn read_variables(text: &str) -> Result<Map<String, Value>, String> {
+    // Escapes and spaces may make the text longer than what it says.
+    if text.len() > 2 * VARIABLES_BYTES_MAX {
+        return Err(format!("come to more than {VARIABLES_BYTES_MAX} bytes"));
+    }
+    serde_json::from_str(text).map_err(|error| format!("must be a JSON object: {error}"))
+}
+
+/// `name=value, name2=value2`; or JSON as the API takes it: an object, or a list of `{name, value}`.
+fn read_tags(text: &str) -> Result<Vec<Tag>, String> {
+    let shape = "must be name=value, name2=value2, or a JSON object of strings";
+    let tags: Vec<Tag> = match text.as_bytes().first() {
+        Some(b'{') => serde_json::from_str::<Pairs>(text).map_err(|error| format!("{shape}: {error}"))?.0,
+        Some(b'[') => serde_json::from_str(text).map_err(|error| format!("{shape}: {error}"))?,
+        _ => {
+            let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).take(TAGS_MAX + 1);
+            let pair = |part: &str| {
+                let (name, value) = part.split_once('=').ok_or_else(|| shape.to_owned())?;
+                Ok(Tag { name: name.trim().to_owned(), value: value.trim().to_owned() })
+            };
+            parts.map(pair).collect::<Result<_, String>>()?
+        }
+    };
+    for tag in tags.iter().take(TAGS_MAX) {
+        tags::check_name(&tag.name)?;
+        tags::check_line(&tag.value, TAG_BYTES_MAX).map_err(|wrong| format!("a value {wrong}"))?;
+    }
+    match tags::faults(&tags).into_iter().next() {
+        Some(fault) => Err(fault),
+        None => Ok(tags),
+    }
+}
+
+/// An object of strings, every member of it: a name may stand twice, and is told then.
+struct Pairs(Vec<Tag>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Pairs;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of strings")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some((name, value)) = map.next_entry()? {
+                    pairs.push(Tag { name, value });
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        input.deserialize_map(Each)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(header: &str) -> Result<Option<Asked>, String> {
+        read(format!("From: a@b.example\r\n{header}\r\nhi\r\n").as_bytes()).map_err(|error| error.to_string())
+    }
+
+    fn tag(name: &str, value: &str) -> Tag {
+        Tag { name: name.to_owned(), value: value.to_owned() }
+    }
+
+    #[test]
+    fn who_asks_nothing_is_not_read() {
+        assert_eq!(of("Subject: Service-Tags: a=b\r\n"), Ok(None));
+        assert_eq!(of("X: y\r\n Service-Tags: a=b\r\n\r\nService-Tags: a=b\r\n"), Ok(None));
+        assert_eq!(read(b""), Ok(None));
+        assert_eq!(read(b"no header\r\nService-Tags: a=b\r\n\r\n"), Ok(None));
+    }
+
+    #[test]
+    fn everything_can_be_asked() {
+        let asked = of("SERVICE-Category: Newsletter\r\nservice-tags: flow=welcome,\r\n  step = 2\r\n\
+                        Service-Template : Welcome\r\nService-Variables: {\"name\":\r\n \"Ada\"}\r\n\
+                        Service-Scheduled-At: 2030-01-31T09:00:00+01:00\r\nService-Unsubscribe: FALSE\r\n\
+                        Service-Idempotency-Key: order-7\r\n");
+        let template = TemplateUse {
+            reference: TemplateRef { key: TemplateKey::of("welcome"), version: None },
+            variables: json!({"name": "Ada"}),
+        };
+        let wanted = Asked {
+            idempotency_key: Some("order-7".to_owned()),
+            tags: vec![tag("flow", "welcome"), tag("step", "2")],
+            template: Some(template),
+            category: Some(Category::Newsletter),
+            scheduled_at: Some("2030-01-31T08:00:00Z".parse().unwrap()),
+            unsubscribe: Some(false),
+        };
+        assert_eq!(asked, Ok(Some(wanted)));
+    }
+
+    #[test]
+    fn tags_are_written_in_three_ways_and_decoded() {
+        for (text, wanted) in [
+            ("a=b", vec![tag("a", "b")]),
+            ("a=b=c, d=", vec![tag("a", "b=c"), tag("d", "")]),
+            ("{\"a\": \"b, c\"}", vec![tag("a", "b, c")]),
+            ("[{\"name\": \"a\", \"value\": \"b\"}]", vec![tag("a", "b")]),
+            ("=?utf-8?q?stadt=3DK=C3=B6ln?=", vec![tag("stadt", "K\u{f6}ln")]),
+            ("stadt=K\u{f6}ln", vec![tag("stadt", "K\u{f6}ln")]),
+            ("", vec![]),
+        ] {
+            assert_eq!(of(&format!("Service-Tags: {text}\r\n")).unwrap().unwrap().tags, wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_will_not_do_is_named() {
+        for (header, part) in [
+            ("Service-Tag: a=b", "Service-Tag: no such field"),
+            ("Service-: x", "Service-: no such field"),
+            ("Service-Tags: a=b\r\nSERVICE-TAGS: c=d", "Service-Tags: stands more than once"),
+            ("Service-Tags: a", "Service-Tags: must be name=value"),
+            ("Service-Tags: a:b=c", "Service-Tags: the name must not contain a colon"),
+            ("Service-Tags: {\"a\":\"1\",\"a\":\"2\"}", "Service-Tags: names `a` twice"),
+            ("Service-Tags: {\"a\":1}", "Service-Tags: must be"),
+            ("Service-Tags: a=,b=,c=,d=,e=,f=,g=,h=,i=,j=,k=", "Service-Tags: has more than 10"),
+            ("Service-Category: spam", "Service-Category: must be one of"),
+            ("Service-Scheduled-At: 2030-01-31T09:00:00", "Service-Scheduled-At: must be an ISO 8601 time"),
+            ("Service-Unsubscribe: yes", "Service-Unsubscribe: must be true or false"),
+            ("Service-Template: ", "Service-Template: is empty"),
+            ("Service-Template: x\r\nService-Variables: []", "Service-Variables: must be a JSON object"),
+            ("Service-Variables: {}", "Service-Variables: needs Service-Template"),
+            ("Service-Idempotency-Key: ", "Service-Idempotency-Key: is one text"),
+        ] {
+            let wrong = of(&format!("{header}\r\n")).unwrap_err();
+            assert!(wrong.starts_with(part), "{header}: {wrong}");
+        }
+        let two = of("Service-Category: x\r\nService-Unsubscribe: x\r\n").unwrap_err();
+        assert!(two.contains("Service-Category") && two.contains("; Service-Unsubscribe"), "{two}");
+        let many = "Service-X: y\r\n".repeat(1_000);
+        assert!(of(&many).unwrap_err().len() < 4_000);
+    }
+}

@@ -1,0 +1,75 @@
+//! The rules of tags, which both doors keep: how many, how long, which names.
+
+use crate::email::Tag;
+
+/// Tags of an email (email-api.md "Limits").
+pub const TAGS_MAX: usize = 10;
+/// A tag's name, and its value: they are stored and sent along with every event.
+pub const TAG_BYTES_MAX: usize = 256;
+/// What is shown of a name that somebody made up.
+const NAME_SHOWN_CHARS_MAX: usize = 64;
+
+/// No control characters (a line end among them), bounded.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_line(text: &str, bytes_max: usize) -> Result<(), String> {
+    if text.len() > bytes_max {
+        return Err(format!("is longer than {bytes_max} bytes"));
+    }
+    if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
+        return Err("must not contain line ends or control characters".to_owned());
+    }
+    Ok(())
+}
+
+/// Checks the name of a tag.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        return Err("the name is empty".to_owned());
+    }
+    // Filters are written `tag=name:value`.
+    if name.contains(':') {
+        return Err("the name must not contain a colon".to_owned());
+    }
+    check_line(name, TAG_BYTES_MAX)
+}
+
+/// What is wrong with tags together, each of which will do: too many, or a name that stands twice.
+#[must_use]
+pub fn faults(tags: &[Tag]) -> Vec<String> {
+    let mut faults = Vec::new();
+    if tags.len() > TAGS_MAX {
+        faults.push(format!("has more than {TAGS_MAX} entries"));
+    }
+    for (n, tag) in tags.iter().enumerate().take(TAGS_MAX + 1) {
+        if tags.iter().take(n).any(|earlier| earlier.name == tag.name) {
+            let shown: String = tag.name.chars().take(NAME_SHOWN_CHARS_MAX).collect();
+            faults.push(format!("names `{shown}` twice"));
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_are_bounded() {
+        for good in ["flow", "a b", "\u{e4}", &"x".repeat(TAG_BYTES_MAX)] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        for bad in ["", "a:b", "a\nb", "\u{2028}", &"x".repeat(TAG_BYTES_MAX + 1)] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+        let tag = |name: &str| Tag { name: name.to_owned(), value: String::new() };
+        assert!(faults(&[tag("a"), tag("b")]).is_empty());
+        assert_eq!(faults(&[tag("a"), tag("b"), tag("a")]), ["names `a` twice"]);
+        let many: Vec<Tag> = (0..=TAGS_MAX).map(|n| tag(&n.to_string())).collect();
+        assert_eq!(faults(&many), ["has more than 10 entries"]);
+    }
+}

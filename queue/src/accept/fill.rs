@@ -1,0 +1,52 @@
+//! Filling in a template that an email names, whichever door it comes by.
+
+use std::sync::Arc;
+
+use mail::template::{Compiled, RenderError, Rendered, TemplateUse};
+use store::access::Tenant;
+use store::engine::ReadError;
+
+use super::Hall;
+
+/// Why a template cannot be filled in.
+#[derive(Debug)]
+pub enum FillError {
+    /// The account has none of this name that may be sent.
+    NotFound,
+    /// It cannot be filled in with these variables.
+    Unrendered(RenderError),
+    /// The store cannot be read.
+    Unread(ReadError),
+}
+
+impl From<ReadError> for FillError {
+    fn from(error: ReadError) -> Self {
+        Self::Unread(error)
+    }
+}
+
+impl Hall {
+    /// Fills in a template; its bodies alone, when the email has its own subject.
+    ///
+    /// # Errors
+    /// [`FillError`].
+    pub async fn fill(
+        &self,
+        tenant: &Tenant,
+        wanted: TemplateUse,
+        own_subject: bool,
+    ) -> Result<(Arc<Compiled>, Rendered), FillError> {
+        let (account, now) = (tenant.account().id, self.clock().now());
+        let found = self.templates().resolve(self.store(), account, &wanted.reference, now).await?;
+        let compiled = found.ok_or(FillError::NotFound)?;
+        let (render, variables) = (Arc::clone(&compiled), wanted.variables);
+        let work = move || match own_subject {
+            true => render.render_bodies(&variables),
+            false => render.render(&variables),
+        };
+        // Lists of the customer's making: rendering may take its time.
+        let rendered = tokio::task::spawn_blocking(work).await;
+        let rendered = rendered.map_err(|error| ReadError::Corrupt(Arc::from(error.to_string())))?;
+        Ok((compiled, rendered.map_err(FillError::Unrendered)?))
+    }
+}

@@ -1,0 +1,89 @@
+//! Managed unsubscribe: the link goes into the text and the header of an email, whether we compose it or it
+//! came whole by SMTP (RFC 8058).
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use mail::address::Address;
+use mail::compose::{Composition, CustomHeader};
+use mail::draft::{Content, Draft, DraftRecipient};
+use mail::id::EmailId;
+use mail::suppression::OPTIONAL;
+use mail::{message, rewrite, unsubscribe};
+use store::access::Tenant;
+
+use super::Hall;
+use crate::refusal::Refusal;
+
+impl Hall {
+    /// Puts the link in, if the email is to have one. Says whether it has.
+    pub(super) async fn manage_unsubscribe(
+        &self,
+        tenant: &Tenant,
+        id: EmailId,
+        draft: &mut Draft,
+    ) -> Result<bool, Refusal> {
+        if !draft.wishes.unsubscribe.unwrap_or(OPTIONAL.contains(&draft.category)) {
+            return Ok(false);
+        }
+        let Some(who) = who(draft)? else { return Ok(false) };
+        let links = self.unsubscribe().ok_or_else(|| {
+            invalid("needs the service's public address: the operator sets `base_url` in [api]")
+        })?;
+        let url = links.link(tenant.account().id, id, &who, draft.category);
+        match &mut draft.content {
+            Content::Parts(parts) => put_link(parts, &url)?,
+            Content::Raw { message, .. } => {
+                let old = message.clone();
+                let link = move || Bytes::from(rewrite::with_link(&old, &url));
+                // Its parts are decoded, as large as they are.
+                *message = tokio::task::spawn_blocking(link).await.map_err(|error| {
+                    tracing::error!(%error, "a link cannot be put into a message");
+                    Refusal::Unavailable
+                })?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whom the link is bound to: the first `to` (email-api.md "Managed unsubscribe"). A header that came by SMTP
+/// may name anybody, a mailing list say: of those in it, the first whom the email goes to.
+fn who(draft: &Draft) -> Result<Option<Address>, Refusal> {
+    Ok(match &draft.content {
+        Content::Parts(parts) => {
+            let first = parts.to.first().or(parts.cc.first()).or(parts.bcc.first());
+            first.map(|mailbox| mailbox.address.clone())
+        }
+        Content::Raw { message, .. } => {
+            let facts = message::read(message)?.facts;
+            let gets_it = |to: &Address| draft.recipients.iter().any(|one| one.address == *to);
+            let named = facts.to.into_iter().chain(facts.cc).map(|mailbox| mailbox.address).find(gets_it);
+            let first = || draft.recipients.first().map(|DraftRecipient { address, .. }| address.clone());
+            named.or_else(first)
+        }
+    })
+}
+
+fn invalid(message: &str) -> Refusal {
+    Refusal::Invalid { field: "unsubscribe", message: message.to_owned() }
+}
+
+/// Puts a link where the token stands, and into the header.
+fn put_link(parts: &mut Composition, url: &str) -> Result<(), Refusal> {
+    let put = |text: &mut String| {
+        if let Cow::Owned(linked) = unsubscribe::replace(text, url) {
+            *text = linked;
+        }
+    };
+    put(&mut parts.subject);
+    parts.html.iter_mut().for_each(put);
+    parts.text.iter_mut().for_each(put);
+    // Ours is the one that works.
+    parts.headers.retain(|header| !header.name().to_ascii_lowercase().starts_with("list-unsubscribe"));
+    for (name, value) in unsubscribe::headers(url) {
+        let header = CustomHeader::new(name, &value).map_err(|error| invalid(&error.to_string()))?;
+        parts.headers.push(header);
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Doing once what comes with an idempotency key, whichever door it comes by (completions-email.md 2.3).
+//!
+//! ```text
+//! key + fingerprint ─► at work here? ─► used before? ─► Slot ─[ what is done + what came of it ]
+//! ```
+//!
+//! What came of it lies in the commit of what was done, so there is no moment in which one is known without
+//! the other: whoever has the same key at the same time on another node conflicts in the store. What was
+//! refused leaves no trace, and the key is free again.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use mail::idempotency::{Operation, Outcome, Used};
+use store::access::Tenant;
+use store::engine::{Batch, ReadError, Store};
+use store::idempotency::{Found, Name};
+
+use crate::accept::Hall;
+
+/// The keys at work on this node.
+#[derive(Debug, Default)]
+pub struct AtWork(Mutex<HashSet<Name>>);
+
+/// A key at work, until this is dropped.
+struct Held(Arc<AtWork>, Name);
+
+impl AtWork {
+    fn hold(self: &Arc<Self>, name: &Name) -> Option<Held> {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.insert(name.clone()).then(|| Held(Arc::clone(self), name.clone()))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+    }
+}
+
+/// What a client says that is to be done once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Its key.
+    pub key: String,
+    /// SHA-256 of what it asks, in a canonical form, in hexadecimal.
+    pub fingerprint: String,
+}
+
+/// A key that is free: what is done now is done under it.
+pub struct Slot {
+    name: Name,
+    fingerprint: String,
+    before: Option<Found>,
+    _held: Held,
+}
+
+/// Whether something is to be done.
+pub enum Turn {
+    /// Do it, and keep what came of it in the slot.
+    Go(Box<Slot>),
+    /// It was done: this came of it.
+    Done(Outcome),
+}
+
+/// Why it may not be done.
+#[derive(Debug)]
+pub enum NotNow {
+    /// It is being done this very moment.
+    InProgress,
+    /// The key was used for something else.
+    Conflict,
+    /// The store cannot be read.
+    Unread(ReadError),
+}
+
+impl From<ReadError> for NotNow {
+    fn from(error: ReadError) -> Self {
+        Self::Unread(error)
+    }
+}
+
+impl Slot {
+    /// Looks at a key.
+    ///
+    /// # Errors
+    /// [`NotNow`].
+    pub async fn look(
+        hall: &Hall,
+        tenant: &Tenant,
+        operation: Operation,
+        claim: Claim,
+    ) -> Result<Turn, NotNow> {
+        let name = Name { account: tenant.account().id, operation, key: claim.key };
+        let held = hall.at_work().hold(&name).ok_or(NotNow::InProgress)?;
+        let before = store::idempotency::get(hall.store(), &name).await?;
+        let now = hall.clock().now();
+        if let Some(Found { used, .. }) = before.as_ref().filter(|found| found.used.holds(now)) {
+            if used.fingerprint != claim.fingerprint {
+                return Err(NotNow::Conflict);
+            }
+            return Ok(Turn::Done(used.outcome.clone()));
+        }
+        Ok(Turn::Go(Box::new(Self { name, fingerprint: claim.fingerprint, before, _held: held })))
+    }
+
+    /// Keeps what came of it, in the commit of what was done.
+    pub fn keep(&self, batch: &mut Batch, outcome: Outcome, now: Timestamp) {
+        let used = Used { fingerprint: self.fingerprint.clone(), outcome, created_at: now };
+        store::idempotency::keep(batch, &self.name, &used, self.before.as_ref());
+    }
+
+    /// What came of it elsewhere, when another node was quicker with this key for the same.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn meanwhile(&self, store: &Store) -> Result<Option<Outcome>, ReadError> {
+        let found = store::idempotency::get(store, &self.name).await?;
+        let same = found.filter(|found| found.used.fingerprint == self.fingerprint);
+        Ok(same.map(|found| found.used.outcome))
+    }
+}

@@ -1,0 +1,158 @@
+//! What a client asks by `Service-*` fields is done, and no field of them goes out.
+
+use std::time::Duration;
+
+use mail::email::{Category, EmailStatus, Rollup};
+use mail::id::EmailId;
+use mail::recipient::RecipientState;
+use serde_json::json;
+
+use crate::world::TestWorld;
+use crate::world::submit::dialog;
+
+/// Hands in a message with these header fields; gives the reply to the final dot.
+async fn say(world: &TestWorld, to: &str, message: &str) -> String {
+    let rcpt = format!("RCPT TO:<{to}>");
+    let content = format!("From: Ada <ada@acme.example>\r\nTo: {to}\r\n{}\r\n.", message.replace('\n', "\r\n"));
+    let lines = ["EHLO test", "MAIL FROM:<ada@acme.example>", &rcpt, "DATA", &content];
+    dialog(world.relay, &lines).await.pop().unwrap()
+}
+
+fn id_of(reply: &str) -> EmailId {
+    reply.strip_prefix("250 2.0.0 OK ").unwrap_or_else(|| panic!("{reply}")).parse().unwrap()
+}
+
+/// Waits until an email is delivered; gives what the destination took last.
+async fn delivered(world: &TestWorld, id: EmailId) -> String {
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    world.sink.taken().last().unwrap().content.clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tags_and_category_are_kept_and_the_link_is_put_in() {
+    let world = TestWorld::start().await;
+    let reply = say(
+        &world,
+        "b@dest.example",
+        "Subject: news\nservice-tags: flow=welcome,\n  step=2\nService-Category: newsletter\n\
+         List-Unsubscribe: <mailto:x@acme.example>\n\nleave: {{unsubscribe_url}}\n",
+    )
+    .await;
+    let id = id_of(&reply);
+    let message = delivered(&world, id).await;
+    let email = world.email(id).await.email;
+    let tags: Vec<_> = email.tags.iter().map(|tag| (tag.name.as_str(), tag.value.as_str())).collect();
+    assert_eq!(tags, [("flow", "welcome"), ("step", "2")]);
+    assert!(email.category == Category::Newsletter && email.unsubscribe);
+    assert!(!message.to_ascii_lowercase().contains("service-"), "{message}");
+    assert_eq!(message.matches("List-Unsubscribe:").count(), 1, "{message}");
+    assert!(message.contains("List-Unsubscribe-Post: List-Unsubscribe=One-Click"), "{message}");
+    let link = message.split("leave: ").nth(1).unwrap().trim();
+    assert!(link.starts_with("http") && message.contains(&format!("List-Unsubscribe: <{link}>")), "{message}");
+    // What is signed is what went out: the fields of the list among it (RFC 8058 4).
+    let signature = message.split("DKIM-Signature:").nth(1).unwrap();
+    assert!(signature.contains("List-Unsubscribe-Post"), "{message}");
+    let token = link.rsplit_once("/u/").unwrap().1;
+    let (status, _) = world.call("POST", &format!("/u/{token}"), "").await;
+    assert_eq!(status, 200);
+    let refused = say(&world, "b@dest.example", "Service-Category: newsletter\n\nagain\n").await;
+    assert!(refused.starts_with("550 5.7.1 category_unsubscribed: newsletter"), "{refused}");
+    let id = id_of(&say(&world, "b@dest.example", "Subject: receipt\n\n{{unsubscribe_url}}\n").await);
+    let message = delivered(&world, id).await;
+    assert!(!message.contains("List-Unsubscribe") && message.contains("{{unsubscribe_url}}"), "{message}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_template_makes_the_message() {
+    let world = TestWorld::start().await;
+    let template = json!({
+        "name": "Welcome", "alias": "welcome", "subject": "Hi {{name}}", "category": "product",
+        "html": "<p>Hello {{name}}</p>", "text": "Hello {{name}}",
+    });
+    let (status, made) = world.call("POST", "/templates", &template.to_string()).await;
+    assert_eq!(status, 200, "{made}");
+    let id = made["template"]["id"].as_str().unwrap();
+    let (status, said) = world.call("POST", &format!("/templates/{id}/publish"), "{}").await;
+    assert_eq!(status, 200, "{said}");
+    let variables = "Service-Template: Welcome\nService-Variables: {\"name\":\n \"Grace\"}\n";
+    let email = id_of(&say(&world, "g@dest.example", &format!("X-Order: 7\n{variables}\nold text\n")).await);
+    let message = delivered(&world, email).await;
+    assert!(message.contains("Subject: Hi Grace\r\n") && message.contains("X-Order: 7\r\n"), "{message}");
+    assert!(message.contains("<p>Hello Grace</p>") && !message.contains("old text"), "{message}");
+    assert!(message.contains("List-Unsubscribe: <") && !message.contains("Service-"), "{message}");
+    let (_, shown) = world.call("GET", &format!("/emails/{email}"), "").await;
+    assert_eq!(shown["email"]["category"], "product", "{shown}");
+    let own = id_of(&say(&world, "g@dest.example", &format!("Subject: mine\n{variables}\n\n")).await);
+    assert!(delivered(&world, own).await.contains("Subject: mine\r\n"));
+    for (fields, start) in [
+        ("Service-Template: nobody\n", "550 5.6.0 not_found: Service-Template: "),
+        ("Service-Template: welcome\n", "550 5.6.0 Service-Variables: The template needs the variable `name`"),
+    ] {
+        let reply = say(&world, "g@dest.example", &format!("{fields}\n\n")).await;
+        assert!(reply.starts_with(start), "{reply}");
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_sends_once() {
+    let world = TestWorld::start().await;
+    let first = say(&world, "b@dest.example", "Message-ID: <1@x>\nService-Idempotency-Key: k\n\nhi\n").await;
+    let again = say(&world, "b@dest.example", "Message-ID: <2@x>\nService-Idempotency-Key: k\n\nhi\n").await;
+    assert_eq!(first, again);
+    let other = say(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nho\n").await;
+    assert!(other.starts_with("550 5.7.1 idempotency_conflict: "), "{other}");
+    delivered(&world, id_of(&first)).await;
+    // Of many at the same moment one sends; the others are told the same, or to come again.
+    let many = (0..10).map(|_| say(&world, "c@dest.example", "Service-Idempotency-Key: m\n\nhi\n"));
+    let replies = futures_util::future::join_all(many).await;
+    let done: Vec<_> = replies.iter().filter(|reply| reply.starts_with("250 ")).collect();
+    assert!(!done.is_empty() && done.iter().all(|reply| *reply == done[0]), "{replies:?}");
+    let waits = |reply: &&String| reply.starts_with("451 4.7.0 idempotency_in_progress: ");
+    assert_eq!(replies.iter().filter(waits).count() + done.len(), 10, "{replies:?}");
+    delivered(&world, id_of(done[0])).await;
+    let world = world.restart("").await;
+    assert_eq!(say(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nhi\n").await, first);
+    world.world.clock.advance(Duration::from_secs(24 * 3600));
+    let anew = say(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nhi\n").await;
+    assert_ne!(anew, first);
+    delivered(&world, id_of(&anew)).await;
+    assert_eq!(world.sink.taken().len(), 3);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_waits_for_its_time() {
+    let world = TestWorld::start().await;
+    let at = world.world.clock.now() + Duration::from_secs(3600);
+    let field = format!("Service-Scheduled-At: {at}\n");
+    let id = id_of(&say(&world, "b@dest.example", &format!("Subject: later\n{field}\nhi\n")).await);
+    assert_eq!(Rollup::of(&world.email(id).await.recipients).status, EmailStatus::Scheduled);
+    let file = "Content-Type: application/pdf\nContent-Disposition: attachment; filename=a.pdf\n";
+    let reply = say(&world, "b@dest.example", &format!("{field}{file}\nx\n")).await;
+    assert!(reply.starts_with("550 5.6.0 Service-Scheduled-At: attachments"), "{reply}");
+    let reply = say(&world, "b@dest.example", "Service-Scheduled-At: 2000-01-01T00:00:00Z\n\nhi\n").await;
+    assert_eq!(reply, "550 5.6.0 scheduled_at: must lie in the future");
+    world.world.clock.advance(Duration::from_secs(3601));
+    let message = delivered(&world, id).await;
+    assert!(message.contains("DKIM-Signature:") && !message.contains("Service-"), "{message}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_will_not_do_is_refused_by_name() {
+    let world = TestWorld::start().await;
+    for (fields, start) in [
+        ("Service-Tag: a=b\n", "550 5.6.0 Service-Tag: no such field; there are Service-Idempotency-Key, "),
+        ("Service-Tags: a=b\nSERVICE-TAGS : a=c\n", "550 5.6.0 Service-Tags: stands more than once"),
+        ("Service-Unsubscribe: perhaps\n", "550 5.6.0 Service-Unsubscribe: must be true or false"),
+    ] {
+        let reply = say(&world, "b@dest.example", &format!("{fields}\nhi\n")).await;
+        assert!(reply.starts_with(start), "{reply}");
+    }
+    // Behind the header it is text.
+    let id = id_of(&say(&world, "b@dest.example", "Subject: x\n\nService-Nothing: y\n").await);
+    assert!(delivered(&world, id).await.contains("Service-Nothing: y"));
+    world.end().await;
+}
