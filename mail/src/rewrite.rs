@@ -159,9 +159,7 @@ pub fn with_bodies(message: &[u8], rendered: &Rendered, reply_to: &[Mailbox]) ->
         return out;
     }
     let boundary = boundary_of(message);
-    out.extend_from_slice(
-        format!("Content-Type: multipart/mixed; boundary=\"{boundary}\"\r\n").as_bytes(),
-    );
+    out.extend_from_slice(format!("Content-Type: multipart/mixed; boundary=\"{boundary}\"\r\n").as_bytes());
     if !files.iter().all(|file| file.is_ascii()) {
         // RFC 2045 6.4: what holds a part of eight bits says so too.
         out.extend_from_slice(b"Content-Transfer-Encoding: 8bit\r\n");

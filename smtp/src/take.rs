@@ -66,12 +66,7 @@ pub(crate) async fn take(
     }
 }
 
-async fn take_asked(
-    hall: &Hall,
-    tenant: &Tenant,
-    draft: Draft,
-    mut asked: Asked,
-) -> Result<Answer, Refusal> {
+async fn take_asked(hall: &Hall, tenant: &Tenant, draft: Draft, mut asked: Asked) -> Result<Answer, Refusal> {
     let slot = match asked.idempotency_key.take() {
         None => None,
         Some(key) => match look(hall, tenant, key, &draft).await? {
@@ -139,11 +134,8 @@ async fn filled(
     asked: Asked,
 ) -> Result<Result<Draft, Answer>, Refusal> {
     draft.tags = asked.tags;
-    draft.wishes = Wishes {
-        scheduled_at: asked.scheduled_at,
-        unsubscribe: asked.unsubscribe,
-        ..Wishes::default()
-    };
+    draft.wishes =
+        Wishes { scheduled_at: asked.scheduled_at, unsubscribe: asked.unsubscribe, ..Wishes::default() };
     let mut category = asked.category;
     if let Content::Raw { message, .. } = &mut draft.content {
         if let Some(wanted) = asked.template {

@@ -13,6 +13,10 @@ const SEEDS: &[&[u8]] = &[
     b"\"a\\\"b\"@b\xc3\xbccher.example",
     b"Ada \"L\" <ada@example.com>",
     b"From: =?utf-8?q?x?= <a@b.example>\r\nBcc: x@y.example,\r\n z@y.example\r\nSubject: x\r\n\r\nbody\r\n",
+    b"Service-Tags: {\"a\": \"b\"}\r\nSERVICE-category : product\r\nSubject: =?utf-8?q?{{unsubscribe=5Furl}}?=\r\n\
+      Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\nContent-Type: text/html\r\n\
+      Content-Transfer-Encoding: base64\r\n\r\ne3t1bnN1YnNjcmliZV91cmx9fQ==\r\n--a\r\n\
+      Content-Transfer-Encoding: quoted-printable\r\n\r\n=7B{unsubscribe=5Furl}}\r\n--a--\r\n",
     b"5.7.509 no",
     b"<!--[if mso]><a href=x><![endif]--><a class='b' href=\"https://a.example/?b=1&amp;c=2\">x</a></body>",
     b"<style>a{}</style><a data-track=off href=https://a.example/><area href = 'HTTP://b.example/&#38;\xc3\xa9'></html>",

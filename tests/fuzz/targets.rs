@@ -10,7 +10,7 @@ use mail::address::{Address, Mailbox};
 use mail::email::Category;
 use mail::id::{AccountId, EmailId};
 use mail::link::LinkKey;
-use mail::message::{self, Mending};
+use mail::message::{self, Field, Mending};
 use mail::template::{self, Bodies, Program};
 use mail::tracking::{Tracked, Tracking, restore_html, rewrite_html};
 use smtp::answers::{Answer, Question};
@@ -33,6 +33,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("proxy", proxy),
     ("template", template),
     ("tracking", tracking),
+    ("service", service),
 ];
 
 /// Bytes from a client, in two reads: every message that is taken is clean, and memory is given back.
@@ -99,7 +100,8 @@ pub fn tracking(bytes: &[u8]) {
     assert_eq!(restore_html(&with_pixel, &key), restored);
 }
 
-/// A message's header is read and mended without harm: the client's bytes stay, Bcc goes.
+/// A message's header is read and mended without harm: the client's bytes stay; Bcc goes, and
+/// what was meant for the service.
 pub fn header(bytes: &[u8]) {
     let message = Bytes::copy_from_slice(bytes);
     let Ok(header) = message::read(&message) else { return };
@@ -109,9 +111,27 @@ pub fn header(bytes: &[u8]) {
     if let Ok(mended) = message::mend(&message, header, &with) {
         let whole = [mended.top, mended.rest.concat()].concat();
         let (fields, _) = message::fields(&whole);
-        assert!(!fields.iter().any(|field| field.is(&whole, "Bcc")));
+        let stays = |field: &Field| !field.is(&whole, "Bcc") && !mail::service::is_one(&whole, field);
+        assert!(fields.iter().all(stays));
         assert!(fields.iter().any(|field| field.is(&whole, "From")));
     }
+}
+
+/// Whatever a message asks is read or refused; rewritten, it has one link and is rewritten no further.
+pub fn service(bytes: &[u8]) {
+    if let Err(error) = mail::service::read(bytes) {
+        assert!(!error.to_string().is_empty());
+    }
+    if message::read(bytes).is_err() {
+        return;
+    }
+    let linked = mail::rewrite::with_link(bytes, "https://u.example/u/x");
+    let (fields, _) = message::fields(&linked);
+    assert_eq!(fields.iter().filter(|field| field.is(&linked, "List-Unsubscribe")).count(), 1);
+    let rendered = template::Rendered { text: Some("x".to_owned()), ..template::Rendered::default() };
+    let filled = mail::rewrite::with_bodies(bytes, &rendered, &[]);
+    let (fields, _) = message::fields(&filled);
+    assert_eq!(fields.iter().filter(|field| field.is(&filled, "MIME-Version")).count(), 1);
 }
 
 /// An enhanced status code reads back as itself.

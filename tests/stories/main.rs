@@ -17,5 +17,6 @@ mod restart;
 mod retention;
 mod retry;
 mod scheduled;
+mod service_fields;
 mod slow_destination;
 mod suppression;

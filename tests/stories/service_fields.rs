@@ -13,7 +13,8 @@ use crate::world::submit::dialog;
 /// Hands in a message with these header fields; gives the reply to the final dot.
 async fn say(world: &TestWorld, to: &str, message: &str) -> String {
     let rcpt = format!("RCPT TO:<{to}>");
-    let content = format!("From: Ada <ada@acme.example>\r\nTo: {to}\r\n{}\r\n.", message.replace('\n', "\r\n"));
+    let content =
+        format!("From: Ada <ada@acme.example>\r\nTo: {to}\r\n{}\r\n.", message.replace('\n', "\r\n"));
     let lines = ["EHLO test", "MAIL FROM:<ada@acme.example>", &rcpt, "DATA", &content];
     dialog(world.relay, &lines).await.pop().unwrap()
 }
@@ -45,10 +46,13 @@ async fn tags_and_category_are_kept_and_the_link_is_put_in() {
     assert_eq!(tags, [("flow", "welcome"), ("step", "2")]);
     assert!(email.category == Category::Newsletter && email.unsubscribe);
     assert!(!message.to_ascii_lowercase().contains("service-"), "{message}");
-    assert_eq!(message.matches("List-Unsubscribe:").count(), 1, "{message}");
+    assert_eq!(message.matches("\nList-Unsubscribe: ").count(), 1, "{message}");
     assert!(message.contains("List-Unsubscribe-Post: List-Unsubscribe=One-Click"), "{message}");
     let link = message.split("leave: ").nth(1).unwrap().trim();
-    assert!(link.starts_with("http") && message.contains(&format!("List-Unsubscribe: <{link}>")), "{message}");
+    assert!(
+        link.starts_with("http") && message.contains(&format!("List-Unsubscribe: <{link}>")),
+        "{message}"
+    );
     // What is signed is what went out: the fields of the list among it (RFC 8058 4).
     let signature = message.split("DKIM-Signature:").nth(1).unwrap();
     assert!(signature.contains("List-Unsubscribe-Post"), "{message}");
@@ -59,7 +63,10 @@ async fn tags_and_category_are_kept_and_the_link_is_put_in() {
     assert!(refused.starts_with("550 5.7.1 category_unsubscribed: newsletter"), "{refused}");
     let id = id_of(&say(&world, "b@dest.example", "Subject: receipt\n\n{{unsubscribe_url}}\n").await);
     let message = delivered(&world, id).await;
-    assert!(!message.contains("List-Unsubscribe") && message.contains("{{unsubscribe_url}}"), "{message}");
+    assert!(
+        !message.contains("\nList-Unsubscribe: ") && message.contains("{{unsubscribe_url}}"),
+        "{message}"
+    );
     world.end().await;
 }
 
@@ -87,7 +94,10 @@ async fn a_template_makes_the_message() {
     assert!(delivered(&world, own).await.contains("Subject: mine\r\n"));
     for (fields, start) in [
         ("Service-Template: nobody\n", "550 5.6.0 not_found: Service-Template: "),
-        ("Service-Template: welcome\n", "550 5.6.0 Service-Variables: The template needs the variable `name`"),
+        (
+            "Service-Template: welcome\n",
+            "550 5.6.0 Service-Variables: The template needs the variable `name`",
+        ),
     ] {
         let reply = say(&world, "g@dest.example", &format!("{fields}\n\n")).await;
         assert!(reply.starts_with(start), "{reply}");
@@ -115,7 +125,13 @@ async fn a_key_sends_once() {
     let world = world.restart("").await;
     assert_eq!(say(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nhi\n").await, first);
     world.world.clock.advance(Duration::from_secs(24 * 3600));
-    let anew = say(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nhi\n").await;
+    // The key may be forgotten this very moment: then one comes again, as one is told.
+    let anew = loop {
+        let reply = say(&world, "b@dest.example", "Service-Idempotency-Key: k\n\nhi\n").await;
+        if !reply.starts_with("451 4.3.0 ") {
+            break reply;
+        }
+    };
     assert_ne!(anew, first);
     delivered(&world, id_of(&anew)).await;
     assert_eq!(world.sink.taken().len(), 3);

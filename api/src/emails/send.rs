@@ -211,7 +211,11 @@ impl Input for SendRequest {
 
     fn describe(schemas: &mut Schemas) -> Takes {
         let body = schemas.named("SendRequest", |_| send_schema());
-        Takes { parameters: vec![idempotency::parameter()], body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+        Takes {
+            parameters: vec![idempotency::parameter()],
+            body: Some(body),
+            body_bytes_max: Self::BODY_BYTES_MAX,
+        }
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {

@@ -56,7 +56,9 @@ fn the_token_is_replaced_in_every_encoding() {
 fn other_character_sets_keep_their_bytes() {
     let message = b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\n\xe4 {{unsubscribe_url}} \xfc\r\n";
     let linked = with_link(message, URL);
-    assert!(linked.ends_with(format!("\r\n\r\n\u{e4} {URL} \u{fc}\r\n").chars().map(|c| c as u8).collect::<Vec<_>>().as_slice()));
+    assert!(linked.ends_with(
+        format!("\r\n\r\n\u{e4} {URL} \u{fc}\r\n").chars().map(|c| c as u8).collect::<Vec<_>>().as_slice()
+    ));
 }
 
 fn rendered() -> Rendered {
@@ -74,7 +76,10 @@ fn a_templates_bodies_replace_a_messages_own() {
                     Service-Template: x\r\nMessage-ID: <1@x>\r\n\r\nold";
     let new = with_bodies(message, &rendered(), &reply_to);
     let read = Contents::of(&new);
-    assert_eq!((read.html.as_deref(), read.text.as_deref().map(str::trim_end)), (Some("<p>\u{e4}</p>"), Some("\u{e4}")));
+    assert_eq!(
+        (read.html.as_deref(), read.text.as_deref().map(str::trim_end)),
+        (Some("<p>\u{e4}</p>"), Some("\u{e4}"))
+    );
     assert!(read.files.is_empty());
     let header = crate::message::read(&new).unwrap();
     assert_eq!(header.facts.subject, "From the template");
