@@ -145,6 +145,10 @@ pub fn with_bodies(message: &[u8], rendered: &Rendered, reply_to: &[Mailbox]) ->
             out.extend_from_slice(&message[field.start..field.end]);
         }
     }
+    if !out.is_empty() && !out.ends_with(b"\n") {
+        // All that came was a line without an end.
+        out.extend_from_slice(b"\r\n");
+    }
     if let Some(subject) = subject {
         write_subject(&mut out, subject);
     }

@@ -34,6 +34,8 @@ pub const NAMES: &[&str] = &[
     "Service-Scheduled-At",
     "Service-Unsubscribe",
 ];
+/// An encoded word: RFC 2047 2 has 75 characters, clients write longer ones.
+const WORD_BYTES_MAX: usize = 1_000;
 /// What is told at once: a reply is a line or a few.
 const WRONG_MAX: usize = 8;
 /// What is shown of a name that somebody made up.
@@ -137,12 +139,38 @@ pub fn text_of(message: &[u8], field: &Field) -> Result<String, &'static str> {
     let value: String = value.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let value = value.trim_start_matches([' ', '\t']);
     let value = value.strip_prefix(':').unwrap_or(value).trim();
-    if !value.contains("=?") {
-        return Ok(value.to_owned());
+    Ok(decode_words(value))
+}
+
+/// A text with its encoded words decoded; blanks between two of them are none of the text (RFC 2047 6.2), all
+/// others are: JSON is not to be changed.
+fn decode_words(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut rest, mut behind_word) = (text, false);
+    while let Some((before, word)) = rest.find("=?").and_then(|at| rest.split_at_checked(at)) {
+        if let Some((decoded, behind)) = decode_word(word) {
+            if !behind_word || !before.bytes().all(|b| matches!(b, b' ' | b'\t')) {
+                out.push_str(before);
+            }
+            out.push_str(&decoded);
+            (rest, behind_word) = (behind, true);
+        } else {
+            out.push_str(before);
+            out.push_str("=?");
+            (rest, behind_word) = (word.get(2..).unwrap_or_default(), false);
+        }
     }
-    let line = format!("{value}\n");
-    let decoded = MessageStream::new(line.as_bytes()).parse_unstructured();
-    Ok(decoded.as_text().unwrap_or_default().to_owned())
+    out.push_str(rest);
+    out
+}
+
+/// The encoded word that a text begins with, decoded, and what stands behind it.
+fn decode_word(text: &str) -> Option<(String, &str)> {
+    let reach = text.len().min(WORD_BYTES_MAX);
+    let mut stream = MessageStream::new(text.as_bytes().get(1..reach)?);
+    let decoded = stream.decode_rfc2047()?;
+    let (word, behind) = text.split_at_checked(1 + stream.offset())?;
+    word.ends_with("?=").then_some((decoded, behind))
 }
 
 /// The fields that were given, and what is wrong so far.
@@ -331,6 +359,9 @@ mod tests {
             ("{\"a\": \"b, c\"}", vec![tag("a", "b, c")]),
             ("[{\"name\": \"a\", \"value\": \"b\"}]", vec![tag("a", "b")]),
             ("=?utf-8?q?stadt=3DK=C3=B6ln?=", vec![tag("stadt", "K\u{f6}ln")]),
+            ("{\"a\": \"=?utf-8?q?=C3=B6?=\", \"b\":  \"x  y\"}", vec![tag("a", "\u{f6}"), tag("b", "x  y")]),
+            ("a==?utf-8?b?w7Y=?=  =?iso-8859-1?q?=F6_x?= y", vec![tag("a", "\u{f6}\u{f6} x y")]),
+            ("a==?utf-8?q?never ends", vec![tag("a", "=?utf-8?q?never ends")]),
             ("stadt=K\u{f6}ln", vec![tag("stadt", "K\u{f6}ln")]),
             ("", vec![]),
         ] {
