@@ -108,6 +108,11 @@ fn a_templates_bodies_leave_the_files() {
     assert_eq!((files.len(), files[1].0), (2, "message/rfc822"));
     assert!(has_files(&new) && !has_files(b"Subject: x\r\n\r\nhi"));
     assert!(!text(new).contains("old"));
+    // A field without its line end.
+    assert!(
+        text(with_bodies(b"E:", &rendered(), &[]))
+            .starts_with("E:\r\nSubject: From the template\r\nMIME-Version: ")
+    );
     // The whole message is a file.
     let message = b"Content-Type: application/pdf\r\nContent-Disposition: attachment\r\n\
                     Content-Transfer-Encoding: base64\r\n\r\nAAECAw==\r\n";
