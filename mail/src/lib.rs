@@ -6,6 +6,7 @@
 pub mod account;
 pub mod address;
 pub mod attempt;
+pub mod catalog;
 pub mod classify;
 pub mod compose;
 pub mod contents;

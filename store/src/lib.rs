@@ -7,6 +7,7 @@
 pub mod access;
 pub mod account;
 pub mod attempt;
+pub mod catalog;
 pub mod credential;
 pub mod domain;
 pub mod email;
