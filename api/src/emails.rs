@@ -11,6 +11,7 @@ pub mod batch;
 pub mod labels;
 pub mod letter;
 pub mod list;
+pub mod metrics;
 pub mod recipients;
 pub mod rehearse;
 pub mod resend;

@@ -22,6 +22,7 @@ pub mod idempotency;
 pub mod import;
 pub mod link;
 pub mod message;
+pub mod metric;
 pub mod network;
 pub mod outcome;
 pub mod payload;

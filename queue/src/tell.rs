@@ -1,12 +1,13 @@
 //! Telling: what follows from events, after the commit that made them true.
 //!
 //! ```text
-//! event + outbox key ─► gather for a moment ─►[ usage + catalog - outbox keys ]
+//! event + outbox key ─► gather for a moment ─►[ usage + catalog + metrics - outbox keys ]
 //! ```
 //!
 //! Each node tells the events in its own partitions; the commit is fenced like a settlement, so that every
 //! event is told once. What is behind does no harm but lateness: it lies on disk.
 
+mod metric;
 mod subjects;
 
 use std::ops::RangeInclusive;
@@ -103,6 +104,7 @@ impl Worker {
         }
         let events = || untold.iter().filter_map(|one| one.event.as_ref());
         subjects.list(&self.store, &mut batch).await?;
+        store::metric::add(&self.store, &mut batch, &metric::additions(events(), subjects)).await?;
         let additions = additions(events());
         let _books = self.meter.books().await;
         store::usage::add(&self.store, &mut batch, &additions).await?;

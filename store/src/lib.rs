@@ -18,6 +18,7 @@ pub mod import;
 pub mod key;
 pub mod last_used;
 pub mod lease;
+pub mod metric;
 pub mod opt_out;
 pub mod outbox;
 pub mod request_log;
