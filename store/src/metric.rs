@@ -44,26 +44,30 @@ fn key_of((account, dimension, hour): Place, value: &str) -> Key {
     rows_of(account, dimension).i64(hour.0).text(value).build()
 }
 
+/// The values of a place whose rows are looked at.
+fn names(values: &BTreeMap<String, Counts>) -> impl Iterator<Item = String> {
+    values.keys().cloned().chain([OTHER.to_owned()])
+}
+
 /// Adds; the commit conflicts when a row was changed meanwhile.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn add(store: &Store, batch: &mut Batch, additions: &Additions) -> Result<(), ReadError> {
+    let of_place = |(place, values): (&Place, &BTreeMap<String, Counts>)| -> Vec<Key> {
+        names(values).map(|value| key_of(*place, &value)).collect()
+    };
+    let keys: Vec<Key> = additions.iter().flat_map(of_place).collect();
+    let mut rows = store.get_many(&keys).await?.into_iter();
     for (place, values) in additions {
-        let names: Vec<&str> = values.keys().map(String::as_str).chain([OTHER]).collect();
-        let keys: Vec<Key> = names.iter().map(|value| key_of(*place, value)).collect();
-        let mut rows: BTreeMap<&str, Option<Value>> =
-            names.into_iter().zip(store.get_many(&keys).await?).collect();
-        let fresh: BTreeSet<&str> = values
-            .keys()
-            .map(String::as_str)
-            .filter(|name| rows.get(name).is_none_or(Option::is_none))
-            .collect();
-        let room = room_for(store, *place, fresh.len()).await?;
-        let others: BTreeSet<&str> = fresh.into_iter().skip(room).collect();
+        let mut rows: BTreeMap<String, Option<Value>> = names(values).zip(rows.by_ref()).collect();
+        let is_new = |name: &&String| rows.get(*name).is_none_or(Option::is_none);
+        let new: Vec<&String> = values.keys().filter(is_new).collect();
+        let room = room_for(store, *place, new.len()).await?;
+        let others: BTreeSet<&String> = new.into_iter().skip(room).collect();
         let mut sums: BTreeMap<&str, Counts> = BTreeMap::new();
         for (value, counts) in values {
-            let name = if others.contains(value.as_str()) { OTHER } else { value.as_str() };
+            let name = if others.contains(value) { OTHER } else { value.as_str() };
             sums.entry(name).or_default().add_all(counts);
         }
         for (name, mut sum) in sums {
@@ -80,10 +84,10 @@ pub async fn add(store: &Store, batch: &mut Batch, additions: &Additions) -> Res
 }
 
 /// For how many new values there is room in an hour.
-async fn room_for(store: &Store, place: Place, fresh: usize) -> Result<usize, ReadError> {
+async fn room_for(store: &Store, place: Place, new: usize) -> Result<usize, ReadError> {
     let (account, dimension, hour) = place;
-    if fresh == 0 || dimension.is_none() {
-        return Ok(fresh);
+    if new == 0 || dimension.is_none() {
+        return Ok(new);
     }
     let range = rows_of(account, dimension).i64(hour.0).range();
     let there = store.scan(range, Order::Ascending, VALUES_MAX).await?.len();

@@ -1,7 +1,7 @@
 //! What events add to the metrics.
 
 use mail::event::Event;
-use mail::metric::{Counts, Hour, counted, values};
+use mail::metric::{Hour, counted, values};
 use mail::recipient::Recipient;
 use store::metric::Additions;
 
@@ -17,7 +17,7 @@ pub(super) fn additions<'a>(events: impl Iterator<Item = &'a Event>, subjects: &
         let values = values(&about.email, recipient).into_iter().map(|(of, value)| (Some(of), value));
         for (dimension, value) in values.chain([(None, String::new())]) {
             let hour = additions.entry((event.account, dimension, Hour::of(event.created_at))).or_default();
-            hour.entry(value).or_insert_with(Counts::default).add(counter, count);
+            hour.entry(value).or_default().add(counter, count);
         }
     }
     additions

@@ -14,7 +14,7 @@ const ROWS_MAX: usize = 10_000;
 /// Rows that follow from an email, beside one for each recipient: about.
 const ROWS_OF_EMAIL: usize = 32;
 /// Emails read at once.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 64;
 
 /// The emails of some events, by account and id, with what the events mean for the catalog.
 #[derive(Debug, Default)]
@@ -37,11 +37,11 @@ impl Subjects {
             }
         }
         let mut rows = 0;
-        for some in wanted.chunks(TOGETHER) {
-            if rows > ROWS_MAX {
-                break;
-            }
+        'reading: for some in wanted.chunks(TOGETHER) {
             for (of, found) in some.iter().zip(store::email::get_each(store, some).await?) {
+                if rows > ROWS_MAX {
+                    break 'reading;
+                }
                 rows += ROWS_OF_EMAIL + found.as_ref().map_or(0, |found| found.recipients.len());
                 subjects.emails.insert(*of, found);
             }
