@@ -48,6 +48,7 @@ async fn ids(world: &World, query: &str) -> Vec<String> {
 async fn settle(world: &World, id: &str, state: RecipientState, kind: EventKind) {
     let (store, account) = (world.hall.store(), world.tenant().await.account().id);
     let id: EmailId = id.parse().unwrap();
+    world.hall.clock().advance(Duration::from_millis(10));
     let now = world.hall.clock().now();
     let found = store::email::get(store, account, id).await.unwrap().unwrap();
     let mut batch = Batch::progress();
