@@ -10,6 +10,8 @@ pub mod attachments;
 pub mod batch;
 pub mod labels;
 pub mod letter;
+pub mod list;
+pub mod metrics;
 pub mod recipients;
 pub mod rehearse;
 pub mod resend;
@@ -33,7 +35,7 @@ use store::engine::Batch;
 
 use crate::call::{Call, Input, Reply, Takes};
 use crate::idempotency::{self, Once, Turn, done};
-use crate::page::{self, Page};
+use crate::page::Page;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
@@ -42,7 +44,7 @@ use self::batch::{BatchRequest, BatchSent, Fate};
 pub use self::send::REQUEST_BYTES_MAX;
 use self::send::{SendRequest, Sent};
 use self::timeline::{AttemptList, AttemptView, EventList, EventView, TIMELINE_MAX};
-use self::view::{EmailDetail, EmailList, EmailView, OneEmail};
+use self::view::{EmailDetail, OneEmail};
 
 /// `POST /emails`.
 ///
@@ -111,56 +113,6 @@ pub async fn send_batch(
         accepted.map(|accepted| accepted.left).min_by_key(|left| (left.day, left.month)).unwrap_or_default();
     let answer = idempotency::conclude(slot, &room, result.map(|outcomes| sent(&outcomes))).await?;
     Ok(answer.with_quota(left))
-}
-
-/// Filters that a later version brings: to answer without them would be to answer wrongly.
-const FILTERS_LATER: &[&str] = &[
-    "status",
-    "to",
-    "from",
-    "tag",
-    "category",
-    "template",
-    "domain_id",
-    "q",
-    "created_after",
-    "created_before",
-];
-
-/// What `GET /emails` takes.
-#[derive(Debug)]
-pub struct ListEmails(Page);
-
-impl Input for ListEmails {
-    fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: Page::parameters(), ..Takes::default() }
-    }
-
-    fn read(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        if let Some((name, _)) = given.iter().find(|(name, _)| FILTERS_LATER.contains(&name.as_str())) {
-            return Err(Problem::field(name, "is not available yet in this version"));
-        }
-        Page::read(&call.query).map(Self)
-    }
-}
-
-/// `GET /emails`.
-///
-/// # Errors
-/// The cursor is none of this list's; the store cannot be read.
-pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListEmails) -> Result<EmailList, Problem> {
-    let (ListEmails(page), account) = (input, tenant.account().id);
-    let before = page.before_email()?;
-    // One more than asked tells whether there is more.
-    let mut found = store::email::list(room.hall.store(), account, before, page.limit + 1).await?;
-    let has_more = found.len() > page.limit;
-    found.truncate(page.limit);
-    let next_cursor = found.last().filter(|_| has_more).map(|last| page::after_email(last.email.id));
-    let about = found.iter().map(|found| (found.email.id, found.recipients.len()));
-    let tallies = store::tracking::of_emails(room.hall.store(), account, about).await?;
-    let emails = found.iter().zip(&tallies).map(|(found, tally)| EmailView::of(found, tally)).collect();
-    Ok(EmailList { emails, has_more, next_cursor })
 }
 
 /// An email's id, from the path.

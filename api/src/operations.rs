@@ -237,8 +237,14 @@ fn mail() -> Vec<Operation> {
             .fails(Code::SENDING)
             .keyed(Sending, emails::send_batch),
         get("/emails", "list_emails")
-            .about("emails", "List emails, newest first")
-            .either(Sending, emails::list),
+            .about("emails", "List emails, newest first; with filters, those that all of them hold for")
+            .either(Sending, emails::list::list),
+        get("/emails/metrics", "get_email_metrics")
+            .about(
+                "emails",
+                "Count what happened to emails, by the hour or day and by what they have in common",
+            )
+            .either(Full, emails::metrics::get),
         get("/emails/{id}", "get_email").about("emails", "Get an email").either(Sending, emails::get),
         patch("/emails/{id}", "amend_email")
             .about("emails", "Send a scheduled email at another time, or cancel it")

@@ -6,6 +6,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
 use mail::id::{EmailId, OptOutId, SuppressionId, TemplateId};
 use serde_json::{Value, json};
 
@@ -200,6 +201,24 @@ pub fn words<T>(
     let refused =
         || Problem::field(name, format!("must be one of {}, or several with commas", all.join(", ")));
     words.map(|word| read(word).ok_or_else(refused)).collect()
+}
+
+/// A time: ISO 8601 with an offset. Whoever forgets to escape its `+` has written a space.
+///
+/// # Errors
+/// It is something else, or stands there twice.
+pub fn time(given: &[(String, String)], name: &str) -> Result<Option<Timestamp>, Problem> {
+    let Some(text) = one(given, name)?.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let read = text.parse().ok().or_else(|| {
+        let (time, offset) = text.rsplit_once(' ')?;
+        format!("{time}+{offset}").parse().ok()
+    });
+    read.map(Some).ok_or_else(|| {
+        Problem::field(
+            name,
+            "must be a time with its offset, like `2026-01-01T10:00:00Z` (a `+` is escaped as `%2B`)",
+        )
+    })
 }
 
 fn cursor(kind: u8, place: &[u8]) -> String {

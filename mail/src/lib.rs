@@ -6,6 +6,7 @@
 pub mod account;
 pub mod address;
 pub mod attempt;
+pub mod catalog;
 pub mod classify;
 pub mod compose;
 pub mod contents;
@@ -22,6 +23,7 @@ pub mod idempotency;
 pub mod import;
 pub mod link;
 pub mod message;
+pub mod metric;
 pub mod network;
 pub mod outcome;
 pub mod payload;

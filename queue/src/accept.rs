@@ -20,6 +20,7 @@ mod write;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use dns::signing_pool::SigningPool;
 use mail::account::Account;
@@ -229,6 +230,16 @@ impl Hall {
     /// [`TellError`].
     pub async fn tell(&self) -> Result<(), TellError> {
         self.worker.tell().await
+    }
+
+    /// Tells what has happened, and waits for it for so long at most: for what is to show what was just done.
+    pub async fn tell_within(&self, at_most: Duration) {
+        let worker = Arc::clone(&self.worker);
+        // Half a telling would be done again: it goes on when the waiting ends.
+        let telling = tokio::spawn(async move { worker.tell().await });
+        if let Ok(Ok(Err(error))) = tokio::time::timeout(at_most, telling).await {
+            tracing::warn!(%error, "events cannot be told at the moment: lists may be behind");
+        }
     }
 
     /// What signs links in mail and on public pages.

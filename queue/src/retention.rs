@@ -2,12 +2,13 @@
 //!
 //! Once an hour each account's oldest emails are looked at; ids are in order of time, so the walk ends
 //! at the first that is young enough. An email that still has a recipient in the queue stays. So are
-//! sessions and sign-in links forgotten that have ended, and requests when the log has kept them for long.
+//! sessions and sign-in links forgotten that have ended, and requests and metrics that were kept for long.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use mail::id::{AccountId, EmailId, RequestId};
+use mail::metric::Hour;
 use store::engine::{Batch, CommitError, ReadError};
 use thiserror::Error;
 
@@ -19,7 +20,7 @@ const INTERVAL: Duration = Duration::from_secs(3600);
 const BATCH_EMAILS: usize = 100;
 /// Idempotency keys forgotten in one commit.
 const BATCH_KEYS: usize = 1_000;
-/// Sessions looked at, and links and requests forgotten, in one commit.
+/// Sessions looked at, and links, requests and metrics forgotten, in one commit.
 const BATCH_VISITS: usize = 1_000;
 /// Accounts read at once.
 const PAGE_ACCOUNTS: usize = 500;
@@ -69,6 +70,7 @@ impl Worker {
             for account in &accounts {
                 self.forget_sessions(*account).await?;
                 self.forget_requests(*account).await?;
+                self.forget_metrics(*account).await?;
                 forgotten += self.forget_of(*account, before).await?;
             }
             after = accounts.last().copied();
@@ -122,6 +124,19 @@ impl Worker {
         loop {
             let mut batch = Batch::progress();
             let found = store::request_log::forget_before(&self.store, &mut batch, of, BATCH_VISITS).await?;
+            self.commit_unless_empty(batch).await?;
+            if found < BATCH_VISITS || self.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn forget_metrics(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::metric::KEPT) else { return Ok(()) };
+        let of = (account, Hour::of(oldest_kept));
+        loop {
+            let mut batch = Batch::progress();
+            let found = store::metric::forget_before(&self.store, &mut batch, of, BATCH_VISITS).await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_VISITS || self.stop.is_cancelled() {
                 return Ok(());

@@ -1,11 +1,14 @@
 //! Telling: what follows from events, after the commit that made them true.
 //!
 //! ```text
-//! event + outbox key ─► gather for a moment ─►[ usage + … - outbox keys ]
+//! event + outbox key ─► gather for a moment ─►[ usage + catalog + metrics - outbox keys ]
 //! ```
 //!
 //! Each node tells the events in its own partitions; the commit is fenced like a settlement, so that every
 //! event is told once. What is behind does no harm but lateness: it lies on disk.
+
+mod metric;
+mod subjects;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -18,6 +21,7 @@ use store::outbox::Untold;
 use store::usage::Additions;
 use thiserror::Error;
 
+use self::subjects::Subjects;
 use crate::worker::Worker;
 
 /// How long events are gathered before they are told: an email that is delivered at once is told of in one
@@ -66,35 +70,41 @@ impl Worker {
     pub async fn tell(&self) -> Result<(), TellError> {
         let _telling = self.telling.lock().await;
         for partitions in self.leases.runs() {
-            while self.tell_some(partitions.clone()).await? == EVENTS_MAX {}
+            while self.tell_some(partitions.clone()).await? {}
         }
         Ok(())
     }
 
-    async fn tell_some(&self, partitions: RangeInclusive<u16>) -> Result<usize, TellError> {
+    /// Says whether there may be more.
+    async fn tell_some(&self, partitions: RangeInclusive<u16>) -> Result<bool, TellError> {
         for _ in 0..TRIES_MAX {
             let untold = store::outbox::read(&self.store, partitions.clone(), EVENTS_MAX).await?;
             if untold.is_empty() {
-                return Ok(0);
+                return Ok(false);
             }
-            match self.commit_told(&untold).await {
-                Ok(true) => return Ok(untold.len()),
-                Ok(false) => return Ok(0),
-                // Another node counted for the same account, or has the partition by now.
+            let (subjects, count) = Subjects::read(&self.store, &untold).await?;
+            let some = untold.get(..count).unwrap_or_default();
+            match self.commit_told(some, &subjects).await {
+                Ok(true) => return Ok(count < untold.len() || count == EVENTS_MAX),
+                Ok(false) => return Ok(false),
+                // Another node counted for the same account, or has the partition by now; or an email was
+                // forgotten meanwhile.
                 Err(TellError::Commit(CommitError::Conflict { .. })) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(0)
+        Ok(false)
     }
 
     /// False: some of them are another node's by now.
-    async fn commit_told(&self, untold: &[Untold]) -> Result<bool, TellError> {
+    async fn commit_told(&self, untold: &[Untold], subjects: &Subjects) -> Result<bool, TellError> {
         let mut batch = Batch::progress();
         if !self.leases.fence_partitions(&mut batch, untold.iter().map(|one| one.partition)) {
             return Ok(false);
         }
         let events = || untold.iter().filter_map(|one| one.event.as_ref());
+        subjects.list(&self.store, &mut batch).await?;
+        store::metric::add(&self.store, &mut batch, &metric::additions(events(), subjects)).await?;
         let additions = additions(events());
         let _books = self.meter.books().await;
         store::usage::add(&self.store, &mut batch, &additions).await?;

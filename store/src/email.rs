@@ -17,10 +17,10 @@ use mail::reply::Reply;
 use mail::schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Body, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Body, Key, Order, ReadError, Store, Value};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
-use crate::{schedule, tracking};
+use crate::{catalog, schedule, tracking};
 
 /// At most so many recipients has an email (RFC 5321 4.5.3.1.8 asks for 100 at least).
 pub const RECIPIENTS_MAX: usize = 1_000;
@@ -191,8 +191,57 @@ pub async fn list(
         .collect())
 }
 
+/// An email as it is read where many are.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// What was accepted.
+    pub email: Email,
+    /// To whom, and what has become of it.
+    pub recipients: Vec<Recipient>,
+    row: Value,
+}
+
+impl Loaded {
+    /// The commit conflicts when the email is forgotten meanwhile.
+    pub(crate) fn check(&self, batch: &mut Batch) {
+        batch.check(key_of(self.email.account, self.email.id), Some(self.row.clone()));
+    }
+}
+
+/// Several emails, of any accounts, in their order; none where there is none.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get_each(
+    store: &Store,
+    wanted: &[(AccountId, EmailId)],
+) -> Result<Vec<Option<Loaded>>, ReadError> {
+    // Most emails have one recipient: whether one has more is seen by its second.
+    let keys: Vec<Key> = wanted
+        .iter()
+        .flat_map(|(account, id)| {
+            [key_of(*account, *id), recipient_key(*account, *id, 0), recipient_key(*account, *id, 1)]
+        })
+        .collect();
+    let mut rows = store.get_many(&keys).await?.into_iter();
+    let mut found = Vec::with_capacity(wanted.len());
+    for (account, id) in wanted {
+        let (row, first, second) = (rows.next().flatten(), rows.next().flatten(), rows.next().flatten());
+        let Some(row) = row else {
+            found.push(None);
+            continue;
+        };
+        let recipients = match second {
+            Some(_) => first_recipients(store, *account, *id, RECIPIENTS_MAX).await?,
+            None => first.iter().map(|row| row::decode(row)).collect::<Result<_, _>>()?,
+        };
+        found.push(Some(Loaded { email: row::decode(&row)?, recipients, row }));
+    }
+    Ok(found)
+}
+
 /// The schedules of those emails that have one.
-async fn schedules_of(
+pub(crate) async fn schedules_of(
     store: &Store,
     account: AccountId,
     emails: &[Email],
@@ -322,6 +371,9 @@ pub async fn forget(
         for (row_key, _) in store.scan(range, Order::Ascending, ROWS_MAX).await? {
             batch.delete(row_key);
         }
+    }
+    if let Some(loaded) = get_each(store, &[(account, id)]).await?.into_iter().flatten().next() {
+        catalog::forget(store, batch, &loaded).await?;
     }
     schedule::forget(batch, (account, id));
     tracking::forget(store, batch, account, id).await?;

@@ -114,6 +114,12 @@ pub enum Space {
     LastUsed = 50,
     /// Opens and clicks of emails.
     Tracking = 51,
+    /// Emails by the terms that they are found by.
+    EmailTerm = 52,
+    /// Under which term of its status an email is listed.
+    EmailListed = 53,
+    /// What happened, counted by the hour.
+    Metric = 54,
 }
 
 impl From<Space> for u8 {

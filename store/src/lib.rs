@@ -7,6 +7,7 @@
 pub mod access;
 pub mod account;
 pub mod attempt;
+pub mod catalog;
 pub mod credential;
 pub mod domain;
 pub mod email;
@@ -17,6 +18,7 @@ pub mod import;
 pub mod key;
 pub mod last_used;
 pub mod lease;
+pub mod metric;
 pub mod opt_out;
 pub mod outbox;
 pub mod request_log;

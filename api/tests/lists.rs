@@ -1,0 +1,201 @@
+//! `GET /emails` with filters, over HTTP.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use mail::credential::Scope;
+use mail::event::{Event, EventKind};
+use mail::id::{EmailId, EventId};
+use mail::recipient::RecipientState;
+use serde_json::{Value, json};
+use store::engine::Batch;
+use world::World;
+
+async fn send(world: &World, more: Value) -> String {
+    let mut body =
+        json!({"from": "Ann <Ann@Example.com>", "to": "b@example.net", "subject": "s", "text": "t"});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let answer = world.call(Method::POST, "/emails", &body).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
+    world.hall.clock().advance(Duration::from_millis(10));
+    answer.json()["id"].as_str().unwrap().to_owned()
+}
+
+fn in_an_hour(world: &World) -> String {
+    (world.hall.clock().now() + jiff::SignedDuration::from_hours(1)).to_string()
+}
+
+/// The ids of a list, page by page.
+async fn ids(world: &World, query: &str) -> Vec<String> {
+    let (mut seen, mut next) = (Vec::new(), String::new());
+    loop {
+        let answer = world.get(&format!("/emails?{query}{next}")).await;
+        let page = answer.json();
+        assert_eq!(answer.status, StatusCode::OK, "{query}: {page}");
+        seen.extend(page["emails"].as_array().unwrap().iter().map(|e| e["id"].as_str().unwrap().to_owned()));
+        assert_eq!(page["has_more"], !page["next_cursor"].is_null());
+        match page["next_cursor"].as_str() {
+            Some(cursor) => next = format!("&cursor={cursor}"),
+            None => return seen,
+        }
+    }
+}
+
+/// All recipients of an email come to an end.
+async fn settle(world: &World, id: &str, state: RecipientState, kind: EventKind) {
+    let (store, account) = (world.hall.store(), world.tenant().await.account().id);
+    let id: EmailId = id.parse().unwrap();
+    world.hall.clock().advance(Duration::from_millis(10));
+    let now = world.hall.clock().now();
+    let found = store::email::get(store, account, id).await.unwrap().unwrap();
+    let mut batch = Batch::progress();
+    for recipient in found.recipients {
+        let event = Event {
+            id: EventId::new(now, recipient.index.into()),
+            account,
+            email: id,
+            kind,
+            recipient: Some(recipient.address.clone()),
+            created_at: now,
+            detail: json!({}),
+        };
+        let settled = mail::recipient::Recipient { state, last_event: (kind, now), ..recipient };
+        store::email::put_recipient(&mut batch, account, id, &settled);
+        store::event::record(&mut batch, &event, 0);
+    }
+    store.commit(batch).await.unwrap();
+}
+
+#[tokio::test]
+async fn emails_are_found_by_what_they_are() {
+    let world = World::start().await;
+    let one =
+        send(&world, json!({"subject": "Your order #12 ships", "tags": {"env": "prod", "n": "a,b"}})).await;
+    let two =
+        send(&world, json!({"to": ["c@example.net", "B@Example.net"], "subject": "Order: yours"})).await;
+    let news = json!({"category": "newsletter", "unsubscribe": false, "tags": {"env": "prod"}});
+    let three = send(&world, news).await;
+    let later = send(&world, json!({"scheduled_at": in_an_hour(&world), "cc": "d@example.net"})).await;
+    let (one, two, three, later) = (one.as_str(), two.as_str(), three.as_str(), later.as_str());
+    let account = world.tenant().await.account().id;
+    let domain = store::domain::list(world.hall.store(), account, 1).await.unwrap().remove(0).id;
+    let domain_id = format!("domain_id={domain}");
+    for (query, expected) in [
+        ("to=b@example.net", vec![later, three, two, one]),
+        ("to=C@example.net", vec![two]),
+        ("to=c@example.net,d@example.net", vec![later, two]),
+        ("to=x@example.net", vec![]),
+        ("from=ann@example.com&limit=1", vec![later, three, two, one]),
+        ("from=bob@example.com", vec![]),
+        ("tag=env:prod", vec![three, one]),
+        ("tag=env:prod&tag=n:a,b", vec![one]),
+        ("tag=env:test", vec![]),
+        ("category=newsletter", vec![three]),
+        ("category=newsletter,transactional&limit=2", vec![later, three, two, one]),
+        ("category=transactional&tag=env:prod", vec![one]),
+        ("q=ORDER", vec![two, one]),
+        ("q=order+your", vec![one]),
+        ("q=ord", vec![]),
+        ("status=scheduled", vec![later]),
+        ("status=queued", vec![]),
+        ("status=sent&limit=2", vec![three, two, one]),
+        ("status=sent,scheduled&to=c@example.net,d@example.net", vec![later, two]),
+        (domain_id.as_str(), vec![later, three, two, one]),
+        ("domain_id=dom_01ARZ3NDEKTSV4RRFFQ69G5FAV", vec![]),
+        ("template=nothing", vec![]),
+        ("status=&to=&q=&tag=&created_after=", vec![later, three, two, one]),
+    ] {
+        assert_eq!(ids(&world, query).await, expected, "{query}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn the_status_follows_what_happens() {
+    let world = World::start().await;
+    let one = send(&world, json!({})).await;
+    let two = send(&world, json!({})).await;
+    let late = send(&world, json!({"scheduled_at": in_an_hour(&world)})).await;
+    assert_eq!(ids(&world, "status=sent").await, [two.clone(), one.clone()]);
+    settle(&world, &one, RecipientState::Delivered, EventKind::Delivered).await;
+    settle(&world, &two, RecipientState::Bounced, EventKind::Bounced).await;
+    // Told or not: what a list shows is so.
+    assert_eq!(ids(&world, "status=sent").await, Vec::<String>::new());
+    assert_eq!(ids(&world, "status=delivered").await, std::slice::from_ref(&one));
+    assert_eq!(ids(&world, "status=bounced").await, std::slice::from_ref(&two));
+    assert_eq!(ids(&world, "status=bounced,delivered&limit=1").await, [two, one]);
+    let cancelled = world.call(Method::POST, &format!("/emails/{late}/cancel"), &json!({})).await;
+    assert_eq!(cancelled.status, StatusCode::OK);
+    assert_eq!(ids(&world, "status=scheduled").await, Vec::<String>::new());
+    assert_eq!(ids(&world, "status=cancelled").await, [late]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn time_is_a_bound() {
+    let world = World::start().await;
+    let mut sent = Vec::new();
+    for _ in 0..3 {
+        sent.insert(0, send(&world, json!({})).await);
+    }
+    let time = world.get(&format!("/emails/{}", sent[1])).await.json();
+    let time = time["email"]["created_at"].as_str().unwrap().to_owned();
+    let offset = format!("{}%2B00:00", time.trim_end_matches('Z'));
+    // Unescaped, as people write it.
+    let sloppy = format!("{}+00:00", time.trim_end_matches('Z'));
+    for time in [time, offset, sloppy] {
+        assert_eq!(ids(&world, &format!("created_after={time}")).await, sent[..1]);
+        assert_eq!(ids(&world, &format!("created_before={time}")).await, sent[2..]);
+        let both = format!("created_after={time}&created_before={time}&to=b@example.net");
+        assert_eq!(ids(&world, &both).await, Vec::<String>::new());
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_is_named() {
+    let world = World::start().await;
+    let many = format!("to={}", ["a@example.net"; 11].join(","));
+    for (query, field) in [
+        ("status=opened", "status"),
+        ("status=sent&status=sent", "status"),
+        ("category=ads", "category"),
+        ("to=nobody", "to"),
+        ("from=a@example.com,b", "from"),
+        ("tag=env", "tag"),
+        ("tag=:x", "tag"),
+        ("q=--", "q"),
+        ("domain_id=example.com", "domain_id"),
+        ("created_after=yesterday", "created_after"),
+        ("created_before=2026-01-01", "created_before"),
+        (many.as_str(), "to"),
+    ] {
+        let answer = world.get(&format!("/emails?{query}")).await;
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (StatusCode::BAD_REQUEST, "validation_error"),
+            "{query}"
+        );
+        assert!(answer.json()["error"]["details"]["fields"][field].is_string(), "{query}: {}", answer.json());
+    }
+    let cursor = world.get("/emails?to=b@example.net&cursor=x").await;
+    assert_eq!(cursor.code(), "invalid_cursor");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn another_account_finds_nothing_of_it() {
+    let world = World::start().await;
+    send(&world, json!({"tags": {"env": "prod"}})).await;
+    let other = world.account(2, Scope::Full).await;
+    let account = world.tenant().await.account().id;
+    let domain = store::domain::list(world.hall.store(), account, 1).await.unwrap().remove(0).id;
+    for query in ["tag=env:prod".to_owned(), "status=sent".to_owned(), format!("domain_id={domain}")] {
+        let page = world.get_as(&other, &format!("/emails?{query}")).await.json();
+        assert_eq!(page["emails"], json!([]), "{query}");
+    }
+    world.end().await;
+}

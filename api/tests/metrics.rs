@@ -1,0 +1,185 @@
+//! `GET /emails/metrics`, over HTTP.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod world;
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use mail::credential::Scope;
+use mail::event::{Event, EventKind};
+use mail::id::{EmailId, EventId};
+use mail::recipient::Recipient;
+use serde_json::{Value, json};
+use store::engine::Batch;
+use world::World;
+
+async fn send(world: &World, more: Value) -> EmailId {
+    let mut body = json!({"from": "a@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let answer = world.call(Method::POST, "/emails", &body).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
+    world.hall.clock().advance(Duration::from_millis(10));
+    answer.json()["id"].as_str().unwrap().parse().unwrap()
+}
+
+/// Something happens to the first recipient of an email.
+async fn happens(world: &World, email: EmailId, kind: EventKind, detail: Value) {
+    let (store, account) = (world.hall.store(), world.tenant().await.account().id);
+    world.hall.clock().advance(Duration::from_millis(10));
+    let now = world.hall.clock().now();
+    let found = store::email::get(store, account, email).await.unwrap().unwrap();
+    let recipient = Recipient {
+        mx_host: Some("aspmx.l.google.com".to_owned()),
+        last_event: (kind, now),
+        ..found.recipients[0].clone()
+    };
+    let event = Event {
+        id: EventId::new(now, 1),
+        account,
+        email,
+        kind,
+        recipient: Some(recipient.address.clone()),
+        created_at: now,
+        detail,
+    };
+    let mut batch = Batch::progress();
+    store::email::put_recipient(&mut batch, account, email, &recipient);
+    store::event::record(&mut batch, &event, 0);
+    store.commit(batch).await.unwrap();
+}
+
+async fn metrics(world: &World, query: &str) -> Value {
+    let answer = world.get(&format!("/emails/metrics?{query}")).await;
+    assert_eq!(answer.status, StatusCode::OK, "{query}: {}", answer.json());
+    answer.json()["metrics"].clone()
+}
+
+/// Puts the clock a little after the begin of a day, so that no test meets midnight.
+fn at_one(world: &World) {
+    let clock = world.hall.clock();
+    let into_day = clock.now().as_second().rem_euclid(86_400);
+    clock.advance(Duration::from_secs(u64::try_from(86_400 - into_day + 3_660).unwrap()));
+}
+
+async fn a_day(world: &World) {
+    at_one(world);
+    let tagged =
+        send(world, json!({"tags": {"env": "prod"}, "to": ["b@example.net", "c@example.net"]})).await;
+    let plain = send(world, json!({})).await;
+    let later = world.hall.clock().now() + jiff::SignedDuration::from_hours(9);
+    send(world, json!({"scheduled_at": later.to_string()})).await;
+    happens(world, tagged, EventKind::Delivered, json!({})).await;
+    let open = |first: bool, machine: bool| json!({"open": {"first": first, "machine": machine}});
+    happens(world, tagged, EventKind::Opened, open(true, true)).await;
+    happens(world, tagged, EventKind::Opened, open(true, false)).await;
+    happens(world, tagged, EventKind::Opened, open(false, false)).await;
+    world.hall.clock().advance(Duration::from_secs(3_600));
+    happens(world, plain, EventKind::DeliveryDelayed, json!({"delay": {"attempt": 1}})).await;
+    happens(world, plain, EventKind::DeliveryDelayed, json!({"delay": {"attempt": 2}})).await;
+    happens(world, plain, EventKind::Bounced, json!({})).await;
+}
+
+#[tokio::test]
+async fn what_happened_is_counted() {
+    let world = World::start().await;
+    a_day(&world).await;
+    let all = metrics(&world, "").await;
+    assert_eq!(
+        all["totals"],
+        json!({
+            "sent": 3, "delivered": 1, "bounced": 1, "failed": 0, "delayed": 1, "complained": 0,
+            "opened": 1, "clicked": 0, "suppressed": 0, "unsubscribed": 0, "delivery_rate": 0.3333,
+            "bounce_rate": 0.3333, "complaint_rate": 0.0, "open_rate": 1.0, "click_rate": 0.0,
+            "unsubscribe_rate": 0.0,
+        })
+    );
+    let rows = all["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 31);
+    assert_eq!((&rows[30]["sent"], &rows[29]["sent"]), (&json!(3), &json!(0)));
+    assert!(rows[30]["period_start"].as_str().unwrap().ends_with("T00:00:00.000Z"));
+    assert!(rows[30].get("dimension").is_none());
+
+    let hours = metrics(&world, "granularity=hour&metrics=sent,bounced").await;
+    assert_eq!(hours["totals"], json!({"sent": 3, "bounced": 1, "bounce_rate": 0.3333}));
+    let rows = hours["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 25);
+    let of = |row: &Value| (row["sent"].clone(), row["bounced"].clone());
+    assert_eq!((of(&rows[23]), of(&rows[24])), ((json!(3), json!(0)), (json!(0), json!(1))));
+    assert_eq!(rows[24].as_object().unwrap().len(), 3);
+    // Asked again, nothing is counted twice.
+    assert_eq!(metrics(&world, "").await, all);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn rows_are_told_apart_by_what_emails_have_in_common() {
+    let world = World::start().await;
+    a_day(&world).await;
+    let by = metrics(&world, "dimensions=tag,provider,domain&metrics=sent,delivered,bounced").await;
+    let rows: Vec<Value> = by["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| json!([row["dimension"], row["value"], row["sent"], row["delivered"], row["bounced"]]))
+        .collect();
+    assert_eq!(
+        json!(rows),
+        json!([
+            ["domain", "example.com", 3, 1, 1],
+            ["tag", "env:prod", 2, 1, 0],
+            ["provider", "google.com", 0, 1, 1],
+        ])
+    );
+    assert_eq!(by["totals"]["sent"], 3);
+    assert_eq!(metrics(&world, "dimensions=template").await["rows"], json!([]));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_range_is_of_whole_periods() {
+    let world = World::start().await;
+    let day = |query: &'static str| async {
+        let rows = metrics(&world, query).await["rows"].as_array().unwrap().clone();
+        rows.into_iter().map(|row| row["period_start"].as_str().unwrap()[..13].to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(day("from=2026-01-01&to=2026-01-03").await, ["2026-01-01T00", "2026-01-02T00"]);
+    assert_eq!(day("from=2026-01-01T23:59:00Z&to=2026-01-02T00:00:01Z").await.len(), 2);
+    assert_eq!(
+        day("granularity=hour&from=2026-01-01T10:30:00%2B01:00&to=2026-01-01T11:00:00Z").await,
+        ["2026-01-01T09", "2026-01-01T10"]
+    );
+    assert_eq!(day("granularity=hour&from=2026-01-01&to=2026-04-03").await.len(), 92 * 24);
+    for (query, field) in [
+        ("granularity=week", "granularity"),
+        ("dimensions=color", "dimensions"),
+        ("metrics=sent,happy", "metrics"),
+        ("from=2026-01-02&to=2026-01-01", "from"),
+        ("from=2026-01-02&to=2026-01-02", "from"),
+        ("from=2026-13-01", "from"),
+        ("to=tomorrow", "to"),
+        ("from=2020-01-01&to=2026-01-01", "from"),
+        ("granularity=hour&from=2026-01-01&to=2026-05-01", "from"),
+    ] {
+        let answer = world.get(&format!("/emails/metrics?{query}")).await;
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (StatusCode::BAD_REQUEST, "validation_error"),
+            "{query}"
+        );
+        assert!(answer.json()["error"]["details"]["fields"][field].is_string(), "{query}: {}", answer.json());
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn metrics_are_the_accounts_own_and_for_full_keys() {
+    let world = World::start().await;
+    send(&world, json!({})).await;
+    let other = world.account(2, Scope::Full).await;
+    let theirs = world.get_as(&other, "/emails/metrics").await.json();
+    assert_eq!(theirs["metrics"]["totals"]["sent"], 0);
+    let sending = world.account(3, Scope::Sending).await;
+    assert_eq!(world.get_as(&sending, "/emails/metrics").await.status, StatusCode::FORBIDDEN);
+    world.end().await;
+}

@@ -1,0 +1,315 @@
+//! Metrics: what happened, counted by the hour, as a whole and by what the emails have in common.
+//!
+//! ```text
+//! event + its email ─► (counter, how many) × (total, domain, each tag, template, provider)
+//! ```
+//!
+//! One recipient is one: a recipient's first open counts, and a first delay. What machines open and click is
+//! not counted.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::email::Email;
+use crate::event::{Event, EventKind};
+use crate::recipient::Recipient;
+
+/// For how long hours are kept: two years.
+pub const KEPT: std::time::Duration = std::time::Duration::from_secs(731 * 24 * 3600);
+/// A value's bytes that count: it is part of a storage key.
+const VALUE_BYTES_MAX: usize = 400;
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counter {
+    /// Recipients that mail was accepted for (of scheduled mail, when it is due).
+    Sent,
+    /// Recipients whose server took it.
+    Delivered,
+    /// Recipients whose server refused it.
+    Bounced,
+    /// Recipients given up for another reason.
+    Failed,
+    /// Recipients put off at the first attempt.
+    Delayed,
+    /// Recipients who complained.
+    Complained,
+    /// Recipients who opened it.
+    Opened,
+    /// Recipients who followed a link of it.
+    Clicked,
+    /// Recipients not sent to: suppressed, or opted out.
+    Suppressed,
+    /// Recipients who unsubscribed by its link.
+    Unsubscribed,
+}
+
+impl Counter {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Sent,
+        Self::Delivered,
+        Self::Bounced,
+        Self::Failed,
+        Self::Delayed,
+        Self::Complained,
+        Self::Opened,
+        Self::Clicked,
+        Self::Suppressed,
+        Self::Unsubscribed,
+    ];
+
+    /// What it is called on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::Delivered => "delivered",
+            Self::Bounced => "bounced",
+            Self::Failed => "failed",
+            Self::Delayed => "delayed",
+            Self::Complained => "complained",
+            Self::Opened => "opened",
+            Self::Clicked => "clicked",
+            Self::Suppressed => "suppressed",
+            Self::Unsubscribed => "unsubscribed",
+        }
+    }
+}
+
+/// How many of each; what is not there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counts(pub BTreeMap<Counter, u64>);
+
+impl Counts {
+    /// How many of one.
+    #[must_use]
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0.get(&counter).copied().unwrap_or(0)
+    }
+
+    /// Some more of one.
+    pub fn add(&mut self, counter: Counter, more: u64) {
+        let count = self.0.entry(counter).or_default();
+        *count = count.saturating_add(more);
+    }
+
+    /// Some more of all.
+    pub fn add_all(&mut self, more: &Self) {
+        for (counter, more) in &more.0 {
+            self.add(*counter, *more);
+        }
+    }
+}
+
+/// What emails have in common. The numbers are stored; 0 is the total.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Dimension {
+    /// The sending domain.
+    Domain = 1,
+    /// A tag, `name:value`.
+    Tag = 2,
+    /// The template, by its alias, or its id where it has none.
+    Template = 3,
+    /// Who runs the recipient's mail host, as far as it is known: not before the first attempt.
+    Provider = 4,
+}
+
+impl Dimension {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Domain, Self::Tag, Self::Template, Self::Provider];
+
+    /// What it is called on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Domain => "domain",
+            Self::Tag => "tag",
+            Self::Template => "template",
+            Self::Provider => "provider",
+        }
+    }
+}
+
+/// An hour of UTC, by its number since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hour(pub i64);
+
+impl Hour {
+    const SECONDS: i64 = 3_600;
+
+    /// The hour that a moment lies in.
+    #[must_use]
+    pub fn of(at: Timestamp) -> Self {
+        Self(at.as_second().div_euclid(Self::SECONDS))
+    }
+
+    /// When it begins.
+    #[must_use]
+    pub fn begins_at(self) -> Timestamp {
+        Timestamp::from_second(self.0.saturating_mul(Self::SECONDS)).unwrap_or(Timestamp::MAX)
+    }
+
+    /// The first hour of its day.
+    #[must_use]
+    pub fn day(self) -> Self {
+        Self(self.0.div_euclid(24) * 24)
+    }
+}
+
+/// What an event counts.
+#[must_use]
+pub fn counted(event: &Event) -> Option<(Counter, u64)> {
+    let at = |pointer: &str| event.detail.pointer(pointer);
+    let by_a_person = |first: &str, machine: &str| {
+        at(first).and_then(serde_json::Value::as_bool) == Some(true)
+            && at(machine).and_then(serde_json::Value::as_bool) == Some(false)
+    };
+    Some(match event.kind {
+        EventKind::Sent => (Counter::Sent, at("/recipients_count").and_then(serde_json::Value::as_u64)?),
+        EventKind::Delivered => (Counter::Delivered, 1),
+        EventKind::Bounced => (Counter::Bounced, 1),
+        EventKind::Failed => (Counter::Failed, 1),
+        EventKind::DeliveryDelayed => {
+            let attempt = at("/delay/attempt").and_then(serde_json::Value::as_u64);
+            (Counter::Delayed, u64::from(attempt == Some(1)))
+        }
+        EventKind::Opened => (Counter::Opened, u64::from(by_a_person("/open/first", "/open/machine"))),
+        EventKind::Clicked => (Counter::Clicked, u64::from(by_a_person("/click/first", "/click/machine"))),
+        EventKind::Suppressed => {
+            let suppressed = at("/suppressed").and_then(serde_json::Value::as_array);
+            (Counter::Suppressed, suppressed.map_or(1, |list| list.len() as u64))
+        }
+        EventKind::Unsubscribed => (Counter::Unsubscribed, 1),
+        EventKind::Scheduled | EventKind::Cancelled => return None,
+    })
+    .filter(|(_, count)| *count > 0)
+}
+
+/// Under which values of which dimensions an event counts, beside the total.
+#[must_use]
+pub fn values(email: &Email, recipient: Option<&Recipient>) -> Vec<(Dimension, String)> {
+    let mut values = Vec::new();
+    let mut add = |dimension, mut value: String| {
+        value.truncate(value.floor_char_boundary(VALUE_BYTES_MAX));
+        values.push((dimension, value));
+    };
+    if let Some(domain) = &email.domain {
+        add(Dimension::Domain, domain.to_string());
+    }
+    for tag in &email.tags {
+        add(Dimension::Tag, format!("{}:{}", tag.name, tag.value));
+    }
+    if let Some(template) = &email.template {
+        add(Dimension::Template, template.alias.clone().unwrap_or_else(|| template.id.to_string()));
+    }
+    if let Some(host) = recipient.and_then(|recipient| recipient.mx_host.as_deref()) {
+        add(Dimension::Provider, provider(host));
+    }
+    values
+}
+
+/// Labels under a country's that are no organisation's, but many organisations' common one.
+const SECOND_LEVELS: &[&str] =
+    &["ac", "co", "com", "edu", "gob", "gov", "govt", "gv", "mil", "ne", "net", "nom", "or", "org", "sch"];
+
+/// The organisation's name in a host's: `google.com` of `gmail-smtp-in.l.google.com`.
+#[must_use]
+pub fn provider(host: &str) -> String {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    if host.parse::<std::net::IpAddr>().is_ok() {
+        return host;
+    }
+    let labels: Vec<&str> = host.split('.').collect();
+    let of_country = matches!(labels.as_slice(), [.., second, top]
+        if top.len() == 2 && SECOND_LEVELS.contains(second));
+    let kept = if of_country { 3 } else { 2 };
+    labels.get(labels.len().saturating_sub(kept)..).unwrap_or_default().join(".")
+}
+
+/// A share, with four digits after the point; 0 of nothing.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "four digits are asked for")]
+pub fn rate(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { (part as f64 / whole as f64 * 10_000.0).round() / 10_000.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{AccountId, EmailId, EventId};
+    use serde_json::{Value, json};
+
+    fn event(kind: EventKind, detail: Value) -> Event {
+        let now = Timestamp::UNIX_EPOCH;
+        Event {
+            id: EventId::new(now, 1),
+            account: AccountId::new(now, 1),
+            email: EmailId::new(now, 1),
+            kind,
+            recipient: None,
+            created_at: now,
+            detail,
+        }
+    }
+
+    #[test]
+    fn one_recipient_is_one() {
+        use EventKind as E;
+        for (kind, detail, expected) in [
+            (E::Sent, json!({"recipients_count": 3}), Some((Counter::Sent, 3))),
+            (E::Scheduled, json!({"recipients_count": 3}), None),
+            (E::Delivered, json!({}), Some((Counter::Delivered, 1))),
+            (E::DeliveryDelayed, json!({"delay": {"attempt": 1}}), Some((Counter::Delayed, 1))),
+            (E::DeliveryDelayed, json!({"delay": {"attempt": 2}}), None),
+            (E::Opened, json!({"open": {"first": true, "machine": false}}), Some((Counter::Opened, 1))),
+            (E::Opened, json!({"open": {"first": true, "machine": true}}), None),
+            (E::Opened, json!({"open": {"first": false, "machine": false}}), None),
+            (E::Clicked, json!({"click": {"first": true, "machine": false}}), Some((Counter::Clicked, 1))),
+            (E::Suppressed, json!({"suppressed": [{}, {}]}), Some((Counter::Suppressed, 2))),
+            (E::Cancelled, json!({"recipients_count": 1}), None),
+        ] {
+            assert_eq!(counted(&event(kind, detail.clone())), expected, "{kind:?} {detail}");
+        }
+    }
+
+    #[test]
+    fn providers_are_organisations() {
+        for (host, expected) in [
+            ("gmail-smtp-in.l.google.com", "google.com"),
+            ("ACME-com.mail.protection.outlook.com.", "outlook.com"),
+            ("mx.mail.btinternet.co.uk", "btinternet.co.uk"),
+            ("mx00.t-online.de", "t-online.de"),
+            ("localhost", "localhost"),
+            ("192.0.2.1", "192.0.2.1"),
+            ("co.uk", "co.uk"),
+            ("", ""),
+        ] {
+            assert_eq!(provider(host), expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn rates_have_four_digits() {
+        assert_eq!((rate(1, 3), rate(0, 0), rate(2, 2)), (0.3333, 0.0, 1.0));
+    }
+
+    #[test]
+    fn hours_and_days_begin_at_utc() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let hour = Hour::of(at("2026-01-01T10:59:59.9Z"));
+        assert_eq!(hour.begins_at(), at("2026-01-01T10:00:00Z"));
+        assert_eq!(hour.day().begins_at(), at("2026-01-01T00:00:00Z"));
+    }
+
+    #[test]
+    fn words_are_those_that_are_stored() {
+        for counter in Counter::ALL {
+            assert_eq!(serde_json::to_value(counter).unwrap(), counter.word());
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The catalog of emails: a row for each term that an email is found by, in the order of time.
+//!
+//! ```text
+//! EmailTerm · account · about · text · email  ─►  (nothing)
+//! EmailListed · account · email               ─►  the term of its status that is there, and as of when
+//! ```
+//!
+//! Rows are written when events are told, not when they happen: accepting and settling know nothing of them.
+//! [`search`] reads them. They are hints: what an email is, its own rows say.
+
+pub mod search;
+
+use jiff::Timestamp;
+use mail::catalog::{About, Term, status_term, terms};
+use mail::event::{Event, EventKind};
+use mail::id::{AccountId, EmailId};
+
+use crate::email::Loaded;
+use crate::engine::{Batch, Key, ReadError, Store, Value};
+use crate::key::{KeyBuilder, KeyReader, Space, key};
+use crate::row;
+
+/// All the emails under a term.
+fn list_of(account: AccountId, term: &Term) -> KeyBuilder {
+    key(Space::EmailTerm).account(account).u8(term.about as u8).text(&term.text)
+}
+
+fn key_of(account: AccountId, term: &Term, email: EmailId) -> Key {
+    list_of(account, term).id(email.to_bytes()).build()
+}
+
+fn listed_key(account: AccountId, email: EmailId) -> Key {
+    key(Space::EmailListed).account(account).id(email.to_bytes()).build()
+}
+
+/// Whether an event may change what an email is found by.
+fn matters(kind: EventKind) -> bool {
+    use EventKind as E;
+    match kind {
+        E::Sent | E::Scheduled | E::Suppressed | E::Delivered | E::Bounced | E::Failed | E::Cancelled => true,
+        E::DeliveryDelayed | E::Unsubscribed | E::Opened | E::Clicked => false,
+    }
+}
+
+/// Whether an event is the first of its email: it brings the terms that stay.
+fn is_first(event: &Event) -> bool {
+    match event.kind {
+        EventKind::Scheduled | EventKind::Suppressed => true,
+        EventKind::Sent => event.detail.get("scheduled_at").is_none(),
+        _ => false,
+    }
+}
+
+/// What some events of one email mean for the catalog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Change {
+    first: bool,
+    status: bool,
+}
+
+impl Change {
+    /// Takes note of one more event.
+    pub fn note(&mut self, event: &Event) {
+        self.first |= is_first(event);
+        self.status |= matters(event.kind);
+    }
+}
+
+/// Brings the catalog up to date with emails as they were read; the commit conflicts when one was forgotten
+/// or listed anew meanwhile.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn update(
+    store: &Store,
+    batch: &mut Batch,
+    changed: &[(&Loaded, Change)],
+) -> Result<(), ReadError> {
+    let changed: Vec<_> = changed.iter().filter(|(_, change)| change.first || change.status).collect();
+    let keys: Vec<Key> =
+        changed.iter().map(|(found, _)| listed_key(found.email.account, found.email.id)).collect();
+    let rows = store.get_many(&keys).await?;
+    for (((found, change), row_key), row) in changed.into_iter().zip(keys).zip(rows) {
+        let (account, id) = (found.email.account, found.email.id);
+        if change.first {
+            for term in terms(&found.email, &found.recipients) {
+                batch.put(key_of(account, &term, id), Value::new());
+            }
+        }
+        let listed = Listed::of(found);
+        let before = row.as_deref().map(Listed::read).transpose()?;
+        if before != listed {
+            let (was, is) = (before.map(|l| l.term), listed.as_ref().map(|l| l.term.clone()));
+            batch.check(row_key.clone(), row);
+            match &listed {
+                Some(listed) => batch.put(row_key, listed.write()),
+                None => batch.delete(row_key),
+            };
+            if was != is {
+                if let Some(term) = was {
+                    batch.delete(key_of(account, &term, id));
+                }
+                if let Some(term) = is {
+                    batch.put(key_of(account, &term, id), Value::new());
+                }
+            }
+        } else if !change.first {
+            continue;
+        }
+        found.check(batch);
+    }
+    Ok(())
+}
+
+/// Takes an email out of the catalog, in the commit that forgets it; it conflicts when the email is listed
+/// anew that very moment.
+pub(crate) async fn forget(store: &Store, batch: &mut Batch, found: &Loaded) -> Result<(), ReadError> {
+    let (account, id) = (found.email.account, found.email.id);
+    for term in terms(&found.email, &found.recipients) {
+        batch.delete(key_of(account, &term, id));
+    }
+    let row_key = listed_key(account, id);
+    let row = store.get(&row_key).await?;
+    if let Some(listed) = row.as_deref().map(Listed::read).transpose()? {
+        batch.delete(key_of(account, &listed.term, id));
+        batch.delete(row_key.clone());
+    }
+    batch.check(row_key, row);
+    Ok(())
+}
+
+/// Under which term of its status an email is listed, and as of when: two nodes that tell of two recipients
+/// at the same time meet as a conflict, even if to one of them nothing seems to change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Listed {
+    term: Term,
+    at: Timestamp,
+}
+
+impl Listed {
+    fn of(found: &Loaded) -> Option<Self> {
+        let at = found.recipients.iter().map(|recipient| recipient.last_event.1).max();
+        let term = status_term(&found.recipients)?;
+        Some(Self { term, at: at.unwrap_or(found.email.created_at) })
+    }
+
+    fn write(&self) -> Value {
+        key(Space::EmailListed).time(self.at).text(&self.term.text).build()
+    }
+
+    fn read(row: &[u8]) -> Result<Self, ReadError> {
+        let mut reader = KeyReader::new(Space::EmailListed, row).map_err(row::damaged)?;
+        let at = reader.time().map_err(row::damaged)?;
+        let text = reader.text().map_err(row::damaged)?;
+        Ok(Self { term: Term { about: About::Status, text }, at })
+    }
+}

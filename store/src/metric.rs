@@ -1,0 +1,189 @@
+//! Metrics: a row of counts for each account, dimension, hour and value, added to when events are told.
+//!
+//! ```text
+//! Metric · account · dimension (0: total) · hour · value  ─►  counts
+//! ```
+//!
+//! Who makes a tag of each order's number has as many values as orders: of an hour so many are kept
+//! ([`VALUES_MAX`]), the rest is counted as [`OTHER`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use mail::id::AccountId;
+use mail::metric::{Counter, Counts, Dimension, Hour};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{KeyBuilder, KeyReader, Space, after, key};
+use crate::row::{self, stored};
+
+/// Values of one dimension that are counted apart in an hour.
+pub const VALUES_MAX: usize = 100;
+/// The value of all the others.
+pub const OTHER: &str = "(other)";
+/// Rows read at once.
+const PAGE_ROWS: usize = 1_000;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Counts")]
+struct CountsRow(BTreeMap<Counter, u64>);
+stored!(Counts as CountsRow);
+
+/// The rows of one account and hour, of one dimension or the total.
+pub type Place = (AccountId, Option<Dimension>, Hour);
+
+/// What is to be added, by value.
+pub type Additions = BTreeMap<Place, BTreeMap<String, Counts>>;
+
+fn rows_of(account: AccountId, dimension: Option<Dimension>) -> KeyBuilder {
+    key(Space::Metric).account(account).u8(dimension.map_or(0, |dimension| dimension as u8))
+}
+
+fn key_of((account, dimension, hour): Place, value: &str) -> Key {
+    rows_of(account, dimension).i64(hour.0).text(value).build()
+}
+
+/// The values of a place whose rows are looked at.
+fn names(values: &BTreeMap<String, Counts>) -> impl Iterator<Item = String> {
+    values.keys().cloned().chain([OTHER.to_owned()])
+}
+
+/// Adds; the commit conflicts when a row was changed meanwhile.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn add(store: &Store, batch: &mut Batch, additions: &Additions) -> Result<(), ReadError> {
+    let of_place = |(place, values): (&Place, &BTreeMap<String, Counts>)| -> Vec<Key> {
+        names(values).map(|value| key_of(*place, &value)).collect()
+    };
+    let keys: Vec<Key> = additions.iter().flat_map(of_place).collect();
+    let mut rows = store.get_many(&keys).await?.into_iter();
+    for (place, values) in additions {
+        let mut rows: BTreeMap<String, Option<Value>> = names(values).zip(rows.by_ref()).collect();
+        let is_new = |name: &&String| rows.get(*name).is_none_or(Option::is_none);
+        let new: Vec<&String> = values.keys().filter(is_new).collect();
+        let room = room_for(store, *place, new.len()).await?;
+        let others: BTreeSet<&String> = new.into_iter().skip(room).collect();
+        let mut sums: BTreeMap<&str, Counts> = BTreeMap::new();
+        for (value, counts) in values {
+            let name = if others.contains(value) { OTHER } else { value.as_str() };
+            sums.entry(name).or_default().add_all(counts);
+        }
+        for (name, mut sum) in sums {
+            let row = rows.remove(name).flatten();
+            if let Some(row) = &row {
+                sum.add_all(&row::decode(row)?);
+            }
+            let row_key = key_of(*place, name);
+            batch.check(row_key.clone(), row);
+            batch.put(row_key, row::encode(&sum));
+        }
+    }
+    Ok(())
+}
+
+/// For how many new values there is room in an hour.
+async fn room_for(store: &Store, place: Place, new: usize) -> Result<usize, ReadError> {
+    let (account, dimension, hour) = place;
+    if new == 0 || dimension.is_none() {
+        return Ok(new);
+    }
+    let range = rows_of(account, dimension).i64(hour.0).range();
+    let there = store.scan(range, Order::Ascending, VALUES_MAX).await?.len();
+    Ok(VALUES_MAX - there)
+}
+
+/// A row: when, of which value (empty for the total), how much.
+pub type Row = (Hour, String, Counts);
+
+/// An account's rows of some hours, of one dimension or the total, by hour and value; none when there are
+/// more than `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn read(
+    store: &Store,
+    account: AccountId,
+    dimension: Option<Dimension>,
+    hours: Range<Hour>,
+    limit: usize,
+) -> Result<Option<Vec<Row>>, ReadError> {
+    let end = rows_of(account, dimension).i64(hours.end.0).build();
+    let mut start = rows_of(account, dimension).i64(hours.start.0).build();
+    let mut found = Vec::new();
+    while start < end {
+        let rows = store.scan(start.clone()..end.clone(), Order::Ascending, PAGE_ROWS).await?;
+        for (row_key, row) in &rows {
+            let mut reader = KeyReader::new(Space::Metric, row_key).map_err(row::damaged)?;
+            reader.account().and_then(|_| reader.u8()).map_err(row::damaged)?;
+            let hour = Hour(reader.i64().map_err(row::damaged)?);
+            found.push((hour, reader.text().map_err(row::damaged)?, row::decode(row)?));
+        }
+        if found.len() > limit {
+            return Ok(None);
+        }
+        // Rows in memory are read without waiting: others have their turn, too.
+        tokio::task::yield_now().await;
+        match rows.last() {
+            Some((last, _)) if rows.len() == PAGE_ROWS => start = after(last),
+            _ => break,
+        }
+    }
+    Ok(Some(found))
+}
+
+/// Forgets an account's hours from before one, at most `limit` rows. Says how many.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn forget_before(
+    store: &Store,
+    batch: &mut Batch,
+    (account, before): (AccountId, Hour),
+    limit: usize,
+) -> Result<usize, ReadError> {
+    let mut count = 0;
+    for dimension in Dimension::ALL.into_iter().map(Some).chain([None]) {
+        let range = rows_of(account, dimension).build()..rows_of(account, dimension).i64(before.0).build();
+        for (row_key, _) in store.scan(range, Order::Ascending, limit - count).await? {
+            batch.delete(row_key);
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+
+    #[tokio::test]
+    async fn an_hour_has_so_many_values_and_the_others() {
+        let (store, account) = (Store::memory(), AccountId::new(Timestamp::UNIX_EPOCH, 1));
+        let place = (account, Some(Dimension::Tag), Hour(5));
+        for round in 1..=2 {
+            for number in 0..VALUES_MAX + 7 {
+                let counts = Counts(BTreeMap::from([(Counter::Sent, 1)]));
+                let values = BTreeMap::from([(format!("order:{number:03}"), counts)]);
+                let mut batch = Batch::progress();
+                add(&store, &mut batch, &Additions::from([(place, values)])).await.unwrap();
+                store.commit(batch).await.unwrap();
+            }
+            let hours = Hour(0)..Hour(6);
+            let rows = read(&store, account, place.1, hours.clone(), 1_000).await.unwrap().unwrap();
+            assert_eq!(rows.len(), VALUES_MAX + 1);
+            assert_eq!((rows[0].1.as_str(), rows[0].2.get(Counter::Sent)), (OTHER, 7 * round));
+            assert_eq!((rows[1].1.as_str(), rows[1].2.get(Counter::Sent)), ("order:000", round));
+            assert_eq!(read(&store, account, place.1, hours, 50).await.unwrap(), None);
+            assert_eq!(read(&store, account, place.1, Hour(6)..Hour(9), 50).await.unwrap(), Some(vec![]));
+        }
+        let mut batch = Batch::progress();
+        assert_eq!(forget_before(&store, &mut batch, (account, Hour(5)), 1_000).await.unwrap(), 0);
+        assert_eq!(
+            forget_before(&store, &mut batch, (account, Hour(6)), 1_000).await.unwrap(),
+            VALUES_MAX + 1
+        );
+    }
+}

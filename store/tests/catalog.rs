@@ -1,0 +1,296 @@
+//! A filtered list is the list of all emails, filtered: for any emails, any filter, page by page.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use jiff::{SignedDuration, Timestamp};
+use mail::catalog::{Filter, words};
+use mail::email::{Category, Door, Email, EmailStatus, HeaderFacts, Tag, TemplateFacts};
+use mail::event::{Event, EventKind};
+use mail::id::{AccountId, EmailId, EventId, TemplateId};
+use mail::recipient::{Recipient, RecipientKind, RecipientState};
+use proptest::prelude::*;
+use store::catalog::{Change, search};
+use store::email::{self, Loaded};
+use store::engine::{Batch, Body, Store};
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_millisecond(1_700_000_000_000 + ms).unwrap()
+}
+
+fn account(number: u128) -> AccountId {
+    AccountId::new(at(0), number)
+}
+
+const STATES: [RecipientState; 8] = [
+    RecipientState::Scheduled,
+    RecipientState::Held,
+    RecipientState::Queued,
+    RecipientState::Delivered,
+    RecipientState::Bounced,
+    RecipientState::Failed,
+    RecipientState::Suppressed,
+    RecipientState::Cancelled,
+];
+
+/// What is chosen of an email; everything of it comes from few values, so that filters meet.
+#[derive(Debug, Clone)]
+struct Choice {
+    to: Vec<u8>,
+    from: u8,
+    tag: u8,
+    subject: u8,
+    template: u8,
+    category: u8,
+    first: usize,
+    then: usize,
+}
+
+fn choice() -> impl Strategy<Value = Choice> {
+    let to = proptest::collection::vec(0u8..4, 1..4);
+    (to, 0u8..3, 0u8..4, 0u8..8, 0u8..4, 0u8..3, 0usize..8, 0usize..8).prop_map(
+        |(to, from, tag, subject, template, category, first, then)| Choice {
+            to,
+            from,
+            tag,
+            subject,
+            template,
+            category,
+            first,
+            then,
+        },
+    )
+}
+
+fn category(number: u8) -> Category {
+    [Category::Transactional, Category::Product, Category::Newsletter][usize::from(number) % 3]
+}
+
+fn subject(bits: u8) -> String {
+    ["Your", "ORDER", "ships"].iter().enumerate().filter(|(n, _)| bits >> n & 1 == 1).map(|(_, w)| *w).fold(
+        String::new(),
+        |mut text, word| {
+            text.push_str(word);
+            text.push_str(", ");
+            text
+        },
+    )
+}
+
+impl Choice {
+    fn email(&self, number: usize) -> Email {
+        // Two in a millisecond.
+        let born = at(number as i64 / 2);
+        let template = TemplateId::new(at(0), u128::from(self.template));
+        Email {
+            id: EmailId::new(born, number as u128),
+            account: account(1),
+            door: Door::Api,
+            from: format!("From{}@example.com", self.from).parse().unwrap(),
+            reverse_path: None,
+            domain: (self.from != 2).then(|| format!("d{}.example.com", self.from).parse().unwrap()),
+            facts: HeaderFacts { subject: subject(self.subject), ..HeaderFacts::default() },
+            tags: vec![Tag { name: "n".into(), value: format!("v,{}", self.tag) }],
+            category: category(self.category),
+            size_bytes: 1,
+            envelope_id: None,
+            return_full: false,
+            unsubscribe: false,
+            scheduled: false,
+            expires_in: None,
+            resent_from: None,
+            template: (self.template > 0).then(|| TemplateFacts {
+                id: template,
+                alias: (self.template > 1).then(|| format!("t{}", self.template)),
+                version: 1,
+            }),
+            created_at: born,
+        }
+    }
+
+    fn recipients(&self, state: usize, ms: i64) -> Vec<Recipient> {
+        let of = |(index, to): (usize, &u8)| Recipient {
+            index: index as u16,
+            address: format!("to{to}@example.net").parse().unwrap(),
+            kind: RecipientKind::To,
+            state: STATES[state],
+            attempts: 0,
+            last_response: None,
+            mx_host: None,
+            last_event: (EventKind::Sent, at(ms)),
+            delivered_at: None,
+            bounced_at: None,
+            next_attempt_at: None,
+        };
+        self.to.iter().enumerate().map(of).collect()
+    }
+}
+
+fn change(email: &Email, kind: EventKind) -> Change {
+    let mut change = Change::default();
+    change.note(&Event {
+        id: EventId::new(at(0), 0),
+        account: email.account,
+        email: email.id,
+        kind,
+        recipient: None,
+        created_at: at(0),
+        detail: serde_json::json!({}),
+    });
+    change
+}
+
+async fn tell(store: &Store, email: &Email, kind: EventKind) {
+    let found: Vec<Loaded> =
+        email::get_each(store, &[(email.account, email.id)]).await.unwrap().into_iter().flatten().collect();
+    let mut batch = Batch::progress();
+    store::catalog::update(store, &mut batch, &[(&found[0], change(email, kind))]).await.unwrap();
+    store.commit(batch).await.unwrap();
+}
+
+/// Emails as they were accepted and told, and then changed and told; what is in the store now.
+async fn fill(store: &Store, choices: &[Choice]) -> Vec<(Email, Vec<Recipient>)> {
+    let mut all = Vec::new();
+    for (number, choice) in choices.iter().enumerate() {
+        let (email, recipients) = (choice.email(number), choice.recipients(choice.first, 0));
+        let mut batch = Batch::intake();
+        email::create(&mut batch, &email, &recipients, Body::default());
+        store.commit(batch).await.unwrap();
+        tell(store, &email, EventKind::Sent).await;
+        let recipients = choice.recipients(choice.then, 1);
+        let mut batch = Batch::intake();
+        recipients.iter().for_each(|r| email::put_recipient(&mut batch, email.account, email.id, r));
+        store.commit(batch).await.unwrap();
+        // From one waiting state to the other no event leads.
+        if !(choice.first < 2 && choice.then < 2) {
+            tell(store, &email, EventKind::Delivered).await;
+        }
+        all.push((email, recipients));
+    }
+    all
+}
+
+fn filter() -> impl Strategy<Value = Filter> {
+    let few = |n: u8| proptest::collection::vec(0..n, 0..3);
+    let status = proptest::sample::select(vec![
+        EmailStatus::Scheduled,
+        EmailStatus::Queued,
+        EmailStatus::Sent,
+        EmailStatus::Delivered,
+        EmailStatus::Bounced,
+        EmailStatus::Failed,
+        EmailStatus::Cancelled,
+    ]);
+    let statuses = proptest::collection::vec(status, 0..3);
+    let rest = (0u8..3, 0u8..8, proptest::option::of(0i64..20), proptest::option::of(0i64..20));
+    (statuses, few(5), few(4), few(4), few(5), few(3), rest).prop_map(
+        |(statuses, to, from, categories, templates, domains, (tag, words_of, after, before))| Filter {
+            statuses,
+            to: to.iter().map(|n| format!("TO{n}@example.net").parse().unwrap()).collect(),
+            from: from.iter().map(|n| format!("from{n}@example.com").parse().unwrap()).collect(),
+            tags: (tag > 0).then(|| format!("n:v,{tag}")).into_iter().collect(),
+            categories: categories.iter().map(|n| category(*n)).collect(),
+            templates: templates
+                .iter()
+                .map(|n| match n {
+                    0..3 => TemplateId::new(at(0), u128::from(*n)).to_string(),
+                    n => format!("t{}", n - 1),
+                })
+                .collect(),
+            domains: domains.iter().map(|n| format!("d{n}.example.com").parse().unwrap()).collect(),
+            words: words(&subject(words_of)),
+            after: after.map(at),
+            before: before.map(|ms| at(ms) + SignedDuration::from_micros(ms % 2)),
+        },
+    )
+}
+
+fn naive(all: &[(Email, Vec<Recipient>)], filter: &Filter) -> Vec<EmailId> {
+    let mut ids: Vec<EmailId> = all
+        .iter()
+        .filter(|(email, recipients)| {
+            filter.holds(email, recipients)
+                && filter.after.is_none_or(|after| email.created_at > after)
+                && filter.before.is_none_or(|before| email.created_at < before)
+        })
+        .map(|(email, _)| email.id)
+        .collect();
+    ids.sort_unstable();
+    ids.reverse();
+    ids
+}
+
+async fn paged(store: &Store, filter: &Filter, limit: usize) -> Vec<EmailId> {
+    let (mut seen, mut before) = (Vec::new(), None);
+    loop {
+        let page = search::search(store, account(1), filter, before, limit).await.unwrap();
+        assert!(page.emails.len() <= limit);
+        seen.extend(page.emails.iter().map(|found| found.email.id));
+        match page.next {
+            None => return seen,
+            Some(next) => {
+                assert!(before.is_none_or(|before| next < before), "no page stands still");
+                before = Some(next);
+            }
+        }
+    }
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn it_is_the_list_of_all_filtered(
+        choices in proptest::collection::vec(choice(), 0..40),
+        filters in proptest::collection::vec(filter(), 1..8),
+        limit in 1usize..12,
+    ) {
+        run(async {
+            let store = Store::memory();
+            let all = fill(&store, &choices).await;
+            for filter in &filters {
+                assert_eq!(paged(&store, filter, limit).await, naive(&all, filter), "{filter:?}");
+            }
+            let mut batch = Batch::progress();
+            for (email, _) in &all {
+                email::forget(&store, &mut batch, email.account, email.id).await.unwrap();
+            }
+            store.commit(batch).await.unwrap();
+            // Not a term is left.
+            let rest = store.scan(vec![0].into()..vec![255].into(), store::engine::Order::Ascending, 10).await;
+            assert_eq!(rest.unwrap(), []);
+        });
+    }
+}
+
+/// Two terms that never meet, thousands of times: no page is long in coming, and the end is reached.
+#[test]
+fn a_question_that_nothing_answers_ends_by_and_by() {
+    run(async {
+        let store = Store::memory();
+        let base =
+            Choice { to: vec![0], from: 0, tag: 0, subject: 0, template: 0, category: 0, first: 3, then: 3 };
+        let choices: Vec<Choice> = (0..4_000u16)
+            .map(|n| Choice { tag: (n % 2) as u8, from: (n % 2) as u8, ..base.clone() })
+            .collect();
+        fill(&store, &choices).await;
+        let filter = Filter {
+            tags: vec!["n:v,0".to_owned()],
+            from: vec!["from1@example.com".parse().unwrap()],
+            ..Filter::default()
+        };
+        let first = search::search(&store, account(1), &filter, None, 25).await.unwrap();
+        assert_eq!(first.emails, []);
+        assert!(first.next.is_some());
+        assert_eq!(paged(&store, &filter, 25).await, []);
+        // What has no term is looked for among all.
+        let sent = Filter { statuses: vec![EmailStatus::Delivered], words: words("x"), ..Filter::default() };
+        assert_eq!(paged(&store, &sent, 25).await, []);
+        let delivered = Filter { statuses: vec![EmailStatus::Delivered], ..Filter::default() };
+        assert_eq!(paged(&store, &delivered, 100).await.len(), 4_000);
+        let elsewhere = search::search(&store, account(2), &delivered, None, 25).await.unwrap();
+        assert_eq!((elsewhere.emails.len(), elsewhere.next), (0, None));
+    });
+}
