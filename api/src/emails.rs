@@ -24,6 +24,7 @@ pub mod wishes;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mail::email::Email;
 use mail::id::EmailId;
 use mail::idempotency::Operation;
 use queue::accept::Accepted;
@@ -157,7 +158,28 @@ fn no_such_email() -> Problem {
 }
 
 async fn find(room: &Room, tenant: &Tenant, id: EmailId) -> Result<EmailWithRecipients, Problem> {
-    store::email::get(room.hall.store(), tenant.account().id, id).await?.ok_or_else(no_such_email)
+    let found = store::email::get(room.hall.store(), tenant.account().id, id).await?;
+    let found = found.ok_or_else(no_such_email)?;
+    check_bond(room, tenant, &found.email).await?;
+    Ok(found)
+}
+
+/// An email without its recipients.
+async fn find_bare(room: &Room, tenant: &Tenant, id: EmailId) -> Result<Email, Problem> {
+    let found = store::email::get_bare(room.hall.store(), tenant.account().id, id).await?;
+    let email = found.ok_or_else(no_such_email)?;
+    check_bond(room, tenant, &email).await?;
+    Ok(email)
+}
+
+/// For a key that is bound to a domain, what was sent from elsewhere is not there.
+async fn check_bond(room: &Room, tenant: &Tenant, email: &Email) -> Result<(), Problem> {
+    let Some(bond) = tenant.bound_to() else { return Ok(()) };
+    let domain = store::domain::get(room.hall.store(), tenant.account().id, bond).await?;
+    match domain {
+        Some(domain) if email.domain.as_ref() == Some(&domain.name) => Ok(()),
+        _ => Err(no_such_email()),
+    }
 }
 
 /// `GET /emails/{id}`.
@@ -177,7 +199,7 @@ pub async fn events(room: Arc<Room>, tenant: Tenant, input: PageOfEmail) -> Resu
     let PageOfEmail(OfEmail(id), page) = input;
     let store = room.hall.store();
     let account = tenant.account().id;
-    store::email::get_bare(store, account, id).await?.ok_or_else(no_such_email)?;
+    find_bare(&room, &tenant, id).await?;
     let events = store::event::list(store, account, id, TIMELINE_MAX).await?;
     let (events, next_cursor) = page.of(events)?;
     let events: Vec<_> = events.into_iter().map(EventView::of).collect();
@@ -221,7 +243,7 @@ impl Reply for Message {
 /// No such email, or its bytes are not kept any more; the store cannot be read.
 pub async fn raw(room: Arc<Room>, tenant: Tenant, OfEmail(id): OfEmail) -> Result<Message, Problem> {
     let (store, account) = (room.hall.store(), tenant.account().id);
-    store::email::get_bare(store, account, id).await?.ok_or_else(no_such_email)?;
+    find_bare(&room, &tenant, id).await?;
     let bytes = store::email::raw(store, account, id).await?;
     bytes
         .map(Message)

@@ -20,6 +20,9 @@ pub const EMAIL_EVENTS: &[&str] = &[
     "email.scheduled",
 ];
 
+/// Particulars that are for our own books.
+const OUR_OWN: &[&str] = &["uncounted", "given_back", "accepted_at"];
+
 /// The data of an event about an email whose state is then `status`.
 #[must_use]
 pub fn data_of(email: &Email, event: &Event, status: EmailStatus) -> Map<String, Value> {
@@ -43,7 +46,7 @@ pub fn data_of(email: &Email, event: &Event, status: EmailStatus) -> Map<String,
     put("domain", json!(email.domain));
     put("sent_at", json!(format!("{:.3}", email.created_at)));
     if let Value::Object(detail) = &event.detail {
-        for (name, value) in detail.iter().filter(|(name, _)| *name != "uncounted") {
+        for (name, value) in detail.iter().filter(|(name, _)| !OUR_OWN.contains(&name.as_str())) {
             data.insert(name.clone(), value.clone());
         }
     }

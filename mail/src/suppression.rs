@@ -348,7 +348,8 @@ impl Suppression {
             (_, Reason::Complaint) => false,
             // What recipients ask for is kept as their wish, whatever else is known of them.
             (Reason::Unsubscribe, _) => true,
-            (_, Reason::Unsubscribe) => false,
+            // What holds for good holds without the wish, and must not end with it.
+            (_, Reason::Unsubscribe) => self.expires_at.is_none(),
             // It was on its way before the first was known: not another time, the same.
             (Reason::SoftBounce, Reason::SoftBounce) => true,
             _ => match (self.expires_at, expires_at) {

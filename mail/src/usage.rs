@@ -136,6 +136,9 @@ pub fn is_capped(limits: &PlanLimits) -> bool {
 pub fn counted(event: &Event) -> Option<(Timestamp, i64)> {
     let number = |name: &str| event.detail.get(name).and_then(serde_json::Value::as_i64);
     let time = |name: &str| event.detail.get(name)?.as_str()?.parse::<Timestamp>().ok();
+    if let Some(back) = number("given_back") {
+        return Some((time("accepted_at")?, back.checked_neg()?));
+    }
     let count = number("recipients_count")?;
     match event.kind {
         EventKind::Scheduled => Some((event.created_at, count)),

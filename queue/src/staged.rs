@@ -58,6 +58,15 @@ pub(crate) enum Fate {
     Refuse(EventKind, Value),
 }
 
+/// What brings a scheduled email here.
+#[derive(Debug)]
+pub(crate) struct Appointment {
+    /// Its schedule.
+    pub(crate) found: Found,
+    /// How many recipients were counted to the plan when it was scheduled.
+    pub(crate) counted: usize,
+}
+
 /// An email about to be committed.
 #[derive(Debug)]
 pub(crate) struct Staged {
@@ -72,7 +81,7 @@ pub(crate) struct Staged {
     /// What is to become of it.
     pub(crate) fate: Fate,
     /// The schedule that brought it here, if it was scheduled.
-    pub(crate) appointment: Option<Found>,
+    pub(crate) appointment: Option<Appointment>,
     /// The emails of the plan that it uses up; none where nothing is counted.
     pub(crate) reserved: Option<Reserved>,
     /// When all this happens.
@@ -156,7 +165,7 @@ impl Staged {
         if let Fate::Later(at) = self.fate {
             store::schedule::create(batch, about, &self.schedule(at, placed.partition));
         }
-        if let Some(found) = &self.appointment {
+        if let Some(Appointment { found, .. }) = &self.appointment {
             let state = match self.fate {
                 Fate::Refuse(..) => ScheduleState::Failed(self.now),
                 _ => ScheduleState::Released(self.now),
@@ -193,7 +202,7 @@ impl Staged {
             Fate::Send => match &self.appointment {
                 None => (EventKind::Sent, json!({"recipients_count": count})),
                 // Counted when it was scheduled.
-                Some(found) => {
+                Some(Appointment { found, .. }) => {
                     let at = found.schedule.scheduled_at;
                     let detail = json!({"recipients_count": count, "uncounted": true, "scheduled_at": at});
                     (EventKind::Sent, detail)
@@ -202,6 +211,15 @@ impl Staged {
             Fate::Later(at) => (EventKind::Scheduled, json!({"scheduled_at": at, "recipients_count": count})),
             Fate::Refuse(kind, why) => (*kind, why.clone()),
         };
+        let mut detail = detail;
+        // What was counted when it was scheduled, and goes to nobody now, is given back to the plan.
+        if let Some(Appointment { counted, .. }) = &self.appointment {
+            let goes_to = if matches!(self.fate, Fate::Refuse(..)) { 0 } else { count };
+            if *counted > goes_to {
+                detail["given_back"] = json!(counted - goes_to);
+                detail["accepted_at"] = json!(self.email.created_at);
+            }
+        }
         let email = &self.email;
         Event {
             id,

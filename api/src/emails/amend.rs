@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::wishes::time;
-use super::{OfEmail, find, id_parameter, no_such_email};
+use super::{OfEmail, find, find_bare, id_parameter, no_such_email};
 use crate::call::{Call, Input, Takes};
 use crate::emails::view::{EmailDetail, OneEmail};
 use crate::fields::{self, Given, Names, Notes};
@@ -90,6 +90,7 @@ impl Input for AmendEmail {
 /// No such email, one that is not scheduled, or one that is being sent this moment.
 pub async fn amend(room: Arc<Room>, tenant: Tenant, input: AmendEmail) -> Result<OneEmail, Problem> {
     let AmendEmail { email: OfEmail(id), change } = input;
+    find_bare(&room, &tenant, id).await?;
     let outcome = match change {
         Change::SendAt(at) => room.hall.reschedule(&tenant, id, at).await,
         Change::Cancel => room.hall.cancel(&tenant, id).await,

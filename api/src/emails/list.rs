@@ -154,7 +154,14 @@ impl Input for ListEmails {
 /// # Errors
 /// The cursor is none of this list's; the store cannot be read.
 pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListEmails) -> Result<EmailList, Problem> {
-    let ListEmails { page, mut filter, domains } = input;
+    let ListEmails { page, mut filter, mut domains } = input;
+    if let Some(bond) = tenant.bound_to() {
+        // A key that is bound to a domain sees what was sent from it.
+        if !domains.is_empty() && !domains.contains(&bond) {
+            return show(&room, &tenant, Vec::new(), None).await;
+        }
+        domains = vec![bond];
+    }
     let before = page.before_email()?;
     let (store, account) = (room.hall.store(), tenant.account().id);
     for id in &domains {

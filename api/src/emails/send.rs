@@ -71,7 +71,7 @@ pub(crate) const NAMES: Names = Names {
         ("dataVariables", "variables"),
         ("dynamic_template_data", "variables"),
     ],
-    later: &[],
+    later: &["idempotency_key", "idempotencyKey"],
     foreign: &[
         ("From", "from"),
         ("To", "to"),
@@ -233,30 +233,11 @@ pub(super) fn send_schema() -> Value {
             ],
         })
     };
-    let author = json!({
-        "description": "The author: `Ada <ada@example.com>`; its domain must be verified",
-        "oneOf": [{"type": "string"}, schema::object_with(
-            "An address and a display name",
-            &["email"],
-            [("email", schema::string("The address")), ("name", schema::string("The display name"))],
-        )],
-    });
-    let tag = schema::object(
-        "A tag",
-        [("name", schema::string("The name, without a colon")), ("value", schema::string("The value"))],
-    );
-    let tags = json!({
-        "description": "Stored with the email and sent along with its events",
-        "oneOf": [
-            {"type": "array", "items": tag, "maxItems": TAGS_MAX},
-            {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": TAGS_MAX},
-        ],
-    });
     let mut send = schema::object_with(
         "An email to send; one of `html` and `text` at least, or a `template`",
         &["to"],
         [
-            ("from", author),
+            ("from", author_schema()),
             ("to", addresses(RECIPIENTS_MAX, "Recipients")),
             ("cc", addresses(RECIPIENTS_MAX, "Recipients of a copy")),
             ("bcc", addresses(RECIPIENTS_MAX, "Recipients that the others do not see")),
@@ -272,7 +253,7 @@ pub(super) fn send_schema() -> Value {
                     "description": "Header fields of your own; those that steer transport are refused",
                 }),
             ),
-            ("tags", tags),
+            ("tags", tags_schema()),
             (
                 "attachments",
                 json!({
@@ -298,6 +279,31 @@ pub(super) fn send_schema() -> Value {
         "tags": [{"name": "flow", "value": "welcome"}],
     }]);
     send
+}
+
+fn author_schema() -> Value {
+    json!({
+        "description": "The author: `Ada <ada@example.com>`; its domain must be verified",
+        "oneOf": [{"type": "string"}, schema::object_with(
+            "An address and a display name",
+            &["email"],
+            [("email", schema::string("The address")), ("name", schema::string("The display name"))],
+        )],
+    })
+}
+
+fn tags_schema() -> Value {
+    let tag = schema::object(
+        "A tag",
+        [("name", schema::string("The name, without a colon")), ("value", schema::string("The value"))],
+    );
+    json!({
+        "description": "Stored with the email and sent along with its events",
+        "oneOf": [
+            {"type": "array", "items": tag, "maxItems": TAGS_MAX},
+            {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": TAGS_MAX},
+        ],
+    })
 }
 
 /// What may be asked beyond the message.

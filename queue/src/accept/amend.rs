@@ -58,7 +58,8 @@ impl Hall {
     /// [`AmendError`].
     pub async fn reschedule(&self, tenant: &Tenant, id: EmailId, at: Timestamp) -> Result<(), AmendError> {
         check_schedule(Some(at), self.clock().now())?;
-        let (_, found) = self.scheduled(tenant, id).await?;
+        let (_, found) =
+            self.scheduled(tenant, id, |schedule| schedule.state == ScheduleState::Waiting).await?;
         let (mut batch, partition) = self.amendment()?;
         let after = Schedule { scheduled_at: at, due: at, partition, ..found.schedule.clone() };
         store::schedule::change(&mut batch, (tenant.account().id, id), &found, &after);
@@ -72,7 +73,8 @@ impl Hall {
     /// # Errors
     /// [`AmendError`].
     pub async fn cancel(&self, tenant: &Tenant, id: EmailId) -> Result<(), AmendError> {
-        let (email, found) = match self.scheduled(tenant, id).await {
+        // What is due and held may be taken back, too.
+        let (email, found) = match self.scheduled(tenant, id, Schedule::is_open).await {
             Err(AmendError::NotScheduled(EmailStatus::Cancelled)) => return Ok(()),
             found => found?,
         };
@@ -106,18 +108,19 @@ impl Hall {
         Ok(())
     }
 
-    /// The email and its schedule, while it waits for its time.
+    /// The email and its schedule, while that may be amended.
     async fn scheduled(
         &self,
         tenant: &Tenant,
         id: EmailId,
+        may: impl Fn(&Schedule) -> bool,
     ) -> Result<(EmailWithRecipients, Found), AmendError> {
         let (store, account) = (&self.worker.store, tenant.account().id);
         // The schedule first: should it change before the rest is read, the commit finds out.
         let found = store::schedule::get(store, (account, id)).await?;
         let email = store::email::get(store, account, id).await?.ok_or(AmendError::Unknown)?;
         match found {
-            Some(found) if found.schedule.state == ScheduleState::Waiting => Ok((email, found)),
+            Some(found) if may(&found.schedule) => Ok((email, found)),
             _ => Err(AmendError::NotScheduled(Rollup::of(&email.recipients).status)),
         }
     }

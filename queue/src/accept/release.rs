@@ -30,10 +30,10 @@ use tokio::sync::Notify;
 use super::reach::fate_of;
 use super::stage::size_of;
 use super::{Hall, Refusal};
-use crate::staged::{Addressee, Fate, Staged, Transport};
+use crate::staged::{Addressee, Appointment, Fate, Staged, Transport};
 
-/// Emails looked up at once.
-const SLICE: usize = 256;
+/// Emails of a partition released before the others have their turn.
+const SLICE: usize = 64;
 /// Emails released side by side: enough to keep the signers busy.
 const AT_ONCE: usize = 64;
 /// How soon is tried again what the store could not take.
@@ -107,31 +107,26 @@ impl Hall {
         }
     }
 
-    /// Releases all that is due in a partition.
+    /// Releases what is due first in a partition; should more be due, its turn comes again.
     async fn release_in(&self, partition: u16) -> Result<(), Refusal> {
-        loop {
-            self.appointments.begin(partition);
-            let first = store::schedule::first_due(&self.worker.store, partition, SLICE).await;
-            // What cannot be read is looked at again.
-            let first = first.inspect_err(|_| self.appointments.note(partition, self.worker.later(AGAIN)))?;
-            let now = self.clock().now();
-            let later = first.iter().find(|(due, _)| *due > now).map(|(due, _)| *due);
-            let whole = first.len() == SLICE && later.is_none();
-            let releases = first.into_iter().take_while(|(due, _)| *due <= now);
-            let mut done = futures_util::stream::iter(releases.map(|(_, about)| self.release(about)))
-                .buffer_unordered(AT_ONCE);
-            let mut outcome = Ok(());
-            while let Some(one) = done.next().await {
-                outcome = outcome.and(one);
-            }
-            if let Some(later) = later {
-                self.appointments.note(partition, later);
-            }
-            outcome?;
-            if !whole || self.worker.stop.is_cancelled() {
-                return Ok(());
-            }
+        self.appointments.begin(partition);
+        let first = store::schedule::first_due(&self.worker.store, partition, SLICE).await;
+        // What cannot be read is looked at again.
+        let first = first.inspect_err(|_| self.appointments.note(partition, self.worker.later(AGAIN)))?;
+        let now = self.clock().now();
+        let later = first.iter().find(|(due, _)| *due > now).map(|(due, _)| *due);
+        let more = (first.len() == SLICE).then_some(now);
+        let releases = first.into_iter().take_while(|(due, _)| *due <= now);
+        let mut done = futures_util::stream::iter(releases.map(|(_, about)| self.release(about)))
+            .buffer_unordered(AT_ONCE);
+        let mut outcome = Ok(());
+        while let Some(one) = done.next().await {
+            outcome = outcome.and(one);
         }
+        if let Some(next) = later.or(more) {
+            self.appointments.note(partition, next);
+        }
+        outcome
     }
 
     /// Releases one email, if it is still to be sent.
@@ -142,17 +137,18 @@ impl Hall {
             return Ok(());
         }
         let Some(email) = store::email::get(store, about.0, about.1).await? else { return Ok(()) };
-        let body = store::email::raw(store, about.0, about.1).await?.unwrap_or_default();
+        let Some(body) = store::email::raw(store, about.0, about.1).await? else {
+            tracing::error!(email.id = %about.1, "a scheduled email has lost its message");
+            let lost = Refusal::Invalid { field: "message", message: "its bytes are not there".to_owned() };
+            return self.fail(email, found, Bytes::new(), &lost).await;
+        };
         let (until, held) = (self.held_until(&found.schedule), found.clone());
         match self.send_scheduled(&email, found, &body).await {
             // Cancelled or rescheduled this very moment: so be it.
             Ok(()) | Err(Refusal::DoneMeanwhile) => Ok(()),
-            Err(
-                refusal @ (Refusal::DomainNotVerified { .. }
-                | Refusal::Suspended
-                | Refusal::ProductionRequired
-                | Refusal::SandboxRestricted { .. }),
-            ) => {
+            // Whatever is in its way is in its own way: others behind it go. A store that takes nothing takes
+            // no hold either.
+            Err(refusal) => {
                 tracing::info!(%refusal, email.id = %about.1, "a scheduled email may not be sent now");
                 let now = self.clock().now();
                 if now < until {
@@ -161,7 +157,6 @@ impl Hall {
                     self.fail(email, held, body, &refusal).await
                 }
             }
-            Err(refusal) => Err(refusal),
         }
     }
 
@@ -208,6 +203,7 @@ impl Hall {
         now: Timestamp,
     ) -> Staged {
         let schedule = &appointment.schedule;
+        let counted = recipients.iter().filter(|r| r.state != RecipientState::Suppressed).count();
         let addressees = recipients.into_iter().map(|recipient| Addressee {
             notify: schedule.notify.get(usize::from(recipient.index)).cloned().unwrap_or_default(),
             address: recipient.address,
@@ -222,7 +218,7 @@ impl Hall {
             tls_enforced: false,
             expires_at: self.expires_at(&email, now),
         };
-        let appointment = Some(appointment);
+        let appointment = Some(Appointment { found: appointment, counted });
         Staged { email, addressees, chunks, transport, fate, appointment, reserved: None, now }
     }
 
