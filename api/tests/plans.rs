@@ -71,3 +71,30 @@ async fn a_batch_is_counted_email_by_email() {
     assert_eq!(entries.iter().filter(|e| e["error"]["code"] == "plan_limit").count(), 1);
     world.end().await;
 }
+
+#[tokio::test]
+async fn what_was_scheduled_and_is_blocked_when_it_is_due_is_given_back() {
+    let world = World::start().await.on(Plan::Free).await;
+    let at = format!("{:.3}", world.hall.clock().now() + Duration::from_secs(3600));
+    let mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t", "scheduled_at": at});
+    let id = world.post("/emails", mail.to_string()).await.json()["id"].as_str().unwrap().to_owned();
+    let tenant = world.tenant().await;
+    assert_eq!(world.hall.used(&tenant).await.unwrap().month, 1);
+    let suppressed = world.post("/suppressions", json!({"email": "b@example.net"}).to_string()).await;
+    assert_eq!(suppressed.status, StatusCode::OK);
+    world.hall.start();
+    world.hall.clock().advance(Duration::from_secs(3601));
+    let path = format!("/emails/{id}");
+    let released = async {
+        loop {
+            let changed = world.hall.settled();
+            if world.get(&path).await.json()["email"]["status"] == "failed" {
+                return;
+            }
+            changed.await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), released).await.unwrap();
+    assert_eq!(world.hall.used(&tenant).await.unwrap().month, 0);
+    world.end().await;
+}

@@ -489,7 +489,9 @@ mod tests {
         for any in R::ALL {
             assert_eq!(follow(Some(&complaint), *any, 2), None, "{any:?}");
         }
-        let wish = follow(Some(&hard), R::Unsubscribe, 1).unwrap();
+        // A block that holds for good is not replaced by a wish: it would end with the wish.
+        assert_eq!(follow(Some(&hard), R::Unsubscribe, 1), None);
+        let wish = follow(follow(None, R::SoftBounce, 0).as_ref(), R::Unsubscribe, 1).unwrap();
         assert_eq!(follow(Some(&wish), R::HardBounce, 1), None);
         assert_eq!(follow(Some(&wish), R::Complaint, 1).unwrap().reason, R::Complaint);
         let refused = follow(None, R::SmtpFailure, 0).unwrap();

@@ -224,6 +224,11 @@ impl Hall {
         self.worker.meter.used(&self.worker.store, account, self.clock().now()).await
     }
 
+    /// Returns after the next thing that is settled; what happens once this is called counts.
+    pub fn settled(&self) -> impl Future<Output = ()> + '_ {
+        self.worker.settled()
+    }
+
     /// Tells what has happened: what follows from it is in the store when this returns.
     ///
     /// # Errors

@@ -62,7 +62,8 @@ impl Bucket {
         let spent_ns = if granted { wanted_ns } else { spent_ns };
         self.empty_at_ns = now_ns.saturating_add(spent_ns);
         let standing = rate.standing(spent_ns);
-        if granted { Ok(standing) } else { Err(standing) }
+        // A node that has but a part of the rate may refuse though little is spent.
+        if granted { Ok(standing) } else { Err(Standing { remaining: 0, ..standing }) }
     }
 
     /// Whether nothing is spent: a bucket that needs not be kept.
