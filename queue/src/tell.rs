@@ -20,6 +20,7 @@ use store::engine::{Batch, CommitError, ReadError};
 use store::outbox::Untold;
 use store::usage::Additions;
 use thiserror::Error;
+use tokio::time::Instant;
 
 use self::subjects::Subjects;
 use crate::worker::Worker;
@@ -31,6 +32,8 @@ const GATHER: Duration = Duration::from_millis(100);
 const EVENTS_MAX: usize = 1_000;
 /// How often is looked for events that came into our partitions from elsewhere, or could not be told.
 const LOOK: Duration = Duration::from_secs(1);
+/// For how many times as long as a round took is rested, while there is more to tell.
+const REST: u32 = 3;
 /// Commits tried at once, when other nodes write the same rows.
 const TRIES_MAX: usize = 20;
 
@@ -55,7 +58,7 @@ impl Worker {
                 () = self.stop.cancelled() => return,
             }
             tokio::time::sleep(GATHER).await;
-            if let Err(error) = self.tell().await {
+            if let Err(error) = self.tell_at_leisure().await {
                 tracing::warn!(%error, "events cannot be told at the moment");
                 tokio::time::sleep(LOOK).await;
                 self.untold.notify_one();
@@ -63,15 +66,33 @@ impl Worker {
         }
     }
 
+    /// Tells all events, and rests after each round for longer than it took: who hands in mail goes first.
+    async fn tell_at_leisure(&self) -> Result<(), TellError> {
+        loop {
+            let begun = Instant::now();
+            if !self.tell_round().await? || self.stop.is_cancelled() {
+                return Ok(());
+            }
+            tokio::time::sleep(begun.elapsed() * REST).await;
+        }
+    }
+
+    /// Tells some events of each run of our partitions. Says whether there may be more.
+    async fn tell_round(&self) -> Result<bool, TellError> {
+        let _telling = self.telling.lock().await;
+        let mut more = false;
+        for partitions in self.leases.runs() {
+            more |= self.tell_some(partitions).await?;
+        }
+        Ok(more)
+    }
+
     /// Tells all events in the outboxes of our partitions.
     ///
     /// # Errors
     /// [`TellError`].
     pub async fn tell(&self) -> Result<(), TellError> {
-        let _telling = self.telling.lock().await;
-        for partitions in self.leases.runs() {
-            while self.tell_some(partitions.clone()).await? {}
-        }
+        while self.tell_round().await? {}
         Ok(())
     }
 
