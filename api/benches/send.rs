@@ -3,7 +3,8 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "criterion's macros; a bench that cannot go on fails")]
 
-#[path = "../tests/world/mod.rs"]
+#[path = "../tests/http/world.rs"]
+#[allow(dead_code, reason = "the tests use the rest")]
 mod world;
 
 use std::hint::black_box;

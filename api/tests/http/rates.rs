@@ -1,15 +1,12 @@
 //! How often an account may ask, and the version it asks for.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::time::Duration;
 
+use crate::world::{Answered, World};
 use http::{Method, StatusCode};
 use http_body_util::Full;
 use mail::credential::Scope;
 use mail::plan::{PlanLimits, Plans};
-use world::{Answered, World};
 
 const MAIL: &str = r#"{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t"}"#;
 

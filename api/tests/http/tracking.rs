@@ -1,10 +1,8 @@
 //! The pixel and the links of tracked emails, over real HTTP: what is answered, and what is booked.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::time::Duration;
 
+use crate::world::{Answered, World};
 use http::{Method, Request};
 use http_body_util::Full;
 use jiff::Timestamp;
@@ -14,7 +12,6 @@ use mail::recipient::RecipientState;
 use mail::tracking::{Click, Tracked, open_token};
 use serde_json::{Value, json};
 use store::engine::{Batch, CommitError};
-use world::{Answered, World};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
 const TARGET: &str = "https://shop.example/münze?a=1&b=2";
@@ -99,7 +96,7 @@ impl Sent {
 /// A link of a message as it went out, by its path.
 fn paths_in(raw: &[u8], page: &str) -> Vec<String> {
     let html = mail::contents::Contents::of(raw).html.unwrap();
-    let start = format!("\"{}{page}", world::BASE_URL);
+    let start = format!("\"{}{page}", crate::world::BASE_URL);
     html.split(&start).skip(1).map(|rest| format!("{page}{}", rest.split('"').next().unwrap())).collect()
 }
 
@@ -110,7 +107,8 @@ async fn what_is_sent_is_tracked_as_its_domain_says_and_shown_as_it_was_written(
     let body = json!({"from": "a@example.com", "to": "ada@dest.example", "subject": "s", "html": html, "text": "https://shop.example/"});
     let store = sent.world.hall.store();
     for (opens, clicks) in [(false, false), (true, false), (false, true), (true, true)] {
-        let before = store::domain::by_name(store, &world::DOMAIN.parse().unwrap()).await.unwrap().unwrap();
+        let before =
+            store::domain::by_name(store, &crate::world::DOMAIN.parse().unwrap()).await.unwrap().unwrap();
         let mut after = before.clone();
         (after.delivery.open_tracking, after.delivery.click_tracking) = (opens, clicks);
         let mut batch = Batch::progress();

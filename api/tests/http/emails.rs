@@ -1,12 +1,9 @@
 //! Emails over HTTP: what is taken, what is refused and how, what is shown, and to whom.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod world;
-
+use crate::world::World;
 use http::StatusCode;
 use mail::credential::Scope;
 use serde_json::{Value, json};
-use world::World;
 
 fn mail() -> Value {
     json!({"from": "Ada <ada@example.com>", "to": "b@example.net", "subject": "s", "text": "t"})

@@ -1,14 +1,11 @@
 //! Scheduled emails over HTTP: taken on, shown, sent at another time, taken back, sent again.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::time::Duration;
 
+use crate::world::{Answered, World};
 use http::{Method, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
-use world::{Answered, World};
 
 fn mail(more: Value) -> Value {
     let mut mail =

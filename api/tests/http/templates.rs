@@ -1,14 +1,11 @@
 //! Templates over HTTP: their life from draft to version, what is refused and how, what a preview says.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod world;
-
+use crate::world::{Answered, World};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body_util::Full;
 use mail::credential::Scope;
 use serde_json::{Value, json};
-use world::{Answered, World};
 
 async fn call(world: &World, method: Method, path: &str, body: Value) -> Answered {
     let request = world.request(method, path).header("content-type", "application/json");

@@ -1,16 +1,13 @@
 //! The OpenAPI document against its golden file. `UPDATE_GOLDEN=1` writes it anew.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::world::World;
 use api::operations::table;
 use api::problem::Code;
 use http::Request;
 use http_body_util::Full;
-use world::World;
 
 #[test]
 fn the_document_is_the_golden_one() {
@@ -59,7 +56,7 @@ fn path_parameters_are_described() {
 #[tokio::test]
 async fn the_examples_about_emails_are_taken() {
     let world = World::start().await;
-    let document = api::openapi::document(&table(), world::BASE_URL);
+    let document = api::openapi::document(&table(), crate::world::BASE_URL);
     // Other nouns' requests still have examples made of their schemas alone, with fields that exclude each other.
     let has_one = |o: &&api::operations::Operation| o.body_bytes_max.is_some() && o.noun == "emails";
     for operation in table().iter().filter(has_one) {
@@ -86,7 +83,7 @@ async fn the_examples_about_emails_are_taken() {
 /// Every answer of an operation has an example, and every error names its codes.
 #[test]
 fn every_answer_is_described() {
-    let document = api::openapi::document(&table(), world::BASE_URL);
+    let document = api::openapi::document(&table(), crate::world::BASE_URL);
     for operation in table() {
         let entry = &document["paths"][operation.path][operation.method.as_str().to_lowercase()];
         let answers = entry["responses"].as_object().unwrap();

@@ -1,14 +1,11 @@
 //! The request log over HTTP.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::time::Duration;
 
+use crate::world::World;
 use http::{Method, StatusCode};
 use mail::credential::Scope;
 use serde_json::{Value, json};
-use world::World;
 
 fn column(page: &Value, name: &str) -> Vec<Value> {
     page["logs"].as_array().unwrap().iter().map(|log| log[name].clone()).collect()

@@ -1,13 +1,10 @@
 //! The door behind a proxy: the PROXY header before the request. The proxy is 127.0.0.1; whoever
 //! connects from 127.0.0.2 is none. (tls.rs has the header before TLS.)
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod world;
-
+use crate::world::World;
 use proxy::proxies::Proxies;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
-use world::World;
 
 const LINE: &[u8] = b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n";
 const BLOCK: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\xc6\x33\x64\x01\xdc\x04\x01\xbb";

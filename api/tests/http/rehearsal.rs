@@ -1,12 +1,9 @@
 //! `POST /emails/test`: what a webhook would be sent.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod world;
-
+use crate::world::World;
 use http::StatusCode;
 use mail::credential::Scope;
 use serde_json::{Value, json};
-use world::World;
 
 #[tokio::test]
 async fn the_payload_of_an_email_and_of_none() {

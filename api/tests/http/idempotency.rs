@@ -1,15 +1,12 @@
 //! `Idempotency-Key`: sent once, answered the same, on one node and on two.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::time::Duration;
 
+use crate::world::{Answered, World};
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
-use world::{Answered, World};
 
 fn mail() -> Value {
     json!({"from": "Ada <ada@example.com>", "to": ["b@example.net"], "subject": "s", "text": "t",

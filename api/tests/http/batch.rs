@@ -1,12 +1,9 @@
 //! `POST /emails/batch`: a fate for each email, all or none where asked for, once with a key.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod world;
-
+use crate::world::{Answered, World};
 use http::{Method, StatusCode};
 use http_body_util::Full;
 use serde_json::{Value, json};
-use world::{Answered, World};
 
 fn mail(to: &str) -> Value {
     json!({"from": "Ada <ada@example.com>", "to": to, "subject": "s", "text": "t"})

@@ -1,12 +1,10 @@
 //! What a request may look like on the wire: types, encodings, depth, sizes, slow ones, many at once.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::world::{Answered, BASE_URL, World};
 use api::call::Nothing;
 use api::operations::{operation, table};
 use api::problem::Problem;
@@ -18,7 +16,6 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
-use world::{Answered, BASE_URL, World};
 
 const MAIL: &str = r#"{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t"}"#;
 
@@ -225,7 +222,7 @@ async fn slow(_: Arc<Room>, _: Nothing) -> Result<api::openapi::Document, Proble
 #[tokio::test]
 async fn resets_do_not_pile_up_work() {
     const STREAMS_MAX: usize = 100;
-    let hall = world::hall(store::engine::Store::memory()).await;
+    let hall = crate::world::hall(store::engine::Store::memory()).await;
     let mut table = table();
     table.push(operation(Method::GET, "/slow", "slow").public(slow));
     let room = Room::with_operations(hall, Options::new(BASE_URL), table);

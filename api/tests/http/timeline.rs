@@ -1,9 +1,6 @@
 //! What happened to an email, as the store has it and as the door shows it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
-
+use crate::world::World;
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use mail::attempt::{Attempt, TlsFacts};
@@ -14,7 +11,6 @@ use mail::recipient::RecipientState;
 use mail::reply::{Enhanced, Reply};
 use serde_json::{Value, json};
 use store::engine::Batch;
-use world::World;
 
 const MAIL: &str =
     r#"{"from":"a@example.com","to":["b@example.net","c@example.net"],"subject":"s","text":"t"}"#;

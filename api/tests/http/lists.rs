@@ -1,10 +1,8 @@
 //! `GET /emails` with filters, over HTTP.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::time::Duration;
 
+use crate::world::World;
 use http::{Method, StatusCode};
 use mail::credential::Scope;
 use mail::event::{Event, EventKind};
@@ -12,7 +10,6 @@ use mail::id::{EmailId, EventId};
 use mail::recipient::RecipientState;
 use serde_json::{Value, json};
 use store::engine::Batch;
-use world::World;
 
 async fn send(world: &World, more: Value) -> String {
     let mut body =

@@ -1,16 +1,13 @@
 //! Signing in and out, users and roles, and who may call what with a session.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::time::Duration;
 
+use crate::world::{Signed, World};
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use mail::credential::Scope;
 use serde_json::{Value, json};
 use store::engine::Batch;
-use world::{Signed, World};
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -23,7 +20,7 @@ async fn set_password(world: &World, session: &Signed, password: &str, current: 
     world.browse(session, Method::POST, "/auth/password", &body).await.status
 }
 
-async fn sign_in(world: &World, email: &str, password: &str) -> world::Answered {
+async fn sign_in(world: &World, email: &str, password: &str) -> crate::world::Answered {
     world.ask(Method::POST, "/auth/sign-in", &json!({"email": email, "password": password})).await
 }
 
@@ -91,7 +88,7 @@ async fn mailed_link(world: &World) -> String {
         let text = String::from_utf8_lossy(&raw).replace("=\r\n", "").replace("=3D", "=");
         let start = text.find("/auth/link/").unwrap();
         let link = text[start..].split_whitespace().next().unwrap().to_owned();
-        assert!(text[..start].ends_with(world::BASE_URL), "{text}");
+        assert!(text[..start].ends_with(crate::world::BASE_URL), "{text}");
         return link;
     }
 }

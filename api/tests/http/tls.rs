@@ -1,8 +1,5 @@
 //! The door over TLS: HTTP/2 when the client can, HTTP/1.1 when not, a new certificate while it runs,
 //! a PROXY header before it.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::sync::Arc;
 
@@ -55,7 +52,10 @@ async fn connect(
 async fn both_versions_and_a_new_certificate() {
     let (server, client) = pair(&[b"h2", b"http/1.1"]);
     let (give, tls) = watch::channel(server);
-    let room = Room::new(world::hall(store::engine::Store::memory()).await, Options::new(world::BASE_URL));
+    let room = Room::new(
+        crate::world::hall(store::engine::Store::memory()).await,
+        Options::new(crate::world::BASE_URL),
+    );
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -92,8 +92,8 @@ async fn a_proxys_header_comes_before_tls() {
     let (server, client) = pair(&[b"http/1.1"]);
     let (_give, tls) = watch::channel(server);
     let proxies = Proxies::new(&["127.0.0.0/8".parse().unwrap()]);
-    let options = Options { proxies, ..Options::new(world::BASE_URL) };
-    let room = Room::new(world::hall(store::engine::Store::memory()).await, options);
+    let options = Options { proxies, ..Options::new(crate::world::BASE_URL) };
+    let room = Room::new(crate::world::hall(store::engine::Store::memory()).await, options);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();

@@ -1,15 +1,12 @@
 //! Unsubscribe links over HTTP: a look changes nothing, a post does it once, and back again.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod world;
-
+use crate::world::{Answered, BASE_URL, World};
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use mail::email::Category;
 use mail::id::{AccountId, EmailId};
 use mail::suppression::{Grounds, Reason, Source, Target};
 use serde_json::{Value, json};
-use world::{Answered, BASE_URL, World};
 
 async fn account(world: &World) -> AccountId {
     world.tenant().await.account().id

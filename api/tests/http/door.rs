@@ -1,11 +1,9 @@
 //! The machinery of the door: routes, methods, keys, scopes, media types, sizes, ends.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::world::{BASE_URL, World};
 use api::call::Nothing;
 use api::operations::{Action, operation, table};
 use api::problem::Problem;
@@ -17,7 +15,6 @@ use mail::credential::Scope;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
-use world::{BASE_URL, World};
 
 const MAIL: &str = r#"{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t"}"#;
 
@@ -157,7 +154,7 @@ async fn a_panic_is_a_500_and_tells_nothing() {
     async fn faulty(_: Arc<Room>, _: Nothing) -> Result<api::openapi::Document, Problem> {
         panic!("the secret cause")
     }
-    let hall = world::hall(store::engine::Store::memory()).await;
+    let hall = crate::world::hall(store::engine::Store::memory()).await;
     let mut table = table();
     table.push(operation(Method::GET, "/faulty", "faulty").public(faulty));
     let room = Room::with_operations(hall, Options::new(BASE_URL), table);

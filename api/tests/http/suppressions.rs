@@ -1,17 +1,14 @@
 //! Suppressions and opt-outs over HTTP: listed, added, removed, asked about, brought along, taken away.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::time::Duration;
 
+use crate::world::{Answered, World};
 use http::{Method, StatusCode};
 use http_body_util::Full;
 use mail::credential::Scope;
 use mail::suppression::{Grounds, Reason, Source, Target};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use world::{Answered, World};
 
 async fn call(world: &World, method: Method, path: &str) -> Answered {
     let request = world.request(method, path).body(Full::default()).unwrap();

@@ -1,11 +1,8 @@
 //! Emails made from templates, over HTTP.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod world;
-
+use crate::world::World;
 use http::StatusCode;
 use serde_json::{Value, json};
-use world::World;
 
 async fn publish(world: &World, template: Value) {
     let made = world.post("/templates", template.to_string()).await;

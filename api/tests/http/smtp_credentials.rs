@@ -1,15 +1,12 @@
 //! SMTP credentials over HTTP. (What the SMTP door makes of them: smtp/tests/credentials.rs.)
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::time::Duration;
 
+use crate::world::World;
 use api::room::SubmissionFacts;
 use http::{Method, StatusCode};
 use mail::credential::SecretHash;
 use serde_json::json;
-use world::World;
 
 #[tokio::test]
 async fn all_that_a_mail_client_needs_is_told_once() {

@@ -1,16 +1,13 @@
 //! API keys over HTTP: what they may do, from where, until when; and what is told of them.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::time::Duration;
 
+use crate::world::World;
 use http::{Method, StatusCode};
 use mail::credential::Scope;
 use mail::id::DomainId;
 use serde_json::{Value, json};
 use store::engine::Batch;
-use world::World;
 
 async fn create(world: &World, body: &Value) -> (Value, String) {
     let answer = world.call(Method::POST, "/api-keys", body).await;

@@ -1,5 +1,4 @@
 //! A door on port 0 with a store in memory, and a small client.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test binary uses its part")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,10 +29,10 @@ use store::engine::{Batch, Purpose, Store};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-pub const BASE_URL: &str = "https://api.example.test";
+pub(crate) const BASE_URL: &str = "https://api.example.test";
 
 /// A hall whose worker is paused: what is accepted stays.
-pub async fn hall(store: Store) -> Hall {
+pub(crate) async fn hall(store: Store) -> Hall {
     let hostname: Name = "mx.example.test".parse().unwrap();
     let resolver = dns::lookup::Resolver::new(&dns::lookup::Settings {
         servers: vec!["127.0.0.1:9".parse().unwrap()],
@@ -82,7 +81,7 @@ pub async fn hall(store: Store) -> Hall {
 }
 
 /// The first account may send from it.
-pub const DOMAIN: &str = "example.com";
+pub(crate) const DOMAIN: &str = "example.com";
 
 fn domain(account: AccountId, now: Timestamp) -> Domain {
     let sealed = || SealedKey(String::new());
@@ -105,60 +104,62 @@ fn domain(account: AccountId, now: Timestamp) -> Domain {
     }
 }
 
-pub struct World {
-    pub address: SocketAddr,
-    pub hall: Hall,
-    pub room: Arc<Room>,
-    pub key: String,
-    pub stop: CancellationToken,
+pub(crate) struct World {
+    pub(crate) address: SocketAddr,
+    /// For what is measured below the door: the bench.
+    #[allow(dead_code, reason = "only the bench asks below the door")]
+    pub(crate) room: Arc<Room>,
+    pub(crate) hall: Hall,
+    pub(crate) key: String,
+    pub(crate) stop: CancellationToken,
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
 /// Somebody who has signed in.
 #[derive(Debug, Clone)]
-pub struct Signed {
-    pub cookie: String,
-    pub csrf: Option<String>,
+pub(crate) struct Signed {
+    pub(crate) cookie: String,
+    pub(crate) csrf: Option<String>,
 }
 
 impl Signed {
     /// What an answer says.
-    pub fn of(answer: &Answered) -> Self {
+    pub(crate) fn of(answer: &Answered) -> Self {
         let cookie = answer.headers["set-cookie"].to_str().unwrap();
         let csrf = answer.json()["session"]["csrf_token"].as_str().unwrap().to_owned();
         Self { cookie: cookie.split(';').next().unwrap().to_owned(), csrf: Some(csrf) }
     }
 
     /// What another site's page can make a browser send.
-    pub fn forged(&self) -> Self {
+    pub(crate) fn forged(&self) -> Self {
         Self { csrf: None, ..self.clone() }
     }
 }
 
 /// An answer.
 #[derive(Debug)]
-pub struct Answered {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub body: Bytes,
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 impl Answered {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
     }
-    pub fn code(&self) -> String {
+    pub(crate) fn code(&self) -> String {
         self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
     }
 }
 
 impl World {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::with(|_| {}).await
     }
 
-    pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
+    pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
         let mut options = Options::new(BASE_URL);
         change(&mut options);
         let mut world = Self::of(hall(Store::memory()).await, options).await;
@@ -167,7 +168,7 @@ impl World {
     }
 
     /// Two doors in two processes' stead: they share the hall's store, and nothing of their own.
-    pub async fn pair() -> [Self; 2] {
+    pub(crate) async fn pair() -> [Self; 2] {
         let one = Self::start().await;
         let mut other = Self::of(one.hall.clone(), Options::new(BASE_URL)).await;
         other.key.clone_from(&one.key);
@@ -184,7 +185,7 @@ impl World {
     }
 
     /// An account with one key; the number makes both.
-    pub async fn account(&self, number: u8, scope: Scope) -> String {
+    pub(crate) async fn account(&self, number: u8, scope: Scope) -> String {
         let secret = Secret::new(API_KEY_PREFIX, [number; 32]);
         let now = Timestamp::from_second(1_700_000_000).unwrap();
         let id = AccountId::new(now, number.into());
@@ -217,7 +218,7 @@ impl World {
         secret.expose().to_owned()
     }
 
-    pub fn request(&self, method: Method, path: &str) -> http::request::Builder {
+    pub(crate) fn request(&self, method: Method, path: &str) -> http::request::Builder {
         Request::builder()
             .method(method)
             .uri(path)
@@ -226,7 +227,7 @@ impl World {
     }
 
     /// Puts the first account on another plan.
-    pub async fn on(self, plan: Plan) -> Self {
+    pub(crate) async fn on(self, plan: Plan) -> Self {
         let before = self.tenant().await.account().clone();
         let mut batch = Batch::new(Purpose::Intake);
         store::account::update(&mut batch, &before, &Account { plan, ..before.clone() });
@@ -235,11 +236,11 @@ impl World {
     }
 
     /// Who the key is.
-    pub async fn tenant(&self) -> store::access::Tenant {
+    pub(crate) async fn tenant(&self) -> store::access::Tenant {
         self.hall.by_api_key(&self.key, None).await.unwrap()
     }
 
-    pub async fn send(&self, request: Request<Full<Bytes>>) -> Answered {
+    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Answered {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut client, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
@@ -250,11 +251,11 @@ impl World {
         Answered { status: head.status, headers: head.headers, body }
     }
 
-    pub async fn get(&self, path: &str) -> Answered {
+    pub(crate) async fn get(&self, path: &str) -> Answered {
         self.send(self.request(Method::GET, path).body(Full::default()).unwrap()).await
     }
 
-    pub async fn get_as(&self, key: &str, path: &str) -> Answered {
+    pub(crate) async fn get_as(&self, key: &str, path: &str) -> Answered {
         let request = Request::get(path)
             .header("host", "test")
             .header("authorization", format!("Bearer {key}"))
@@ -263,18 +264,18 @@ impl World {
         self.send(request).await
     }
 
-    pub async fn post(&self, path: &str, body: impl Into<Bytes>) -> Answered {
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> Answered {
         let request = self.request(Method::POST, path).header("content-type", "application/json");
         self.send(request.body(Full::new(body.into())).unwrap()).await
     }
 
     /// Any call, with the world's key.
-    pub async fn call(&self, method: Method, path: &str, body: &Value) -> Answered {
+    pub(crate) async fn call(&self, method: Method, path: &str, body: &Value) -> Answered {
         self.call_as(&self.key, method, path, body).await
     }
 
     /// Any call, with this key.
-    pub async fn call_as(&self, key: &str, method: Method, path: &str, body: &Value) -> Answered {
+    pub(crate) async fn call_as(&self, key: &str, method: Method, path: &str, body: &Value) -> Answered {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -284,7 +285,13 @@ impl World {
     }
 
     /// A call with a session; its token goes along when it has one.
-    pub async fn browse(&self, session: &Signed, method: Method, path: &str, body: &Value) -> Answered {
+    pub(crate) async fn browse(
+        &self,
+        session: &Signed,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Answered {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -297,13 +304,13 @@ impl World {
     }
 
     /// A call with nothing.
-    pub async fn ask(&self, method: Method, path: &str, body: &Value) -> Answered {
+    pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> Answered {
         let request = Request::builder().method(method).uri(path).header("host", "test");
         self.send(request.body(Full::new(body.to_string().into())).unwrap()).await
     }
 
     /// A session of the owner of the account of this number.
-    pub async fn session(&self, number: u8) -> Signed {
+    pub(crate) async fn session(&self, number: u8) -> Signed {
         let people = People::of(&self.hall);
         let email = format!("owner{number}@example.com").parse().unwrap();
         let owner = people.by_email(&email).await.unwrap().unwrap();
@@ -312,7 +319,7 @@ impl World {
     }
 
     /// Stops the door; it must end by itself.
-    pub async fn end(self) {
+    pub(crate) async fn end(self) {
         self.stop.cancel();
         self.serving.await.unwrap().unwrap();
     }

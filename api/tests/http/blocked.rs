@@ -1,11 +1,8 @@
 //! Sends to recipients that are suppressed or have opted out, and managed unsubscribe, over HTTP.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod world;
-
+use crate::world::World;
 use http::StatusCode;
 use serde_json::{Value, json};
-use world::World;
 
 fn mail(to: Value, more: Value) -> String {
     let mut mail = json!({"from": "Ada <ada@example.com>", "to": to, "subject": "s", "text": "t"});

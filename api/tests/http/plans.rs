@@ -1,15 +1,12 @@
 //! Plans: caps hold to the email, whoever sends at the same time.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod world;
 
 use std::time::Duration;
 
+use crate::world::World;
 use futures_util::future::join_all;
 use http::StatusCode;
 use mail::account::Plan;
 use serde_json::json;
-use world::World;
 
 fn to(recipients: usize) -> String {
     let to: Vec<_> = (0..recipients).map(|n| format!("b{n}@example.net")).collect();

@@ -1,14 +1,11 @@
 //! `GET /account`.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod world;
-
+use crate::world::World;
 use http::{Method, StatusCode};
 use mail::account::{Account, Plan};
 use mail::credential::Scope;
 use serde_json::{Value, json};
 use store::engine::Batch;
-use world::World;
 
 #[tokio::test]
 async fn the_account_its_limits_and_its_usage() {
