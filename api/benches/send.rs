@@ -3,6 +3,8 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "criterion's macros; a bench that cannot go on fails")]
 
+#[path = "../tests/http/documented.rs"]
+mod documented;
 #[path = "../tests/http/world.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]
 mod world;

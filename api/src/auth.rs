@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use store::access::SignedIn;
 use store::engine::Batch;
 
-use crate::call::{Answer, Call, Input, Nothing, Reply, SMALL_BYTES_MAX, Takes};
+use crate::call::{Also, Answer, Call, Input, Nothing, PAGE, Reply, SMALL_BYTES_MAX, Takes};
 use crate::emails::view::Moment;
 use crate::fields::{self, Given, Names, Notes};
 use crate::problem::{Code, Problem};
@@ -356,7 +356,7 @@ const PAGE_HEADERS: [(HeaderName, HeaderValue); 3] = [
 ];
 
 impl Reply for Page {
-    const MEDIA_TYPE: &'static str = "text/html; charset=utf-8";
+    const MEDIA_TYPE: &'static str = PAGE;
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "description": "A page"})
@@ -389,6 +389,9 @@ pub struct LinkUsed {
 }
 
 impl Reply for LinkUsed {
+    const ALSO: &'static [Also] =
+        &[Also { status: 200, media_type: Some(PAGE), about: "To a browser: a page" }];
+
     fn describe(schemas: &mut Schemas) -> Value {
         OneSession::describe(schemas)
     }

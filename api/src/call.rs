@@ -149,10 +149,26 @@ pub type Pieces = mpsc::Receiver<Result<Bytes, Broken>>;
 #[error("the answer broke off")]
 pub struct Broken;
 
+/// What the pages for people are.
+pub const PAGE: &str = "text/html; charset=utf-8";
+
+/// An answer beside the usual ones, for the document.
+#[derive(Debug, Clone, Copy)]
+pub struct Also {
+    /// The status.
+    pub status: u16,
+    /// What the bytes are; none where there are none.
+    pub media_type: Option<&'static str>,
+    /// When it comes.
+    pub about: &'static str,
+}
+
 /// What a handler gives.
 pub trait Reply: Send + 'static {
     /// What the bytes are.
     const MEDIA_TYPE: &'static str = "application/json";
+    /// What else an answer may be.
+    const ALSO: &'static [Also] = &[];
 
     /// Its part of the document.
     fn describe(schemas: &mut Schemas) -> Value;

@@ -10,7 +10,7 @@ use mail::credential::{ApiKey, Scope, SmtpCredential};
 use mail::user::Role;
 
 use crate::call::{
-    Input, KeyedAction, Media, PublicAction, Reply, SignedInAction, Takes, keyed, public, signed_in,
+    Also, Input, KeyedAction, Media, PublicAction, Reply, SignedInAction, Takes, keyed, public, signed_in,
 };
 use crate::problem::Code;
 use crate::room::Room;
@@ -51,6 +51,8 @@ pub struct Gives {
     pub media_type: &'static str,
     /// The schema.
     pub schema: fn(&mut Schemas) -> serde_json::Value,
+    /// What else it may be.
+    pub also: &'static [Also],
 }
 
 /// One thing that can be asked of the door.
@@ -180,7 +182,7 @@ impl Entry {
             media: I::MEDIA,
             takes: I::describe,
             fails: self.fails,
-            gives: Gives { media_type: O::MEDIA_TYPE, schema: O::describe },
+            gives: Gives { media_type: O::MEDIA_TYPE, schema: O::describe, also: O::ALSO },
             action,
         }
     }
@@ -248,11 +250,9 @@ fn mail() -> Vec<Operation> {
         get("/emails/{id}", "get_email").about("emails", "Get an email").either(Sending, emails::get),
         patch("/emails/{id}", "amend_email")
             .about("emails", "Send a scheduled email at another time, or cancel it")
-            .fails(&[Code::CONFLICT])
             .either(Sending, emails::amend::amend),
         post("/emails/{id}/cancel", "cancel_email")
             .about("emails", "Cancel a scheduled email")
-            .fails(&[Code::CONFLICT])
             .either(Sending, emails::amend::cancel),
         post("/emails/{id}/resend", "resend_email")
             .about("emails", "Send a stored email again, without its attachments")
@@ -260,6 +260,7 @@ fn mail() -> Vec<Operation> {
             .either(Sending, emails::resend::resend),
         post("/emails/test", "test_event")
             .about("emails", "Get what a webhook would be sent, to try a receiver with")
+            .fails(&[Code::NOT_FOUND])
             .either(Full, emails::rehearse::rehearse),
         get("/emails/{id}/events", "list_email_events")
             .about("emails", "List what happened to an email, newest first")
@@ -337,15 +338,20 @@ fn smtp_credentials() -> Vec<Operation> {
 fn people() -> Vec<Operation> {
     use Role::{Member, Owner};
     vec![
-        post("/auth/sign-in", "sign_in").about("auth", "Sign in with a password").public(auth::sign_in),
+        post("/auth/sign-in", "sign_in")
+            .about("auth", "Sign in with a password")
+            .fails(&[Code::UNAUTHORIZED, Code::RATE_LIMIT_EXCEEDED])
+            .public(auth::sign_in),
         post("/auth/link", "ask_for_sign_in_link")
             .about("auth", "Have a sign-in link mailed")
+            .fails(&[Code::RATE_LIMIT_EXCEEDED])
             .public(auth::ask_for_link),
         get("/auth/link/{token}", "show_sign_in_link")
             .about("auth", "The page that a mailed link leads to; it changes nothing")
             .public(auth::show_link),
         post("/auth/link/{token}", "use_sign_in_link")
             .about("auth", "Sign in with a mailed link, once")
+            .fails(&[Code::UNAUTHORIZED, Code::RATE_LIMIT_EXCEEDED])
             .public(auth::use_link),
         get("/auth/session", "get_session")
             .about("auth", "Who has signed in")

@@ -39,9 +39,7 @@ pub fn operations() -> Vec<Operation> {
     let read = |path, id, summary| of(Method::GET, path, id, summary);
     let post = |path, id, summary| of(Method::POST, path, id, summary);
     vec![
-        post("/templates", "create_template", "Create a template, as a draft")
-            .fails(&[crate::problem::Code::CONFLICT])
-            .keyed(Full, create),
+        post("/templates", "create_template", "Create a template, as a draft").keyed(Full, create),
         read("/templates", "list_templates", "List templates, newest first").keyed(Full, list),
         read("/templates/{id_or_alias}", "get_template", "Get a template").keyed(Full, get),
         of(Method::PATCH, "/templates/{id_or_alias}", "update_template", "Change the draft of a template")
@@ -68,6 +66,7 @@ pub fn operations() -> Vec<Operation> {
         post("/templates/{id_or_alias}/preview", "preview_template", "Render a template without sending it")
             .keyed(Full, preview::preview),
         post("/templates/{id_or_alias}/test-send", "test_template", "Send what a template renders to")
+            .fails(Code::SENDING)
             .keyed(Full, preview::test_send),
         post(
             "/templates/{id_or_alias}/duplicate",

@@ -24,7 +24,7 @@ use mail::tracking::{Click, Tracked, read_open};
 use queue::visits::{Fetched, VisitError};
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call, Input, Reply, Takes};
+use crate::call::{Also, Answer, Call, Input, PAGE, Reply, Takes};
 use crate::operations::{Operation, operation};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
@@ -128,6 +128,10 @@ pub enum Shown {
 
 impl Reply for Shown {
     const MEDIA_TYPE: &'static str = "image/gif";
+    const ALSO: &'static [Also] = &[
+        Also { status: 302, media_type: None, about: "Where the link leads" },
+        Also { status: 404, media_type: Some(PAGE), about: "To a browser: the link is not ours" },
+    ];
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "format": "binary", "description": "A pixel; a link is answered 302"})
@@ -156,7 +160,7 @@ impl Reply for Shown {
             Self::NoSuchLink => {
                 let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
                 headers.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)));
-                (StatusCode::NOT_FOUND, "text/html; charset=utf-8")
+                (StatusCode::NOT_FOUND, PAGE)
             }
         };
         let media_type = HeaderValue::from_static(media_type);

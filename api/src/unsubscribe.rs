@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use store::engine::ReadError;
 use store::suppression::Standing;
 
-use crate::call::{Answer, Call, Input, Media, Reply, Takes};
+use crate::call::{Also, Answer, Call, Input, Media, PAGE, Reply, Takes};
 use crate::operations::{Operation, operation};
 use crate::page;
 use crate::problem::Problem;
@@ -70,7 +70,12 @@ impl HtmlPage {
 }
 
 impl Reply for HtmlPage {
-    const MEDIA_TYPE: &'static str = "text/html; charset=utf-8";
+    const MEDIA_TYPE: &'static str = PAGE;
+    const ALSO: &'static [Also] = &[Also {
+        status: 404,
+        media_type: Some(PAGE),
+        about: "The link is not ours, or what it is about is gone",
+    }];
 
     fn describe(_: &mut Schemas) -> Value {
         json!({"type": "string", "description": "A page for people"})

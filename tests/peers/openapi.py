@@ -153,8 +153,10 @@ def known_ids(api):
             continue
         _, answer = api.ask("GET", lists)
         entries = next((value for value in (answer or {}).values() if isinstance(value, list)), [])
-        if entries and isinstance(entries[0].get("id"), str):
-            ids[path] = (found.group(1), entries[0]["id"])
+        # The last of a list may be what the calls themselves are made with: an API key that ends itself.
+        entries = [entry["id"] for entry in entries if isinstance(entry.get("id"), str)]
+        if len(entries) > (path.startswith("/api-keys")):
+            ids[path] = (found.group(1), entries[0])
     return ids
 
 

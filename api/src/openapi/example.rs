@@ -10,6 +10,8 @@ const LEVELS_MAX: usize = 12;
 /// What stands for an id's 26 characters.
 const ULID: &str = "01K9ZQ4Y8M3T5V7W2X6B0C1D9E";
 const TIME: &str = "2026-11-21T10:00:00.000Z";
+/// The same for what is to be in the future when somebody tries the example.
+const LATER: &str = "2036-11-21T10:00:00.000Z";
 
 /// The word that is shown of those that there are, if it is one of them; else the first.
 const LIKELY: &str = "delivered";
@@ -24,6 +26,15 @@ const TEXTS: &[(&str, &str)] = &[
     ("bcc", "grace@example.net"),
     ("reply_to", "ada@example.com"),
     ("email", "grace@example.net"),
+    ("emails", "grace@example.net"),
+    ("allowed_ips", "192.0.2.0/24"),
+    ("csv", "email\ngrace@example.net\n"),
+    ("password", "correct horse battery staple"),
+    ("current_password", "a horse of another colour"),
+    ("alias", "welcome"),
+    ("hint", "rnl_…D9E4"),
+    ("diagnostic", "smtp; 550 5.1.1 There is no such mailbox"),
+    ("note", "Asked us by telephone"),
     ("recipient", "grace@example.net"),
     ("subject", "Welcome"),
     ("html", "<p>Hello</p>"),
@@ -93,7 +104,11 @@ impl Maker<'_> {
 
     fn object(&self, schema: &Value, level: usize) -> Value {
         let fields = schema["properties"].as_object().into_iter().flatten();
-        fields.map(|(name, field)| (name.clone(), self.make(field, name, level + 1))).collect()
+        // Where one of several fields is given, it is the first.
+        let ways = schema["oneOf"].as_array().into_iter().flatten().skip(1);
+        let others: Vec<&Value> = ways.filter_map(|way| way["required"].as_array()).flatten().collect();
+        let given = fields.filter(|(name, _)| !others.contains(&&json!(name)));
+        given.map(|(name, field)| (name.clone(), self.make(field, name, level + 1))).collect()
     }
 
     fn simple(&self, schema: &Value, name: &str, level: usize) -> Value {
@@ -106,7 +121,7 @@ impl Maker<'_> {
         };
         match kind {
             Some("string") if schema["format"] == "date-time" && (!nullable || DONE.contains(&name)) => {
-                json!(TIME)
+                json!(if name == "expires_at" { LATER } else { TIME })
             }
             _ if nullable => Value::Null,
             Some("string") => json!(text(schema, name)),
@@ -166,6 +181,11 @@ mod tests {
                 json!({"key": 0}),
             ),
             (json!({"type": "string", "examples": ["e"]}), json!("e")),
+            (
+                json!({"properties": {"a": {"const": 1}, "b": {"const": 2}, "c": {"const": 3}},
+                    "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}),
+                json!({"a": 1, "c": 3}),
+            ),
             (json!({"$ref": "#/components/schemas/Loop"}), json!(null)),
         ] {
             assert_eq!(of(&schema, &schemas), example, "{schema}");

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::example;
 use crate::call::Takes;
-use crate::operations::Operation;
+use crate::operations::{Action, Operation};
 use crate::problem::{Code, Problem};
 
 /// Answers that several operations have, by name.
@@ -24,8 +25,7 @@ impl Shared {
 
 /// All answers of an operation, by status.
 pub(super) fn of(operation: &Operation, takes: &Takes, gives: Value, shared: &mut Shared) -> Value {
-    let mut answers = Map::new();
-    let keyed = operation.scope().is_some();
+    let keyed = !matches!(operation.action, Action::Public(_));
     let mut headers = headers(keyed);
     if is_claimable(takes) {
         headers.insert(
@@ -33,7 +33,23 @@ pub(super) fn of(operation: &Operation, takes: &Takes, gives: Value, shared: &mu
             json!({"$ref": "#/components/headers/idempotent-replayed"}),
         );
     }
-    let content = json!({operation.gives.media_type: {"schema": gives}});
+    let mut content = json!({operation.gives.media_type: {"schema": gives}});
+    let mut answers = Map::new();
+    for also in operation.gives.also {
+        match (also.status, also.media_type) {
+            (200, Some(media_type)) => {
+                content[media_type] = json!({"schema": {"type": "string", "description": also.about}});
+            }
+            (300..400, _) => {
+                let mut headers = headers.clone();
+                headers.insert("location".to_owned(), json!({"$ref": "#/components/headers/location"}));
+                let answer = json!({"description": also.about, "headers": headers});
+                answers.insert(also.status.to_string(), answer);
+            }
+            // With the errors, below.
+            _ => {}
+        }
+    }
     answers.insert("200".to_owned(), json!({"description": "Done", "headers": headers, "content": content}));
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in codes(operation, takes) {
@@ -41,8 +57,23 @@ pub(super) fn of(operation: &Operation, takes: &Takes, gives: Value, shared: &mu
     }
     for (status, codes) in by_status {
         let names: Vec<String> = codes.iter().map(name).collect();
-        let name = format!("{}{}", if keyed { "" } else { "public." }, names.join("."));
-        let entry = || failure(status, &codes, keyed);
+        // What a page finds wrong itself it says to a person; what is wrong before, to a program.
+        let page = operation.gives.also.iter().find(|also| also.status == status);
+        let kind = if page.is_some() {
+            "page."
+        } else if keyed {
+            ""
+        } else {
+            "public."
+        };
+        let name = format!("{kind}{}", names.join("."));
+        let entry = || {
+            let mut entry = failure(status, &codes, keyed);
+            if let Some(media_type) = page.and_then(|page| page.media_type) {
+                entry["content"][media_type] = json!({"schema": {"type": "string"}});
+            }
+            entry
+        };
         shared.0.entry(name.clone()).or_insert_with(entry);
         answers.insert(status.to_string(), json!({"$ref": format!("#/components/responses/{name}")}));
     }
@@ -53,10 +84,11 @@ pub(super) fn of(operation: &Operation, takes: &Takes, gives: Value, shared: &mu
 pub(super) fn codes(operation: &Operation, takes: &Takes) -> Vec<Code> {
     let mut codes = vec![Code::VALIDATION_ERROR, Code::HEADERS_TOO_LARGE];
     codes.extend([Code::INTERNAL_ERROR, Code::SERVICE_UNAVAILABLE]);
-    if let Some(scope) = operation.scope() {
-        codes.extend([Code::UNAUTHORIZED, Code::RATE_LIMIT_EXCEEDED]);
-        if scope == mail::credential::Scope::Full {
-            codes.push(Code::FORBIDDEN);
+    if !matches!(operation.action, Action::Public(_)) {
+        codes.extend([Code::UNAUTHORIZED, Code::FORBIDDEN, Code::IP_NOT_ALLOWED, Code::RATE_LIMIT_EXCEEDED]);
+        if operation.method != Method::GET {
+            // Somebody else was quicker.
+            codes.push(Code::CONFLICT);
         }
     }
     if operation.path.contains('{') {
@@ -145,6 +177,7 @@ pub(super) fn header_components() -> Value {
         "ratelimit-reset": count("Seconds until all of them are there again", 1),
         "retry-after": count("Seconds after which the same request may be made again", 2),
         "idempotent-replayed": text("`true`: this was done before, and is answered as it was then", "true"),
+        "location": text("Where it leads", "https://shop.example/offer"),
         "www-authenticate": text("How to say who you are", "Bearer"),
     })
 }

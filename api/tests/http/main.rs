@@ -7,6 +7,7 @@ mod api_keys;
 mod batch;
 mod blocked;
 mod document;
+mod documented;
 mod door;
 mod emails;
 mod hostile;

@@ -1,0 +1,71 @@
+//! Every answer that a test gets is one that the document tells of: its status, its code, what it is.
+
+use std::sync::OnceLock;
+
+use api::operations::table;
+use http::Method;
+use serde_json::{Map, Value};
+
+use crate::world::{Answered, BASE_URL};
+
+/// Holds an answer to the document.
+///
+/// # Panics
+/// When the document does not tell of it.
+pub(crate) fn hold(method: &Method, path: &str, answer: &Answered) {
+    let Some(operation) = operation(method, path) else { return };
+    let status = answer.status.as_u16().to_string();
+    let told = &operation["responses"][&status];
+    assert!(!told.is_null(), "{method} {path} answers {status}, of which the document knows nothing");
+    let Some(content) = resolved(told)["content"].as_object() else {
+        assert!(answer.body.is_empty(), "{method} {path} answers {status} with a body");
+        return;
+    };
+    let given = answer.headers.get("content-type").map_or("", |value| value.to_str().unwrap());
+    let media = given.split(';').next().unwrap();
+    let body = content.get(given).or_else(|| content.get(media));
+    // A redirect has no body, and HEAD's answer has none.
+    assert!(body.is_some() || answer.body.is_empty(), "{method} {path} answers {status} as {given:?}");
+    if let (400.., Some(examples)) =
+        (answer.status.as_u16(), body.and_then(|body| body["examples"].as_object()))
+    {
+        let code = answer.code();
+        let known = examples.keys().any(|name| *name == code || *name == format!("{code}_{status}"));
+        assert!(known, "{method} {path} answers {status} {code}, of which the document knows nothing");
+    }
+}
+
+fn document() -> &'static Value {
+    static DOCUMENT: OnceLock<Value> = OnceLock::new();
+    DOCUMENT.get_or_init(|| api::openapi::document(&table(), BASE_URL))
+}
+
+/// What the document says of a call; nothing where it has no such call.
+fn operation(method: &Method, path: &str) -> Option<&'static Value> {
+    let path = path.split('?').next().unwrap();
+    let (path, by_browser) = match path.strip_prefix("/api").filter(|rest| rest.starts_with('/')) {
+        Some(rest) => (rest, true),
+        None => (path, false),
+    };
+    let method = if method == Method::HEAD { "get".to_owned() } else { method.as_str().to_lowercase() };
+    let paths: &Map<String, Value> = document()["paths"].as_object().unwrap();
+    // A word before a parameter: `/emails/metrics` is not an id.
+    let mut found: Vec<_> = paths.iter().filter(|(template, _)| fits(template, path)).collect();
+    found.sort_by_key(|(template, _)| template.matches('{').count());
+    let operation = found.first()?.1.get(&method)?;
+    let takes_sessions = || operation["security"].to_string().contains("session");
+    (!by_browser || takes_sessions()).then_some(operation)
+}
+
+fn fits(template: &str, path: &str) -> bool {
+    let (wanted, given): (Vec<&str>, Vec<&str>) = (template.split('/').collect(), path.split('/').collect());
+    wanted.len() == given.len()
+        && wanted.iter().zip(given).all(|(wanted, given)| wanted.starts_with('{') || *wanted == given)
+}
+
+fn resolved(told: &'static Value) -> &'static Value {
+    match told["$ref"].as_str() {
+        Some(reference) => document().pointer(reference.trim_start_matches('#')).unwrap(),
+        None => told,
+    }
+}
