@@ -67,6 +67,8 @@ pub enum Media {
     /// JSON; no type at all is taken for it.
     #[default]
     Json,
+    /// The same; and no body at all is an object without fields.
+    JsonOrNothing,
     /// JSON, or `text/csv`.
     JsonOrCsv,
     /// What forms send, and who cannot be asked for anything better: any.
@@ -78,7 +80,7 @@ impl Media {
     #[must_use]
     pub fn types(self) -> &'static [&'static str] {
         match self {
-            Self::Json => &["application/json"],
+            Self::Json | Self::JsonOrNothing => &["application/json"],
             Self::JsonOrCsv => &["application/json", "text/csv"],
             Self::Form => &["application/x-www-form-urlencoded", "multipart/form-data"],
         }

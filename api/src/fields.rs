@@ -147,6 +147,14 @@ impl Kind {
     }
 }
 
+/// The object of a body that may be left out: then it has no fields.
+///
+/// # Errors
+/// As [`body`].
+pub fn body_or_nothing(body: &[u8]) -> Result<Object<'_>, Problem> {
+    if body.trim_ascii().is_empty() { Ok(Object(Vec::new())) } else { self::body(body) }
+}
+
 /// Cuts a body into fields.
 ///
 /// # Errors

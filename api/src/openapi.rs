@@ -85,9 +85,10 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
         paths.entry(operation.path).or_default().insert(operation.method.as_str().to_lowercase(), entry);
     }
     error_schema(&mut schemas);
-    let schemas = schemas.into_value();
+    let mut schemas = schemas.into_value();
     let mut paths = json!(paths);
     responses::exemplify(&mut paths, &schemas);
+    nullable(&mut paths, &mut schemas);
     let codes: Map<String, Value> = Code::ALL
         .iter()
         .map(|code| (code.word.to_owned(), json!({"status": code.status, "description": code.when})))
@@ -128,6 +129,28 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
     })
 }
 
+/// A field of a request that may be left out may be null as well (`Given::value`).
+fn nullable(paths: &mut Value, schemas: &mut Value) {
+    let operations = paths.as_object_mut().into_iter().flatten().filter_map(|(_, path)| path.as_object_mut());
+    for (_, operation) in operations.flatten() {
+        let place = "/requestBody/content/application~1json/schema";
+        let Some(schema) = operation.pointer_mut(place) else { continue };
+        let name = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
+        let component = name.map(|name| format!("/{name}"));
+        let schema = match component.and_then(|place| schemas.pointer_mut(&place)) {
+            Some(component) => component,
+            None => schema,
+        };
+        let required = schema["required"].clone();
+        let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+        for (name, field) in fields.into_iter().flatten() {
+            if !required.as_array().into_iter().flatten().any(|required| required == name) {
+                schema::or_null(field);
+            }
+        }
+    }
+}
+
 /// The nouns, in the order of the table.
 fn tags(operations: &[Operation]) -> Value {
     let mut nouns: Vec<&str> = Vec::new();
@@ -159,6 +182,7 @@ fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -
     parameters.push(json!({"$ref": "#/components/parameters/Service-Version"}));
     entry["parameters"] = Value::Array(parameters);
     if let Some(body) = takes.body {
+        let required = !matches!(operation.media, Media::Form | Media::JsonOrNothing);
         let content: Map<String, Value> = operation
             .media
             .types()
@@ -168,7 +192,7 @@ fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -
                 ((*media_type).to_owned(), json!({"schema": schema}))
             })
             .collect();
-        entry["requestBody"] = json!({"required": operation.media != Media::Form, "content": content});
+        entry["requestBody"] = json!({"required": required, "content": content});
     }
     entry["security"] = match operation.action {
         Action::Public(_) => json!([]),

@@ -60,6 +60,29 @@ pub fn nullable_time(description: &str) -> Value {
     json!({"type": ["string", "null"], "format": "date-time", "description": description})
 }
 
+/// Makes a schema take null as well.
+pub fn or_null(schema: &mut Value) {
+    if schema.get("$ref").is_some() {
+        *schema = json!({"oneOf": [schema, {"type": "null"}]});
+        return;
+    }
+    let Some(schema) = schema.as_object_mut() else { return };
+    match schema.get_mut("type") {
+        Some(Value::Array(kinds)) if kinds.iter().any(|kind| kind == "null") => return,
+        Some(Value::Array(kinds)) => kinds.push(json!("null")),
+        Some(kind) => *kind = json!([kind, "null"]),
+        None => {}
+    }
+    if let Some(Value::Array(words)) = schema.get_mut("enum") {
+        words.push(Value::Null);
+    }
+    if let Some(Value::Array(ways)) = schema.get_mut("oneOf")
+        && !ways.iter().any(|way| way["type"] == "null")
+    {
+        ways.push(json!({"type": "null"}));
+    }
+}
+
 /// A whole number, 0 or more.
 #[must_use]
 pub fn count(description: &str) -> Value {

@@ -178,7 +178,7 @@ def held_to(api, programs, directory, args):
     )
     said = done.stdout + done.stderr
     if done.returncode:
-        raise Failed(said.strip()[-6000:])
+        raise Failed(said.strip()[-20000:])
     count = re.search(r"(\d+) generated, (\d+) passed", said)
     print(f"    {count.group(0) if count else 'no requests?'}, {len(blocks)} paths with ids that exist")
 

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Kind;
-use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
+use crate::call::{Call, Input, Media, SMALL_BYTES_MAX, Takes};
 use crate::fields::{self, Given, Kind as JsonKind, Names, Notes};
 use crate::page::Page;
 use crate::problem::Problem;
@@ -275,6 +275,7 @@ impl<K: Kind> Input for Change<K> {
 
 impl<K: Kind> Input for Rotate<K> {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+    const MEDIA: Media = Media::JsonOrNothing;
 
     fn describe(_: &mut Schemas) -> Takes {
         let grace = json!({
@@ -290,9 +291,7 @@ impl<K: Kind> Input for Rotate<K> {
         const NAMES: Names = Names { known: &[(GRACE, GRACE)], later: &[], foreign: &[] };
         let id = id::<K>(call)?;
         let mut notes = Notes::default();
-        // No body at all is the default, too.
-        let body: &[u8] = if call.body.is_empty() { b"{}" } else { &call.body };
-        let given = Given::sort(fields::body(body)?, &NAMES, "", &mut notes);
+        let given = Given::sort(fields::body_or_nothing(&call.body)?, &NAMES, "", &mut notes);
         let given = given.value(GRACE).map_or(Ok(GRACE_HOURS_DEFAULT), hours);
         let hours = note(given, GRACE, &mut notes);
         match hours {

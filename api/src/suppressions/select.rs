@@ -53,7 +53,8 @@ impl Selection {
     #[must_use]
     pub fn parameters() -> Vec<Value> {
         let text = || json!({"type": "string"});
-        let time = || json!({"type": "string", "format": "date-time"});
+        // What is empty is not given: forms send every field.
+        let time = || json!({"type": "string", "anyOf": [{"format": "date-time"}, {"maxLength": 0}]});
         let reason = format!("Those of these reasons, with commas between: {}", reasons().join(", "));
         let source = format!("Those of these sources, with commas between: {}", sources().join(", "));
         vec![

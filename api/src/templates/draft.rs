@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 
 use super::OfTemplate;
 use super::view::variable_schema;
-use crate::call::{Call, Input, Takes};
+use crate::call::{Call, Input, Media, Takes};
 use crate::emails::labels::category;
 use crate::emails::recipients::{author, reply_to};
 use crate::emails::template::version;
-use crate::fields::{self, Given, Names, Notes, Object};
+use crate::fields::{self, Given, Names, Notes};
 use crate::problem::{Code, Problem};
 use crate::schema::{self, Schemas};
 
@@ -279,11 +279,6 @@ fn refused(notes: Notes, markup: &[Value]) -> Problem {
     }
 }
 
-/// A body that may be left out.
-pub(super) fn object_or_nothing(body: &[u8]) -> Result<Object<'_>, Problem> {
-    if body.trim_ascii().is_empty() { Ok(Object(Vec::new())) } else { fields::body(body) }
-}
-
 /// A template to be made.
 #[derive(Debug)]
 pub struct CreateTemplate {
@@ -466,6 +461,7 @@ const COPY_NAMES: Names = Names {
 
 impl Input for (OfTemplate, CopyTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(16 << 10);
+    const MEDIA: Media = Media::JsonOrNothing;
 
     fn describe(_: &mut Schemas) -> Takes {
         let body = schema::object_with(
@@ -482,7 +478,7 @@ impl Input for (OfTemplate, CopyTemplate) {
 
     fn read(call: &Call) -> Result<Self, Problem> {
         let mut notes = Notes::default();
-        let given = Given::sort(object_or_nothing(&call.body)?, &COPY_NAMES, "", &mut notes);
+        let given = Given::sort(fields::body_or_nothing(&call.body)?, &COPY_NAMES, "", &mut notes);
         let edit = Edit::read(&given, &mut notes);
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());

@@ -15,9 +15,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
 
-use super::draft::object_or_nothing;
 use super::{OfTemplate, find, find_whole, unrendered};
-use crate::call::{Call, Input, Takes};
+use crate::call::{Call, Input, Media, Takes};
 use crate::emails::recipients::{Recipients, author, recipients};
 use crate::emails::send::Sent;
 use crate::emails::template::{variables, variables_schema, version};
@@ -98,6 +97,7 @@ pub struct PreviewTemplate(Rendering, Vec<String>);
 
 impl Input for (OfTemplate, PreviewTemplate) {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
+    const MEDIA: Media = Media::JsonOrNothing;
 
     fn describe(_: &mut Schemas) -> Takes {
         let body = schema::object_with("What is to be shown", &[], rendering_schema());
@@ -112,7 +112,7 @@ impl Input for (OfTemplate, PreviewTemplate) {
             foreign: &[("TestRenderModel", "variables")],
         };
         let mut notes = Notes::default();
-        let given = Given::sort(object_or_nothing(&call.body)?, &NAMES, "", &mut notes);
+        let given = Given::sort(fields::body_or_nothing(&call.body)?, &NAMES, "", &mut notes);
         let rendering = Rendering::read(&given, &mut notes);
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());

@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 use store::engine::Batch;
 
-use super::draft::object_or_nothing;
 use super::view::{OneVersion, PublishedTemplate, TemplateView, VersionDetail, VersionList, VersionView};
 use super::{OfTemplate, TRIES_MAX, changed_meanwhile, commit, find, find_whole};
-use crate::call::{Call, Input, Takes};
+use crate::call::{Call, Input, Media, Takes};
 use crate::emails::template::version;
 use crate::fields::{self, Given, Names, Notes};
 use crate::page::{self, Page};
@@ -33,7 +32,7 @@ struct Publication {
 impl Publication {
     fn read(body: &[u8], names: &Names) -> Result<Self, Problem> {
         let mut notes = Notes::default();
-        let given = Given::sort(object_or_nothing(body)?, names, "", &mut notes);
+        let given = Given::sort(fields::body_or_nothing(body)?, names, "", &mut notes);
         let note = given.value("note").map(|value| fields::line(value, NOTE_BYTES_MAX)).transpose();
         let note = note.map_err(|text| notes.errors.add("note", text)).unwrap_or_default();
         let number = given.value("version").map(version).transpose();
@@ -62,6 +61,7 @@ pub struct Publish(Publication);
 
 impl Input for (OfTemplate, Publish) {
     const BODY_BYTES_MAX: Option<usize> = Some(NOTE_REQUEST_BYTES_MAX);
+    const MEDIA: Media = Media::JsonOrNothing;
 
     fn describe(_: &mut Schemas) -> Takes {
         let note = ("note", schema::string("Why"));
