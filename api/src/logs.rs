@@ -153,14 +153,13 @@ impl ListLogs {
 impl Input for ListLogs {
     fn describe(_: &mut Schemas) -> Takes {
         let text = || json!({"type": "string"});
-        let time = || json!({"type": "string", "format": "date-time"});
         let mut parameters = Page::parameters();
         parameters.extend([
             schema::query_parameter("method", "The method: `POST`", text()),
             schema::query_parameter("status", "The status, or a class of them: `404`, `4xx`", text()),
             schema::query_parameter("path", "What the path begins with: `/emails`", text()),
-            schema::query_parameter("created_after", "Only requests that came after this time", time()),
-            schema::query_parameter("created_before", "Only requests that came before this time", time()),
+            schema::time_parameter("created_after", "Only requests that came after this time"),
+            schema::time_parameter("created_before", "Only requests that came before this time"),
         ]);
         Takes { parameters, ..Takes::default() }
     }

@@ -93,7 +93,6 @@ fn subject(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
 impl Input for ListEmails {
     fn describe(_: &mut Schemas) -> Takes {
         let text = || json!({"type": "string"});
-        let time = || json!({"type": "string", "format": "date-time"});
         let filter = |name: &str, description: &str| schema::query_parameter(name, description, text());
         let several = |name: &str, words: &[&str], description: &str| {
             let items = json!({"type": "array", "items": {"type": "string", "enum": words}});
@@ -124,8 +123,8 @@ impl Input for ListEmails {
             filter("template", "A template, by id or by its alias when it was sent; of several, one"),
             filter("domain_id", "A sending domain (`dom_…`); of several, one"),
             filter("q", "Words that the subject has, all of them, in any order; their case does not count"),
-            schema::query_parameter("created_after", "Only emails accepted after this time", time()),
-            schema::query_parameter("created_before", "Only emails accepted before this time", time()),
+            schema::time_parameter("created_after", "Only emails accepted after this time"),
+            schema::time_parameter("created_before", "Only emails accepted before this time"),
         ]);
         Takes { parameters, ..Takes::default() }
     }

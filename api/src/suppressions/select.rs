@@ -53,16 +53,14 @@ impl Selection {
     #[must_use]
     pub fn parameters() -> Vec<Value> {
         let text = || json!({"type": "string"});
-        // What is empty is not given: forms send every field.
-        let time = || json!({"type": "string", "anyOf": [{"format": "date-time"}, {"maxLength": 0}]});
         let reason = format!("Those of these reasons, with commas between: {}", reasons().join(", "));
         let source = format!("Those of these sources, with commas between: {}", sources().join(", "));
         vec![
             schema::query_parameter("email", "The one of this address, or of `@domain.tld`", text()),
             schema::query_parameter("reason", &reason, text()),
             schema::query_parameter("source", &source, text()),
-            schema::query_parameter("created_after", "Those that began after this", time()),
-            schema::query_parameter("created_before", "Those that began before this", time()),
+            schema::time_parameter("created_after", "Those that began after this"),
+            schema::time_parameter("created_before", "Those that began before this"),
         ]
     }
 }
