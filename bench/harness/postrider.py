@@ -15,6 +15,10 @@ import machine
 
 RELAY = ("127.0.0.1", 3525)
 SUBMISSION = ("127.0.0.1", 3587)
+API = ("127.0.0.1", 3025)
+# Rows that are signed, and rows whose mail is kept.
+SIGNED = ("dkim", "post", "post-held", "batch-held")
+HELD = ("accept", "post-held", "batch-held")
 OWNER = "owner@bench.test"
 DOMAIN = "bench.test"
 
@@ -23,6 +27,7 @@ class Postrider:
     name = "postrider"
     relay = RELAY
     submission = SUBMISSION
+    api = API
 
     def __init__(self, context, work):
         self.directory = context.base / f"postrider-{work}-{context.round}"
@@ -30,7 +35,7 @@ class Postrider:
         self.context = context
         self.work = work
         self.process = None
-        self.login = None
+        self.login = self.key = None
         self.roots = []
 
     def start(self):
@@ -46,6 +51,7 @@ class Postrider:
             self.admin("domain", "create", DOMAIN, "--account", OWNER, "--verified")
             credential = account["smtp_credential"]
             self.login = (credential["username"], credential["password"])
+            self.key = account["api_key"]["secret"]
             machine.wait_for_port(*RELAY, "postrider")
         except machine.Failure as failure:
             raise machine.Failure(f"{failure}\n{self.last_words()}") from None
@@ -69,9 +75,9 @@ class Postrider:
             delivery.append("port = {}".format(self.context.sink[1]))
         else:
             delivery.append('smarthost = "{}:{}"'.format(*self.context.sink))
-        if self.work == "accept":
+        if self.work in HELD:
             delivery.append("paused = true")
-        if self.work != "dkim":
+        if self.work not in SIGNED:
             delivery.append("dkim = false")
         lines = [
             'hostname = "mx.bench.test"',
@@ -87,7 +93,7 @@ class Postrider:
             'networks = ["127.0.0.0/8"]',
             f'account = "{OWNER}"',
             "[api]",
-            'listen = "127.0.0.1:3025"',
+            'listen = "{}:{}"'.format(*API),
             'rate_limit = "off"',
             "[ops]",
             'listen = "127.0.0.1:3026"',

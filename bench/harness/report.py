@@ -8,6 +8,9 @@ TITLES = {
     "dkim": "relay with DKIM",
     "submission": "submission, STARTTLS + AUTH",
     "domains": "1,000 domains",
+    "post": "POST /emails, signed, relayed",
+    "post-held": "POST /emails, kept",
+    "batch-held": "POST /emails/batch, kept",
     "idle": "idle sessions",
 }
 MIB = 1024 * 1024
@@ -79,6 +82,7 @@ def line(key, rows, both):
 def latency_lines(key, rows, peers):
     return [
         f"{TITLES[key[0]]}: {peer} latency to the acknowledgement p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f} ms"
+        + (f", {row['accepted_per_second']:,.0f} acknowledged a second" if "accepted_per_second" in row else "")
         for peer, row in zip(peers, rows)
         if row and "p50_ms" in row
     ]

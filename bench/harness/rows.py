@@ -29,7 +29,14 @@ MESSAGES = {
     "dkim": {1: 2_000, 20: 4_000, 100: 4_000},
     "submission": 3_000,
     "domains": 1_000,
+    "post": 12_000,
+    "post-held": 20_000,
+    "batch-held": 60_000,
 }
+# What Postfix has no door for.
+ALONE = ("post", "post-held", "batch-held")
+POST_CONNECTIONS = 50
+BATCH = 100
 
 
 @dataclass
@@ -57,6 +64,8 @@ def run(context, peer_name, work):
         if not context.isolated and peer_name == "postfix":
             return [], ["postfix domains: it asks port 53 and delivers to port 25: needs namespaces"]
         context.sink = ("127.0.0.1", 25 if context.isolated else 2600)
+    if work in ALONE and peer_name != "postrider":
+        return [], []
     found, failures = [], []
     peer = PEERS[peer_name](context, work)
     try:
@@ -146,6 +155,38 @@ def to_the_sink(context, peer, address, sessions, count, to, **options):
         sink.stop()
 
 
+def post(context, peer):
+    """`POST /emails`, signed twice and delivered to the sink at the same time."""
+    sink = Sink(context.base, "{}:{}".format(*context.sink))
+    count = context.messages(MESSAGES["post"])
+    try:
+        context.load.post(peer.api, peer.key, 4, WARM_UP, 1)
+        sink.wait(WARM_UP)
+
+        def send():
+            result = context.load.post(peer.api, peer.key, POST_CONNECTIONS, count, 1)
+            accepted_s = result["seconds"]
+            sink.wait(WARM_UP + count)
+            return {"p50_ms": result["p50_ms"], "p99_ms": result["p99_ms"], "accepted_per_second": count / accepted_s}
+
+        yield measured(peer, POST_CONNECTIONS, count, send)
+    finally:
+        sink.stop()
+
+
+def post_held(context, peer):
+    """`POST /emails`; or, in batches, `POST /emails/batch`: acknowledged and kept."""
+    batch = BATCH if peer.work == "batch-held" else 1
+    count = context.messages(MESSAGES[peer.work]) // batch * batch
+    context.load.post(peer.api, peer.key, 4, WARM_UP, 1)
+
+    def send():
+        result = context.load.post(peer.api, peer.key, POST_CONNECTIONS, count, batch)
+        return {"p50_ms": result["p50_ms"], "p99_ms": result["p99_ms"]}
+
+    yield measured(peer, POST_CONNECTIONS, count, send)
+
+
 def idle(context, peer):
     """Sessions that have said EHLO and wait: what each costs."""
     count = context.idle_sessions(peer.name)
@@ -188,5 +229,8 @@ WORKS = {
     "dkim": dkim,
     "submission": submission,
     "domains": domains,
+    "post": post,
+    "post-held": post_held,
+    "batch-held": post_held,
     "idle": idle,
 }

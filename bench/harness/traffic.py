@@ -1,7 +1,7 @@
 """The load, the sink and the name server: the same for both peers.
 
 `smtp-source` and `smtp-sink` come with Postfix; `load` (bench/load) does what smtp-source cannot:
-STARTTLS with AUTH, and one message each to many domains.
+STARTTLS with AUTH, one message each to many domains, and emails over HTTP.
 """
 
 import json
@@ -72,6 +72,11 @@ class Load:
         if "login" in options:
             user, password = options["login"]
             command += ["--starttls", "--per-connection", "1", "--user", user, "--password", password]
+        return json.loads(self.run(command))
+
+    def post(self, to, key, connections, emails, batch):
+        command = [self.binary, "post", "--to", "{}:{}".format(*to), "--key", key, "--connections", str(connections)]
+        command += ["--emails", str(emails), "--batch", str(batch), "--from", SENDER, "--rcpt", "someone{n}@sink.test"]
         return json.loads(self.run(command))
 
     def run(self, command):

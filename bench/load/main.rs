@@ -2,8 +2,9 @@
 //!
 //! Flow: `bench/run` starts `load names` once, as the name server that both peers ask, and
 //! `load send` once per measurement, for the two loads that `smtp-source` cannot make: STARTTLS
-//! with AUTH and a full handshake per connection, and one message each to many domains. `load send`
-//! prints one line of JSON: how many messages were accepted, in how long, and the latency of each.
+//! with AUTH and a full handshake per connection, and one message each to many domains; and `load post`
+//! for what comes over HTTP. Each prints one line of JSON: how many messages were accepted, in how long,
+//! and how long one took.
 //!
 //! Limits: one thread per session (a few hundred at most); replies up to [`smtp::REPLY_BYTES_MAX`].
 //! The client speaks in lockstep (no PIPELINING), as `smtp-source` and most mail clients do.
@@ -17,6 +18,7 @@ use clap::{Parser, Subcommand};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod names;
+mod post;
 mod send;
 mod smtp;
 mod tls;
@@ -32,6 +34,8 @@ struct Arguments {
 enum Work {
     /// Sends messages and prints what came of them as one line of JSON.
     Send(send::Plan),
+    /// Posts emails over HTTP and prints what came of them as one line of JSON.
+    Post(post::Plan),
     /// Answers for every name below `bench.test`.
     Names {
         /// Address and port, UDP.
@@ -43,6 +47,7 @@ enum Work {
 fn main() -> ExitCode {
     let result = match Arguments::parse().work {
         Work::Send(plan) => send::run(&plan),
+        Work::Post(plan) => post::run(&plan),
         Work::Names { listen } => names::serve(listen),
     };
     match result {

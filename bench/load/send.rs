@@ -135,12 +135,12 @@ fn content(from: &str, size_bytes: usize) -> Vec<u8> {
     text
 }
 
-fn quantile_ms(sorted: &[Duration], percent: usize) -> f64 {
+pub(crate) fn quantile_ms(sorted: &[Duration], percent: usize) -> f64 {
     let index = sorted.len().saturating_sub(1) * percent / 100;
     sorted.get(index).map_or(0.0, |d| d.as_secs_f64() * 1e3)
 }
 
 #[expect(clippy::disallowed_methods, reason = "measuring time is what a load generator is for")]
-fn clock() -> Instant {
+pub(crate) fn clock() -> Instant {
     Instant::now()
 }

@@ -1,0 +1,149 @@
+//! `load post`: emails handed in over HTTP, many keep-alive connections at once, each a thread.
+//!
+//! Flow: the threads draw numbers from one counter; each number is a request: `POST /emails` with one
+//! email, or `POST /emails/batch` with several, whose recipients carry the number. The answer must be 200.
+//! The latency of a request runs from its first byte to its answer's last.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::send::{clock, quantile_ms};
+
+/// How much of an answer is read.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// What to post, where and how.
+#[derive(Args)]
+pub(crate) struct Plan {
+    /// The API.
+    #[arg(long)]
+    to: SocketAddr,
+    /// The API key.
+    #[arg(long)]
+    key: String,
+    /// Connections at a time.
+    #[arg(long, default_value_t = 50)]
+    connections: usize,
+    /// Emails in all.
+    #[arg(long, default_value_t = 1000)]
+    emails: usize,
+    /// Emails in a request: more than one are a batch.
+    #[arg(long, default_value_t = 1)]
+    batch: usize,
+    /// Bytes of the text.
+    #[arg(long, default_value_t = 2_048)]
+    text_bytes: usize,
+    /// Bytes of the HTML.
+    #[arg(long, default_value_t = 8_192)]
+    html_bytes: usize,
+    /// From.
+    #[arg(long)]
+    from: String,
+    /// Recipient; `{n}` becomes the number of the email.
+    #[arg(long)]
+    rcpt: String,
+}
+
+/// Posts it all and prints the result.
+pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
+    let (requests, next) = (plan.emails / plan.batch.max(1), AtomicUsize::new(0));
+    let content = content(plan);
+    let start = clock();
+    let outcome: io::Result<Vec<Vec<Duration>>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..plan.connections)
+            .map(|_| scope.spawn(|| connection(plan, &content, requests, &next)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|t| t.join().unwrap_or_else(|_| Err(io::Error::other("a connection's thread panicked"))))
+            .collect()
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    let mut latencies: Vec<Duration> = outcome?.into_iter().flatten().collect();
+    latencies.sort_unstable();
+    println!(
+        "{{\"messages\":{},\"seconds\":{seconds:.6},\"p50_ms\":{:.3},\"p99_ms\":{:.3}}}",
+        latencies.len() * plan.batch,
+        quantile_ms(&latencies, 50),
+        quantile_ms(&latencies, 99),
+    );
+    Ok(())
+}
+
+/// What every email has beside its recipient, as members of an object.
+fn content(plan: &Plan) -> String {
+    const WORDS: &str = "The quick brown fox jumps over the lazy dog, again and again and again. ";
+    let text: String = WORDS.chars().cycle().take(plan.text_bytes).collect();
+    let paragraphs: String = "<p>".chars().chain(WORDS.chars()).chain("</p>".chars()).collect();
+    let html: String = paragraphs.chars().cycle().take(plan.html_bytes).collect();
+    format!(r#""from":"{}","subject":"Load","text":"{text}","html":"{html}""#, plan.from)
+}
+
+fn body(plan: &Plan, content: &str, number: usize) -> String {
+    let email =
+        |number: usize| format!(r#"{{"to":"{}",{content}}}"#, plan.rcpt.replace("{n}", &number.to_string()));
+    if plan.batch <= 1 {
+        return email(number);
+    }
+    let emails: Vec<String> = (0..plan.batch).map(|item| email(number * plan.batch + item)).collect();
+    format!("[{}]", emails.join(","))
+}
+
+fn connection(plan: &Plan, content: &str, requests: usize, next: &AtomicUsize) -> io::Result<Vec<Duration>> {
+    let mut stream = TcpStream::connect(plan.to)?;
+    stream.set_nodelay(true)?;
+    let path = if plan.batch > 1 { "/emails/batch" } else { "/emails" };
+    let mut latencies = Vec::with_capacity(requests / plan.connections.max(1) + 1);
+    let mut request = String::new();
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= requests {
+            return Ok(latencies);
+        }
+        let body = body(plan, content, number);
+        request.clear();
+        write!(
+            request,
+            "POST {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            plan.key,
+            body.len()
+        )
+        .map_err(io::Error::other)?;
+        let start = clock();
+        stream.write_all(request.as_bytes())?;
+        answer(&mut stream)?;
+        latencies.push(start.elapsed());
+    }
+}
+
+/// Reads an answer to its end; anything but 200 is an error.
+fn answer(stream: &mut TcpStream) -> io::Result<()> {
+    let mut bytes = Vec::with_capacity(2048);
+    let mut room = [0; 16 << 10];
+    loop {
+        let count = stream.read(&mut room)?;
+        bytes.extend_from_slice(room.get(..count).unwrap_or_default());
+        let text = String::from_utf8_lossy(&bytes);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+            });
+            if body.len() >= length.unwrap_or_default() {
+                let is_good = head.starts_with("HTTP/1.1 200");
+                return if is_good { Ok(()) } else { Err(io::Error::other(text.into_owned())) };
+            }
+        }
+        if count == 0 || bytes.len() > ANSWER_BYTES_MAX {
+            return Err(io::Error::other(format!("not an answer: {text}")));
+        }
+    }
+}
