@@ -130,6 +130,12 @@ impl Room {
         &self.hall
     }
 
+    /// Whether nothing is at work, not even behind an answer that was given.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
     /// The OpenAPI document, made when it is first asked for.
     pub(crate) fn document(&self) -> Bytes {
         self.document

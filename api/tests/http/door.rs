@@ -154,7 +154,7 @@ async fn a_panic_is_a_500_and_tells_nothing() {
     async fn faulty(_: Arc<Room>, _: Nothing) -> Result<api::openapi::Document, Problem> {
         panic!("the secret cause")
     }
-    let hall = crate::world::hall(store::engine::Store::memory()).await;
+    let hall = crate::world::hall(crate::world::store().await).await;
     let mut table = table();
     table.push(operation(Method::GET, "/faulty", "faulty").public(faulty));
     let room = Room::with_operations(hall, Options::new(BASE_URL), table);

@@ -53,7 +53,7 @@ async fn both_versions_and_a_new_certificate() {
     let (server, client) = pair(&[b"h2", b"http/1.1"]);
     let (give, tls) = watch::channel(server);
     let room = Room::new(
-        crate::world::hall(store::engine::Store::memory()).await,
+        crate::world::hall(crate::world::store().await).await,
         Options::new(crate::world::BASE_URL),
     );
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -93,7 +93,7 @@ async fn a_proxys_header_comes_before_tls() {
     let (_give, tls) = watch::channel(server);
     let proxies = Proxies::new(&["127.0.0.0/8".parse().unwrap()]);
     let options = Options { proxies, ..Options::new(crate::world::BASE_URL) };
-    let room = Room::new(crate::world::hall(store::engine::Store::memory()).await, options);
+    let room = Room::new(crate::world::hall(crate::world::store().await).await, options);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();

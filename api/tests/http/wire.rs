@@ -222,7 +222,7 @@ async fn slow(_: Arc<Room>, _: Nothing) -> Result<api::openapi::Document, Proble
 #[tokio::test]
 async fn resets_do_not_pile_up_work() {
     const STREAMS_MAX: usize = 100;
-    let hall = crate::world::hall(store::engine::Store::memory()).await;
+    let hall = crate::world::hall(crate::world::store().await).await;
     let mut table = table();
     table.push(operation(Method::GET, "/slow", "slow").public(slow));
     let room = Room::with_operations(hall, Options::new(BASE_URL), table);

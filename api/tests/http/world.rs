@@ -25,11 +25,24 @@ use queue::plan::{PlanSettings, Planner};
 use queue::retry::Schedule;
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use serde_json::Value;
-use store::engine::{Batch, Purpose, Store};
+use store::engine::{Batch, Database, Purpose, Store};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const BASE_URL: &str = "https://api.example.test";
+
+/// A store in memory; or, where `POSTGRES_SERVER` names one (`postgres://…:5432`), in a database made there, so
+/// that `tests/drills/postgres.py` can run the same tests on the other engine.
+pub(crate) async fn store() -> Store {
+    let Ok(server) = std::env::var("POSTGRES_SERVER") else { return Store::memory() };
+    let name = format!("api_{:016x}", Entropy::default().u64());
+    let made = std::process::Command::new("psql")
+        .args([&format!("{server}/postgres"), "--quiet", "--command", &format!("create database {name}")])
+        .status()
+        .unwrap();
+    assert!(made.success());
+    Store::connect(&Database::new(format!("{server}/{name}"), "test")).await.unwrap()
+}
 
 /// A hall whose worker is paused: what is accepted stays.
 pub(crate) async fn hall(store: Store) -> Hall {
@@ -106,8 +119,6 @@ fn domain(account: AccountId, now: Timestamp) -> Domain {
 
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
-    /// For what is measured below the door: the bench.
-    #[allow(dead_code, reason = "only the bench asks below the door")]
     pub(crate) room: Arc<Room>,
     pub(crate) hall: Hall,
     pub(crate) key: String,
@@ -162,7 +173,7 @@ impl World {
     pub(crate) async fn with(change: impl FnOnce(&mut Options)) -> Self {
         let mut options = Options::new(BASE_URL);
         change(&mut options);
-        let mut world = Self::of(hall(Store::memory()).await, options).await;
+        let mut world = Self::of(hall(store().await).await, options).await;
         world.key = world.account(1, Scope::Full).await;
         world
     }
