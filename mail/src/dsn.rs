@@ -1,4 +1,4 @@
-//! A delivery status notification: the report that mail could not be delivered (RFC 3464, RFC 3461).
+//! A delivery status notification: the report of what became of mail (RFC 3464, RFC 3461).
 //!
 //! It goes to the reverse path of mail that came in by SMTP, with the null reverse path of its own,
 //! so that a notification never answers a notification.
@@ -14,16 +14,70 @@ use crate::reply::Reply;
 /// A returned message longer than this is cut to its header, whatever RET says (RFC 3461 6.2 allows it).
 pub const RETURNED_BYTES_MAX: usize = 1024 * 1024;
 
+/// What became of it (RFC 3464 2.3.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It was given up.
+    Failed,
+    /// It is late, and will be tried until then.
+    Delayed(Timestamp),
+    /// The next host has it. That is all that is known: reports of success are not asked of it.
+    Relayed,
+}
+
+impl Action {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Delayed(_) => "delayed",
+            Self::Relayed => "relayed",
+        }
+    }
+
+    /// The subject of the report.
+    #[must_use]
+    pub fn subject(self) -> &'static str {
+        match self {
+            Self::Failed => "Undelivered mail returned to sender",
+            Self::Delayed(_) => "Mail is delayed, and will be tried again",
+            Self::Relayed => "Mail was handed to the next host",
+        }
+    }
+
+    /// How the report begins; the recipient follows.
+    fn opening(self) -> &'static str {
+        match self {
+            Self::Failed => "Your message could not be delivered to",
+            Self::Delayed(_) => "You need not send your message again. It has not yet been delivered to",
+            Self::Relayed => "Your message was handed to the next mail host on its way to",
+        }
+    }
+
+    /// The enhanced status code: its class follows from the action, also when the last word was of another
+    /// one (RFC 3464 2.3.4, RFC 3463 2).
+    fn status(self, reply: Option<&Reply>) -> String {
+        let (class, otherwise) = match self {
+            Self::Failed => (5, "5.4.7"),
+            Self::Delayed(_) => (4, "4.4.1"),
+            Self::Relayed => (2, "2.0.0"),
+        };
+        let said = reply.and_then(|reply| reply.enhanced);
+        said.map_or_else(|| otherwise.to_owned(), |e| format!("{class}.{}.{}", e.subject, e.detail))
+    }
+}
+
 /// What a notification reports.
 #[derive(Debug)]
 pub struct Report<'a> {
-    /// The host that gives up: us.
+    /// What became of it.
+    pub action: Action,
+    /// The host that reports: us.
     pub reporting_host: &'a Name,
     /// To whom it goes.
     pub to: &'a Address,
     /// The Message-ID of the notification, without angle brackets.
     pub message_id: &'a str,
-    /// The recipient that failed.
+    /// The recipient that it is about.
     pub recipient: &'a Address,
     /// ORCPT as it was given (RFC 3461 4.2).
     pub original_recipient: Option<&'a str>,
@@ -33,7 +87,7 @@ pub struct Report<'a> {
     pub reply: Option<&'a Reply>,
     /// The host that said it.
     pub remote_host: Option<&'a str>,
-    /// What went wrong, in a sentence.
+    /// How that came, in a sentence.
     pub explanation: &'a str,
     /// When the message was accepted.
     pub arrived_at: Timestamp,
@@ -48,7 +102,9 @@ pub struct Report<'a> {
 /// Writes the notification.
 #[must_use]
 pub fn compose(report: &Report<'_>) -> Vec<u8> {
-    let full = report.return_full && report.returned.len() <= RETURNED_BYTES_MAX;
+    // Only who learns that it failed needs the whole of it back (RFC 3461 4.3).
+    let full =
+        report.action == Action::Failed && report.return_full && report.returned.len() <= RETURNED_BYTES_MAX;
     let returned =
         if full { report.returned } else { &report.returned[..message::fields(report.returned).1] };
     let eight_bit = !returned.is_ascii();
@@ -58,11 +114,13 @@ pub fn compose(report: &Report<'_>) -> Vec<u8> {
     let _ = write!(
         out,
         "From: Mail Delivery System <MAILER-DAEMON@{host}>\r\nTo: <{to}>\r\n\
-         Subject: Undelivered mail returned to sender\r\nDate: {date}\r\nMessage-ID: <{id}>\r\n\
+         Subject: {subject}\r\nDate: {date}\r\nMessage-ID: <{id}>\r\n\
          Auto-Submitted: auto-replied\r\nMIME-Version: 1.0\r\n\
          Content-Type: multipart/report; report-type=delivery-status;\r\n boundary=\"{boundary}\"\r\n{cte}\r\n\
          --{boundary}\r\nContent-Type: text/plain; charset=utf-8\r\n{cte}\r\n\
-         Your message could not be delivered to\r\n\r\n    {recipient}\r\n\r\n{explanation}\r\n",
+         {opening}\r\n\r\n    {recipient}\r\n\r\n{explanation}\r\n",
+        subject = report.action.subject(),
+        opening = report.action.opening(),
         host = report.reporting_host,
         to = report.to,
         date = message::date(report.last_attempt_at),
@@ -97,15 +155,13 @@ fn status(out: &mut String, report: &Report<'_>) {
         let _ = write!(out, "Original-Recipient: {}\r\n", one_line(original));
     }
     let kind = if report.recipient.needs_smtputf8() { "utf-8" } else { "rfc822" };
-    let _ = write!(out, "Final-Recipient: {kind}; {}\r\nAction: failed\r\n", report.recipient);
-    let code = report.reply.and_then(|r| r.enhanced).map_or_else(
-        || "5.4.7".to_owned(),
-        |e| {
-            // What is reported is final, also when the last word was a 4yz (RFC 3464 2.3.4: 5.x.x for failed).
-            format!("5.{}.{}", e.subject, e.detail)
-        },
+    let _ = write!(
+        out,
+        "Final-Recipient: {kind}; {}\r\nAction: {}\r\nStatus: {}\r\n",
+        report.recipient,
+        report.action.word(),
+        report.action.status(report.reply)
     );
-    let _ = write!(out, "Status: {code}\r\n");
     if let Some(host) = report.remote_host {
         let _ = write!(out, "Remote-MTA: dns; {}\r\n", one_line(host));
     }
@@ -113,6 +169,9 @@ fn status(out: &mut String, report: &Report<'_>) {
         let _ = write!(out, "Diagnostic-Code: smtp; {}\r\n", one_line(&reply.to_string()));
     }
     let _ = write!(out, "Last-Attempt-Date: {}\r\n", message::date(report.last_attempt_at));
+    if let Action::Delayed(until) = report.action {
+        let _ = write!(out, "Will-Retry-Until: {}\r\n", message::date(until));
+    }
 }
 
 fn needs_eight_bit(report: &Report<'_>) -> bool {
@@ -136,6 +195,7 @@ mod tests {
         let recipient: Address = "who@example.net".parse().unwrap();
         let host: Name = "mx.example.org".parse().unwrap();
         let bytes = compose(&Report {
+            action: Action::Failed,
             reporting_host: &host,
             to: &to,
             message_id: "x@mx.example.org",

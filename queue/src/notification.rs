@@ -1,15 +1,17 @@
-//! Telling the sender of SMTP mail that it could not be delivered: a DSN, made in the commit that
-//! gives the recipient up.
+//! Telling the sender of SMTP mail what became of it: a DSN, made in the commit that gives the recipient
+//! up; and, where the client asked for it (RFC 3461 4.1), in the one that delivers, or puts off what is late.
 //!
 //! Only mail that came in by SMTP is answered, only to a reverse path on a verified domain of the
 //! account it came from (anything else would be backscatter), and never a notification itself: it
 //! has the null reverse path.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::address::Address;
 use mail::domain::DomainState;
-use mail::dsn::{self, Report};
+use mail::dsn::{self, Action, Report};
 use mail::email::{Category, Door, Email, HeaderFacts};
 use mail::id::EmailId;
 use mail::message;
@@ -22,16 +24,32 @@ use crate::settle::{Attempted, Next};
 use crate::staged::{Addressee, Fate, Staged, Transport};
 use crate::worker::Worker;
 
-/// The notification that giving up this recipient calls for, if any.
+/// How old undelivered mail is when its sender hears of it who asked to.
+const LATE_AFTER: Duration = Duration::from_secs(4 * 3600);
+
+/// What the sender is to be told, if anything.
+fn action(task: &Task, next: &Next, now: Timestamp) -> Option<Action> {
+    match next {
+        Next::Bounced { .. } | Next::Failed { .. } => task.notify.on_failure().then_some(Action::Failed),
+        Next::Delivered => task.notify.success.then_some(Action::Relayed),
+        Next::Retry { .. } => is_told_late(task, now).then_some(Action::Delayed(task.expires_at)),
+    }
+}
+
+/// Whether the sender hears now that it is late: once, whatever comes of that.
+pub(crate) fn is_told_late(task: &Task, now: Timestamp) -> bool {
+    task.notify.delay && now.duration_since(task.accepted_at).unsigned_abs() >= LATE_AFTER
+}
+
+/// The notification that what comes next for this recipient calls for, if any.
 pub(crate) async fn of(
     worker: &Worker,
     task: &Task,
     attempted: &Attempted,
     next: &Next,
+    now: Timestamp,
 ) -> Result<Option<Staged>, ReadError> {
-    if !matches!(next, Next::Bounced { .. } | Next::Failed { .. }) || !task.notify.on_failure() {
-        return Ok(None);
-    }
+    let Some(action) = action(task, next, now) else { return Ok(None) };
     let Some(email) = store::email::get_bare(&worker.store, task.account, task.id.email).await? else {
         return Ok(None);
     };
@@ -44,13 +62,14 @@ pub(crate) async fn of(
         _ => return Ok(None),
     }
     let returned = store::email::raw(&worker.store, task.account, task.id.email).await?.unwrap_or_default();
-    let now = worker.clock.now();
     let id = EmailId::new(now, worker.entropy.u128());
-    Ok(compose(worker, &Lost { task, attempted, next, email: &email, to, returned: &returned }, id, now))
+    let told = Told { action, task, attempted, next, email: &email, to, returned: &returned };
+    Ok(compose(worker, &told, id, now))
 }
 
-/// A recipient given up, and all that the report says about it.
-struct Lost<'a> {
+/// A recipient, and all that the report says about it.
+struct Told<'a> {
+    action: Action,
     task: &'a Task,
     attempted: &'a Attempted,
     next: &'a Next,
@@ -59,8 +78,13 @@ struct Lost<'a> {
     returned: &'a Bytes,
 }
 
-fn explanation(lost: &Lost<'_>) -> String {
-    match (&lost.attempted.outcome, lost.next) {
+fn explanation(told: &Told<'_>) -> String {
+    match (&told.attempted.outcome, told.next) {
+        (_, Next::Delivered) => "What becomes of it there is not reported any more.".to_owned(),
+        (Outcome::Unreachable(text) | Outcome::Unconfirmed(text), Next::Retry { .. }) => {
+            format!("It is tried again and again. The last attempt: {text}")
+        }
+        (_, Next::Retry { .. }) => "The destination puts it off; it is tried again and again.".to_owned(),
         (Outcome::Unreachable(text) | Outcome::Unconfirmed(text), _) => {
             format!("It was tried until its time was up. The last attempt: {text}")
         }
@@ -71,36 +95,37 @@ fn explanation(lost: &Lost<'_>) -> String {
     }
 }
 
-fn compose(worker: &Worker, lost: &Lost<'_>, id: EmailId, now: Timestamp) -> Option<Staged> {
+fn compose(worker: &Worker, told: &Told<'_>, id: EmailId, now: Timestamp) -> Option<Staged> {
     let host = &worker.settings.hostname;
     let from = Address::new("MAILER-DAEMON", host.clone()).ok()?;
     let message_id = message::message_id(id, &from);
-    let explanation = explanation(lost);
+    let explanation = explanation(told);
     let bytes = dsn::compose(&Report {
+        action: told.action,
         reporting_host: host,
-        to: lost.to,
+        to: told.to,
         message_id: &message_id,
-        recipient: &lost.task.address,
-        original_recipient: lost.task.notify.original_recipient.as_deref(),
-        envelope_id: lost.task.envelope_id.as_deref(),
-        reply: lost.attempted.outcome.reply(),
-        remote_host: lost.attempted.mx_host.as_deref(),
+        recipient: &told.task.address,
+        original_recipient: told.task.notify.original_recipient.as_deref(),
+        envelope_id: told.task.envelope_id.as_deref(),
+        reply: told.attempted.outcome.reply(),
+        remote_host: told.attempted.mx_host.as_deref(),
         explanation: &explanation,
-        arrived_at: lost.task.accepted_at,
+        arrived_at: told.task.accepted_at,
         last_attempt_at: now,
-        returned: lost.returned,
-        return_full: lost.task.return_full,
+        returned: told.returned,
+        return_full: told.task.return_full,
     });
     let email = Email {
         id,
-        account: lost.email.account,
+        account: told.email.account,
         door: Door::System,
         from: from.into(),
         reverse_path: None,
         domain: None,
         facts: HeaderFacts {
-            to: vec![lost.to.clone().into()],
-            subject: "Undelivered mail returned to sender".to_owned(),
+            to: vec![told.to.clone().into()],
+            subject: told.action.subject().to_owned(),
             message_id,
             ..HeaderFacts::default()
         },
@@ -117,11 +142,11 @@ fn compose(worker: &Worker, lost: &Lost<'_>, id: EmailId, now: Timestamp) -> Opt
         created_at: now,
     };
     let expires_at = now.checked_add(worker.manners().schedule.give_up_after).unwrap_or(Timestamp::MAX);
-    let smtputf8 = lost.to.needs_smtputf8();
+    let smtputf8 = told.to.needs_smtputf8();
     Some(Staged {
         email,
         addressees: vec![Addressee {
-            address: lost.to.clone(),
+            address: told.to.clone(),
             kind: RecipientKind::To,
             notify: Notify::default(),
             suppressed: false,

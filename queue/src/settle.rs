@@ -25,6 +25,7 @@ use mail::task::Task;
 use serde_json::json;
 use store::engine::{Batch, Value};
 
+use crate::notification;
 use crate::retry::Schedule;
 
 /// Refused for good, and the sender blamed.
@@ -124,10 +125,18 @@ fn speaks_of_the_message(phase: Phase) -> bool {
 
 /// The task as it goes on, when it is tried again.
 #[must_use]
-pub fn moved(task: &Task, attempted: &Attempted, at: Timestamp) -> Task {
+pub fn moved(task: &Task, attempted: &Attempted, at: Timestamp, now: Timestamp) -> Task {
     let answered =
         matches!(attempted.outcome, Outcome::Deferred(_)) && speaks_of_the_message(attempted.phase);
-    Task { due: at, attempts: task.attempts + 1, replies: task.replies + u32::from(answered), ..task.clone() }
+    let mut moved = Task {
+        due: at,
+        attempts: task.attempts + 1,
+        replies: task.replies + u32::from(answered),
+        ..task.clone()
+    };
+    // Its sender hears once that it is late.
+    moved.notify.delay &= !notification::is_told_late(task, now);
+    moved
 }
 
 /// Why the recipient is suppressed, if what comes next is nothing (completions-email.md 2.9): a bounce, and
@@ -163,7 +172,7 @@ pub fn record(
     store::task::take(&mut batch, task, row);
     let next_attempt_at = match next {
         Next::Retry { at } => {
-            store::task::put(&mut batch, &moved(task, attempted, *at));
+            store::task::put(&mut batch, &moved(task, attempted, *at, now));
             Some(*at)
         }
         _ => None,

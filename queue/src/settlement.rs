@@ -79,7 +79,7 @@ impl Worker {
         if booked {
             self.flights.land(task.id);
             if let Next::Retry { at } = &next {
-                self.note(&settle::moved(task, attempted, *at));
+                self.note(&settle::moved(task, attempted, *at, now));
             }
             if let Some(Report { staged, reservation, .. }) = report {
                 reservation.committed(&staged.chunks);
@@ -104,7 +104,7 @@ impl Worker {
         next: &Next,
         now: Timestamp,
     ) -> Option<Report> {
-        let staged = match notification::of(self, task, attempted, next).await {
+        let staged = match notification::of(self, task, attempted, next, now).await {
             Ok(staged) => staged?,
             Err(error) => {
                 tracing::error!(%error, email.id = %task.id.email, "the sender cannot be notified");

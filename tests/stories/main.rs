@@ -13,6 +13,7 @@ mod give_up;
 mod operator;
 mod rate_limit;
 mod reload;
+mod reports;
 mod restart;
 mod retention;
 mod retry;

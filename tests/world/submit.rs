@@ -40,8 +40,13 @@ async fn reply(stream: &mut BufReader<TcpStream>) -> String {
 impl TestWorld {
     /// Hands a message in through the relay listener; gives the email's id.
     pub async fn relay(&self, to: &[&str], subject: &str) -> EmailId {
+        self.relay_with(to, "", subject).await
+    }
+
+    /// The same, with parameters to each RCPT, as ` NOTIFY=SUCCESS`.
+    pub async fn relay_with(&self, to: &[&str], parameters: &str, subject: &str) -> EmailId {
         let mut lines = vec!["EHLO test".to_owned(), "MAIL FROM:<ada@acme.example>".to_owned()];
-        lines.extend(to.iter().map(|to| format!("RCPT TO:<{to}>")));
+        lines.extend(to.iter().map(|to| format!("RCPT TO:<{to}>{parameters}")));
         lines.push("DATA".to_owned());
         lines.push(format!(
             "From: Ada <ada@acme.example>\r\nTo: {}\r\nSubject: {subject}\r\n\r\nhello\r\n.",
