@@ -21,11 +21,11 @@ use crate::serve::router::Router;
 
 /// Connections that may be open at once. An idle one costs some kilobytes.
 pub const CONNECTIONS_MAX: usize = 4_096;
-/// Bytes of request bodies and large answers that may be in flight at once: room for one of the
-/// largest requests ([`crate::emails::REQUEST_BYTES_MAX`]) beside some large ones and six thousand
-/// ordinary ones of 10 KB. While a request is worked on it takes up to twice its body in memory
-/// (the files decoded, then the message composed of them).
-pub const BYTES_IN_FLIGHT_MAX: usize = 320 << 20;
+/// Bytes of request bodies and large answers that may be in flight at once: room for two accounts with
+/// one of the largest requests each ([`crate::emails::REQUEST_BYTES_MAX`]) beside seven thousand ordinary
+/// ones of 10 KB. While a request is worked on it takes up to twice its body in memory (the files decoded,
+/// then the message composed of them).
+pub const BYTES_IN_FLIGHT_MAX: usize = 360 << 20;
 /// How long a stop waits for requests that have begun.
 pub const DRAIN_MAX: Duration = Duration::from_secs(20);
 

@@ -16,6 +16,7 @@ mod logs;
 mod metrics;
 mod plans;
 mod proxied;
+mod purse;
 mod rates;
 mod rehearsal;
 mod scheduled;
