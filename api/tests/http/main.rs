@@ -12,6 +12,7 @@ mod emails;
 mod hostile;
 mod idempotency;
 mod lists;
+mod lockout;
 mod logs;
 mod metrics;
 mod plans;
