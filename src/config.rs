@@ -183,7 +183,7 @@ pub struct ProxySection {
 }
 
 /// `[api]`
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApiSection {
     /// Where it listens.
@@ -195,6 +195,20 @@ pub struct ApiSection {
     pub tls: bool,
     /// Requests are counted, and bounded by the plans.
     pub rate_limit: Switch,
+    /// Connections of one address.
+    pub connections_per_address_max: usize,
+}
+
+impl Default for ApiSection {
+    fn default() -> Self {
+        Self {
+            listen: Vec::new(),
+            base_url: None,
+            tls: false,
+            rate_limit: Switch::default(),
+            connections_per_address_max: api::room::CONNECTIONS_PER_ADDRESS_MAX,
+        }
+    }
 }
 
 /// `[ops]`

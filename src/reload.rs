@@ -99,6 +99,7 @@ const KEYS: &[Key] = &[
     restart!(api.base_url),
     restart!(api.tls),
     live!(api.rate_limit),
+    restart!(api.connections_per_address_max),
     restart!(ops.listen),
     restart!(dns.servers),
     restart!(delivery.port),

@@ -281,6 +281,7 @@ impl Doors {
             proxies: self.proxies.clone(),
             submission: submission_facts(config),
             sandbox_sender: config.service.sandbox_sender.clone(),
+            connections_per_address_max: config.api.connections_per_address_max,
             ..api::room::Options::new(&base_url)
         };
         let room = api::room::Room::new(world.hall.clone(), options);

@@ -27,7 +27,7 @@ use crate::operations::Action;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::serve::body::{self, Payload};
-use crate::serve::budget::Share;
+use crate::serve::budget::{Holder, Share};
 use crate::serve::connection::Place;
 use crate::serve::head;
 use crate::serve::router::{Found, Route};
@@ -118,15 +118,17 @@ where
         // What has a body takes something on: it is not even read when there is no room.
         room.hall.ready().map_err(|refusal| Problem::of_refusal(refusal, &room.options.upgrade_url))?;
     }
+    let from = access::peer(head);
+    let holder = caller.tenant().map(|tenant| Holder::Account(tenant.account().id));
+    let is_known = holder.is_some();
+    let allowance = room.budget.allowance(holder.unwrap_or_else(|| Holder::network(from)));
     let (body, share) = match operation.body_bytes_max {
         None => (Bytes::new(), Share::default()),
-        Some(bytes_max) => {
-            body::read(body, &head.headers, (bytes_max, operation.media), &room.budget).await?
-        }
+        Some(bytes_max) => body::read(body, &head.headers, (bytes_max, operation.media), &allowance).await?,
     };
     let query = head.uri.query().unwrap_or_default().to_owned();
     let is_head = head.method == Method::HEAD;
-    let call = Call { path, query, headers: head.headers.clone(), body, from: access::peer(head), is_head };
+    let call = Call { path, query, headers: head.headers.clone(), body, from, is_head };
     let running = match (&operation.action, caller) {
         (Action::Public(handler), _) => handler(Arc::clone(room), call),
         (Action::Keyed(_, handler) | Action::Either(_, handler), caller) => {
@@ -138,8 +140,9 @@ where
     };
     let answer = apart(room, running, (share, head.extensions.get::<Place>().cloned())).await?;
     let mut share = Share::default();
-    let large = answer.body.len() > ANSWER_FREE_BYTES_MAX;
-    if large && !room.budget.enlarge(&mut share, answer.body.len()) {
+    // What anybody may have is small, or the same bytes for all.
+    let large = is_known && answer.body.len() > ANSWER_FREE_BYTES_MAX;
+    if large && !allowance.enlarge(&mut share, answer.body.len()) {
         return Err(Problem::busy());
     }
     Ok((answer, share))

@@ -341,25 +341,27 @@ fn people() -> Vec<Operation> {
         post("/auth/sign-in", "sign_in")
             .about("auth", "Sign in with a password")
             .fails(&[Code::UNAUTHORIZED, Code::RATE_LIMIT_EXCEEDED])
-            .public(auth::sign_in),
+            .public(auth::sign_in::sign_in),
         post("/auth/link", "ask_for_sign_in_link")
             .about("auth", "Have a sign-in link mailed")
             .fails(&[Code::RATE_LIMIT_EXCEEDED])
-            .public(auth::ask_for_link),
+            .public(auth::link::ask_for_link),
         get("/auth/link/{token}", "show_sign_in_link")
             .about("auth", "The page that a mailed link leads to; it changes nothing")
-            .public(auth::show_link),
+            .public(auth::link::show_link),
         post("/auth/link/{token}", "use_sign_in_link")
             .about("auth", "Sign in with a mailed link, once")
             .fails(&[Code::UNAUTHORIZED, Code::RATE_LIMIT_EXCEEDED])
-            .public(auth::use_link),
+            .public(auth::link::use_link),
         get("/auth/session", "get_session")
             .about("auth", "Who has signed in")
-            .signed_in(Member, auth::session),
-        post("/auth/sign-out", "sign_out").about("auth", "End the session").signed_in(Member, auth::sign_out),
+            .signed_in(Member, auth::session::session),
+        post("/auth/sign-out", "sign_out")
+            .about("auth", "End the session")
+            .signed_in(Member, auth::session::sign_out),
         post("/auth/password", "set_password")
             .about("auth", "Change the user's own password; other sessions end")
-            .signed_in(Member, auth::set_password),
+            .signed_in(Member, auth::password::set_password),
         get("/users", "list_users").about("users", "List users, newest first").signed_in(Member, users::list),
         post("/users", "invite_user")
             .about("users", "Invite somebody to the account")

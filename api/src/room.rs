@@ -21,11 +21,14 @@ use crate::serve::router::Router;
 
 /// Connections that may be open at once. An idle one costs some kilobytes.
 pub const CONNECTIONS_MAX: usize = 4_096;
-/// Bytes of request bodies and large answers that may be in flight at once: room for one of the
-/// largest requests ([`crate::emails::REQUEST_BYTES_MAX`]) beside some large ones and six thousand
-/// ordinary ones of 10 KB. While a request is worked on it takes up to twice its body in memory
-/// (the files decoded, then the message composed of them).
-pub const BYTES_IN_FLIGHT_MAX: usize = 320 << 20;
+/// Connections that one address (one /64 of IPv6) may have open at once: an office behind one address has
+/// some dozens, a pool of workers that keeps its connections perhaps a hundred.
+pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
+/// Bytes of request bodies and large answers that may be in flight at once: room for two accounts with
+/// one of the largest requests each ([`crate::emails::REQUEST_BYTES_MAX`]) beside seven thousand ordinary
+/// ones of 10 KB. While a request is worked on it takes up to twice its body in memory (the files decoded,
+/// then the message composed of them).
+pub const BYTES_IN_FLIGHT_MAX: usize = 360 << 20;
 /// How long a stop waits for requests that have begun.
 pub const DRAIN_MAX: Duration = Duration::from_secs(20);
 
@@ -44,6 +47,8 @@ pub struct Options {
     pub proxies: Proxies,
     /// Connections at once.
     pub connections_max: usize,
+    /// Connections of one address at once.
+    pub connections_per_address_max: usize,
     /// Bytes in flight at once; there is always room for one largest request.
     pub bytes_in_flight_max: usize,
     /// How long a stop waits for requests that have begun.
@@ -61,6 +66,7 @@ impl Options {
             upgrade_url: "/settings/billing".to_owned(),
             proxies: Proxies::default(),
             connections_max: CONNECTIONS_MAX,
+            connections_per_address_max: CONNECTIONS_PER_ADDRESS_MAX,
             bytes_in_flight_max: BYTES_IN_FLIGHT_MAX,
             drain_max: DRAIN_MAX,
         }

@@ -1,10 +1,10 @@
 //! The server: listeners, connections, TLS, and how they end.
 //!
 //! ```text
-//! accept (bounded) → from a proxy: its header → TLS → HTTP/1.1 or HTTP/2 → dispatch
+//! accept (bounded) → from a proxy: its header → bounded by address → TLS → HTTP/1.1 or HTTP/2 → dispatch
 //! ```
 //!
-//! Limits: connections at once, the size and time of a request's head, of its body (see [`body`]),
+//! Limits: connections at once and of one address (see [`crowd`]), the size and time of a request's head, of its body (see [`body`]),
 //! idle time, stalled writes, the age of a connection. A stop lets requests that have begun end,
 //! within [`Options::drain_max`](crate::room::Options::drain_max). The same machinery serves the
 //! operator's own listener ([`ops`]).
@@ -13,6 +13,7 @@ mod bare;
 pub mod body;
 pub mod budget;
 pub mod connection;
+pub mod crowd;
 pub mod encoding;
 pub mod head;
 pub mod ops;
@@ -38,6 +39,7 @@ use tokio_util::task::TaskTracker;
 
 use self::bare::Worded;
 use self::body::Payload;
+use self::crowd::Crowd;
 use crate::dispatch::dispatch;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
@@ -77,6 +79,7 @@ pub async fn api(
         proxies: room.options.proxies.clone(),
         tls,
         connections_max: room.options.connections_max,
+        crowd: Crowd::new(room.options.connections_per_address_max),
         drain_max: room.options.drain_max,
         words: Some(words(&room)),
     };
@@ -100,6 +103,7 @@ struct Terms {
     proxies: Proxies,
     tls: Option<Tls>,
     connections_max: usize,
+    crowd: Arc<Crowd>,
     drain_max: Duration,
     /// What is said to whom hyper answers by itself.
     words: Option<bare::Words>,
@@ -128,7 +132,8 @@ fn words(room: &Arc<Room>) -> bare::Words {
 impl Terms {
     /// In the clear and from everywhere, for a listener that is not public.
     fn plain(connections_max: usize, drain_max: Duration) -> Self {
-        Self { proxies: Proxies::default(), tls: None, connections_max, drain_max, words: None }
+        let crowd = Crowd::new(connections_max);
+        Self { proxies: Proxies::default(), tls: None, connections_max, crowd, drain_max, words: None }
     }
 }
 
@@ -198,6 +203,11 @@ impl Guest {
             peer = self.terms.proxies.peer(&mut self.stream, self.address) => peer,
         };
         let Ok(peer) = peer else { return };
+        let Some(_seat) = self.terms.crowd.seat(peer.ip()) else {
+            metrics::counter!("postrider_api_connections_refused_total").increment(1);
+            tracing::debug!(peer = %peer.ip(), "connection closed: its address has as many as it may");
+            return;
+        };
         let from = Peer(peer.ip().to_canonical());
         let answer = move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(from);

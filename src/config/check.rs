@@ -104,6 +104,7 @@ fn bounds(config: &Config, faults: &mut Vec<Fault>) {
         ("submission", "message_bytes_max", submission.message_bytes_max == 0),
         ("submission", "sessions_max", submission.sessions_max == 0),
         ("submission", "sessions_per_address_max", submission.sessions_per_address_max == 0),
+        ("api", "connections_per_address_max", config.api.connections_per_address_max == 0),
         ("delivery", "port", delivery.port == 0),
         ("delivery", "tasks_in_memory_max", delivery.tasks_in_memory_max == 0),
         ("delivery", "body_bytes_in_memory_max", delivery.body_bytes_in_memory_max == 0),

@@ -1,127 +1,307 @@
-//! How often somebody may try to sign in: counted by address and by email, in bounded memory.
+//! How often somebody may fail to sign in, in bounded memory.
 //!
-//! A count begins with the first try and is forgotten when its time is over. When there is no room for
-//! another count, the oldest goes: who makes room so for more tries needs very many addresses.
+//! Counted are failures, by where they come from: by email and network together, and by network alone. Each
+//! has so many at once, and then one more after each interval. Who guesses at one email from many networks
+//! meets a third count, of that email alone, which slows strangers only: a network from which the email has
+//! signed in before is not bound by it. So nobody can keep anybody else out.
+//!
+//! A count is a moment: each failure moves it on by an interval, and a try is refused while it is too far
+//! ahead (the "virtual scheduling" of GCRA). A try counts before the password is looked at, so that many at
+//! once are not free, and is taken back when it was right. When there is no room for another count, the oldest
+//! go: who makes room so for more tries needs very many networks.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mail::id::AccountId;
 use mail::network::counted;
 
 use crate::problem::{Code, Problem};
 
-/// How long tries are counted.
-const WINDOW: Duration = Duration::from_secs(15 * 60);
-/// Tries from one address (one /64 of IPv6).
-const PER_ADDRESS_MAX: u32 = 50;
-/// Tries for one email.
-const PER_EMAIL_MAX: u32 = 10;
-/// Links mailed to one email.
-const LINKS_MAX: u32 = 5;
-/// Counts in memory.
+/// So many at once, and then one after each interval.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    at_once: u32,
+    interval: Duration,
+}
+
+const fn limit(at_once: u32, interval_s: u64) -> Limit {
+    Limit { at_once, interval: Duration::from_secs(interval_s) }
+}
+
+/// Wrong passwords for one email from one network: ten, then twelve an hour.
+const BY_EMAIL_AND_NETWORK: Limit = limit(10, 300);
+/// Failures of one network (IPv4: an address, perhaps an office's; IPv6: a /64).
+const BY_NETWORK: Limit = limit(50, 20);
+/// Wrong passwords for one email from networks that it has not signed in from: a thousand a day.
+const BY_EMAIL: Limit = limit(100, 90);
+/// Links asked for by one network for one email.
+const LINKS_BY_EMAIL_AND_NETWORK: Limit = limit(5, 180);
+/// Links mailed to one email because strangers asked for them.
+const LINKS_BY_EMAIL: Limit = limit(20, 180);
+/// Invitations mailed by one account to one email.
+const INVITATIONS: Limit = limit(5, 3600);
+/// How long it is remembered that an email signed in from a network.
+const KNOWN_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Counts in memory; as many networks are known.
 const COUNTS_MAX: usize = 50_000;
+
+type Network = Option<IpAddr>;
 
 /// What is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Counted {
-    Address(Option<IpAddr>),
+    Network(Network),
+    EmailAndNetwork(String, Network),
     Email(String),
+    LinksOfNetwork(String, Network),
     Links(String),
+    Invitations(AccountId, String),
+}
+
+impl Counted {
+    fn limit(&self) -> Limit {
+        match self {
+            Self::Network(_) => BY_NETWORK,
+            Self::EmailAndNetwork(..) => BY_EMAIL_AND_NETWORK,
+            Self::Email(_) => BY_EMAIL,
+            Self::LinksOfNetwork(..) => LINKS_BY_EMAIL_AND_NETWORK,
+            Self::Links(_) => LINKS_BY_EMAIL,
+            Self::Invitations(..) => INVITATIONS,
+        }
+    }
 }
 
 /// Counts tries.
 #[derive(Debug, Default)]
-pub struct Throttle(Mutex<HashMap<Counted, (u32, Timestamp)>>);
+pub struct Throttle(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// When all that was counted is forgotten.
+    clear_at: HashMap<Counted, Timestamp>,
+    /// Until when a network is one from which an email has signed in.
+    known: HashMap<(String, Network), Timestamp>,
+}
+
+/// A try that was counted as a failure, until it is known to be none.
+#[derive(Debug)]
+#[must_use = "a try that is right is not counted"]
+pub struct Try<'a> {
+    throttle: &'a Throttle,
+    counted: Vec<Counted>,
+    now: Timestamp,
+}
 
 impl Throttle {
     /// A try to sign in with a password.
     ///
     /// # Errors
     /// 429 `rate_limit_exceeded`.
-    pub fn password(&self, from: Option<IpAddr>, email: &str, now: Timestamp) -> Result<(), Problem> {
-        self.count(Counted::Address(from.map(counted)), PER_ADDRESS_MAX, now)?;
-        self.count(Counted::Email(email.to_lowercase()), PER_EMAIL_MAX, now)
-    }
-
-    /// The password was right: the tries before do not count.
-    pub fn right(&self, email: &str) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.remove(&Counted::Email(email.to_lowercase()));
-    }
-
-    /// A link is asked for.
-    ///
-    /// # Errors
-    /// 429 `rate_limit_exceeded`.
-    pub fn link(&self, from: Option<IpAddr>, email: &str, now: Timestamp) -> Result<(), Problem> {
-        self.count(Counted::Address(from.map(counted)), PER_ADDRESS_MAX, now)?;
-        self.count(Counted::Links(email.to_lowercase()), LINKS_MAX, now)
+    pub fn password(&self, from: Option<IpAddr>, email: &str, now: Timestamp) -> Result<Try<'_>, Problem> {
+        let who = (email.to_lowercase(), from.map(counted));
+        let pair = Counted::EmailAndNetwork(who.0.clone(), who.1);
+        self.count(vec![Counted::Network(who.1), pair, Counted::Email(who.0.clone())], Some(&who), now)
     }
 
     /// A link is used, or something that is none.
     ///
     /// # Errors
     /// 429 `rate_limit_exceeded`.
-    pub fn token(&self, from: Option<IpAddr>, now: Timestamp) -> Result<(), Problem> {
-        self.count(Counted::Address(from.map(counted)), PER_ADDRESS_MAX, now)
+    pub fn token(&self, from: Option<IpAddr>, now: Timestamp) -> Result<Try<'_>, Problem> {
+        self.count(vec![Counted::Network(from.map(counted))], None, now)
     }
 
-    fn count(&self, what: Counted, max: u32, now: Timestamp) -> Result<(), Problem> {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if counts.len() >= COUNTS_MAX && !counts.contains_key(&what) {
-            make_room(&mut counts, now);
+    /// A link is asked for. That is counted whether or not there is such a user, which is not told.
+    ///
+    /// # Errors
+    /// 429 `rate_limit_exceeded`.
+    pub fn link(&self, from: Option<IpAddr>, email: &str, now: Timestamp) -> Result<(), Problem> {
+        let who = (email.to_lowercase(), from.map(counted));
+        let pair = Counted::LinksOfNetwork(who.0.clone(), who.1);
+        let all = vec![Counted::Network(who.1), pair, Counted::Links(who.0.clone())];
+        self.count(all, Some(&who), now).map(drop)
+    }
+
+    /// An account has somebody invited.
+    ///
+    /// # Errors
+    /// 429 `rate_limit_exceeded`.
+    pub fn invitation(&self, account: AccountId, email: &str, now: Timestamp) -> Result<(), Problem> {
+        self.count(vec![Counted::Invitations(account, email.to_lowercase())], None, now).map(drop)
+    }
+
+    /// Somebody has signed in from here: the network is known to be theirs.
+    pub fn signed_in(&self, from: Option<IpAddr>, email: &str, now: Timestamp) {
+        let who = (email.to_lowercase(), from.map(counted));
+        let mut counts = self.counts();
+        make_room(&mut counts.known, &who, now);
+        counts.known.insert(who, later(now, KNOWN_FOR));
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts all of these, or, when one of them is full, none.
+    fn count(
+        &self,
+        counted: Vec<Counted>,
+        who: Option<&(String, Network)>,
+        now: Timestamp,
+    ) -> Result<Try<'_>, Problem> {
+        let mut counts = self.counts();
+        let known = who.and_then(|who| counts.known.get(who)).is_some_and(|until| *until > now);
+        for one in &counted {
+            // What others did to this email does not concern those who were here before.
+            let binds = !known || !matches!(one, Counted::Email(_) | Counted::Links(_));
+            let wait = counts.wait(one, now);
+            if binds && !wait.is_zero() {
+                let wait_s = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                return Err(Problem::new(Code::RATE_LIMIT_EXCEEDED, "Too many tries; try again later")
+                    .header(http::header::RETRY_AFTER, wait_s.to_string()));
+            }
         }
-        let end = now.checked_add(WINDOW).unwrap_or(Timestamp::MAX);
-        let (count, ends_at) = counts.entry(what).or_insert((0, end));
-        if *ends_at <= now {
-            (*count, *ends_at) = (0, end);
+        for one in &counted {
+            make_room(&mut counts.clear_at, one, now);
+            let clear_at = counts.clear_at.entry(one.clone()).or_insert(now);
+            *clear_at = later((*clear_at).max(now), one.limit().interval);
         }
-        if *count >= max {
-            let left = ends_at.duration_since(now).as_secs().max(1);
-            return Err(Problem::new(Code::RATE_LIMIT_EXCEEDED, "Too many tries; try again later")
-                .header(http::header::RETRY_AFTER, left.to_string()));
-        }
-        *count += 1;
-        Ok(())
+        drop(counts);
+        Ok(Try { throttle: self, counted, now })
     }
 }
 
-/// What is over goes; when nothing is, the older half: so it is seldom that all are looked at.
-fn make_room(counts: &mut HashMap<Counted, (u32, Timestamp)>, now: Timestamp) {
-    counts.retain(|_, (_, ends_at)| *ends_at > now);
-    if counts.len() < COUNTS_MAX {
+impl Counts {
+    /// How long until one more may be counted.
+    fn wait(&self, what: &Counted, now: Timestamp) -> Duration {
+        let Limit { at_once, interval } = what.limit();
+        let ahead = self.clear_at.get(what).map_or(Duration::ZERO, |clear_at| {
+            Duration::try_from(clear_at.duration_since(now)).unwrap_or_default()
+        });
+        ahead.saturating_sub(interval * at_once.saturating_sub(1))
+    }
+}
+
+impl Try<'_> {
+    /// It was right: it does not count, and the failures of this network for this email are forgiven.
+    pub fn right(self) {
+        self.take_back();
+        let mut counts = self.throttle.counts();
+        for one in self.counted.iter().filter(|one| matches!(one, Counted::EmailAndNetwork(..))) {
+            counts.clear_at.remove(one);
+        }
+    }
+
+    /// Whether it was right is not known, by no fault of theirs: it does not count.
+    pub fn void(self) {
+        self.take_back();
+    }
+
+    fn take_back(&self) {
+        let mut counts = self.throttle.counts();
+        for one in &self.counted {
+            if let Some(clear_at) = counts.clear_at.get_mut(one) {
+                *clear_at = clear_at.checked_sub(one.limit().interval).unwrap_or(self.now);
+            }
+        }
+    }
+}
+
+fn later(at: Timestamp, time: Duration) -> Timestamp {
+    at.checked_add(time).unwrap_or(Timestamp::MAX)
+}
+
+/// What is over goes; when nothing is, the half that ends first: so it is seldom that all are looked at.
+fn make_room<K: Eq + Hash>(ends: &mut HashMap<K, Timestamp>, another: &K, now: Timestamp) {
+    if ends.len() < COUNTS_MAX || ends.contains_key(another) {
         return;
     }
-    let mut ends: Vec<Timestamp> = counts.values().map(|(_, ends_at)| *ends_at).collect();
-    let middle = ends.len() / 2;
-    let (_, middle, _) = ends.select_nth_unstable(middle);
+    ends.retain(|_, end| *end > now);
+    if ends.len() < COUNTS_MAX {
+        return;
+    }
+    let mut all: Vec<Timestamp> = ends.values().copied().collect();
+    let middle = all.len() / 2;
+    let (_, middle, _) = all.select_nth_unstable(middle);
     let middle = *middle;
-    counts.retain(|_, (_, ends_at)| *ends_at > middle);
+    ends.retain(|_, end| *end > middle);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn from(n: u32) -> Option<IpAddr> {
+        Some(IpAddr::V4(n.into()))
+    }
+
+    /// How many wrong passwords in a row are looked at.
+    fn wrong(throttle: &Throttle, from: Option<IpAddr>, email: &str, now: Timestamp) -> usize {
+        (0..1_000).take_while(|_| throttle.password(from, email, now).is_ok()).count()
+    }
+
     #[test]
-    fn tries_are_bounded_and_forgotten() {
+    fn failures_are_bounded_where_they_come_from() {
         let throttle = Throttle::default();
-        let at = |second| Timestamp::from_second(second).unwrap();
-        for _ in 0..PER_EMAIL_MAX {
-            throttle.password(None, "A@b.example", at(0)).unwrap();
-        }
-        let refused = throttle.password(None, "a@B.example", at(60)).unwrap_err();
+        assert_eq!(wrong(&throttle, from(1), "A@b.example", at(0)), 10);
+        let refused = throttle.password(from(1), "a@B.example", at(60)).unwrap_err();
         assert_eq!(refused.code(), Code::RATE_LIMIT_EXCEEDED);
-        assert_eq!(refused.headers()[0].1, (15 * 60 - 60).to_string());
-        throttle.password(None, "c@b.example", at(60)).unwrap();
-        throttle.password(None, "a@b.example", at(15 * 60)).unwrap();
-        throttle.right("a@b.example");
-        for n in 0..2 * u32::try_from(COUNTS_MAX).unwrap() {
-            let _ = throttle.link(Some(IpAddr::V4(n.into())), &n.to_string(), at(100_000));
+        assert_eq!(refused.headers()[0].1, (300 - 60).to_string());
+        assert_eq!(wrong(&throttle, from(1), "a@b.example", at(300)), 1);
+        // Neither the email elsewhere, nor another email here.
+        assert_eq!(wrong(&throttle, from(2), "a@b.example", at(300)), 10);
+        assert_eq!(wrong(&throttle, from(1), "c@b.example", at(300)), 10);
+        // Many emails from one network.
+        let tried: usize = (0..100).map(|n| wrong(&throttle, from(9), &n.to_string(), at(0))).sum();
+        assert_eq!(tried, 50);
+    }
+
+    #[test]
+    fn what_is_right_does_not_count() {
+        let throttle = Throttle::default();
+        for _ in 0..1_000 {
+            throttle.password(from(1), "a@b.example", at(0)).unwrap().right();
+            throttle.password(from(1), "a@b.example", at(0)).unwrap().void();
+            throttle.token(from(1), at(0)).unwrap().void();
         }
-        assert!(throttle.0.lock().unwrap().len() <= COUNTS_MAX);
+        assert_eq!(wrong(&throttle, from(1), "a@b.example", at(0)), 10);
+        throttle.password(from(1), "a@b.example", at(3000)).unwrap().right();
+        assert_eq!(wrong(&throttle, from(1), "a@b.example", at(3000)), 10, "forgiven");
+    }
+
+    #[test]
+    fn strangers_are_slowed_and_keep_nobody_out() {
+        let throttle = Throttle::default();
+        throttle.signed_in(from(1), "A@b.example", at(0));
+        let guessed: usize = (100..200).map(|n| wrong(&throttle, from(n), "a@b.example", at(0))).sum();
+        assert_eq!(guessed, 100);
+        assert_eq!(wrong(&throttle, from(2), "a@b.example", at(0)), 0);
+        assert_eq!(wrong(&throttle, from(2), "a@b.example", at(90)), 1);
+        assert_eq!(wrong(&throttle, from(1), "a@b.example", at(0)), 10, "who was here before");
+        for n in 100..200 {
+            let _ = throttle.link(from(n), "a@b.example", at(0));
+        }
+        assert!(throttle.link(from(2), "a@b.example", at(0)).is_err());
+        throttle.link(from(1), "a@b.example", at(0)).unwrap();
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let throttle = Throttle::default();
+        for n in 0..2 * u32::try_from(COUNTS_MAX).unwrap() {
+            let _ = throttle.link(from(n), &n.to_string(), at(100_000));
+            throttle.signed_in(from(n), "a@b.example", at(i64::from(n)));
+        }
+        let counts = throttle.counts();
+        assert!(counts.clear_at.len() <= COUNTS_MAX + 1 && counts.known.len() <= COUNTS_MAX);
     }
 }

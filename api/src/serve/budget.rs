@@ -1,15 +1,26 @@
 //! The budget of bytes in flight: what all requests together may hold in memory.
 //!
-//! Two purses, one for ordinary requests and one for large ones, so that a few slow uploads of
-//! attachments never keep an ordinary send waiting. A request that says how large its body is takes
-//! its share before the first byte is read, and waits a little when there is none; one that does not
-//! say takes it piece by piece and is turned away when nothing is left (it must not wait for others
-//! that wait for it).
+//! ```text
+//! a piece of a body comes → the holder's part of the purse → the purse → the piece is kept
+//! ```
+//!
+//! Paid is what has come, never what was announced: who says 40 MB and sends nothing holds nothing. Three
+//! purses: one for ordinary requests, one for large ones, so that a few slow uploads of attachments never
+//! keep an ordinary send waiting, and one for those who have not said who they are, so that they only get
+//! in one another's way. And of no purse may one account (one network, where there is no account) hold more
+//! than a part, so that one customer does not starve the others.
+//!
+//! Bodies that are half read may have used up a purse and wait for each other: so a share is waited for only
+//! until a deadline; whoever is refused gives back what it held, and the others go on.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use mail::id::AccountId;
+use mail::network::counted;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
 
 /// A small request costs about this much anyhow.
 const GRAIN_BYTES: usize = 1 << 10;
@@ -17,79 +28,211 @@ const GRAIN_BYTES: usize = 1 << 10;
 const ORDINARY_BYTES_MAX: usize = 1 << 20;
 /// The purse for ordinary requests is this part of the whole.
 const ORDINARY_PART: usize = 5;
-/// How long a request waits for its share.
-const WAIT_MAX: Duration = Duration::from_secs(5);
+/// One account's part of a purse.
+const ACCOUNT_PART: usize = 2;
+/// The purse for those who have not said who they are: 256 of the largest bodies that they may send.
+const PUBLIC_BYTES: usize = 16 << 20;
+/// One network's part of it.
+const NETWORK_PART: usize = 8;
 
 /// The budget.
 #[derive(Debug, Clone)]
-pub struct Budget {
-    ordinary: Arc<Semaphore>,
-    large: Arc<Semaphore>,
-    wait_max: Duration,
+pub struct Budget(Arc<Purses>);
+
+#[derive(Debug)]
+struct Purses {
+    ordinary: Arc<Purse>,
+    large: Arc<Purse>,
+    public: Arc<Purse>,
+}
+
+/// Who holds a share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// An account, by a key or a session.
+    Account(AccountId),
+    /// Whoever calls from one address (one /64 of IPv6) without saying who they are.
+    Network(Option<IpAddr>),
+}
+
+impl Holder {
+    /// Whoever calls from this address.
+    #[must_use]
+    pub fn network(from: Option<IpAddr>) -> Self {
+        Self::Network(from.map(counted))
+    }
+}
+
+impl Budget {
+    /// A budget of about this many bytes; one account may always hold `large_bytes_min` of it.
+    #[must_use]
+    pub fn new(bytes_max: usize, large_bytes_min: usize) -> Self {
+        let ordinary = bytes_max / ORDINARY_PART;
+        let large = (bytes_max - ordinary).max(large_bytes_min);
+        let each_large = (large / ACCOUNT_PART).max(large_bytes_min);
+        Self(Arc::new(Purses {
+            ordinary: Purse::new(ordinary, ordinary / ACCOUNT_PART),
+            large: Purse::new(large, each_large),
+            public: Purse::new(PUBLIC_BYTES, PUBLIC_BYTES / NETWORK_PART),
+        }))
+    }
+
+    /// What one of them may take from it.
+    #[must_use]
+    pub fn allowance(&self, holder: Holder) -> Allowance {
+        Allowance { budget: self.clone(), holder }
+    }
+
+    /// What is left to those who have said who they are, in bytes.
+    #[must_use]
+    pub fn left_bytes(&self) -> usize {
+        (self.0.ordinary.whole.available_permits() + self.0.large.whole.available_permits()) * GRAIN_BYTES
+    }
+}
+
+/// What one holder may take from the budget.
+#[derive(Debug, Clone)]
+pub struct Allowance {
+    budget: Budget,
+    holder: Holder,
+}
+
+impl Allowance {
+    /// Makes a share larger by `bytes`, at once or not at all.
+    #[must_use]
+    pub fn enlarge(&self, share: &mut Share, bytes: usize) -> bool {
+        let Some(Step { part, grains }) = self.step(share, bytes) else { return true };
+        let Ok(own) = Arc::clone(&part.own).try_acquire_many_owned(grains) else { return false };
+        let Ok(whole) = Arc::clone(&part.purse.whole).try_acquire_many_owned(grains) else { return false };
+        share.take(part, own, whole);
+        true
+    }
+
+    /// The same, waiting for it until a moment.
+    #[must_use]
+    pub async fn enlarge_until(&self, share: &mut Share, bytes: usize, until: Instant) -> bool {
+        let Some(Step { part, grains }) = self.step(share, bytes) else { return true };
+        // Who waits for their own part keeps nobody else waiting.
+        let both = async {
+            let own = Arc::clone(&part.own).acquire_many_owned(grains).await.ok()?;
+            Some((own, Arc::clone(&part.purse.whole).acquire_many_owned(grains).await.ok()?))
+        };
+        let Ok(Some((own, whole))) = timeout_at(until, both).await else { return false };
+        share.take(part, own, whole);
+        true
+    }
+
+    /// What is to be acquired for `bytes` more; nothing when what is held is enough. A share that outgrows
+    /// the ordinary purse is paid whole from the large one, and then gives back what it had of the other.
+    fn step(&self, share: &mut Share, bytes: usize) -> Option<Step> {
+        share.bytes += bytes;
+        let Purses { ordinary, large, public } = &*self.budget.0;
+        let purse = match self.holder {
+            Holder::Network(_) => public,
+            Holder::Account(_) if share.bytes.max(share.expected) <= ORDINARY_BYTES_MAX => ordinary,
+            Holder::Account(_) => large,
+        };
+        let held = share.paid.as_ref().filter(|paid| Arc::ptr_eq(&paid.part.purse, purse));
+        let wanted = grains(share.bytes) - held.map_or(0, Paid::grains).min(grains(share.bytes));
+        (wanted > 0).then(|| Step { part: Part::of(purse, self.holder), grains: wanted })
+    }
+}
+
+/// What is to be acquired.
+struct Step {
+    part: Part,
+    grains: u32,
 }
 
 /// A share of the budget; it goes back when this is dropped.
 #[derive(Debug, Default)]
 pub struct Share {
     bytes: usize,
-    ordinary: Option<OwnedSemaphorePermit>,
-    large: Option<OwnedSemaphorePermit>,
+    /// What was announced: it decides of which purse, and costs nothing.
+    expected: usize,
+    paid: Option<Paid>,
 }
 
-impl Budget {
-    /// A budget of about this many bytes; the purse for large requests holds `large_bytes_min` at least.
+/// What was paid, and of what: the permits go first.
+#[derive(Debug)]
+struct Paid {
+    own: OwnedSemaphorePermit,
+    whole: OwnedSemaphorePermit,
+    part: Part,
+}
+
+impl Paid {
+    fn grains(&self) -> u32 {
+        u32::try_from(self.own.num_permits()).unwrap_or(u32::MAX)
+    }
+}
+
+impl Share {
+    /// A share, of nothing yet, for what is announced to be so large.
     #[must_use]
-    pub fn new(bytes_max: usize, large_bytes_min: usize) -> Self {
-        Self::with_wait(bytes_max, large_bytes_min, WAIT_MAX)
+    pub fn expecting(bytes: usize) -> Self {
+        Self { expected: bytes, ..Self::default() }
     }
 
-    fn with_wait(bytes_max: usize, large_bytes_min: usize, wait_max: Duration) -> Self {
-        let ordinary = bytes_max / ORDINARY_PART;
-        let large = (bytes_max - ordinary).max(large_bytes_min);
-        let purse =
-            |bytes: usize| Arc::new(Semaphore::new(bytes.div_ceil(GRAIN_BYTES).min(Semaphore::MAX_PERMITS)));
-        Self { ordinary: purse(ordinary), large: purse(large), wait_max }
-    }
-
-    /// Takes a share of `bytes`, waiting a little; `None` when it did not come.
-    pub async fn take(&self, bytes: usize) -> Option<Share> {
-        let mut share = Share { bytes, ..Share::default() };
-        let (purse, place) = self.purse(&mut share);
-        let taken = Arc::clone(purse).acquire_many_owned(grains(bytes));
-        *place = Some(tokio::time::timeout(self.wait_max, taken).await.ok()?.ok()?);
-        Some(share)
-    }
-
-    /// Makes a share larger by `bytes`, at once or not at all.
-    #[must_use]
-    pub fn enlarge(&self, share: &mut Share, bytes: usize) -> bool {
-        share.bytes += bytes;
-        let (purse, place) = self.purse(share);
-        let Ok(more) = Arc::clone(purse).try_acquire_many_owned(grains(bytes)) else { return false };
-        match place {
-            Some(held) => held.merge(more),
-            none => *none = Some(more),
-        }
-        true
-    }
-
-    /// The purse that pays for a share of this size, and where the share keeps what comes of it.
-    fn purse<'a>(
-        &'a self,
-        share: &'a mut Share,
-    ) -> (&'a Arc<Semaphore>, &'a mut Option<OwnedSemaphorePermit>) {
-        if share.bytes <= ORDINARY_BYTES_MAX {
-            (&self.ordinary, &mut share.ordinary)
-        } else {
-            (&self.large, &mut share.large)
+    /// Takes what was acquired: more of the same part, or instead of what there was of another.
+    fn take(&mut self, part: Part, own: OwnedSemaphorePermit, whole: OwnedSemaphorePermit) {
+        match &mut self.paid {
+            Some(paid) if Arc::ptr_eq(&paid.part.own, &part.own) => {
+                paid.own.merge(own);
+                paid.whole.merge(whole);
+            }
+            other => *other = Some(Paid { own, whole, part }),
         }
     }
+}
 
-    /// What is left, in bytes.
-    #[must_use]
-    pub fn left_bytes(&self) -> usize {
-        (self.ordinary.available_permits() + self.large.available_permits()) * GRAIN_BYTES
+/// Bytes for requests of one kind.
+#[derive(Debug)]
+struct Purse {
+    whole: Arc<Semaphore>,
+    /// What one holder may have of it.
+    each_bytes_max: usize,
+    /// Those who hold something: in how many places, and what is left of their part.
+    holders: Mutex<HashMap<Holder, (usize, Arc<Semaphore>)>>,
+}
+
+impl Purse {
+    fn new(bytes: usize, each_bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self { whole: semaphore(bytes), each_bytes_max, holders: Mutex::default() })
     }
+}
+
+/// One holder's part of a purse, forgotten when it is held nowhere any more.
+#[derive(Debug)]
+struct Part {
+    purse: Arc<Purse>,
+    holder: Holder,
+    own: Arc<Semaphore>,
+}
+
+impl Part {
+    fn of(purse: &Arc<Purse>, holder: Holder) -> Self {
+        let mut holders = purse.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        let (places, own) = holders.entry(holder).or_insert_with(|| (0, semaphore(purse.each_bytes_max)));
+        *places += 1;
+        Self { purse: Arc::clone(purse), holder, own: Arc::clone(own) }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let mut holders = self.purse.holders.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((places, _)) = holders.get_mut(&self.holder) {
+            *places -= 1;
+            if *places == 0 {
+                holders.remove(&self.holder);
+            }
+        }
+    }
+}
+
+fn semaphore(bytes: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(bytes.div_ceil(GRAIN_BYTES).min(Semaphore::MAX_PERMITS)))
 }
 
 fn grains(bytes: usize) -> u32 {
@@ -100,22 +243,79 @@ fn grains(bytes: usize) -> u32 {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn shares_go_back() {
-        let budget = Budget::new(10 << 20, 0);
-        let mut share = budget.take(1 << 20).await.unwrap();
-        assert!(budget.enlarge(&mut share, 7 << 20));
-        assert!(!budget.enlarge(&mut share, 2 << 20));
-        assert_eq!(budget.left_bytes(), 2 << 20);
-        drop(share);
-        assert_eq!(budget.left_bytes(), 10 << 20);
+    const MB: usize = 1 << 20;
+
+    fn account(n: u8) -> Holder {
+        Holder::Account(AccountId::from_bytes([n; 16]))
     }
 
-    #[tokio::test]
-    async fn nobody_waits_for_ever_and_large_ones_do_not_stop_ordinary_ones() {
-        let budget = Budget::with_wait(10 << 20, 8 << 20, Duration::ZERO);
-        let _held = budget.take(8 << 20).await.unwrap();
-        assert!(budget.take(2 << 20).await.is_none());
-        assert!(budget.take(10 << 10).await.is_some());
+    #[test]
+    fn shares_go_back_and_nobody_is_remembered() {
+        let budget = Budget::new(50 * MB, 0);
+        let allowance = budget.allowance(account(1));
+        let (mut share, mut other) = (Share::default(), Share::default());
+        assert!(allowance.enlarge(&mut share, MB));
+        assert_eq!(budget.left_bytes(), 49 * MB);
+        assert!(allowance.enlarge(&mut share, 14 * MB), "now from the large purse alone");
+        assert!(allowance.enlarge(&mut other, 2 * MB));
+        assert_eq!(budget.left_bytes(), 33 * MB);
+        assert_eq!(budget.0.ordinary.whole.available_permits() * GRAIN_BYTES, 10 * MB);
+        assert!(!allowance.enlarge(&mut share, 10 * MB), "an account has half of it");
+        drop((share, other));
+        assert_eq!(budget.left_bytes(), 50 * MB);
+        for purse in [&budget.0.ordinary, &budget.0.large, &budget.0.public] {
+            assert!(purse.holders.lock().unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn many_small_pieces_cost_what_they_are() {
+        let budget = Budget::new(50 * MB, 0);
+        let mut share = Share::default();
+        for _ in 0..4096 {
+            assert!(budget.allowance(account(1)).enlarge(&mut share, 1));
+        }
+        assert_eq!(budget.left_bytes(), 50 * MB - 4096);
+    }
+
+    #[test]
+    fn one_holder_does_not_starve_the_others() {
+        let budget = Budget::new(50 * MB, 0);
+        let fill = |holder: Holder, bytes: usize| {
+            let allowance = budget.allowance(holder);
+            let mut shares = Vec::new();
+            loop {
+                let mut share = Share::default();
+                if !allowance.enlarge(&mut share, bytes) {
+                    return shares;
+                }
+                shares.push(share);
+            }
+        };
+        for bytes in [100 << 10, 5 * MB] {
+            let held = fill(account(1), bytes);
+            assert!(!held.is_empty());
+            assert_eq!(fill(account(2), bytes).len(), held.len());
+        }
+        // Whoever has not said who they are gets in the way of none who has.
+        let crowd: Vec<_> =
+            (0..20).map(|n| fill(Holder::network(Some([192, 0, 2, n].into())), 64 << 10)).collect();
+        assert!(crowd[0].len() == 32 && crowd[19].is_empty());
+        assert_eq!(fill(account(1), 100 << 10).len(), fill(account(2), 100 << 10).len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn half_read_bodies_do_not_wait_for_each_other_for_ever() {
+        let budget = Budget::new(10 * MB, 8 * MB);
+        let [one, two] = [1, 2].map(|n| budget.allowance(account(n)));
+        let (mut first, mut second) = (Share::default(), Share::default());
+        assert!(one.enlarge(&mut first, 4 * MB) && two.enlarge(&mut second, 4 * MB));
+        let soon = Instant::now() + std::time::Duration::from_secs(5);
+        let later = soon + std::time::Duration::from_secs(5);
+        let (refused, enlarged) = tokio::join!(
+            async move { one.enlarge_until(&mut first, MB, soon).await },
+            two.enlarge_until(&mut second, MB, later),
+        );
+        assert!(!refused && enlarged);
     }
 }

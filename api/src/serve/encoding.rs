@@ -12,7 +12,7 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use ruzstd::decoding::StreamingDecoder;
 
 use super::body::too_large;
-use super::budget::{Budget, Share};
+use super::budget::{Allowance, Share};
 use crate::problem::{Code, Problem};
 
 /// What may stand in `Content-Encoding`, for those who used something else.
@@ -59,10 +59,10 @@ impl Encoding {
         self,
         packed: Bytes,
         bytes_max: usize,
-        budget: &Budget,
+        allowance: &Allowance,
     ) -> Result<(Bytes, Share), Problem> {
         let unpacked =
-            Unpacked { whole: Vec::new(), bytes_max, budget: budget.clone(), share: Share::default() };
+            Unpacked { whole: Vec::new(), bytes_max, allowance: allowance.clone(), share: Share::default() };
         tokio::task::spawn_blocking(move || self.unpack_here(&packed, unpacked))
             .await
             .map_err(Problem::internal)?
@@ -93,7 +93,7 @@ impl Encoding {
 struct Unpacked {
     whole: Vec<u8>,
     bytes_max: usize,
-    budget: Budget,
+    allowance: Allowance,
     share: Share,
 }
 
@@ -115,7 +115,7 @@ impl Unpacked {
             let room = self.whole.capacity();
             if wanted > room {
                 let larger = (room * 2).clamp(FIRST_BYTES, self.bytes_max.max(FIRST_BYTES)).max(wanted);
-                if !self.budget.enlarge(&mut self.share, larger - room) {
+                if !self.allowance.enlarge(&mut self.share, larger - room) {
                     return Err(Problem::busy());
                 }
                 self.whole.reserve_exact(larger - self.whole.len());
@@ -131,6 +131,7 @@ fn broken(error: &dyn std::fmt::Display) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use super::super::budget::{Budget, Holder};
     use super::*;
     use proptest::prelude::*;
     use std::io::Write as _;
@@ -159,7 +160,8 @@ mod tests {
     fn unpack(encoding: Encoding, packed: &[u8], bytes_max: usize) -> Result<Vec<u8>, Problem> {
         let budget = Budget::new(64 << 20, 0);
         let left_bytes = budget.left_bytes();
-        let into = Unpacked { whole: Vec::new(), bytes_max, budget: budget.clone(), share: Share::default() };
+        let allowance = budget.allowance(Holder::Account(mail::id::AccountId::from_bytes([1; 16])));
+        let into = Unpacked { whole: Vec::new(), bytes_max, allowance, share: Share::default() };
         let outcome = encoding.unpack_here(packed, into).map(|(bytes, _)| bytes.to_vec());
         assert_eq!(budget.left_bytes(), left_bytes, "the share goes back");
         outcome

@@ -75,6 +75,52 @@ async fn a_header_from_elsewhere_is_no_request() {
     world.end().await;
 }
 
+/// Says for whom it connects, and asks something; the answer's first line, empty when nobody answers.
+async fn ask_for(world: &World, client: &str) -> (TcpStream, String) {
+    let mut stream = connect_from(world, "127.0.0.1").await;
+    let version = if client.contains(':') { "6 " } else { "4 " };
+    let server = if client.contains(':') { "2001:db8::9" } else { "198.51.100.1" };
+    let said =
+        format!("PROXY TCP{version}{client} {server} 56324 443\r\nGET /healthz HTTP/1.1\r\nHost: t\r\n\r\n");
+    stream.write_all(said.as_bytes()).await.unwrap();
+    let mut line = vec![0; 15];
+    let _ = stream.read_exact(&mut line).await;
+    (stream, String::from_utf8(line).unwrap().trim_end_matches('\0').to_owned())
+}
+
+#[tokio::test]
+async fn one_client_does_not_take_the_places_of_the_others() {
+    let world = World::with(|options| {
+        options.proxies = Proxies::new(&["127.0.0.1".parse().unwrap()]);
+        options.connections_per_address_max = 2;
+    })
+    .await;
+    let mut open = Vec::new();
+    for (first, last) in [("192.0.2.1", "192.0.2.1"), ("2001:db8::1", "2001:db8::ffff")] {
+        for client in [first, last] {
+            let (stream, answer) = ask_for(&world, client).await;
+            assert_eq!(answer, "HTTP/1.1 200 OK", "{client}");
+            open.push(stream);
+        }
+        assert_eq!(ask_for(&world, last).await.1, "", "closed with nothing said");
+    }
+    for other in ["192.0.2.2", "2001:db8:0:1::1"] {
+        assert_eq!(ask_for(&world, other).await.1, "HTTP/1.1 200 OK");
+    }
+    // Whoever leaves makes room.
+    open.clear();
+    while ask_for(&world, "192.0.2.1").await.1.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    // From this machine itself come the clients of a proxy that sends no header.
+    for _ in 0..4 {
+        let mut stream = connect_from(&world, "127.0.0.2").await;
+        stream.write_all(REQUEST).await.unwrap();
+        assert!(heard(stream).await.starts_with("HTTP/1.1 200 "));
+    }
+    world.end().await;
+}
+
 #[tokio::test]
 async fn a_stop_does_not_wait_for_a_header() {
     let world = world().await;

@@ -1,0 +1,137 @@
+//! The memory of bodies: who announces holds nothing, who is slow is sent away, who is unknown comes last.
+
+use std::time::Duration;
+
+use crate::world::World;
+use api::call::{Media, SMALL_BYTES_MAX};
+use api::operations::{Action, table};
+use api::problem::{Code, Problem};
+use api::serve::body;
+use api::serve::budget::{Budget, Holder, Share};
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt as _};
+use http::{HeaderMap, StatusCode};
+use http_body_util::{Full, StreamBody};
+use hyper::body::Frame;
+use mail::id::AccountId;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+const MAIL: &str = r#"{"from":"a@example.com","to":"b@example.net","subject":"s","text":"t"}"#;
+
+/// Announces a body, and sends nothing of it.
+async fn announce(world: &World, path: &str, bytes: usize, key: &str) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer {key}\r\nContent-Length: {bytes}\r\n\
+         Content-Type: application/json\r\nExpect: 100-continue\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 25];
+    stream.read_exact(&mut answer).await.unwrap();
+    (stream, String::from_utf8(answer).unwrap())
+}
+
+#[tokio::test]
+async fn an_announcement_holds_nothing() {
+    let world = World::with(|options| options.bytes_in_flight_max = 1 << 20).await;
+    let other = world.account(2, mail::credential::Scope::Full).await;
+    let mut silent = Vec::new();
+    for (path, bytes) in [("/emails", 100 << 20), ("/emails", 200 << 10), ("/auth/sign-in", 60 << 10)] {
+        for _ in 0..40 {
+            let (stream, answer) = announce(&world, path, bytes, &world.key).await;
+            assert_eq!(answer, "HTTP/1.1 100 Continue\r\n\r\n");
+            silent.push(stream);
+        }
+    }
+    for key in [&world.key, &other] {
+        let large = json!({"from": "a@example.com", "to": "b@example.net", "subject": "s", "text": "a".repeat(2 << 20)});
+        let answer = world.call_as(key, http::Method::POST, "/emails", &large).await;
+        assert_ne!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{answer:?}");
+    }
+    assert_eq!(world.post("/emails", MAIL).await.status, StatusCode::OK);
+    let signing = json!({"email": "owner1@example.com", "password": "wrong"});
+    let answer = world.ask(http::Method::POST, "/auth/sign-in", &signing).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    drop(silent);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_is_nobody_is_not_asked_for_the_body() {
+    let world = World::start().await;
+    let (_stream, answer) = announce(&world, "/emails", 1 << 20, "rnl_nobody").await;
+    assert_eq!(answer, "HTTP/1.1 401 Unauthorized");
+    world.end().await;
+}
+
+#[test]
+fn what_anybody_may_send_is_small() {
+    for operation in table() {
+        if let (Action::Public(_), Some(bytes_max)) = (&operation.action, operation.body_bytes_max) {
+            assert!(bytes_max <= SMALL_BYTES_MAX, "{}", operation.path);
+        }
+    }
+}
+
+fn account() -> Holder {
+    Holder::Account(AccountId::from_bytes([1; 16]))
+}
+
+type Outcome = (Result<Bytes, Problem>, Duration);
+
+/// Reads a body whose pieces come in such intervals, and then nothing, or its end.
+async fn read_slowly(budget: &Budget, holder: Holder, pieces: &[(u64, usize)], ends: bool) -> Outcome {
+    let coming = stream::iter(pieces.to_vec()).then(async |(after_s, bytes)| {
+        tokio::time::sleep(Duration::from_secs(after_s)).await;
+        Ok::<_, std::io::Error>(Frame::data(Bytes::from(vec![b' '; bytes])))
+    });
+    let rest = stream::pending().take(usize::from(!ends));
+    let body = StreamBody::new(Box::pin(coming.chain(rest)));
+    let (begun, allowance) = (Instant::now(), budget.allowance(holder));
+    let read = body::read(body, &HeaderMap::new(), (1 << 20, Media::Json), &allowance).await;
+    (read.map(|(bytes, _)| bytes), begun.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_bodies_end() {
+    let budget = Budget::new(10 << 20, 0);
+    // One that stops; and one that goes on, a byte a second.
+    let (stopped, after) = read_slowly(&budget, account(), &[(0, 10)], false).await;
+    assert_eq!((stopped.unwrap_err().code(), after.as_secs()), (Code::REQUEST_TIMEOUT, 20));
+    let (trickled, after) = read_slowly(&budget, account(), &[(1, 1); 600], true).await;
+    assert_eq!((trickled.unwrap_err().code(), after.as_secs()), (Code::REQUEST_TIMEOUT, 30));
+    // A poor uplink is not slow.
+    let (read, _) = read_slowly(&budget, account(), &[(1, 128 << 10); 8], true).await;
+    assert_eq!(read.unwrap().len(), 1 << 20);
+    assert_eq!(budget.left_bytes(), 10 << 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_fit_is_refused_in_time_and_gives_back_what_it_held() {
+    let budget = Budget::new(10 << 20, 0);
+    let mut held = Share::default();
+    assert!(budget.allowance(account()).enlarge(&mut held, 900 << 10));
+    let (refused, after) = read_slowly(&budget, account(), &[(0, 100 << 10), (0, 100 << 10)], true).await;
+    let refused = refused.unwrap_err();
+    assert_eq!((refused.code(), after.as_secs()), (Code::SERVICE_UNAVAILABLE, 5));
+    assert!(refused.headers().iter().any(|(name, _)| name == "retry-after"));
+    // Another account is not concerned, and neither is this one when there is room again.
+    let other = Holder::Account(AccountId::from_bytes([2; 16]));
+    assert!(read_slowly(&budget, other, &[(0, 100 << 10); 2], true).await.0.is_ok());
+    drop(held);
+    assert!(read_slowly(&budget, account(), &[(0, 100 << 10); 2], true).await.0.is_ok());
+    assert_eq!(budget.left_bytes(), 10 << 20);
+}
+
+#[tokio::test]
+async fn a_body_that_lies_about_its_size_is_still_bounded() {
+    let budget = Budget::new(10 << 20, 0);
+    let body = Full::new(Bytes::from(vec![b' '; 5000]));
+    let allowance = budget.allowance(account());
+    let problem = body::read(body, &HeaderMap::new(), (4096, Media::Json), &allowance).await.unwrap_err();
+    assert_eq!(problem.code(), Code::PAYLOAD_TOO_LARGE);
+    assert_eq!(budget.left_bytes(), 10 << 20);
+}
