@@ -129,7 +129,7 @@ async fn check_bond(room: &Room, tenant: &Tenant, email: &Email) -> Result<(), P
 /// No such email; the store cannot be read.
 pub async fn get(room: Arc<Room>, tenant: Tenant, OfEmail(id): OfEmail) -> Result<OneEmail, Problem> {
     let found = find(&room, &tenant, id).await?;
-    Ok(OneEmail { email: EmailDetail::read(&room, &found).await? })
+    Ok(OneEmail { email: EmailDetail::read(&room, &tenant, &found).await? })
 }
 
 /// `GET /emails/{id}/events`.

@@ -18,6 +18,7 @@ mod metrics;
 mod plans;
 mod proxied;
 mod rates;
+mod reach;
 mod rehearsal;
 mod scheduled;
 mod sessions;
