@@ -15,7 +15,7 @@ use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 use mail::idempotency::{KEY_CHARS_MAX, Operation, Outcome, check_key};
 use mail::usage::Left;
-use queue::once::{self, Claim, NotNow, Slot};
+use queue::once::{self, Claim, Holding, NotNow, Slot};
 use queue::refusal::Refusal;
 use serde_json::Value;
 use store::access::Tenant;
@@ -135,14 +135,20 @@ pub async fn conclude<T: Reply>(
     Err(Problem::of_refusal(refusal, &room.options.upgrade_url))
 }
 
-/// Keeps under keys that nobody knows what came of what was asked with them. Should it have been done after
-/// all, so is its answer there, and this conflicts: then that counts.
-pub async fn keep_doubt(room: &Room, keep: impl FnOnce(&mut Batch)) {
-    let mut batch = Batch::progress();
-    keep(&mut batch);
-    if let Err(error) = room.hall.store().commit(batch).await {
-        tracing::warn!(%error, "a send that was not confirmed keeps no idempotency key");
+/// Keeps under keys that nobody knows what came of what was asked with them, as soon as the store is there
+/// again: who asked is not kept waiting for it, but their keys stay at work until then. Should it have been
+/// done after all, so is its answer there, and this conflicts: then that counts.
+pub fn keep_doubt(room: &Room, batch: Batch, held: Vec<Holding>) {
+    if held.is_empty() {
+        return;
     }
+    let store = room.hall.store().clone();
+    room.tasks.spawn(async move {
+        if let Err(error) = store.commit(batch).await {
+            tracing::warn!(%error, "a send that was not confirmed keeps no idempotency key");
+        }
+        drop(held);
+    });
 }
 
 /// What is kept of an answer.

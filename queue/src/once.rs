@@ -56,8 +56,12 @@ pub struct Slot {
     fingerprint: String,
     before: Option<Found>,
     begun: Option<Partly>,
-    _held: Held,
+    held: Holding,
 }
+
+/// Keeps a key at work, for as long as one of its clones lives.
+#[derive(Clone)]
+pub struct Holding(#[expect(dead_code, reason = "held for its drop")] Arc<Held>);
 
 /// Whether something is to be done.
 pub enum Turn {
@@ -111,7 +115,19 @@ impl Slot {
             Some(Outcome::Partly(begun)) => Some(begun.clone()),
             None => None,
         };
-        Ok(Turn::Go(Box::new(Self { name, fingerprint: claim.fingerprint, before, begun, _held: held })))
+        Ok(Turn::Go(Box::new(Self {
+            name,
+            fingerprint: claim.fingerprint,
+            before,
+            begun,
+            held: Holding(Arc::new(held)),
+        })))
+    }
+
+    /// Keeps the key at work beyond the slot: for what is kept under it later.
+    #[must_use]
+    pub fn hold(&self) -> Holding {
+        self.held.clone()
     }
 
     /// What was done with this key before, when it was done in part.

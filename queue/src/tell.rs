@@ -52,6 +52,7 @@ pub enum TellError {
 impl Worker {
     /// Keeps telling until the worker stops.
     pub(crate) async fn keep_telling(self: Arc<Self>) {
+        let mut failing = false;
         while !self.stop.is_cancelled() {
             tokio::select! {
                 () = self.untold.notified() => {}
@@ -59,8 +60,13 @@ impl Worker {
                 () = self.stop.cancelled() => return,
             }
             tokio::time::sleep(GATHER).await;
-            if let Err(error) = self.tell_at_leisure().await {
-                tracing::warn!(%error, "events cannot be told at the moment");
+            let told = self.tell_at_leisure().await;
+            let failed_before = std::mem::replace(&mut failing, told.is_err());
+            if let Err(error) = told {
+                // Said once, however long it lasts.
+                if !failed_before {
+                    tracing::warn!(%error, "events cannot be told at the moment");
+                }
                 tokio::time::sleep(LOOK).await;
                 self.untold.notify_one();
             }

@@ -44,7 +44,9 @@ pub async fn send_once(
     let also = |accepted: &Accepted, batch: &mut Batch| keep(done(&sent(accepted)), batch);
     let result = room.hall.accept_with(tenant, draft, &also).await;
     if let Err(Refusal::Unconfirmed { id }) = &result {
-        keep_doubt(room, |batch| keep(Outcome::Unconfirmed(*id), batch)).await;
+        let mut batch = Batch::progress();
+        keep(Outcome::Unconfirmed(*id), &mut batch);
+        keep_doubt(room, batch, slot.iter().map(|slot| slot.hold()).collect());
     }
     let left = result.as_ref().map(|accepted| accepted.left).unwrap_or_default();
     let answer = conclude(slot.as_deref(), room, result.map(|accepted| sent(&accepted))).await?;

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use mail::draft::Draft;
 use mail::idempotency::{Operation, Outcome};
 use queue::accept::Accepted;
-use queue::once::Slot;
+use queue::once::{Holding, Slot};
 use queue::refusal::Refusal;
 use store::access::Tenant;
 use store::engine::Batch;
@@ -98,6 +98,15 @@ impl Run<'_> {
         };
         slot.keep(batch, kept, self.now);
     }
+
+    /// The keys that it has at work.
+    fn held(&self) -> Vec<Holding> {
+        let of_items = self.fates.iter().filter_map(|fate| match fate {
+            Fate::HandedIn(_, slot) => slot.as_ref(),
+            Fate::Told(_) => None,
+        });
+        of_items.chain(&self.slot).map(|slot| slot.hold()).collect()
+    }
 }
 
 /// The first email of which nobody knows whether it was accepted.
@@ -163,7 +172,9 @@ pub async fn send_batch(
     let result = room.hall.accept_many(&tenant, drafts, strict, &also).await;
     if let Ok(outcomes) = &result {
         if in_doubt(outcomes).is_some() {
-            keep_doubt(&room, |batch| run.keep(outcomes, batch)).await;
+            let mut batch = Batch::progress();
+            run.keep(outcomes, &mut batch);
+            keep_doubt(&room, batch, run.held());
         }
         if let Some(problem) = run.refused(outcomes) {
             return Err(problem);
