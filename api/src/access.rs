@@ -128,7 +128,15 @@ pub fn permit(caller: &Caller, operation: &Operation, head: &Parts) -> Result<()
         (Caller::Program(_), Action::SignedIn(..)) => {
             forbidden("This call needs somebody who has signed in, not an API key")
         }
-        (Caller::Program(tenant), _) => covers(tenant.scope(), operation.scope()),
+        (Caller::Program(tenant), _) => {
+            covers(tenant.scope(), operation.scope())?;
+            match tenant.bound_to() {
+                Some(_) if !operation.of_a_domain => {
+                    forbidden("This API key is bound to a domain; the call needs one that is not")
+                }
+                _ => Ok(()),
+            }
+        }
         (Caller::SignedIn(who), action) => {
             let reads = matches!(head.method, Method::GET | Method::HEAD);
             if !reads && !is_own(&head.headers, who.token()) {

@@ -3,8 +3,8 @@
 //! Both nouns are a [`Kind`] and share every step; what differs (names, prefixes, how one is shown)
 //! stands in `api_key` and `smtp`. The secret is in the answer that makes it and never again.
 //!
-//! A key that is bound to a domain makes, changes and deletes only what is bound to the same domain:
-//! else it could make itself a key that is not bound.
+//! A key that is bound to a domain reaches none of them, as the operation table has it: it could make itself
+//! a key that is not bound.
 
 mod api_key;
 pub mod request;
@@ -16,15 +16,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::credential::{LastUsed, Secret, SecretHash, Terms};
-use mail::id::DomainId;
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
-use store::credential::Credential;
+use store::credential::{Credential, Face};
 use store::engine::{Batch, CommitError};
 
 use self::request::{Change, Create, ListOf, Of, Rotate};
 use crate::auth::Done;
 use crate::call::Reply;
+use crate::emails::view::Moment;
 use crate::page::after_id;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
@@ -39,6 +39,8 @@ const TRIES_MAX: usize = 3;
 pub trait Kind: Credential {
     /// What people call it.
     const NOUN: &'static str;
+    /// What it is, in the document.
+    const ABOUT: &'static str;
     /// What its schema is called.
     const COMPONENT: &'static str;
     /// One of them, on the wire.
@@ -49,8 +51,6 @@ pub trait Kind: Credential {
     const SECRET: &'static str;
     /// What the secret starts with.
     const PREFIX: &'static str;
-    /// What its ids start with.
-    const ID_PREFIX: &'static str;
     /// The cursors of its list.
     const CURSOR: u8;
     /// It has a scope.
@@ -58,34 +58,38 @@ pub trait Kind: Credential {
 
     /// A new one.
     fn new(room: &Room, tenant: &Tenant, asked: Create<Self>, hint: String) -> Self;
-    /// The bytes of an id's text.
-    fn id_of(text: &str) -> Option<[u8; 16]>;
     /// The hash of a secret of this kind.
     fn hash_of(secret: &str) -> Option<SecretHash>;
-    /// What may be changed: its name, whether it is enabled, its terms, its hint.
-    fn parts(&mut self) -> Parts<'_>;
-    /// As it is shown.
-    fn view(&self, room: &Room, used: Option<LastUsed>) -> Value;
+    /// What is shown of it alone, beside what is shown of both kinds.
+    fn own(&self, room: &Room) -> Vec<(&'static str, Value)>;
     /// The schema of that.
-    fn schema() -> Value;
+    fn own_schema() -> Vec<(&'static str, Value)>;
 }
 
-/// The parts of a credential that may change.
-#[derive(Debug)]
-pub struct Parts<'a> {
-    /// What people call it.
-    pub name: &'a mut String,
-    /// It lets in.
-    pub enabled: &'a mut bool,
-    /// On which terms.
-    pub terms: &'a mut Terms,
-    /// What may be shown of the secret.
-    pub hint: &'a mut String,
+/// As it is shown.
+fn view<K: Kind>(one: &K, room: &Room, used: Option<LastUsed>) -> Value {
+    let Face { id, name, hint, enabled, created_at } = one.face();
+    let first = [("id", json!(id)), ("name", json!(name))];
+    let then = [("hint", json!(hint)), ("enabled", json!(enabled))];
+    let last = [("created_at", json!(Moment(created_at)))];
+    let all = first.into_iter().chain(one.own(room)).chain(then).chain(fields_of(one.terms(), used));
+    Value::Object(all.chain(last).map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// The schema of that.
+fn schema_of<K: Kind>() -> Value {
+    let id = format!("`{}…`", K::ID_PREFIX);
+    let first = [("id", schema::string(&id)), ("name", schema::string("What people call it"))];
+    let hint = format!("What may be shown of the {}", K::SECRET);
+    let then = [("hint", schema::string(&hint)), ("enabled", schema::boolean("Whether it may be used"))];
+    let last = [("created_at", schema::time("When it was created"))];
+    let all = first.into_iter().chain(K::own_schema()).chain(then).chain(schema_of_fields()).chain(last);
+    schema::object(K::ABOUT, all)
 }
 
 fn fields_of(terms: &Terms, used: Option<LastUsed>) -> [(&'static str, Value); 5] {
     let allowed: Vec<String> = terms.allowed.iter().map(mail::network::Network::shown).collect();
-    let moment = |time: Option<Timestamp>| json!(time.map(crate::emails::view::Moment));
+    let moment = |time: Option<Timestamp>| json!(time.map(Moment));
     [
         ("domain_id", json!(terms.domain)),
         ("allowed_ips", json!(allowed)),
@@ -125,7 +129,7 @@ pub struct Many<K> {
 }
 
 fn component<K: Kind>(schemas: &mut Schemas) -> Value {
-    schemas.named(K::COMPONENT, |_| K::schema())
+    schemas.named(K::COMPONENT, |_| schema_of::<K>())
 }
 
 impl<K: Kind> Reply for One<K> {
@@ -172,17 +176,6 @@ fn not_found<K: Kind>() -> Problem {
     Problem::not_found(K::NOUN)
 }
 
-/// Whether a tenant that may be bound to a domain may touch what is bound to this one.
-fn check_bond(tenant: &Tenant, domain: Option<DomainId>) -> Result<(), Problem> {
-    match tenant.bound_to() {
-        Some(own) if domain != Some(own) => Err(Problem::new(
-            Code::FORBIDDEN,
-            "This API key is bound to a domain; the call needs one that is not",
-        )),
-        _ => Ok(()),
-    }
-}
-
 /// A new secret with its hash.
 fn secret<K: Kind>(room: &Room) -> Result<(Secret, SecretHash), Problem> {
     let secret = Secret::new(K::PREFIX, room.hall.entropy().secret());
@@ -196,7 +189,6 @@ fn secret<K: Kind>(room: &Room) -> Result<(Secret, SecretHash), Problem> {
 /// The domain is none of the account's; there are too many.
 pub async fn create<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Create<K>) -> Result<New<K>, Problem> {
     let (store, account) = (room.hall.store(), tenant.account().id);
-    check_bond(&tenant, asked.terms.domain)?;
     if let Some(domain) = asked.terms.domain
         && store::domain::get(store, account, domain).await?.is_none()
     {
@@ -215,7 +207,7 @@ pub async fn create<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Create<K>) 
     let mut batch = Batch::progress();
     store::credential::create(&mut batch, made.clone(), &hash);
     store.commit(batch).await.map_err(Problem::outage)?;
-    Ok(New(One(made.view(&room, None), Some(secret), PhantomData)))
+    Ok(New(One(view(&made, &room, None), Some(secret), PhantomData)))
 }
 
 /// `GET /api-keys`, `GET /smtp-credentials`.
@@ -230,7 +222,7 @@ pub async fn list<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: ListOf<K>) ->
     found.truncate(page.limit);
     let ids: Vec<_> = found.iter().map(Credential::id_bytes).collect();
     let used = room.hall.last_used(account, &ids).await?;
-    let shown = found.iter().zip(used).map(|(one, used)| one.view(&room, used)).collect();
+    let shown = found.iter().zip(used).map(|(one, used)| view(one, &room, used)).collect();
     let next_cursor = ids.last().filter(|_| has_more).map(|id| after_id(K::CURSOR, *id));
     Ok(Many { shown, next_cursor, kind: PhantomData })
 }
@@ -242,7 +234,7 @@ async fn find<K: Kind>(room: &Room, tenant: &Tenant, id: [u8; 16]) -> Result<K, 
 
 async fn shown<K: Kind>(room: &Room, one: &K, secret: Option<Secret>) -> Result<One<K>, Problem> {
     let used = room.hall.last_used(one.account(), &[one.id_bytes()]).await?;
-    Ok(One(one.view(room, used.into_iter().next().flatten()), secret, PhantomData))
+    Ok(One(view(one, room, used.into_iter().next().flatten()), secret, PhantomData))
 }
 
 /// `GET /api-keys/{id}`, `GET /smtp-credentials/{id}`.
@@ -263,7 +255,6 @@ async fn alter<K: Kind>(
 ) -> Result<K, Problem> {
     for _ in 0..TRIES_MAX {
         let before = find::<K>(room, tenant, id).await?;
-        check_bond(tenant, before.terms().domain)?;
         let mut after = before.clone();
         change(&mut after);
         let mut batch = Batch::progress();
@@ -318,7 +309,6 @@ pub async fn rotate<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Rotate<K>) 
 /// No such; the store cannot be read or written.
 pub async fn delete<K: Kind>(room: Arc<Room>, tenant: Tenant, asked: Of<K>) -> Result<Done, Problem> {
     let found = find::<K>(&room, &tenant, asked.id).await?;
-    check_bond(&tenant, found.terms().domain)?;
     let mut batch = Batch::progress();
     store::credential::delete(&mut batch, &found);
     match room.hall.store().commit(batch).await {

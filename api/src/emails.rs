@@ -8,10 +8,12 @@
 pub mod amend;
 pub mod attachments;
 pub mod batch;
+mod fingerprint;
 pub mod labels;
 pub mod letter;
 pub mod list;
 pub mod metrics;
+mod once;
 pub mod recipients;
 pub mod rehearse;
 pub mod resend;
@@ -27,21 +29,19 @@ use bytes::Bytes;
 use mail::email::Email;
 use mail::id::EmailId;
 use mail::idempotency::Operation;
-use queue::accept::Accepted;
-use queue::refusal::Refusal;
 use serde_json::{Value, json};
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
-use store::engine::Batch;
 
 use crate::call::{Call, Input, Reply, Takes};
-use crate::idempotency::{self, Once, Turn, done};
+use crate::idempotency::Once;
 use crate::page::Page;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
 
-use self::batch::{BatchRequest, BatchSent, Fate};
+pub use self::batch::run::send_batch;
+pub use self::once::send_once;
 pub use self::send::REQUEST_BYTES_MAX;
 use self::send::{SendRequest, Sent};
 use self::timeline::{AttemptList, AttemptView, EventList, EventView, TIMELINE_MAX};
@@ -53,67 +53,8 @@ use self::view::{EmailDetail, OneEmail};
 /// What the hall refuses; what is wrong with the request was told before; what is wrong with its key.
 pub async fn send(room: Arc<Room>, tenant: Tenant, request: SendRequest) -> Result<Once<Sent>, Problem> {
     let SendRequest { letter, warnings, claim } = request;
-    let slot = match idempotency::look(&room, &tenant, Operation::Send, claim).await? {
-        Turn::Done(body) => return Ok(Once::again(body)),
-        Turn::Go(slot) => slot,
-    };
-    let draft = letter.fill(&room, &tenant).await?;
-    let now = room.hall.clock().now();
-    let sent = |accepted: &Accepted| Sent::of(accepted, &warnings);
-    let result = {
-        let also = |accepted: &Accepted, batch: &mut Batch| {
-            if let Some(slot) = &slot {
-                slot.keep(batch, done(&sent(accepted)), now);
-            }
-        };
-        room.hall.accept_with(&tenant, draft, &also).await
-    };
-    let left = result.as_ref().map(|accepted| accepted.left).unwrap_or_default();
-    let answer = idempotency::conclude(slot, &room, result.map(|accepted| sent(&accepted))).await?;
-    Ok(answer.with_quota(left))
-}
-
-/// `POST /emails/batch`.
-///
-/// # Errors
-/// What is wrong with the request as a whole; each email's own fate stands in its entry.
-pub async fn send_batch(
-    room: Arc<Room>,
-    tenant: Tenant,
-    request: BatchRequest,
-) -> Result<Once<BatchSent>, Problem> {
-    let BatchRequest { letters, mut fates, strict, claim } = request;
-    let slot = match idempotency::look(&room, &tenant, Operation::SendBatch, claim).await? {
-        Turn::Done(body) => return Ok(Once::again(body)),
-        Turn::Go(slot) => slot,
-    };
-    let drafts = batch::fill(&room, &tenant, letters, &mut fates).await;
-    let now = room.hall.clock().now();
-    let sent =
-        |outcomes: &[Result<Accepted, Refusal>]| BatchSent::of(&fates, outcomes, &room.options.upgrade_url);
-    let result = {
-        let also = |outcomes: &[Result<Accepted, Refusal>], batch: &mut Batch| {
-            if let Some(slot) = &slot {
-                slot.keep(batch, done(&sent(outcomes)), now);
-            }
-        };
-        if strict && fates.iter().any(|fate| matches!(fate, Fate::Refused(_))) {
-            return Err(sent(&[]).refused());
-        }
-        room.hall.accept_many(&tenant, drafts, strict, &also).await
-    };
-    if strict
-        && let Ok(outcomes) = &result
-        && outcomes.iter().any(Result::is_err)
-    {
-        return Err(sent(outcomes).refused());
-    }
-    let accepted = result.iter().flatten().flatten();
-    // Of several the least: each was counted after the one before.
-    let left =
-        accepted.map(|accepted| accepted.left).min_by_key(|left| (left.day, left.month)).unwrap_or_default();
-    let answer = idempotency::conclude(slot, &room, result.map(|outcomes| sent(&outcomes))).await?;
-    Ok(answer.with_quota(left))
+    let draft = async { Ok((letter.fill(&room, &tenant).await?, warnings)) };
+    send_once(&room, &tenant, (Operation::Send, claim), draft).await
 }
 
 /// An email's id, from the path.
@@ -188,7 +129,7 @@ async fn check_bond(room: &Room, tenant: &Tenant, email: &Email) -> Result<(), P
 /// No such email; the store cannot be read.
 pub async fn get(room: Arc<Room>, tenant: Tenant, OfEmail(id): OfEmail) -> Result<OneEmail, Problem> {
     let found = find(&room, &tenant, id).await?;
-    Ok(OneEmail { email: EmailDetail::read(&room, &found).await? })
+    Ok(OneEmail { email: EmailDetail::read(&room, &tenant, &found).await? })
 }
 
 /// `GET /emails/{id}/events`.

@@ -205,10 +205,16 @@ fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -
     }
     if let Some(scope) = operation.scope() {
         entry["x-scope"] = json!(scope);
-        entry["description"] = json!(match scope {
-            Scope::Full => "Needs an API key with full access.",
-            Scope::Sending => "An API key that may only send will do.",
-        });
+        entry["x-bound-keys"] = json!(operation.of_a_domain);
+        let needs = match scope {
+            Scope::Full => "Needs an API key with full access",
+            Scope::Sending => "An API key that may only send will do",
+        };
+        let bound = match operation.of_a_domain {
+            true => "; one that is bound to a domain reaches what is that domain's.",
+            false => ", that is not bound to a domain.",
+        };
+        entry["description"] = json!(format!("{needs}{bound}"));
     }
     entry
 }

@@ -78,6 +78,9 @@ pub struct Operation {
     pub gives: Gives,
     /// The errors of its own, beside those that follow from what it is (the document).
     pub fails: &'static [Code],
+    /// It is about what is one domain's: a key that is bound to a domain may call it, and reaches what is that
+    /// domain's. What is the account's as a whole, such a key does not reach.
+    pub of_a_domain: bool,
     /// Who may call it, and what it does.
     pub action: Action,
 }
@@ -108,12 +111,13 @@ pub struct Entry {
     noun: &'static str,
     summary: &'static str,
     fails: &'static [Code],
+    of_a_domain: bool,
 }
 
 /// Begins an operation: `POST /emails`, `send_email`, of the noun `emails`.
 #[must_use]
 pub fn operation(method: Method, path: &'static str, id: &'static str) -> Entry {
-    Entry { method, path, id, noun: "service", summary: "", fails: &[] }
+    Entry { method, path, id, noun: "service", summary: "", fails: &[], of_a_domain: false }
 }
 
 impl Entry {
@@ -128,6 +132,14 @@ impl Entry {
     #[must_use]
     pub fn fails(mut self, codes: &'static [Code]) -> Self {
         self.fails = codes;
+        self
+    }
+
+    /// It is about what is one domain's, and its handler reaches no more than that for a key that is bound to
+    /// a domain. What does not say so is closed to such keys.
+    #[must_use]
+    pub fn of_a_domain(mut self) -> Self {
+        self.of_a_domain = true;
         self
     }
 
@@ -182,6 +194,7 @@ impl Entry {
             media: I::MEDIA,
             takes: I::describe,
             fails: self.fails,
+            of_a_domain: self.of_a_domain,
             gives: Gives { media_type: O::MEDIA_TYPE, schema: O::describe, also: O::ALSO },
             action,
         }
@@ -233,13 +246,16 @@ fn mail() -> Vec<Operation> {
         post("/emails", "send_email")
             .about("emails", "Send an email")
             .fails(Code::SENDING)
+            .of_a_domain()
             .keyed(Sending, emails::send),
         post("/emails/batch", "send_batch")
             .about("emails", "Send up to 100 emails in one request")
             .fails(Code::SENDING)
+            .of_a_domain()
             .keyed(Sending, emails::send_batch),
         get("/emails", "list_emails")
             .about("emails", "List emails, newest first; with filters, those that all of them hold for")
+            .of_a_domain()
             .either(Sending, emails::list::list),
         get("/emails/metrics", "get_email_metrics")
             .about(
@@ -247,29 +263,39 @@ fn mail() -> Vec<Operation> {
                 "Count what happened to emails, by the hour or day and by what they have in common",
             )
             .either(Full, emails::metrics::get),
-        get("/emails/{id}", "get_email").about("emails", "Get an email").either(Sending, emails::get),
+        get("/emails/{id}", "get_email")
+            .about("emails", "Get an email")
+            .of_a_domain()
+            .either(Sending, emails::get),
         patch("/emails/{id}", "amend_email")
             .about("emails", "Send a scheduled email at another time, or cancel it")
+            .of_a_domain()
             .either(Sending, emails::amend::amend),
         post("/emails/{id}/cancel", "cancel_email")
             .about("emails", "Cancel a scheduled email")
+            .of_a_domain()
             .either(Sending, emails::amend::cancel),
         post("/emails/{id}/resend", "resend_email")
             .about("emails", "Send a stored email again, without its attachments")
             .fails(Code::SENDING)
+            .of_a_domain()
             .either(Sending, emails::resend::resend),
         post("/emails/test", "test_event")
             .about("emails", "Get what a webhook would be sent, to try a receiver with")
             .fails(&[Code::NOT_FOUND])
+            .of_a_domain()
             .either(Full, emails::rehearse::rehearse),
         get("/emails/{id}/events", "list_email_events")
             .about("emails", "List what happened to an email, newest first")
+            .of_a_domain()
             .either(Sending, emails::events),
         get("/emails/{id}/attempts", "list_email_attempts")
             .about("emails", "List the delivery attempts of an email, newest first")
+            .of_a_domain()
             .either(Sending, emails::attempts),
         get("/emails/{id}/raw", "get_email_raw")
             .about("emails", "Get the message as it was sent")
+            .of_a_domain()
             .either(Full, emails::raw),
     ]
 }

@@ -267,6 +267,62 @@ impl Problem {
         entry
     }
 
+    /// Whether the same request may be taken later, as it is: what is kept under an idempotency key leaves
+    /// room for that.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        matches!(self.0.code.status, 429 | 500 | 502 | 503) || self.0.code == Code::IDEMPOTENCY_IN_PROGRESS
+    }
+
+    /// The problem of a batch that is sent whole or not at all: each email that cannot be, by its place.
+    /// When one status holds for all of them it is the answer's, with what its header says and with those
+    /// particulars that are the same for all; else the request as a whole will not do: 400.
+    #[must_use]
+    pub fn of_batch(refused: &[(usize, Self)]) -> Self {
+        let mut fields = FieldErrors::default();
+        let mut errors = Vec::with_capacity(refused.len());
+        for (index, problem) in refused {
+            fields.add(&format!("emails[{index}]"), &problem.0.message);
+            let mut error = json!({"index": index});
+            if let (Value::Object(error), Value::Object(entry)) = (&mut error, problem.entry()) {
+                error.extend(entry);
+            }
+            errors.push(error);
+        }
+        let whole = Self::from(fields).detail("errors", Value::Array(errors));
+        match refused {
+            [(_, first), rest @ ..] if rest.iter().all(|(_, p)| p.status() == first.status()) => {
+                whole.like(first, rest)
+            }
+            _ => whole,
+        }
+    }
+
+    /// With the code of the first of several problems of one status, and what is common to all of them.
+    fn like(mut self, first: &Self, rest: &[(usize, Self)]) -> Self {
+        let alike = |same: &dyn Fn(&Self) -> bool| rest.iter().all(|(_, problem)| same(problem));
+        (self.0.code, self.0.cause) = (first.0.code, first.0.cause.clone());
+        self.0.upgrade_url.clone_from(&first.0.upgrade_url);
+        for (name, value) in first.0.details.iter().filter_map(Value::as_object).flatten() {
+            let is_new = self.0.details.as_ref().is_some_and(|details| details.get(name).is_none());
+            if is_new && alike(&|other| other.0.details.as_ref().and_then(|d| d.get(name)) == Some(value)) {
+                self = self.detail(name, value.clone());
+            }
+        }
+        // Seconds, and the most of them: then none has to wait any more.
+        let seconds = |(_, value): &(HeaderName, String)| value.parse::<u32>().unwrap_or_default();
+        let mut headers = first.0.headers.clone();
+        for header in rest.iter().flat_map(|(_, problem)| &problem.0.headers) {
+            match headers.iter_mut().find(|(name, _)| *name == header.0) {
+                Some(known) if seconds(header) > seconds(known) => known.1.clone_from(&header.1),
+                Some(_) => {}
+                None => headers.push(header.clone()),
+            }
+        }
+        self.0.headers = headers;
+        self
+    }
+
     /// What the hall's refusal is to an HTTP client.
     #[must_use]
     pub fn of_refusal(refusal: Refusal, upgrade_url: &str) -> Self {

@@ -115,17 +115,18 @@ pub fn list(items: Value, description: &str) -> Value {
 
 /// An object whose fields are all present.
 #[must_use]
-pub fn object<const N: usize>(description: &str, fields: [(&str, Value); N]) -> Value {
+pub fn object<'a>(description: &str, fields: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    let fields: Vec<_> = fields.into_iter().collect();
     let required: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
-    object_with(description, &required, fields.clone())
+    object_with(description, &required, fields)
 }
 
 /// An object of which these fields are always present.
 #[must_use]
-pub fn object_with<const N: usize>(
+pub fn object_with<'a>(
     description: &str,
     required: &[&str],
-    fields: [(&str, Value); N],
+    fields: impl IntoIterator<Item = (&'a str, Value)>,
 ) -> Value {
     let properties: Value = fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
     let mut schema = json!({"type": "object", "description": description, "properties": properties});

@@ -99,6 +99,12 @@ impl CustomHeader {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Its value.
+    #[must_use]
+    pub fn value(&self) -> &str {
+        &self.value
+    }
 }
 
 /// A file that goes with a message.

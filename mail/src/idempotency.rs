@@ -36,6 +36,8 @@ pub enum Operation {
     Resend = 3,
     /// A message handed in by SMTP.
     Submit = 4,
+    /// One email of `POST /emails/batch`, with a key of its own.
+    SendItem = 5,
 }
 
 /// What came of it.
@@ -43,8 +45,19 @@ pub enum Operation {
 pub enum Outcome {
     /// It was done; the answer's body, as it was given.
     Done(String),
+    /// Some of it was done, and the rest may be asked for again with the same key.
+    Partly(Partly),
     /// Whether it was done could not be learned; the email, should it exist.
     Unconfirmed(EmailId),
+}
+
+/// What was done in part: of a batch some emails were answered for good, others are to be tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partly {
+    /// The answer's body, as it was given.
+    pub answer: String,
+    /// The places of those that may be asked for again, from 0.
+    pub open: Vec<u16>,
 }
 
 /// A key that was used.

@@ -143,6 +143,18 @@ pub fn replace<'a>(text: &'a str, url: &str) -> Cow<'a, str> {
     Cow::Owned(out)
 }
 
+/// The link that the value of a `List-Unsubscribe` field of ours holds.
+#[must_use]
+pub fn link_in(value: &str) -> Option<&str> {
+    value.trim().strip_prefix('<')?.strip_suffix('>')
+}
+
+/// Puts the token where a text has the link: another email made of it gets a link of its own.
+#[must_use]
+pub fn restore(text: &str, url: &str) -> String {
+    text.replace(url, &format!("{{{{{TOKEN}}}}}"))
+}
+
 /// How long the token is that a text begins with.
 fn length_of_token(text: &str) -> Option<usize> {
     let (open, close) = if text.starts_with("{{{") { (3, "}}}") } else { (2, "}}") };

@@ -370,6 +370,8 @@ impl Hall {
     /// Accepts several drafts in one commit, each that can be, and says of each what came of it; or none of
     /// them, when one cannot be and `all` must be. Writes something more in the same commit.
     ///
+    /// A commit that nobody knows the end of leaves each of them [`Refusal::Unconfirmed`], by its own id.
+    ///
     /// # Errors
     /// [`Refusal`], about all of them.
     pub async fn accept_many(
@@ -399,10 +401,15 @@ impl Hall {
             });
         }
         if all && outcomes.iter().any(Result::is_err) {
-            return Ok(outcomes);
+            return Ok(outcomes.into_iter().map(|one| one.map_err(Refusal::without_email)).collect());
         }
-        self.commit(staged, &|batch| also(&outcomes, batch)).await?;
-        Ok(outcomes)
+        let doubt = |accepted: Accepted| Err(Refusal::Unconfirmed { id: accepted.id });
+        match self.commit(staged, &|batch| also(&outcomes, batch)).await {
+            Err(Refusal::Unconfirmed { .. }) => {
+                Ok(outcomes.into_iter().map(|one| one.and_then(doubt)).collect())
+            }
+            committed => committed.map(|()| outcomes),
+        }
     }
 
     /// Commits, in partitions of this node. Those that went to another node meanwhile are chosen anew.

@@ -6,13 +6,15 @@
 //!
 //! What came of it lies in the commit of what was done, so there is no moment in which one is known without
 //! the other: whoever has the same key at the same time on another node conflicts in the store. What was
-//! refused leaves no trace, and the key is free again.
+//! refused leaves no trace, and the key is free again. What was done in part (a batch) is gone on with: the
+//! slot says how far it is.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
-use mail::idempotency::{Operation, Outcome, Used};
+use mail::id::EmailId;
+use mail::idempotency::{Operation, Outcome, Partly, Used};
 use store::access::Tenant;
 use store::engine::{Batch, ReadError, Store};
 use store::idempotency::{Found, Name};
@@ -53,15 +55,18 @@ pub struct Slot {
     name: Name,
     fingerprint: String,
     before: Option<Found>,
+    begun: Option<Partly>,
     _held: Held,
 }
 
 /// Whether something is to be done.
 pub enum Turn {
-    /// Do it, and keep what came of it in the slot.
+    /// Do it, or what is left of it, and keep what came of it in the slot.
     Go(Box<Slot>),
-    /// It was done: this came of it.
-    Done(Outcome),
+    /// It was done: the answer's body, as it was given.
+    Done(String),
+    /// Whether it was done could not be learned; the email, should it exist.
+    Unconfirmed(EmailId),
 }
 
 /// Why it may not be done.
@@ -96,13 +101,23 @@ impl Slot {
         let held = hall.at_work().hold(&name).ok_or(NotNow::InProgress)?;
         let before = store::idempotency::get(hall.store(), &name).await?;
         let now = hall.clock().now();
-        if let Some(Found { used, .. }) = before.as_ref().filter(|found| found.used.holds(now)) {
-            if used.fingerprint != claim.fingerprint {
-                return Err(NotNow::Conflict);
-            }
-            return Ok(Turn::Done(used.outcome.clone()));
+        let used = before.as_ref().map(|found| &found.used).filter(|used| used.holds(now));
+        if used.is_some_and(|used| used.fingerprint != claim.fingerprint) {
+            return Err(NotNow::Conflict);
         }
-        Ok(Turn::Go(Box::new(Self { name, fingerprint: claim.fingerprint, before, _held: held })))
+        let begun = match used.map(|used| &used.outcome) {
+            Some(Outcome::Done(answer)) => return Ok(Turn::Done(answer.clone())),
+            Some(Outcome::Unconfirmed(id)) => return Ok(Turn::Unconfirmed(*id)),
+            Some(Outcome::Partly(begun)) => Some(begun.clone()),
+            None => None,
+        };
+        Ok(Turn::Go(Box::new(Self { name, fingerprint: claim.fingerprint, before, begun, _held: held })))
+    }
+
+    /// What was done with this key before, when it was done in part.
+    #[must_use]
+    pub fn begun(&self) -> Option<&Partly> {
+        self.begun.as_ref()
     }
 
     /// Keeps what came of it, in the commit of what was done.
@@ -111,13 +126,16 @@ impl Slot {
         store::idempotency::keep(batch, &self.name, &used, self.before.as_ref());
     }
 
-    /// What came of it elsewhere, when another node was quicker with this key for the same.
+    /// The answer that was given elsewhere, when another node was quicker with this key for the same.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn meanwhile(&self, store: &Store) -> Result<Option<Outcome>, ReadError> {
+    pub async fn meanwhile(&self, store: &Store) -> Result<Option<String>, ReadError> {
         let found = store::idempotency::get(store, &self.name).await?;
         let same = found.filter(|found| found.used.fingerprint == self.fingerprint);
-        Ok(same.map(|found| found.used.outcome))
+        Ok(same.and_then(|found| match found.used.outcome {
+            Outcome::Done(answer) => Some(answer),
+            Outcome::Partly(_) | Outcome::Unconfirmed(_) => None,
+        }))
     }
 }

@@ -89,6 +89,23 @@ pub enum Refusal {
     },
 }
 
+impl Refusal {
+    /// Whether it passes by itself, and soon: nothing is wrong with what was handed in.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Full | Self::Unavailable | Self::Unconfirmed { .. })
+    }
+
+    /// The same, of what leaves no email that says so.
+    #[must_use]
+    pub fn without_email(self) -> Self {
+        match self {
+            Self::Blocked { category, blocked, .. } => Self::Blocked { id: None, category, blocked },
+            other => other,
+        }
+    }
+}
+
 fn blocked_text(blocked: &[Blocked]) -> String {
     let one = |one: &Blocked| match one.reason {
         BlockReason::Suppressed { reason, .. } => {

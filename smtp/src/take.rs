@@ -88,8 +88,8 @@ async fn take_asked(hall: &Hall, tenant: &Tenant, draft: Draft, mut asked: Asked
         (Ok(accepted), _) => Ok(ok(&accepted.id.to_string())),
         // Another node was quicker with this key: its answer counts.
         (Err(Refusal::DoneMeanwhile), Some(slot)) => match slot.meanwhile(hall.store()).await? {
-            Some(Outcome::Done(id)) => Ok(ok(&id)),
-            _ => Err(Refusal::DoneMeanwhile),
+            Some(id) => Ok(ok(&id)),
+            None => Err(Refusal::DoneMeanwhile),
         },
         // A doubt needs no note: the client is told to try again, and finds by its key what came of it.
         (Err(refusal), _) => Err(refusal),
@@ -112,8 +112,8 @@ async fn look(
     };
     Ok(match Slot::look(hall, tenant, Operation::Submit, Claim { key, fingerprint }).await {
         Ok(Turn::Go(slot)) => Ok(slot),
-        Ok(Turn::Done(Outcome::Done(id))) => Err(ok(&id)),
-        Ok(Turn::Done(Outcome::Unconfirmed(id))) => return Err(Refusal::Unconfirmed { id }),
+        Ok(Turn::Done(id)) => Err(ok(&id)),
+        Ok(Turn::Unconfirmed(id)) => return Err(Refusal::Unconfirmed { id }),
         Err(NotNow::InProgress) => {
             let text = "idempotency_in_progress: a message with this key is being taken; try again later";
             Err(Answer::Said(reply(451, (4, 7, 0), text)))

@@ -70,6 +70,34 @@ struct SmtpCredentialRow {
 }
 stored!(SmtpCredential as SmtpCredentialRow);
 
+/// What is shown of a credential of either kind, beside its terms.
+#[derive(Debug)]
+pub struct Face<'a> {
+    /// Its id, as it is written.
+    pub id: String,
+    /// What people call it.
+    pub name: &'a str,
+    /// What may be shown of the secret.
+    pub hint: &'a str,
+    /// It lets in.
+    pub enabled: bool,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// The parts of a credential that may change.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    /// What people call it.
+    pub name: &'a mut String,
+    /// It lets in.
+    pub enabled: &'a mut bool,
+    /// On which terms.
+    pub terms: &'a mut Terms,
+    /// What may be shown of the secret.
+    pub hint: &'a mut String,
+}
+
 /// What lets a program in: an API key or an SMTP credential.
 pub trait Credential: Clone + Send + Sync + 'static {
     /// Its rows.
@@ -77,10 +105,19 @@ pub trait Credential: Clone + Send + Sync + 'static {
     /// Where they are, by the hash of the secret.
     const BY_HASH: Space;
 
+    /// What its ids start with.
+    const ID_PREFIX: &'static str;
+
+    /// The bytes of an id's text.
+    fn id_of(text: &str) -> Option<[u8; 16]>;
     /// Whose it is.
     fn account(&self) -> AccountId;
     /// Its id's bytes.
     fn id_bytes(&self) -> [u8; 16];
+    /// What is shown of it.
+    fn face(&self) -> Face<'_>;
+    /// What may change of it.
+    fn parts(&mut self) -> Parts<'_>;
     /// On which terms it lets in.
     fn terms(&self) -> &Terms;
     /// The same with these secrets.
@@ -96,11 +133,23 @@ pub trait Credential: Clone + Send + Sync + 'static {
 }
 
 macro_rules! credential {
-    ($noun:ty, $rows:ident, $by_hash:ident) => {
+    ($noun:ty, $id:ty, $rows:ident, $by_hash:ident) => {
         impl Credential for $noun {
             const ROWS: Space = Space::$rows;
             const BY_HASH: Space = Space::$by_hash;
+            const ID_PREFIX: &'static str = <$id>::PREFIX;
 
+            fn id_of(text: &str) -> Option<[u8; 16]> {
+                text.parse().ok().map(<$id>::to_bytes)
+            }
+            fn face(&self) -> Face<'_> {
+                let Self { id, name, hint, enabled, created_at, .. } = self;
+                Face { id: id.to_string(), name, hint, enabled: *enabled, created_at: *created_at }
+            }
+            fn parts(&mut self) -> Parts<'_> {
+                let Self { name, enabled, terms, hint, .. } = self;
+                Parts { name, enabled, terms, hint }
+            }
             fn account(&self) -> AccountId {
                 self.account
             }
@@ -123,8 +172,8 @@ macro_rules! credential {
         }
     };
 }
-credential!(ApiKey, ApiKey, ApiKeyByHash);
-credential!(SmtpCredential, SmtpCredential, SmtpCredentialByHash);
+credential!(ApiKey, ApiKeyId, ApiKey, ApiKeyByHash);
+credential!(SmtpCredential, SmtpCredentialId, SmtpCredential, SmtpCredentialByHash);
 
 fn key_of<C: Credential>(account: AccountId, id: [u8; 16]) -> Key {
     key(C::ROWS).account(account).id(id).build()

@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 use mail::id::{AccountId, EmailId};
-use mail::idempotency::{Operation, Outcome, Used};
+use mail::idempotency::{Operation, Outcome, Partly, Used};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
@@ -13,9 +13,17 @@ use crate::key::{Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
+#[serde(remote = "Partly")]
+struct PartlyRow {
+    answer: String,
+    open: Vec<u16>,
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(remote = "Outcome", rename_all = "snake_case")]
 enum OutcomeRow {
     Done(String),
+    Partly(#[serde(with = "PartlyRow")] Partly),
     Unconfirmed(EmailId),
 }
 

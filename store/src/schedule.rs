@@ -111,17 +111,48 @@ pub async fn get_many(
     rows.into_iter().map(|row| row.map(|row| row::decode(&row)).transpose()).collect()
 }
 
-/// An email that is scheduled: when it is due, and which it is.
-pub type Due = (Timestamp, About);
+/// What of a partition is due first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FirstDue {
+    /// The emails that are due, in the order of time.
+    pub due: Vec<About>,
+    /// There may be more that are due.
+    pub more: bool,
+    /// When the next one is due, of those that are not yet.
+    pub later: Option<Timestamp>,
+}
 
-/// The emails of a partition that are due first, at most `limit`.
+/// Keys read in one look.
+const LOOK: usize = 64;
+/// Looks for one answer: what is passed over is seen when what is before it is gone.
+const LOOKS_MAX: usize = 8;
+
+/// The emails of a partition that are due first. Of what an account has due at one moment only so much is read,
+/// as little as that may be of all it has, and then what others have due: who schedules very much for one
+/// moment does not hide the others behind it.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn first_due(store: &Store, partition: u16, limit: usize) -> Result<Vec<Due>, ReadError> {
+pub async fn first_due(store: &Store, partition: u16, now: Timestamp) -> Result<FirstDue, ReadError> {
     let range = key(Space::ScheduledByTime).u16(partition).range();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
-    rows.iter().map(|(at, _)| read(at).map(|(_, due)| due).map_err(row::damaged)).collect()
+    let (mut from, mut first) = (range.start, FirstDue::default());
+    for _ in 0..LOOKS_MAX {
+        let rows = store.scan(from..range.end.clone(), Order::Ascending, LOOK).await?;
+        let mut last = None;
+        for (at, _) in &rows {
+            let (_, (due, about)) = read(at).map_err(row::damaged)?;
+            if due > now {
+                return Ok(FirstDue { later: Some(due), ..first });
+            }
+            first.due.push(about);
+            last = Some((due, about.0));
+        }
+        let Some((due, account)) = last.filter(|_| rows.len() == LOOK) else { return Ok(first) };
+        first.more = true;
+        // Behind all that this account has at this moment.
+        from = key(Space::ScheduledByTime).u16(partition).time(due).account(account).range().end;
+    }
+    Ok(first)
 }
 
 /// Whether nothing is scheduled in these partitions: one look for all of them.
@@ -134,8 +165,41 @@ pub async fn none_in(store: &Store, partitions: RangeInclusive<u16>) -> Result<b
     Ok(store.scan(start..end, Order::Ascending, 1).await?.is_empty())
 }
 
-fn read(at: &Key) -> Result<(u16, Due), KeyError> {
+/// The partition; when an email is due, and which it is.
+fn read(at: &Key) -> Result<(u16, (Timestamp, About)), KeyError> {
     let mut reader = KeyReader::new(Space::ScheduledByTime, at)?;
     let (partition, due) = (reader.u16()?, reader.time()?);
     Ok((partition, (due, (reader.account()?, EmailId::from_bytes(reader.id()?)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_has_much_due_at_one_moment_hides_nobody() {
+        let (store, now) = (Store::memory(), Timestamp::from_second(1_800_000_000).unwrap());
+        let later = now + std::time::Duration::from_secs(60);
+        let account = |number| AccountId::new(Timestamp::UNIX_EPOCH, number);
+        let mut batch = Batch::progress();
+        let mut add = |number, email, due| {
+            let about = (account(number), EmailId::new(Timestamp::UNIX_EPOCH, email));
+            let state = ScheduleState::Waiting;
+            let (partition, smtputf8, require_tls, notify) = (7, false, false, Vec::new());
+            let schedule =
+                Schedule { scheduled_at: due, state, due, partition, smtputf8, require_tls, notify };
+            create(&mut batch, about, &schedule);
+        };
+        (0..1_000).for_each(|email| add(1, email, now));
+        add(2, 1_000, now);
+        add(3, 1_001, now);
+        add(3, 1_002, later);
+        store.commit(batch).await.unwrap();
+        let first = first_due(&store, 7, now).await.unwrap();
+        let of = |number| first.due.iter().filter(|about| about.0 == account(number)).count();
+        assert_eq!((of(1), of(2), of(3)), (LOOK, 1, 1));
+        assert_eq!((first.more, first.later), (true, Some(later)));
+        assert_eq!(first_due(&store, 8, now).await.unwrap(), FirstDue::default());
+        assert_eq!(first_due(&store, 7, later).await.unwrap().due.len(), LOOK + 3);
+    }
 }

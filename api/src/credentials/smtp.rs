@@ -1,25 +1,24 @@
 //! An SMTP credential, as this room wants it: with all that a mail client must be told.
 
-use mail::credential::{LastUsed, SMTP_PASSWORD_PREFIX, SecretHash, SmtpCredential};
+use mail::credential::{SMTP_PASSWORD_PREFIX, SecretHash, SmtpCredential};
 use mail::id::SmtpCredentialId;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
+use super::Kind;
 use super::request::Create;
-use super::{Kind, Parts, fields_of, schema_of_fields};
-use crate::emails::view::Moment;
 use crate::page::KIND_SMTP_CREDENTIAL;
 use crate::room::Room;
 use crate::schema;
 
 impl Kind for SmtpCredential {
     const NOUN: &'static str = "SMTP credential";
+    const ABOUT: &'static str = "An SMTP credential, without its password";
     const COMPONENT: &'static str = "SmtpCredential";
     const ONE: &'static str = "smtp_credential";
     const MANY: &'static str = "smtp_credentials";
     const SECRET: &'static str = "password";
     const PREFIX: &'static str = SMTP_PASSWORD_PREFIX;
-    const ID_PREFIX: &'static str = SmtpCredentialId::PREFIX;
     const CURSOR: u8 = KIND_SMTP_CREDENTIAL;
     const HAS_SCOPE: bool = false;
 
@@ -36,56 +35,26 @@ impl Kind for SmtpCredential {
         }
     }
 
-    fn id_of(text: &str) -> Option<[u8; 16]> {
-        text.parse().ok().map(SmtpCredentialId::to_bytes)
-    }
-
     fn hash_of(secret: &str) -> Option<SecretHash> {
         SecretHash::of_smtp_password(secret)
     }
 
-    fn parts(&mut self) -> Parts<'_> {
-        let Self { name, enabled, terms, hint, .. } = self;
-        Parts { name, enabled, terms, hint }
-    }
-
-    fn view(&self, room: &Room, used: Option<LastUsed>) -> Value {
+    fn own(&self, room: &Room) -> Vec<(&'static str, Value)> {
         let door = &room.options.submission;
-        let first = [
-            ("id", json!(self.id)),
-            ("name", json!(self.name)),
+        vec![
             ("host", json!(door.host)),
             ("port", json!(door.port)),
             ("security", json!(if door.implicit_tls { "tls" } else { "starttls" })),
             ("username", json!(door.username)),
-            ("hint", json!(self.hint)),
-            ("enabled", json!(self.enabled)),
-        ];
-        let last = [("created_at", json!(Moment(self.created_at)))];
-        let all = first.into_iter().chain(fields_of(&self.terms, used)).chain(last);
-        Value::Object(all.map(|(name, value)| (name.to_owned(), value)).collect())
+        ]
     }
 
-    fn schema() -> Value {
-        let [domain, allowed, used_at, used_ip, expires] = schema_of_fields();
-        schema::object(
-            "An SMTP credential, without its password",
-            [
-                ("id", schema::string("`smtp_…`")),
-                ("name", schema::string("What people call it")),
-                ("host", schema::string("Where to connect")),
-                ("port", schema::count("The port")),
-                ("security", schema::words(&["starttls", "tls"], "How TLS begins")),
-                ("username", schema::string("The user name, one for all")),
-                ("hint", schema::string("What may be shown of the password")),
-                ("enabled", schema::boolean("Whether it may be used")),
-                domain,
-                allowed,
-                used_at,
-                used_ip,
-                expires,
-                ("created_at", schema::time("When it was created")),
-            ],
-        )
+    fn own_schema() -> Vec<(&'static str, Value)> {
+        vec![
+            ("host", schema::string("Where to connect")),
+            ("port", schema::count("The port")),
+            ("security", schema::words(&["starttls", "tls"], "How TLS begins")),
+            ("username", schema::string("The user name, one for all")),
+        ]
     }
 }

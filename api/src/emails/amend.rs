@@ -97,7 +97,7 @@ pub async fn amend(room: Arc<Room>, tenant: Tenant, input: AmendEmail) -> Result
     };
     outcome.map_err(|error| problem(error, &room))?;
     let found = find(&room, &tenant, id).await?;
-    Ok(OneEmail { email: EmailDetail::read(&room, &found).await? })
+    Ok(OneEmail { email: EmailDetail::read(&room, &tenant, &found).await? })
 }
 
 /// `POST /emails/{id}/cancel`.

@@ -1,28 +1,29 @@
 //! The batch: up to 100 send requests in one, accepted in one commit.
 //!
+//! ```text
+//! body ─► items (each read, or what is wrong with it) ─► `run` ─► `answer`: an entry for each
+//! ```
+//!
 //! Each email has its own fate, told in its own entry; with `Batch-Validation: strict` all are sent or
 //! none. What is wrong with the batch as a whole (its number, an attachment) refuses it whole, as
 //! email-api.md, "Limits", has it. `{"emails": […]}`, or the list alone.
 
-use mail::draft::Draft;
-use mail::email::EmailStatus;
-use mail::id::EmailId;
-use queue::accept::Accepted;
-use queue::once::Claim;
-use queue::refusal::Refusal;
-use serde::Serialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use store::access::Tenant;
+pub mod answer;
+pub mod run;
 
-use super::letter::Letter;
-use super::send::{NAMES, REQUEST_BYTES_MAX, SendRequest, Sent, send_schema};
+use std::collections::HashMap;
+
+use queue::once::Claim;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::fingerprint::Fingerprint;
+use super::send::{IDEMPOTENCY_KEY, REQUEST_BYTES_MAX, SendRequest, send_schema};
 use crate::call::{Call, Input, Takes};
 use crate::fields::{self, Given, Kind, Names, Notes};
-use crate::idempotency::{self, fingerprint};
+use crate::idempotency;
 use crate::problem::{Code, FieldErrors, Problem};
-use crate::room::Room;
-use crate::schema::{self, Describe, Schemas};
+use crate::schema::{self, Schemas};
 
 /// Emails of a batch.
 pub const EMAILS_MAX: usize = 100;
@@ -32,25 +33,14 @@ const VALIDATION: &str = "batch-validation";
 const BATCH_NAMES: Names =
     Names { known: &[("emails", "emails")], later: &[], foreign: &[("Messages", "emails")] };
 
-/// What was found of an email before the hall saw it.
-#[derive(Debug)]
-pub enum Fate {
-    /// It was handed in, with these warnings.
-    HandedIn(Vec<String>),
-    /// It will not do.
-    Refused(Problem),
-}
-
 /// A batch.
 #[derive(Debug)]
 pub struct BatchRequest {
-    /// The emails that can be handed in.
-    pub letters: Vec<Letter>,
-    /// One for each email of the batch.
-    pub fates: Vec<Fate>,
+    /// Its emails, each as it was read, with its own claim if it has a key; or what is wrong with it.
+    pub items: Vec<Result<SendRequest, Problem>>,
     /// All or none.
     pub strict: bool,
-    /// That it is to be done once.
+    /// That the whole of it is to be done once.
     pub claim: Option<Claim>,
 }
 
@@ -58,7 +48,8 @@ impl Input for BatchRequest {
     const BODY_BYTES_MAX: Option<usize> = Some(REQUEST_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> Takes {
-        let email = schemas.named("SendRequest", |_| send_schema());
+        schemas.named("SendRequest", |_| send_schema());
+        let email = schemas.named("BatchItem", |_| item_schema());
         let emails = json!({"type": "array", "items": email, "minItems": 1, "maxItems": EMAILS_MAX});
         let body = json!({"oneOf": [schema::object("The emails; none with attachments", [("emails", emails.clone())]), emails]});
         let strict = schema::header_parameter("Batch-Validation", "`strict`: all are sent, or none");
@@ -72,64 +63,79 @@ impl Input for BatchRequest {
             Some(b"strict") => true,
             Some(_) => return Err(Problem::field("Batch-Validation", "is `strict` or `permissive`")),
         };
-        let emails = emails(&call.body)?;
-        let claim = idempotency::claim(&call.headers, || fingerprint(&[("emails", emails)], NAMES.known))?;
-        let items = fields::list(emails, EMAILS_MAX).map_err(|text| Problem::field("emails", text))?;
+        let items = fields::list(emails(&call.body)?, EMAILS_MAX);
+        let items = items.map_err(|text| Problem::field("emails", text))?;
         if items.is_empty() {
             return Err(Problem::field("emails", "has no entries"));
         }
         let mut errors = FieldErrors::default();
-        let mut batch = Self { letters: Vec::new(), fates: Vec::with_capacity(items.len()), strict, claim };
-        for (n, item) in items.into_iter().enumerate() {
-            batch.add(n, item, &mut errors);
-        }
+        let read = items.into_iter().enumerate().filter_map(|(n, value)| item(n, value, &mut errors));
+        let mut items: Vec<_> = read.collect();
         if !errors.is_empty() {
             return Err(errors.into());
         }
-        if strict && batch.fates.iter().any(|fate| matches!(fate, Fate::Refused(_))) {
-            return Err(BatchSent::of(&batch.fates, &[], "").refused());
-        }
-        Ok(batch)
+        refuse_repeated_keys(&mut items);
+        let claim = idempotency::claim(&call.headers, || fingerprint(&items, strict))?;
+        Ok(Self { items, strict, claim })
     }
 }
 
-impl BatchRequest {
-    fn add(&mut self, n: usize, item: &RawValue, errors: &mut FieldErrors) {
-        let object = match fields::object(item) {
-            Ok(object) => object,
-            Err(text) => return errors.add(&format!("emails[{n}]"), text),
-        };
-        if object.0.iter().any(|(name, value)| name == "attachments" && !matches!(value.get(), "null" | "[]"))
-        {
-            return errors
-                .add(&format!("emails[{n}].attachments"), "a batch takes no attachments; send it alone");
+/// One email; none when it refuses the batch whole.
+fn item(n: usize, value: &RawValue, errors: &mut FieldErrors) -> Option<Result<SendRequest, Problem>> {
+    let object = fields::object(value).map_err(|text| errors.add(&format!("emails[{n}]"), text)).ok()?;
+    let has_files = |(name, value): &(std::borrow::Cow<'_, str>, &RawValue)| {
+        name == "attachments" && !matches!(value.get(), "null" | "[]")
+    };
+    if object.0.iter().any(has_files) {
+        errors.add(&format!("emails[{n}].attachments"), "a batch takes no attachments; send it alone");
+        return None;
+    }
+    Some(SendRequest::of_item(object))
+}
+
+/// Of two emails with one key, the second is refused: it would neither be sent nor be a repetition.
+fn refuse_repeated_keys(items: &mut [Result<SendRequest, Problem>]) {
+    let mut seen = HashMap::new();
+    for (n, item) in items.iter_mut().enumerate() {
+        let Ok(SendRequest { claim: Some(claim), .. }) = item else { continue };
+        if let Some(first) = seen.get(&claim.key) {
+            *item = Err(Problem::field(IDEMPOTENCY_KEY, format!("is that of emails[{first}], too")));
+        } else {
+            seen.insert(claim.key.clone(), n);
         }
-        self.fates.push(match SendRequest::of_item(object) {
-            Ok(request) => {
-                self.letters.push(request.letter);
-                Fate::HandedIn(request.warnings)
+    }
+}
+
+/// What the batch says: what each email says, or what is wrong with it.
+fn fingerprint(items: &[Result<SendRequest, Problem>], strict: bool) -> String {
+    let mut fingerprint = Fingerprint::new();
+    fingerprint.count(usize::from(strict));
+    fingerprint.count(items.len());
+    for item in items {
+        fingerprint.count(usize::from(item.is_ok()));
+        match item {
+            Ok(SendRequest { letter, warnings, claim }) => {
+                fingerprint.letter(letter, warnings);
+                fingerprint.add_if(claim.as_ref().map(|claim| &claim.key));
             }
-            Err(problem) => Fate::Refused(problem),
-        });
-    }
-}
-
-/// Makes drafts of the letters; those that cannot be filled in are refused.
-pub(super) async fn fill(
-    room: &Room,
-    tenant: &Tenant,
-    letters: Vec<Letter>,
-    fates: &mut [Fate],
-) -> Vec<Draft> {
-    let handed_in = fates.iter_mut().filter(|fate| matches!(fate, Fate::HandedIn(_)));
-    let mut drafts = Vec::with_capacity(letters.len());
-    for (letter, fate) in letters.into_iter().zip(handed_in) {
-        match letter.fill(room, tenant).await {
-            Ok(draft) => drafts.push(draft),
-            Err(problem) => *fate = Fate::Refused(problem),
+            Err(problem) => fingerprint.add(problem.entry().to_string()),
         }
     }
-    drafts
+    fingerprint.finish()
+}
+
+/// A send request that may have a key of its own.
+fn item_schema() -> serde_json::Value {
+    let mut item = send_schema();
+    if let Some(fields) = item["properties"].as_object_mut() {
+        fields.remove("attachments");
+        let key = schema::string(
+            "What is sent with a key is sent once: for 24 hours the same email with the same key, in \
+             whichever batch, gets the entry that it got",
+        );
+        fields.insert(IDEMPOTENCY_KEY.to_owned(), key);
+    }
+    item
 }
 
 /// The list of emails: the body's `emails`, or the body.
@@ -148,107 +154,5 @@ fn emails(body: &[u8]) -> Result<&RawValue, Problem> {
         Some(emails) if Kind::of(emails) == Kind::List => Ok(emails),
         Some(_) => Err(Problem::field("emails", "must be a list")),
         None => Err(Problem::field("emails", "is required")),
-    }
-}
-
-/// What became of one email of a batch.
-#[derive(Debug, Serialize)]
-pub struct Entry {
-    index: usize,
-    id: Option<EmailId>,
-    status: EmailStatus,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Value>,
-}
-
-/// The answer to `POST /emails/batch`: an entry for each email, in their order.
-#[derive(Debug, Serialize)]
-pub struct BatchSent {
-    data: Vec<Entry>,
-}
-
-impl BatchSent {
-    /// Puts together what was found before the hall and by it.
-    #[must_use]
-    pub fn of(fates: &[Fate], outcomes: &[Result<Accepted, Refusal>], upgrade_url: &str) -> Self {
-        let mut outcomes = outcomes.iter();
-        let entry = |(index, fate): (usize, &Fate)| {
-            let failed = |problem: &Problem| Entry {
-                index,
-                id: None,
-                status: EmailStatus::Failed,
-                warnings: Vec::new(),
-                error: Some(problem.entry()),
-            };
-            match fate {
-                Fate::Refused(problem) => failed(problem),
-                Fate::HandedIn(warnings) => match outcomes.next() {
-                    Some(Ok(accepted)) => Entry {
-                        index,
-                        id: Some(accepted.id),
-                        status: accepted.status,
-                        warnings: Sent::of(accepted, warnings).warnings,
-                        error: None,
-                    },
-                    Some(Err(refusal)) => failed(&Problem::of_refusal(refusal.clone(), upgrade_url)),
-                    // The hall has not seen it: nothing was sent, for another's sake.
-                    None => Entry {
-                        index,
-                        id: None,
-                        status: EmailStatus::Failed,
-                        warnings: Vec::new(),
-                        error: None,
-                    },
-                },
-            }
-        };
-        Self { data: fates.iter().enumerate().map(entry).collect() }
-    }
-
-    /// The problem of a batch that is sent whole or not at all: each email that cannot be, by its place.
-    #[must_use]
-    pub fn refused(&self) -> Problem {
-        let mut errors = FieldErrors::default();
-        for entry in &self.data {
-            if let Some(message) = entry.error.as_ref().and_then(|error| error["message"].as_str()) {
-                errors.add(&format!("emails[{}]", entry.index), message);
-            }
-        }
-        errors.into()
-    }
-}
-
-impl Describe for BatchSent {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("BatchSent", |_| {
-            let error = schema::object_with(
-                "Why not",
-                &["message", "code"],
-                [
-                    ("message", schema::string("For people")),
-                    ("code", schema::string("For programs, as in the answers to single emails")),
-                    ("details", json!({"type": "object", "description": "Particulars"})),
-                ],
-            );
-            let mut entry = schema::object_with(
-                "What became of one email",
-                &["index", "id", "status"],
-                [
-                    ("index", json!({"type": "integer", "description": "Its place in the batch, from 0"})),
-                    ("id", json!({"type": ["string", "null"], "description": "The email's id (`msg_…`)"})),
-                    ("status", schema::words(&["sent", "scheduled", "failed"], "Whether it was accepted")),
-                    ("warnings", schema::list(json!({"type": "string"}), "What was ignored")),
-                    ("error", error),
-                ],
-            );
-            entry["examples"] =
-                json!([{"index": 0, "id": "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E", "status": "sent"}]);
-            schema::object(
-                "What became of each email",
-                [("data", schema::list(entry, "An entry for each email, in their order"))],
-            )
-        })
     }
 }

@@ -1,7 +1,8 @@
 //! `POST /emails/{id}/resend`: a new send, built from a stored email (email-api.md "Email endpoints").
 //!
 //! Its author, recipients, subject, texts, tags and own header fields are those of the stored one; files
-//! are left out. Everything is checked anew, as for any other send.
+//! are left out, and links of ours are made anew. Everything is checked anew, as for any other send. What
+//! has yet to go out by itself, since it is scheduled or held, is not sent again: it would go out twice.
 
 use std::sync::Arc;
 
@@ -9,19 +10,19 @@ use http::HeaderMap;
 use mail::compose::{Composition, CustomHeader};
 use mail::contents::Contents;
 use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
-use mail::email::Door;
+use mail::email::{Door, EmailStatus, Rollup};
 use mail::idempotency::Operation;
-use mail::recipient::Notify;
+use mail::recipient::{Notify, Recipient};
 use mail::tracking::restore_html;
-use queue::accept::Accepted;
+use mail::unsubscribe;
+use serde_json::json;
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
-use store::engine::Batch;
 
 use super::send::Sent;
-use super::{OfEmail, find, id_parameter};
+use super::{OfEmail, find, id_parameter, send_once};
 use crate::call::{Call, Input, Takes};
-use crate::idempotency::{self, Once, Turn, done};
+use crate::idempotency::{self, Once};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::Schemas;
@@ -53,35 +54,45 @@ impl Input for ResendEmail {
 pub async fn resend(room: Arc<Room>, tenant: Tenant, input: ResendEmail) -> Result<Once<Sent>, Problem> {
     let ResendEmail { email: OfEmail(id), headers } = input;
     let claim = idempotency::claim(&headers, || id.to_string())?;
-    let slot = match idempotency::look(&room, &tenant, Operation::Resend, claim).await? {
-        Turn::Done(body) => return Ok(Once::again(body)),
-        Turn::Go(slot) => slot,
-    };
-    let found = find(&room, &tenant, id).await?;
-    let (draft, warnings) = again(&room, found).await?;
-    let now = room.hall.clock().now();
-    let sent = |accepted: &Accepted| Sent::of(accepted, &warnings);
-    let result = {
-        let also = |accepted: &Accepted, batch: &mut Batch| {
-            if let Some(slot) = &slot {
-                slot.keep(batch, done(&sent(accepted)), now);
-            }
-        };
-        room.hall.accept_with(&tenant, draft, &also).await
-    };
-    let left = result.as_ref().map(|accepted| accepted.left).unwrap_or_default();
-    let answer = idempotency::conclude(slot, &room, result.map(|accepted| sent(&accepted))).await?;
-    Ok(answer.with_quota(left))
+    let draft = async { again(&room, find(&room, &tenant, id).await?).await };
+    send_once(&room, &tenant, (Operation::Resend, claim), draft).await
+}
+
+/// The email has gone out, or never will.
+fn check_state(recipients: &[Recipient]) -> Result<(), Problem> {
+    let status = Rollup::of(recipients).status;
+    if !matches!(status, EmailStatus::Scheduled | EmailStatus::Queued) {
+        return Ok(());
+    }
+    let text = "The email has yet to be sent: PATCH /emails/{id} sends it at another time, or cancels it";
+    Err(Problem::new(Code::VALIDATION_ERROR, text).details(json!({"status": status})))
+}
+
+/// Takes the link of managed unsubscribe, which the header tells, out of texts: it is the old email's, and
+/// the new one gets its own in its place.
+fn unlink(headers: &[(String, String)], texts: &mut [&mut String]) {
+    let header = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("list-unsubscribe"));
+    if let Some(link) = header.and_then(|(_, value)| unsubscribe::link_in(value)) {
+        for text in texts {
+            **text = unsubscribe::restore(text, link);
+        }
+    }
 }
 
 async fn again(room: &Room, found: EmailWithRecipients) -> Result<(Draft, Vec<String>), Problem> {
-    let EmailWithRecipients { email, recipients, .. } = found;
+    let EmailWithRecipients { mut email, recipients, .. } = found;
+    check_state(&recipients)?;
     let raw = store::email::raw(room.hall.store(), email.account, email.id).await?;
     let raw = raw.ok_or_else(|| {
         Problem::new(Code::NOT_FOUND, "The message's bytes are not kept any more: it cannot be sent again")
     })?;
-    let contents =
+    let mut contents =
         tokio::task::spawn_blocking(move || Contents::of(&raw)).await.map_err(Problem::internal)?;
+    if email.unsubscribe {
+        let bodies = contents.html.iter_mut().chain(&mut contents.text);
+        let mut texts: Vec<_> = bodies.chain([&mut email.facts.subject]).collect();
+        unlink(&contents.headers, &mut texts);
+    }
     let warnings = contents.files.iter().take(1).map(|_| ATTACHMENTS_OMITTED.to_owned()).collect();
     // The new send makes its own, if it is to have one.
     let is_managed =

@@ -11,10 +11,11 @@ use mail::id::EmailId;
 use mail::tags::TAGS_MAX;
 use queue::accept::Accepted;
 use queue::once::Claim;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::attachments::{self, ATTACHMENTS_MAX, EXTENSIONS_BLOCKED, NAME_BYTES_MAX};
+use super::fingerprint;
 use super::labels::{HEADERS_MAX, category, headers, tags};
 use super::letter::Letter;
 use super::recipients::{RECIPIENTS_MAX, REPLY_TO_MAX, author, recipients, reply_to};
@@ -22,7 +23,7 @@ use super::template::{template, template_schema, variables_schema};
 use super::wishes::{EXPIRES_IN_S_MAX, wishes};
 use crate::call::{Call, Input, Takes};
 use crate::fields::{self, Given, Names, Notes, Object};
-use crate::idempotency::{self, fingerprint};
+use crate::idempotency;
 use crate::problem::Problem;
 use crate::schema::{self, Describe, Schemas};
 
@@ -32,6 +33,9 @@ pub const REQUEST_BYTES_MAX: usize = 144 << 20;
 pub const CONTENT_BYTES_MAX: usize = 5 << 20;
 /// `subject`: what RFC 5322 2.1.1 gives a line, in characters of four bytes.
 pub const SUBJECT_BYTES_MAX: usize = 4 * 998;
+
+/// The key of one email of a batch.
+pub(super) const IDEMPOTENCY_KEY: &str = "idempotency_key";
 
 /// The names in a send request.
 pub(crate) const NAMES: Names = Names {
@@ -70,8 +74,10 @@ pub(crate) const NAMES: Names = Names {
         ("data_variables", "variables"),
         ("dataVariables", "variables"),
         ("dynamic_template_data", "variables"),
+        (IDEMPOTENCY_KEY, IDEMPOTENCY_KEY),
+        ("idempotencyKey", IDEMPOTENCY_KEY),
     ],
-    later: &["idempotency_key", "idempotencyKey"],
+    later: &[],
     foreign: &[
         ("From", "from"),
         ("To", "to"),
@@ -119,15 +125,29 @@ impl SendRequest {
     fn from_parts(body: &[u8], header: &HeaderMap) -> Result<Self, Problem> {
         let mut notes = Notes::default();
         let given = Given::sort(fields::body(body)?, &NAMES, "", &mut notes);
-        let claim = idempotency::claim(header, || fingerprint(given.fields(), attachments::NAMES.known))?;
-        Ok(Self { claim, ..Self::of(&given, notes)? })
+        if given.is_meant(IDEMPOTENCY_KEY) {
+            let text = "is for the emails of a batch; here the header `Idempotency-Key` says it";
+            notes.errors.add(IDEMPOTENCY_KEY, text);
+        }
+        let request = Self::of(&given, notes)?;
+        let claim = idempotency::claim(header, || request.fingerprint())?;
+        Ok(Self { claim, ..request })
     }
 
     /// Reads one email of a batch.
     pub(super) fn of_item(item: Object<'_>) -> Result<Self, Problem> {
         let mut notes = Notes::default();
         let given = Given::sort(item, &NAMES, "", &mut notes);
-        Self::of(&given, notes)
+        let request = Self::of(&given, notes)?;
+        let Some(key) = given.value(IDEMPOTENCY_KEY) else { return Ok(request) };
+        let key = fields::text(key).ok().and_then(|text| idempotency::checked(&text));
+        let key = key.ok_or_else(|| idempotency::no_key(IDEMPOTENCY_KEY))?;
+        let claim = Some(Claim { key, fingerprint: request.fingerprint() });
+        Ok(Self { claim, ..request })
+    }
+
+    fn fingerprint(&self) -> String {
+        fingerprint::of(&self.letter, &self.warnings)
     }
 
     fn of(given: &Given<'_>, mut notes: Notes) -> Result<Self, Problem> {
@@ -359,14 +379,14 @@ fn attachment_schema() -> Value {
 }
 
 /// The answer to `POST /emails`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Sent {
     /// The email's id.
     pub id: EmailId,
     /// `sent` or `scheduled`: it is on disk.
     pub status: EmailStatus,
     /// What was ignored.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use mail::address::Mailbox;
 use mail::contents::{Contents, File};
+use mail::credential::Scope;
 use mail::email::{Category, Counts, EmailStatus, Rollup, Tag, TemplateFacts};
 use mail::event::EventKind;
 use mail::id::EmailId;
@@ -16,6 +17,7 @@ use mail::tracking::restore_html;
 use mail::tracking::tally::{Count, Tally};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
+use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
 use crate::call::READ_INLINE_BYTES_MAX;
@@ -152,13 +154,19 @@ pub struct EmailDetail {
 }
 
 impl EmailDetail {
-    /// All that is shown of an email: its rows, and what stands in its message as long as that is kept.
+    /// All that is shown of an email: its rows, and what stands in its message as long as that is kept and
+    /// whoever asks may read it.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn read(room: &Room, found: &EmailWithRecipients) -> Result<Self, Problem> {
+    pub async fn read(room: &Room, tenant: &Tenant, found: &EmailWithRecipients) -> Result<Self, Problem> {
         let email = &found.email;
-        let raw = store::email::raw(room.hall().store(), email.account, email.id).await?.unwrap_or_default();
+        let raw = match tenant.scope() {
+            Scope::Full => store::email::raw(room.hall().store(), email.account, email.id).await?,
+            // As the message itself (`GET /emails/{id}/raw`), so what stands in it.
+            Scope::Sending => None,
+        };
+        let raw = raw.unwrap_or_default();
         let (links, length) = (room.hall().links().clone(), raw.len());
         let read = move || {
             let contents = Contents::of(&raw);

@@ -9,6 +9,7 @@ use mail::address::Mailbox;
 use mail::compose::Composition;
 use mail::draft::{Content, Draft, Envelope, Wishes};
 use mail::email::{Category, Door};
+use mail::idempotency::Operation;
 use mail::template::render::VARIABLES_BYTES_MAX;
 use mail::template::{Program, Rendered, TemplateKey, UNSUBSCRIBE_URL};
 use serde::Serialize;
@@ -19,8 +20,10 @@ use super::{OfTemplate, find, find_whole, unrendered};
 use crate::call::{Call, Input, Media, Takes};
 use crate::emails::recipients::{Recipients, author, recipients};
 use crate::emails::send::Sent;
+use crate::emails::send_once;
 use crate::emails::template::{variables, variables_schema, version};
 use crate::fields::{self, Given, Kind, Names, Notes};
+use crate::idempotency::Once;
 use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
@@ -257,12 +260,22 @@ pub async fn test_send(
     room: Arc<Room>,
     tenant: Tenant,
     (OfTemplate(key), test): (OfTemplate, TestTemplate),
-) -> Result<Sent, Problem> {
+) -> Result<Once<Sent>, Problem> {
+    let draft = drafted(&room, &tenant, (key, test));
+    // It takes no key.
+    send_once(&room, &tenant, (Operation::Send, None), draft).await
+}
+
+async fn drafted(
+    room: &Room,
+    tenant: &Tenant,
+    (key, test): (TemplateKey, TestTemplate),
+) -> Result<(Draft, Vec<String>), Problem> {
     let TestTemplate { rendering, people, from, warnings } = test;
     let work = |program: &Program, variables: &Value| {
         program.render(variables).map(|rendered| (rendered, program.settings().clone()))
     };
-    let outcome = rendering.work(&room, &tenant, &key, work).await?;
+    let outcome = rendering.work(room, tenant, &key, work).await?;
     let (rendered, settings) = outcome.map_err(|error| unrendered(&error))?;
     let needed = |name: &str| Problem::field(name, "is needed: the template has none");
     let from = from.or(settings.from).ok_or_else(|| needed("from"))?;
@@ -293,9 +306,7 @@ pub async fn test_send(
         category: settings.category,
         wishes: Wishes { unsubscribe, ..Wishes::default() },
     };
-    let accepted = room.hall.accept(&tenant, draft).await;
-    let accepted = accepted.map_err(|refusal| Problem::of_refusal(refusal, &room.options.upgrade_url))?;
-    Ok(Sent::of(&accepted, &warnings))
+    Ok((draft, warnings))
 }
 
 impl Describe for Preview {

@@ -1,8 +1,11 @@
 //! `POST /emails/batch`: a fate for each email, all or none where asked for, once with a key.
 
 use crate::world::{Answered, World};
+use futures_util::future::join_all;
 use http::{Method, StatusCode};
 use http_body_util::Full;
+use mail::account::Plan;
+use mail::plan::Plans;
 use serde_json::{Value, json};
 
 fn mail(to: &str) -> Value {
@@ -59,29 +62,73 @@ async fn each_email_has_its_own_fate() {
     world.end().await;
 }
 
+const STRICT: [(&str, &str); 1] = [("batch-validation", "strict")];
+
 #[tokio::test]
 async fn all_or_none_where_asked_for() {
     let world = World::start().await;
-    let strict = [("batch-validation", "strict")];
-    for (bad, told) in [
-        (json!({"from": "ada@example.com", "to": "b@example.net", "text": "t"}), "subject"),
-        (
-            json!({"from": "ada@elsewhere.example", "to": "b@example.net", "subject": "s", "text": "t"}),
-            "not verified",
-        ),
+    let unfit = json!({"from": "ada@example.com", "to": "b@example.net", "text": "t"});
+    let mut foreign = mail("b@example.net");
+    foreign["from"] = json!("ada@elsewhere.example");
+    let blocked = mail("blocked@example.net");
+    let suppress = json!({"email": "blocked@example.net"}).to_string();
+    assert_eq!(world.post("/suppressions", suppress).await.status, StatusCode::OK);
+    let (good, bad_request, forbidden) =
+        (mail("a@example.net"), StatusCode::BAD_REQUEST, StatusCode::FORBIDDEN);
+    for (batch, status, code, told) in [
+        (json!([good, unfit]), bad_request, "validation_error", "subject"),
+        (json!([good, foreign, foreign]), forbidden, "domain_not_verified", "not verified"),
+        // What has no status in common will not do as a whole.
+        (json!([good, foreign, blocked]), bad_request, "validation_error", "not verified"),
     ] {
-        let answer = post(&world, &strict, json!([mail("a@example.net"), bad])).await;
-        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));
-        assert!(answer.json()["error"]["details"]["fields"]["emails[1]"].as_str().unwrap().contains(told));
+        let answer = post(&world, &STRICT, batch).await;
+        assert_eq!((answer.status, answer.code().as_str()), (status, code), "{:?}", answer.body);
+        let details = answer.json()["error"]["details"].clone();
+        assert!(details["fields"]["emails[1]"].as_str().unwrap().contains(told), "{details}");
+        assert!(details["errors"][0]["message"].as_str().unwrap().contains(told), "{details}");
     }
+    // Each is told by its place, as the answer to it alone would be.
+    let both =
+        post(&world, &STRICT, json!([blocked, good, foreign])).await.json()["error"]["details"].clone();
+    let told: Vec<_> =
+        both["errors"].as_array().unwrap().iter().map(|e| (e["index"].clone(), e["code"].clone())).collect();
+    assert_eq!(
+        told,
+        [(json!(0), json!("validation_error")), (json!(2), json!("domain_not_verified"))],
+        "{both}"
+    );
+    assert_eq!(both["errors"][1]["details"], json!({"domain": "elsewhere.example"}));
     assert_eq!(count(&world).await, 0);
-    let good = post(&world, &strict, json!([mail("a@example.net"), mail("b@example.net")])).await;
+    let good = post(&world, &STRICT, json!([mail("a@example.net"), mail("b@example.net")])).await;
     assert_eq!(good.status, StatusCode::OK);
     assert_eq!(count(&world).await, 2);
     assert_eq!(
         post(&world, &[("batch-validation", "loose")], json!([mail("a@x.example")])).await.status,
         StatusCode::BAD_REQUEST
     );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn all_or_none_says_what_the_plan_or_the_recipients_say() {
+    let world = World::start().await.on(Plan::Free).await;
+    let suppress = json!({"email": "b@example.net"}).to_string();
+    assert_eq!(world.post("/suppressions", suppress).await.status, StatusCode::OK);
+    let blocked = post(&world, &STRICT, json!([mail("a@example.net"), mail("b@example.net")])).await;
+    assert_eq!(
+        (blocked.status, blocked.code().as_str()),
+        (StatusCode::UNPROCESSABLE_ENTITY, "validation_error")
+    );
+    let details = blocked.json()["error"]["details"].clone();
+    assert_eq!(details["suppressed"], json!(["b@example.net"]));
+    // No email is left that says so.
+    assert_eq!((&details["email_id"], count(&world).await), (&Value::Null, 0));
+    let many: Vec<_> = (0..60).map(|_| json!({"from": "ada@example.com", "to": ["c@example.net", "d@example.net"], "subject": "s", "text": "t"})).collect();
+    let full = post(&world, &STRICT, json!(many)).await;
+    assert_eq!((full.status, full.code().as_str()), (StatusCode::TOO_MANY_REQUESTS, "plan_limit"));
+    let error = full.json()["error"].clone();
+    assert_eq!((&error["upgrade_url"], &error["details"]["cap"]), (&json!("/settings/billing"), &json!(100)));
+    assert_eq!(count(&world).await, 0);
     world.end().await;
 }
 
@@ -132,4 +179,127 @@ async fn a_key_covers_the_whole_batch() {
         single.header("idempotency-key", "k").body(Full::new(mail("a@example.net").to_string().into()));
     assert_eq!(world.send(single.unwrap()).await.status, StatusCode::OK);
     world.end().await;
+}
+
+/// Two emails a day.
+async fn with_two_a_day() -> World {
+    let world = World::start().await.on(Plan::Free).await;
+    a_day(&world, 2);
+    world
+}
+
+fn a_day(world: &World, emails: u64) {
+    let mut plans = Plans::default();
+    plans.free.emails_per_day = Some(emails);
+    world.hall.set_plans(plans);
+}
+
+fn entries(answer: &Answered) -> Vec<Value> {
+    assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
+    answer.json()["data"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn what_was_refused_for_the_moment_is_sent_by_the_same_batch_again() {
+    let world = with_two_a_day().await;
+    let key = [("idempotency-key", "k")];
+    let body = json!([mail("a@example.net"), {"from": "x"}, mail("b@example.net"), mail("c@example.net")]);
+    let first = entries(&post(&world, &key, body.clone()).await);
+    let refused = first.iter().position(|entry| entry["error"]["code"] == "plan_limit").unwrap();
+    assert_eq!(count(&world).await, 2);
+    // As long as nothing has changed, nothing is sent, and the same is said.
+    assert_eq!(entries(&post(&world, &key, body.clone()).await), first);
+    a_day(&world, 100);
+    let again = post(&world, &key, body.clone()).await;
+    assert!(again.headers.get("idempotent-replayed").is_none());
+    let second = entries(&again);
+    assert_eq!(second[refused]["status"], "sent", "{second:?}");
+    assert_eq!(second[1]["error"]["code"], "validation_error");
+    for (n, (one, other)) in first.iter().zip(&second).enumerate() {
+        assert_eq!(one == other, n != refused, "{one} {other}");
+    }
+    assert_eq!(count(&world).await, 3);
+    // Now it is done.
+    let replayed = post(&world, &key, body).await;
+    assert_eq!(replayed.headers["idempotent-replayed"], "true");
+    assert_eq!(replayed.body, again.body);
+    assert_eq!(post(&world, &key, json!([mail("z@example.net")])).await.code(), "idempotency_conflict");
+    assert_eq!(count(&world).await, 3);
+    world.end().await;
+}
+
+fn keyed(to: &str, key: &str) -> Value {
+    let mut mail = mail(to);
+    mail["idempotency_key"] = json!(key);
+    mail
+}
+
+#[tokio::test]
+async fn an_email_of_a_batch_may_have_a_key_of_its_own() {
+    let world = World::start().await;
+    let first =
+        entries(&post(&world, &[], json!([keyed("a@example.net", "1"), mail("b@example.net")])).await);
+    assert!(first[0].get("replayed").is_none());
+    let mut later = keyed("c@example.net", "2");
+    later["scheduled_at"] = json!("2999-01-01T00:00:00Z");
+    let second = json!([
+        mail("b@example.net"),
+        // The same in other words; another email; one that was refused.
+        {"text": "t", "idempotencyKey": "1", "subject": "s", "to": ["a@example.net"], "from": "Ada <ada@example.com>"},
+        keyed("x@example.net", "1"),
+        later,
+        keyed("d@example.net", "3"),
+        keyed("e@example.net", "3"),
+        keyed("f@example.net", ""),
+    ]);
+    let second = entries(&post(&world, &[], second).await);
+    assert_eq!((&second[1]["id"], &second[1]["index"]), (&first[0]["id"], &json!(1)));
+    assert_eq!((&second[1]["status"], &second[1]["replayed"]), (&json!("sent"), &json!(true)));
+    assert_eq!(second[2]["error"]["details"]["fields"]["idempotency_key"], "is that of emails[1], too");
+    assert_eq!(second[3]["error"]["code"], "validation_error");
+    assert_eq!(second[4]["status"], "sent");
+    assert_eq!(second[5]["error"]["details"]["fields"]["idempotency_key"], "is that of emails[4], too");
+    assert_eq!(second[6]["error"]["code"], "invalid_idempotency_key");
+    assert_eq!(count(&world).await, 4);
+    // Another email with a key that was used; and what was refused has left its key free.
+    let third = json!([keyed("y@example.net", "1"), keyed("c@example.net", "2")]);
+    let third = entries(&post(&world, &[], third).await);
+    assert_eq!(third[0]["error"]["code"], "idempotency_conflict");
+    assert_eq!(third[1]["status"], "sent", "{third:?}");
+    // All or none: what was sent before is no obstacle.
+    let strict = json!([keyed("a@example.net", "1"), keyed("g@example.net", "4")]);
+    let strict = entries(&post(&world, &STRICT, strict).await);
+    assert_eq!((&strict[0]["id"], &strict[1]["status"]), (&first[0]["id"], &json!("sent")));
+    assert_eq!(count(&world).await, 6);
+    // Keys of batches' emails and of single ones are apart, and a single one has its key in the header.
+    let single = world.post("/emails", keyed("a@example.net", "1").to_string()).await;
+    assert!(single.json()["error"]["details"]["idempotency_key"].as_str().unwrap().contains("header"));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn of_many_batches_with_one_email_in_common_one_sends_it() {
+    let worlds = World::pair().await;
+    let batch =
+        |n: usize| json!([keyed("a@example.net", "common"), keyed("b@example.net", &format!("own {n}"))]);
+    let answers = join_all((0..8).map(|n| post(&worlds[n % 2], &[], batch(n)))).await;
+    let mut common: Vec<String> = Vec::new();
+    for answer in &answers {
+        // Another may be at it this very moment, which the entry says, or the whole answer.
+        if answer.status == StatusCode::CONFLICT {
+            assert_eq!(answer.code(), "idempotency_in_progress");
+            continue;
+        }
+        match &entries(answer)[0] {
+            entry if entry["status"] == "failed" => {
+                assert_eq!(entry["error"]["code"], "idempotency_in_progress");
+            }
+            entry => common.push(entry["id"].to_string()),
+        }
+    }
+    common.dedup();
+    assert_eq!(common.len(), 1, "{common:?}");
+    for world in worlds {
+        world.end().await;
+    }
 }

@@ -51,6 +51,77 @@ async fn a_key_sends_once() {
     world.end().await;
 }
 
+/// What is said counts, not how: and what reads alike but says something else is another request.
+#[tokio::test]
+async fn the_same_request_is_known_again_however_it_is_written() {
+    let world = World::start().await;
+    let publish = json!({"name": "T", "alias": "t", "subject": "s", "text": "{{data}} {{content}}"});
+    assert_eq!(world.post("/templates", publish.to_string()).await.status, StatusCode::OK);
+    assert_eq!(world.post("/templates/t/publish", "{}").await.status, StatusCode::OK);
+    let plain = |more: Value| {
+        let mut mail =
+            json!({"from": "Ada <ada@example.com>", "to": "b@example.net", "subject": "s", "text": "t"});
+        mail.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        mail
+    };
+    let of_template = |variables: Value| json!({"from": "ada@example.com", "to": "b@example.net", "template": "t", "variables": variables});
+    let (same, other) = (true, false);
+    for (n, (one, two, alike)) in [
+        (plain(json!({})), plain(json!({"to": ["b@example.net"]})), same),
+        (plain(json!({})), plain(json!({"from": {"email": "ada@example.com", "name": "Ada"}})), same),
+        (plain(json!({})), plain(json!({"cc": [], "category": null})), same),
+        (
+            plain(json!({"tags": {"a": "1", "b": "2"}})),
+            plain(json!({"tags": [{"value": "2", "name": "b"}, {"name": "a", "value": "1"}]})),
+            same,
+        ),
+        (
+            plain(json!({"headers": {"X-A": "1", "X-B": "2"}})),
+            plain(json!({"headers": {"X-B": "2", "X-A": "1"}})),
+            same,
+        ),
+        (plain(json!({"text": "a\nb"})), plain(json!({"text": "a\r\nb"})), same),
+        (plain(json!({"unsubscribe": true})), plain(json!({"unsubscribe": false})), other),
+        (plain(json!({"headers": {"X-A": "1"}})), plain(json!({"tags": {"X-A": "1"}})), other),
+        (plain(json!({"cc": "c@example.net"})), plain(json!({"bcc": "c@example.net"})), other),
+        (plain(json!({})), plain(json!({"colour": "blue"})), other),
+        (
+            plain(json!({"attachments": [{"name": "a.txt", "data": "aGk="}]})),
+            plain(json!({"attachments": [{"content": "aGk", "filename": "a.txt"}]})),
+            same,
+        ),
+        (
+            of_template(json!({"data": "x", "content": 1})),
+            of_template(json!({"content": 1, "data": "x"})),
+            same,
+        ),
+        // Names of ours mean nothing among the variables.
+        (
+            of_template(json!({"data": "x", "content": "y"})),
+            of_template(json!({"data": "y", "content": "x"})),
+            other,
+        ),
+        (
+            of_template(json!({"data": "1", "content": 1})),
+            of_template(json!({"data": 1, "content": 1})),
+            other,
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = format!("key {n}");
+        let first = post(&world, &key, &one).await;
+        assert_eq!(first.status, StatusCode::OK, "{one}: {:?}", first.body);
+        let second = post(&world, &key, &two).await;
+        match alike {
+            true => assert_eq!(second.body, first.body, "{one} {two}"),
+            false => assert_eq!(second.code(), "idempotency_conflict", "{one} {two}"),
+        }
+    }
+    world.end().await;
+}
+
 #[tokio::test]
 async fn what_was_refused_leaves_the_key_free() {
     let world = World::start().await;

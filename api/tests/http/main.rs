@@ -20,6 +20,7 @@ mod plans;
 mod proxied;
 mod purse;
 mod rates;
+mod reach;
 mod rehearsal;
 mod scheduled;
 mod sessions;

@@ -137,3 +137,45 @@ async fn an_email_is_sent_again_without_its_files() {
     );
     world.end().await;
 }
+
+#[tokio::test]
+async fn what_has_yet_to_go_out_is_not_sent_again() {
+    let world = World::start().await;
+    let id = schedule(&world).await;
+    let path = format!("/emails/{id}/resend");
+    let refused = world.post(&path, "").await;
+    assert_eq!((refused.status, refused.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));
+    assert_eq!(refused.json()["error"]["details"]["status"], "scheduled");
+    // What was taken back may be sent after all: then it goes at once.
+    assert_eq!(patch(&world, &id, json!({"cancel": true})).await.status, StatusCode::OK);
+    let again = world.post(&path, "").await;
+    assert_eq!(again.json()["status"], "sent", "{again:?}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_email_that_is_sent_again_has_its_own_unsubscribe_link() {
+    let world = World::start().await;
+    let more = json!({
+        "category": "newsletter", "subject": "Leave: {{unsubscribe_url}}",
+        "html": "<p><a href=\"{{unsubscribe_url}}\">leave</a></p>",
+        "text": "To leave, go to {{unsubscribe_url}} today.",
+    });
+    let first = post(&world, more).await.json()["id"].as_str().unwrap().to_owned();
+    let second =
+        world.post(&format!("/emails/{first}/resend"), "").await.json()["id"].as_str().unwrap().to_owned();
+    let account = world.tenant().await.account().id;
+    let link = |id: &str| {
+        let (id, to) = (id.parse().unwrap(), "b@example.net".parse().unwrap());
+        world.hall.unsubscribe().unwrap().link(account, id, &to, mail::email::Category::Newsletter)
+    };
+    let (old, new) = (link(&first), link(&second));
+    let shown = world.get(&format!("/emails/{second}")).await.json()["email"].clone();
+    for place in ["subject", "html", "text"] {
+        let text = shown[place].as_str().unwrap();
+        assert!(text.contains(&new) && !text.contains(&old), "{place}: {text}");
+    }
+    let raw = world.get(&format!("/emails/{second}/raw")).await;
+    assert_eq!(String::from_utf8_lossy(&raw.body).matches("\r\nList-Unsubscribe:").count(), 1);
+    world.end().await;
+}

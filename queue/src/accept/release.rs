@@ -5,10 +5,11 @@
 //!                    └─ not now: held, tried again for as long as a delivery would be; then it fails
 //! ```
 //!
-//! Each node releases what lies in its own partitions. Memory holds one time for each partition, however
-//! many emails wait.
+//! Each node releases what lies in its own partitions, some of each in turn, and within a partition some of
+//! each account in turn: who schedules a hundred thousand for a moment does not delay the one of somebody
+//! else. Memory holds one time for each partition, however many emails wait.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use mail::draft::OnSuppressed;
 use mail::event::EventKind;
-use mail::id::EventId;
+use mail::id::{AccountId, EventId};
 use mail::message;
 use mail::recipient::{Recipient, RecipientState};
 use mail::schedule::{Schedule, ScheduleState};
@@ -40,6 +41,8 @@ const AT_ONCE: usize = 64;
 const AGAIN: Duration = Duration::from_secs(1);
 /// How soon is tried again what may not be sent at the moment.
 const HOLD: Duration = Duration::from_secs(300);
+/// How soon is tried again what could not be sent for a reason that passes by itself.
+const HOLD_PASSING: Duration = Duration::from_secs(10);
 
 /// When each of our partitions is to be looked at. One that is not in the table was never looked at.
 #[derive(Debug, Default)]
@@ -110,20 +113,20 @@ impl Hall {
     /// Releases what is due first in a partition; should more be due, its turn comes again.
     async fn release_in(&self, partition: u16) -> Result<(), Refusal> {
         self.appointments.begin(partition);
-        let first = store::schedule::first_due(&self.worker.store, partition, SLICE).await;
+        let now = self.clock().now();
+        let first = store::schedule::first_due(&self.worker.store, partition, now).await;
         // What cannot be read is looked at again.
         let first = first.inspect_err(|_| self.appointments.note(partition, self.worker.later(AGAIN)))?;
-        let now = self.clock().now();
-        let later = first.iter().find(|(due, _)| *due > now).map(|(due, _)| *due);
-        let more = (first.len() == SLICE).then_some(now);
-        let releases = first.into_iter().take_while(|(due, _)| *due <= now);
-        let mut done = futures_util::stream::iter(releases.map(|(_, about)| self.release(about)))
-            .buffer_unordered(AT_ONCE);
+        let more = first.more || first.due.len() > SLICE;
+        let next = if more { Some(now) } else { first.later };
+        let releases = by_turns(first.due).into_iter().take(SLICE).map(|about| self.release(about));
+        let mut done = futures_util::stream::iter(releases).buffer_unordered(AT_ONCE);
         let mut outcome = Ok(());
         while let Some(one) = done.next().await {
             outcome = outcome.and(one);
         }
-        if let Some(next) = later.or(more) {
+        // What went wrong is tried again later, and not at once.
+        if let Some(next) = next.filter(|_| outcome.is_ok()) {
             self.appointments.note(partition, next);
         }
         outcome
@@ -152,7 +155,9 @@ impl Hall {
                 tracing::info!(%refusal, email.id = %about.1, "a scheduled email may not be sent now");
                 let now = self.clock().now();
                 if now < until {
-                    self.hold(&email, &held, now).await
+                    let hold = if refusal.is_passing() { HOLD_PASSING } else { HOLD };
+                    let due = now.checked_add(hold).unwrap_or(Timestamp::MAX);
+                    self.hold(&email, &held, due).await
                 } else {
                     self.fail(email, held, body, &refusal).await
                 }
@@ -222,15 +227,14 @@ impl Hall {
         Staged { email, addressees, chunks, transport, fate, appointment, reserved: None, now }
     }
 
-    /// It is due and may not be sent yet.
-    async fn hold(&self, email: &EmailWithRecipients, found: &Found, now: Timestamp) -> Result<(), Refusal> {
+    /// It is due and may not be sent yet: it is looked at again then.
+    async fn hold(&self, email: &EmailWithRecipients, found: &Found, due: Timestamp) -> Result<(), Refusal> {
         let Some(partition) = self.worker.leases.any() else { return Err(Refusal::Unavailable) };
         let mut batch = Batch::progress();
         if !self.worker.leases.fence_partitions(&mut batch, std::iter::once(partition)) {
             return Err(Refusal::Unavailable);
         }
         let about = (email.email.account, email.email.id);
-        let due = now.checked_add(HOLD).unwrap_or(Timestamp::MAX);
         let state = ScheduleState::Held;
         let after = Schedule { state, due, partition, ..found.schedule.clone() };
         store::schedule::change(&mut batch, about, found, &after);
@@ -265,5 +269,36 @@ impl Hall {
     /// An id for an event that happens now.
     pub(super) fn event_id(&self) -> EventId {
         EventId::new(self.clock().now(), self.worker.entropy.u128())
+    }
+}
+
+/// In the order of their turns: each account has one email in each turn, what it has due first.
+fn by_turns(due: Vec<About>) -> Vec<About> {
+    let mut before: HashMap<AccountId, usize> = HashMap::new();
+    let mut turns: Vec<(usize, About)> = due
+        .into_iter()
+        .map(|about| {
+            let turns = before.entry(about.0).or_default();
+            *turns += 1;
+            (*turns, about)
+        })
+        .collect();
+    // It keeps the order within a turn.
+    turns.sort_by_key(|(turn, _)| *turn);
+    turns.into_iter().map(|(_, about)| about).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mail::id::EmailId;
+
+    #[test]
+    fn accounts_take_turns() {
+        let at = Timestamp::UNIX_EPOCH;
+        let email = |account, number| (AccountId::new(at, account), EmailId::new(at, number));
+        let due = [(1, 1), (1, 2), (1, 3), (2, 4), (1, 5), (3, 6), (2, 7)].map(|(a, n)| email(a, n));
+        let turns = [(1, 1), (2, 4), (3, 6), (1, 2), (2, 7), (1, 3), (1, 5)].map(|(a, n)| email(a, n));
+        assert_eq!(by_turns(due.to_vec()), turns);
     }
 }
