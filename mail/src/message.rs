@@ -5,6 +5,7 @@
 //! on top, what must not go out (Bcc, `Service-*`) is cut out, and the rest stays the client's bytes, uncopied.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -38,6 +39,15 @@ const ONCE: &[&str] = &[
     "Content-Type",
     "Content-Transfer-Encoding",
 ];
+
+/// Reads the fields that matter. Made once: its table of fields costs more than a header's reading.
+static HEADER_PARSER: LazyLock<MessageParser> = LazyLock::new(|| {
+    MessageParser::new()
+        .with_mime_headers()
+        .with_address_headers()
+        .with_message_ids()
+        .header_text(HeaderName::Subject)
+});
 
 /// Why a message cannot be sent. The texts go to the client.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -185,11 +195,7 @@ pub fn read(message: &[u8]) -> Result<Header, MessageError> {
     }
     // Only the header is given to the parser: its known troubles are all with MIME bodies. A parsed
     // message without parts (no field at all) panics when it is asked for one.
-    let parsed = MessageParser::new()
-        .with_mime_headers()
-        .with_address_headers()
-        .with_message_ids()
-        .header_text(HeaderName::Subject)
+    let parsed = HEADER_PARSER
         .parse_headers(&message[..body])
         .filter(|parsed| !parsed.parts.is_empty())
         .unwrap_or_else(|| Message { parts: vec![MessagePart::default()], ..Message::default() });

@@ -27,6 +27,7 @@ use mail::account::Account;
 use mail::address::Address;
 use mail::draft::Draft;
 use mail::email::EmailStatus;
+use mail::event::Event;
 use mail::id::{EmailId, EventId};
 use mail::link::LinkKey;
 use mail::plan::Plans;
@@ -421,10 +422,12 @@ impl Hall {
         for _ in 0..CHOICES_MAX {
             let mut batch = Batch::intake();
             let mut placed = Vec::with_capacity(staged.len());
+            let mut events = Vec::with_capacity(staged.len());
             for one in &staged {
                 let place = one.place(|domain| self.worker.leases.choose(domain));
                 let place = place.ok_or(Refusal::Unavailable)?;
-                one.write(&mut batch, &place, EventId::new(one.now, self.worker.entropy.u128()));
+                let event = EventId::new(one.now, self.worker.entropy.u128());
+                events.push(one.write(&mut batch, &place, event));
                 placed.push(place);
             }
             if !self.worker.leases.fence_partitions(&mut batch, placed.iter().flat_map(Placed::partitions)) {
@@ -436,7 +439,7 @@ impl Hall {
             also(&mut batch);
             match self.worker.store.commit(batch).await {
                 Ok(()) => {
-                    self.committed(staged, reservations);
+                    self.committed(staged, events, reservations);
                     return Ok(());
                 }
                 Err(CommitError::Conflict { key })
@@ -459,9 +462,9 @@ impl Hall {
     }
 
     /// They are on disk.
-    fn committed(&self, staged: Vec<Staged>, reservations: Vec<(u16, Reservation)>) {
+    fn committed(&self, staged: Vec<Staged>, events: Vec<Event>, reservations: Vec<(u16, Reservation)>) {
         metrics::counter!("postrider_emails_accepted_total").increment(staged.len() as u64);
-        for (one, (partition, reservation)) in staged.into_iter().zip(reservations) {
+        for ((one, event), (partition, reservation)) in staged.into_iter().zip(events).zip(reservations) {
             match one.fate {
                 Fate::Later(at) => self.appointments.note(partition, at),
                 Fate::Refuse(..) => self.worker.settled.notify_waiters(),
@@ -471,6 +474,7 @@ impl Hall {
             if let Some(reserved) = one.reserved {
                 reserved.keep();
             }
+            self.worker.fresh.keep(event, Some(one.email));
         }
         self.worker.untold.notify_one();
     }

@@ -153,16 +153,18 @@ impl Worker {
         let mut from = None;
         loop {
             let old = store::email::accepted_before(&self.store, account, from, before, BATCH_EMAILS).await?;
-            let mut batch = Batch::progress();
+            let mut finished = Vec::with_capacity(old.len());
             for id in &old {
                 let email = store::email::get(&self.store, account, *id).await?;
                 if email.is_some_and(|email| email.recipients.iter().all(|r| r.state.is_terminal())) {
-                    store::email::forget(&self.store, &mut batch, account, *id).await?;
-                    forgotten += 1;
+                    finished.push(*id);
                 }
             }
-            if !batch.is_empty() {
+            if !finished.is_empty() {
+                let mut batch = Batch::progress();
+                store::email::forget(&self.store, &mut batch, account, &finished).await?;
                 self.store.commit(batch).await?;
+                forgotten += finished.len();
                 self.settled.notify_waiters();
             }
             from = old.last().copied();

@@ -160,14 +160,14 @@ pub fn grounds_of(task: &Task, attempted: &Attempted, next: &Next) -> Option<Gro
 }
 
 /// Writes down what an attempt came to: the task taken (or moved), the recipient, the attempt, the event.
-/// The event names the suppression that stands after it.
+/// The event names the suppression that stands after it; it is given back, for who tells it.
 pub fn record(
     (task, row): (&Task, Option<&Value>),
     attempted: &Attempted,
     (next, suppression): (&Next, Option<&Suppression>),
     now: Timestamp,
     event: EventId,
-) -> Batch {
+) -> (Batch, Event) {
     let mut batch = Batch::progress();
     store::task::take(&mut batch, task, row);
     let next_attempt_at = match next {
@@ -213,7 +213,7 @@ pub fn record(
         detail: detail_of(task, attempted, next, suppression),
     };
     store::event::record(&mut batch, &event, task.partition);
-    batch
+    (batch, event)
 }
 
 fn attempt_of(task: &Task, attempted: &Attempted, next_attempt_at: Option<Timestamp>) -> Attempt {
@@ -412,7 +412,8 @@ mod tests {
         store::task::put(&mut batch, &task());
         store.commit(batch).await.unwrap();
         let done = attempted(Outcome::Delivered(reply(250, (2, 0, 0))), Phase::Final);
-        let batch = record((&task(), None), &done, (&Next::Delivered, None), at(11), EventId::new(at(11), 1));
+        let (batch, _) =
+            record((&task(), None), &done, (&Next::Delivered, None), at(11), EventId::new(at(11), 1));
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "the task is gone");
         let left = store::task::page(&store, None, 10).await.unwrap();

@@ -55,7 +55,7 @@ impl Worker {
             let suppressing = self.suppress(task, attempted, &next, now).await;
             let stands = suppressing.as_ref().and_then(Suppressing::stands);
             let about = (task, ready.row.as_ref());
-            let mut batch = settle::record(about, attempted, (&next, stands), now, event);
+            let (mut batch, event) = settle::record(about, attempted, (&next, stands), now, event);
             if let Some(Suppressing { before, after: Some(after) }) = &suppressing {
                 store::suppression::put(&mut batch, before.as_ref(), after);
             }
@@ -71,7 +71,10 @@ impl Worker {
                 return self.settled.notify_waiters();
             }
             match self.commit_settlement(batch, task).await {
-                Ok(()) => break true,
+                Ok(()) => {
+                    self.fresh.keep(event, None);
+                    break true;
+                }
                 Err(Unbooked::Raced) => {}
                 Err(Unbooked::Lost) => break false,
             }

@@ -151,8 +151,8 @@ impl Staged {
             .collect()
     }
 
-    /// Writes everything.
-    pub(crate) fn write(&self, batch: &mut Batch, placed: &Placed, event: EventId) {
+    /// Writes everything. Gives back the event, for who tells it.
+    pub(crate) fn write(&self, batch: &mut Batch, placed: &Placed, event: EventId) -> Event {
         let email = &self.email;
         let recipients: Vec<Recipient> =
             (0..).zip(&self.addressees).map(|(index, to)| self.recipient(index, to)).collect();
@@ -172,7 +172,9 @@ impl Staged {
             };
             store::schedule::change(batch, about, found, &Schedule { state, ..found.schedule.clone() });
         }
-        store::event::record(batch, &self.event(event), placed.partition);
+        let event = self.event(event);
+        store::event::record(batch, &event, placed.partition);
+        event
     }
 
     fn schedule(&self, at: Timestamp, partition: u16) -> Schedule {

@@ -7,6 +7,7 @@
 //! Each node tells the events in its own partitions; the commit is fenced like a settlement, so that every
 //! event is told once. What is behind does no harm but lateness: it lies on disk.
 
+pub(crate) mod fresh;
 mod metric;
 mod subjects;
 
@@ -99,11 +100,12 @@ impl Worker {
     /// Says whether there may be more.
     async fn tell_some(&self, partitions: RangeInclusive<u16>) -> Result<bool, TellError> {
         for _ in 0..TRIES_MAX {
-            let untold = store::outbox::read(&self.store, partitions.clone(), EVENTS_MAX).await?;
+            let known = |id| self.fresh.take(id);
+            let untold = store::outbox::read(&self.store, partitions.clone(), EVENTS_MAX, &known).await?;
             if untold.is_empty() {
                 return Ok(false);
             }
-            let (subjects, count) = Subjects::read(&self.store, &untold).await?;
+            let (subjects, count) = Subjects::read((&self.store, &self.fresh), &untold).await?;
             let some = untold.get(..count).unwrap_or_default();
             match self.commit_told(some, &subjects).await {
                 Ok(true) => return Ok(count < untold.len() || count == EVENTS_MAX),

@@ -42,6 +42,7 @@ use crate::porter::Uses;
 use crate::retry::Schedule;
 use crate::scheduled::Scheduled;
 use crate::site::{Ready, Site};
+use crate::tell::fresh::Fresh;
 
 /// How long a stop waits for attempts under way: a mail host may take ten minutes for a final reply,
 /// and the service manager does not wait so long.
@@ -128,6 +129,8 @@ pub struct Worker {
     pub(crate) settled: Notify,
     /// Events wait to be told.
     pub(crate) untold: Notify,
+    /// Those, as far as they are in memory.
+    pub(crate) fresh: Fresh,
     /// One at a time tells.
     pub(crate) telling: tokio::sync::Mutex<()>,
     pub(crate) meter: Meter,
@@ -168,6 +171,7 @@ impl Worker {
             figures: Figures::default(),
             settled: Notify::new(),
             untold: Notify::new(),
+            fresh: Fresh::default(),
             telling: tokio::sync::Mutex::default(),
             meter: Meter::default(),
             list_handed_in: Notify::new(),

@@ -111,7 +111,7 @@ async fn fill(store: &Store, emails: u64) {
         }
         store.commit(batch).await.expect("a commit");
         let ids: Vec<_> = numbers.map(|number| (account(), id(number))).collect();
-        let found = store::email::get_each(store, &ids).await.expect("emails");
+        let found = store::email::get_each(store, &ids, &|_| None).await.expect("emails");
         let changed: Vec<_> = found.iter().flatten().map(|found| (found, change)).collect();
         let mut batch = Batch::progress();
         store::catalog::update(store, &mut batch, &changed).await.expect("terms");

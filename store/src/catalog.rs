@@ -1,14 +1,20 @@
 //! The catalog of emails: a row for each term that an email is found by, in the order of time.
 //!
 //! ```text
-//! EmailTerm · account · about · text · email  ─►  (nothing)
-//! EmailListed · account · email               ─►  the term of its status that is there, and as of when
+//! EmailTerm · account · about · text · newest [· oldest]  ─►  the emails in between, newest first
+//! EmailListed · account · email                           ─►  the term of its status, and as of when
 //! ```
+//!
+//! Emails that are told of together and have a term in common share a row, a run ([`run`]): a mailing has
+//! some rows for each of its terms, not one for each email. A status has a row for each email, for it ends.
 //!
 //! Rows are written when events are told, not when they happen: accepting and settling know nothing of them.
 //! [`search`] reads them. They are hints: what an email is, its own rows say.
 
+mod run;
 pub mod search;
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use mail::catalog::{About, Term, status_term, terms};
@@ -80,11 +86,12 @@ pub async fn update(
     let keys: Vec<Key> =
         changed.iter().map(|(found, _)| listed_key(found.email.account, found.email.id)).collect();
     let rows = store.get_many(&keys).await?;
+    let mut lists: BTreeMap<(AccountId, Term), Vec<EmailId>> = BTreeMap::new();
     for (((found, change), row_key), row) in changed.into_iter().zip(keys).zip(rows) {
         let (account, id) = (found.email.account, found.email.id);
         if change.first {
             for term in terms(&found.email, &found.recipients) {
-                batch.put(key_of(account, &term, id), Value::new());
+                lists.entry((account, term)).or_default().push(id);
             }
         }
         let listed = Listed::of(found);
@@ -109,23 +116,34 @@ pub async fn update(
         }
         found.check(batch);
     }
+    for ((account, term), emails) in lists {
+        run::put(batch, &list_of(account, &term), emails);
+    }
     Ok(())
 }
 
-/// Takes an email out of the catalog, in the commit that forgets it; it conflicts when the email is listed
-/// anew that very moment.
-pub(crate) async fn forget(store: &Store, batch: &mut Batch, found: &Loaded) -> Result<(), ReadError> {
-    let (account, id) = (found.email.account, found.email.id);
-    for term in terms(&found.email, &found.recipients) {
-        batch.delete(key_of(account, &term, id));
+/// Takes emails out of the catalog, in the commit that forgets them; it conflicts when one is listed anew
+/// that very moment.
+pub(crate) async fn forget(store: &Store, batch: &mut Batch, gone: &[Loaded]) -> Result<(), ReadError> {
+    let mut lists: BTreeMap<(AccountId, Term), Vec<EmailId>> = BTreeMap::new();
+    for found in gone {
+        let (account, id) = (found.email.account, found.email.id);
+        for term in terms(&found.email, &found.recipients) {
+            lists.entry((account, term)).or_default().push(id);
+        }
     }
-    let row_key = listed_key(account, id);
-    let row = store.get(&row_key).await?;
-    if let Some(listed) = row.as_deref().map(Listed::read).transpose()? {
-        batch.delete(key_of(account, &listed.term, id));
-        batch.delete(row_key.clone());
+    for ((account, term), emails) in lists {
+        run::forget(store, batch, &list_of(account, &term), emails).await?;
     }
-    batch.check(row_key, row);
+    let keys: Vec<Key> = gone.iter().map(|found| listed_key(found.email.account, found.email.id)).collect();
+    let rows = store.get_many(&keys).await?;
+    for ((found, row_key), row) in gone.iter().zip(keys).zip(rows) {
+        if let Some(listed) = row.as_deref().map(Listed::read).transpose()? {
+            batch.delete(key_of(found.email.account, &listed.term, found.email.id));
+            batch.delete(row_key.clone());
+        }
+        batch.check(row_key, row);
+    }
     Ok(())
 }
 

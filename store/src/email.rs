@@ -4,6 +4,7 @@
 //! by whoever owns its task; nobody else writes it, so it needs no check of its own.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -195,7 +196,7 @@ pub async fn list(
 #[derive(Debug, Clone)]
 pub struct Loaded {
     /// What was accepted.
-    pub email: Email,
+    pub email: Arc<Email>,
     /// To whom, and what has become of it.
     pub recipients: Vec<Recipient>,
     row: Value,
@@ -208,13 +209,15 @@ impl Loaded {
     }
 }
 
-/// Several emails, of any accounts, in their order; none where there is none.
+/// Several emails, of any accounts, in their order; none where there is none. Of those that are `known` it is
+/// only seen that they are there, and what has become of their recipients.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn get_each(
     store: &Store,
     wanted: &[(AccountId, EmailId)],
+    known: &(dyn Fn(EmailId) -> Option<Arc<Email>> + Send + Sync),
 ) -> Result<Vec<Option<Loaded>>, ReadError> {
     // Most emails have one recipient: whether one has more is seen by its second.
     let keys: Vec<Key> = wanted
@@ -235,7 +238,11 @@ pub async fn get_each(
             Some(_) => first_recipients(store, *account, *id, RECIPIENTS_MAX).await?,
             None => first.iter().map(|row| row::decode(row)).collect::<Result<_, _>>()?,
         };
-        found.push(Some(Loaded { email: row::decode(&row)?, recipients, row }));
+        let email = match known(*id).filter(|email| email.account == *account) {
+            Some(email) => email,
+            None => Arc::new(row::decode(&row)?),
+        };
+        found.push(Some(Loaded { email, recipients, row }));
     }
     Ok(found)
 }
@@ -353,8 +360,8 @@ pub async fn accepted_before(
     rows.iter().map(|(_, row)| row::decode::<Email>(row).map(|email| email.id)).collect()
 }
 
-/// Forgets an email: its row, its recipients, its attempts, its events, its body. The caller has seen
-/// that all its recipients are finished, so nobody writes any of it any more.
+/// Forgets emails of an account: their rows, their recipients, their attempts, their events, their bodies. The
+/// caller has seen that all their recipients are finished, so nobody writes any of it any more.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -362,22 +369,24 @@ pub async fn forget(
     store: &Store,
     batch: &mut Batch,
     account: AccountId,
-    id: EmailId,
+    ids: &[EmailId],
 ) -> Result<(), ReadError> {
     /// Rows of one kind of one email: a thousand recipients with some twenty attempts each.
     const ROWS_MAX: usize = 50_000;
-    for space in [Space::Recipient, Space::Attempt, Space::Event] {
-        let range = key(space).account(account).id(id.to_bytes()).range();
-        for (row_key, _) in store.scan(range, Order::Ascending, ROWS_MAX).await? {
-            batch.delete(row_key);
+    let wanted: Vec<_> = ids.iter().map(|id| (account, *id)).collect();
+    let loaded: Vec<Loaded> = get_each(store, &wanted, &|_| None).await?.into_iter().flatten().collect();
+    catalog::forget(store, batch, &loaded).await?;
+    for id in ids {
+        for space in [Space::Recipient, Space::Attempt, Space::Event] {
+            let range = key(space).account(account).id(id.to_bytes()).range();
+            for (row_key, _) in store.scan(range, Order::Ascending, ROWS_MAX).await? {
+                batch.delete(row_key);
+            }
         }
+        schedule::forget(batch, (account, *id));
+        tracking::forget(store, batch, account, *id).await?;
+        batch.delete(key_of(account, *id));
+        batch.delete_body(body_key(account, *id));
     }
-    if let Some(loaded) = get_each(store, &[(account, id)]).await?.into_iter().flatten().next() {
-        catalog::forget(store, batch, &loaded).await?;
-    }
-    schedule::forget(batch, (account, id));
-    tracking::forget(store, batch, account, id).await?;
-    batch.delete(key_of(account, id));
-    batch.delete_body(body_key(account, id));
     Ok(())
 }

@@ -11,6 +11,7 @@
 use std::ops::RangeInclusive;
 
 use mail::event::Event;
+use mail::id::EventId;
 
 use crate::engine::{Batch, Key, Order, ReadError, Store};
 use crate::key::{KeyReader, Space, end_of, key};
@@ -39,7 +40,8 @@ impl Untold {
     }
 }
 
-/// The events in the outboxes of these partitions, at most `limit`, each partition's oldest first.
+/// The events in the outboxes of these partitions, at most `limit`, each partition's oldest first. Those that
+/// are `known` are not read.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -47,18 +49,27 @@ pub async fn read(
     store: &Store,
     partitions: RangeInclusive<u16>,
     limit: usize,
+    known: &(dyn Fn(EventId) -> Option<Event> + Send + Sync),
 ) -> Result<Vec<Untold>, ReadError> {
     let start = key(Space::Outbox).u16(*partitions.start()).build();
     let end = end_of(&key(Space::Outbox).u16(*partitions.end()).build());
     let rows = store.scan(start..end, Order::Ascending, limit).await?;
-    let keys: Vec<Key> = rows.iter().map(|(_, row_key)| row_key.clone()).collect();
-    let events = store.get_many(&keys).await?;
-    rows.into_iter()
-        .zip(events)
-        .map(|((untold, _), event)| {
-            let mut reader = KeyReader::new(Space::Outbox, &untold).map_err(row::damaged)?;
-            let partition = reader.u16().map_err(row::damaged)?;
-            Ok(Untold { key: untold, partition, event: event.map(|row| row::decode(&row)).transpose()? })
-        })
-        .collect()
+    let mut untold = Vec::with_capacity(rows.len());
+    let mut unknown = Vec::new();
+    for (untold_key, row_key) in rows {
+        let mut reader = KeyReader::new(Space::Outbox, &untold_key).map_err(row::damaged)?;
+        let partition = reader.u16().map_err(row::damaged)?;
+        let event = known(EventId::from_bytes(reader.id().map_err(row::damaged)?));
+        if event.is_none() {
+            unknown.push((untold.len(), row_key));
+        }
+        untold.push(Untold { key: untold_key, partition, event });
+    }
+    let (places, keys): (Vec<usize>, Vec<Key>) = unknown.into_iter().unzip();
+    for (place, row) in places.into_iter().zip(store.get_many(&keys).await?) {
+        if let (Some(one), Some(row)) = (untold.get_mut(place), row) {
+            one.event = Some(row::decode(&row)?);
+        }
+    }
+    Ok(untold)
 }

@@ -311,7 +311,7 @@ async fn a_forgotten_email_still_answers_and_leaves_nothing() {
     let store = sent.world.hall.store();
     let forget = async || {
         let mut batch = Batch::progress();
-        store::email::forget(store, &mut batch, sent.of.account, sent.of.email).await.unwrap();
+        store::email::forget(store, &mut batch, sent.of.account, &[sent.of.email]).await.unwrap();
         batch
     };
     // What is opened while it is being forgotten is not left behind.

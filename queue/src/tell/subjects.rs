@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use mail::catalog::WORDS_MAX;
 use mail::event::Event;
 use mail::id::{AccountId, EmailId};
 use store::catalog::Change;
@@ -9,12 +10,22 @@ use store::email::Loaded;
 use store::engine::{Batch, ReadError, Store};
 use store::outbox::Untold;
 
+use super::fresh::Fresh;
+
 /// Rows that may follow from the emails of one commit; when there are more, the rest waits for the next.
 const ROWS_MAX: usize = 10_000;
-/// Rows that follow from an email, beside one for each recipient: about.
-const ROWS_OF_EMAIL: usize = 32;
+/// Rows that follow from an email, beside those of its recipients, tags and words: author, domain, template,
+/// category, status.
+const ROWS_OF_EMAIL: usize = 8;
 /// Emails read at once.
 const TOGETHER: usize = 64;
+
+/// How many rows follow from an email, about.
+fn rows_of(found: &Loaded) -> usize {
+    // A word and what stands before the next: two bytes at least.
+    let words = found.email.facts.subject.len().div_ceil(2).min(WORDS_MAX);
+    ROWS_OF_EMAIL + found.recipients.len() + found.email.tags.len() + words
+}
 
 /// The emails of some events, by account and id, with what the events mean for the catalog.
 #[derive(Debug, Default)]
@@ -25,7 +36,10 @@ pub(super) struct Subjects {
 
 impl Subjects {
     /// Reads the emails of the first events; says how many these are.
-    pub(super) async fn read(store: &Store, untold: &[Untold]) -> Result<(Self, usize), ReadError> {
+    pub(super) async fn read(
+        (store, fresh): (&Store, &Fresh),
+        untold: &[Untold],
+    ) -> Result<(Self, usize), ReadError> {
         let mut subjects = Self::default();
         let mut wanted = Vec::new();
         for event in untold.iter().filter_map(|one| one.event.as_ref()) {
@@ -38,13 +52,16 @@ impl Subjects {
         }
         let mut rows = 0;
         'reading: for some in wanted.chunks(TOGETHER) {
-            for (of, found) in some.iter().zip(store::email::get_each(store, some).await?) {
+            let known = |id| fresh.email(id);
+            for (of, found) in some.iter().zip(store::email::get_each(store, some, &known).await?) {
                 if rows > ROWS_MAX {
                     break 'reading;
                 }
-                rows += ROWS_OF_EMAIL + found.as_ref().map_or(0, |found| found.recipients.len());
+                rows += found.as_ref().map_or(0, rows_of);
                 subjects.emails.insert(*of, found);
             }
+            // Rows in memory are read without waiting: who hands in mail has its turn.
+            tokio::task::yield_now().await;
         }
         let is_read = |one: &&Untold| {
             one.event.as_ref().is_none_or(|event| subjects.emails.contains_key(&(event.account, event.email)))

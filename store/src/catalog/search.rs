@@ -4,21 +4,23 @@
 //! filter ─► [ term ∪ term ] ∩ [ term ] ∩ …  ──leap──►  candidates ─► rows ─► `holds`? ─► page
 //! ```
 //!
-//! Each list leaps to the oldest place that any of them is at; so a rare term carries the common ones along.
+//! A row of a list may hold several emails ([`super::run`]), so what was read of a list is a heap: its newest
+//! email is next as soon as no row that was not read can hold a newer one. Each list leaps to the oldest place that any of them is at; so a rare term carries the common ones along.
 //! What a request may read is counted beforehand ([`BUDGET`]): a page that costs more ends early, and says
 //! where to go on. It never says that nothing is left while something may be.
 
-use std::collections::VecDeque;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
 
-use mail::catalog::{Filter, Term};
+use mail::catalog::{About, Filter, Term};
 use mail::email::Email;
 use mail::id::{AccountId, EmailId};
 
 use super::list_of;
+use super::run::{self, MILLISECOND, SPAN, number};
 use crate::email::{self, EmailWithRecipients};
 use crate::engine::{Key, Order, ReadError, Store};
-use crate::key::{Space, key};
-use crate::row;
+use crate::key::{Space, end_of, key};
 
 /// What one page may cost.
 const BUDGET: usize = 6_000;
@@ -32,6 +34,8 @@ const TOGETHER: usize = 32;
 const ROWS_FIRST: usize = 32;
 const ROWS_AFTER_LEAP: usize = 4;
 const ROWS_MAX: usize = 256;
+/// Emails read with a row for what a row alone costs.
+const EMAILS_A_ROW: usize = 32;
 
 /// A page of a filtered list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,21 +76,14 @@ pub async fn search(
     };
     if search.lists.is_empty() {
         let range = key(Space::Email).account(account);
-        search.lists.push(vec![Posting::new(range.build())]);
+        search.lists.push(vec![Posting::new(range.build(), 0)]);
     }
     search.page(filter, limit).await
-}
-
-fn number(id: EmailId) -> u128 {
-    u128::from_be_bytes(id.to_bytes())
 }
 
 fn id_of(number: u128) -> EmailId {
     EmailId::from_bytes(number.to_be_bytes())
 }
-
-/// A millisecond, in the upper 48 bits of an id.
-const MILLISECOND: u128 = 1 << 80;
 
 /// The least number of an id that is born in a later millisecond.
 fn first_after(at: jiff::Timestamp) -> u128 {
@@ -169,12 +166,12 @@ impl Search<'_> {
         candidates: &[EmailId],
     ) -> Result<Vec<EmailWithRecipients>, ReadError> {
         let wanted: Vec<_> = candidates.iter().map(|id| (self.account, *id)).collect();
-        let loaded = email::get_each(self.store, &wanted).await?;
+        let loaded = email::get_each(self.store, &wanted, &|_| None).await?;
         let mut emails = Vec::new();
         for found in loaded.into_iter().flatten() {
             self.left = self.left.saturating_sub(found.recipients.len());
             if filter.holds(&found.email, &found.recipients) {
-                let (email, recipients) = (found.email, found.recipients);
+                let (email, recipients) = (Arc::unwrap_or_clone(found.email), found.recipients);
                 emails.push(EmailWithRecipients { email, recipients, schedule: None });
             }
         }
@@ -194,22 +191,29 @@ impl Search<'_> {
 /// The emails under one term (or all of an account), newest first, as far as they were read.
 struct Posting {
     prefix: Key,
-    read: VecDeque<u128>,
+    /// How much newer than an email the first one of its row may be.
+    span: u128,
+    read: BinaryHeap<u128>,
+    /// No row that was not read has a newer email than this; none when all were read.
+    floor: Option<u128>,
+    /// Rows from here on were read.
+    unread: Key,
     /// How many rows the next scan asks for.
     rows: usize,
     /// How often one of those read last was of use.
     used: usize,
-    /// The newest that was not read yet; none when all were.
-    unread: Option<u128>,
 }
 
 impl Posting {
     fn of(account: AccountId, term: &Term) -> Self {
-        Self::new(list_of(account, term).build())
+        // A status has a row for each email.
+        let span = if term.about == About::Status { 0 } else { SPAN };
+        Self::new(list_of(account, term).build(), span)
     }
 
-    fn new(prefix: Key) -> Self {
-        Self { prefix, read: VecDeque::new(), rows: ROWS_FIRST, used: 0, unread: Some(u128::MAX) }
+    fn new(prefix: Key, span: u128) -> Self {
+        let (read, unread) = (BinaryHeap::new(), end_of(&prefix));
+        Self { prefix, span, read, floor: Some(u128::MAX), unread, rows: 0, used: 0 }
     }
 
     /// The newest that is not newer than `newest`, and not older than `oldest`.
@@ -219,36 +223,55 @@ impl Posting {
         (oldest, newest): (u128, u128),
         left: &mut usize,
     ) -> Result<Option<u128>, ReadError> {
-        while self.read.front().is_some_and(|place| *place > newest) {
-            self.read.pop_front();
+        loop {
+            while self.read.peek().is_some_and(|place| *place > newest) {
+                self.read.pop();
+            }
+            let place = self.read.peek().copied();
+            // Beyond the oldest nothing is wanted of any row.
+            let Some(floor) = self.floor else { return Ok(place.filter(|place| *place >= oldest)) };
+            if place.is_some_and(|place| place >= floor) {
+                self.used += 1;
+                return Ok(place.filter(|place| *place >= oldest));
+            }
+            self.scan(store, (oldest, newest), left).await?;
         }
-        if let Some(place) = self.read.front() {
-            self.used += 1;
-            return Ok(Some(*place));
-        }
-        let Some(unread) = self.unread else { return Ok(None) };
-        if unread != u128::MAX {
+    }
+
+    /// Reads on, from `newest` if that lies beyond what was read.
+    async fn scan(
+        &mut self,
+        store: &Store,
+        (oldest, newest): (u128, u128),
+        left: &mut usize,
+    ) -> Result<(), ReadError> {
+        self.rows = match self.rows {
+            0 => ROWS_FIRST,
             // Most of them leapt over: the next leap will go beyond any number of rows.
-            let passed_over = self.used * 4 < self.rows;
-            self.rows = if passed_over { ROWS_AFTER_LEAP } else { (self.rows * 2).min(ROWS_MAX) };
+            rows if self.used * 4 < rows => ROWS_AFTER_LEAP,
+            rows => (rows * 2).min(ROWS_MAX),
+        };
+        self.used = 0;
+        let start = self.key_of(oldest);
+        let end = end_of(&self.key_of(newest.saturating_add(self.span))).min(self.unread.clone());
+        let rows = match start < end {
+            true => store.scan(start..end, Order::Descending, self.rows).await?,
+            false => Vec::new(),
+        };
+        self.floor = None;
+        let mut count = 0;
+        for (row_key, row) in &rows {
+            let emails = run::emails_of(&self.prefix, row_key, row)?;
+            self.floor = emails.first().copied();
+            count += emails.len();
+            self.read.extend(emails);
         }
-        let newest = unread.min(newest);
-        if newest < oldest {
-            self.unread = None;
-            return Ok(None);
+        *left = left.saturating_sub(SCAN_COST + rows.len() + count / EMAILS_A_ROW);
+        match rows.last() {
+            Some((last, _)) if rows.len() == self.rows => self.unread = last.clone(),
+            _ => self.floor = None,
         }
-        let mut end = self.key_of(newest).to_vec();
-        end.push(0);
-        let rows = store.scan(self.key_of(oldest)..Key::from(end), Order::Descending, self.rows).await?;
-        *left = left.saturating_sub(SCAN_COST + rows.len());
-        for (row_key, _) in &rows {
-            let id = row_key.last_chunk::<16>().ok_or_else(|| row::damaged("a term without an email"))?;
-            self.read.push_back(u128::from_be_bytes(*id));
-        }
-        let last = self.read.back().filter(|_| rows.len() == self.rows);
-        self.unread = last.and_then(|last| last.checked_sub(1));
-        self.used = 1;
-        Ok(self.read.front().copied())
+        Ok(())
     }
 
     fn key_of(&self, place: u128) -> Key {

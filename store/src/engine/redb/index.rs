@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use ::redb::{
     Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition,
@@ -207,7 +208,8 @@ impl Index {
     /// A read snapshot of what the last checkpoint left.
     pub(crate) fn base(&self) -> Result<Base, CheckpointFault> {
         let transaction = self.database()?.begin_read()?;
-        Ok(Base { rows: transaction.open_table(ROWS)?, bodies: transaction.open_table(BODIES)? })
+        let (rows, bodies) = (transaction.open_table(ROWS)?, transaction.open_table(BODIES)?);
+        Ok(Base { rows, bodies, begun: [const { OnceLock::new() }; FIRST_BYTES] })
     }
 
     /// Writes a frozen table and the position after it, durably. `live` is brought up to date only if
@@ -335,7 +337,13 @@ impl LiveChanges {
 pub(crate) struct Base {
     rows: ReadOnlyTable<&'static [u8], &'static [u8]>,
     bodies: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    /// Whether there is any row whose key begins with a byte, as far as somebody asked: keys begin with
+    /// their noun's. Of nouns that nobody has (suppressions, say) none is looked for.
+    begun: [OnceLock<bool>; FIRST_BYTES],
 }
+
+/// First bytes whose rows are known to be there or not; larger ones are always looked for.
+const FIRST_BYTES: usize = 64;
 
 impl std::fmt::Debug for Base {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -351,7 +359,26 @@ fn read_fault(error: impl Into<::redb::Error>) -> ReadError {
 }
 
 impl Base {
+    /// Whether there may be a row of this key, by its first byte alone.
+    fn has_begun(&self, key: &[u8]) -> Result<bool, ReadError> {
+        let Some((first, known)) =
+            key.first().and_then(|first| Some((*first, self.begun.get(usize::from(*first))?)))
+        else {
+            return Ok(true);
+        };
+        if let Some(begun) = known.get() {
+            return Ok(*begun);
+        }
+        let (start, end) = ([first], [first.saturating_add(1)]);
+        let mut rows = self.rows.range::<&[u8]>(start.as_slice()..end.as_slice()).map_err(read_fault)?;
+        let begun = rows.next().transpose().map_err(read_fault)?.is_some();
+        Ok(*known.get_or_init(|| begun))
+    }
+
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>, ReadError> {
+        if !self.has_begun(key)? {
+            return Ok(None);
+        }
         let found = self.rows.get(key).map_err(read_fault)?;
         Ok(found.map(|value| Bytes::copy_from_slice(value.value())))
     }

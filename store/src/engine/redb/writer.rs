@@ -229,9 +229,16 @@ impl Writer {
             refused.resize(group.len(), None);
             return Ok(refused);
         }
+        // What the group itself changes matters of keys alone that somebody after it checks: few.
+        let mut asked: Vec<&[u8]> = Vec::new();
+        for pending in group.iter().skip(1) {
+            asked.extend(pending.batch.checks.iter().map(|(key, _)| key.as_ref()));
+        }
+        asked.sort_unstable();
+        asked.dedup();
         let layers = self.shared.layers();
         let mut overlay = Overlay::new();
-        for pending in group {
+        for (number, pending) in group.iter().enumerate() {
             let mut failed = None;
             for (key, holds) in &pending.batch.checks {
                 if !holds_now(&overlay, &layers, key, holds.as_ref())? {
@@ -239,8 +246,9 @@ impl Writer {
                     break;
                 }
             }
-            if failed.is_none() {
-                overlay.extend(pending.batch.rows.iter().map(|row| (row.key.as_ref(), row.value.as_ref())));
+            if failed.is_none() && number + 1 < group.len() {
+                let changes = pending.batch.rows.iter().map(|row| (row.key.as_ref(), row.value.as_ref()));
+                overlay.extend(changes.filter(|(key, _)| asked.binary_search(key).is_ok()));
             }
             refused.push(failed);
         }
