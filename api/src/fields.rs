@@ -164,10 +164,26 @@ pub fn body(bytes: &[u8]) -> Result<Object<'_>, Problem> {
         std::str::from_utf8(bytes).map_err(|_| Problem::new(Code::INVALID_JSON, "The body is not UTF-8"))?;
     serde_json::from_str(text).map_err(|error| {
         if error.is_data() {
+            if let Some(found) = other_than_object(text) {
+                let message = format!("The body must be a JSON object (`{{…}}`), not {found}");
+                return Problem::new(Code::VALIDATION_ERROR, message);
+            }
             return Problem::new(Code::VALIDATION_ERROR, error.to_string());
         }
         Problem::new(Code::INVALID_JSON, format!("The body is not JSON: {error}"))
     })
+}
+
+/// What JSON stands in the place of an object.
+fn other_than_object(text: &str) -> Option<&'static str> {
+    match text.trim_start().bytes().next()? {
+        b'{' => None,
+        b'[' => Some("a list"),
+        b'"' => Some("a string"),
+        b'n' => Some("null"),
+        b't' | b'f' => Some("a boolean"),
+        _ => Some("a number"),
+    }
 }
 
 /// A text.

@@ -376,8 +376,8 @@ fn people() -> Vec<Operation> {
             .about("auth", "The page that a mailed link leads to; it changes nothing")
             .public(auth::link::show_link),
         post("/auth/link/{token}", "use_sign_in_link")
-            .about("auth", "Sign in with a mailed link, once")
-            .fails(&[Code::UNAUTHORIZED, Code::RATE_LIMIT_EXCEEDED])
+            .about("auth", "Sign in with a mailed link, once; accept an invitation")
+            .fails(&[Code::UNAUTHORIZED, Code::CONFLICT, Code::RATE_LIMIT_EXCEEDED])
             .public(auth::link::use_link),
         get("/auth/session", "get_session")
             .about("auth", "Who has signed in")
@@ -390,7 +390,8 @@ fn people() -> Vec<Operation> {
             .signed_in(Member, auth::password::set_password),
         get("/users", "list_users").about("users", "List users, newest first").signed_in(Member, users::list),
         post("/users", "invite_user")
-            .about("users", "Invite somebody to the account")
+            .about("users", "Invite somebody to the account, or again who has not accepted yet")
+            .fails(&[Code::CONFLICT])
             .signed_in(Owner, users::invite),
         patch("/users/{id}", "update_user")
             .about("users", "Change what a user may do")

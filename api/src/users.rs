@@ -169,13 +169,16 @@ pub async fn list(room: Arc<Room>, who: SignedIn, _: Nothing) -> Result<UserList
     Ok(UserList { users, has_more: false, next_cursor: None })
 }
 
-/// `POST /users`: they get a sign-in link, if the service can mail; else they ask for one later.
+/// `POST /users`: they get a sign-in link, if the service can mail; else they ask for one later. Who is
+/// invited already gets another one. Whether the address signs in to another account is not told: it is
+/// the invited who hear of it, when they accept.
 ///
 /// # Errors
-/// 409 for an address that signs in already, and when there are too many users.
+/// 409 for a user of this account, and when there are too many; 429 when they were invited too often.
 pub async fn invite(room: Arc<Room>, who: SignedIn, asked: Invitation) -> Result<Invited, Problem> {
     let Invitation { email, role } = asked;
     let account = who.tenant().account();
+    room.throttle.invitation(account.id, &email.to_string(), room.hall.clock().now())?;
     let user = People::of(&room.hall).invite(account, email, role).await.map_err(problem)?;
     let link_mailed = mailed::send(&room, &user, Why::Invitation).await.is_ok();
     Ok(Invited { user: UserView::of(&user), link_mailed })

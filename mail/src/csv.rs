@@ -4,6 +4,8 @@
 //! after a restart. Taken as well: line ends of LF alone, `;` or tab in place of the comma, spaces
 //! around fields, a byte order mark. A quote that nobody closes costs its own line, not all that follow.
 
+use std::borrow::Cow;
+
 /// A record longer than this is none: somebody forgot to close a quote.
 const RECORD_BYTES_MAX: usize = 16 << 10;
 /// More fields than this are not looked at.
@@ -140,6 +142,27 @@ fn separator_of(text: &str) -> u8 {
     [b',', b';', b'\t'].into_iter().rev().max_by_key(count).unwrap_or(b',')
 }
 
+/// What a spreadsheet takes for the beginning of a formula (OWASP, "CSV Injection").
+const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+
+fn looks_like_formula(text: &str) -> bool {
+    // Apostrophes before it are counted in, so that what was written can be told from what was given.
+    text.trim_start_matches('\'').starts_with(FORMULA)
+}
+
+/// A text that somebody was free to choose, so that a spreadsheet does not compute it: an apostrophe before
+/// it says that it is text. [`as_given`] takes it away again.
+#[must_use]
+pub fn as_text(text: &str) -> Cow<'_, str> {
+    if looks_like_formula(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
+}
+
+/// The text that [`as_text`] was given.
+#[must_use]
+pub fn as_given(text: &str) -> &str {
+    text.strip_prefix('\'').filter(|rest| looks_like_formula(rest)).unwrap_or(text)
+}
+
 /// Writes a record.
 pub fn write(out: &mut String, fields: &[&str]) {
     for (n, field) in fields.iter().enumerate() {
@@ -184,6 +207,24 @@ mod tests {
     fn an_open_quote_costs_its_own_line() {
         let text = "a,b\n\"c,d\ne,f\n";
         assert_eq!(read(text), [row(1, &["a", "b"]), row(2, &[]), row(3, &["e", "f"])]);
+    }
+
+    #[test]
+    fn formulas_are_text() {
+        for (text, written) in [
+            ("=1+1", "'=1+1"),
+            ("+1", "'+1"),
+            ("-", "'-"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("'=1", "''=1"),
+            ("\t=1", "'\t=1"),
+            ("'quoted'", "'quoted'"),
+            ("a=b", "a=b"),
+            ("", ""),
+        ] {
+            assert_eq!(as_text(text), written);
+            assert_eq!(as_given(written), text);
+        }
     }
 
     proptest! {

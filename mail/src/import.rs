@@ -9,7 +9,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::csv::{Record, Records};
+use crate::csv::{Record, Records, as_given};
 use crate::id::{AccountId, ImportId};
 use crate::reply::Enhanced;
 use crate::suppression::{Detail, Grounds, Reason, Source, Target, shortened};
@@ -161,7 +161,7 @@ impl Columns {
             .or(self.otherwise)
             .unwrap_or(Reason::Import);
         let mut grounds = Grounds { detail, ..Grounds::new(target, reason, Source::Import) };
-        grounds.note = Some(cell(self.note).chars().take(NOTE_CHARS_MAX).collect())
+        grounds.note = Some(as_given(cell(self.note)).chars().take(NOTE_CHARS_MAX).collect())
             .filter(|note: &String| !note.is_empty());
         if matches!(reason, Reason::Manual | Reason::Import) && !cell(self.expires_at).is_empty() {
             let end: Timestamp =

@@ -83,6 +83,8 @@ pub struct User {
     pub role: Role,
     /// Their password, when they have one; a mailed link works without.
     pub password: Option<PasswordHash>,
+    /// Invited, and has not accepted yet: until then the address may sign in elsewhere.
+    pub invited: bool,
     /// When they were invited.
     pub created_at: Timestamp,
 }
@@ -272,6 +274,7 @@ mod tests {
             email: "a@example.com".parse().unwrap(),
             role: Role::Owner,
             password: None,
+            invited: false,
             created_at: Timestamp::UNIX_EPOCH,
         }
     }

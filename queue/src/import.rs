@@ -1,6 +1,10 @@
 //! Imports of suppressions: read in the background, a slice at a time, each with the note of how far it is
 //! in its own commit, so that a restart goes on where the last slice ended.
 //!
+//! Accounts take turns: of each, in the order of their ids, the oldest list is read for some slices, and then
+//! it is the next one's turn. So a small list waits for one turn of every other account, not for all that
+//! others have handed in.
+//!
 //! Of several nodes one reads, the owner of the first partition; should two do so for a moment, the commits
 //! tell the second, which leaves it.
 
@@ -20,8 +24,9 @@ use crate::worker::Worker;
 
 /// Records of one commit.
 const SLICE_RECORDS: usize = 500;
-/// Imports begun at once, so to speak: they are read one after the other.
-const OPEN_MAX: usize = 100;
+/// Slices of one turn. The list is read from disk for each turn, up to 16 MB: some thousands of records are worth
+/// that, and take a second or so.
+const TURN_SLICES: usize = 16;
 /// How soon is looked for imports that another node took, or that failed.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
@@ -49,27 +54,34 @@ impl Worker {
     }
 }
 
-/// Reads all lists that are not done, to their ends or until `stop`.
+/// Reads all lists that are not done, to their ends or until `stop`; accounts take turns.
 ///
 /// # Errors
 /// The store cannot be read or written.
 pub async fn read_open(contacts: &Contacts, stop: &CancellationToken) -> Result<(), ContactsError> {
-    loop {
-        let open = store::import::open(&contacts.store, None, OPEN_MAX).await?;
-        for (account, id) in &open {
-            read_one(contacts, (*account, *id), stop).await?;
-        }
-        if open.len() < OPEN_MAX || stop.is_cancelled() {
-            return Ok(());
+    let mut last = None;
+    // Whether anything was done since the round began: what another node reads is left to it.
+    let mut any = false;
+    while !stop.is_cancelled() {
+        match store::import::next_open(&contacts.store, last).await? {
+            Some(next) => {
+                any |= take_turn(contacts, next, stop).await?;
+                last = Some(next.0);
+            }
+            None if !any => return Ok(()),
+            None => (last, any) = (None, false),
         }
     }
+    Ok(())
 }
 
-async fn read_one(
+/// Reads on in a list for one turn, and on to its end while no other account waits. False when nothing could
+/// be done.
+async fn take_turn(
     contacts: &Contacts,
     (account, id): (AccountId, ImportId),
     stop: &CancellationToken,
-) -> Result<(), ContactsError> {
+) -> Result<bool, ContactsError> {
     let list = match store::import::list_of(&contacts.store, account, id).await {
         // Nobody else waits for what cannot be read.
         Err(ReadError::Corrupt(_)) => None,
@@ -77,28 +89,51 @@ async fn read_one(
     };
     let text = list.as_deref().and_then(|list| std::str::from_utf8(list).ok());
     let columns = text.and_then(|text| Columns::find(text).ok());
+    let mut slices = 0;
     while !stop.is_cancelled() {
-        let Some(found) = store::import::get(&contacts.store, account, id).await? else { return Ok(()) };
-        if matches!(found.import.status, ImportStatus::Completed | ImportStatus::Failed) {
-            return Ok(());
+        if slices >= TURN_SLICES
+            && slices.is_multiple_of(TURN_SLICES)
+            && others_wait(contacts, account).await?
+        {
+            return Ok(true);
         }
+        let found = match store::import::get(&contacts.store, account, id).await {
+            Err(ReadError::Corrupt(error)) => {
+                tracing::error!(import.id = %id, %error, "an import cannot be read; it is passed over");
+                return Ok(slices > 0);
+            }
+            found => found?,
+        };
+        let is_over =
+            |import: &Import| matches!(import.status, ImportStatus::Completed | ImportStatus::Failed);
+        let Some(found) = found.filter(|found| !is_over(&found.import)) else { return Ok(slices > 0) };
         let slice = match (text, &columns) {
             (Some(text), Some(columns)) => Slice::cut(text, columns, &found.import, contacts),
             // It was looked at when it was handed in: its bytes are lost.
             _ => Slice::lost(&found.import),
         };
+        let is_last = is_over(&slice.after);
         match slice.book(contacts, &found).await {
-            Ok(()) => {}
+            Ok(()) if is_last => return Ok(true),
+            Ok(()) => slices += 1,
             Err(ContactsError::Commit(CommitError::Conflict { key }))
                 if store::import::is_about_one(&key) =>
             {
                 tracing::info!(import.id = %id, "another node reads this list");
-                return Ok(());
+                return Ok(slices > 0);
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(true)
+}
+
+async fn others_wait(contacts: &Contacts, account: AccountId) -> Result<bool, ReadError> {
+    let (first, next) = tokio::try_join!(
+        store::import::next_open(&contacts.store, None),
+        store::import::next_open(&contacts.store, Some(account)),
+    )?;
+    Ok(next.is_some() || first.is_some_and(|(first, _)| first != account))
 }
 
 /// The next records of a list, read.
@@ -212,5 +247,43 @@ mod tests {
         assert_eq!((errors.len(), errors[0].line), (1, 1_236));
         assert!(completed_at.is_some());
         assert!(store::import::open(&contacts.store, None, 1).await.unwrap().is_empty());
+    }
+    #[tokio::test]
+    async fn a_small_list_does_not_wait_for_the_large_ones_of_another_account() {
+        let contacts =
+            Contacts { store: Store::memory(), clock: Clock::default(), entropy: Entropy::default() };
+        let total = |turns: usize| turns * TURN_SLICES * SLICE_RECORDS;
+        let hand_in = async |account: u128, n: u128, records: usize| {
+            let handed_in = Import {
+                id: ImportId::new(Timestamp::UNIX_EPOCH, n),
+                account: AccountId::new(Timestamp::UNIX_EPOCH, account),
+                ..import(records as u64)
+            };
+            let mut list = "email\r\n".to_owned();
+            (0..records).for_each(|n| list.push_str(&format!("a{n}@example.net\r\n")));
+            let mut batch = Batch::intake();
+            store::import::create(&mut batch, &handed_in, Body::from(list.into_bytes()));
+            contacts.store.commit(batch).await.unwrap();
+            (handed_in.account, handed_in.id)
+        };
+        let (large, further) = (hand_in(1, 1, total(2) + 1).await, hand_in(1, 2, 1).await);
+        let small = hand_in(2, 3, 10).await;
+        let status = async |(account, id)| {
+            store::import::get(&contacts.store, account, id).await.unwrap().unwrap().import
+        };
+        let go_on = CancellationToken::new();
+        assert!(take_turn(&contacts, large, &go_on).await.unwrap());
+        let import = status(large).await;
+        assert_eq!((import.status, import.counts.processed), (ImportStatus::Running, total(1) as u64));
+        assert_eq!(store::import::next_open(&contacts.store, Some(large.0)).await.unwrap(), Some(small));
+        assert!(take_turn(&contacts, small, &go_on).await.unwrap());
+        assert_eq!(status(small).await.status, ImportStatus::Completed);
+        // Nobody else waits any more: on to the end, and then the next one.
+        assert!(take_turn(&contacts, large, &go_on).await.unwrap());
+        assert_eq!(status(large).await.counts.processed, (total(2) + 1) as u64);
+        assert_eq!(status(further).await.status, ImportStatus::Queued);
+        assert!(!take_turn(&contacts, large, &go_on).await.unwrap(), "it is done");
+        read_open(&contacts, &go_on).await.unwrap();
+        assert_eq!(status(further).await.status, ImportStatus::Completed);
     }
 }

@@ -3,6 +3,10 @@
 //! An account that was made before it had users gets its owner (the account's address) when somebody
 //! first signs in. There is always an owner: who would remove the last one conflicts with who removes
 //! the last but one.
+//!
+//! An address signs in to one account, but is not taken by being invited: that would let anybody keep it
+//! from others, and find out whether it signs in elsewhere. It is taken when the invitation is accepted by
+//! whoever reads its mail, and only they are told when it cannot be.
 
 use std::time::Duration;
 
@@ -77,7 +81,7 @@ impl People {
     pub fn new_user(&self, account: AccountId, email: Address, role: Role) -> User {
         let now = self.clock.now();
         let id = UserId::new(now, self.entropy.u128());
-        User { id, account, email, role, password: None, created_at: now }
+        User { id, account, email, role, password: None, invited: false, created_at: now }
     }
 
     /// The user of an address: an account's own address is that of its owner.
@@ -102,7 +106,7 @@ impl People {
             return Ok(first);
         }
         let users = store::user::list(&self.store, account.id).await?;
-        users.into_iter().find(|user| user.role == Role::Owner).ok_or(PeopleError::Unknown)
+        users.into_iter().find(|user| user.role == Role::Owner && !user.invited).ok_or(PeopleError::Unknown)
     }
 
     /// Makes the owner of an account that has no users yet.
@@ -156,26 +160,55 @@ impl People {
         Ok((token, session))
     }
 
-    /// Adds a user to an account.
+    /// Invites somebody to an account, or invites again who has not accepted yet. What becomes of it does
+    /// not depend on other accounts.
     ///
     /// # Errors
-    /// [`PeopleError`].
+    /// [`PeopleError`]; [`PeopleError::Taken`] by a user of this account.
     pub async fn invite(&self, account: &Account, email: Address, role: Role) -> Result<User, PeopleError> {
         self.owner_of(account).await?;
-        if store::user::list(&self.store, account.id).await?.len() >= USERS_MAX {
+        let users = store::user::list(&self.store, account.id).await?;
+        let text = email.to_string().to_lowercase();
+        if let Some(there) = users.iter().find(|user| user.email.to_string().to_lowercase() == text) {
+            if !there.invited {
+                return Err(PeopleError::Taken(email));
+            }
+            let after = User { role, ..there.clone() };
+            let mut batch = Batch::progress();
+            store::user::update(&mut batch, there, &after);
+            self.store.commit(batch).await?;
+            return Ok(after);
+        }
+        if users.len() >= USERS_MAX {
             return Err(PeopleError::TooMany);
         }
-        // Another account's owner may not have signed in yet.
-        let owned = store::account::find(&self.store, &email.to_string()).await?;
-        if owned.is_some_and(|owned| owned.id != account.id) {
-            return Err(PeopleError::Taken(email));
-        }
-        let user = self.new_user(account.id, email, role);
+        let user = User { invited: true, ..self.new_user(account.id, email, role) };
         let mut batch = Batch::progress();
-        store::user::create(&mut batch, &user);
+        store::user::invite(&mut batch, &user);
+        self.store.commit(batch).await?;
+        Ok(user)
+    }
+
+    /// Makes one who was invited a user: they have shown that the address is theirs.
+    ///
+    /// # Errors
+    /// [`PeopleError`]; [`PeopleError::Taken`] when the address signs in to another account.
+    pub async fn accept(&self, invited: &User) -> Result<User, PeopleError> {
+        let (email, after) = (invited.email.to_string(), User { invited: false, ..invited.clone() });
+        // Another account's owner may not have signed in yet.
+        let owned = store::account::find(&self.store, &email).await?;
+        if owned.is_some_and(|owned| owned.id != invited.account) {
+            return Err(PeopleError::Taken(after.email));
+        }
+        let mut batch = Batch::progress();
+        store::user::accept(&mut batch, invited, &after);
         match self.store.commit(batch).await {
-            Err(CommitError::Conflict { .. }) => Err(PeopleError::Taken(user.email)),
-            other => Ok(other.map(|()| user)?),
+            Err(CommitError::Conflict { .. })
+                if store::user::by_email(&self.store, &email).await?.is_some() =>
+            {
+                Err(PeopleError::Taken(after.email))
+            }
+            other => Ok(other.map(|()| after)?),
         }
     }
 
@@ -240,11 +273,11 @@ impl People {
 
     /// When an owner goes, the commit holds only while another one stays.
     async fn keep_an_owner(&self, batch: &mut Batch, goes: &User) -> Result<(), PeopleError> {
-        if goes.role != Role::Owner {
+        if goes.role != Role::Owner || goes.invited {
             return Ok(());
         }
         let users = store::user::list(&self.store, goes.account).await?;
-        let other = users.iter().find(|user| user.role == Role::Owner && user.id != goes.id);
+        let other = users.iter().find(|user| user.role == Role::Owner && !user.invited && user.id != goes.id);
         store::user::check(batch, other.ok_or(PeopleError::LastOwner)?);
         Ok(())
     }

@@ -103,6 +103,22 @@ pub async fn open(
     entries.iter().map(|(entry, _)| parts_of(Space::ImportOpen, entry)).collect()
 }
 
+/// The oldest import that is not done of the first account after one that has any.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn next_open(
+    store: &Store,
+    after: Option<AccountId>,
+) -> Result<Option<(AccountId, ImportId)>, ReadError> {
+    let mut range = key(Space::ImportOpen).range();
+    if let Some(after) = after {
+        range.start = key(Space::ImportOpen).account(after).range().end;
+    }
+    let entries = store.scan(range, Order::Ascending, 1).await?;
+    entries.first().map(|(entry, _)| parts_of(Space::ImportOpen, entry)).transpose()
+}
+
 fn parts_of(space: Space, entry: &Key) -> Result<(AccountId, ImportId), ReadError> {
     let mut reader = KeyReader::new(space, entry).map_err(row::damaged)?;
     let account = reader.account().map_err(row::damaged)?;
@@ -159,6 +175,8 @@ mod tests {
         }
         let account = import(0).account;
         assert_eq!(open(&store, None, 10).await.unwrap().len(), 5);
+        assert_eq!(next_open(&store, None).await.unwrap(), Some((account, import(0).id)));
+        assert_eq!(next_open(&store, Some(account)).await.unwrap(), None);
         for n in 0..4 {
             let found = get(&store, account, import(n).id).await.unwrap().unwrap();
             assert!(list_of(&store, account, import(n).id).await.unwrap().is_some());

@@ -196,7 +196,7 @@ fn reason_of(
 }
 
 /// What is known of an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {
     /// The suppression that holds: its own, or its domain's.
     pub suppression: Option<Suppression>,

@@ -1,4 +1,7 @@
 //! Users: a row each under the account, and a key by address that only one account can hold.
+//!
+//! Who is invited holds no address yet: there is a key by address and account, so that an account invites an
+//! address once, and the address finds its invitations. Accepting one takes the address, or conflicts.
 
 use jiff::Timestamp;
 use mail::address::Address;
@@ -22,6 +25,8 @@ struct UserRow {
     role: Role,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     password: Option<PasswordHash>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    invited: bool,
     created_at: Timestamp,
 }
 stored!(User as UserRow);
@@ -47,6 +52,29 @@ pub fn create(batch: &mut Batch, user: &User) {
     batch.put(row_key, row::encode(user));
 }
 
+fn key_invited(email: &str, account: AccountId) -> Key {
+    key(Space::UserByEmail).text(&email.to_lowercase()).id(account.to_bytes()).build()
+}
+
+/// Writes a user who is invited; the commit conflicts when the account has invited the address already.
+pub fn invite(batch: &mut Batch, user: &User) {
+    let row_key = key_of(user.account, user.id);
+    let invited = key_invited(&user.email.to_string(), user.account);
+    batch.check(invited.clone(), None);
+    batch.put(invited, row_key.clone());
+    batch.put(row_key, row::encode(user));
+}
+
+/// Makes one who was invited a user; the commit conflicts when the address has one by now, or when they are
+/// no more as given.
+pub fn accept(batch: &mut Batch, invited: &User, after: &User) {
+    let (row_key, email) = (key_of(invited.account, invited.id), invited.email.to_string());
+    update(batch, invited, after);
+    batch.check(key_by_email(&email), None);
+    batch.put(key_by_email(&email), row_key);
+    batch.delete(key_invited(&email, invited.account));
+}
+
 /// The commit conflicts when a user is no more as it was read.
 pub fn check(batch: &mut Batch, user: &User) {
     batch.check(key_of(user.account, user.id), Some(row::encode(user)));
@@ -62,7 +90,8 @@ pub fn update(batch: &mut Batch, before: &User, after: &User) {
 /// Deletes a user that was read so; the commit conflicts when it is no more like that.
 pub fn delete(batch: &mut Batch, user: &User) {
     check(batch, user);
-    batch.delete(key_by_email(&user.email.to_string()));
+    let email = user.email.to_string();
+    batch.delete(if user.invited { key_invited(&email, user.account) } else { key_by_email(&email) });
     batch.delete(key_of(user.account, user.id));
 }
 
@@ -81,6 +110,25 @@ pub async fn get(store: &Store, account: AccountId, id: UserId) -> Result<Option
 pub async fn by_email(store: &Store, email: &str) -> Result<Option<User>, ReadError> {
     let Some(row_key) = store.get(&key_by_email(email)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// Those who are invited by this address, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn invitations(store: &Store, email: &str, limit: usize) -> Result<Vec<User>, ReadError> {
+    let by_email = key_by_email(email);
+    // The address' own key is the first of the range.
+    let range = key(Space::UserByEmail).text(&email.to_lowercase()).range();
+    let entries = store.scan(range, Order::Ascending, limit + 1).await?;
+    let rows: Vec<Key> = entries
+        .into_iter()
+        .filter(|(entry, _)| *entry != by_email)
+        .take(limit)
+        .map(|(_, row_key)| row_key)
+        .collect();
+    let rows = store.get_many(&rows).await?;
+    rows.iter().flatten().map(|row| row::decode(row)).collect()
 }
 
 /// An account's users, oldest first: all of them, since they are few.

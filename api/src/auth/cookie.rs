@@ -62,6 +62,7 @@ mod tests {
             email: "a@b.example".parse().unwrap(),
             role: Role::Owner,
             password: None,
+            invited: false,
             created_at: jiff::Timestamp::UNIX_EPOCH,
         };
         let own = SessionToken::new(&user, SessionId::from_bytes([3; 16]), [4; 32]);

@@ -24,6 +24,9 @@ use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
 
+/// Invitations of one address for which links are mailed when it asks for one.
+const INVITATIONS_MAX: usize = 3;
+
 /// What `POST /auth/link` takes.
 pub struct AskForLink {
     email: Address,
@@ -59,17 +62,24 @@ pub async fn ask_for_link(room: Arc<Room>, asked: AskForLink) -> Result<Done, Pr
     room.throttle.link(from, &email.to_string(), room.hall.clock().now())?;
     let behind = Arc::clone(&room);
     room.tasks.spawn(async move {
-        let sent = match People::of(&behind.hall).by_email(&email).await {
-            Ok(Some(user)) => mailed::send(&behind, &user, mailed::Why::SignIn).await,
-            Ok(None) => Ok(()),
-            Err(error) => Err(problem(error)),
-        };
-        if let Err(problem) = sent {
+        if let Err(problem) = mail_link(&behind, &email).await {
             let cause = problem.cause().unwrap_or_default();
             tracing::warn!(code = problem.code().word, cause, "a sign-in link could not be mailed");
         }
     });
     Ok(Done::OK)
+}
+
+/// Mails a link to the user of an address; where there is none, to those who were invited by it.
+async fn mail_link(room: &Arc<Room>, email: &Address) -> Result<(), Problem> {
+    if let Some(user) = People::of(&room.hall).by_email(email).await.map_err(problem)? {
+        return mailed::send(room, &user, mailed::Why::SignIn).await;
+    }
+    let store = room.hall.store();
+    for user in store::user::invitations(store, &email.to_string(), INVITATIONS_MAX).await? {
+        mailed::send(room, &user, mailed::Why::Invitation).await?;
+    }
+    Ok(())
 }
 
 /// A link's token, from the path.
@@ -171,7 +181,8 @@ impl Reply for LinkUsed {
 /// `POST /auth/link/{token}`.
 ///
 /// # Errors
-/// 401 for a link that is none, was used, or is too old.
+/// 401 for a link that is none, was used, or is too old; 409 for an invitation of an address that signs in to
+/// another account.
 pub async fn use_link(room: Arc<Room>, link: OfLink) -> Result<LinkUsed, Problem> {
     let (from, now) = (link.from, room.hall.clock().now());
     let tried = room.throttle.token(from, now)?;
@@ -196,6 +207,10 @@ async fn try_link(room: &Room, link: OfLink) -> Result<(LinkUsed, User), Problem
     let token = link.token.filter(|token| now < token.expires_at).ok_or_else(over)?;
     let found = store::sign_in_link::get(store, &token).await?.ok_or_else(over)?;
     let user = store::user::get(store, found.account, found.user).await?.ok_or_else(over)?;
+    let user = match user.invited {
+        true => People::of(&room.hall).accept(&user).await.map_err(problem)?,
+        false => user,
+    };
     let mut batch = Batch::progress();
     store::sign_in_link::use_up(&mut batch, &token, &found);
     let session = match begin(&People::of(&room.hall), &user, batch).await {

@@ -75,12 +75,14 @@ pub async fn send(room: &Arc<Room>, user: &User, why: Why) -> Result<(), Problem
     store::sign_in_link::create(&mut batch, &token, &link);
     store.commit(batch).await.map_err(Problem::outage)?;
     let url = format!("{}/auth/link/{}", room.options.base_url, token.text());
-    let draft = draft(from, user, text(why, &url));
+    let account = store::account::get(store, user.account).await?;
+    let account = account.ok_or_else(|| Problem::not_found("account"))?;
+    let draft = draft(from, user, text(why, &url, &account.email));
     hall.accept(&tenant, draft).await.map(drop).map_err(|refusal| refused(&refusal))
 }
 
 /// Subject and text.
-fn text(why: Why, url: &str) -> (&'static str, String) {
+fn text(why: Why, url: &str, account: &Address) -> (&'static str, String) {
     match why {
         Why::SignIn => (
             "Your sign-in link",
@@ -92,7 +94,9 @@ fn text(why: Why, url: &str) -> (&'static str, String) {
         Why::Invitation => (
             "You were invited",
             format!(
-                "You were invited to an account. Sign in with this link. It works once, within 3 days:\n\n{url}\n"
+                "You were invited to the account of {account}. Accept and sign in with this link. It works \
+                 once, within 3 days:\n\n{url}\n\n\
+                 If you do not know who that is, leave it: without the link nothing happens.\n"
             ),
         ),
     }

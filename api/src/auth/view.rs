@@ -17,6 +17,7 @@ pub struct UserView {
     id: mail::id::UserId,
     email: String,
     role: Role,
+    status: &'static str,
     has_password: bool,
     created_at: Moment,
 }
@@ -29,6 +30,7 @@ impl UserView {
             id: user.id,
             email: user.email.to_string(),
             role: user.role,
+            status: if user.invited { "invited" } else { "active" },
             has_password: user.password.is_some(),
             created_at: Moment(user.created_at),
         }
@@ -44,6 +46,10 @@ impl Describe for UserView {
                     ("id", schema::string("`user_…`")),
                     ("email", schema::string("Their address")),
                     ("role", schema::words(&["owner", "member"], "What they may do")),
+                    (
+                        "status",
+                        schema::words(&["invited", "active"], "Whether they have accepted the invitation"),
+                    ),
                     ("has_password", schema::boolean("Else they sign in by a mailed link")),
                     ("created_at", schema::time("When they were invited")),
                 ],

@@ -1,4 +1,7 @@
 //! `POST /suppressions/check`: what would become of a send to these addresses.
+//!
+//! An entry that is no address is answered as one, with an error, as `POST /suppressions` does: who checks a
+//! thousand addresses learns of the others all the same.
 
 use std::sync::Arc;
 
@@ -27,7 +30,14 @@ const NAMES: Names = Names {
 /// What `POST /suppressions/check` takes.
 #[derive(Debug)]
 pub struct Question {
-    targets: Vec<Target>,
+    asked: Vec<Result<Target, NoTarget>>,
+}
+
+/// An entry that is no address: what it says, and what is wrong with it.
+#[derive(Debug)]
+struct NoTarget {
+    given: String,
+    message: String,
 }
 
 impl Input for Question {
@@ -45,22 +55,23 @@ impl Input for Question {
     fn read(call: &Call) -> Result<Self, Problem> {
         let mut notes = Notes::default();
         let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
-        let mut targets = Vec::new();
+        let mut asked = Vec::new();
         match given.value("emails").map(|emails| fields::list(emails, EMAILS_MAX)) {
             None if given.is_meant("emails") => {}
             None => notes.errors.add("emails", "is required"),
             Some(Err(text)) => notes.errors.add("emails", text),
             Some(Ok(entries)) if entries.is_empty() => notes.errors.add("emails", "has no entries"),
             Some(Ok(entries)) => {
-                for (n, entry) in entries.into_iter().enumerate() {
-                    match target(entry) {
-                        Ok(target) => targets.push(target),
-                        Err(text) => notes.errors.add(&format!("emails[{n}]"), text),
-                    }
-                }
+                asked = entries
+                    .into_iter()
+                    .map(|entry| {
+                        let given = || fields::text(entry).unwrap_or_default().into_owned();
+                        target(entry).map_err(|message| NoTarget { given: given(), message })
+                    })
+                    .collect();
             }
         }
-        if notes.errors.is_empty() { Ok(Self { targets }) } else { Err(notes.errors.into()) }
+        if notes.errors.is_empty() { Ok(Self { asked }) } else { Err(notes.errors.into()) }
     }
 }
 
@@ -73,6 +84,8 @@ pub struct Known {
     categories: Vec<&'static str>,
     suppression_id: Option<SuppressionId>,
     expires_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
 }
 
 /// What is known of each.
@@ -86,10 +99,11 @@ impl Describe for Checked {
         schemas.named("SuppressionsChecked", |_| {
             let mut words: Vec<Value> = reasons().into_iter().map(Value::from).collect();
             words.push(Value::Null);
-            let known = schema::object(
+            let known = schema::object_with(
                 "What is known of one",
+                &["email", "suppressed", "reason", "categories", "suppression_id", "expires_at"],
                 [
-                    ("email", schema::string("The address")),
+                    ("email", schema::string("The address; as it was given, when it is none")),
                     ("suppressed", schema::boolean("Whether nothing is sent to it")),
                     (
                         "reason",
@@ -104,6 +118,10 @@ impl Describe for Checked {
                     ),
                     ("suppression_id", schema::nullable_string("`sup_…`")),
                     ("expires_at", schema::nullable_time("When that ends; null is never")),
+                    (
+                        "error",
+                        json!({"type": "object", "description": "It is no address: `message`, `code`, `details`", "required": ["message", "code"]}),
+                    ),
                 ],
             );
             schema::object("What is known", [("data", schema::list(known, "An entry for each, in their order"))])
@@ -116,16 +134,40 @@ impl Describe for Checked {
 /// # Errors
 /// The store cannot be read.
 pub async fn check(room: Arc<Room>, tenant: Tenant, question: Question) -> Result<Checked, Problem> {
-    let Question { targets } = question;
+    let Question { asked } = question;
     let (store, now) = (room.hall.store(), room.hall.clock().now());
+    let targets: Vec<Target> = asked.iter().flatten().cloned().collect();
     let standings = store::suppression::standings(store, tenant.account().id, &targets, now).await?;
-    let data = targets.iter().zip(standings).map(|(target, Standing { suppression, categories })| Known {
-        email: target.to_string(),
-        suppressed: suppression.is_some(),
-        reason: suppression.as_ref().map(|suppression| suppression.reason),
-        categories: categories.into_iter().map(category_word).collect(),
-        suppression_id: suppression.as_ref().map(|suppression| suppression.id),
-        expires_at: suppression.and_then(|suppression| suppression.expires_at).map(Moment),
+    let mut standings = standings.into_iter();
+    let data = asked.into_iter().map(|one| match one {
+        Ok(target) => Known::of(&target, standings.next().unwrap_or_default()),
+        Err(none) => Known::refused(none),
     });
     Ok(Checked { data: data.collect() })
+}
+
+impl Known {
+    fn of(target: &Target, Standing { suppression, categories }: Standing) -> Self {
+        Self {
+            email: target.to_string(),
+            suppressed: suppression.is_some(),
+            reason: suppression.as_ref().map(|suppression| suppression.reason),
+            categories: categories.into_iter().map(category_word).collect(),
+            suppression_id: suppression.as_ref().map(|suppression| suppression.id),
+            expires_at: suppression.and_then(|suppression| suppression.expires_at).map(Moment),
+            error: None,
+        }
+    }
+
+    fn refused(none: NoTarget) -> Self {
+        Self {
+            email: none.given,
+            suppressed: false,
+            reason: None,
+            categories: Vec::new(),
+            suppression_id: None,
+            expires_at: None,
+            error: Some(Problem::field("email", none.message).entry()),
+        }
+    }
 }

@@ -146,6 +146,9 @@ async fn write_rest(
     }
 }
 
+/// The note is the one field that somebody was free to choose: it is written so that no spreadsheet computes
+/// it. An address may begin with `+`, `-` or `=` as well (RFC 5321 4.1.2), and stays as it is: other programs
+/// read it from here, and with an `@` within and no blanks, quotes or brackets it makes no formula.
 fn write_row(out: &mut String, suppression: &Suppression) {
     let text = |value: Option<String>| value.unwrap_or_default();
     let detail = suppression.detail.as_ref();
@@ -159,7 +162,7 @@ fn write_row(out: &mut String, suppression: &Suppression) {
             &text(suppression.email.map(|id| id.to_string())),
             &text(detail.and_then(|detail| detail.smtp_code).map(|code| code.to_string())),
             &text(detail.and_then(|detail| detail.enhanced_code).map(|code| code.to_string())),
-            suppression.note.as_deref().unwrap_or_default(),
+            &csv::as_text(suppression.note.as_deref().unwrap_or_default()),
             &text(suppression.expires_at.map(|end| Moment(end).to_string())),
             &Moment(suppression.created_at).to_string(),
         ],

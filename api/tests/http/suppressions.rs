@@ -196,8 +196,13 @@ async fn asking_tells_what_a_send_would_meet() {
     assert_eq!(of("reason"), [json!("soft_bounce"), json!("manual"), Value::Null, Value::Null]);
     assert_eq!(of("categories"), [json!([]), json!([]), json!(["newsletter"]), json!([])]);
     assert!(data[0]["expires_at"].is_string() && data[1]["expires_at"].is_null());
-    let bad = post(&world, "/suppressions/check", json!({"emails": ["a@example.net", "nobody"]})).await;
-    assert!(bad.json()["error"]["details"]["fields"]["emails[1]"].is_string());
+    // What is no address costs the others nothing.
+    let mixed = json!({"emails": ["nobody", "Soft@example.net", 7]});
+    let data = post(&world, "/suppressions/check", mixed).await.json()["data"].clone();
+    assert_eq!((&data[0]["email"], &data[0]["suppressed"]), (&json!("nobody"), &json!(false)));
+    assert_eq!(data[0]["error"]["code"], "validation_error");
+    assert!(data[1]["suppressed"] == true && data[1].get("error").is_none());
+    assert!(data[2]["error"]["details"]["fields"]["email"].is_string());
     assert_eq!(post(&world, "/suppressions/check", json!({})).await.code(), "validation_error");
     world.end().await;
 }
