@@ -16,7 +16,8 @@
 //! however broken the markup (`markup` finds tags, it does not parse). Who opened is judged by [`machine`],
 //! and [`tally`] says what of it is worth a note.
 //!
-//! Cost: one pass, and one HMAC a link: some 0.1 ms for a newsletter of 100 KB with 100 links.
+//! Cost: one pass, and one HMAC a link: some 0.5 ms for a newsletter of 100 KB with 100 links, 0.02 ms for a note
+//! of 2 KB with three (`cargo bench -p mail --bench tracking`, on a busy machine).
 
 mod markup;
 mod reference;
