@@ -24,7 +24,8 @@ async fn links(world: &World, to: &str) -> Vec<String> {
     for found in store::email::list(world.hall.store(), account.id, None, 100).await.unwrap() {
         let raw = store::email::raw(world.hall.store(), account.id, found.email.id).await.unwrap().unwrap();
         let text = String::from_utf8_lossy(&raw).replace("=\r\n", "").replace("=3D", "=");
-        if text.to_lowercase().contains(&format!("to: {to}")) {
+        let is_theirs = |line: &str| line.starts_with("to:") && line.contains(to);
+        if text.to_lowercase().lines().any(is_theirs) {
             let start = text.find("/auth/link/").unwrap();
             links.push(text[start..].split_whitespace().next().unwrap().to_owned());
         }
