@@ -17,7 +17,7 @@ RELAY = ("127.0.0.1", 3525)
 SUBMISSION = ("127.0.0.1", 3587)
 API = ("127.0.0.1", 3025)
 # Rows that are signed, and rows whose mail is kept.
-SIGNED = ("dkim", "post", "post-held", "batch-held")
+SIGNED = ("dkim", "post")
 HELD = ("accept", "post-held", "batch-held")
 OWNER = "owner@bench.test"
 DOMAIN = "bench.test"
