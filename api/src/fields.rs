@@ -4,9 +4,8 @@
 //! one type that its field has. Nothing is built that was not asked for: an unknown field costs a
 //! walk over its bytes, a list is bounded while it is read.
 //!
-//! Names: aliases lead to the canonical name; fields of later versions are refused, not swallowed;
-//! other providers' PascalCase names are answered with ours; what is left is ignored and told in
-//! `warnings` (completions-email.md 2.1, 2.2).
+//! Names: aliases lead to the canonical name; other providers' PascalCase names are answered with ours; what
+//! is left is ignored and told in `warnings` (completions-email.md 2.1, 2.2).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -31,8 +30,6 @@ const NAME_SHOWN_CHARS_MAX: usize = 64;
 pub struct Names {
     /// Names and what they stand for: canonical names stand for themselves.
     pub known: &'static [(&'static str, &'static str)],
-    /// Names of fields that a later version brings.
-    pub later: &'static [&'static str],
     /// Other providers' names and what ours is.
     pub foreign: &'static [(&'static str, &'static str)],
 }
@@ -77,10 +74,6 @@ impl<'a> Given<'a> {
                     notes.errors.add(&format!("{prefix}{canonical}"), "is given more than once");
                 } else {
                     given.fields.push((canonical, value));
-                }
-            } else if names.later.contains(&name.as_ref()) {
-                if Kind::of(value) != Kind::Null {
-                    notes.errors.add(&shown(), "is not available yet in this version");
                 }
             } else if let Some(ours) = find(names.foreign) {
                 notes.errors.add(&shown(), format!("`{name}` is not accepted; use `{ours}`"));

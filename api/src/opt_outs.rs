@@ -181,8 +181,7 @@ pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListOptOuts) -> Result
     })
 }
 
-const NAMES: Names =
-    Names { known: &[("email", "email"), ("category", "category")], later: &[], foreign: &[] };
+const NAMES: Names = Names { known: &[("email", "email"), ("category", "category")], foreign: &[] };
 
 /// What `POST /category-opt-outs` takes.
 #[derive(Debug)]

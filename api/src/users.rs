@@ -91,7 +91,7 @@ impl Input for Invitation {
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names { known: &[(EMAIL, EMAIL), (ROLE, ROLE)], later: &[], foreign: &[] };
+        const NAMES: Names = Names { known: &[(EMAIL, EMAIL), (ROLE, ROLE)], foreign: &[] };
         let mut notes = Notes::default();
         let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
         let email = match given.value(EMAIL) {
@@ -145,7 +145,7 @@ impl Input for RoleOfUser {
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names { known: &[(ROLE, ROLE)], later: &[], foreign: &[] };
+        const NAMES: Names = Names { known: &[(ROLE, ROLE)], foreign: &[] };
         let id = id_of(call)?;
         let mut notes = Notes::default();
         let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);

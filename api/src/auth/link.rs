@@ -42,7 +42,7 @@ impl Input for AskForLink {
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names { known: &[(EMAIL, EMAIL)], later: &[], foreign: &[] };
+        const NAMES: Names = Names { known: &[(EMAIL, EMAIL)], foreign: &[] };
         let mut notes = Notes::default();
         let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
         match email(&given, &mut notes) {

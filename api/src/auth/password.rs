@@ -42,7 +42,6 @@ impl Input for NewPassword {
     fn read(call: &Call) -> Result<Self, Problem> {
         const NAMES: Names = Names {
             known: &[(PASSWORD, PASSWORD), ("new_password", PASSWORD), (CURRENT_PASSWORD, CURRENT_PASSWORD)],
-            later: &[],
             foreign: &[],
         };
         let mut notes = Notes::default();

@@ -35,8 +35,7 @@ impl Input for SignIn {
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names =
-            Names { known: &[(EMAIL, EMAIL), (PASSWORD, PASSWORD)], later: &[], foreign: &[] };
+        const NAMES: Names = Names { known: &[(EMAIL, EMAIL), (PASSWORD, PASSWORD)], foreign: &[] };
         let mut notes = Notes::default();
         let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
         let email = email(&given, &mut notes);

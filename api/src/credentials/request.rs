@@ -196,7 +196,6 @@ impl<K: Kind> Input for Create<K> {
     fn read(call: &Call) -> Result<Self, Problem> {
         const NAMES: Names = Names {
             known: &[(NAME, NAME), (DOMAIN, DOMAIN), (ALLOWED, ALLOWED), (EXPIRES, EXPIRES), (SCOPE, SCOPE)],
-            later: &[],
             foreign: &[],
         };
         let mut notes = Notes::default();
@@ -253,11 +252,8 @@ impl<K: Kind> Input for Change<K> {
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names {
-            known: &[(NAME, NAME), (ALLOWED, ALLOWED), (ENABLED, ENABLED)],
-            later: &[],
-            foreign: &[],
-        };
+        const NAMES: Names =
+            Names { known: &[(NAME, NAME), (ALLOWED, ALLOWED), (ENABLED, ENABLED)], foreign: &[] };
         let id = id::<K>(call)?;
         let mut notes = Notes::default();
         let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
@@ -288,7 +284,7 @@ impl<K: Kind> Input for Rotate<K> {
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names { known: &[(GRACE, GRACE)], later: &[], foreign: &[] };
+        const NAMES: Names = Names { known: &[(GRACE, GRACE)], foreign: &[] };
         let id = id::<K>(call)?;
         let mut notes = Notes::default();
         let given = Given::sort(fields::body_or_nothing(&call.body)?, &NAMES, "", &mut notes);

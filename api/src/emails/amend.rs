@@ -22,7 +22,6 @@ const BODY_BYTES_MAX: usize = 16 << 10;
 
 const NAMES: Names = Names {
     known: &[("scheduled_at", "scheduled_at"), ("scheduledAt", "scheduled_at"), ("cancel", "cancel")],
-    later: &[],
     foreign: &[("ScheduledAt", "scheduled_at"), ("Cancel", "cancel")],
 };
 

@@ -38,7 +38,6 @@ pub(super) const NAMES: Names = Names {
         ("content_id", "content_id"),
         ("contentId", "content_id"),
     ],
-    later: &[],
     foreign: &[
         ("Name", "name"),
         ("Filename", "name"),

@@ -30,8 +30,7 @@ pub const EMAILS_MAX: usize = 100;
 /// The header field that asks for all or nothing.
 const VALIDATION: &str = "batch-validation";
 
-const BATCH_NAMES: Names =
-    Names { known: &[("emails", "emails")], later: &[], foreign: &[("Messages", "emails")] };
+const BATCH_NAMES: Names = Names { known: &[("emails", "emails")], foreign: &[("Messages", "emails")] };
 
 /// A batch.
 #[derive(Debug)]

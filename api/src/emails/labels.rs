@@ -14,7 +14,6 @@ pub const HEADERS_MAX: usize = 50;
 
 const TAG_NAMES: Names = Names {
     known: &[("name", "name"), ("value", "value")],
-    later: &[],
     foreign: &[("Name", "name"), ("Value", "value")],
 };
 

@@ -19,7 +19,6 @@ pub const NAME_BYTES_MAX: usize = 256;
 
 const FROM_NAMES: Names = Names {
     known: &[("email", "email"), ("name", "name")],
-    later: &[],
     foreign: &[("Email", "email"), ("Name", "name")],
 };
 

@@ -28,7 +28,6 @@ const BODY_BYTES_MAX: usize = 16 << 10;
 
 const NAMES: Names = Names {
     known: &[("event", "event"), ("email_id", "email_id"), ("emailId", "email_id"), ("deliver", "deliver")],
-    later: &[],
     foreign: &[("Event", "event"), ("MessageID", "email_id")],
 };
 

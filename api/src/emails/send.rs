@@ -1,7 +1,6 @@
 //! The send request: the body of `POST /emails`, read into a draft.
 //!
-//! Everything wrong with it is told at once. Unknown fields are ignored and named in `warnings`;
-//! fields that a later version brings are refused, so that nobody believes they work.
+//! Everything wrong with it is told at once. Unknown fields are ignored and named in `warnings`.
 
 use std::borrow::Cow;
 
@@ -77,7 +76,6 @@ pub(crate) const NAMES: Names = Names {
         (IDEMPOTENCY_KEY, IDEMPOTENCY_KEY),
         ("idempotencyKey", IDEMPOTENCY_KEY),
     ],
-    later: &[],
     foreign: &[
         ("From", "from"),
         ("To", "to"),

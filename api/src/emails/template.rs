@@ -13,7 +13,6 @@ use crate::schema;
 
 const OBJECT_NAMES: Names = Names {
     known: &[("id", "id"), ("alias", "alias"), ("version", "version"), ("variables", "variables")],
-    later: &[],
     foreign: &[("Id", "id"), ("Alias", "alias"), ("Version", "version"), ("Variables", "variables")],
 };
 

@@ -33,7 +33,6 @@ const NAMES: Names = Names {
         ("expires_at", "expires_at"),
         ("expiresAt", "expires_at"),
     ],
-    later: &[],
     foreign: &[("EmailAddress", "email"), ("Suppressions", "emails"), ("address", "email")],
 };
 

@@ -21,11 +21,8 @@ use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
 
-const NAMES: Names = Names {
-    known: &[("emails", "emails")],
-    later: &[],
-    foreign: &[("email", "emails"), ("EmailAddresses", "emails")],
-};
+const NAMES: Names =
+    Names { known: &[("emails", "emails")], foreign: &[("email", "emails"), ("EmailAddresses", "emails")] };
 
 /// What `POST /suppressions/check` takes.
 #[derive(Debug)]

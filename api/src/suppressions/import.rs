@@ -31,7 +31,7 @@ const OPEN_MAX: usize = 10;
 /// Imports of one account that are remembered.
 const KEPT_MAX: usize = 100;
 
-const NAMES: Names = Names { known: &[("csv", "csv")], later: &[], foreign: &[] };
+const NAMES: Names = Names { known: &[("csv", "csv")], foreign: &[] };
 
 /// A list.
 #[derive(Debug)]

@@ -51,7 +51,6 @@ const NAMES: Names = Names {
         ("if_version", "if_version"),
         ("ifVersion", "if_version"),
     ],
-    later: &[],
     foreign: &[
         ("Name", "name"),
         ("Alias", "alias"),
@@ -75,7 +74,6 @@ const VARIABLE_NAMES: Names = Names {
         ("fallback_value", "fallback_value"),
         ("fallbackValue", "fallback_value"),
     ],
-    later: &[],
     foreign: &[("Key", "key"), ("Type", "type")],
 };
 
@@ -455,7 +453,6 @@ pub struct CopyTemplate {
 
 const COPY_NAMES: Names = Names {
     known: &[("name", "name"), ("alias", "alias")],
-    later: &[],
     foreign: &[("Name", "name"), ("Alias", "alias")],
 };
 

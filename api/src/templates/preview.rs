@@ -111,7 +111,6 @@ impl Input for (OfTemplate, PreviewTemplate) {
     fn read(call: &Call) -> Result<Self, Problem> {
         const NAMES: Names = Names {
             known: &[("variables", "variables"), ("version", "version")],
-            later: &[],
             foreign: &[("TestRenderModel", "variables")],
         };
         let mut notes = Notes::default();
@@ -236,7 +235,6 @@ impl Input for (OfTemplate, TestTemplate) {
     fn read(call: &Call) -> Result<Self, Problem> {
         const NAMES: Names = Names {
             known: &[("to", "to"), ("from", "from"), ("variables", "variables"), ("version", "version")],
-            later: &[],
             foreign: &[("To", "to"), ("From", "from")],
         };
         let mut notes = Notes::default();

@@ -69,7 +69,7 @@ impl Input for (OfTemplate, Publish) {
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names { known: &[("note", "note")], later: &[], foreign: &[("Note", "note")] };
+        const NAMES: Names = Names { known: &[("note", "note")], foreign: &[("Note", "note")] };
         Ok((OfTemplate::of(call), Publish(Publication::read(&call.body, &NAMES)?)))
     }
 }
@@ -90,7 +90,6 @@ impl Input for (OfTemplate, RollBack) {
     fn read(call: &Call) -> Result<Self, Problem> {
         const NAMES: Names = Names {
             known: &[("version", "version"), ("note", "note")],
-            later: &[],
             foreign: &[("Version", "version"), ("Note", "note")],
         };
         let publication = Publication::read(&call.body, &NAMES)?;
