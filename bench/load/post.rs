@@ -9,12 +9,11 @@ use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use clap::Args;
 
-use crate::send::{clock, quantile_ms};
+use crate::measure::{at_once, clock};
 
 /// How much of an answer is read.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
@@ -55,26 +54,7 @@ pub(crate) struct Plan {
 pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     let (requests, next) = (plan.emails / plan.batch.max(1), AtomicUsize::new(0));
     let content = content(plan);
-    let start = clock();
-    let outcome: io::Result<Vec<Vec<Duration>>> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..plan.connections)
-            .map(|_| scope.spawn(|| connection(plan, &content, requests, &next)))
-            .collect();
-        threads
-            .into_iter()
-            .map(|t| t.join().unwrap_or_else(|_| Err(io::Error::other("a connection's thread panicked"))))
-            .collect()
-    });
-    let seconds = start.elapsed().as_secs_f64();
-    let mut latencies: Vec<Duration> = outcome?.into_iter().flatten().collect();
-    latencies.sort_unstable();
-    println!(
-        "{{\"messages\":{},\"seconds\":{seconds:.6},\"p50_ms\":{:.3},\"p99_ms\":{:.3}}}",
-        latencies.len() * plan.batch,
-        quantile_ms(&latencies, 50),
-        quantile_ms(&latencies, 99),
-    );
-    Ok(())
+    at_once(plan.connections, plan.batch, || connection(plan, &content, requests, &next))
 }
 
 /// What every email has beside its recipient, as members of an object.

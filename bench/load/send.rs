@@ -10,12 +10,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use rustls::ClientConfig;
 
+use crate::measure::{at_once, clock};
 use crate::smtp::{Client, Opening};
 use crate::tls;
 
@@ -59,26 +59,7 @@ pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     let tls = if plan.starttls { Some(tls::config()?) } else { None };
     let content = content(&plan.from, plan.size_bytes);
     let next = AtomicUsize::new(0);
-    let start = clock();
-    let outcome: io::Result<Vec<Vec<Duration>>> = thread::scope(|scope| {
-        let sessions: Vec<_> = (0..plan.sessions)
-            .map(|_| scope.spawn(|| session(plan, tls.as_ref(), &content, &next)))
-            .collect();
-        sessions
-            .into_iter()
-            .map(|s| s.join().unwrap_or_else(|_| Err(io::Error::other("a session panicked"))))
-            .collect()
-    });
-    let seconds = start.elapsed().as_secs_f64();
-    let mut latencies: Vec<Duration> = outcome?.into_iter().flatten().collect();
-    latencies.sort_unstable();
-    println!(
-        "{{\"messages\":{},\"seconds\":{seconds:.6},\"p50_ms\":{:.3},\"p99_ms\":{:.3}}}",
-        latencies.len(),
-        quantile_ms(&latencies, 50),
-        quantile_ms(&latencies, 99),
-    );
-    Ok(())
+    at_once(plan.sessions, 1, || session(plan, tls.as_ref(), &content, &next))
 }
 
 fn session(
@@ -133,14 +114,4 @@ fn content(from: &str, size_bytes: usize) -> Vec<u8> {
     }
     text.extend_from_slice(b".\r\n");
     text
-}
-
-pub(crate) fn quantile_ms(sorted: &[Duration], percent: usize) -> f64 {
-    let index = sorted.len().saturating_sub(1) * percent / 100;
-    sorted.get(index).map_or(0.0, |d| d.as_secs_f64() * 1e3)
-}
-
-#[expect(clippy::disallowed_methods, reason = "measuring time is what a load generator is for")]
-pub(crate) fn clock() -> Instant {
-    Instant::now()
 }
