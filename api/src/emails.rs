@@ -184,7 +184,9 @@ impl Reply for Message {
 /// No such email, or its bytes are not kept any more; the store cannot be read.
 pub async fn raw(room: Arc<Room>, tenant: Tenant, OfEmail(id): OfEmail) -> Result<Message, Problem> {
     let (store, account) = (room.hall.store(), tenant.account().id);
-    find_bare(&room, &tenant, id).await?;
+    if find_bare(&room, &tenant, id).await?.is_for_its_recipient_alone() {
+        return Err(Problem::new(Code::NOT_FOUND, "What this message says is for its recipient alone"));
+    }
     let bytes = store::email::raw(store, account, id).await?;
     bytes
         .map(Message)

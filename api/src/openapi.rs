@@ -91,7 +91,7 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
     nullable(&mut paths, &mut schemas);
     let codes: Map<String, Value> = Code::ALL
         .iter()
-        .map(|code| (code.word.to_owned(), json!({"status": code.status, "description": code.when})))
+        .map(|code| (code.name(), json!({"status": code.status, "description": code.when})))
         .collect();
     json!({
         "openapi": OPENAPI_VERSION,

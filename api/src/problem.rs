@@ -81,6 +81,15 @@ codes! {
 }
 
 impl Code {
+    /// What it is called among all: its word, and its status where an earlier one has that word.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match Self::ALL.iter().find(|other| other.word == self.word) {
+            Some(first) if first != self => format!("{}_{}", self.word, self.status),
+            _ => self.word.to_owned(),
+        }
+    }
+
     /// The codes of whatever sends: the account may not, or not now, or nobody knows whether it did.
     pub const SENDING: &'static [Self] = &[
         Self::DOMAIN_NOT_VERIFIED,
@@ -251,7 +260,7 @@ impl Problem {
                 details: self.0.details.as_ref(),
                 upgrade_url: self.0.upgrade_url.as_deref(),
                 request_id,
-                doc_url: doc_url(base_url, self.0.code.word),
+                doc_url: doc_url(base_url, &self.0.code.name()),
             },
         };
         serde_json::to_vec(&wire).unwrap_or_default().into()

@@ -136,6 +136,13 @@ pub struct Email {
 }
 
 impl Email {
+    /// Whether what it says is for its recipient alone: the service's own mail with links that sign in. A
+    /// delivery report, which has no domain, says nothing that its account may not know.
+    #[must_use]
+    pub fn is_for_its_recipient_alone(&self) -> bool {
+        self.door == Door::System && self.domain.is_some()
+    }
+
     /// In which order its tasks go.
     #[must_use]
     pub fn class(&self) -> Class {

@@ -31,6 +31,11 @@ pub fn data_of(email: &Email, event: &Event, status: EmailStatus) -> Map<String,
     let mut put = |name: &str, value: Value| drop(data.insert(name.to_owned(), value));
     put("event_id", json!(event.id));
     put("email_id", json!(email.id));
+    if event.kind == EventKind::Unsubscribed {
+        // It is about a contact (email-api.md, "Delivery envelope").
+        data.extend(particulars(event));
+        return data;
+    }
     put("message_id", json!(format!("<{}>", email.facts.message_id)));
     put("status", json!(status_in(event.kind, status)));
     put("from", json!(email.from.to_string()));
@@ -45,12 +50,15 @@ pub fn data_of(email: &Email, event: &Event, status: EmailStatus) -> Map<String,
     put("template_id", json!(email.template.as_ref().map(|template| template.id)));
     put("domain", json!(email.domain));
     put("sent_at", json!(format!("{:.3}", email.created_at)));
-    if let Value::Object(detail) = &event.detail {
-        for (name, value) in detail.iter().filter(|(name, _)| !OUR_OWN.contains(&name.as_str())) {
-            data.insert(name.clone(), value.clone());
-        }
-    }
+    data.extend(particulars(event));
     data
+}
+
+/// What the kind of event adds, without what is for our own books.
+pub fn particulars(event: &Event) -> impl Iterator<Item = (String, Value)> + '_ {
+    let detail = event.detail.as_object().into_iter().flatten();
+    let ours = |name: &&String| OUR_OWN.contains(&name.as_str());
+    detail.filter(move |(name, _)| !ours(name)).map(|(name, value)| (name.clone(), value.clone()))
 }
 
 /// The status that an event speaks of: its own, not what the email has come to since.

@@ -1,36 +1,25 @@
 //! Templates that are sent: the published version behind a name, its markup read once.
 //!
-//! Which version a name leads to is looked up anew at most every second, so that a stream of sends costs no
-//! reads and a publication is seen by every node within that second. A version never changes: once its
-//! markup was read, it is kept as long as there is room.
+//! Which version a name leads to is looked up for each send: what was published, on whichever node, is what
+//! is sent. A version never changes: once its markup was read, it is kept as long as there is room.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use jiff::Timestamp;
 use mail::id::{AccountId, TemplateId};
 use mail::template::{Compiled, Program, TemplateRef};
 use store::engine::{ReadError, Store};
 
-/// How long what was found is taken as found.
-const HOLDS: Duration = Duration::from_secs(1);
-/// Names kept; beyond it all are looked up anew.
-const NAMES_MAX: usize = 10_000;
 /// Markup kept, in bytes of its source (read, it takes some times as much); beyond it all is read anew.
 const MARKUP_BYTES_MAX: usize = 32 << 20;
 /// Markup larger than this is read in a thread of its own.
 const READ_INLINE_BYTES_MAX: usize = 16 << 10;
 
-/// What was asked for.
-type Asked = (AccountId, TemplateRef);
 /// A version of a template.
 type Version = (TemplateId, u32);
 
 #[derive(Default)]
 struct Kept {
-    /// Until when it is taken as found, and what was found.
-    names: HashMap<Asked, (Timestamp, Option<Arc<Compiled>>)>,
     programs: HashMap<Version, Arc<Program>>,
     /// Bytes of the programs' markup.
     markup_bytes: usize,
@@ -47,33 +36,6 @@ impl Templates {
     /// # Errors
     /// The store cannot be read.
     pub async fn resolve(
-        &self,
-        store: &Store,
-        account: AccountId,
-        wanted: &TemplateRef,
-        now: Timestamp,
-    ) -> Result<Option<Arc<Compiled>>, ReadError> {
-        let asked = (account, wanted.clone());
-        {
-            let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Not from a future that a clock set back has made of it.
-            let latest = now.checked_add(HOLDS).unwrap_or(now);
-            let holds = |(until, _): &&(Timestamp, _)| *until > now && *until <= latest;
-            if let Some((_, found)) = kept.names.get(&asked).filter(holds) {
-                return Ok(found.clone());
-            }
-        }
-        let found = self.find(store, account, wanted).await?;
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.names.len() >= NAMES_MAX {
-            kept.names.clear();
-        }
-        let until = now.checked_add(HOLDS).unwrap_or(now);
-        kept.names.insert(asked, (until, found.clone()));
-        Ok(found)
-    }
-
-    async fn find(
         &self,
         store: &Store,
         account: AccountId,
@@ -119,8 +81,6 @@ impl Templates {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.markup_bytes + program.size_bytes() > MARKUP_BYTES_MAX {
             kept.programs.clear();
-            // What a name leads to holds its markup, too.
-            kept.names.clear();
             kept.markup_bytes = 0;
         }
         if kept.programs.insert((id, number), Arc::clone(&program)).is_none() {
@@ -133,6 +93,7 @@ impl Templates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jiff::Timestamp;
     use mail::email::Category;
     use mail::template::{Bodies, Settings, Template, TemplateKey, TemplateVersion};
     use serde_json::json;
@@ -185,19 +146,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_leads_to_the_published_version_within_a_second() {
+    async fn a_name_leads_to_the_published_version() {
         let (store, templates, template) = (Store::memory(), Templates::default(), draft());
         let account = template.account;
         let wanted = TemplateRef { key: TemplateKey::of("Welcome"), version: None };
-        let resolve = async |second| templates.resolve(&store, account, &wanted, at(second)).await.unwrap();
-        assert!(resolve(0).await.is_none());
+        let resolve = async || templates.resolve(&store, account, &wanted).await.unwrap();
+        assert!(resolve().await.is_none());
         let mut batch = Batch::progress();
         store::template::create(&mut batch, &template, &Bodies::default());
         store.commit(batch).await.unwrap();
-        assert!(resolve(10).await.is_none(), "never published");
+        assert!(resolve().await.is_none(), "never published");
         let template = publish(&store, &template, "one {{name}}").await;
-        assert!(resolve(10).await.is_none(), "what was found holds for a second");
-        let first = resolve(11).await.unwrap();
+        let first = resolve().await.unwrap();
         assert_eq!((first.id, first.version, first.alias.as_deref()), (template.id, 1, Some("welcome")));
         assert!(first.unsubscribe_enabled() && first.has_subject());
         let rendered = first.render(&json!({"name": "Ada"})).unwrap();
@@ -208,11 +168,11 @@ mod tests {
         assert_eq!(first.render(&json!({})).unwrap_err().missing, ["name"]);
 
         let template = publish(&store, &template, "two").await;
-        assert_eq!(resolve(13).await.unwrap().version, 2);
+        assert_eq!(resolve().await.unwrap().version, 2);
         let of = |version, account| {
             let wanted = TemplateRef { key: TemplateKey::Id(template.id), version: Some(version) };
             let (store, templates) = (&store, &templates);
-            async move { templates.resolve(store, account, &wanted, at(13)).await.unwrap() }
+            async move { templates.resolve(store, account, &wanted).await.unwrap() }
         };
         assert_eq!(of(1, account).await.unwrap().version, 1);
         assert!(of(3, account).await.is_none());
@@ -222,6 +182,6 @@ mod tests {
         let mut batch = Batch::progress();
         store::template::update(&mut batch, &template, &archived);
         store.commit(batch).await.unwrap();
-        assert!(resolve(15).await.is_none());
+        assert!(resolve().await.is_none());
     }
 }

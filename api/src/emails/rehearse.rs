@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use mail::email::Rollup;
-use mail::event::Event;
+use mail::event::{Event, EventKind};
 use mail::id::{EmailId, EventId};
 use mail::payload::data_of;
 use serde::Serialize;
@@ -31,6 +31,11 @@ const NAMES: Names = Names {
     foreign: &[("Event", "event"), ("MessageID", "email_id")],
 };
 
+/// About a contact, not about an email.
+const UNSUBSCRIBED: &str = "contact.unsubscribed";
+/// About all recipients at once.
+const OF_ALL: &[&str] = &["email.sent", "email.scheduled", "email.suppressed"];
+
 /// What an event adds to the payload, as an example; and with it, which events there are.
 fn example(event: &str) -> Option<Value> {
     let at = "2026-01-01T10:00:00.812Z";
@@ -52,16 +57,20 @@ fn example(event: &str) -> Option<Value> {
         "email.complained" => json!({"status": "delivered", "complaint": {
             "feedback_type": "abuse", "source": "fbl", "user_agent": "Example/1.0", "arrived_at": at},
             "suppression_id": null}),
-        "email.opened" => json!({"open": {"ip": "192.0.2.1", "user_agent": "Mozilla/5.0", "machine": false,
-            "proxy": null, "first": true}}),
-        "email.clicked" => json!({"click": {"url": "https://example.com/", "ip": "192.0.2.1",
-            "user_agent": "Mozilla/5.0", "machine": false, "first": true}}),
+        "email.opened" => {
+            json!({"status": "delivered", "open": {"ip": "192.0.2.1", "user_agent": "Mozilla/5.0", "machine": false,
+            "proxy": null, "first": true}})
+        }
+        "email.clicked" => {
+            json!({"status": "delivered", "click": {"url": "https://example.com/", "ip": "192.0.2.1",
+            "user_agent": "Mozilla/5.0", "machine": false, "first": true}})
+        }
         "email.suppressed" => json!({"status": "failed", "suppressed": [{
             "email": "grace@example.net", "reason": "hard_bounce", "suppression_id": null, "category": null,
             "category_opt_out_id": null}]}),
         "contact.unsubscribed" => json!({"email": "grace@example.net", "source": "recipient",
             "scope": "category", "category": "product", "category_label": "Product", "suppression_id": null,
-            "category_opt_out_id": null}),
+            "category_opt_out_id": "opt_00000000000000000000000000"}),
         _ => return None,
     })
 }
@@ -171,13 +180,14 @@ pub async fn rehearse(room: Arc<Room>, tenant: Tenant, input: Rehearsal) -> Resu
     let now = room.hall.clock().now();
     let mut created_at = now;
     let mut data = match email {
-        None => sample(EventId::new(now, room.hall.entropy().u128())),
+        None => sample(&event, EventId::new(now, room.hall.entropy().u128())),
         Some(id) => {
             let found = find(&room, &tenant, id).await?;
             let events = store::event::list(room.hall.store(), tenant.account().id, id, TIMELINE_MAX).await?;
             let newest = events.into_iter().rfind(|one| one.kind.name() == event);
             created_at = newest.as_ref().map_or(now, |one| one.created_at);
-            of_email(&found, newest, EventId::new(now, room.hall.entropy().u128()))
+            let fresh = (event.as_str(), EventId::new(now, room.hall.entropy().u128()));
+            of_email(&found, newest, fresh)
         }
     };
     if let Value::Object(example) = example {
@@ -191,37 +201,49 @@ pub async fn rehearse(room: Arc<Room>, tenant: Tenant, input: Rehearsal) -> Resu
     Ok(Rehearsed { payload, queued: false, deliveries: Vec::new() })
 }
 
-fn of_email(found: &EmailWithRecipients, newest: Option<Event>, fresh: EventId) -> Map<String, Value> {
+fn of_email(
+    found: &EmailWithRecipients,
+    newest: Option<Event>,
+    (name, fresh): (&str, EventId),
+) -> Map<String, Value> {
     let EmailWithRecipients { email, recipients, .. } = found;
-    let is_real = newest.is_some();
-    let event = newest.unwrap_or_else(|| Event {
+    let status = Rollup::of(recipients).status;
+    if let Some(event) = newest {
+        return data_of(email, &event, status);
+    }
+    let recipient = recipients.first().map(|recipient| recipient.address.clone());
+    let event = Event {
         id: fresh,
         account: email.account,
         email: email.id,
-        kind: mail::event::EventKind::Opened,
-        recipient: recipients.first().map(|recipient| recipient.address.clone()),
+        // The example says what it would be then.
+        kind: if name == UNSUBSCRIBED { EventKind::Unsubscribed } else { EventKind::Opened },
+        recipient: recipient.filter(|_| !OF_ALL.contains(&name)),
         created_at: email.created_at,
         detail: Value::Null,
-    });
-    let mut data = data_of(email, &event, Rollup::of(recipients).status);
-    if !is_real {
-        // The example says what it would be then.
-        data.remove("status");
-    }
+    };
+    let mut data = data_of(email, &event, status);
+    data.remove("status");
     data
 }
 
 /// An email that never was.
-fn sample(id: EventId) -> Map<String, Value> {
-    let data = json!({
-        "event_id": id, "email_id": "msg_00000000000000000000000000",
-        "message_id": "<00000000000000000000000000@example.com>", "from": "Ada <ada@example.com>",
-        "to": ["grace@example.net"], "cc": [], "rcpt_to": "grace@example.net", "subject": "An example",
-        "tags": [{"name": "flow", "value": "welcome"}], "category": "transactional", "template_id": null,
-        "domain": "example.com", "sent_at": "2026-01-01T10:00:00.000Z",
-    });
-    match data {
-        Value::Object(data) => data,
-        _ => Map::new(),
+fn sample(name: &str, id: EventId) -> Map<String, Value> {
+    let email = "msg_00000000000000000000000000";
+    let data = if name == UNSUBSCRIBED {
+        json!({"event_id": id, "email_id": email})
+    } else {
+        json!({
+            "event_id": id, "email_id": email, "message_id": "<00000000000000000000000000@example.com>",
+            "from": "Ada <ada@example.com>", "to": ["grace@example.net"], "cc": [],
+            "rcpt_to": "grace@example.net", "subject": "An example",
+            "tags": [{"name": "flow", "value": "welcome"}], "category": "transactional", "template_id": null,
+            "domain": "example.com", "sent_at": "2026-01-01T10:00:00.000Z",
+        })
+    };
+    let Value::Object(mut data) = data else { return Map::new() };
+    if OF_ALL.contains(&name) {
+        data.remove("rcpt_to");
     }
+    data
 }

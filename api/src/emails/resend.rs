@@ -82,6 +82,9 @@ fn unlink(headers: &[(String, String)], texts: &mut [&mut String]) {
 async fn again(room: &Room, found: EmailWithRecipients) -> Result<(Draft, Vec<String>), Problem> {
     let EmailWithRecipients { mut email, recipients, .. } = found;
     check_state(&recipients)?;
+    if email.is_for_its_recipient_alone() {
+        return Err(Problem::new(Code::NOT_FOUND, "What this message says is for its recipient alone"));
+    }
     let raw = store::email::raw(room.hall.store(), email.account, email.id).await?;
     let raw = raw.ok_or_else(|| {
         Problem::new(Code::NOT_FOUND, "The message's bytes are not kept any more: it cannot be sent again")

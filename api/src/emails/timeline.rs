@@ -6,9 +6,10 @@ use mail::attempt::{Attempt, TlsFacts};
 use mail::event::{Event, EventKind};
 use mail::id::EventId;
 use mail::outcome::Phase;
+use mail::payload::particulars;
 use mail::recipient::Recipient;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::view::Moment;
 use crate::schema::{self, Describe, Schemas};
@@ -34,9 +35,9 @@ impl EventView {
         Self {
             id: event.id,
             r#type: event.kind,
-            recipient: event.recipient.map(|address| address.to_string()),
+            recipient: event.recipient.as_ref().map(ToString::to_string),
             created_at: Moment(event.created_at),
-            detail: event.detail,
+            detail: particulars(&event).collect::<Map<_, _>>().into(),
         }
     }
 }

@@ -162,6 +162,7 @@ impl EmailDetail {
     pub async fn read(room: &Room, tenant: &Tenant, found: &EmailWithRecipients) -> Result<Self, Problem> {
         let email = &found.email;
         let raw = match tenant.scope() {
+            _ if email.is_for_its_recipient_alone() => None,
             Scope::Full => store::email::raw(room.hall().store(), email.account, email.id).await?,
             // As the message itself (`GET /emails/{id}/raw`), so what stands in it.
             Scope::Sending => None,

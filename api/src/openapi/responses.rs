@@ -56,7 +56,7 @@ pub(super) fn of(operation: &Operation, takes: &Takes, gives: Value, shared: &mu
         by_status.entry(code.status).or_default().push(code);
     }
     for (status, codes) in by_status {
-        let names: Vec<String> = codes.iter().map(name).collect();
+        let names: Vec<String> = codes.iter().map(Code::name).collect();
         // What a page finds wrong itself it says to a person; what is wrong before, to a program.
         let page = operation.gives.also.iter().find(|also| also.status == status);
         let kind = if page.is_some() {
@@ -112,14 +112,6 @@ pub(super) fn codes(operation: &Operation, takes: &Takes) -> Vec<Code> {
     Code::ALL.iter().filter(|code| codes.contains(code)).copied().collect()
 }
 
-/// What a code is called among the components: its word, and its status where an earlier one has that word.
-fn name(code: &Code) -> String {
-    match Code::ALL.iter().find(|other| other.word == code.word) {
-        Some(first) if first != code => format!("{}_{}", code.word, code.status),
-        _ => code.word.to_owned(),
-    }
-}
-
 fn has(takes: &Takes, place: &str, name: &str) -> bool {
     takes.parameters.iter().any(|parameter| parameter["in"] == place && parameter["name"] == name)
 }
@@ -151,7 +143,7 @@ fn failure(status: u16, codes: &[Code], keyed: bool) -> Value {
     }
     let examples: Map<String, Value> = codes
         .iter()
-        .map(|code| (name(code), json!({"$ref": format!("#/components/examples/{}", name(code))})))
+        .map(|code| (code.name(), json!({"$ref": format!("#/components/examples/{}", code.name())})))
         .collect();
     let told: Vec<String> = codes.iter().map(|code| format!("`{}`: {}", code.word, code.when)).collect();
     json!({
@@ -191,7 +183,7 @@ pub(super) fn example_components(base_url: &str) -> Value {
             problem = problem.details(details);
         }
         let body: Value = serde_json::from_slice(&problem.body(id, base_url)).unwrap_or_default();
-        (name(code), json!({"summary": code.when, "value": body}))
+        (code.name(), json!({"summary": code.when, "value": body}))
     };
     Code::ALL.iter().map(one).collect()
 }

@@ -88,7 +88,9 @@ where
     };
     let mut read = reading.whole().await?;
     if let (Some(encoding), false) = (encoding, read.0.is_empty()) {
-        read = encoding.unpack(read.0, bytes_max, allowance).await?;
+        // Both are in memory for a while: together they may be as large as a body that came as it is.
+        let left = bytes_max.saturating_sub(read.0.len());
+        read = encoding.unpack(read.0, left, allowance).await?;
     }
     if media_type == MediaType::Form && !looks_like_json(&read.0) {
         return Err(wrong_type(media));

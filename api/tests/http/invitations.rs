@@ -139,3 +139,18 @@ async fn who_lost_the_link_asks_for_another() {
     assert_eq!(statuses, [200, 200, 200, 200, 200, 429]);
     world.end().await;
 }
+
+#[tokio::test]
+async fn the_account_that_mails_links_does_not_read_them() {
+    let world = world().await;
+    let owner = world.session(2).await;
+    assert_eq!(invite(&world, &owner, "new@example.net", "owner").await.status, StatusCode::OK);
+    let listed = world.get("/emails").await.json();
+    let id = listed["emails"][0]["id"].as_str().unwrap().to_owned();
+    let shown = world.get(&format!("/emails/{id}")).await.json();
+    assert!(shown["email"]["text"].is_null() && shown["email"]["html"].is_null(), "{shown}");
+    assert_eq!(world.get(&format!("/emails/{id}/raw")).await.status, StatusCode::NOT_FOUND);
+    let resent = world.post(&format!("/emails/{id}/resend"), "").await;
+    assert_eq!(resent.status, StatusCode::NOT_FOUND, "{}", resent.json());
+    world.end().await;
+}

@@ -36,8 +36,8 @@ impl Hall {
         wanted: TemplateUse,
         own_subject: bool,
     ) -> Result<(Arc<Compiled>, Rendered), FillError> {
-        let (account, now) = (tenant.account().id, self.clock().now());
-        let found = self.templates().resolve(self.store(), account, &wanted.reference, now).await?;
+        let account = tenant.account().id;
+        let found = self.templates().resolve(self.store(), account, &wanted.reference).await?;
         let compiled = found.ok_or(FillError::NotFound)?;
         let (render, variables) = (Arc::clone(&compiled), wanted.variables);
         let work = move || match own_subject {
