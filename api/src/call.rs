@@ -3,7 +3,10 @@
 //! An [`Input`] reads itself from a call (path, query, body) and describes itself for the OpenAPI
 //! document; a [`Reply`] does the same for the answer. [`keyed`], [`signed_in`] and [`public`] wrap a free
 //! async function of such types, so that the document cannot say anything else than the code does.
+//!
+//! What a reader ignores of a body ([`Call::given`]) is told in the answer's `warnings`, here for all.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -12,11 +15,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
-use serde::Serialize;
+use serde::{Serialize, Serializer as _};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::depth;
+use crate::fields::{self, Given, Names, Notes, Object};
 use crate::page;
 use crate::problem::Problem;
 use crate::room::Room;
@@ -45,6 +49,8 @@ pub struct Call {
     pub from: Option<IpAddr>,
     /// HEAD, which is answered like GET (RFC 9110 9.3.2).
     pub is_head: bool,
+    /// What was ignored of it while it was read.
+    pub ignored: RefCell<Vec<String>>,
 }
 
 impl Call {
@@ -58,6 +64,29 @@ impl Call {
     #[must_use]
     pub fn path_text(&self, name: &str) -> Option<String> {
         page::decode(self.path_parameter(name), false)
+    }
+
+    /// The fields of the body, sorted by their names. Those that nobody knows are told in the answer's
+    /// `warnings` (completions-email.md 2.2).
+    ///
+    /// # Errors
+    /// The body is no JSON object.
+    pub fn given(&self, names: &Names, notes: &mut Notes) -> Result<Given<'_>, Problem> {
+        Ok(self.sort(fields::body(&self.body)?, names, notes))
+    }
+
+    /// As [`Call::given`], of a body that may be left out ([`Media::JsonOrNothing`]).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn given_if_any(&self, names: &Names, notes: &mut Notes) -> Result<Given<'_>, Problem> {
+        Ok(self.sort(fields::body_or_nothing(&self.body)?, names, notes))
+    }
+
+    fn sort<'a>(&'a self, object: Object<'a>, names: &Names, notes: &mut Notes) -> Given<'a> {
+        let given = Given::sort(object, names, "", notes);
+        self.ignored.borrow_mut().append(&mut notes.warnings);
+        given
     }
 }
 
@@ -151,6 +180,11 @@ pub type Pieces = mpsc::Receiver<Result<Bytes, Broken>>;
 #[error("the answer broke off")]
 pub struct Broken;
 
+/// What almost every answer is.
+const JSON: &str = "application/json";
+/// The field of an answer that tells what was ignored.
+const WARNINGS: &str = "warnings";
+
 /// What the pages for people are.
 pub const PAGE: &str = "text/html; charset=utf-8";
 
@@ -168,7 +202,7 @@ pub struct Also {
 /// What a handler gives.
 pub trait Reply: Send + 'static {
     /// What the bytes are.
-    const MEDIA_TYPE: &'static str = "application/json";
+    const MEDIA_TYPE: &'static str = JSON;
     /// What else an answer may be.
     const ALSO: &'static [Also] = &[];
 
@@ -227,8 +261,8 @@ where
 {
     Box::new(move |room, call| {
         Box::pin(async move {
-            let input = read::<I>(call).await?;
-            handler(room, input).await?.answer()
+            let (input, ignored) = read::<I>(call).await?;
+            warned(handler(room, input).await?.answer()?, ignored)
         })
     })
 }
@@ -241,8 +275,8 @@ where
 {
     Box::new(move |room, tenant, call| {
         Box::pin(async move {
-            let input = read::<I>(call).await?;
-            handler(room, tenant, input).await?.answer()
+            let (input, ignored) = read::<I>(call).await?;
+            warned(handler(room, tenant, input).await?.answer()?, ignored)
         })
     })
 }
@@ -255,20 +289,41 @@ where
 {
     Box::new(move |room, who, call| {
         Box::pin(async move {
-            let input = read::<I>(call).await?;
-            handler(room, who, input).await?.answer()
+            let (input, ignored) = read::<I>(call).await?;
+            warned(handler(room, who, input).await?.answer()?, ignored)
         })
     })
 }
 
-async fn read<I: Input>(call: Call) -> Result<I, Problem> {
+/// Reads a call; and what was ignored of it.
+async fn read<I: Input>(call: Call) -> Result<(I, Vec<String>), Problem> {
     let small = call.body.len() <= READ_INLINE_BYTES_MAX;
     let read = move || {
         depth::check(&call.body)?;
-        I::read(&call)
+        let input = I::read(&call)?;
+        Ok((input, call.ignored.into_inner()))
     };
     if small {
         return read();
     }
     tokio::task::spawn_blocking(read).await.map_err(Problem::internal)?
+}
+
+/// An answer, with what was ignored of the request before its own `warnings`.
+fn warned(mut answer: Answer, mut ignored: Vec<String>) -> Result<Answer, Problem> {
+    if ignored.is_empty() || answer.more.is_some() || answer.media_type != JSON {
+        return Ok(answer);
+    }
+    let Object(mut fields) = serde_json::from_slice(&answer.body).map_err(Problem::internal)?;
+    if let Some(place) = fields.iter().position(|(name, _)| name == WARNINGS) {
+        let (_, own) = fields.remove(place);
+        ignored.extend(serde_json::from_str::<Vec<String>>(own.get()).map_err(Problem::internal)?);
+    }
+    let all = serde_json::value::to_raw_value(&ignored).map_err(Problem::internal)?;
+    fields.push((WARNINGS.into(), &all));
+    let mut body = Vec::with_capacity(answer.body.len() + all.get().len() + WARNINGS.len() + 4);
+    let written = serde_json::Serializer::new(&mut body).collect_map(fields);
+    written.map_err(Problem::internal)?;
+    answer.body = body.into();
+    Ok(answer)
 }

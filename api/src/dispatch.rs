@@ -128,7 +128,8 @@ where
     };
     let query = head.uri.query().unwrap_or_default().to_owned();
     let is_head = head.method == Method::HEAD;
-    let call = Call { path, query, headers: head.headers.clone(), body, from, is_head };
+    let headers = head.headers.clone();
+    let call = Call { path, query, headers, body, from, is_head, ..Call::default() };
     let running = match (&operation.action, caller) {
         (Action::Public(handler), _) => handler(Arc::clone(room), call),
         (Action::Keyed(_, handler) | Action::Either(_, handler), caller) => {

@@ -171,7 +171,10 @@ fn tags(operations: &[Operation]) -> Value {
 
 fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -> Value {
     let takes = (operation.takes)(schemas);
-    let gives = (operation.gives.schema)(schemas);
+    let mut gives = (operation.gives.schema)(schemas);
+    if takes.body.is_some() && operation.media != Media::Form {
+        schemas.widen(&mut gives, ("warnings", &schema::list(json!({"type": "string"}), "What was ignored")));
+    }
     let mut entry = json!({
         "operationId": operation.id,
         "tags": [operation.noun],

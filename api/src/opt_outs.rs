@@ -15,7 +15,7 @@ use store::engine::{Batch, CommitError};
 
 use crate::call::{Call, Input, Takes};
 use crate::emails::view::Moment;
-use crate::fields::{self, Given, Names, Notes};
+use crate::fields::{self, Names, Notes};
 use crate::operations::{Operation, operation};
 use crate::page::{self, Page};
 use crate::problem::{FieldErrors, Problem};
@@ -188,7 +188,6 @@ const NAMES: Names = Names { known: &[("email", "email"), ("category", "category
 pub struct CreateOptOut {
     email: Address,
     category: Category,
-    warnings: Vec<String>,
 }
 
 impl Input for CreateOptOut {
@@ -207,7 +206,7 @@ impl Input for CreateOptOut {
 
     fn read(call: &Call) -> Result<Self, Problem> {
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let given = call.given(&NAMES, &mut notes)?;
         let mut text = |name| match given.value(name).map(fields::text) {
             Some(Ok(text)) => Some(text),
             Some(Err(wrong)) => {
@@ -225,9 +224,7 @@ impl Input for CreateOptOut {
         let word =
             word.and_then(|text| category(&text).map_err(|wrong| notes.errors.add("category", wrong)).ok());
         match (email, word) {
-            (Some(email), Some(category)) if notes.errors.is_empty() => {
-                Ok(Self { email, category, warnings: notes.warnings })
-            }
+            (Some(email), Some(category)) if notes.errors.is_empty() => Ok(Self { email, category }),
             _ => Err(notes.errors.into()),
         }
     }
@@ -237,18 +234,12 @@ impl Input for CreateOptOut {
 #[derive(Debug, Serialize)]
 pub struct OneOptOut {
     category_opt_out: OptOutView,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
 }
 
 impl Describe for OneOptOut {
     fn schema(schemas: &mut Schemas) -> Value {
         let opt_out = OptOutView::schema(schemas);
-        let warnings = schema::list(json!({"type": "string"}), "What was ignored");
-        schemas.named("OneCategoryOptOut", |_| {
-            let fields = [("category_opt_out", opt_out), ("warnings", warnings)];
-            schema::object_with("An opt-out", &["category_opt_out"], fields)
-        })
+        schemas.named("OneCategoryOptOut", |_| schema::object("An opt-out", [("category_opt_out", opt_out)]))
     }
 }
 
@@ -257,10 +248,10 @@ impl Describe for OneOptOut {
 /// # Errors
 /// What is wrong with the request; the store cannot be used.
 pub async fn create(room: Arc<Room>, tenant: Tenant, request: CreateOptOut) -> Result<OneOptOut, Problem> {
-    let CreateOptOut { email, category, warnings } = request;
+    let CreateOptOut { email, category } = request;
     let (account, contacts) = (tenant.account().id, room.hall.contacts());
     let (opt_out, _) = contacts.opt_out(account, &email, category, Source::Api).await?;
-    Ok(OneOptOut { category_opt_out: OptOutView::of(&opt_out), warnings })
+    Ok(OneOptOut { category_opt_out: OptOutView::of(&opt_out) })
 }
 
 /// An opt-out's id, from the path.

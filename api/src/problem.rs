@@ -273,6 +273,9 @@ impl Problem {
         if let Some(details) = &self.0.details {
             entry["details"] = details.clone();
         }
+        if let Some(url) = &self.0.upgrade_url {
+            entry["upgrade_url"] = json!(url);
+        }
         entry
     }
 

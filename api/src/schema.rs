@@ -23,6 +23,26 @@ impl Schemas {
         json!({"$ref": format!("#/components/schemas/{name}")})
     }
 
+    /// Adds a field that may be left out to an object, or to each that it may be. What has a name stays as it
+    /// is: others refer to it as well.
+    pub fn widen(&self, schema: &mut Value, (name, field): (&str, &Value)) {
+        if let Some(reference) = schema["$ref"].as_str() {
+            let named = reference.rsplit('/').next().and_then(|name| self.0.get(name));
+            if named.is_none_or(|named| named["properties"].get(name).is_none()) {
+                let more = json!({"type": "object", "properties": {name: field}});
+                *schema = json!({"allOf": [schema, more]});
+            }
+            return;
+        }
+        if let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            fields.entry(name).or_insert_with(|| field.clone());
+            return;
+        }
+        for way in schema.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten() {
+            self.widen(way, (name, field));
+        }
+    }
+
     /// All of them.
     #[must_use]
     pub fn into_value(self) -> Value {

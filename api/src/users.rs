@@ -93,7 +93,7 @@ impl Input for Invitation {
     fn read(call: &Call) -> Result<Self, Problem> {
         const NAMES: Names = Names { known: &[(EMAIL, EMAIL), (ROLE, ROLE)], foreign: &[] };
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let given = call.given(&NAMES, &mut notes)?;
         let email = match given.value(EMAIL) {
             None => Err("is required".to_owned()),
             Some(value) => fields::text(value)
@@ -148,7 +148,7 @@ impl Input for RoleOfUser {
         const NAMES: Names = Names { known: &[(ROLE, ROLE)], foreign: &[] };
         let id = id_of(call)?;
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let given = call.given(&NAMES, &mut notes)?;
         if !given.is_meant(ROLE) {
             notes.errors.add(ROLE, "is required");
         }

@@ -4,7 +4,7 @@
 //! used = rows (events that were told) + pending (accepted by us, not told yet) + what is being committed
 //! ```
 //!
-//! Only accounts whose plan has caps are kept here; so the pending ones are few. On a store of one node
+//! Only accounts whose plan has caps, or an included amount, are kept here. On a store of one node
 //! the sum is exact. Of several nodes each reads the rows once a second: together they may go beyond a cap
 //! by what the others accept within that second (docs/CLUSTER.md).
 
@@ -23,6 +23,9 @@ use store::engine::{ReadError, Store};
 const HOLDS: Duration = Duration::from_secs(1);
 /// Accounts kept; those without anything pending go when there are more.
 const KEPT_MAX: usize = 10_000;
+/// Pending emails kept of an account without caps. While telling is further behind than that, what is said to
+/// be left of its included amount is too much; nothing is refused by it.
+const METERED_PENDING_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 struct Account {
@@ -31,13 +34,24 @@ struct Account {
     rows: Used,
     /// Accepted or being committed here, not told yet.
     pending: HashMap<EmailId, u64>,
+    /// How many those are together.
+    pending_count: u64,
 }
 
 impl Account {
     fn used(&self) -> Used {
-        let pending: u64 = self.pending.values().sum();
-        let pending = i64::try_from(pending).unwrap_or(i64::MAX);
+        let pending = i64::try_from(self.pending_count).unwrap_or(i64::MAX);
         Used { day: self.rows.day.saturating_add(pending), month: self.rows.month.saturating_add(pending) }
+    }
+
+    fn add_pending(&mut self, email: EmailId, count: u64) {
+        self.pending.insert(email, count);
+        self.pending_count = self.pending_count.saturating_add(count);
+    }
+
+    fn remove_pending(&mut self, email: EmailId) {
+        let count = self.pending.remove(&email).unwrap_or(0);
+        self.pending_count = self.pending_count.saturating_sub(count);
     }
 
     fn is_fresh(&self, now: Timestamp, shared: bool) -> bool {
@@ -70,7 +84,7 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// What is left of the caps after them.
+    /// What is left of the caps, or of the included amount, after them.
     #[must_use]
     pub fn left(&self) -> Left {
         self.left
@@ -87,7 +101,7 @@ impl Drop for Reserved {
         if let Some(email) = self.email
             && let Some(account) = self.meter.lock().get_mut(&self.account)
         {
-            account.pending.remove(&email);
+            account.remove_pending(email);
         }
     }
 }
@@ -117,7 +131,7 @@ impl Meter {
         (email, count): (EmailId, u64),
         now: Timestamp,
     ) -> Result<Room, ReadError> {
-        if !usage::is_capped(limits) {
+        if limits.emails_per_day.or(limits.emails_per_month).is_none() {
             return Ok(Room::Reserved(Reserved {
                 meter: self.clone(),
                 account,
@@ -134,8 +148,11 @@ impl Meter {
         if let Some(cap) = usage::in_the_way(limits, known.used(), count, now) {
             return Ok(Room::Capped(cap));
         }
-        known.pending.insert(email, count);
-        let left = Left::of(limits, known.used());
+        if usage::is_capped(limits) || known.pending.len() < METERED_PENDING_MAX {
+            known.add_pending(email, count);
+        }
+        // Beyond an included amount more may be sent: nothing of it is left then.
+        let left = Left::of(&PlanLimits { overage: false, ..*limits }, known.used());
         Ok(Room::Reserved(Reserved { meter: self.clone(), account, email: Some(email), left }))
     }
 
@@ -171,7 +188,7 @@ impl Meter {
         for event in events {
             let Some((at, count)) = usage::counted(event) else { continue };
             let Some(known) = accounts.get_mut(&event.account) else { continue };
-            known.pending.remove(&event.email);
+            known.remove_pending(event.email);
             let Some(read_at) = known.read_at else { continue };
             if Period::day(at) == Period::day(read_at) {
                 known.rows.day = known.rows.day.saturating_add(count);

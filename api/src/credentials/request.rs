@@ -199,7 +199,7 @@ impl<K: Kind> Input for Create<K> {
             foreign: &[],
         };
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let given = call.given(&NAMES, &mut notes)?;
         let name = name(&given, &mut notes);
         if !given.is_meant(NAME) {
             notes.errors.add(NAME, "is required");
@@ -256,7 +256,7 @@ impl<K: Kind> Input for Change<K> {
             Names { known: &[(NAME, NAME), (ALLOWED, ALLOWED), (ENABLED, ENABLED)], foreign: &[] };
         let id = id::<K>(call)?;
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let given = call.given(&NAMES, &mut notes)?;
         let name = name(&given, &mut notes);
         // Null is no network: as if the list were empty.
         let cleared = given.fields().iter().any(|(name, _)| *name == ALLOWED).then(Vec::new);
@@ -287,7 +287,7 @@ impl<K: Kind> Input for Rotate<K> {
         const NAMES: Names = Names { known: &[(GRACE, GRACE)], foreign: &[] };
         let id = id::<K>(call)?;
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body_or_nothing(&call.body)?, &NAMES, "", &mut notes);
+        let given = call.given_if_any(&NAMES, &mut notes)?;
         let given = given.value(GRACE).map_or(Ok(GRACE_HOURS_DEFAULT), hours);
         let hours = note(given, GRACE, &mut notes);
         match hours {

@@ -12,7 +12,7 @@ use super::wishes::time;
 use super::{OfEmail, find, find_bare, id_parameter, no_such_email};
 use crate::call::{Call, Input, Takes};
 use crate::emails::view::{EmailDetail, OneEmail};
-use crate::fields::{self, Given, Names, Notes};
+use crate::fields::{Names, Notes};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
@@ -62,7 +62,7 @@ impl Input for AmendEmail {
     fn read(call: &Call) -> Result<Self, Problem> {
         let email = OfEmail::read(call)?;
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let given = call.given(&NAMES, &mut notes)?;
         let change = match (given.value("scheduled_at"), given.value("cancel")) {
             (Some(at), None) => time(at).map(Change::SendAt).map_err(|text| ("scheduled_at", text)),
             (None, Some(cancel)) => match cancel.get() {

@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use super::fingerprint::Fingerprint;
 use super::send::{IDEMPOTENCY_KEY, REQUEST_BYTES_MAX, SendRequest, send_schema};
 use crate::call::{Call, Input, Takes};
-use crate::fields::{self, Given, Kind, Names, Notes};
+use crate::fields::{self, Kind, Names, Notes};
 use crate::idempotency;
 use crate::problem::{Code, FieldErrors, Problem};
 use crate::schema::{self, Schemas};
@@ -62,7 +62,7 @@ impl Input for BatchRequest {
             Some(b"strict") => true,
             Some(_) => return Err(Problem::field("Batch-Validation", "is `strict` or `permissive`")),
         };
-        let items = fields::list(emails(&call.body)?, EMAILS_MAX);
+        let items = fields::list(emails(call)?, EMAILS_MAX);
         let items = items.map_err(|text| Problem::field("emails", text))?;
         if items.is_empty() {
             return Err(Problem::field("emails", "has no entries"));
@@ -79,9 +79,14 @@ impl Input for BatchRequest {
     }
 }
 
-/// One email; none when it refuses the batch whole.
+/// One email, or what is wrong with it; none when it refuses the batch whole.
 fn item(n: usize, value: &RawValue, errors: &mut FieldErrors) -> Option<Result<SendRequest, Problem>> {
-    let object = fields::object(value).map_err(|text| errors.add(&format!("emails[{n}]"), text)).ok()?;
+    let object = match fields::object(value) {
+        Ok(object) => object,
+        Err(text) => {
+            return Some(Err(Problem::new(Code::VALIDATION_ERROR, format!("An email of a batch {text}"))));
+        }
+    };
     let has_files = |(name, value): &(std::borrow::Cow<'_, str>, &RawValue)| {
         name == "attachments" && !matches!(value.get(), "null" | "[]")
     };
@@ -138,14 +143,14 @@ fn item_schema() -> serde_json::Value {
 }
 
 /// The list of emails: the body's `emails`, or the body.
-fn emails(body: &[u8]) -> Result<&RawValue, Problem> {
-    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+fn emails(call: &Call) -> Result<&RawValue, Problem> {
+    let first = call.body.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'[') {
-        return serde_json::from_slice(body)
+        return serde_json::from_slice(&call.body)
             .map_err(|error| Problem::new(Code::INVALID_JSON, format!("The body is not JSON: {error}")));
     }
     let mut notes = Notes::default();
-    let given = Given::sort(fields::body(body)?, &BATCH_NAMES, "", &mut notes);
+    let given = call.given(&BATCH_NAMES, &mut notes)?;
     if !notes.errors.is_empty() {
         return Err(notes.errors.into());
     }

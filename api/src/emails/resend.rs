@@ -21,11 +21,12 @@ use store::email::EmailWithRecipients;
 
 use super::send::Sent;
 use super::{OfEmail, find, id_parameter, send_once};
-use crate::call::{Call, Input, Takes};
+use crate::call::{Call, Input, Media, SMALL_BYTES_MAX, Takes};
+use crate::fields::{Names, Notes};
 use crate::idempotency::{self, Once};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
-use crate::schema::Schemas;
+use crate::schema::{self, Schemas};
 
 /// What is said when the stored email had files.
 const ATTACHMENTS_OMITTED: &str = "attachments_omitted";
@@ -38,11 +39,23 @@ pub struct ResendEmail {
 }
 
 impl Input for ResendEmail {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+    const MEDIA: Media = Media::JsonOrNothing;
+
     fn describe(_: &mut Schemas) -> Takes {
-        Takes { parameters: vec![id_parameter(), idempotency::parameter()], ..Takes::default() }
+        let body = schema::object("Nothing: the email is sent as it is stored", []);
+        let parameters = vec![id_parameter(), idempotency::parameter()];
+        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
 
+    /// Whoever asks for other recipients, say, is told that they get none.
     fn read(call: &Call) -> Result<Self, Problem> {
+        const NAMES: Names = Names { known: &[], foreign: &[] };
+        let mut notes = Notes::default();
+        call.given_if_any(&NAMES, &mut notes)?;
+        if !notes.errors.is_empty() {
+            return Err(notes.errors.into());
+        }
         Ok(Self { email: OfEmail::read(call)?, headers: call.headers.clone() })
     }
 }

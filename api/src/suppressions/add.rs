@@ -15,7 +15,7 @@ use store::access::Tenant;
 use super::view::OneSuppression;
 use crate::call::{Call, Input, Takes};
 use crate::emails::wishes::time;
-use crate::fields::{self, Given, Names, Notes};
+use crate::fields::{self, Names, Notes};
 use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
@@ -50,7 +50,6 @@ pub struct AddSuppressions {
     whom: Whom,
     note: Option<String>,
     expires_at: Option<Timestamp>,
-    warnings: Vec<String>,
 }
 
 impl Input for AddSuppressions {
@@ -81,7 +80,7 @@ impl Input for AddSuppressions {
 
     fn read(call: &Call) -> Result<Self, Problem> {
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let given = call.given(&NAMES, &mut notes)?;
         let whom = match (given.value("email"), given.value("emails")) {
             (Some(one), None) => target(one).map(Whom::One).map_err(|text| ("email", text)),
             (None, Some(many)) => match fields::list(many, EMAILS_MAX) {
@@ -99,7 +98,7 @@ impl Input for AddSuppressions {
         let expires_at = expires_at.map_err(|text| notes.errors.add("expires_at", text));
         match (whom, note, expires_at) {
             (Ok(whom), Ok(note), Ok(expires_at)) if notes.errors.is_empty() => {
-                Ok(Self { whom, note, expires_at, warnings: notes.warnings })
+                Ok(Self { whom, note, expires_at })
             }
             _ => Err(notes.errors.into()),
         }
@@ -138,9 +137,6 @@ pub enum Added {
     Many {
         /// An entry for each, in their order.
         data: Vec<Entry>,
-        /// What was ignored.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        warnings: Vec<String>,
     },
 }
 
@@ -164,9 +160,8 @@ impl Describe for Added {
                     ),
                 ],
             );
-            let warnings = schema::list(json!({"type": "string"}), "What was ignored");
             let data = schema::list(entry, "An entry for each, in their order");
-            schema::object_with("What became of each", &["data"], [("data", data), ("warnings", warnings)])
+            schema::object("What became of each", [("data", data)])
         });
         json!({"oneOf": [one, many]})
     }
@@ -177,7 +172,7 @@ impl Describe for Added {
 /// # Errors
 /// What is wrong with the request; the store cannot be used.
 pub async fn add(room: Arc<Room>, tenant: Tenant, request: AddSuppressions) -> Result<Added, Problem> {
-    let AddSuppressions { whom, note, expires_at, warnings } = request;
+    let AddSuppressions { whom, note, expires_at } = request;
     if expires_at.is_some_and(|end| end <= room.hall.clock().now()) {
         return Err(Problem::field("expires_at", "must be in the future"));
     }
@@ -192,7 +187,7 @@ pub async fn add(room: Arc<Room>, tenant: Tenant, request: AddSuppressions) -> R
         Whom::One(target) => {
             let outcomes = contacts.suppress(account, &[grounds(&target)], &|_, _| {}).await?;
             let outcome = outcomes.first().ok_or_else(|| Problem::internal("one address, no outcome"))?;
-            return Ok(Added::One(OneSuppression::warned(&outcome.suppression, warnings)));
+            return Ok(Added::One(OneSuppression::of(&outcome.suppression)));
         }
     };
     let all: Vec<Grounds> = many.iter().flatten().map(grounds).collect();
@@ -202,7 +197,7 @@ pub async fn add(room: Arc<Room>, tenant: Tenant, request: AddSuppressions) -> R
         Ok(_) => Entry::of(index, outcomes.next()),
         Err(text) => Entry::refused(index, &Problem::field("email", text.as_str())),
     });
-    Ok(Added::Many { data: data.collect(), warnings })
+    Ok(Added::Many { data: data.collect() })
 }
 
 impl Entry {

@@ -16,7 +16,7 @@ use super::add::{BODY_BYTES_MAX, EMAILS_MAX, target};
 use super::view::reasons;
 use crate::call::{Call, Input, Takes};
 use crate::emails::view::Moment;
-use crate::fields::{self, Given, Names, Notes};
+use crate::fields::{self, Names, Notes};
 use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
@@ -51,7 +51,7 @@ impl Input for Question {
 
     fn read(call: &Call) -> Result<Self, Problem> {
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let given = call.given(&NAMES, &mut notes)?;
         let mut asked = Vec::new();
         match given.value("emails").map(|emails| fields::list(emails, EMAILS_MAX)) {
             None if given.is_meant("emails") => {}

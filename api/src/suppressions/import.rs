@@ -12,14 +12,14 @@ use mail::csv::Records;
 use mail::id::ImportId;
 use mail::import::{Columns, Counts, Import, ImportStatus};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use store::access::Tenant;
 use store::engine::Batch;
 
 use super::not_written;
 use crate::call::{Call, Input, Media, Takes};
 use crate::emails::view::Moment;
-use crate::fields::{self, Given, Names, Notes};
+use crate::fields::{self, Names, Notes};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
@@ -38,7 +38,6 @@ const NAMES: Names = Names { known: &[("csv", "csv")], foreign: &[] };
 pub struct List {
     text: Bytes,
     total: u64,
-    warnings: Vec<String>,
 }
 
 impl Input for List {
@@ -56,24 +55,24 @@ impl Input for List {
     fn read(call: &Call) -> Result<Self, Problem> {
         let kind = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let is_csv = kind.trim_start().get(..8).is_some_and(|kind| kind.eq_ignore_ascii_case("text/csv"));
-        let mut notes = Notes::default();
-        let text = if is_csv { call.body.clone() } else { csv_field(&call.body, &mut notes)? };
+        let text = if is_csv { call.body.clone() } else { csv_field(call)? };
         let wrong = |message: &str| Problem::field("csv", message);
         let list = std::str::from_utf8(&text).map_err(|_| wrong("is not UTF-8"))?;
         let columns = Columns::find(list).map_err(|message| wrong(&message))?;
         let total = Records::new(list).count() - usize::from(columns.has_header);
-        Ok(Self { total: total as u64, text, warnings: notes.warnings })
+        Ok(Self { total: total as u64, text })
     }
 }
 
-fn csv_field(body: &[u8], notes: &mut Notes) -> Result<Bytes, Problem> {
-    let given = Given::sort(fields::body(body)?, &NAMES, "", notes);
+fn csv_field(call: &Call) -> Result<Bytes, Problem> {
+    let mut notes = Notes::default();
+    let given = call.given(&NAMES, &mut notes)?;
     match given.value("csv").map(fields::text) {
         Some(Ok(text)) => return Ok(Bytes::from(text.into_owned())),
         Some(Err(text)) => notes.errors.add("csv", text),
         None => notes.errors.add("csv", "is required"),
     }
-    Err(std::mem::take(&mut notes.errors).into())
+    Err(notes.errors.into())
 }
 
 /// A line that could not be used.
@@ -98,12 +97,10 @@ struct ImportView {
 #[derive(Debug, Serialize)]
 pub struct OneImport {
     import: ImportView,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
 }
 
 impl OneImport {
-    fn of(import: &Import, warnings: Vec<String>) -> Self {
+    fn of(import: &Import) -> Self {
         let errors = import.errors.iter();
         let errors = errors.map(|bad| BadLineView { line: bad.line, message: bad.message.clone() });
         let import = ImportView {
@@ -114,7 +111,7 @@ impl OneImport {
             created_at: Moment(import.created_at),
             completed_at: import.completed_at.map(Moment),
         };
-        Self { import, warnings }
+        Self { import }
     }
 }
 
@@ -146,8 +143,7 @@ impl Describe for OneImport {
                     ("completed_at", schema::nullable_time("When it was done")),
                 ],
             );
-            let warnings = schema::list(json!({"type": "string"}), "What was ignored");
-            schema::object_with("An import", &["import"], [("import", import), ("warnings", warnings)])
+            schema::object("An import", [("import", import)])
         })
     }
 }
@@ -157,7 +153,7 @@ impl Describe for OneImport {
 /// # Errors
 /// What is wrong with the list; too many lists wait; the store cannot be used.
 pub async fn begin(room: Arc<Room>, tenant: Tenant, list: List) -> Result<OneImport, Problem> {
-    let List { text, total, warnings } = list;
+    let List { text, total } = list;
     let (store, account, now) = (room.hall.store(), tenant.account().id, room.hall.clock().now());
     if store::import::open(store, Some(account), OPEN_MAX).await?.len() == OPEN_MAX {
         let text = format!("{OPEN_MAX} imports are not done yet; wait for one of them");
@@ -178,7 +174,7 @@ pub async fn begin(room: Arc<Room>, tenant: Tenant, list: List) -> Result<OneImp
     store::import::forget_oldest(store, &mut batch, account, KEPT_MAX).await?;
     store.commit(batch).await.map_err(not_written)?;
     room.hall.list_handed_in();
-    Ok(OneImport::of(&import, warnings))
+    Ok(OneImport::of(&import))
 }
 
 /// An import's id, from the path.
@@ -205,5 +201,5 @@ impl Input for OfImport {
 pub async fn get(room: Arc<Room>, tenant: Tenant, OfImport(id): OfImport) -> Result<OneImport, Problem> {
     let found = store::import::get(room.hall.store(), tenant.account().id, id).await?;
     let found = found.ok_or_else(|| Problem::not_found("import"))?;
-    Ok(OneImport::of(&found.import, Vec::new()))
+    Ok(OneImport::of(&found.import))
 }

@@ -115,32 +115,20 @@ impl Describe for SuppressionList {
 #[derive(Debug, Serialize)]
 pub struct OneSuppression {
     suppression: SuppressionView,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
 }
 
 impl OneSuppression {
     /// What is shown of a suppression.
     #[must_use]
     pub fn of(suppression: &Suppression) -> Self {
-        Self::warned(suppression, Vec::new())
-    }
-
-    /// The same, and what was ignored.
-    #[must_use]
-    pub fn warned(suppression: &Suppression, warnings: Vec<String>) -> Self {
-        Self { suppression: SuppressionView::of(suppression), warnings }
+        Self { suppression: SuppressionView::of(suppression) }
     }
 }
 
 impl Describe for OneSuppression {
     fn schema(schemas: &mut Schemas) -> Value {
         let suppression = SuppressionView::schema(schemas);
-        let warnings = schema::list(json!({"type": "string"}), "What was ignored");
-        schemas.named("OneSuppression", |_| {
-            let fields = [("suppression", suppression), ("warnings", warnings)];
-            schema::object_with("A suppression", &["suppression"], fields)
-        })
+        schemas.named("OneSuppression", |_| schema::object("A suppression", [("suppression", suppression)]))
     }
 }
 

@@ -132,6 +132,25 @@ async fn all_or_none_says_what_the_plan_or_the_recipients_say() {
     world.end().await;
 }
 
+/// What is no object is refused by itself, and what the batch has beside its emails is told of.
+#[tokio::test]
+async fn odd_things_in_a_batch() {
+    let world = World::start().await;
+    let body = json!({"emails": [5, mail("a@example.net"), null, [], "x"], "attachments": [{"name": "a"}]});
+    let answer = post(&world, &[], body).await.json();
+    let data = answer["data"].as_array().unwrap();
+    let codes: Vec<_> = data.iter().map(|entry| entry["error"]["code"].as_str()).collect();
+    let wrong = Some("validation_error");
+    assert_eq!(codes, [wrong, None, wrong, wrong, wrong], "{answer}");
+    assert_eq!(data[0]["error"]["message"], "An email of a batch must be an object");
+    assert_eq!(answer["warnings"], json!(["`attachments` is not a known field and was ignored"]));
+    let strict = post(&world, &STRICT, json!([mail("a@example.net"), 5])).await;
+    assert_eq!(strict.status, StatusCode::BAD_REQUEST);
+    assert!(strict.json()["error"]["details"]["fields"]["emails[1]"].is_string());
+    assert_eq!(count(&world).await, 1);
+    world.end().await;
+}
+
 #[tokio::test]
 async fn what_refuses_the_batch_whole() {
     let world = World::start().await;
@@ -142,7 +161,6 @@ async fn what_refuses_the_batch_whole() {
         (json!({"emails": []}), "emails"),
         (json!({"emails": many}), "emails"),
         (json!({"emails": [mail("a@example.net"), attached]}), "emails[1].attachments"),
-        (json!({"emails": [1]}), "emails[0]"),
         (json!({"emails": "x"}), "emails"),
         (json!({"Messages": [mail("a@example.net")]}), "Messages"),
         (json!({}), "emails"),
@@ -206,6 +224,7 @@ async fn what_was_refused_for_the_moment_is_sent_by_the_same_batch_again() {
     let body = json!([mail("a@example.net"), {"from": "x"}, mail("b@example.net"), mail("c@example.net")]);
     let first = entries(&post(&world, &key, body.clone()).await);
     let refused = first.iter().position(|entry| entry["error"]["code"] == "plan_limit").unwrap();
+    assert_eq!(first[refused]["error"]["upgrade_url"], "/settings/billing");
     assert_eq!(count(&world).await, 2);
     // As long as nothing has changed, nothing is sent, and the same is said.
     assert_eq!(entries(&post(&world, &key, body.clone()).await), first);

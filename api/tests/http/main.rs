@@ -34,5 +34,6 @@ mod timeline;
 mod tls;
 mod tracking;
 mod unsubscribe;
+mod warnings;
 mod wire;
 mod world;

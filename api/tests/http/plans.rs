@@ -56,6 +56,27 @@ async fn what_is_refused_or_taken_back_is_not_used_up() {
     world.end().await;
 }
 
+/// Where more may be sent than the plan includes, it is said what is left of that.
+#[tokio::test]
+async fn what_is_left_of_an_included_amount() {
+    let world = World::start().await.on(Plan::Pro).await;
+    let mut plans = mail::plan::Plans::default();
+    plans.pro.emails_per_month = Some(3);
+    world.hall.set_plans(plans);
+    for (recipients, left) in [(2, "1"), (2, "0"), (1, "0")] {
+        let answer = world.post("/emails", to(recipients)).await;
+        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+        assert_eq!(answer.headers["x-quota-monthly-remaining"], left);
+        assert!(!answer.headers.contains_key("x-quota-daily-remaining"));
+        world.hall.tell().await.unwrap();
+    }
+    world.end().await;
+    let unlimited = World::start().await.on(Plan::Dedicated).await;
+    let answer = unlimited.post("/emails", to(1)).await;
+    assert!(!answer.headers.contains_key("x-quota-monthly-remaining"));
+    unlimited.end().await;
+}
+
 #[tokio::test]
 async fn a_batch_is_counted_email_by_email() {
     let world = World::start().await.on(Plan::Free).await;

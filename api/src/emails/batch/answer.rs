@@ -94,6 +94,7 @@ impl Describe for BatchSent {
                     ("message", schema::string("For people")),
                     ("code", schema::string("For programs, as in the answers to single emails")),
                     ("details", json!({"type": "object", "description": "Particulars"})),
+                    ("upgrade_url", schema::string("Where the account is upgraded")),
                 ],
             );
             let mut entry = schema::object_with(

@@ -1,0 +1,91 @@
+//! Unknown fields are ignored, and named in the `warnings` of the answer, whatever the operation.
+
+use std::time::Duration;
+
+use api::call::Media;
+use api::operations::{Operation, table};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::world::{BASE_URL, World};
+
+/// Makes what an operation is about, and gives its path.
+async fn path_of(world: &World, operation: &Operation) -> String {
+    let letter = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
+    let mut later = letter.clone();
+    later["scheduled_at"] = json!(format!("{:.3}", world.hall.clock().now() + Duration::from_secs(3600)));
+    let (path, body, noun) = match operation.path.split('/').nth(1).unwrap() {
+        "emails" if operation.method == Method::PATCH => ("/emails", later, "/id"),
+        "emails" => ("/emails", letter, "/id"),
+        "api-keys" => ("/api-keys", json!({"name": "n", "scope": "full"}), "/api_key/id"),
+        "smtp-credentials" => ("/smtp-credentials", json!({"name": "n"}), "/smtp_credential/id"),
+        "templates" => {
+            let body = json!({"name": "n", "from": "ada@example.com", "subject": "s", "html": "<p>Hi</p>"});
+            ("/templates", body, "/template/id")
+        }
+        _ => return operation.path.to_owned(),
+    };
+    if !operation.path.contains('{') {
+        return operation.path.to_owned();
+    }
+    let made = world.post(path, body.to_string()).await.json();
+    let id = made.pointer(noun).and_then(Value::as_str).unwrap();
+    // A draft again is only what was never published.
+    if path == "/templates" && operation.method != Method::PATCH {
+        let published = world.post(&format!("/templates/{id}/publish"), "").await;
+        assert_eq!(published.status, StatusCode::OK, "{published:?}");
+    }
+    operation.path.replace("{id}", id).replace("{id_or_alias}", id)
+}
+
+/// Reads its body by `Given::sort` still, and tells of nothing.
+const SILENT: &str = "test_event";
+
+/// The document's example of a request, and one field more.
+#[tokio::test]
+async fn every_operation_tells_what_it_ignored() {
+    let document = api::openapi::document(&table(), BASE_URL);
+    let mut silent = Vec::new();
+    let takes_json = |o: &&Operation| o.body_bytes_max.is_some() && o.media != Media::Form;
+    for operation in table().iter().filter(takes_json).filter(|o| o.scope().is_some() && o.id != SILENT) {
+        let method = operation.method.as_str().to_lowercase();
+        let entry = &document["paths"][operation.path][&method];
+        let mut body = entry["requestBody"]["content"]["application/json"]["example"].clone();
+        body["colour"] = json!("blue");
+        // A world of its own: what the one makes is not in the way of the other.
+        let world = World::start().await;
+        let path = path_of(&world, operation).await;
+        let answer = world.call(operation.method.clone(), &path, &body).await;
+        let told = format!("{}: {body} {answer:?}", operation.id);
+        let warnings = answer.status.is_success().then(|| answer.json()["warnings"].to_string());
+        if warnings.is_none_or(|warnings| !warnings.contains("`colour` is not a known field")) {
+            silent.push(told);
+        }
+        let shown = &entry["responses"]["200"]["content"]["application/json"]["example"];
+        assert!(shown["warnings"].is_array(), "{} does not tell of `warnings`: {shown}", operation.id);
+        world.end().await;
+    }
+    assert!(silent.is_empty(), "{silent:#?}");
+}
+
+/// What was meant to change something, and did not.
+#[tokio::test]
+async fn fields_of_other_operations_are_told_of() {
+    let world = World::start().await;
+    let letter = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
+    let id = world.post("/emails", letter.to_string()).await.json()["id"].as_str().unwrap().to_owned();
+    let again = world.post(&format!("/emails/{id}/resend"), r#"{"to": "c@example.net"}"#).await.json();
+    assert_eq!(again["warnings"], json!(["`to` is not a known field and was ignored"]));
+    let key = json!({"name": "n", "scope": "sending", "colour": 1});
+    let key = world.post("/api-keys", key.to_string()).await.json();
+    assert_eq!(key["warnings"], json!(["`colour` is not a known field and was ignored"]));
+    let path = format!("/api-keys/{}", key["api_key"]["id"].as_str().unwrap());
+    let change = json!({"scope": "full", "expires_at": "2030-01-01T00:00:00Z"});
+    let changed = world.call(Method::PATCH, &path, &change).await.json();
+    assert_eq!(changed["warnings"].as_array().unwrap().len(), 2, "{changed}");
+    assert_eq!(changed["api_key"]["scope"], "sending");
+    // Where nothing was ignored, nothing is said.
+    let quiet = world.call(Method::PATCH, &path, &json!({"name": "m"})).await.json();
+    assert!(quiet.get("warnings").is_none(), "{quiet}");
+    world.end().await;
+}
