@@ -32,6 +32,11 @@ const RESERVED: &[&str] = &[
     "received",
     "return-path",
     "delivered-to",
+    "apparently-to",
+    "envelope-to",
+    "errors-to",
+    "original-recipient",
+    "return-receipt-to",
     "dkim-signature",
     "domainkey-signature",
     "authentication-results",
@@ -324,7 +329,10 @@ mod tests {
     fn dangerous_headers_are_refused() {
         assert!(CustomHeader::new("X-Order", "12").is_ok());
         assert!(CustomHeader::new("In-Reply-To", "<a@b>").is_ok());
-        for name in ["Bcc", "RECEIVED", "DKIM-Signature", "Return-Path", "ARC-Seal", "Content-Type"] {
+        for name in ["Bcc", "RECEIVED", "DKIM-Signature", "Return-Path", "ARC-Seal", "Content-Type"]
+            .into_iter()
+            .chain(["Apparently-To", "Envelope-To", "errors-to", "Original-Recipient", "Return-Receipt-To"])
+        {
             assert!(matches!(CustomHeader::new(name, "x"), Err(HeaderError::Reserved(_))), "{name}");
         }
         for name in ["", "X Y", "X:Y", "X\r\nBcc"] {

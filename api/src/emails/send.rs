@@ -13,7 +13,7 @@ use queue::once::Claim;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::attachments::{self, ATTACHMENTS_MAX, EXTENSIONS_BLOCKED, NAME_BYTES_MAX};
+use super::attachments::{self, NAME_BYTES_MAX};
 use super::fingerprint;
 use super::labels::{HEADERS_MAX, category, headers, tags};
 use super::letter::Letter;
