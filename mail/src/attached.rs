@@ -202,6 +202,8 @@ impl Walk {
     }
 
     fn entity(&mut self, head: &Head, body: &[u8], place: Place<'_>) -> Result<(), FileError> {
+        // The empty line ends the header.
+        let body = body.strip_prefix(b"\r\n").or_else(|| body.strip_prefix(b"\n")).unwrap_or(body);
         self.parts += 1;
         if self.parts > PARTS_MAX || place.depth > DEPTH_MAX {
             return Err(FileError::TooComplex);
@@ -288,8 +290,6 @@ fn first_token(value: &str) -> String {
             ')' => depth = depth.saturating_sub(1),
             _ if depth > 0 => {}
             ';' => break,
-            // `attachment filename=x` lacks its semicolon.
-            c if c.is_whitespace() && !out.is_empty() && !out.ends_with('/') => break,
             c if c.is_whitespace() => {}
             c => out.push(c.to_ascii_lowercase()),
         }

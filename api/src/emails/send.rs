@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 
 use http::HeaderMap;
+use mail::attached::ATTACHMENTS_MAX;
+use mail::attached::name::EXTENSIONS_BLOCKED;
 use mail::email::EmailStatus;
 use mail::id::EmailId;
 use mail::tags::TAGS_MAX;
