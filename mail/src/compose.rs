@@ -32,6 +32,11 @@ const RESERVED: &[&str] = &[
     "received",
     "return-path",
     "delivered-to",
+    "apparently-to",
+    "envelope-to",
+    "errors-to",
+    "original-recipient",
+    "return-receipt-to",
     "dkim-signature",
     "domainkey-signature",
     "authentication-results",
@@ -61,6 +66,11 @@ pub enum HeaderError {
     /// CR, LF or another control character, or too long.
     #[error("the value of `{0}` has a control character or is longer than {HEADER_VALUE_BYTES_MAX} bytes")]
     Value(String),
+    /// A field is folded at its blanks only (RFC 5322 2.2.3).
+    #[error(
+        "the value of `{0}` has a word that does not fit a line of {LINE_BYTES_MAX} bytes; put blanks into it"
+    )]
+    Word(String),
 }
 
 /// A header field of a customer's own, fit to go into a message.
@@ -88,6 +98,11 @@ impl CustomHeader {
         }
         if value.len() > HEADER_VALUE_BYTES_MAX || value.chars().any(|c| c.is_control() && c != '\t') {
             return Err(HeaderError::Value(shown()));
+        }
+        // What is not ASCII is encoded, in words that fit.
+        let word_bytes_max = LINE_BYTES_MAX - name.len() - ": ".len();
+        if value.is_ascii() && value.split([' ', '\t']).any(|word| word.len() > word_bytes_max) {
+            return Err(HeaderError::Word(shown()));
         }
         Ok(Self { name: name.to_owned(), value: value.to_owned() })
     }
@@ -321,10 +336,38 @@ mod tests {
     use mail_parser::{MessageParser, MimeHeaders as _};
 
     #[test]
+    fn header_values_fit_their_lines() {
+        let word = "x".repeat(998 - "X-L: ".len());
+        for value in [word.clone(), format!("{} {word} a {word}", "a".repeat(70)), "\u{e9}".repeat(2_000)] {
+            let headers = vec![CustomHeader::new("X-L", &value).unwrap()];
+            let parts = Composition {
+                from: "a@b.example".parse().unwrap(),
+                to: vec!["c@d.example".parse().unwrap()],
+                cc: vec![],
+                bcc: vec![],
+                reply_to: vec![],
+                subject: "x".into(),
+                html: None,
+                text: Some("x".into()),
+                headers,
+                attachments: vec![],
+            };
+            let message = compose(&parts, "id@x.example", Timestamp::UNIX_EPOCH);
+            assert_eq!(crate::message::check_lines(&message), Ok(()));
+        }
+        for value in [format!("{word}x"), format!("a {word}x b")] {
+            assert!(matches!(CustomHeader::new("X-L", &value), Err(HeaderError::Word(_))));
+        }
+    }
+
+    #[test]
     fn dangerous_headers_are_refused() {
         assert!(CustomHeader::new("X-Order", "12").is_ok());
         assert!(CustomHeader::new("In-Reply-To", "<a@b>").is_ok());
-        for name in ["Bcc", "RECEIVED", "DKIM-Signature", "Return-Path", "ARC-Seal", "Content-Type"] {
+        for name in ["Bcc", "RECEIVED", "DKIM-Signature", "Return-Path", "ARC-Seal", "Content-Type"]
+            .into_iter()
+            .chain(["Apparently-To", "Envelope-To", "errors-to", "Original-Recipient", "Return-Receipt-To"])
+        {
             assert!(matches!(CustomHeader::new(name, "x"), Err(HeaderError::Reserved(_))), "{name}");
         }
         for name in ["", "X Y", "X:Y", "X\r\nBcc"] {

@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod address;
+pub mod attached;
 pub mod attempt;
 pub mod catalog;
 pub mod classify;

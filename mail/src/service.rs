@@ -144,7 +144,7 @@ pub fn text_of(message: &[u8], field: &Field) -> Result<String, &'static str> {
 
 /// A text with its encoded words decoded; blanks between two of them are none of the text (RFC 2047 6.2), all
 /// others are: JSON is not to be changed.
-fn decode_words(text: &str) -> String {
+pub(crate) fn decode_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut rest, mut behind_word) = (text, false);
     while let Some((before, word)) = rest.find("=?").and_then(|at| rest.split_at_checked(at)) {

@@ -12,7 +12,7 @@ use mail::idempotency::{Operation, Outcome};
 use mail::reply::{Enhanced, Reply};
 use mail::service::{self, Asked, ServiceError};
 use mail::template::TemplateUse;
-use mail::{fingerprint, rewrite};
+use mail::{attached, fingerprint, rewrite};
 use queue::accept::{Accepted, FillError, Hall};
 use queue::once::{Claim, NotNow, Slot, Turn};
 use queue::refusal::Refusal;
@@ -47,6 +47,12 @@ pub(crate) async fn take(
             return Ok(Answer::Said(Reply { code: 550, enhanced, lines }));
         }
     };
+    if attached::may_hold_files(&message.content) {
+        let content = message.content.clone();
+        if let Err(error) = apart(move || attached::check(&content)).await? {
+            return Ok(wrong(in_ascii(&error.to_string())));
+        }
+    }
     // Its share of the memory budget, until it is done.
     let _held = message.held;
     let received = received::field(&message.trace, message.envelope.smtputf8, hall.clock().now());
@@ -205,6 +211,11 @@ fn wrong(text: impl Into<std::borrow::Cow<'static, str>>) -> Answer {
 fn shown(text: &str) -> String {
     const SHOWN_CHARS_MAX: usize = 400;
     text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS_MAX).collect()
+}
+
+/// A reply is in ASCII, whatever a file is called (RFC 5321 4.2).
+fn in_ascii(text: &str) -> String {
+    shown(text).chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
 }
 
 /// Whether content that was declared binary can go out by DATA as well: most hosts know no other way.

@@ -172,3 +172,22 @@ async fn what_will_not_do_is_refused_by_name() {
     assert!(delivered(&world, id).await.contains("Service-Nothing: y"));
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_keep_the_rules_of_the_api() {
+    let world = TestWorld::start().await;
+    let file = "Content-Disposition: attachment; filename*0=\"a.e\"; filename*1=xe\n\nMZ\n";
+    let reply = say(&world, "b@dest.example", file).await;
+    assert_eq!(reply, "550 5.6.0 attachment `a.exe`: files of type .exe are not accepted");
+    let parts = |count: usize| {
+        let parts = "--b\nContent-Type: application/pdf; name=a.pdf\n\nx\n".repeat(count);
+        format!("Content-Type: multipart/mixed; boundary=b\n\n{parts}--b--\n")
+    };
+    let reply = say(&world, "b@dest.example", &parts(11)).await;
+    assert_eq!(reply, "550 5.6.0 attachment `a.pdf`: a message may have at most 10 attachments");
+    let id = id_of(&say(&world, "b@dest.example", &parts(10)).await);
+    delivered(&world, id).await;
+    // Of the others nothing was kept.
+    assert_eq!(world.sink.taken().len(), 1);
+    world.end().await;
+}

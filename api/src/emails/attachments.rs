@@ -9,17 +9,15 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use mail::attached::name::{blocked_extension, has_invisible};
+use mail::attached::{self, ATTACHMENTS_MAX};
 use mail::compose::Attachment;
 use serde_json::value::RawValue;
 
 use crate::fields::{self, Given, Names, Notes};
 
-/// Files of an email (email-api.md "Limits").
-pub const ATTACHMENTS_MAX: usize = 10;
 /// One file, decoded (email-api.md "Limits").
 pub const ATTACHMENT_BYTES_MAX: usize = 10 << 20;
-/// Extensions of files that run when they are opened (email-api.md "Limits").
-pub const EXTENSIONS_BLOCKED: &[&str] = &["exe", "bat", "cmd", "com", "scr", "js", "vbs", "dll"];
 /// A file name: what file systems take.
 pub const NAME_BYTES_MAX: usize = 255;
 const CONTENT_TYPE_BYTES_MAX: usize = 255;
@@ -104,12 +102,15 @@ fn attachment(value: &RawValue, place: usize, notes: &mut Notes) -> Option<Attac
             return None;
         }
     };
-    Some(Attachment {
-        name: name(given.value("name")?).ok()?,
-        content_type: content_type.unwrap_or_else(|| CONTENT_TYPE_DEFAULT.to_owned()),
-        data,
-        content_id,
-    })
+    let name = name(given.value("name")?).ok()?;
+    let content_type = content_type.unwrap_or_else(|| CONTENT_TYPE_DEFAULT.to_owned());
+    if attached::is_message(&content_type, &name)
+        && let Err(error) = attached::check_attached(&data)
+    {
+        notes.errors.add(&format!("{prefix}data"), format!("is a message that will not do: {error}"));
+        return None;
+    }
+    Some(Attachment { name, content_type, data, content_id })
 }
 
 /// A file name.
@@ -126,66 +127,16 @@ fn check_name(name: &str) -> Result<(), String> {
     if name.contains(['/', '\\']) {
         return Err("must be a file name, not a path".to_owned());
     }
-    // Direction marks show `gpj.exe` as `exe.jpg`; the others are not seen at all.
-    if name.chars().any(|c| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{ad}'))
-    {
+    if has_invisible(name) {
         return Err("must not contain invisible characters".to_owned());
     }
     if name.contains("=?") {
         return Err("must be plain text, not an encoded word".to_owned());
     }
-    let decoded = percent_decoded(name);
-    for seen in [name, decoded.as_ref()] {
-        if let Some(extension) = blocked_extension(seen) {
-            return Err(format!("files of type .{extension} are not accepted"));
-        }
+    match blocked_extension(name) {
+        Some(extension) => Err(format!("files of type .{extension} are not accepted")),
+        None => Ok(()),
     }
-    Ok(())
-}
-
-/// The blocked extension that a file of this name has for the machine that opens it. Windows drops
-/// dots and spaces at the end and what stands behind a colon; a semicolon ends a parameter in
-/// clients that read the header badly.
-fn blocked_extension(name: &str) -> Option<&'static str> {
-    let name: String = name.chars().map(fold_width).collect();
-    name.split([':', ';', '"', '\'', '\0', '\r', '\n']).find_map(|part| {
-        let part = part.trim_end_matches(|c: char| c == '.' || c.is_whitespace());
-        let (_, extension) = part.rsplit_once('.')?;
-        EXTENSIONS_BLOCKED.iter().find(|blocked| extension.trim().eq_ignore_ascii_case(blocked)).copied()
-    })
-}
-
-/// Full-width letters and dots are letters and dots to whoever normalises names (NFKC).
-fn fold_width(c: char) -> char {
-    match c {
-        '\u{2024}' | '\u{3002}' | '\u{ff61}' => '.',
-        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
-        other => other,
-    }
-}
-
-/// `%2e` is a dot to a client that takes the name for an extended parameter (RFC 2231 4).
-fn percent_decoded(name: &str) -> Cow<'_, str> {
-    if !name.contains('%') {
-        return Cow::Borrowed(name);
-    }
-    let bytes = name.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let hex = bytes.get(at + 1..at + 3).and_then(|pair| std::str::from_utf8(pair).ok());
-        match hex.filter(|_| *byte == b'%').and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(decoded) => {
-                out.push(decoded);
-                at += 3;
-            }
-            None => {
-                out.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
 }
 
 /// `type/subtype; parameter=value` (RFC 2045 5.1), without parameters that name the file or steer
@@ -287,6 +238,10 @@ mod tests {
             "a\\b.txt",
             "a\r\nb.txt",
             "a\u{0}.txt",
+            "a.exe\u{180e}",
+            "a.txt\u{180e}",
+            "a.\u{217d}om",
+            "a.\u{1d41e}\u{1d431}\u{1d41e}",
             "",
             " . ",
             ".js",

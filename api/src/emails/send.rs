@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 
 use http::HeaderMap;
+use mail::attached::ATTACHMENTS_MAX;
+use mail::attached::name::EXTENSIONS_BLOCKED;
 use mail::email::EmailStatus;
 use mail::id::EmailId;
 use mail::tags::TAGS_MAX;
@@ -13,7 +15,7 @@ use queue::once::Claim;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::attachments::{self, ATTACHMENTS_MAX, EXTENSIONS_BLOCKED, NAME_BYTES_MAX};
+use super::attachments::{self, NAME_BYTES_MAX};
 use super::fingerprint;
 use super::labels::{HEADERS_MAX, category, headers, tags};
 use super::letter::Letter;

@@ -122,6 +122,8 @@ async fn bad_labels_and_files() {
         (json!({"headers": {"Bcc": "x@y.example"}}), "headers.Bcc"),
         (json!({"headers": {"X-A": "a\nb"}}), "headers.X-A"),
         (json!({"headers": {"X-A": 5}}), "headers.X-A"),
+        (json!({"headers": {"X-L": "x".repeat(2000)}}), "headers.X-L"),
+        (json!({"headers": {"Errors-To": "x@y.example"}}), "headers.Errors-To"),
         (json!({"headers": {"X-A": "a", "x-a": "b"}}), "headers.x-a"),
         (json!({"tags": "a"}), "tags"),
         (json!({"tags": [{"name": "a"}]}), "tags[0].value"),
@@ -141,6 +143,10 @@ async fn bad_labels_and_files() {
         (json!({"attachments": [{"name": "a.txt"}]}), "attachments[0].data"),
         (json!({"attachments": [{"data": "aGk="}]}), "attachments[0].name"),
         (json!({"attachments": [file("a.EXE")]}), "attachments[0].name"),
+        (
+            json!({"attachments": [{"name": "a.eml", "content": "Q29udGVudC1UeXBlOiB4L3k7IG5hbWU9YS5leGUNCg0KeA=="}]}),
+            "attachments[0].data",
+        ),
         (json!({"attachments": [{"name": "a.txt", "data": "?"}]}), "attachments[0].data"),
         (
             json!({"attachments": [{"name": "a.txt", "data": "aGk=", "content_type": "x"}]}),

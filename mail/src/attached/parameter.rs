@@ -1,0 +1,116 @@
+//! The parameters of `Content-Type` and `Content-Disposition` (RFC 2045 5.1, RFC 2183 2, RFC 2231).
+//!
+//! Mail clients read broken fields in different ways. Here a parameter has every value that some client may
+//! read: with comments and without, whole and put together from its continuations.
+
+/// One parameter: its name in lower case, its value without quotes.
+type Parameter = (String, String);
+
+/// Every value that a parameter of this name may have.
+pub(super) fn values(field: &str, name: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    for comments in [false, true] {
+        let mut sections: Vec<(u32, String)> = Vec::new();
+        for (key, value) in parameters(field, comments) {
+            let (base, section) = key.split_once('*').unwrap_or((&key, ""));
+            if base.trim() != name {
+                continue;
+            }
+            match section.trim_end_matches('*').trim().parse() {
+                Ok(number) => sections.push((number, value)),
+                Err(_) => values.push(value),
+            }
+        }
+        values.extend(joined(sections));
+    }
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
+/// Continuations in their order (RFC 2231 3): all of them; of those with the same number the first, the last.
+fn joined(mut sections: Vec<(u32, String)>) -> Vec<String> {
+    fn text(sections: &[(u32, String)]) -> String {
+        sections.iter().map(|(_, value)| value.as_str()).collect()
+    }
+    if sections.is_empty() {
+        return Vec::new();
+    }
+    sections.sort_by_key(|(number, _)| *number);
+    let mut values = vec![text(&sections)];
+    let mut first = sections.clone();
+    first.dedup_by_key(|(number, _)| *number);
+    if first.len() < sections.len() {
+        values.push(text(&first));
+        sections.reverse();
+        sections.dedup_by_key(|(number, _)| *number);
+        sections.reverse();
+        values.push(text(&sections));
+    }
+    values
+}
+
+/// The parameters, in their order. `comments`: what stands in parentheses is none of the text.
+fn parameters(field: &str, comments: bool) -> Vec<Parameter> {
+    let mut out = Vec::new();
+    let (mut name, mut value) = (String::new(), None::<String>);
+    let (mut quoted, mut escaped, mut depth) = (false, false, 0_usize);
+    // A last semicolon ends the last of them.
+    for c in field.chars().chain([';']) {
+        if escaped {
+            escaped = false;
+            if depth == 0 {
+                value.get_or_insert_default().push(c);
+            }
+            continue;
+        }
+        match c {
+            '\\' if quoted || depth > 0 => escaped = true,
+            '"' if value.is_some() && depth == 0 => quoted = !quoted,
+            c if quoted => value.get_or_insert_default().push(c),
+            '(' if comments => depth += 1,
+            ')' if depth > 0 => depth -= 1,
+            _ if depth > 0 => {}
+            '=' if value.is_none() => value = Some(String::new()),
+            ';' => {
+                let name = std::mem::take(&mut name);
+                // `attachment filename=x` lacks its semicolon, and is understood.
+                let last = name.split_whitespace().next_back().unwrap_or_default();
+                out.extend(value.take().map(|value| (last.to_ascii_lowercase(), value.trim().to_owned())));
+            }
+            c => value.as_mut().unwrap_or(&mut name).push(c),
+        }
+    }
+    // A quote without an end: what there is.
+    out.extend(value.map(|value| (name.trim().to_ascii_lowercase(), value)));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_read_in_every_way() {
+        for (field, value) in [
+            ("attachment; filename=a.exe", "a.exe"),
+            ("attachment; FileName = \"a b.exe\"; size=1", "a b.exe"),
+            ("attachment filename=a.exe", "a.exe"),
+            ("attachment; filename*=utf-8''a%2eexe", "utf-8''a%2eexe"),
+            ("attachment; filename*1=\"xe\"; filename*0=\"a.e\"", "a.exe"),
+            ("attachment; filename*0*=utf-8''a; filename*1*=%2eexe", "utf-8''a%2eexe"),
+            ("attachment; filename=a.pdf; filename*0=a.e; filename*1=xe", "a.exe"),
+            ("attachment; filename*0=a.e; filename*0=a.p; filename*1=xe", "a.exe"),
+            ("attachment; filename*0=a.p; filename*0=a.e; filename*1=xe", "a.exe"),
+            ("attachment; filename=a.(x)exe", "a.exe"),
+            ("attachment; (; x=) filename=a.exe(.pdf)", "a.exe"),
+            ("attachment; filename=\"a\\.exe\"", "a.exe"),
+            ("attachment; filename=\"a.exe", "a.exe"),
+            ("attachment; filename=\"a; b\".exe", "a; b.exe"),
+        ] {
+            let values = values(field, "filename");
+            assert!(values.iter().any(|v| v.trim_end_matches(';') == value), "{field}: {values:?}");
+        }
+        assert!(values("text/plain; x=\"filename=a.exe\"", "filename").is_empty());
+    }
+}

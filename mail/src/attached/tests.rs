@@ -1,0 +1,97 @@
+//! Messages whose files will not do, in the disguises that clients see through; and those that will.
+
+use super::*;
+
+/// A message of one text and these parts.
+fn mixed(parts: &[&str]) -> String {
+    let parts: String = parts.iter().map(|part| format!("--b\n{part}\n")).collect();
+    format!("From: a@b.example\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nhi\n{parts}--b--\n")
+        .replace('\n', "\r\n")
+}
+
+fn is_blocked(message: &str) -> bool {
+    may_hold_files(message.as_bytes()) && matches!(check(message.as_bytes()), Err(FileError::Blocked { .. }))
+}
+
+const EVIL: &str = "Content-Disposition: attachment; filename=evil.exe\n\nMZ";
+
+#[test]
+fn programs_are_found_wherever_they_are() {
+    for head in [
+        "Content-Disposition: attachment; filename=evil.exe",
+        "content-disposition : INLINE;\n FILENAME=\"EVIL.EXE. .\"",
+        "Content-Disposition: attachment; filename*=utf-8''evil%2eexe",
+        "Content-Disposition: attachment; filename*0=\"evil.\";\n filename*1=\"exe\"",
+        "Content-Disposition: attachment; filename=\"=?utf-8?B?ZXZpbC5leGU=?=\"",
+        "Content-Type: application/octet-stream; name=evil.exe",
+        "Content-Type: text/plain; name=\"evil.e\u{200b}xe\"",
+        "Content-Type: application/pdf; name=a.pdf\nContent-Disposition: attachment; filename=a.js",
+        "no field\nContent-Type: application/octet-stream; name=evil.exe",
+    ] {
+        assert!(is_blocked(&mixed(&[&format!("{head}\n\nMZ")])), "{head}");
+        if !head.starts_with("no") {
+            assert!(is_blocked(&format!("From: a@b.example\n{head}\n\nMZ").replace('\n', "\r\n")), "{head}");
+        }
+    }
+}
+
+#[test]
+fn attached_messages_are_opened() {
+    let message = mixed(&[EVIL]);
+    let encoded = base64::engine::general_purpose::STANDARD.encode(&message);
+    for part in [
+        format!(
+            "Content-Type: message/rfc822\n\n{}",
+            message.replace("=b\r\n", "=c\r\n").replace("--b", "--c")
+        ),
+        format!("Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n{encoded}"),
+        format!(
+            "Content-Type: application/x; name=\"a.EML\"\nContent-Transfer-Encoding: base64\n\n{encoded}"
+        ),
+        "Content-Type: multipart/digest; boundary=d\n\n--d\n\nContent-Type: x/y; name=a.dll\n\nx\n--d--"
+            .to_owned(),
+    ] {
+        assert!(is_blocked(&mixed(&[&part])), "{part}");
+    }
+    assert!(check_attached(message.as_bytes()).is_err());
+    assert_eq!(check_attached(mixed(&["Content-Type: image/png; name=a.png\n\nx"; 20]).as_bytes()), Ok(()));
+    assert!(
+        is_message("Message/RFC822; x=y", "") && is_message("", "a.Eml. ") && !is_message("text/plain", "a")
+    );
+}
+
+#[test]
+fn ten_files_and_no_more() {
+    let file = "Content-Type: application/pdf; name=a.pdf\n\nx";
+    assert_eq!(check(mixed(&[file; 10]).as_bytes()), Ok(()));
+    assert_eq!(check(mixed(&[file; 11]).as_bytes()), Err(FileError::TooMany("a.pdf".to_owned())));
+    let unnamed = "Content-Type: image/png\n\nx";
+    assert_eq!(check(mixed(&[unnamed; 11]).as_bytes()), Err(FileError::TooMany("unnamed".to_owned())));
+    assert_eq!(check(mixed(&["Content-Type: text/html\n\nx"; 20]).as_bytes()), Ok(()));
+}
+
+#[test]
+fn what_readers_disagree_about_is_refused() {
+    let twice = "Content-Type: text/plain\nContent-Type: text/html\n\nx";
+    assert_eq!(check(mixed(&[twice]).as_bytes()), Err(FileError::Twice("Content-Type")));
+    let boundaries = "Content-Type: multipart/mixed; boundary=x; boundary=y\n\nx";
+    assert_eq!(check(mixed(&[boundaries]).as_bytes()), Err(FileError::Twice("boundary")));
+    let encoded = "Content-Type: multipart/mixed; boundary*=us-ascii''x\n\nx";
+    assert_eq!(check(mixed(&[encoded]).as_bytes()), Err(FileError::BoundaryEncoded));
+}
+
+#[test]
+fn the_walk_is_bounded() {
+    let deep = "Content-Type: message/rfc822\r\n\r\n".repeat(100_000);
+    assert_eq!(check(deep.as_bytes()), Err(FileError::TooComplex));
+    let wide = mixed(&["\nx"; 2_000]);
+    assert_eq!(check(wide.as_bytes()), Err(FileError::TooComplex));
+}
+
+#[test]
+fn plain_messages_are_not_looked_at() {
+    for plain in ["", "Subject: x\r\n\r\nhi", "Content-Type: text/html; charset=utf-8\r\n\r\nhi"] {
+        assert!(!may_hold_files(plain.as_bytes()), "{plain}");
+    }
+    assert_eq!(check(b""), Ok(()));
+}
