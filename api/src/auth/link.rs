@@ -19,7 +19,7 @@ use super::sign_in::begin;
 use super::view::{OneSession, WithCookie};
 use super::{Done, EMAIL, email, mailed, problem};
 use crate::call::{Also, Answer, Call, Input, PAGE, Reply, SMALL_BYTES_MAX, Takes};
-use crate::fields::{self, Given, Names, Notes};
+use crate::fields::{Names, Notes};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
@@ -44,7 +44,7 @@ impl Input for AskForLink {
     fn read(call: &Call) -> Result<Self, Problem> {
         const NAMES: Names = Names { known: &[(EMAIL, EMAIL)], foreign: &[] };
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let given = call.given(&NAMES, &mut notes)?;
         match email(&given, &mut notes) {
             Some(email) if notes.errors.is_empty() => Ok(Self { email, from: call.from }),
             _ => Err(notes.errors.into()),

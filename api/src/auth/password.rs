@@ -9,7 +9,7 @@ use store::access::SignedIn;
 
 use super::{Done, PASSWORD, password, passwords, problem};
 use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
-use crate::fields::{self, Given, Names, Notes};
+use crate::fields::{Names, Notes};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
@@ -45,7 +45,7 @@ impl Input for NewPassword {
             foreign: &[],
         };
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let given = call.given(&NAMES, &mut notes)?;
         let current = password(&given, CURRENT_PASSWORD, &mut notes);
         let new = password(&given, PASSWORD, &mut notes);
         if !given.is_meant(PASSWORD) {

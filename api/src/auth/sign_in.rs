@@ -11,7 +11,7 @@ use store::engine::Batch;
 use super::view::{OneSession, SessionView, WithCookie};
 use super::{EMAIL, PASSWORD, cookie, email, password, problem};
 use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
-use crate::fields::{self, Given, Names, Notes};
+use crate::fields::{Names, Notes};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
@@ -37,7 +37,7 @@ impl Input for SignIn {
     fn read(call: &Call) -> Result<Self, Problem> {
         const NAMES: Names = Names { known: &[(EMAIL, EMAIL), (PASSWORD, PASSWORD)], foreign: &[] };
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let given = call.given(&NAMES, &mut notes)?;
         let email = email(&given, &mut notes);
         let password = password(&given, PASSWORD, &mut notes);
         if !given.is_meant(PASSWORD) {

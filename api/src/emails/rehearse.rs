@@ -18,7 +18,7 @@ use super::timeline::TIMELINE_MAX;
 use super::view::Moment;
 use super::{find, no_such_email};
 use crate::call::{Call, Input, Takes};
-use crate::fields::{self, Given, Names, Notes};
+use crate::fields::{self, Names, Notes};
 use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
@@ -106,7 +106,7 @@ impl Input for Rehearsal {
 
     fn read(call: &Call) -> Result<Self, Problem> {
         let mut notes = Notes::default();
-        let given = Given::sort(fields::body(&call.body)?, &NAMES, "", &mut notes);
+        let given = call.given(&NAMES, &mut notes)?;
         let event = match given.value("event").map(fields::text) {
             None => Err("is required".to_owned()),
             Some(text) => text.map(std::borrow::Cow::into_owned),

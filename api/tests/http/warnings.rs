@@ -38,20 +38,19 @@ async fn path_of(world: &World, operation: &Operation) -> String {
     operation.path.replace("{id}", id).replace("{id_or_alias}", id)
 }
 
-/// Reads its body by `Given::sort` still, and tells of nothing.
-const SILENT: &str = "test_event";
-
 /// The document's example of a request, and one field more.
 #[tokio::test]
 async fn every_operation_tells_what_it_ignored() {
     let document = api::openapi::document(&table(), BASE_URL);
     let mut silent = Vec::new();
     let takes_json = |o: &&Operation| o.body_bytes_max.is_some() && o.media != Media::Form;
-    for operation in table().iter().filter(takes_json).filter(|o| o.scope().is_some() && o.id != SILENT) {
+    for operation in table().iter().filter(takes_json).filter(|o| o.scope().is_some()) {
         let method = operation.method.as_str().to_lowercase();
         let entry = &document["paths"][operation.path][&method];
         let mut body = entry["requestBody"]["content"]["application/json"]["example"].clone();
         body["colour"] = json!("blue");
+        // An email that nobody has sent.
+        body.as_object_mut().unwrap().remove("email_id");
         // A world of its own: what the one makes is not in the way of the other.
         let world = World::start().await;
         let path = path_of(&world, operation).await;
