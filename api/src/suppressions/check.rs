@@ -117,7 +117,15 @@ impl Describe for Checked {
                     ("expires_at", schema::nullable_time("When that ends; null is never")),
                     (
                         "error",
-                        json!({"type": "object", "description": "It is no address: `message`, `code`, `details`", "required": ["message", "code"]}),
+                        schema::object_with(
+                            "It is no address; not there when it is one",
+                            &["message", "code"],
+                            [
+                                ("message", schema::string("What is wrong with it")),
+                                ("code", schema::words(&["validation_error"], "Its code")),
+                                ("details", json!({"type": "object", "description": "Each field by its name"})),
+                            ],
+                        ),
                     ),
                 ],
             );
