@@ -166,7 +166,7 @@ impl Input for ListLogs {
 
     fn read(call: &Call) -> Result<Self, Problem> {
         let given = page::parameters(&call.query)?;
-        let text = |name: &str| page::one(&given, name).map(|text| text.filter(|text| !text.is_empty()));
+        let text = |name: &str| page::one(&given, name);
         let time = |name: &str| match text(name)? {
             None => Ok(None),
             Some(text) => text

@@ -135,7 +135,7 @@ impl Input for ListOptOuts {
 
     fn read(call: &Call) -> Result<Self, Problem> {
         let parameters = page::parameters(&call.query)?;
-        let given = |name| page::one(&parameters, name).map(|value| value.filter(|text| !text.is_empty()));
+        let given = |name| page::one(&parameters, name);
         let mut errors = FieldErrors::default();
         let email = given("email")?.map(address).transpose();
         let email = email.map_err(|text| errors.add("email", text)).ok().flatten();

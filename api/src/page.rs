@@ -55,7 +55,7 @@ impl Page {
                     Problem::field("limit", format!("must be a number from 1 to {LIMIT_MAX}"))
                 })?,
             };
-        let cursor = one(&parameters, "cursor")?.filter(|text| !text.is_empty()).map(str::to_owned);
+        let cursor = one(&parameters, "cursor")?.map(str::to_owned);
         Ok(Self { limit, cursor })
     }
 
@@ -208,7 +208,7 @@ pub fn words<T>(
 /// # Errors
 /// It is something else, or stands there twice.
 pub fn time(given: &[(String, String)], name: &str) -> Result<Option<Timestamp>, Problem> {
-    let Some(text) = one(given, name)?.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let Some(text) = one(given, name)? else { return Ok(None) };
     let read = text.parse().ok().or_else(|| {
         let (time, offset) = text.rsplit_once(' ')?;
         format!("{time}+{offset}").parse().ok()
@@ -231,7 +231,8 @@ fn invalid() -> Problem {
     Problem::new(Code::INVALID_CURSOR, "The cursor is not one that this list gave")
 }
 
-/// The parameters of a query, names and values decoded.
+/// The parameters of a query, names and values decoded. One without a value is as good as left out: forms send
+/// every field.
 ///
 /// # Errors
 /// The query is too long or is not UTF-8.
@@ -242,11 +243,8 @@ pub fn parameters(query: &str) -> Result<Vec<(String, String)>, Problem> {
     }
     query
         .split('&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(name, true)?, decode(value, true)?))
-        })
+        .filter_map(|pair| pair.split_once('=').filter(|(_, value)| !value.is_empty()))
+        .map(|(name, value)| Some((decode(name, true)?, decode(value, true)?)))
         .collect::<Option<_>>()
         .ok_or_else(refused)
 }

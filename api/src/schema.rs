@@ -171,17 +171,19 @@ pub fn path_parameter(name: &str, description: &str) -> Value {
     })
 }
 
-/// A parameter of a query.
+/// A parameter of a query. Empty is as good as left out: forms send every field.
 #[must_use]
 pub fn query_parameter(name: &str, description: &str, schema: Value) -> Value {
-    json!({"name": name, "in": "query", "required": false, "description": description, "schema": schema})
+    json!({
+        "name": name, "in": "query", "required": false, "allowEmptyValue": true,
+        "description": description, "schema": schema,
+    })
 }
 
-/// A parameter of a query that is a time. Empty is as good as left out: forms send every field.
+/// A parameter of a query that is a time.
 #[must_use]
 pub fn time_parameter(name: &str, description: &str) -> Value {
-    let time = json!({"type": "string", "anyOf": [{"format": "date-time"}, {"maxLength": 0}]});
-    query_parameter(name, description, time)
+    query_parameter(name, description, json!({"type": "string", "format": "date-time"}))
 }
 
 /// A page of a list: `{NAME: [...], has_more, next_cursor}`.

@@ -80,7 +80,7 @@ fn tags(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
 }
 
 fn subject(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
-    let Some(text) = page::one(given, "q")?.filter(|text| !text.is_empty()) else { return Ok(Vec::new()) };
+    let Some(text) = page::one(given, "q")? else { return Ok(Vec::new()) };
     let words = words(text);
     match words.is_empty() {
         true => {

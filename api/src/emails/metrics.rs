@@ -171,7 +171,7 @@ impl Input for AskMetrics {
 
     fn read(call: &Call) -> Result<Self, Problem> {
         let given = page::parameters(&call.query)?;
-        let granularity = match page::one(&given, "granularity")?.filter(|word| !word.is_empty()) {
+        let granularity = match page::one(&given, "granularity")? {
             None => Granularity::Day,
             Some(word) => Granularity::of_word(word)
                 .ok_or_else(|| Problem::field("granularity", "must be `hour` or `day`"))?,

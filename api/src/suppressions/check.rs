@@ -1,7 +1,7 @@
 //! `POST /suppressions/check`: what would become of a send to these addresses.
 //!
-//! An entry that is no address is answered as one, with an error, as `POST /suppressions` does: who checks a
-//! thousand addresses learns of the others all the same.
+//! A text that is no address is answered as one, with an error, as `POST /suppressions` does: who checks a
+//! thousand addresses learns of the others all the same. What is no text at all is a caller's mistake: 400.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use store::access::Tenant;
 use store::suppression::Standing;
 
-use super::add::{BODY_BYTES_MAX, EMAILS_MAX, target};
+use super::add::{BODY_BYTES_MAX, EMAILS_MAX};
 use super::view::reasons;
 use crate::call::{Call, Input, Takes};
 use crate::emails::view::Moment;
@@ -59,16 +59,21 @@ impl Input for Question {
             Some(Err(text)) => notes.errors.add("emails", text),
             Some(Ok(entries)) if entries.is_empty() => notes.errors.add("emails", "has no entries"),
             Some(Ok(entries)) => {
-                asked = entries
-                    .into_iter()
-                    .map(|entry| {
-                        let given = || fields::text(entry).unwrap_or_default().into_owned();
-                        target(entry).map_err(|message| NoTarget { given: given(), message })
-                    })
-                    .collect();
+                for (index, entry) in entries.into_iter().enumerate() {
+                    match fields::text(entry) {
+                        Ok(text) => asked.push(Self::one(&text)),
+                        Err(wrong) => notes.errors.add(&format!("emails[{index}]"), wrong),
+                    }
+                }
             }
         }
         if notes.errors.is_empty() { Ok(Self { asked }) } else { Err(notes.errors.into()) }
+    }
+}
+
+impl Question {
+    fn one(text: &str) -> Result<Target, NoTarget> {
+        Target::read(text).map_err(|error| NoTarget { given: text.to_owned(), message: error.to_string() })
     }
 }
 

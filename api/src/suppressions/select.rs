@@ -28,7 +28,7 @@ impl Selection {
     pub fn read(query: &str) -> Result<Self, Problem> {
         let parameters = page::parameters(query)?;
         let mut errors = FieldErrors::default();
-        let given = |name| page::one(&parameters, name).map(|value| value.filter(|text| !text.is_empty()));
+        let given = |name| page::one(&parameters, name);
         let mut selection = Self::default();
         if let Some(text) = given("email")? {
             let target = Target::read(text).map_err(|error| errors.add("email", error.to_string()));
