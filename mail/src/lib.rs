@@ -35,6 +35,7 @@ pub mod request_log;
 pub mod rewrite;
 pub mod schedule;
 pub mod service;
+pub mod setup;
 pub mod suppression;
 pub mod tags;
 pub mod task;
