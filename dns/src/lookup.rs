@@ -164,8 +164,7 @@ impl Resolver {
     pub fn new(settings: &Settings) -> Result<Self, SetupError> {
         let setup = |error: NetError| SetupError(error.to_string());
         let servers: Vec<NameServerConfig> = if settings.servers.is_empty() {
-            let (system, _) = hickory_resolver::system_conf::read_system_conf().map_err(setup)?;
-            system.name_servers().to_vec()
+            system_servers()?
         } else {
             settings.servers.iter().map(|&server| name_server(server)).collect()
         };
@@ -346,6 +345,26 @@ async fn beside(
     timeout(FAMILY_GRACE, other).await.unwrap_or_else(|_| {
         Err(LookupError::Temporary { name: host.to_string(), reason: "one family is slow".to_owned() })
     })
+}
+
+fn system_servers() -> Result<Vec<NameServerConfig>, SetupError> {
+    let (system, _) = hickory_resolver::system_conf::read_system_conf()
+        .map_err(|error| SetupError(error.to_string()))?;
+    Ok(system.name_servers().to_vec())
+}
+
+/// The servers to ask: those configured, or else those of the system.
+pub(crate) fn servers(configured: &[SocketAddr]) -> Result<Vec<SocketAddr>, SetupError> {
+    if !configured.is_empty() {
+        return Ok(configured.to_vec());
+    }
+    let port = |server: &NameServerConfig| server.connections.first().map_or(PORT, |first| first.port);
+    let servers: Vec<SocketAddr> =
+        system_servers()?.iter().map(|server| SocketAddr::new(server.ip, port(server))).collect();
+    if servers.is_empty() {
+        return Err(SetupError("the system names no DNS server".to_owned()));
+    }
+    Ok(servers)
 }
 
 fn name_server(server: SocketAddr) -> NameServerConfig {

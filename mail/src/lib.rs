@@ -16,6 +16,7 @@ pub mod csv;
 pub mod domain;
 pub mod draft;
 pub mod dsn;
+pub mod egress;
 pub mod email;
 pub mod event;
 pub mod fingerprint;

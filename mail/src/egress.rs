@@ -1,6 +1,6 @@
 //! Which addresses the public Internet can be reached at.
 //!
-//! A destination is named by strangers: whoever controls a domain's MX record chooses the address
+//! A destination is named by strangers: whoever controls a domain's MX or NS records chooses the address
 //! that we connect to. Without a guard that is a way into the operator's own network (RFC 5321 7.8
 //! says nothing of it; RFC 6890 lists the blocks). So a dial to anything but a public unicast
 //! address is refused, whatever form it is written in: an IPv6 address that carries an IPv4 one

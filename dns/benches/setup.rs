@@ -1,0 +1,3 @@
+//! stub
+#![allow(missing_docs)]
+fn main() {}

@@ -1,0 +1,103 @@
+//! A sending domain's records: whether they stand in its zone as they should, and what to do if not.
+//!
+//! ```text
+//! inspect ─► look (asker ─► exchange) ─► evidence ─► judge ─► Finding
+//!            no cache                    what else     a sentence for each
+//!                                        helps to say  way to publish wrong
+//! ```
+//!
+//! An [`Inspector`] is built once. [`Inspector::inspect`] looks for all records of a domain at once and
+//! answers within its deadline: what could not be learnt by then is pending, with a sentence. Records are
+//! asked of the zone's own servers, so that what was published a moment ago is seen; only the way to those
+//! servers is kept. [`judge()`] is pure: from what was seen to what is said.
+//!
+//! Standards: RFC 1034, 1035, 2308, 4035, 4592 (wildcards), 5452, 6376 (DKIM), 6891, 7208 (SPF), 7489
+//! (DMARC), 7505, 7766.
+
+mod asker;
+mod evidence;
+mod exchange;
+mod judge;
+mod kept;
+mod look;
+mod spf;
+mod tags;
+mod text;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use mail::address::Name;
+use mail::setup::{Finding, Record};
+
+pub use evidence::{Answers, SpfAnswers};
+pub use exchange::Trouble;
+pub use judge::judge;
+pub use look::{Data, Look, Seen};
+pub use spf::walk::Walk;
+
+use crate::lookup::SetupError;
+use asker::Asker;
+use look::{Looker, wire};
+
+/// How to look.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The servers that know the way to a zone, and are asked where none leads there; empty means those of
+    /// the system.
+    pub servers: Vec<SocketAddr>,
+    /// The port of authoritative servers.
+    pub authority_port: u16,
+    /// Whether name servers at private addresses are asked: who owns a zone chooses them.
+    pub allow_private: bool,
+    /// How long one server may take to answer.
+    pub try_timeout: Duration,
+    /// After how long without an answer the next server is asked too.
+    pub next_after: Duration,
+    /// How long an inspection may take.
+    pub deadline: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            authority_port: 53,
+            allow_private: false,
+            try_timeout: Duration::from_millis(1_500),
+            next_after: Duration::from_millis(400),
+            deadline: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Looks for the records of domains.
+#[derive(Debug)]
+pub struct Inspector {
+    asker: Asker,
+}
+
+impl Inspector {
+    /// Sets one up.
+    ///
+    /// # Errors
+    /// [`SetupError`] when no server is configured and those of the system cannot be read.
+    pub fn new(settings: Settings) -> Result<Self, SetupError> {
+        Ok(Self { asker: Asker::new(settings)? })
+    }
+
+    /// One finding for each record, in their order.
+    pub async fn inspect(&self, domain: &Name, records: &[Record], now: Timestamp) -> Vec<Finding> {
+        let name = domain.as_str();
+        let unknown = |record: &Record| judge(name, record, &Answers::of(Err(Trouble::Garbled)), now);
+        let Some(wire) = wire(name) else { return records.iter().map(unknown).collect() };
+        let looker = Looker::new(&self.asker, wire).await;
+        let found = records.iter().map(async |record| {
+            let answers = Answers::gather(&looker, name, record).await;
+            judge(name, record, &answers, now)
+        });
+        join_all(found).await
+    }
+}

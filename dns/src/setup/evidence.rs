@@ -1,0 +1,199 @@
+//! What is gathered about one record before it is judged.
+//!
+//! First what stands at its name. When that is right, only whether its signatures hold; when it is not,
+//! where else it may have been published by mistake, what stands in its place, and whether a wildcard
+//! answers for it: questions that are asked only to say what to do.
+
+use futures_util::future::join_all;
+use hickory_proto::rr::RecordType as Wire;
+use mail::setup::{Purpose, Record, RecordStatus, RecordType};
+
+use super::judge;
+use super::look::{Look, Looker, OBSOLETE_SPF, Seen};
+use super::spf::walk::Walk;
+use super::spf::{self, Terms};
+
+/// Aliases from a name to the host that it should lead to.
+const CHAIN_MAX: usize = 8;
+
+/// What was seen of one record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answers {
+    /// The zone that the domain is in, where NS records lead to it.
+    pub zone: Option<String>,
+    /// What stands at the record's name, of its type.
+    pub here: Seen,
+    /// Where the alias at the name leads on to, step by step: for an alias.
+    pub onward: Vec<String>,
+    /// What stands there of types that keep an alias from being published: for an alias.
+    pub beside: Vec<(&'static str, Look)>,
+    /// Names at which the record may have been published by mistake, and what stands there.
+    pub elsewhere: Vec<(String, Look)>,
+    /// What answers at the name comes from a wildcard.
+    pub wildcard: bool,
+    /// Resolvers that check signatures refuse what stands there.
+    pub bogus: bool,
+    /// What the SPF records come to: for SPF.
+    pub spf: SpfAnswers,
+}
+
+/// What an SPF record comes to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SpfAnswers {
+    /// The one record, when there is one and it can be read.
+    pub walk: Option<Walk>,
+    /// What is there and ours in one record, where that is needed.
+    pub merged: Option<(String, Walk)>,
+    /// Records of the type that nobody reads any more.
+    pub obsolete: Vec<String>,
+}
+
+impl Answers {
+    /// Nothing but what stands at the name.
+    #[must_use]
+    pub fn of(here: Seen) -> Self {
+        Self {
+            zone: None,
+            here,
+            onward: Vec::new(),
+            beside: Vec::new(),
+            elsewhere: Vec::new(),
+            wildcard: false,
+            bogus: false,
+            spf: SpfAnswers::default(),
+        }
+    }
+
+    /// Gathers it.
+    pub(super) async fn gather(looker: &Looker<'_>, domain: &str, record: &Record) -> Self {
+        let kind = wire_type(record.record_type);
+        let mut answers = Self::of(looker.look(&record.name, kind).await);
+        answers.zone = looker.zone();
+        let Ok(here) = answers.here.clone() else { return answers };
+        match record.purpose {
+            Purpose::Spf => answers.spf = SpfAnswers::gather(looker, domain, record, &here).await,
+            Purpose::ReturnPath | Purpose::Tracking => answers.onward = chain(looker, record, &here).await,
+            _ => {}
+        }
+        if judge::status(domain, record, &answers) == RecordStatus::Verified {
+            answers.bogus = looker.is_bogus(&record.name, kind).await;
+        } else {
+            answers.gather_more(looker, domain, record).await;
+        }
+        answers
+    }
+
+    /// What helps to say what is wrong. A question without an answer is a thing less to say.
+    async fn gather_more(&mut self, looker: &Looker<'_>, domain: &str, record: &Record) {
+        let elsewhere = stray_names(domain, self.zone.as_deref(), record);
+        let kind = wire_type(record.record_type);
+        let strays = join_all(elsewhere.into_iter().map(async |name| {
+            let look = looker.look(&name, kind).await.unwrap_or_default();
+            (name, look)
+        }));
+        let beside = join_all(types_beside(record).iter().map(async |&(word, kind)| {
+            let look = looker.look(&record.name, kind).await.unwrap_or_default();
+            (word, kind, look)
+        }));
+        let (strays, beside) = tokio::join!(strays, beside);
+        self.elsewhere = strays.into_iter().filter(|(_, look)| !look.is_empty()).collect();
+        // An alias leads to records that are not the name's own.
+        let beside: Vec<_> =
+            beside.into_iter().filter(|(_, _, look)| look.aliases.is_empty() && !look.is_empty()).collect();
+        let here = self.here.as_ref().ok().filter(|look| !look.is_empty()).map(|look| (kind, look));
+        let there = here.or_else(|| beside.first().map(|(_, kind, look)| (*kind, look)));
+        if let Some((kind, look)) = there {
+            self.wildcard = is_wildcard(looker, self.zone.as_deref(), &record.name, (kind, look)).await;
+        }
+        self.beside = beside.into_iter().map(|(word, _, look)| (word, look)).collect();
+    }
+}
+
+impl SpfAnswers {
+    async fn gather(looker: &Looker<'_>, domain: &str, record: &Record, here: &Look) -> Self {
+        let mut answers = Self::default();
+        let records: Vec<&str> = here.texts().filter(|text| spf::is_record(text)).collect();
+        let ours = judge::spf::ours(record);
+        match records.as_slice() {
+            [] => {
+                let obsolete = looker.look(&record.name, OBSOLETE_SPF).await.unwrap_or_default();
+                answers.obsolete = obsolete.texts().map(str::to_owned).collect();
+                return answers;
+            }
+            [one] => {
+                let Ok(terms) = Terms::parse(one) else { return answers };
+                let walk = Walk::through(looker, domain, terms).await;
+                let complete = ours.iter().all(|our| walk.passes.contains(our));
+                answers.walk = Some(walk);
+                if complete {
+                    return answers;
+                }
+            }
+            _ => {}
+        }
+        if let Some(merged) = spf::merge::merge(&records, &ours)
+            && let Ok(terms) = Terms::parse(&merged)
+        {
+            answers.merged = Some((merged, Walk::through(looker, domain, terms).await));
+        }
+        answers
+    }
+}
+
+fn wire_type(record_type: RecordType) -> Wire {
+    match record_type {
+        RecordType::Txt => Wire::TXT,
+        RecordType::Cname => Wire::CNAME,
+        RecordType::Mx => Wire::MX,
+    }
+}
+
+/// What may stand where an alias is wanted.
+fn types_beside(record: &Record) -> &'static [(&'static str, Wire)] {
+    match record.record_type {
+        RecordType::Cname => &[("A", Wire::A), ("AAAA", Wire::AAAA), ("MX", Wire::MX), ("TXT", Wire::TXT)],
+        RecordType::Txt | RecordType::Mx => &[],
+    }
+}
+
+/// Many providers put the zone behind what is typed: a full name then has it twice. And what is typed for
+/// a subdomain without its own label lands in the zone above.
+fn stray_names(domain: &str, zone: Option<&str>, record: &Record) -> Vec<String> {
+    let name = &record.name;
+    let mut names = vec![format!("{name}.{domain}")];
+    if let Some(zone) = zone.filter(|zone| zone.contains('.') && *zone != domain) {
+        names.push(format!("{name}.{zone}"));
+        if let Some(labels) = name.strip_suffix(domain).filter(|labels| !labels.is_empty()) {
+            names.push(format!("{labels}{zone}"));
+        }
+    }
+    names
+}
+
+/// Where an alias leads on to, when it does not lead to its host at once.
+async fn chain(looker: &Looker<'_>, record: &Record, here: &Look) -> Vec<String> {
+    let mut chain: Vec<String> = Vec::new();
+    let mut next = judge::alias::targets(here).next().map(str::to_owned);
+    while let Some(target) = next.take() {
+        if target == record.value || chain.len() >= CHAIN_MAX || chain.contains(&target) {
+            break;
+        }
+        let look = looker.look(&target, Wire::CNAME).await.unwrap_or_default();
+        next = judge::alias::targets(&look).next().map(str::to_owned);
+        chain.extend(next.clone());
+    }
+    chain
+}
+
+/// Whether the name's answer is the one that `*` beside it gets: a name that exists has its own.
+async fn is_wildcard(looker: &Looker<'_>, zone: Option<&str>, name: &str, there: (Wire, &Look)) -> bool {
+    let (kind, look) = there;
+    let Some((_, parent)) = name.split_once('.').filter(|_| zone != Some(name)) else { return false };
+    let star = looker.look(&format!("*.{parent}"), kind).await.unwrap_or_default();
+    let sorted = |look: &Look| {
+        let mut data = look.data.clone();
+        data.sort();
+        (look.aliases.clone(), data)
+    };
+    !star.is_empty() && sorted(&star) == sorted(look)
+}

@@ -1,0 +1,179 @@
+//! A DKIM key: compared by what it means, tag for tag (RFC 6376 3.6.1, RFC 8463).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+use super::{Case, Verdict};
+use crate::setup::tags::{tag, tags};
+use crate::setup::text::short;
+
+pub(super) fn verdict(case: &Case<'_>) -> Verdict {
+    let name = case.name();
+    let texts: Vec<&str> = case.look.texts().collect();
+    match texts.as_slice() {
+        [] => case.absent(),
+        [one] => one_key(case, one),
+        several => Verdict::mismatch(format!(
+            "There are {} TXT records at {name}, and receivers take any one of them (RFC 6376 3.6.2.2){}. Remove \
+             all but the one with this value.",
+            several.len(),
+            match several.iter().any(|text| is_same_key(text, &case.record.value)) {
+                true => ", an old key as well as this one",
+                false => ", none of which has this key",
+            },
+        )),
+    }
+}
+
+/// Whether two records publish the same key.
+pub(super) fn is_same_key(text: &str, value: &str) -> bool {
+    key(text).is_some_and(|key| Some(key) == self::key(value))
+}
+
+/// The key of a record; blanks in it do not count.
+fn key(text: &str) -> Option<String> {
+    let tags = tags(text).ok()?;
+    tag(&tags, "p").map(|key| key.split_whitespace().collect())
+}
+
+fn one_key(case: &Case<'_>, text: &str) -> Verdict {
+    let name = case.name();
+    let wrong = |what: String| Verdict::mismatch(format!("{what} Replace it by this record's value."));
+    if let Some(flawed) = case.flawed(|meant| key(meant).is_some()) {
+        return flawed;
+    }
+    let read = match tags(text) {
+        Ok(read) => read,
+        Err(_) if !case.look.aliases.is_empty() => return case.absent(),
+        Err(why) => return wrong(format!("The TXT record at {name} is no DKIM key: {why}.")),
+    };
+    let (Some(there), Some(ours)) = (key(text), key(&case.record.value)) else {
+        return wrong(format!("The TXT record at {name} holds no key: it has no tag \"p=\"."));
+    };
+    if there.is_empty() {
+        return wrong(format!(
+            "The DKIM key at {name} is revoked: its \"p=\" is empty, and receivers refuse what is signed with it."
+        ));
+    }
+    if there != ours {
+        return wrong(another_key(case, &there, &ours));
+    }
+    match around_the_key(&read, &case.record.value) {
+        Some(what) => wrong(format!("The DKIM record at {name} has the right key, but {what}.")),
+        None => Verdict::verified(),
+    }
+}
+
+/// What is the matter with the tags beside `p=`.
+fn around_the_key(read: &[(&str, &str)], value: &str) -> Option<String> {
+    let ours = tags(value).unwrap_or_default();
+    let algorithm = tag(&ours, "k").unwrap_or("rsa");
+    let there = tag(read, "k").unwrap_or("rsa");
+    let lists = |tag: &str, wanted: &[&str]| tag.split(':').any(|word| wanted.contains(&word.trim()));
+    if tag(read, "v").is_some_and(|version| version != "DKIM1") {
+        return Some("its version is not \"v=DKIM1\", so that receivers pass over it".to_owned());
+    }
+    if read.iter().position(|(name, _)| *name == "v").is_some_and(|at| at > 0) {
+        return Some("\"v=DKIM1\" does not stand first in it, so that receivers pass over it".to_owned());
+    }
+    if there != algorithm {
+        return Some(format!("\"k={}\" says that it is of another kind than \"k={algorithm}\"", short(there)));
+    }
+    if let Some(hashes) = tag(read, "h").filter(|hashes| !lists(hashes, &["sha256"])) {
+        return Some(format!("\"h={}\" forbids the hash that we sign with, sha256", short(hashes)));
+    }
+    if let Some(services) = tag(read, "s").filter(|services| !lists(services, &["*", "email"])) {
+        return Some(format!("\"s={}\" says that it is not for email", short(services)));
+    }
+    tag(read, "t").filter(|flags| lists(flags, &["y"])).map(|_| {
+        "its testing flag \"t=y\" tells receivers to treat signed mail as if it were not signed".to_owned()
+    })
+}
+
+/// What is there instead of our key.
+fn another_key(case: &Case<'_>, there: &str, ours: &str) -> String {
+    let name = case.name();
+    if ours.starts_with(there) {
+        return format!(
+            "The DKIM key at {name} was cut off after {} of its {} characters: your provider takes the value in \
+             parts of at most 255 characters, all in one record.",
+            there.len(),
+            ours.len()
+        );
+    }
+    if ours.eq_ignore_ascii_case(there) {
+        return format!("The DKIM key at {name} lost its upper and lower case letters on the way.");
+    }
+    let Ok(der) = BASE64.decode(there) else {
+        return format!("The key at {name} is damaged: its \"p=\" is no base 64.");
+    };
+    let bits = rsa_bits(&der);
+    match (bits, rsa_bits(&BASE64.decode(ours).unwrap_or_default())) {
+        (Some(bits), _) if bits < 2_048 => format!(
+            "The DKIM key at {name} is another one, of {bits} bits, which is too weak: an old key was left there."
+        ),
+        (None, Some(_)) => format!("The DKIM key at {name} is another one, and no RSA key of ours."),
+        _ => format!("The DKIM key at {name} is another one: an old key was left there, or somebody else's."),
+    }
+}
+
+/// The length of an RSA key's modulus: the first INTEGER of `RSAPublicKey` within `SubjectPublicKeyInfo`
+/// (RFC 8017 A.1.1, RFC 5280 4.1.2.7), or of a bare `RSAPublicKey`, as some publish it.
+fn rsa_bits(der: &[u8]) -> Option<usize> {
+    const INTEGER: u8 = 0x02;
+    const BIT_STRING: u8 = 0x03;
+    const SEQUENCE: u8 = 0x30;
+    let (_, outer, _) = element(der).filter(|(tag, ..)| *tag == SEQUENCE)?;
+    let (tag, first, rest) = element(outer)?;
+    let modulus = match tag {
+        INTEGER => first,
+        SEQUENCE => {
+            let (_, bits, _) = element(rest).filter(|(tag, ..)| *tag == BIT_STRING)?;
+            let (_, key, _) = element(bits.get(1..)?).filter(|(tag, ..)| *tag == SEQUENCE)?;
+            element(key).filter(|(tag, ..)| *tag == INTEGER)?.1
+        }
+        _ => return None,
+    };
+    let from = modulus.iter().position(|byte| *byte != 0)?;
+    let leading = modulus.get(from)?.leading_zeros() as usize;
+    Some((modulus.len() - from) * 8 - leading)
+}
+
+/// A DER element: its tag, its content, what follows it (X.690 8.1).
+fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = der.split_first()?;
+    let (&short, rest) = rest.split_first()?;
+    let (length, rest) = match short {
+        0..=0x7f => (usize::from(short), rest),
+        0x81 | 0x82 => {
+            let (bytes, rest) = rest.split_at_checked(usize::from(short - 0x80))?;
+            (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)
+        }
+        _ => return None,
+    };
+    let (content, rest) = rest.split_at_checked(length)?;
+    Some((tag, content, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dkim_key::{DkimKey, KeyAlgorithm};
+
+    #[test]
+    fn the_length_of_a_key() {
+        let record = DkimKey::generate(KeyAlgorithm::Rsa).unwrap().record();
+        let der = BASE64.decode(key(&record).unwrap()).unwrap();
+        assert_eq!(rsa_bits(&der), Some(2_048));
+        for end in 0..der.len() {
+            assert_eq!(rsa_bits(&der[..end]), None);
+        }
+    }
+
+    #[test]
+    fn the_same_key_in_other_words() {
+        assert!(is_same_key("v=DKIM1; p=A B\tC", "p=ABC"));
+        assert!(!is_same_key("p=ABC; p=ABC", "p=ABC"));
+        assert!(!is_same_key("", ""));
+    }
+}

@@ -1,0 +1,129 @@
+//! The DMARC record: any valid one will do, whatever its policy (RFC 7489 6.3).
+
+use super::{Case, Verdict};
+use crate::setup::tags::{tag, tags};
+use crate::setup::text::short;
+
+/// Whether a text is a DMARC record, to a receiver (RFC 7489 6.6.3).
+pub(super) fn is_record(text: &str) -> bool {
+    let first = text.split(';').next().unwrap_or_default();
+    first.split_once('=').is_some_and(|(name, value)| name.trim() == "v" && value.trim() == "DMARC1")
+}
+
+pub(super) fn verdict(case: &Case<'_>) -> Verdict {
+    let name = case.name();
+    let records: Vec<&str> = case.look.texts().filter(|text| is_record(text)).collect();
+    match records.as_slice() {
+        [] => none(case),
+        [one] => match fault(one) {
+            None => Verdict::verified(),
+            Some(why) => Verdict::mismatch(format!(
+                "The DMARC record at {name} cannot be read by receivers: {why}. Put that right, or publish this \
+                 record's value."
+            )),
+        },
+        several => Verdict::mismatch(format!(
+            "There are {} DMARC records at {name}, so receivers take none of them (RFC 7489 6.6.3). Keep one.",
+            several.len()
+        )),
+    }
+}
+
+fn none(case: &Case<'_>) -> Verdict {
+    let name = case.name();
+    if let Some(flawed) = case.flawed(is_record) {
+        return flawed;
+    }
+    if case.look.texts().any(|text| text.to_ascii_lowercase().contains("dmarc1")) {
+        return Verdict::mismatch(format!(
+            "The TXT record at {name} is meant as a DMARC record, but does not begin with \"v=DMARC1;\", so \
+             receivers pass over it. Publish this record's value."
+        ));
+    }
+    let mut verdict = case.absent();
+    if let Some(error) = &mut verdict.error {
+        error.push_str(" It is not required, but large receivers ask for it.");
+    }
+    verdict
+}
+
+/// What is wrong with a record, as the end of a sentence.
+fn fault(record: &str) -> Option<String> {
+    let tags = match tags(record) {
+        Ok(tags) => tags,
+        Err(why) => return Some(why),
+    };
+    let policies = ["none", "quarantine", "reject"];
+    let is_policy = |value: &str| policies.iter().any(|policy| value.eq_ignore_ascii_case(policy));
+    let wrong = |name: &str, value: &str, wanted: &str| {
+        Some(format!("\"{name}={}\" should be {wanted}", short(value)))
+    };
+    let choice = "\"none\", \"quarantine\" or \"reject\"";
+    if tag(&tags, "p").is_none() {
+        return Some(format!("it has no policy, \"p=\" with {choice}"));
+    }
+    for &(name, value) in &tags {
+        let fault = match name {
+            "p" | "sp" | "np" if !is_policy(value) => wrong(name, value, choice),
+            "adkim" | "aspf" if !matches!(value, "r" | "s" | "R" | "S") => {
+                wrong(name, value, "\"r\" or \"s\"")
+            }
+            "pct" if !value.parse::<u8>().is_ok_and(|percent| percent <= 100) => {
+                wrong(name, value, "a number from 0 to 100")
+            }
+            "rua" | "ruf" if !value.split(',').all(is_report_address) => {
+                wrong(name, value, "addresses of the form \"mailto:reports@example.com\", parted by commas")
+            }
+            _ => None,
+        };
+        if fault.is_some() {
+            return fault;
+        }
+    }
+    None
+}
+
+/// `mailto:` and an address, with an optional limit of size behind a `!` (RFC 7489 6.2).
+fn is_report_address(uri: &str) -> bool {
+    let uri = uri.trim();
+    match uri.split_at_checked("mailto:".len()) {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("mailto:") => {
+            let address = rest.split_once('!').map_or(rest, |(address, _)| address);
+            address.split_once('@').is_some_and(|(local, domain)| !local.is_empty() && domain.contains('.'))
+        }
+        // Other schemes are nobody's business: receivers pass over them.
+        _ => uri.split_once(':').is_some_and(|(scheme, _)| scheme == "https" || scheme == "http"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_and_their_faults() {
+        for good in [
+            "v=DMARC1; p=none",
+            "v=DMARC1;p=reject;sp=none;adkim=s;aspf=r;pct=50;rua=mailto:a@example.com!10m,mailto:b@example.com;",
+            "v = DMARC1 ; p = Quarantine ; np=reject; psd=n; t=y; fo=1:d:s; ri=86400; rf=afrf",
+        ] {
+            assert!(is_record(good) && fault(good).is_none(), "{good}: {:?}", fault(good));
+        }
+        for (bad, why) in [
+            ("v=DMARC1;", "no policy"),
+            ("v=DMARC1; p=block", "\"p=block\" should be"),
+            ("v=DMARC1; p=none, rua=mailto:a@example.com", "\"p=none, rua=mailto:a@example.com\" should be"),
+            ("v=DMARC1; p=none; rua=a@example.com", "mailto:"),
+            ("v=DMARC1; p=none; pct=all", "0 to 100"),
+            ("v=DMARC1; p=none; adkim=strict", "\"r\" or \"s\""),
+            ("v=DMARC1; p=none; p=none", "twice"),
+            ("v=DMARC1; none", "no tag"),
+        ] {
+            let found = fault(bad).unwrap_or_default();
+            assert!(is_record(bad) && found.contains(why), "{bad}: {found}");
+        }
+        for other in ["v=dmarc1; p=none", "p=none; v=DMARC1", "DMARC1; p=none", ""] {
+            assert!(!is_record(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What is kept for a while: bounded in number, each for the time its owner said.
+//!
+//! Only the way to a zone is kept here (its name servers, their addresses), never a record that is
+//! inspected.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// No way is kept longer, whatever its owner says: people move their zones.
+const TTL_MAX: Duration = Duration::from_secs(6 * 3_600);
+/// Nor shorter, so that one inspection asks once.
+const TTL_MIN: Duration = Duration::from_secs(30);
+
+/// A map that forgets.
+#[derive(Debug)]
+pub(super) struct Kept<K, V> {
+    entries_max: usize,
+    entries: Mutex<HashMap<K, (Instant, V)>>,
+}
+
+impl<K: Eq + Hash, V: Clone> Kept<K, V> {
+    pub(super) fn new(entries_max: usize) -> Self {
+        Self { entries_max, entries: Mutex::new(HashMap::new()) }
+    }
+
+    pub(super) fn get(&self, key: &K) -> Option<V> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.get(key).filter(|(until, _)| *until > Instant::now()).map(|(_, value)| value.clone())
+    }
+
+    /// Full: what is over goes, and when that is not enough, all of it; it is soon asked for again.
+    pub(super) fn put(&self, key: K, value: V, ttl: Duration) {
+        let now = Instant::now();
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= self.entries_max {
+            entries.retain(|_, (until, _)| *until > now);
+            if entries.len() >= self.entries_max {
+                entries.clear();
+            }
+        }
+        entries.insert(key, (now + ttl.clamp(TTL_MIN, TTL_MAX), value));
+    }
+
+    pub(super) fn remove(&self, key: &K) {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn kept_for_its_time_and_bounded() {
+        let kept = Kept::new(2);
+        kept.put("a", 1, Duration::from_secs(60));
+        assert_eq!(kept.get(&"a"), Some(1));
+        tokio::time::advance(Duration::from_secs(61)).await;
+        assert_eq!(kept.get(&"a"), None);
+        for (key, value) in [("b", 2), ("c", 3), ("d", 4)] {
+            kept.put(key, value, Duration::from_secs(60));
+        }
+        assert!(kept.entries.lock().unwrap().len() <= 2);
+        assert_eq!(kept.get(&"d"), Some(4));
+        kept.remove(&"d");
+        assert_eq!(kept.get(&"d"), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! Ours put into what is there: a domain has one SPF record, so a second sender joins the first one's.
+
+use super::{Term, Terms};
+
+/// One record of those that are there and our mechanisms (`include:spf.example.net`). Words stay as their
+/// owner wrote them, in their order; ours come before what ends the record. Several records become one with
+/// the mildest of their `all`s, so that nobody's mail is refused for it. `None` when one of them cannot be
+/// read.
+pub(in crate::setup) fn merge(records: &[&str], ours: &[String]) -> Option<String> {
+    let mut words: Vec<String> = Vec::new();
+    let (mut alls, mut redirects) = (Vec::new(), Vec::new());
+    for record in records {
+        let terms = Terms::parse(record).ok()?;
+        for (word, term) in record.split_whitespace().skip(1).zip(&terms.0) {
+            match term {
+                Term::All { qualifier } => alls.push((*qualifier, word.to_owned())),
+                Term::Redirect { host } => redirects.push((host.clone(), word.to_owned())),
+                // With another qualifier, or behind the end, it does not do what it is there for.
+                _ if ours.iter().any(|our| is(word, our)) => {}
+                _ if words.iter().any(|there| there.eq_ignore_ascii_case(word)) => {}
+                _ => words.push(word.to_owned()),
+            }
+        }
+    }
+    words.extend(ours.iter().cloned());
+    match (records, redirects.as_slice()) {
+        ([_], [(_, redirect)]) if alls.is_empty() => words.push(redirect.clone()),
+        ([_], _) => words.extend(alls.first().map(|(_, word)| word.clone())),
+        _ => {
+            // In one record with others, a redirect would be reached by nobody's `all`.
+            for (host, _) in &redirects {
+                words.push(format!("include:{host}"));
+            }
+            words.push(mildest(&alls));
+        }
+    }
+    Some(format!("v=spf1 {}", words.join(" ")))
+}
+
+/// `+all` would let everybody send: it is never taken over from several.
+fn mildest(alls: &[(char, String)]) -> String {
+    let has = |sign| alls.iter().any(|(qualifier, _)| *qualifier == sign);
+    match (has('?'), has('~'), has('-')) {
+        (true, _, _) => "?all",
+        (_, false, true) => "-all",
+        _ => "~all",
+    }
+    .to_owned()
+}
+
+fn is(word: &str, our: &str) -> bool {
+    word.trim_start_matches(['+', '-', '~', '?']).trim_end_matches('.').eq_ignore_ascii_case(our)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_goes_before_the_end() {
+        let ours = ["include:our.example".to_owned()];
+        for (records, merged) in [
+            (&["v=spf1 mx -all"][..], "v=spf1 mx include:our.example -all"),
+            (&["v=spf1 mx"], "v=spf1 mx include:our.example"),
+            (&["v=spf1 redirect=a.example"], "v=spf1 include:our.example redirect=a.example"),
+            (&["v=spf1 -all include:our.example"], "v=spf1 include:our.example -all"),
+            (&["v=spf1 ~include:our.example. Mx ?all"], "v=spf1 Mx include:our.example ?all"),
+            (
+                &["v=spf1 mx include:a.example -all", "v=spf1 mx include:our.example ~all"],
+                "v=spf1 mx include:a.example include:our.example ~all",
+            ),
+            (
+                &["v=spf1 redirect=a.example", "v=spf1 mx -all"],
+                "v=spf1 mx include:our.example include:a.example -all",
+            ),
+            (&["v=spf1 +all", "v=spf1 mx"], "v=spf1 mx include:our.example ~all"),
+        ] {
+            assert_eq!(merge(records, &ours).as_deref(), Some(merged), "{records:?}");
+        }
+        assert_eq!(merge(&["v=spf1 nonsense -all"], &ours), None);
+    }
+}

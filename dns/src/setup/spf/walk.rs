@@ -1,0 +1,153 @@
+//! What a receiver has to look up for an SPF record, counted by looking it up (RFC 7208 4.6.4).
+//!
+//! Level by level: all that a record names at once, then all that those records name. What is named twice
+//! costs twice, and a record that includes itself costs until the count ends ([`LOOKUPS_COUNTED_MAX`]).
+
+use futures_util::future::join_all;
+use hickory_proto::rr::RecordType;
+
+use super::{Term, Terms, has_macro, is_record};
+use crate::setup::look::{Data, Look, Looker, Seen};
+
+/// Receivers stop here (RFC 7208 4.6.4).
+pub(in crate::setup) const LOOKUPS_MAX: usize = 10;
+/// And at so many that find nothing.
+pub(in crate::setup) const VOIDS_MAX: usize = 2;
+/// So far we count.
+pub(in crate::setup) const LOOKUPS_COUNTED_MAX: usize = 20;
+/// Mail hosts of an `mx` whose addresses a receiver looks up.
+const MAIL_HOSTS_MAX: usize = 10;
+
+/// What was seen on the way through a record.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Walk {
+    /// Terms that cost a receiver a lookup, at most [`LOOKUPS_COUNTED_MAX`] and what their level has.
+    pub lookups: usize,
+    /// Names looked up where nothing was found.
+    pub voids: Vec<String>,
+    /// Mechanisms that let mail pass, from whichever record they were reached: `include:spf.example.net`.
+    pub passes: Vec<String>,
+    /// What makes receivers give up, each the end of a sentence.
+    pub faults: Vec<String>,
+    /// Names about which nobody gave an answer.
+    pub unanswered: Vec<String>,
+}
+
+/// A record to read, whose it is, and whether what passes in it passes in the first one.
+struct Page {
+    domain: String,
+    terms: Terms,
+    passes: bool,
+}
+
+/// A question that a term asks.
+struct Step {
+    host: String,
+    kind: Kind,
+    passes: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Record,
+    Addresses,
+    MailHosts,
+}
+
+impl Walk {
+    /// Goes through a record of a domain.
+    pub(in crate::setup) async fn through(looker: &Looker<'_>, domain: &str, terms: Terms) -> Self {
+        let mut walk = Self::default();
+        let mut pages = vec![Page { domain: domain.to_owned(), terms, passes: true }];
+        while !pages.is_empty() && walk.lookups <= LOOKUPS_COUNTED_MAX {
+            let mut steps = Vec::new();
+            for page in pages.drain(..) {
+                walk.turn(&page, &mut steps);
+            }
+            steps.truncate(LOOKUPS_COUNTED_MAX);
+            let seen = join_all(steps.iter().map(|step| step.take(looker))).await;
+            for (step, seen) in steps.into_iter().zip(seen) {
+                pages.extend(walk.note(step, seen));
+            }
+        }
+        walk
+    }
+
+    fn turn(&mut self, page: &Page, steps: &mut Vec<Step>) {
+        for term in page.terms.read() {
+            let (host, kind, passes) = match term {
+                Term::All { .. } | Term::Network | Term::Other => continue,
+                Term::Include { qualifier, host } => {
+                    let passes = page.passes && *qualifier == '+';
+                    if passes {
+                        self.passes.push(format!("include:{host}"));
+                    }
+                    (host.as_str(), Some(Kind::Record), passes)
+                }
+                Term::Redirect { host } => (host.as_str(), Some(Kind::Record), page.passes),
+                Term::Hosts { mail, host } => {
+                    let kind = if *mail { Kind::MailHosts } else { Kind::Addresses };
+                    (host.as_deref().unwrap_or(&page.domain), Some(kind), false)
+                }
+                Term::Exists { host } => (host.as_str(), Some(Kind::Addresses), false),
+                Term::Ptr => ("", None, false),
+            };
+            self.lookups += 1;
+            if let Some(kind) = kind.filter(|_| !has_macro(host)) {
+                steps.push(Step { host: host.to_owned(), kind, passes });
+            }
+        }
+    }
+
+    /// Books what a step found, and gives the page that it leads to.
+    fn note(&mut self, step: Step, seen: Seen) -> Option<Page> {
+        let Step { host, kind, passes } = step;
+        let Ok(look) = seen else {
+            self.unanswered.push(host);
+            return None;
+        };
+        if look.data.is_empty() {
+            self.voids.push(host.clone());
+        }
+        match kind {
+            Kind::Addresses => None,
+            Kind::MailHosts => {
+                if look.data.len() > MAIL_HOSTS_MAX {
+                    self.faults.push(format!("\"mx\" of {host} names more than {MAIL_HOSTS_MAX} hosts"));
+                }
+                None
+            }
+            Kind::Record => self.page(host, &look, passes),
+        }
+    }
+
+    fn page(&mut self, host: String, look: &Look, passes: bool) -> Option<Page> {
+        let mut records = look.texts().filter(|text| is_record(text));
+        let fault = match (records.next(), records.next()) {
+            (None, _) => format!("it includes {host}, which has no SPF record"),
+            (Some(_), Some(_)) => format!("it includes {host}, which has several SPF records"),
+            (Some(record), None) => match Terms::parse(record) {
+                Ok(terms) => return Some(Page { domain: host, terms, passes }),
+                Err(why) => format!("it includes {host}, in whose SPF record {why}"),
+            },
+        };
+        self.faults.push(fault);
+        None
+    }
+}
+
+impl Step {
+    async fn take(&self, looker: &Looker<'_>) -> Seen {
+        match self.kind {
+            Kind::Record => looker.look(&self.host, RecordType::TXT).await,
+            Kind::MailHosts => looker.look(&self.host, RecordType::MX).await,
+            Kind::Addresses => {
+                let four = looker.look(&self.host, RecordType::A).await?;
+                if four.data.iter().any(|data| matches!(data, Data::Address(_))) {
+                    return Ok(four);
+                }
+                looker.look(&self.host, RecordType::AAAA).await
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Lists of tags: `v=DKIM1; k=rsa; p=MIIB…` (RFC 6376 3.2, RFC 7489 6.4).
+
+/// The tags of a text in their order. Blanks around names, values and semicolons do not count.
+///
+/// # Errors
+/// What is wrong, as the end of a sentence.
+pub(super) fn tags(text: &str) -> Result<Vec<(&str, &str)>, String> {
+    let mut tags: Vec<(&str, &str)> = Vec::new();
+    for part in text.trim_end().trim_end_matches(';').split(';') {
+        let wrong = || format!("\"{}\" is no tag of the form \"name=value\"", super::text::short(part.trim()));
+        let (name, value) = part.split_once('=').ok_or_else(wrong)?;
+        let (name, value) = (name.trim(), value.trim());
+        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+            return Err(wrong());
+        }
+        if tags.iter().any(|(other, _)| *other == name) {
+            return Err(format!("the tag \"{name}=\" stands in it twice"));
+        }
+        tags.push((name, value));
+    }
+    Ok(tags)
+}
+
+/// The value of a tag.
+pub(super) fn tag<'a>(tags: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
+    tags.iter().find(|(tag, _)| *tag == name).map(|(_, value)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_and_refused() {
+        assert_eq!(tags("v=DKIM1; p = A B= ;").unwrap(), [("v", "DKIM1"), ("p", "A B=")]);
+        assert_eq!(tag(&tags("v=DKIM1;p=").unwrap(), "p"), Some(""));
+        for (text, why) in [
+            ("v=DMARC1 p=none", ""),
+            ("v=DMARC1; none", "no tag"),
+            ("v=DMARC1; ; p=none", "no tag"),
+            ("p=a; p=b", "twice"),
+            ("", "no tag"),
+        ] {
+            assert!(why.is_empty() == tags(text).is_ok(), "{text}");
+            assert!(tags(text).err().unwrap_or_default().contains(why), "{text}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What people and providers do to a text on its way into a zone, and how much of one is shown.
+
+/// Bytes of a found value that are shown: a DKIM key of 2,048 bits fits.
+const SHOWN_BYTES_MAX: usize = 500;
+/// Bytes of a value within a sentence.
+const SHORT_BYTES_MAX: usize = 100;
+
+/// What was done to a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flaw {
+    /// Its quotation marks were published with it.
+    Quoted,
+    /// Backslashes were, which belong into a zone file.
+    Escaped,
+}
+
+/// The text that was meant, where this one was quoted twice or escaped.
+pub(super) fn mended(text: &str) -> Option<(String, Flaw)> {
+    let is_quote = |c: char| matches!(c, '"' | '“' | '”' | '„' | '\'' | '`');
+    let trimmed = text.trim();
+    if trimmed.starts_with(is_quote) || trimmed.ends_with(is_quote) {
+        // "one" "two": the strings of one value.
+        let joined = trimmed.replace("\" \"", "").replace("\"\"", "");
+        let bare = joined.trim_matches(is_quote).replace(['"', '\\'], "");
+        return Some((bare, Flaw::Quoted));
+    }
+    trimmed.contains('\\').then(|| (trimmed.replace('\\', ""), Flaw::Escaped))
+}
+
+/// A value as it is shown.
+pub(super) fn shown(text: &str) -> String {
+    cut(text, SHOWN_BYTES_MAX)
+}
+
+/// A value as it stands in a sentence.
+pub(super) fn short(text: &str) -> String {
+    cut(text, SHORT_BYTES_MAX)
+}
+
+/// Control characters have no place in a page.
+fn cut(text: &str, bytes_max: usize) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        if shown.len() + c.len_utf8() > bytes_max {
+            shown.push('…');
+            break;
+        }
+        shown.push(if c.is_control() { '\u{fffd}' } else { c });
+    }
+    shown
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(super) fn list(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_meant() {
+        for (text, meant) in [
+            ("\"v=spf1 -all\"", Some(("v=spf1 -all", Flaw::Quoted))),
+            ("“v=spf1 -all”", Some(("v=spf1 -all", Flaw::Quoted))),
+            ("\"k=rsa; p=AB\" \"CD\"", Some(("k=rsa; p=ABCD", Flaw::Quoted))),
+            ("v=DMARC1\\; p=none", Some(("v=DMARC1; p=none", Flaw::Escaped))),
+            ("v=spf1 -all", None),
+        ] {
+            let meant = meant.map(|(text, flaw)| (text.to_owned(), flaw));
+            assert_eq!(mended(text), meant, "{text}");
+        }
+    }
+
+    #[test]
+    fn shown_is_bounded() {
+        assert!(shown(&"ü".repeat(60_000)).len() <= SHOWN_BYTES_MAX + '…'.len_utf8());
+        assert_eq!(shown("a\r\n\u{1b}b"), "a\u{fffd}\u{fffd}\u{fffd}b");
+    }
+}
