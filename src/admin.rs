@@ -60,10 +60,12 @@ pub enum Question {
         /// Take it as verified.
         verified: bool,
     },
-    /// Take a domain as verified, without looking at its records.
+    /// Look at a domain's records.
     DomainVerify {
         /// Its name.
         name: String,
+        /// Take it as verified, without looking.
+        force: bool,
     },
     /// Change how a domain's mail is treated.
     DomainUpdate {
@@ -153,8 +155,6 @@ pub struct Rights {
     pub default_plan: Plan,
     /// `clock advance` works.
     pub may_advance_clock: bool,
-    /// Domains are verified when they are added.
-    pub auto_verify_domains: bool,
 }
 
 /// Makes the socket. A socket left behind by a process that is gone is replaced: the store's lock

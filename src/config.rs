@@ -89,6 +89,12 @@ impl Config {
         self.service.spf_include_host.clone().unwrap_or_else(|| self.below("spf"))
     }
 
+    /// The label below a sending domain at which the ownership record stands.
+    #[must_use]
+    pub fn ownership_label(&self) -> String {
+        self.service.ownership_label.clone().unwrap_or_else(|| "_service".to_owned())
+    }
+
     /// A name below ours. [`check`] has refused a name that leaves no room for one.
     fn below(&self, label: &str) -> Name {
         self.hostname.child(label).unwrap_or_else(|_| self.hostname.clone())
@@ -362,6 +368,8 @@ pub struct ServiceSection {
     /// What a customer's SPF record includes; see [`Config::spf_include_host`].
     #[serde(deserialize_with = "parsed::host_name_option")]
     pub spf_include_host: Option<Name>,
+    /// Where the ownership record of a customer's domain stands; see [`Config::ownership_label`].
+    pub ownership_label: Option<String>,
 }
 
 /// `[testing]`

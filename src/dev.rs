@@ -14,6 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use mail::account::Plan;
 use proxy::proxies::Proxies;
+use queue::domains::{DomainError, NewDomain};
 use queue::enrol::{EnrolError, Enrolled};
 use serde_json::json;
 use smtp::limits::Limits;
@@ -48,6 +49,9 @@ pub enum DevError {
     /// Account, secrets or domain.
     #[error(transparent)]
     Enrol(#[from] EnrolError),
+    /// The domain.
+    #[error(transparent)]
+    Domain(#[from] DomainError),
     /// The certificate.
     #[error(transparent)]
     Certificate(#[from] crate::certificate::CertificateError),
@@ -174,13 +178,14 @@ async fn enrol(world: &World, records: &Records) -> Result<Enrolled, DevError> {
         Err(EnrolError::Taken(_)) => world.enrolment.secrets(OWNER).await?,
         other => other?,
     };
-    match world.enrolment.domain(enrolled.account.id, name.clone()).await {
-        Ok(_) | Err(EnrolError::Taken(_)) => {}
+    let domains = world.hall.domains();
+    match domains.create(enrolled.account.id, NewDomain::named(name.clone()), None).await {
+        Ok(_) | Err(DomainError::Exists(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    let domain = world.enrolment.verify_domain(&name).await?;
+    let domain = domains.force(&name).await?.domain;
     let record = |selector: &str, value: &str| (format!("{selector}._domainkey.{name}"), value.to_owned());
-    let ed25519 = dns::dkim_key::ed25519_selector(&domain.dkim.selector);
+    let ed25519 = domain.dkim.ed25519_selector();
     *records.write().unwrap_or_else(PoisonError::into_inner) = vec![
         record(&domain.dkim.selector, &domain.dkim.rsa_record),
         record(&ed25519, &domain.dkim.ed25519_record),

@@ -118,6 +118,7 @@ const KEYS: &[Key] = &[
     restart!(delivery.pace),
     restart!(service.sandbox_sender),
     restart!(service.auto_verify_domains),
+    restart!(service.ownership_label),
     restart!(service.default_plan),
     restart!(service.return_path_host),
     restart!(service.spf_include_host),

@@ -436,7 +436,6 @@ pub fn open_operators(config: &Config, world: &World, doors: &Doors, listener: U
     let rights = Rights {
         default_plan: config.service.default_plan,
         may_advance_clock: config.testing.clock_offset.is_some(),
-        auto_verify_domains: config.service.auto_verify_domains,
     };
     doors.run(admin::serve(listener, world.clone(), rights, doors.stop.clone()));
 }

@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use dns::lookup::Resolver;
 use dns::seal::Vault;
+use dns::setup::Inspector;
 use dns::signing_pool::SigningPool;
 use mail::link::LinkKey;
+use mail::setup::Facts;
 use mail::verp::VerpKey;
 use queue::accept::{Hall, HallParts};
 use queue::clock::Clock;
 use queue::courier::smtp::{Credentials, Dialer};
+use queue::domains::DomainsParts;
 use queue::enrol::Enrolment;
 use queue::entropy::Entropy;
 use queue::plan::{PlanSettings, Planner, Smarthost};
@@ -123,13 +126,18 @@ impl World {
                 plans: config.plans,
                 rate_limit: config.api.rate_limit == Switch::On,
                 links,
+                domains: DomainsParts {
+                    vault,
+                    inspector: inspector(config)?,
+                    facts: facts(config),
+                    auto_verify: config.service.auto_verify_domains,
+                },
             },
         );
         if let Some(base_url) = &config.api.base_url {
             hall.open_pages_at(base_url.trim_end_matches('/'));
         }
-        let enrolment =
-            Enrolment { store: store.clone(), clock: clock.clone(), entropy: entropy.clone(), vault };
+        let enrolment = Enrolment { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
         Ok(Self { store, clock, entropy, worker, hall, enrolment, _identity: identity })
     }
 
@@ -217,6 +225,27 @@ async fn secret(
         ))
     })?;
     <[u8; 32]>::try_from(secret.as_slice()).map_err(|error| failed(&error))
+}
+
+/// What of this installation stands in its customers' records.
+fn facts(config: &Config) -> Facts {
+    let pages = config.api.base_url.as_deref().and_then(|url| url.parse::<http::Uri>().ok());
+    Facts {
+        return_path_host: config.return_path_host(),
+        spf_include_host: config.spf_include_host(),
+        ownership_label: config.ownership_label(),
+        mail_host: config.hostname.clone(),
+        pages_host: pages.and_then(|url| url.host()?.parse().ok()),
+    }
+}
+
+fn inspector(config: &Config) -> Result<Inspector, BuildError> {
+    let settings = dns::setup::Settings {
+        servers: config.dns.servers.clone(),
+        allow_private: config.delivery.allow_private_destinations,
+        ..Default::default()
+    };
+    Inspector::new(settings).map_err(|error| BuildError::Dns(error.to_string()))
 }
 
 fn planner(config: &Config) -> Result<Planner, BuildError> {

@@ -8,6 +8,8 @@ mod documented;
 #[path = "../tests/http/world.rs"]
 #[allow(dead_code, reason = "the tests use the rest")]
 mod world;
+#[path = "../../tests/world/zone.rs"]
+mod zone;
 
 use std::hint::black_box;
 use std::sync::Arc;

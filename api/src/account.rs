@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mail::account::{AccessLevel, Plan};
-use mail::domain::DomainState;
+use mail::domain::{Domain, DomainState};
 use mail::id::AccountId;
 use mail::usage::Period;
 use serde::Serialize;
@@ -15,9 +15,6 @@ use crate::emails::view::Moment;
 use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
-
-/// Domains that are counted; no plan with a number has as many.
-const DOMAINS_COUNTED_MAX: usize = 10_000;
 
 /// What parts of the service there are.
 #[derive(Debug, Default, Serialize)]
@@ -64,7 +61,7 @@ pub struct UsageView {
     /// Emails of the day.
     pub emails_day: u64,
     /// Sending domains.
-    pub domains: usize,
+    pub domains: u32,
     /// Emails of the month beyond what the plan includes.
     pub overage: u64,
     /// When the day's count begins anew.
@@ -85,8 +82,10 @@ pub struct AccountReply {
 /// The store cannot be read.
 pub async fn get(room: Arc<Room>, tenant: Tenant, _: Nothing) -> Result<AccountReply, Problem> {
     let account = tenant.account();
-    let domains = store::domain::list(room.hall.store(), account.id, DOMAINS_COUNTED_MAX).await?;
-    let verified = domains.iter().any(|domain| domain.state == DomainState::Verified);
+    let store = room.hall.store();
+    let is_verified = |domain: &Domain| domain.state == DomainState::Verified;
+    let verified = !store::domain::list(store, account.id, None, 1, is_verified).await?.domains.is_empty();
+    let domains = store::domain::count(store, account.id).await?.number;
     let limits = room.hall.plans().of(account.plan);
     Ok(AccountReply {
         account: AccountView {
@@ -110,7 +109,7 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, _: Nothing) -> Result<AccountR
             requests_per_second: limits.requests_per_second,
             retention_days: room.hall.retention().as_secs() / (24 * 3600),
         },
-        usage: usage_of(&room, &tenant, domains.len()).await?,
+        usage: usage_of(&room, &tenant, domains).await?,
     })
 }
 
@@ -118,7 +117,7 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, _: Nothing) -> Result<AccountR
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn usage_of(room: &Room, tenant: &Tenant, domains: usize) -> Result<UsageView, Problem> {
+pub async fn usage_of(room: &Room, tenant: &Tenant, domains: u32) -> Result<UsageView, Problem> {
     let now = room.hall.clock().now();
     let (month, day) = (Period::month(now), Period::day(now));
     let used = room.hall.used(tenant).await?;

@@ -17,6 +17,7 @@ pub mod call;
 pub mod credentials;
 pub mod depth;
 pub mod dispatch;
+pub mod domains;
 pub mod emails;
 pub mod fields;
 pub mod health;

@@ -16,8 +16,8 @@ use crate::problem::Code;
 use crate::room::Room;
 use crate::schema::Schemas;
 use crate::{
-    account, auth, credentials, emails, health, logs, openapi, opt_outs, suppressions, templates, tracking,
-    unsubscribe, users,
+    account, auth, credentials, domains, emails, health, logs, openapi, opt_outs, suppressions, templates,
+    tracking, unsubscribe, users,
 };
 use store::access::{SignedIn, Tenant};
 
@@ -209,6 +209,7 @@ pub fn table() -> Vec<Operation> {
             .into_iter()
             .flatten()
             .collect();
+    table.extend(domains::operations());
     table.extend(suppressions::operations());
     table.extend(opt_outs::operations());
     table.extend(unsubscribe::operations());

@@ -7,7 +7,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use mail::id::{EmailId, OptOutId, SuppressionId, TemplateId};
+use mail::id::{DomainId, EmailId, OptOutId, SuppressionId, TemplateId};
 use serde_json::{Value, json};
 
 use crate::problem::{Code, Problem};
@@ -31,6 +31,7 @@ pub const KIND_REQUEST: u8 = 12;
 const KIND_SUPPRESSION: u8 = 38;
 const KIND_OPT_OUT: u8 = 41;
 const KIND_TEMPLATE: u8 = 34;
+const KIND_DOMAIN: u8 = 8;
 const KIND_TEMPLATE_VERSION: u8 = 37;
 
 /// What a client asked of a list.
@@ -94,6 +95,14 @@ impl Page {
     /// `invalid_cursor`.
     pub fn before_suppression(&self) -> Result<Option<SuppressionId>, Problem> {
         self.place::<16>(KIND_SUPPRESSION).map(|place| place.map(SuppressionId::from_bytes))
+    }
+
+    /// The domain after which the page begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn before_domain(&self) -> Result<Option<DomainId>, Problem> {
+        self.place::<16>(KIND_DOMAIN).map(|place| place.map(DomainId::from_bytes))
     }
 
     /// The opt-out after which the page begins.
@@ -165,6 +174,12 @@ pub fn after_id(kind: u8, id: [u8; 16]) -> String {
 #[must_use]
 pub fn after_suppression(id: SuppressionId) -> String {
     cursor(KIND_SUPPRESSION, &id.to_bytes())
+}
+
+/// The cursor of a page that ends with this domain.
+#[must_use]
+pub fn after_domain(id: DomainId) -> String {
+    cursor(KIND_DOMAIN, &id.to_bytes())
 }
 
 /// The cursor of a page that ends with this opt-out.
@@ -258,6 +273,18 @@ pub fn one<'a>(parameters: &'a [(String, String)], name: &str) -> Result<Option<
     match (found.next(), found.next()) {
         (first, None) => Ok(first.map(|(_, value)| value.as_str())),
         _ => Err(Problem::field(name, "must be given once")),
+    }
+}
+
+/// A parameter that is true or false; false, if not given.
+///
+/// # Errors
+/// It is something else, or given more than once.
+pub fn flag(parameters: &[(String, String)], name: &str) -> Result<bool, Problem> {
+    match one(parameters, name)? {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(Problem::field(name, "must be true or false")),
     }
 }
 

@@ -68,10 +68,12 @@ codes! {
     REQUEST_TIMEOUT 408 "request_timeout" "The body came too slowly.";
     IDEMPOTENCY_CONFLICT 409 "idempotency_conflict" "The key was used for another request; take a new one.";
     IDEMPOTENCY_IN_PROGRESS 409 "idempotency_in_progress" "A request with this key is at work; see `retry-after`.";
+    DOMAIN_CLAIMED 409 "domain_claimed" "Another account has the domain; `details` says how to claim it.";
     CONFLICT 409 "conflict" "It is there already, or was changed meanwhile, or must stay.";
     PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message made of it, is too large.";
     RECIPIENT_BLOCKED 422 "validation_error" "Recipients are suppressed, or opted out of the category: `details`.";
     PLAN_LIMIT 429 "plan_limit" "The plan's daily or monthly limit is reached; `upgrade_url` leads further.";
+    DOMAIN_LIMIT 403 "plan_limit" "The plan includes no more domains; `upgrade_url` leads further.";
     UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, as it is or in gzip or zstd.";
     RATE_LIMIT_EXCEEDED 429 "rate_limit_exceeded" "More requests than the plan includes; see `retry-after`.";
     HEADERS_TOO_LARGE 431 "headers_too_large" "The header has too many fields, or too many bytes.";
@@ -221,7 +223,9 @@ impl Problem {
         self
     }
 
-    fn upgrade(mut self, url: &str) -> Self {
+    /// With where an account gets more.
+    #[must_use]
+    pub fn upgrade(mut self, url: &str) -> Self {
         self.0.upgrade_url = Some(url.to_owned());
         self
     }

@@ -159,12 +159,7 @@ impl Input for DeleteSuppression {
 
     fn read(call: &Call) -> Result<Self, Problem> {
         let parameters = page::parameters(&call.query)?;
-        let force = match page::one(&parameters, "force")? {
-            None | Some("false") => false,
-            Some("true") => true,
-            Some(_) => return Err(Problem::field("force", "must be true or false")),
-        };
-        Ok(Self { named: Named::read(call)?, force })
+        Ok(Self { named: Named::read(call)?, force: page::flag(&parameters, "force")? })
     }
 }
 

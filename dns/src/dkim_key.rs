@@ -12,6 +12,8 @@ use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _, RsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mail::address::{AddressError, Name};
+use rustls_pki_types::PrivateKeyDer;
+use rustls_pki_types::pem::PemObject as _;
 use thiserror::Error;
 
 /// What may be wrong with a key.
@@ -103,6 +105,36 @@ impl DkimKey {
         Ok(Self { algorithm, pkcs8, public })
     }
 
+    /// Reads an RSA key in PEM: PKCS#8, or the older PKCS#1 that `openssl genrsa` once wrote.
+    ///
+    /// # Errors
+    /// [`KeyError::Malformed`].
+    pub fn rsa_from_pem(pem: &str) -> Result<Self, KeyError> {
+        let malformed = |_| KeyError::Malformed;
+        let pkcs8 = match PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| KeyError::Malformed)? {
+            PrivateKeyDer::Pkcs8(der) => der.secret_pkcs8_der().to_vec(),
+            PrivateKeyDer::Pkcs1(der) => {
+                let pair = RsaKeyPair::from_der(der.secret_pkcs1_der()).map_err(|_| KeyError::Malformed)?;
+                let der: Pkcs8V1Der<'_> = pair.as_der().map_err(malformed)?;
+                der.as_ref().to_vec()
+            }
+            _ => return Err(KeyError::Malformed),
+        };
+        Self::from_pkcs8(KeyAlgorithm::Rsa, pkcs8)
+    }
+
+    /// The bits of an RSA key; of an Ed25519 key, 256.
+    #[must_use]
+    pub fn bits(&self) -> u16 {
+        match self.algorithm {
+            KeyAlgorithm::Ed25519 => 256,
+            KeyAlgorithm::Rsa => {
+                let modulus = RsaKeyPair::from_pkcs8(&self.pkcs8).map(|pair| pair.public_modulus_len() * 8);
+                modulus.ok().and_then(|bits| u16::try_from(bits).ok()).unwrap_or_default()
+            }
+        }
+    }
+
     /// Which algorithm it is for.
     #[must_use]
     pub fn algorithm(&self) -> KeyAlgorithm {
@@ -149,12 +181,6 @@ impl DkimKeys {
     }
 }
 
-/// The selector of the Ed25519 key that stands beside the RSA key of `selector`.
-#[must_use]
-pub fn ed25519_selector(selector: &str) -> String {
-    format!("{selector}e")
-}
-
 /// The name under which a key is published: `SELECTOR._domainkey.DOMAIN` (RFC 6376 3.6.2.1).
 ///
 /// # Errors
@@ -192,10 +218,6 @@ mod tests {
     fn names_of_records() {
         let domain: Name = "example.com".parse().unwrap();
         assert_eq!(record_name("sel1", &domain).unwrap().as_str(), "sel1._domainkey.example.com");
-        assert_eq!(
-            record_name(&ed25519_selector("sel1"), &domain).unwrap().as_str(),
-            "sel1e._domainkey.example.com"
-        );
         for bad in ["a b", "", "s;", "s.", "\u{fc}", "s\r\n"] {
             assert_eq!(record_name(bad, &domain), Err(KeyError::Selector), "{bad:?}");
         }

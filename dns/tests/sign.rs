@@ -7,7 +7,7 @@ mod zone;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use dns::dkim_key::{DkimKeys, ed25519_selector, record_name};
+use dns::dkim_key::{DkimKeys, record_name};
 use dns::lookup::{Resolver, Settings};
 use dns::sign::{SignError, Signer};
 use dns::signing_pool::SigningPool;
@@ -27,9 +27,8 @@ fn now() -> Timestamp {
 }
 
 fn signer(rsa: bool, ed25519: bool) -> Signer {
-    let e = ed25519_selector("s1");
-    Signer::new(&domain(), rsa.then_some(("s1", &KEYS.rsa)), ed25519.then_some((e.as_str(), &KEYS.ed25519)))
-        .unwrap()
+    let e = "s1e";
+    Signer::new(&domain(), rsa.then_some(("s1", &KEYS.rsa)), ed25519.then_some((e, &KEYS.ed25519))).unwrap()
 }
 
 fn published() -> Vec<(String, String)> {

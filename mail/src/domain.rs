@@ -44,6 +44,28 @@ pub struct Dkim {
     pub ed25519: SealedKey,
     /// The Ed25519 record was seen in DNS: mail is signed with that key too.
     pub ed25519_published: bool,
+    /// How long the RSA key is.
+    pub rsa_bits: u16,
+}
+
+impl Dkim {
+    /// The selector of the Ed25519 key.
+    #[must_use]
+    pub fn ed25519_selector(&self) -> String {
+        format!("{}e", self.selector)
+    }
+}
+
+/// The records of keys that signed until others took their place: mail that they signed is still on its way, and
+/// is checked against them when it arrives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormerDkim {
+    /// The RSA key's selector.
+    pub selector: String,
+    /// Value of the TXT record at `{selector}._domainkey.{domain}`.
+    pub rsa_record: String,
+    /// The record is to stand until then.
+    pub until: Timestamp,
 }
 
 /// What is asked of TLS on the way of a domain's mail.
@@ -95,10 +117,18 @@ pub struct Domain {
     pub state: DomainState,
     /// The keys that sign for it.
     pub dkim: Dkim,
+    /// Keys that sign in place of those as soon as their record is seen.
+    pub next_dkim: Option<Dkim>,
+    /// The keys that signed before.
+    pub former_dkim: Option<FormerDkim>,
     /// How its mail is treated.
     pub delivery: DeliverySettings,
+    /// Mail to the domain is taken in.
+    pub inbound_enabled: bool,
     /// When it was added.
     pub created_at: Timestamp,
     /// When its records were first found.
     pub verified_at: Option<Timestamp>,
+    /// When it was last changed: its settings, its keys or its state.
+    pub updated_at: Timestamp,
 }

@@ -118,6 +118,8 @@ ids! {
     SmtpCredentialId "smtp_";
     /// A sending domain.
     DomainId "dom_";
+    /// A claim to a domain that another account has.
+    ClaimId "clm_";
     /// An email: one message, whatever the number of its recipients.
     EmailId "msg_";
     /// An event: a fact in the past tense.

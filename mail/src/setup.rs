@@ -1,11 +1,32 @@
 //! A domain's setup: the DNS records that it needs, and what was found of each.
 //!
-//! [`Record`] is what is to be published; [`Finding`] is what a look at the DNS said of it. What the records of a
-//! domain are is decided in one place, so that the page that lists them, the zone file, the check and the
-//! provider that publishes them speak of the same.
+//! ```text
+//! Domain + Facts ─► records ─► Record ─► a look at the DNS ─► Finding ─► Setup
+//! ```
+//!
+//! What the records of a domain are is decided in one place, so that the page that lists them, the zone file, the
+//! check and the provider that publishes them speak of the same.
+
+mod assess;
+mod zone;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::address::Name;
+use crate::domain::{Dkim, Domain, DomainState};
+use crate::id::AccountId;
+
+pub use assess::{Seen, assess, next_look};
+pub use zone::zone_file;
+
+/// How long a record may be kept: short enough to mend a mistake within the hour.
+const TTL_S: u32 = 3_600;
+/// The preference of our MX record.
+const PRIORITY: u16 = 10;
+/// The label of the return path.
+pub const RETURN_PATH_LABEL: &str = "rp";
 
 /// What a record is for (completions-email.md 2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -89,4 +110,148 @@ pub struct Finding {
     pub merged: Option<String>,
     /// When it was looked at.
     pub checked_at: Timestamp,
+}
+
+/// What of the installation stands in its customers' records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// What `rp.{domain}` is an alias of.
+    pub return_path_host: Name,
+    /// What the SPF record of a domain includes.
+    pub spf_include_host: Name,
+    /// The label of the ownership record.
+    pub ownership_label: String,
+    /// Takes in mail.
+    pub mail_host: Name,
+    /// What a tracking host is an alias of; none when the API has no name.
+    pub pages_host: Option<Name>,
+}
+
+impl Facts {
+    /// The records that a domain needs, the required ones first.
+    #[must_use]
+    pub fn records(&self, domain: &Domain) -> Vec<Record> {
+        let name = domain.name.as_str();
+        let required = |purpose, record_type, name, value| Record {
+            purpose,
+            record_type,
+            name,
+            value,
+            ttl_s: TTL_S,
+            priority: None,
+            required: true,
+        };
+        let optional = |record: Record| Record { required: false, ..record };
+        let key = |selector: &str, value: &str| {
+            required(
+                Purpose::Dkim,
+                RecordType::Txt,
+                format!("{selector}._domainkey.{name}"),
+                value.to_owned(),
+            )
+        };
+        let keys = |dkim: &Dkim| {
+            [
+                key(&dkim.selector, &dkim.rsa_record),
+                optional(key(&dkim.ed25519_selector(), &dkim.ed25519_record)),
+            ]
+        };
+        let return_path = format!("{RETURN_PATH_LABEL}.{name}");
+        let spf = format!("v=spf1 include:{} ~all", self.spf_include_host);
+        let dmarc = format!("v=DMARC1; p=none; rua=mailto:dmarc@{}", self.return_path_host);
+        let mut records = vec![self.ownership(domain.account, &domain.name)];
+        records.extend(keys(&domain.dkim));
+        records.push(required(
+            Purpose::ReturnPath,
+            RecordType::Cname,
+            return_path,
+            self.return_path_host.to_string(),
+        ));
+        records.push(required(Purpose::Spf, RecordType::Txt, name.to_owned(), spf));
+        records.push(optional(required(Purpose::Dmarc, RecordType::Txt, format!("_dmarc.{name}"), dmarc)));
+        if let Some(next) = &domain.next_dkim {
+            records.extend(keys(next).map(optional));
+        }
+        if let Some(former) = &domain.former_dkim {
+            records.push(optional(key(&former.selector, &former.rsa_record)));
+        }
+        // Mail that came before we know the domain would be refused.
+        if domain.inbound_enabled && domain.state == DomainState::Verified {
+            let mail_host = self.mail_host.to_string();
+            let record = required(Purpose::Inbound, RecordType::Mx, name.to_owned(), mail_host);
+            records.push(Record { priority: Some(PRIORITY), ..optional(record) });
+        }
+        if let (Some(host), Some(pages)) = (&domain.delivery.tracking_host, &self.pages_host) {
+            let (host, pages) = (host.to_string(), pages.to_string());
+            records.push(optional(required(Purpose::Tracking, RecordType::Cname, host, pages)));
+        }
+        records
+    }
+
+    /// The record that shows that a domain is an account's. Nobody else can publish it there; so it need not be
+    /// a secret, only one of the account's own.
+    #[must_use]
+    pub fn ownership(&self, account: AccountId, name: &Name) -> Record {
+        let digest = Sha256::digest(format!("ownership {account} {name}"));
+        let token: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Record {
+            purpose: Purpose::Ownership,
+            record_type: RecordType::Txt,
+            name: format!("{}.{name}", self.ownership_label),
+            value: format!("postrider-verification={token}"),
+            ttl_s: TTL_S,
+            priority: None,
+            required: true,
+        }
+    }
+}
+
+/// What was found of one record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checked {
+    /// Which record: its name.
+    pub name: String,
+    /// And what it is for: the domain's own name has several.
+    pub purpose: Purpose,
+    /// What was found.
+    pub finding: Finding,
+}
+
+/// How far a domain's records are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setup {
+    /// What was found of each, when it was last looked.
+    pub checked: Vec<Checked>,
+    /// When that was.
+    pub last_checked_at: Option<Timestamp>,
+    /// Since when a required record of a verified domain is gone.
+    pub degraded_since: Option<Timestamp>,
+    /// Since when it is looked for the records of a domain that is not verified.
+    pub since: Timestamp,
+    /// When it is looked next by itself; none when it is looked no more.
+    pub due: Option<Timestamp>,
+    /// Our own keys could be opened and sign, when it was last looked.
+    pub keys_open: bool,
+}
+
+impl Setup {
+    /// Of a domain that was never looked at.
+    #[must_use]
+    pub fn new(now: Timestamp) -> Self {
+        Self {
+            checked: Vec::new(),
+            last_checked_at: None,
+            degraded_since: None,
+            since: now,
+            due: None,
+            keys_open: true,
+        }
+    }
+
+    /// What was found of a record.
+    #[must_use]
+    pub fn of(&self, record: &Record) -> Option<&Finding> {
+        let same = |checked: &&Checked| checked.purpose == record.purpose && checked.name == record.name;
+        self.checked.iter().find(same).map(|checked| &checked.finding)
+    }
 }

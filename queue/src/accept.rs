@@ -38,6 +38,7 @@ use store::engine::{Batch, CommitError, ReadError, State, Store};
 
 use crate::clock::Clock;
 use crate::contacts::{Contacts, ContactsError, Wish};
+use crate::domains::{Domains, DomainsParts};
 use crate::entropy::Entropy;
 use crate::meter::Reserved;
 use crate::once::AtWork;
@@ -79,6 +80,7 @@ pub struct Hall {
     base_url: Arc<OnceLock<String>>,
     visits: Arc<Visits>,
     at_work: Arc<AtWork>,
+    domains: Arc<Domains>,
 }
 
 /// What the hall needs beside the worker.
@@ -99,6 +101,8 @@ pub struct HallParts {
     pub links: LinkKey,
     /// Requests are counted, and bounded by the plans.
     pub rate_limit: bool,
+    /// What sending domains need.
+    pub domains: DomainsParts,
 }
 
 /// What was accepted.
@@ -138,6 +142,7 @@ impl Hall {
         let senders = Senders::new(store, parts.vault, parts.dkim, parts.sandbox_sender);
         Self {
             visits: Arc::new(Visits::new(Arc::clone(&worker))),
+            domains: Arc::new(Domains::new(Arc::clone(&worker), parts.domains)),
             worker,
             senders: Arc::new(senders),
             pool: Arc::new(parts.pool),
@@ -174,6 +179,12 @@ impl Hall {
     #[must_use]
     pub fn templates(&self) -> &Templates {
         &self.templates
+    }
+
+    /// The sending domains.
+    #[must_use]
+    pub fn domains(&self) -> &Domains {
+        &self.domains
     }
 
     /// Idempotency keys at work.

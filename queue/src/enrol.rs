@@ -1,15 +1,12 @@
-//! Enrolment: new accounts, secrets and sending domains.
+//! Enrolment: new accounts and secrets.
 
-use dns::dkim_key::DkimKeys;
-use dns::seal::Vault;
 use jiff::Timestamp;
 use mail::account::{Account, Plan};
-use mail::address::{Address, Name};
+use mail::address::Address;
 use mail::credential::{
     API_KEY_PREFIX, ApiKey, SMTP_PASSWORD_PREFIX, Scope, Secret, SecretHash, SmtpCredential, Terms,
 };
-use mail::domain::{DeliverySettings, Dkim, Domain, DomainState};
-use mail::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId};
+use mail::id::{AccountId, ApiKeyId, SmtpCredentialId};
 use mail::user::Role;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
@@ -17,23 +14,19 @@ use thiserror::Error;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::people::People;
-use crate::sender;
 
 /// Why an enrolment failed.
 #[derive(Debug, Error)]
 pub enum EnrolError {
-    /// The address or name has one already.
+    /// The address has one already.
     #[error("{0} is taken")]
     Taken(String),
-    /// The account or domain does not exist.
+    /// The account does not exist.
     #[error("{0} does not exist")]
     Unknown(String),
     /// It was changed by somebody else at the same moment.
     #[error("it was changed by somebody else meanwhile; try again")]
     Changed,
-    /// Keys could not be made or sealed.
-    #[error("making keys failed: {0}")]
-    Keys(String),
     /// The store cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -62,8 +55,6 @@ pub struct Enrolment {
     pub clock: Clock,
     /// Chance.
     pub entropy: Entropy,
-    /// Seals keys.
-    pub vault: std::sync::Arc<Vault>,
 }
 
 impl Enrolment {
@@ -168,71 +159,6 @@ impl Enrolment {
         Ok(after)
     }
 
-    /// Adds a sending domain with new keys, in state unverified.
-    ///
-    /// # Errors
-    /// [`EnrolError`].
-    pub async fn domain(&self, account: AccountId, name: Name) -> Result<Domain, EnrolError> {
-        let now = self.clock.now();
-        let id = DomainId::new(now, self.entropy.u128());
-        // RSA takes 50 ms and more: not on an event loop's thread.
-        let keys = tokio::task::spawn_blocking(DkimKeys::generate)
-            .await
-            .map_err(|error| EnrolError::Keys(error.to_string()))?
-            .map_err(|error| EnrolError::Keys(error.to_string()))?;
-        let seal =
-            |key| sender::seal(&self.vault, id, key).map_err(|error| EnrolError::Keys(error.to_string()));
-        let dkim = Dkim {
-            selector: selector(self.entropy.u64()),
-            rsa_record: keys.rsa.txt_record(),
-            rsa: seal(&keys.rsa)?,
-            ed25519_record: keys.ed25519.txt_record(),
-            ed25519: seal(&keys.ed25519)?,
-            ed25519_published: false,
-        };
-        let state = DomainState::Unverified;
-        let delivery = DeliverySettings::default();
-        let domain = Domain { id, account, name, state, dkim, delivery, created_at: now, verified_at: None };
-        let mut batch = Batch::progress();
-        store::domain::create(&mut batch, &domain);
-        self.commit(batch, || domain.name.to_string()).await?;
-        Ok(domain)
-    }
-
-    /// Takes a domain as verified, with both its keys, on the operator's word.
-    ///
-    /// # Errors
-    /// [`EnrolError`].
-    pub async fn verify_domain(&self, name: &Name) -> Result<Domain, EnrolError> {
-        let now = self.clock.now();
-        let verify = |domain: &mut Domain| {
-            domain.state = DomainState::Verified;
-            domain.verified_at = domain.verified_at.or(Some(now));
-            domain.dkim.ed25519_published = true;
-        };
-        self.change_domain(name, verify).await
-    }
-
-    /// Changes a domain.
-    ///
-    /// # Errors
-    /// [`EnrolError`].
-    pub async fn change_domain(
-        &self,
-        name: &Name,
-        change: impl FnOnce(&mut Domain),
-    ) -> Result<Domain, EnrolError> {
-        let before = store::domain::by_name(&self.store, name)
-            .await?
-            .ok_or_else(|| EnrolError::Unknown(name.to_string()))?;
-        let mut after = before.clone();
-        change(&mut after);
-        let mut batch = Batch::progress();
-        store::domain::update(&mut batch, &before, &after);
-        self.commit(batch, String::new).await.map_err(changed)?;
-        Ok(after)
-    }
-
     async fn commit(&self, batch: Batch, what: impl FnOnce() -> String) -> Result<(), EnrolError> {
         self.store.commit(batch).await.map_err(|error| match error {
             CommitError::Conflict { .. } => EnrolError::Taken(what()),
@@ -246,10 +172,4 @@ fn changed(error: EnrolError) -> EnrolError {
         EnrolError::Taken(_) => EnrolError::Changed,
         error => error,
     }
-}
-
-/// A selector of our own for each key pair, so that a domain can be moved to and from us, and its keys
-/// rotated, without two keys meeting under one name.
-fn selector(chance: u64) -> String {
-    format!("pr{:06x}", chance & 0xff_ffff)
 }

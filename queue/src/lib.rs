@@ -13,6 +13,7 @@ pub mod clock;
 pub mod contacts;
 pub mod courier;
 mod dispatch;
+pub mod domains;
 pub mod enrol;
 pub mod entropy;
 pub mod fair;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use dns::dkim_key::{DkimKey, KeyAlgorithm, ed25519_selector};
+use dns::dkim_key::{DkimKey, KeyAlgorithm};
 use dns::seal::Vault;
 use dns::sign::Signer;
 use dns::signers::Signers;
@@ -165,7 +165,7 @@ impl Senders {
             .get_or_load(domain.id, async || {
                 let rsa = unseal(&self.vault, domain.id, KeyAlgorithm::Rsa, &domain.dkim.rsa)?;
                 let ed25519 = unseal(&self.vault, domain.id, KeyAlgorithm::Ed25519, &domain.dkim.ed25519)?;
-                let ed25519_selector = ed25519_selector(&domain.dkim.selector);
+                let ed25519_selector = domain.dkim.ed25519_selector();
                 let ed25519 = domain.dkim.ed25519_published.then_some((ed25519_selector.as_str(), &ed25519));
                 Signer::new(&domain.name, Some((&domain.dkim.selector, &rsa)), ed25519)
                     .map_err(|error| unusable(domain, &error))
@@ -217,7 +217,7 @@ pub(crate) fn seal(
     Ok(SealedKey(STANDARD.encode(blob)))
 }
 
-fn unseal(
+pub(crate) fn unseal(
     vault: &Vault,
     domain: DomainId,
     algorithm: KeyAlgorithm,

@@ -15,10 +15,12 @@ use mail::address::Name;
 use mail::credential::{SMTP_PASSWORD_PREFIX, Secret, SecretHash, SmtpCredential, Terms};
 use mail::domain::{Dkim, Domain, DomainState, SealedKey};
 use mail::id::{AccountId, DomainId, SmtpCredentialId};
+use mail::setup::Facts;
 use mail::verp::VerpKey;
 use queue::accept::{Hall, HallParts};
 use queue::clock::Clock;
 use queue::courier::smtp::{Dialer, TlsMode};
+use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
 use queue::plan::{PlanSettings, Planner};
 use queue::retry::Schedule;
@@ -69,6 +71,22 @@ async fn hall() -> Hall {
         links: mail::link::LinkKey::new([3; 32]),
         plans: mail::plan::Plans::default(),
         rate_limit: false,
+        domains: DomainsParts {
+            vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
+            inspector: dns::setup::Inspector::new(dns::setup::Settings {
+                servers: vec!["127.0.0.1:9".parse().unwrap()],
+                ..Default::default()
+            })
+            .unwrap(),
+            facts: Facts {
+                return_path_host: "rp.example.net".parse().unwrap(),
+                spf_include_host: "spf.example.net".parse().unwrap(),
+                ownership_label: "_service".to_owned(),
+                mail_host: "mx.example.net".parse().unwrap(),
+                pages_host: None,
+            },
+            auto_verify: false,
+        },
     };
     Hall::new(worker, rest)
 }
@@ -96,6 +114,7 @@ impl World {
             ed25519_record: String::new(),
             ed25519: sealed(),
             ed25519_published: false,
+            rsa_bits: 2_048,
         };
         let domain = Domain {
             id: DomainId::new(now, 1),
@@ -103,9 +122,13 @@ impl World {
             name: "example.com".parse().unwrap(),
             state: DomainState::Verified,
             dkim,
+            next_dkim: None,
+            former_dkim: None,
             delivery: mail::domain::DeliverySettings::default(),
+            inbound_enabled: false,
             created_at: now,
             verified_at: Some(now),
+            updated_at: now,
         };
         let secret = Secret::new(SMTP_PASSWORD_PREFIX, [7; 32]);
         let credential = SmtpCredential {
@@ -119,7 +142,8 @@ impl World {
         };
         let mut batch = Batch::progress();
         store::account::create(&mut batch, &account);
-        store::domain::create(&mut batch, &domain);
+        let count = store::domain::count(hall.store(), id).await.unwrap();
+        store::domain::create(&mut batch, &domain, &count);
         let hash = SecretHash::of_smtp_password(secret.expose()).unwrap();
         store::credential::create_smtp(&mut batch, &credential, &hash);
         hall.store().commit(batch).await.unwrap();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use mail::address::{Address, Name};
 use mail::domain::Domain;
 use mail::id::EmailId;
+use queue::domains::NewDomain;
 use queue::operate::Order;
 use serde_json::{Value, json};
 use store::engine::Batch;
@@ -51,17 +52,24 @@ pub(super) async fn answer(
         }
         Question::SessionCreate { account } => session_create(world, account.as_deref()).await,
         Question::DomainCreate { name, account, verified } => {
-            domain_create(world, &name, &account, verified || rights.auto_verify_domains).await
+            domain_create(world, &name, &account, verified).await
         }
-        Question::DomainVerify { name } => {
-            let domain = world.enrolment.verify_domain(&name_of(&name)?).await.map_err(said)?;
-            Ok(json!({"domain": show::domain(&domain)}))
+        Question::DomainVerify { name, force } => {
+            let (domains, name) = (world.hall.domains(), name_of(&name)?);
+            let known = if force {
+                domains.force(&name).await.map_err(said)?
+            } else {
+                let domain = domain_of(world, &name).await?;
+                domains.verify(domain.account, domain.id).await.map_err(said)?
+            };
+            Ok(json!({"domain": show::domain(&known, domains.facts())}))
         }
         Question::DomainUpdate { name, change } => domain_update(world, &name, change).await,
         Question::DomainShow { name } => {
-            let found = store::domain::by_name(&world.store, &name_of(&name)?).await.map_err(said)?;
-            let domain = found.ok_or_else(|| format!("{name} does not exist"))?;
-            Ok(json!({"domain": show::domain(&domain)}))
+            let domain = domain_of(world, &name_of(&name)?).await?;
+            let domains = world.hall.domains();
+            let known = domains.get(domain.account, domain.id).await.map_err(said)?;
+            Ok(json!({"domain": show::domain(&known, domains.facts())}))
         }
         Question::QueueList { limit } => queue_list(world, limit).await,
         Question::Queue { order, email } => queue_order(world, order, &email).await,
@@ -123,11 +131,17 @@ async fn domain_create(world: &World, name: &str, account: &str, verified: bool)
         .await
         .map_err(said)?
         .ok_or_else(|| format!("there is no account {account}"))?;
-    let mut domain = world.enrolment.domain(account.id, name.clone()).await.map_err(said)?;
+    let domains = world.hall.domains();
+    let mut known = domains.create(account.id, NewDomain::named(name.clone()), None).await.map_err(said)?;
     if verified {
-        domain = world.enrolment.verify_domain(&name).await.map_err(said)?;
+        known = domains.force(&name).await.map_err(said)?;
     }
-    Ok(json!({"domain": show::domain(&domain)}))
+    Ok(json!({"domain": show::domain(&known, domains.facts())}))
+}
+
+async fn domain_of(world: &World, name: &Name) -> Result<Domain, String> {
+    let found = store::domain::by_name(&world.store, name).await.map_err(said)?;
+    found.ok_or_else(|| format!("{name} does not exist"))
 }
 
 async fn domain_update(world: &World, name: &str, change: DomainChange) -> Answered {
@@ -141,12 +155,13 @@ async fn domain_update(world: &World, name: &str, change: DomainChange) -> Answe
         settings.open_tracking = change.open_tracking.unwrap_or(settings.open_tracking);
         settings.click_tracking = change.click_tracking.unwrap_or(settings.click_tracking);
         settings.tls_mode = change.tls_mode.unwrap_or(settings.tls_mode);
-        if let Some(host) = tracking_host {
-            settings.tracking_host = host;
+        if let Some(host) = &tracking_host {
+            settings.tracking_host.clone_from(host);
         }
     };
-    let domain = world.enrolment.change_domain(&name_of(name)?, apply).await.map_err(said)?;
-    Ok(json!({"domain": show::domain(&domain)}))
+    let (domains, domain) = (world.hall.domains(), domain_of(world, &name_of(name)?).await?);
+    let known = domains.change(domain.account, domain.id, apply).await.map_err(said)?;
+    Ok(json!({"domain": show::domain(&known, domains.facts())}))
 }
 
 async fn queue_list(world: &World, limit: usize) -> Answered {

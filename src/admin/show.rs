@@ -2,10 +2,12 @@
 
 use mail::account::Account;
 use mail::attempt::Attempt;
-use mail::domain::{Domain, DomainState};
+use mail::domain::DomainState;
 use mail::email::Rollup;
 use mail::recipient::Recipient;
+use mail::setup::{Facts, RecordStatus};
 use mail::task::Task;
+use queue::domains::Known;
 use queue::enrol::Enrolled;
 use queue::operate::Trace;
 use queue::site::SiteStanding;
@@ -30,8 +32,15 @@ pub(super) fn enrolled(enrolled: &Enrolled) -> Value {
     })
 }
 
-pub(super) fn domain(domain: &Domain) -> Value {
-    let record = |selector: &str, value: &str| json!({"type": "TXT", "name": format!("{selector}._domainkey.{}", domain.name), "value": value});
+pub(super) fn domain(known: &Known, facts: &Facts) -> Value {
+    let (domain, setup) = (&known.domain, &known.setup);
+    let records = facts.records(domain).into_iter().map(|record| {
+        let mut shown = json!(record);
+        let finding = setup.of(&record);
+        shown["status"] = json!(finding.map_or(RecordStatus::Pending, |finding| finding.status));
+        shown["error"] = json!(finding.and_then(|finding| finding.error.as_deref()));
+        shown
+    });
     json!({
         "id": domain.id,
         "account": domain.account,
@@ -45,10 +54,9 @@ pub(super) fn domain(domain: &Domain) -> Value {
         "tls_mode": domain.delivery.tls_mode,
         "tracking_host": domain.delivery.tracking_host,
         "dkim": {"selector": domain.dkim.selector, "ed25519_published": domain.dkim.ed25519_published},
-        "records": [
-            record(&domain.dkim.selector, &domain.dkim.rsa_record),
-            record(&dns::dkim_key::ed25519_selector(&domain.dkim.selector), &domain.dkim.ed25519_record),
-        ],
+        "records": records.collect::<Vec<_>>(),
+        "degraded_since": setup.degraded_since,
+        "last_checked_at": setup.last_checked_at,
         "created_at": domain.created_at,
         "verified_at": domain.verified_at,
     })

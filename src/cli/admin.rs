@@ -110,12 +110,12 @@ pub enum DomainCommand {
         #[arg(long)]
         verified: bool,
     },
-    /// Take a domain as verified
+    /// Look at a domain's records now
     Verify {
         /// Its name
         name: String,
-        /// Without looking at its records
-        #[arg(long, required = true)]
+        /// Take it as verified, without looking
+        #[arg(long)]
         force: bool,
     },
     /// Change how a domain's mail is treated: tracking and TLS
@@ -338,8 +338,8 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
         AdminCommand::Domain(DomainCommand::Create { name, account, verified }) => {
             Question::DomainCreate { name: name.clone(), account: account.clone(), verified: *verified }
         }
-        AdminCommand::Domain(DomainCommand::Verify { name, force: _ }) => {
-            Question::DomainVerify { name: name.clone() }
+        AdminCommand::Domain(DomainCommand::Verify { name, force }) => {
+            Question::DomainVerify { name: name.clone(), force: *force }
         }
         AdminCommand::Domain(DomainCommand::Update {
             name,

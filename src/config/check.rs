@@ -137,6 +137,14 @@ fn bounds(config: &Config, faults: &mut Vec<Fault>) {
             faults.push(fault("service", key, text));
         }
     }
+    let is_label = |text: &String| {
+        let letters = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        (1..=63).contains(&text.len()) && letters
+    };
+    if service.ownership_label.as_ref().is_some_and(|label| !is_label(label)) {
+        let text = "`ownership_label` is one DNS label, like \"_service\"";
+        faults.push(fault("service", "ownership_label", text));
+    }
     if config.store.retention < delivery.give_up_after {
         faults.push(fault("store", "retention", "`retention` is not shorter than `give_up_after`"));
     }

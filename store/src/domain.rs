@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 use mail::address::Name;
-use mail::domain::{DeliverySettings, Dkim, Domain, DomainState, SealedKey};
+use mail::domain::{DeliverySettings, Dkim, Domain, DomainState, FormerDkim, SealedKey};
 use mail::id::{AccountId, DomainId};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{Space, key};
 use crate::row::{self, stored};
 
@@ -19,6 +19,39 @@ struct DkimRow {
     ed25519_record: String,
     ed25519: SealedKey,
     ed25519_published: bool,
+    #[serde(default = "usual_bits", skip_serializing_if = "is_usual")]
+    rsa_bits: u16,
+}
+
+fn usual_bits() -> u16 {
+    2_048
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
+fn is_usual(bits: &u16) -> bool {
+    *bits == usual_bits()
+}
+
+/// Keys that may not be there.
+mod dkim_or_none {
+    use serde::{Deserializer, Serializer};
+
+    use super::{Deserialize, Dkim, DkimRow, Serialize};
+
+    #[derive(Serialize, Deserialize)]
+    struct Row(#[serde(with = "DkimRow")] Dkim);
+
+    #[derive(Serialize)]
+    struct RowOf<'a>(#[serde(with = "DkimRow")] &'a Dkim);
+
+    #[expect(clippy::ref_option, reason = "serde gives references")]
+    pub(super) fn serialize<S: Serializer>(dkim: &Option<Dkim>, out: S) -> Result<S::Ok, S::Error> {
+        dkim.as_ref().map(RowOf).serialize(out)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Dkim>, D::Error> {
+        Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -30,12 +63,25 @@ struct DomainRow {
     state: DomainState,
     #[serde(with = "DkimRow")]
     dkim: Dkim,
+    #[serde(default, with = "dkim_or_none", skip_serializing_if = "Option::is_none")]
+    next_dkim: Option<Dkim>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    former_dkim: Option<FormerDkim>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    inbound_enabled: bool,
     #[serde(default, skip_serializing_if = "DeliverySettings::is_default")]
     delivery: DeliverySettings,
     created_at: Timestamp,
     verified_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    updated_at: Timestamp,
 }
 stored!(Domain as DomainRow);
+
+/// Of a row that is older than the field.
+fn is_unknown(updated_at: &Timestamp) -> bool {
+    *updated_at == Timestamp::default()
+}
 
 fn key_of(account: AccountId, id: DomainId) -> Key {
     key(Space::Domain).account(account).id(id.to_bytes()).build()
@@ -45,12 +91,66 @@ fn key_by_name(name: &Name) -> Key {
     key(Space::DomainByName).text(name.as_str()).build()
 }
 
-/// Writes a new domain; the commit conflicts when the name is taken, by whomever.
-pub fn create(batch: &mut Batch, domain: &Domain) {
-    let row_key = key_of(domain.account, domain.id);
+/// How many domains an account has, as it was read: of two that add one more at the same time one conflicts, so
+/// that a plan's limit holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Count {
+    /// The number.
+    pub number: u32,
+    account: AccountId,
+    row: Option<Value>,
+}
+
+impl Count {
+    fn put(&self, batch: &mut Batch, number: u32) {
+        let row_key = key(Space::DomainCount).account(self.account).build();
+        batch.check(row_key.clone(), self.row.clone());
+        batch.put(row_key, number.to_string().into_bytes());
+    }
+}
+
+/// How many domains an account has.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn count(store: &Store, account: AccountId) -> Result<Count, ReadError> {
+    let row = store.get(&key(Space::DomainCount).account(account).build()).await?;
+    let number = match &row {
+        Some(row) => std::str::from_utf8(row).ok().and_then(|text| text.parse().ok()),
+        None => Some(0),
+    };
+    let number = number.ok_or_else(|| row::damaged("a count that is no number"))?;
+    Ok(Count { number, account, row })
+}
+
+/// Writes a new domain; the commit conflicts when the name is taken, by whomever, and when the account's number
+/// of domains is no more the one that was read.
+pub fn create(batch: &mut Batch, domain: &Domain, before: &Count) {
     batch.check(key_by_name(&domain.name), None);
+    put_new(batch, domain);
+    before.put(batch, before.number.saturating_add(1));
+}
+
+fn put_new(batch: &mut Batch, domain: &Domain) {
+    let row_key = key_of(domain.account, domain.id);
     batch.put(key_by_name(&domain.name), row_key.clone());
     batch.put(row_key, row::encode(domain));
+}
+
+/// Deletes a domain that was read as `domain`; the commit conflicts when it is no more like that.
+pub fn delete(batch: &mut Batch, domain: &Domain, before: &Count) {
+    let row_key = key_of(domain.account, domain.id);
+    batch.check(row_key.clone(), Some(row::encode(domain)));
+    batch.delete(row_key);
+    batch.delete(key_by_name(&domain.name));
+    before.put(batch, before.number.saturating_sub(1));
+}
+
+/// Puts a new domain in the place of another account's of the same name.
+pub fn replace(batch: &mut Batch, (former, of_former): (&Domain, &Count), (new, of_new): (&Domain, &Count)) {
+    delete(batch, former, of_former);
+    put_new(batch, new);
+    of_new.put(batch, of_new.number.saturating_add(1));
 }
 
 /// Changes a domain that was read as `before`; the commit conflicts when it is no more like that.
@@ -76,12 +176,56 @@ pub async fn get(store: &Store, account: AccountId, id: DomainId) -> Result<Opti
     store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
 }
 
-/// An account's domains, oldest first, at most `limit`.
+/// A page of domains.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// The domains, newest first.
+    pub domains: Vec<Domain>,
+    /// Where the next page begins, when there may be more: before this one.
+    pub next: Option<DomainId>,
+}
+
+/// Rows read for one page: a filter that passes few gives a short page, and where to go on.
+const LOOKED_AT_MAX: usize = 2_000;
+
+/// An account's domains, newest first, of those before `before`: at most `limit` of those that pass.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn list(store: &Store, account: AccountId, limit: usize) -> Result<Vec<Domain>, ReadError> {
-    let range = key(Space::Domain).account(account).range();
-    let rows = store.scan(range, Order::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| row::decode(row)).collect()
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    before: Option<DomainId>,
+    limit: usize,
+    passes: impl Fn(&Domain) -> bool,
+) -> Result<Listed, ReadError> {
+    let mut range = key(Space::Domain).account(account).range();
+    if let Some(before) = before {
+        range.end = key_of(account, before);
+    }
+    let (mut listed, mut looked_at) = (Listed::default(), 0);
+    loop {
+        let step = limit.clamp(50, 500);
+        let rows = store.scan(range.clone(), Order::Descending, step).await?;
+        for (at, row) in &rows {
+            let domain: Domain = row::decode(row)?;
+            range.end = at.clone();
+            if !passes(&domain) {
+                continue;
+            }
+            if listed.domains.len() == limit {
+                listed.next = listed.domains.last().map(|last| last.id);
+                return Ok(listed);
+            }
+            listed.domains.push(domain);
+        }
+        looked_at += rows.len();
+        if rows.len() < step {
+            return Ok(listed);
+        }
+        if looked_at >= LOOKED_AT_MAX {
+            listed.next = rows.last().map(|(_, row)| row::decode::<Domain>(row)).transpose()?.map(|d| d.id);
+            return Ok(listed);
+        }
+    }
 }

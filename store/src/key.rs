@@ -48,6 +48,16 @@ pub enum Space {
     Domain = 8,
     /// Sending domains by name.
     DomainByName = 9,
+    /// How many sending domains accounts have.
+    DomainCount = 10,
+    /// How far the records of sending domains are.
+    DomainSetup = 11,
+    /// Sending domains by partition and when they are looked at next.
+    DomainSetupByTime = 12,
+    /// Claims to domains that another account has.
+    Claim = 13,
+    /// Claims that are open, by the domain's name.
+    ClaimByName = 14,
     /// Emails.
     Email = 16,
     /// Recipients of emails.

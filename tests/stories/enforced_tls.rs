@@ -11,7 +11,9 @@ use crate::world::{DOMAIN, TestWorld};
 
 async fn set(world: &TestWorld, mode: TlsMode) {
     let name = DOMAIN.parse().unwrap();
-    world.world.enrolment.change_domain(&name, |domain| domain.delivery.tls_mode = mode).await.unwrap();
+    let domain = store::domain::by_name(&world.world.store, &name).await.unwrap().unwrap();
+    let change = |domain: &mut mail::domain::Domain| domain.delivery.tls_mode = mode;
+    world.world.hall.domains().change(domain.account, domain.id, change).await.unwrap();
     // What was found out about a sender holds for a second.
     world.world.clock.advance(Duration::from_secs(2));
 }

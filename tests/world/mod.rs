@@ -13,6 +13,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use mail::account::Plan;
+use mail::address::Name;
 use mail::credential::Secret;
 use mail::id::{AccountId, EmailId};
 use postrider::certificate::Certificate;
@@ -20,6 +21,7 @@ use postrider::config::{self, Config};
 use postrider::reload;
 use postrider::serve::{Certificates, Doors};
 use postrider::world::World;
+use queue::domains::NewDomain;
 use sink::Sink;
 use store::email::EmailWithRecipients;
 use zone::NameServer;
@@ -113,8 +115,10 @@ impl TestWorld {
         let enrolment = &world.enrolment;
         let enrolled = match enrolment.account(OWNER.parse().unwrap(), Plan::Dedicated, true).await {
             Ok(enrolled) => {
-                enrolment.domain(enrolled.account.id, DOMAIN.parse().unwrap()).await.unwrap();
-                enrolment.verify_domain(&DOMAIN.parse().unwrap()).await.unwrap();
+                let (domains, name) = (world.hall.domains(), DOMAIN.parse::<Name>().unwrap());
+                let new = NewDomain::named(name.clone());
+                domains.create(enrolled.account.id, new, None).await.unwrap();
+                domains.force(&name).await.unwrap();
                 enrolled
             }
             Err(_) => enrolment.secrets(OWNER).await.unwrap(),

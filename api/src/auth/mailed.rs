@@ -8,13 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mail::address::{Address, Mailbox};
+use mail::claim::Claim;
 use mail::compose::Composition;
 use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
 use mail::email::{Category, Door};
+use mail::id::AccountId;
 use mail::recipient::{Notify, RecipientKind};
 use mail::user::{LinkToken, SignInLink, User};
+use queue::accept::Hall;
+use store::access::Tenant;
 use store::engine::Batch;
 
+use crate::emails::view::Moment;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 
@@ -54,16 +59,8 @@ pub fn sender(room: &Room) -> Result<Address, Problem> {
 /// # Errors
 /// The service cannot mail, or not now.
 pub async fn send(room: &Arc<Room>, user: &User, why: Why) -> Result<(), Problem> {
-    let (hall, from) = (&room.hall, sender(room)?);
+    let (hall, postman) = (&room.hall, Postman::find(room).await?);
     let store = hall.store();
-    let refused = |cause: &dyn std::fmt::Display| {
-        tracing::warn!(%cause, "the account of sandbox_sender's domain cannot send sign-in links");
-        Problem::new(Code::SERVICE_UNAVAILABLE, "Links cannot be mailed at the moment")
-    };
-    let domain = store::domain::by_name(store, from.domain()).await?;
-    let domain = domain.ok_or_else(|| refused(&"nobody has the domain"))?;
-    let tenant = store::access::by_service(store, domain.account).await;
-    let tenant = tenant.map_err(|error| refused(&error))?;
     let holds = match why {
         Why::SignIn => ASKED_FOR,
         Why::Invitation => INVITED,
@@ -77,8 +74,55 @@ pub async fn send(room: &Arc<Room>, user: &User, why: Why) -> Result<(), Problem
     let url = format!("{}/auth/link/{}", room.options.base_url, token.text());
     let account = store::account::get(store, user.account).await?;
     let account = account.ok_or_else(|| Problem::not_found("account"))?;
-    let draft = draft(from, user, text(why, &url, &account.email));
-    hall.accept(&tenant, draft).await.map(drop).map_err(|refusal| refused(&refusal))
+    postman.mail(hall, user.email.clone(), text(why, &url, &account.email)).await
+}
+
+/// Tells the account that has a domain that another claims it.
+///
+/// # Errors
+/// The service cannot mail, or not now.
+pub async fn tell_of_claim(room: &Arc<Room>, account: AccountId, claim: &Claim) -> Result<(), Problem> {
+    let postman = Postman::find(room).await?;
+    let account = store::account::get(room.hall.store(), account).await?;
+    let account = account.ok_or_else(|| Problem::not_found("account"))?;
+    let facts = room.hall.domains().facts();
+    let (name, label) = (&claim.name, &facts.ownership_label);
+    let own = facts.ownership(account.id, name);
+    let ends = claim.grace_ends_at().map(|ends| Moment(ends).to_string()).unwrap_or_default();
+    let text = format!(
+        "Somebody who rules the DNS of {name} claims it for another account. Unless you object, it is theirs after \
+         {ends}, and your account can send from it no more.\n\nTo object, have this record stand at \
+         {label}.{name}:\n\n{}\n\nIf you gave the domain away, there is nothing to do.\n",
+        own.value
+    );
+    let subject = format!("Your domain {name} is claimed by another account");
+    postman.mail(&room.hall, account.email, (&subject, text)).await
+}
+
+/// Who mails for the service: the account of the sandbox sender's domain.
+struct Postman {
+    from: Address,
+    tenant: Tenant,
+}
+
+fn cannot(cause: &dyn std::fmt::Display) -> Problem {
+    tracing::warn!(%cause, "the account of sandbox_sender's domain cannot send the service's mail");
+    Problem::new(Code::SERVICE_UNAVAILABLE, "Links cannot be mailed at the moment")
+}
+
+impl Postman {
+    async fn find(room: &Room) -> Result<Self, Problem> {
+        let (from, store) = (sender(room)?, room.hall.store());
+        let domain = store::domain::by_name(store, from.domain()).await?;
+        let domain = domain.ok_or_else(|| cannot(&"nobody has the domain"))?;
+        let tenant = store::access::by_service(store, domain.account).await;
+        Ok(Self { from, tenant: tenant.map_err(|error| cannot(&error))? })
+    }
+
+    async fn mail(self, hall: &Hall, to: Address, content: (&str, String)) -> Result<(), Problem> {
+        let draft = draft(self.from, to, content);
+        hall.accept(&self.tenant, draft).await.map(drop).map_err(|refusal| cannot(&refusal))
+    }
 }
 
 /// Subject and text.
@@ -102,8 +146,7 @@ fn text(why: Why, url: &str, account: &Address) -> (&'static str, String) {
     }
 }
 
-fn draft(from: Address, user: &User, (subject, text): (&'static str, String)) -> Draft {
-    let to = user.email.clone();
+fn draft(from: Address, to: Address, (subject, text): (&str, String)) -> Draft {
     let from = Mailbox::from(from);
     let parts = Composition {
         from: from.clone(),

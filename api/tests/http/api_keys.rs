@@ -135,7 +135,7 @@ async fn rotation_has_a_grace() {
 async fn a_key_that_is_bound_to_a_domain_reaches_what_is_that_domains() {
     let world = World::start().await;
     let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
-    let domain = store::domain::list(world.hall.store(), account.id, 1).await.unwrap()[0].id;
+    let domain = world.domain(account.id).await.id;
     let body = json!({"name": "bound", "scope": "full", "domain_id": domain});
     let (key, secret) = create(&world, &body).await;
     assert_eq!(key["domain_id"], json!(domain));
@@ -144,10 +144,11 @@ async fn a_key_that_is_bound_to_a_domain_reaches_what_is_that_domains() {
     let mail = |from: &str| json!({"from": from, "to": "b@example.net", "subject": "s", "text": "t"});
     let sent = world.call_as(&secret, Method::POST, "/emails", &mail("a@example.com")).await;
     assert_eq!(sent.status, StatusCode::OK, "{}", sent.json());
-    let mut other = store::domain::list(world.hall.store(), account.id, 1).await.unwrap()[0].clone();
+    let mut other = world.domain(account.id).await;
     (other.id, other.name) = (DomainId::from_bytes([9; 16]), "example.org".parse().unwrap());
     let mut batch = Batch::progress();
-    store::domain::create(&mut batch, &other);
+    let count = store::domain::count(world.hall.store(), account.id).await.unwrap();
+    store::domain::create(&mut batch, &other, &count);
     world.hall.store().commit(batch).await.unwrap();
     let mail = mail("a@example.org");
     assert_eq!(world.call(Method::POST, "/emails", &mail).await.status, StatusCode::OK);

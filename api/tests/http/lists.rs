@@ -78,7 +78,7 @@ async fn emails_are_found_by_what_they_are() {
     let later = send(&world, json!({"scheduled_at": in_an_hour(&world), "cc": "d@example.net"})).await;
     let (one, two, three, later) = (one.as_str(), two.as_str(), three.as_str(), later.as_str());
     let account = world.tenant().await.account().id;
-    let domain = store::domain::list(world.hall.store(), account, 1).await.unwrap().remove(0).id;
+    let domain = world.domain(account).await.id;
     let domain_id = format!("domain_id={domain}");
     for (query, expected) in [
         ("to=b@example.net", vec![later, three, two, one]),
@@ -189,7 +189,7 @@ async fn another_account_finds_nothing_of_it() {
     send(&world, json!({"tags": {"env": "prod"}})).await;
     let other = world.account(2, Scope::Full).await;
     let account = world.tenant().await.account().id;
-    let domain = store::domain::list(world.hall.store(), account, 1).await.unwrap().remove(0).id;
+    let domain = world.domain(account).await.id;
     for query in ["tag=env:prod".to_owned(), "status=sent".to_owned(), format!("domain_id={domain}")] {
         let page = world.get_as(&other, &format!("/emails?{query}")).await.json();
         assert_eq!(page["emails"], json!([]), "{query}");

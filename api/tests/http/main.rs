@@ -9,6 +9,7 @@ mod blocked;
 mod bodies;
 mod document;
 mod documented;
+mod domains;
 mod door;
 mod emails;
 mod hostile;
@@ -37,3 +38,5 @@ mod unsubscribe;
 mod warnings;
 mod wire;
 mod world;
+#[path = "../../../tests/world/zone.rs"]
+mod zone;

@@ -15,10 +15,12 @@ use mail::credential::{API_KEY_PREFIX, ApiKey, Scope, Secret, SecretHash};
 use mail::domain::{DeliverySettings, Dkim, Domain, DomainState, SealedKey};
 use mail::id::DomainId;
 use mail::id::{AccountId, ApiKeyId};
+use mail::setup::Facts;
 use mail::verp::VerpKey;
 use queue::accept::{Hall, HallParts};
 use queue::clock::Clock;
 use queue::courier::smtp::{Dialer, TlsMode};
+use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
 use queue::people::People;
 use queue::plan::{PlanSettings, Planner};
@@ -28,6 +30,8 @@ use serde_json::Value;
 use store::engine::{Batch, Database, Purpose, Store};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
+
+use crate::zone::NameServer;
 
 pub(crate) const BASE_URL: &str = "https://api.example.test";
 
@@ -46,6 +50,31 @@ pub(crate) async fn store() -> Store {
 
 /// A hall whose worker is paused: what is accepted stays.
 pub(crate) async fn hall(store: Store) -> Hall {
+    hall_asking(store, "127.0.0.1:9".parse().unwrap(), false).await
+}
+
+/// What domains need: this name server, which is the authority of all.
+fn domains(server: SocketAddr, auto_verify: bool) -> DomainsParts {
+    let settings = dns::setup::Settings {
+        servers: vec![server],
+        allow_private: true,
+        ..dns::setup::Settings::default()
+    };
+    DomainsParts {
+        vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
+        inspector: dns::setup::Inspector::new(settings).unwrap(),
+        facts: Facts {
+            return_path_host: "rp.example.net".parse().unwrap(),
+            spf_include_host: "spf.example.net".parse().unwrap(),
+            ownership_label: "_service".to_owned(),
+            mail_host: "mx.example.net".parse().unwrap(),
+            pages_host: Some("api.example.test".parse().unwrap()),
+        },
+        auto_verify,
+    }
+}
+
+async fn hall_asking(store: Store, server: SocketAddr, auto_verify: bool) -> Hall {
     let hostname: Name = "mx.example.test".parse().unwrap();
     let resolver = dns::lookup::Resolver::new(&dns::lookup::Settings {
         servers: vec!["127.0.0.1:9".parse().unwrap()],
@@ -88,6 +117,7 @@ pub(crate) async fn hall(store: Store) -> Hall {
         plans: mail::plan::Plans::default(),
         links: mail::link::LinkKey::new([3; 32]),
         rate_limit: false,
+        domains: domains(server, auto_verify),
     };
     parts.0.join().await.unwrap();
     Hall::new(parts.0, rest)
@@ -110,10 +140,15 @@ fn domain(account: AccountId, now: Timestamp) -> Domain {
             ed25519_record: String::new(),
             ed25519: sealed(),
             ed25519_published: false,
+            rsa_bits: 2_048,
         },
+        next_dkim: None,
+        former_dkim: None,
         delivery: DeliverySettings::default(),
+        inbound_enabled: false,
         created_at: now,
         verified_at: Some(now),
+        updated_at: now,
     }
 }
 
@@ -178,6 +213,23 @@ impl World {
         world
     }
 
+    /// One whose domains are looked for at a name server of this text.
+    pub(crate) async fn with_names(zone: &str) -> (Self, NameServer) {
+        let names = NameServer::start(zone).await;
+        let hall = hall_asking(store().await, names.address, false).await;
+        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
+        world.key = world.account(1, Scope::Full).await;
+        (world, names)
+    }
+
+    /// One whose domains verify themselves.
+    pub(crate) async fn trusting() -> Self {
+        let hall = hall_asking(store().await, "127.0.0.1:9".parse().unwrap(), true).await;
+        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
+        world.key = world.account(1, Scope::Full).await;
+        world
+    }
+
     /// Two doors in two processes' stead: they share the hall's store, and nothing of their own.
     pub(crate) async fn pair() -> [Self; 2] {
         let one = Self::start().await;
@@ -193,6 +245,12 @@ impl World {
         let stop = CancellationToken::new();
         let serving = tokio::spawn(api::serve::api(listener, None, Arc::clone(&room), stop.clone()));
         Self { address, hall, room, key: String::new(), stop, serving }
+    }
+
+    /// An account's domain.
+    pub(crate) async fn domain(&self, account: AccountId) -> Domain {
+        let listed = store::domain::list(self.hall.store(), account, None, 1, |_| true).await.unwrap();
+        listed.domains.into_iter().next().unwrap()
     }
 
     /// An account with one key; the number makes both.
@@ -221,7 +279,8 @@ impl World {
         let mut batch = Batch::new(Purpose::Intake);
         store::account::create(&mut batch, &account);
         if number == 1 {
-            store::domain::create(&mut batch, &domain(id, now));
+            let count = store::domain::count(self.hall.store(), id).await.unwrap();
+            store::domain::create(&mut batch, &domain(id, now), &count);
         }
         let hash = SecretHash::of_api_key(secret.expose()).unwrap();
         store::credential::create_api_key(&mut batch, &key, &hash);

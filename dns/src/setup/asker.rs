@@ -122,8 +122,7 @@ impl Asker {
                 break;
             }
             // Whether the signatures hold is another question.
-            let question =
-                Question { name: &above, kind: RecordType::NS, recursive: true, unchecked: true };
+            let question = Question { name: &above, kind: RecordType::NS, recursive: true, unchecked: true };
             let reply = self.configured_by(question, until).await.ok()?;
             if let Some((zone, ttl)) = zone_in(&reply.answers, &above) {
                 let zone = Arc::new(zone);

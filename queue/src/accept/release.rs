@@ -10,7 +10,7 @@
 //! else. Memory holds one time for each partition, however many emails wait.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -82,10 +82,21 @@ impl Appointments {
 }
 
 impl Hall {
-    /// Begins to release what is scheduled.
+    /// Begins to release what is scheduled, and to look at domains.
     pub fn start(&self) {
         let hall = self.clone();
         self.worker.spawn(async move { hall.keep_releasing().await });
+        self.worker.spawn(Arc::clone(&self.domains).keep_looking());
+        let (hall, domains) = (self.clone(), Arc::clone(&self.domains));
+        self.worker.spawn(async move { domains.keep_claims(|account| hall.domains_max(account)).await });
+    }
+
+    /// How many domains an account's plan includes; none of one that is gone.
+    async fn domains_max(&self, account: AccountId) -> Option<u32> {
+        match store::account::get(&self.worker.store, account).await {
+            Ok(Some(account)) => self.plans().of(account.plan).domains,
+            _ => Some(0),
+        }
     }
 
     async fn keep_releasing(&self) {

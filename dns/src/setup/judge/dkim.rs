@@ -77,7 +77,10 @@ fn around_the_key(read: &[(&str, &str)], value: &str) -> Option<String> {
         return Some("\"v=DKIM1\" does not stand first in it, so that receivers pass over it".to_owned());
     }
     if there != algorithm {
-        return Some(format!("\"k={}\" says that it is of another kind than \"k={algorithm}\"", short(there)));
+        return Some(format!(
+            "\"k={}\" says that it is of another kind than \"k={algorithm}\"",
+            short(there)
+        ));
     }
     if let Some(hashes) = tag(read, "h").filter(|hashes| !lists(hashes, &["sha256"])) {
         return Some(format!("\"h={}\" forbids the hash that we sign with, sha256", short(hashes)));

@@ -1,0 +1,182 @@
+//! Claims to domains that another account has.
+
+use std::sync::Arc;
+
+use mail::address::Name;
+use mail::claim::{Block, Claim, ClaimStatus};
+use mail::id::ClaimId;
+use mail::setup::Finding;
+use queue::domains::ClaimError;
+use serde::Serialize;
+use serde_json::Value;
+use store::access::Tenant;
+
+use super::request;
+use super::view::RecordView;
+use super::{limit, problem};
+use crate::auth::mailed;
+use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
+use crate::emails::view::Moment;
+use crate::fields::{Names, Notes};
+use crate::problem::{Code, Problem};
+use crate::room::Room;
+use crate::schema::{self, Describe, Schemas};
+
+const ID: &str = "id";
+const STATUSES: &[&str] = &["pending", "blocked", "completed", "expired", "cancelled"];
+const BLOCKS: &[&str] = &["grace_period", "recent_owner_activity", "pending_scheduled_emails"];
+
+fn no_such_claim() -> Problem {
+    Problem::not_found("claim")
+}
+
+fn not_claimed(error: ClaimError, room: &Room, tenant: &Tenant) -> Problem {
+    match error {
+        ClaimError::Unknown => no_such_claim(),
+        ClaimError::Free(name) => {
+            Problem::new(Code::NOT_FOUND, format!("Nobody has {name}: add it with POST /domains"))
+        }
+        ClaimError::Domain(error) => problem(error, room, tenant),
+    }
+}
+
+/// A claim.
+#[derive(Debug, Serialize)]
+struct ClaimView {
+    id: ClaimId,
+    name: Name,
+    status: ClaimStatus,
+    record: RecordView,
+    blocked_reason: Option<Block>,
+    grace_ends_at: Option<Moment>,
+    created_at: Moment,
+    expires_at: Moment,
+}
+
+/// A claim by itself.
+#[derive(Debug, Serialize)]
+pub struct OneClaim {
+    claim: ClaimView,
+}
+
+impl OneClaim {
+    fn of(room: &Room, claim: Claim, finding: Option<&Finding>) -> Self {
+        let record = room.hall.domains().facts().ownership(claim.account, &claim.name);
+        let claim = ClaimView {
+            id: claim.id,
+            status: claim.status_at(room.hall.clock().now()),
+            record: RecordView::of(record, finding, None),
+            blocked_reason: claim.block,
+            grace_ends_at: claim.grace_ends_at().filter(|_| claim.is_open()).map(Moment),
+            created_at: Moment(claim.created_at),
+            expires_at: Moment(claim.expires_at()),
+            name: claim.name,
+        };
+        Self { claim }
+    }
+}
+
+impl Describe for OneClaim {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let record = RecordView::schema(schemas);
+        let mut blocked = schema::words(BLOCKS, "What it waits for");
+        schema::or_null(&mut blocked);
+        let claim = schemas.named("DomainClaim", |_| {
+            schema::object(
+                "A claim to a domain that another account has",
+                [
+                    ("id", schema::string("`clm_…`")),
+                    ("name", schema::string("The domain")),
+                    ("status", schema::words(STATUSES, "How far it is")),
+                    ("record", record),
+                    ("blocked_reason", blocked),
+                    ("grace_ends_at", schema::nullable_time("Until when the other account has time")),
+                    ("created_at", schema::time("When it was made")),
+                    ("expires_at", schema::time("When it ends, unless the record is found")),
+                ],
+            )
+        });
+        schemas.named("OneDomainClaim", |_| schema::object("A claim", [("claim", claim)]))
+    }
+}
+
+/// What `POST /domains/claims` takes.
+#[derive(Debug)]
+pub struct NewClaim(Name);
+
+impl Input for NewClaim {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let body = schemas.named("ClaimDomain", |_| {
+            let mut name = schema::string("The domain");
+            name["examples"] = serde_json::json!(["example.net"]);
+            schema::object("What is claimed", [("name", name)])
+        });
+        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        const NAMES: Names =
+            Names { known: &[("name", "name"), ("domain", "name")], foreign: &[("Name", "name")] };
+        let mut notes = Notes::default();
+        let given = call.given(&NAMES, &mut notes)?;
+        match request::name(&given, &mut notes) {
+            Some(name) if notes.errors.is_empty() => Ok(Self(name)),
+            _ => Err(notes.errors.into()),
+        }
+    }
+}
+
+/// A claim, from the path.
+#[derive(Debug, Clone, Copy)]
+pub struct OfClaim(ClaimId);
+
+impl Input for OfClaim {
+    fn describe(_: &mut Schemas) -> Takes {
+        Takes {
+            parameters: vec![schema::path_parameter(ID, "The claim's id (`clm_…`)")], ..Takes::default()
+        }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        call.path_parameter(ID).parse().map(Self).map_err(|_| no_such_claim())
+    }
+}
+
+/// `POST /domains/claims`. Who has an open claim to that name is answered with it.
+///
+/// # Errors
+/// What is wrong with the request; nobody has the domain, or the account itself; the store cannot be used.
+pub async fn claim(room: Arc<Room>, tenant: Tenant, NewClaim(name): NewClaim) -> Result<OneClaim, Problem> {
+    let claimed = room.hall.domains().claim(tenant.account().id, name).await;
+    let claim = claimed.map_err(|error| not_claimed(error, &room, &tenant))?;
+    Ok(OneClaim::of(&room, claim, None))
+}
+
+/// `GET /domains/claims/{id}`.
+///
+/// # Errors
+/// No such claim; the store cannot be read.
+pub async fn get(room: Arc<Room>, tenant: Tenant, OfClaim(id): OfClaim) -> Result<OneClaim, Problem> {
+    let found = store::claim::get(room.hall.store(), tenant.account().id, id).await?;
+    Ok(OneClaim::of(&room, found.ok_or_else(no_such_claim)?, None))
+}
+
+/// `POST /domains/claims/{id}/verify`.
+///
+/// # Errors
+/// No such claim; the plan includes no more domains; the store cannot be used. That the record is not there is none.
+pub async fn verify(room: Arc<Room>, tenant: Tenant, OfClaim(id): OfClaim) -> Result<OneClaim, Problem> {
+    let limit = limit(&room, &tenant);
+    let looked = room.hall.domains().verify_claim(tenant.account().id, id, limit).await;
+    let claimed = looked.map_err(|error| not_claimed(error, &room, &tenant))?;
+    if let Some(other) = claimed.tell {
+        // The claim stands, whether mail can be sent or not: the days run, and the log says so.
+        if let Err(problem) = mailed::tell_of_claim(&room, other, &claimed.claim).await {
+            tracing::warn!(cause = problem.cause(), domain.name = %claimed.claim.name,
+                "the account that has a domain could not be told that it is claimed");
+        }
+    }
+    Ok(OneClaim::of(&room, claimed.claim, claimed.finding.as_ref()))
+}

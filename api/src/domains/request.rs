@@ -1,0 +1,317 @@
+//! What is asked about domains.
+
+use std::borrow::Cow;
+
+use mail::address::Name;
+use mail::domain::{DeliverySettings, Domain, DomainState, TlsMode};
+use mail::id::DomainId;
+use mail::sending_name;
+use queue::domains::{ImportedKey, NewDomain};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
+use crate::fields::{self, Given, Kind, Names, Notes};
+use crate::page::{self, Page};
+use crate::problem::Problem;
+use crate::schema::{self, Schemas};
+
+const ID_OR_NAME: &str = "id_or_name";
+/// RFC 1035 2.3.4.
+const LABEL_BYTES_MAX: usize = 63;
+const TLS_MODES: &[&str] = &["opportunistic", "enforced"];
+const STATUSES: &[&str] = &["unverified", "verified"];
+/// What a search is for.
+const Q_BYTES_MAX: usize = 253;
+
+/// A domain, as the path names it.
+#[derive(Debug)]
+pub(super) enum Which {
+    /// By its id.
+    Id(DomainId),
+    /// By its name.
+    Name(Name),
+}
+
+impl Which {
+    fn parameter() -> Value {
+        schema::path_parameter(ID_OR_NAME, "The domain's id (`dom_…`) or name")
+    }
+
+    fn of(call: &Call) -> Result<Self, Problem> {
+        let text = call.path_parameter(ID_OR_NAME);
+        if let Ok(id) = text.parse() {
+            return Ok(Self::Id(id));
+        }
+        text.parse().map(Self::Name).map_err(|_| super::no_such_domain())
+    }
+}
+
+/// A domain and nothing else.
+#[derive(Debug)]
+pub struct OfDomain(pub(super) Which);
+
+impl Input for OfDomain {
+    fn describe(_: &mut Schemas) -> Takes {
+        Takes { parameters: vec![Which::parameter()], ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        Which::of(call).map(Self)
+    }
+}
+
+/// The settings, as they are given.
+#[derive(Debug, Default)]
+struct Settings {
+    open_tracking: Option<bool>,
+    click_tracking: Option<bool>,
+    tls_mode: Option<TlsMode>,
+    inbound_enabled: Option<bool>,
+    /// `null` takes the host away.
+    tracking_host: Option<Option<Name>>,
+}
+
+impl Settings {
+    fn read(given: &Given<'_>, notes: &mut Notes) -> Self {
+        let mut boolean = |name| {
+            let read = given.value(name).map(fields::boolean).transpose();
+            read.map_err(|text| notes.errors.add(name, text)).ok().flatten()
+        };
+        let (open_tracking, click_tracking) = (boolean("open_tracking"), boolean("click_tracking"));
+        let inbound_enabled = boolean("inbound_enabled");
+        let mode = given.value("tls_mode").map(tls_mode).transpose();
+        let tls_mode = mode.map_err(|text| notes.errors.add("tls_mode", text)).ok().flatten();
+        let host = given.fields().iter().find(|(name, _)| *name == "tracking_host");
+        let host = host.map(|(_, value)| tracking_host(value)).transpose();
+        let tracking_host = host.map_err(|text| notes.errors.add("tracking_host", text)).ok().flatten();
+        Self { open_tracking, click_tracking, tls_mode, inbound_enabled, tracking_host }
+    }
+
+    fn apply(&self, delivery: &mut DeliverySettings, inbound_enabled: &mut bool) {
+        delivery.open_tracking = self.open_tracking.unwrap_or(delivery.open_tracking);
+        delivery.click_tracking = self.click_tracking.unwrap_or(delivery.click_tracking);
+        delivery.tls_mode = self.tls_mode.unwrap_or(delivery.tls_mode);
+        *inbound_enabled = self.inbound_enabled.unwrap_or(*inbound_enabled);
+        if let Some(host) = &self.tracking_host {
+            delivery.tracking_host.clone_from(host);
+        }
+    }
+
+    fn properties() -> Vec<(&'static str, Value)> {
+        vec![
+            ("open_tracking", schema::boolean("HTML gets a pixel")),
+            ("click_tracking", schema::boolean("Links in HTML lead through us")),
+            ("tls_mode", schema::words(TLS_MODES, "TLS where it is offered, or never in the clear")),
+            ("inbound_enabled", schema::boolean("Mail to the domain is taken in")),
+            ("tracking_host", schema::nullable_string("A host of yours for tracking links; `null` for ours")),
+        ]
+    }
+}
+
+fn tls_mode(value: &RawValue) -> Result<TlsMode, String> {
+    match fields::text(value)?.as_ref() {
+        "opportunistic" => Ok(TlsMode::Opportunistic),
+        "enforced" => Ok(TlsMode::Enforced),
+        _ => Err(format!("must be one of {}", TLS_MODES.join(", "))),
+    }
+}
+
+fn tracking_host(value: &RawValue) -> Result<Option<Name>, String> {
+    if Kind::of(value) == Kind::Null {
+        return Ok(None);
+    }
+    let text = fields::text(value)?;
+    let name = text.parse::<Name>().ok().filter(|name| name.as_str().contains('.'));
+    name.map(Some).ok_or_else(|| "must be a host name, like `links.example.com`".to_owned())
+}
+
+/// What `POST /domains` takes.
+#[derive(Debug)]
+pub struct CreateDomain(pub(super) NewDomain);
+
+impl Input for CreateDomain {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let body = schemas.named("CreateDomain", |_| {
+            let mut name = schema::string("The domain: `example.com`, or a part of it, `mail.example.com`");
+            name["examples"] = json!(["example.org"]);
+            let mut selector = schema::string("The selector of the RSA key; one of ours, if not given");
+            selector["examples"] = json!(["mail2026"]);
+            let mut key = schema::string(
+                "An RSA key of 2,048 to 4,096 bits in PEM that signs already; a new one, if not given",
+            );
+            key["examples"] = json!([null]);
+            key["type"] = json!(["string", "null"]);
+            let mut properties = vec![("name", name)];
+            properties.extend(Settings::properties());
+            properties.extend([("dkim_selector", selector), ("dkim_private_key", key)]);
+            schema::object_with("A domain to send from", &["name"], properties)
+        });
+        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        const NAMES: Names = Names {
+            known: &[
+                ("name", "name"),
+                ("domain", "name"),
+                ("open_tracking", "open_tracking"),
+                ("click_tracking", "click_tracking"),
+                ("tls_mode", "tls_mode"),
+                ("inbound_enabled", "inbound_enabled"),
+                ("tracking_host", "tracking_host"),
+                ("dkim_selector", "dkim_selector"),
+                ("dkim_private_key", "dkim_private_key"),
+            ],
+            foreign: &[("Name", "name"), ("tls", "tls_mode"), ("tracking_subdomain", "tracking_host")],
+        };
+        let mut notes = Notes::default();
+        let given = call.given(&NAMES, &mut notes)?;
+        let name = name(&given, &mut notes);
+        let settings = Settings::read(&given, &mut notes);
+        let selector = given.value("dkim_selector").map(selector).transpose();
+        let selector = selector.map_err(|text| notes.errors.add("dkim_selector", text)).ok().flatten();
+        let rsa = given.value("dkim_private_key").map(private_key).transpose();
+        let rsa = rsa.map_err(|text| notes.errors.add("dkim_private_key", text)).ok().flatten();
+        match name {
+            Some(name) if notes.errors.is_empty() => {
+                let mut new = NewDomain { selector, rsa, ..NewDomain::named(name) };
+                settings.apply(&mut new.delivery, &mut new.inbound_enabled);
+                Ok(Self(new))
+            }
+            _ => Err(notes.errors.into()),
+        }
+    }
+}
+
+/// The name of a domain, from the field `name`.
+pub(super) fn name(given: &Given<'_>, notes: &mut Notes) -> Option<Name> {
+    let read = match given.value("name") {
+        None if given.is_meant("name") => return None,
+        None => Err("is required".to_owned()),
+        Some(value) => fields::text(value)
+            .and_then(|text: Cow<'_, str>| sending_name::read(&text).map_err(|refused| refused.to_string())),
+    };
+    read.map_err(|text| notes.errors.add("name", text)).ok()
+}
+
+/// RFC 6376 3.1: a selector is labels; ours is one, so that the Ed25519 key's is the same with an `e`.
+fn selector(value: &RawValue) -> Result<String, String> {
+    let text = fields::text(value)?.to_ascii_lowercase();
+    let letters = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let edges = !text.starts_with('-') && !text.ends_with('-');
+    if text.is_empty() || text.len() >= LABEL_BYTES_MAX || !letters || !edges {
+        return Err("must be letters, digits and hyphens, at most 62 of them".to_owned());
+    }
+    Ok(text)
+}
+
+fn private_key(value: &RawValue) -> Result<ImportedKey, String> {
+    ImportedKey::from_pem(&fields::text(value)?).map_err(|refused| refused.to_string())
+}
+
+/// What `PATCH /domains/{id_or_name}` takes.
+#[derive(Debug)]
+pub struct UpdateDomain {
+    pub(super) which: Which,
+    settings: Settings,
+}
+
+impl UpdateDomain {
+    pub(super) fn apply(&self, domain: &mut Domain) {
+        self.settings.apply(&mut domain.delivery, &mut domain.inbound_enabled);
+    }
+}
+
+impl Input for UpdateDomain {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let body = schemas.named("UpdateDomain", |_| {
+            schema::object_with("What is to be changed", &[], Settings::properties())
+        });
+        let parameters = vec![Which::parameter()];
+        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        const NAMES: Names = Names {
+            known: &[
+                ("open_tracking", "open_tracking"),
+                ("click_tracking", "click_tracking"),
+                ("tls_mode", "tls_mode"),
+                ("inbound_enabled", "inbound_enabled"),
+                ("tracking_host", "tracking_host"),
+            ],
+            foreign: &[("tls", "tls_mode"), ("tracking_subdomain", "tracking_host")],
+        };
+        let which = Which::of(call)?;
+        let mut notes = Notes::default();
+        let given = call.given(&NAMES, &mut notes)?;
+        let settings = Settings::read(&given, &mut notes);
+        if notes.errors.is_empty() { Ok(Self { which, settings }) } else { Err(notes.errors.into()) }
+    }
+}
+
+/// What `DELETE /domains/{id_or_name}` takes.
+#[derive(Debug)]
+pub struct DeleteDomain {
+    pub(super) which: Which,
+    pub(super) force: bool,
+}
+
+impl Input for DeleteDomain {
+    fn describe(_: &mut Schemas) -> Takes {
+        let yes = json!({"type": "boolean", "default": false});
+        let force = schema::query_parameter("force", "Delete it although emails from it are scheduled", yes);
+        Takes { parameters: vec![Which::parameter(), force], ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        Ok(Self { which: Which::of(call)?, force: page::flag(&page::parameters(&call.query)?, "force")? })
+    }
+}
+
+/// What `GET /domains` takes.
+#[derive(Debug)]
+pub struct ListDomains {
+    pub(super) page: Page,
+    statuses: Vec<DomainState>,
+    q: Option<String>,
+}
+
+impl ListDomains {
+    pub(super) fn passes(&self, domain: &Domain) -> bool {
+        let status = self.statuses.is_empty() || self.statuses.contains(&domain.state);
+        status && self.q.as_ref().is_none_or(|q| domain.name.as_str().contains(q.as_str()))
+    }
+}
+
+impl Input for ListDomains {
+    fn describe(_: &mut Schemas) -> Takes {
+        let items = json!({"type": "array", "items": {"type": "string", "enum": STATUSES}});
+        let mut status = schema::query_parameter("status", "Whether it is verified", items);
+        (status["style"], status["explode"]) = (json!("form"), json!(false));
+        let q = json!({"type": "string", "maxLength": Q_BYTES_MAX});
+        let mut parameters = Page::parameters();
+        parameters.extend([status, schema::query_parameter("q", "What the name has in it", q)]);
+        Takes { parameters, ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let given = page::parameters(&call.query)?;
+        let q = page::one(&given, "q")?.map(str::to_lowercase);
+        if q.as_ref().is_some_and(|q| q.chars().count() > Q_BYTES_MAX) {
+            return Err(Problem::field("q", format!("is longer than {Q_BYTES_MAX} characters")));
+        }
+        let of_word = |word: &str| match word {
+            "unverified" => Some(DomainState::Unverified),
+            "verified" => Some(DomainState::Verified),
+            _ => None,
+        };
+        let statuses = page::words(&call.query, "status", STATUSES, of_word)?;
+        Ok(Self { page: Page::read(&call.query)?, statuses, q })
+    }
+}

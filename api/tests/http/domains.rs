@@ -1,0 +1,324 @@
+//! Domains over HTTP: added, published, verified, turned, claimed, deleted.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use mail::account::Plan;
+use mail::credential::Scope;
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+/// The zone that a provider would hold when all records were pasted.
+fn zone(domain: &Value) -> String {
+    let mut zone = String::new();
+    for record in domain["records"].as_array().unwrap() {
+        let text = |name: &str| record[name].as_str().unwrap().to_owned();
+        let data = match record["type"].as_str().unwrap() {
+            "TXT" => format!("\"{}\"", text("value")),
+            "MX" => format!("{} {}.", record["priority"], text("value")),
+            _ => format!("{}.", text("value")),
+        };
+        writeln!(zone, "{} {} {data}", text("name"), text("type")).unwrap();
+    }
+    zone.push_str("spf.example.net TXT \"v=spf1 ip4:192.0.2.1 -all\"\nrp.example.net A 192.0.2.1\n");
+    zone.push_str("mx.example.net A 192.0.2.1\napi.example.test A 192.0.2.1\n");
+    zone
+}
+
+async fn add(world: &World, body: &Value) -> Value {
+    let answer = world.call(Method::POST, "/domains", body).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
+    answer.json()["domain"].clone()
+}
+
+async fn post(world: &World, path: &str) -> Value {
+    let answer = world.call(Method::POST, path, &json!({})).await;
+    assert_eq!(answer.status, StatusCode::OK, "{path}: {}", answer.json());
+    answer.json()
+}
+
+async fn get(world: &World, path: &str) -> Value {
+    let answer = world.call(Method::GET, path, &Value::Null).await;
+    assert_eq!(answer.status, StatusCode::OK, "{path}: {}", answer.json());
+    answer.json()
+}
+
+fn statuses(domain: &Value) -> Vec<(String, String)> {
+    let word = |record: &Value, name: &str| record[name].as_str().unwrap().to_owned();
+    let records = domain["records"].as_array().unwrap().iter();
+    records.map(|record| (word(record, "purpose"), word(record, "status"))).collect()
+}
+
+#[tokio::test]
+async fn a_domain_is_added_published_and_verified() {
+    let (world, names) = World::with_names("").await;
+    let domain = add(&world, &json!({"domain": "Mail.Acme.TEST"})).await;
+    assert_eq!((&domain["name"], &domain["status"]), (&json!("mail.acme.test"), &json!("unverified")));
+    assert_eq!((&domain["dkim"]["key_bits"], &domain["dkim_ready"]), (&json!(2_048), &json!(true)));
+    let purposes: Vec<String> = statuses(&domain).into_iter().map(|(purpose, _)| purpose).collect();
+    assert_eq!(purposes, ["ownership", "dkim", "dkim", "return_path", "spf", "dmarc"]);
+    assert!(statuses(&domain).iter().all(|(_, status)| status == "pending"));
+    let mail = json!({"from": "a@mail.acme.test", "to": "b@example.net", "subject": "s", "text": "t"});
+    let refused = world.call(Method::POST, "/emails", &mail).await;
+    assert_eq!(refused.code(), "domain_not_verified");
+
+    let path = format!("/domains/{}", domain["id"].as_str().unwrap());
+    let early = post(&world, &format!("{path}/verify")).await;
+    assert_eq!(early["verified"], json!(false));
+    assert_eq!(statuses(&early["domain"])[0], ("ownership".to_owned(), "missing".to_owned()));
+    assert!(early["domain"]["records"][0]["error"].as_str().unwrap().contains("_service"), "{early}");
+
+    names.set(&zone(&domain));
+    let verified = post(&world, "/domains/mail.acme.test/verify").await;
+    assert_eq!(verified["verified"], json!(true), "{verified:#}");
+    assert!(statuses(&verified["domain"]).iter().all(|(_, status)| status == "verified"), "{verified:#}");
+    assert_eq!(world.call(Method::POST, "/emails", &mail).await.status, StatusCode::OK);
+    assert_eq!(get(&world, &path).await["domain"], verified["domain"]);
+}
+
+#[tokio::test]
+async fn an_spf_record_that_is_there_is_merged() {
+    let (world, names) = World::with_names("").await;
+    let domain = add(&world, &json!({"name": "acme.test"})).await;
+    let other = "v=spf1 include:other.test -all";
+    let zone = zone(&domain).replace("v=spf1 include:spf.example.net ~all", other);
+    names.set(&format!("{zone}other.test TXT \"v=spf1 ip4:192.0.2.9 -all\"\n"));
+    let looked = post(&world, "/domains/acme.test/verify").await;
+    let spf = &looked["domain"]["records"][4];
+    assert_eq!((&spf["purpose"], &spf["status"]), (&json!("spf"), &json!("mismatch")), "{spf:#}");
+    assert_eq!(spf["found"], json!([other]));
+    assert_eq!(spf["value"], json!("v=spf1 include:other.test include:spf.example.net -all"));
+    let file = world.call(Method::GET, "/domains/acme.test/zone-file", &Value::Null).await;
+    let file = String::from_utf8(file.body.to_vec()).unwrap();
+    assert!(
+        file.contains("acme.test. 3600 IN TXT \"v=spf1 include:other.test include:spf.example.net -all\""),
+        "{file}"
+    );
+    assert!(file.contains("rp.acme.test. 3600 IN CNAME rp.example.net."), "{file}");
+}
+
+#[tokio::test]
+async fn what_vanishes_is_forgiven_for_three_days_and_found_again_by_itself() {
+    let (world, names) = World::with_names("").await;
+    let domain = add(&world, &json!({"name": "acme.test"})).await;
+    names.set(&zone(&domain));
+    world.hall.start();
+    let state = async |wanted: &str, degraded: bool| {
+        loop {
+            let domain = get(&world, "/domains/acme.test").await["domain"].clone();
+            if domain["status"] == json!(wanted) && domain["degraded_since"].is_null() != degraded {
+                return domain;
+            }
+            // The room looks every few seconds of its own clock.
+            world.hall.clock().advance(Duration::from_secs(20));
+            tokio::task::yield_now().await;
+        }
+    };
+    state("verified", false).await;
+    names.set("");
+    let degraded = state("verified", true).await;
+    assert_ne!(degraded["degraded_since"], json!(null));
+    names.set(&zone(&domain));
+    state("verified", false).await;
+    names.set("");
+    state("verified", true).await;
+    world.hall.clock().advance(Duration::from_secs(72 * 3_600));
+    state("unverified", false).await;
+}
+
+#[tokio::test]
+async fn new_keys_sign_when_their_record_is_there() {
+    let (world, names) = World::with_names("").await;
+    let domain = add(&world, &json!({"name": "acme.test", "dkim_selector": "Mine"})).await;
+    assert_eq!(domain["dkim"]["selector"], json!("mine"));
+    names.set(&zone(&domain));
+    assert_eq!(post(&world, "/domains/acme.test/verify").await["verified"], json!(true));
+    let turning = post(&world, "/domains/acme.test/dkim/rotate").await["domain"].clone();
+    let next = turning["dkim"]["pending_selector"].as_str().unwrap().to_owned();
+    assert_eq!(turning["dkim"]["selector"], json!("mine"));
+    let again = post(&world, "/domains/acme.test/dkim/rotate").await["domain"].clone();
+    assert_eq!(again["dkim"]["pending_selector"], json!(next), "asking twice makes no third pair");
+    let waiting = post(&world, "/domains/acme.test/verify").await["domain"].clone();
+    assert_eq!((&waiting["dkim"]["selector"], &waiting["status"]), (&json!("mine"), &json!("verified")));
+    names.set(&zone(&turning));
+    let turned = post(&world, "/domains/acme.test/verify").await["domain"].clone();
+    assert_eq!(turned["dkim"]["selector"], json!(next));
+    assert_eq!(turned["dkim"]["former_selector"], json!("mine"));
+    assert_eq!(turned["dkim"]["pending_selector"], json!(null));
+}
+
+#[tokio::test]
+async fn names_and_keys_that_will_not_do_say_why() {
+    let world = World::start().await;
+    let short = include_str!("../../../dns/tests/keys/rsa1024.pem");
+    for (body, field, words) in [
+        (json!({}), "name", "is required"),
+        (json!({"name": "co.uk"}), "name", "public suffix"),
+        (json!({"name": "localhost"}), "name", "domain name"),
+        (json!({"name": "https://acme.com/"}), "name", "`acme.com`"),
+        (json!({"name": "acme.test", "tls_mode": "maybe"}), "tls_mode", "opportunistic"),
+        (json!({"name": "acme.test", "dkim_selector": "a.b"}), "dkim_selector", "letters"),
+        (json!({"name": "acme.test", "dkim_private_key": "secret"}), "dkim_private_key", "PEM"),
+        (json!({"name": "acme.test", "dkim_private_key": short}), "dkim_private_key", "2,048"),
+        (json!({"name": "acme.test", "tracking_host": "x y"}), "tracking_host", "host name"),
+    ] {
+        let answer = world.call(Method::POST, "/domains", &body).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");
+        let said = answer.json()["error"]["details"]["fields"][field].as_str().unwrap_or_default().to_owned();
+        assert!(said.contains(words), "{body}: {}", answer.json());
+    }
+}
+
+#[tokio::test]
+async fn a_key_from_elsewhere_is_taken_over() {
+    let world = World::start().await;
+    for pem in [
+        include_str!("../../../dns/tests/keys/rsa2048.pkcs8.pem"),
+        include_str!("../../../dns/tests/keys/rsa2048.pkcs1.pem"),
+    ] {
+        let body = json!({"name": "acme.test", "dkim_private_key": pem, "dkim_selector": "old"});
+        let domain = add(&world, &body).await;
+        let value = domain["records"][1]["value"].as_str().unwrap();
+        assert!(value.starts_with("v=DKIM1; k=rsa; p=MIIBIjANBgkq"), "{value}");
+        assert!(!domain.to_string().contains("PRIVATE"));
+        let gone = world.call(Method::DELETE, "/domains/acme.test", &Value::Null).await;
+        assert_eq!(gone.json(), json!({"ok": true}));
+    }
+}
+
+#[tokio::test]
+async fn settings_are_changed_and_a_domain_is_deleted() {
+    let world = World::trusting().await;
+    let domain =
+        add(&world, &json!({"name": "acme.test", "open_tracking": true, "inbound_enabled": true})).await;
+    assert_eq!((&domain["status"], &domain["open_tracking"]), (&json!("verified"), &json!(true)));
+    assert_eq!(statuses(&domain).last().unwrap().0, "inbound");
+    let change = json!({"open_tracking": false, "tls_mode": "enforced", "tracking_host": "links.acme.test"});
+    let changed = world.call(Method::PATCH, "/domains/acme.test", &change).await.json()["domain"].clone();
+    assert_eq!((&changed["tls_mode"], &changed["open_tracking"]), (&json!("enforced"), &json!(false)));
+    assert_eq!(statuses(&changed).last().unwrap().0, "tracking");
+    let cleared = world.call(Method::PATCH, "/domains/acme.test", &json!({"tracking_host": null})).await;
+    assert_eq!(cleared.json()["domain"]["tracking_host"], json!(null));
+
+    let later = json!({
+        "from": "a@acme.test", "to": "b@example.net", "subject": "s", "text": "t",
+        "scheduled_at": (world.hall.clock().now() + jiff::SignedDuration::from_hours(2)).to_string(),
+    });
+    assert_eq!(world.call(Method::POST, "/emails", &later).await.status, StatusCode::OK);
+    let kept = world.call(Method::DELETE, "/domains/acme.test", &Value::Null).await;
+    assert_eq!((kept.status, kept.code().as_str()), (StatusCode::CONFLICT, "conflict"));
+    let gone = world.call(Method::DELETE, "/domains/acme.test?force=true", &Value::Null).await;
+    assert_eq!(gone.json(), json!({"ok": true}));
+    let none = world.call(Method::GET, "/domains/acme.test", &Value::Null).await;
+    assert_eq!(none.status, StatusCode::NOT_FOUND);
+    assert_eq!(add(&world, &json!({"name": "acme.test"})).await["status"], json!("verified"));
+}
+
+#[tokio::test]
+async fn lists_are_paged_and_filtered() {
+    let world = World::start().await;
+    for number in 0..5 {
+        add(&world, &json!({"name": format!("d{number}.acme.test")})).await;
+    }
+    let names = |page: &Value| -> Vec<String> {
+        page["domains"].as_array().unwrap().iter().map(|d| d["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = get(&world, "/domains?limit=2").await;
+    assert_eq!(names(&first), ["d4.acme.test", "d3.acme.test"]);
+    let next = format!("/domains?limit=50&cursor={}", first["next_cursor"].as_str().unwrap());
+    let rest = get(&world, &next).await;
+    assert_eq!(names(&rest), ["d2.acme.test", "d1.acme.test", "d0.acme.test", "example.com"]);
+    assert_eq!((&rest["has_more"], &rest["next_cursor"]), (&json!(false), &json!(null)));
+    assert_eq!(names(&get(&world, "/domains?status=verified").await), ["example.com"]);
+    assert_eq!(names(&get(&world, "/domains?q=D3").await), ["d3.acme.test"]);
+}
+
+#[tokio::test]
+async fn a_plan_includes_so_many_domains() {
+    let world = World::start().await;
+    let account = store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap();
+    let mut batch = store::engine::Batch::progress();
+    let free = mail::account::Account { plan: Plan::Free, ..account.clone() };
+    store::account::update(&mut batch, &account, &free);
+    world.hall.store().commit(batch).await.unwrap();
+    let refused = world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
+    assert_eq!((refused.status, refused.code().as_str()), (StatusCode::FORBIDDEN, "plan_limit"));
+    let error = refused.json()["error"].clone();
+    assert_eq!(error["details"], json!({"limit": "domains", "used": 1, "cap": 1}));
+    assert!(error["upgrade_url"].is_string(), "{error}");
+}
+
+#[tokio::test]
+async fn who_rules_the_dns_claims_a_domain() {
+    let (world, names) = World::with_names("").await;
+    let other = world.account(2, Scope::Full).await;
+    let domain = add(&world, &json!({"name": "acme.test"})).await;
+    let again = world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
+    assert_eq!((again.status, again.code().as_str()), (StatusCode::CONFLICT, "conflict"));
+    names.set(&zone(&domain));
+    assert_eq!(post(&world, "/domains/acme.test/verify").await["verified"], json!(true));
+
+    let call =
+        async |method: Method, path: &str, body: &Value| world.call_as(&other, method, path, body).await;
+    let taken = call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
+    assert_eq!((taken.status, taken.code().as_str()), (StatusCode::CONFLICT, "domain_claimed"));
+    let details = taken.json()["error"]["details"].clone();
+    assert_eq!(details["claim"]["create"], json!("POST /domains/claims"));
+    let claim =
+        call(Method::POST, "/domains/claims", &json!({"name": "acme.test"})).await.json()["claim"].clone();
+    assert_eq!(claim["status"], json!("pending"));
+    assert_eq!(claim["record"]["value"], details["claim"]["value"]);
+    let path = format!("/domains/claims/{}", claim["id"].as_str().unwrap());
+    let verify = format!("{path}/verify");
+    let early = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
+    assert_eq!(
+        (&early["status"], &early["record"]["status"]),
+        (&json!("pending"), &json!("mismatch")),
+        "{early:#}"
+    );
+    let theirs = world.call(Method::GET, &path, &Value::Null).await;
+    assert_eq!(theirs.status, StatusCode::NOT_FOUND, "a claim is its claimant's");
+
+    let both = format!(
+        "{}_service.acme.test TXT \"{}\"\n",
+        zone(&domain),
+        claim["record"]["value"].as_str().unwrap()
+    );
+    names.set(&both);
+    let proven = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
+    assert_eq!(
+        (&proven["status"], &proven["blocked_reason"]),
+        (&json!("blocked"), &json!("grace_period")),
+        "{proven:#}"
+    );
+    world.hall.clock().advance(Duration::from_secs(73 * 3_600));
+    let disputed = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
+    assert_eq!(disputed["blocked_reason"], json!("recent_owner_activity"), "both records stand there");
+    let own = domain["records"][0]["value"].as_str().unwrap();
+    names.set(&both.lines().filter(|line| !line.contains(own)).collect::<Vec<_>>().join("\n"));
+    let done = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
+    assert_eq!((&done["status"], &done["blocked_reason"]), (&json!("completed"), &json!(null)));
+    let moved = call(Method::GET, "/domains/acme.test", &Value::Null).await.json()["domain"].clone();
+    assert_eq!(moved["status"], json!("unverified"));
+    assert_ne!(moved["dkim"]["selector"], domain["dkim"]["selector"], "keys do not change hands");
+    let gone = world.call(Method::GET, "/domains/acme.test", &Value::Null).await;
+    assert_eq!(gone.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_domain_that_was_never_verified_goes_to_whoever_proves_it() {
+    let (world, names) = World::with_names("").await;
+    let other = world.account(2, Scope::Full).await;
+    let body = json!({"name": "acme.test"});
+    let free = world.call_as(&other, Method::POST, "/domains/claims", &body).await;
+    assert_eq!(free.status, StatusCode::NOT_FOUND, "nobody has it");
+    add(&world, &body).await;
+    let claim = world.call_as(&other, Method::POST, "/domains/claims", &body).await.json()["claim"].clone();
+    let value = claim["record"]["value"].as_str().unwrap();
+    names.set(&format!("_service.acme.test TXT \"{value}\"\n"));
+    let path = format!("/domains/claims/{}/verify", claim["id"].as_str().unwrap());
+    let done = world.call_as(&other, Method::POST, &path, &json!({})).await.json()["claim"].clone();
+    assert_eq!(done["status"], json!("completed"), "{done:#}");
+}

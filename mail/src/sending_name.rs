@@ -1,0 +1,96 @@
+//! The name of a sending domain, as people write it.
+
+use thiserror::Error;
+
+use crate::address::Name;
+
+/// Why a text is no name to send from.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NameRefused {
+    /// An address of a page, or of a mailbox.
+    #[error("must be a domain name alone, like `{0}`")]
+    More(Name),
+    /// No name at all.
+    #[error("must be a domain name, like `example.com` or `mail.example.com`")]
+    Form,
+    /// Numbers.
+    #[error("must be a domain name, not an IP address")]
+    Address,
+    /// Everybody's.
+    #[error("`{0}` is a public suffix, below which names are given to others: add a domain of your own")]
+    PublicSuffix(Name),
+}
+
+/// Reads a name: in any case and any script (RFC 5891), with a dot at its end or not.
+///
+/// A suffix under which a registry gives out names is nobody's to send from. One that a company has put on the
+/// public suffix list for its customers' sake is that company's: it publishes the records, or nobody does.
+///
+/// # Errors
+/// [`NameRefused`].
+pub fn read(text: &str) -> Result<Name, NameRefused> {
+    let text = text.trim();
+    let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let bare = bare.split(['/', '?', '#']).next().unwrap_or_default();
+    let bare = bare.rsplit('@').next().unwrap_or_default();
+    let name: Name = bare.strip_suffix('.').unwrap_or(bare).parse().map_err(|_| NameRefused::Form)?;
+    if text.parse::<std::net::IpAddr>().is_ok() || is_number(&name) {
+        return Err(NameRefused::Address);
+    }
+    if !name.as_str().contains('.') {
+        return Err(NameRefused::Form);
+    }
+    let suffix = psl::suffix(name.as_str().as_bytes());
+    if suffix.is_some_and(|suffix| {
+        suffix.as_bytes() == name.as_str().as_bytes() && suffix.typ() == Some(psl::Type::Icann)
+    }) {
+        return Err(NameRefused::PublicSuffix(name));
+    }
+    if bare.len() != text.len() {
+        return Err(NameRefused::More(name));
+    }
+    Ok(name)
+}
+
+/// RFC 3696 2: a top-level domain is not all numeric.
+fn is_number(name: &Name) -> bool {
+    name.as_str().rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_people_write_them() {
+        for (text, name) in [
+            ("Acme.COM", "acme.com"),
+            (" mail.acme.co.uk. ", "mail.acme.co.uk"),
+            ("bücher.example", "xn--bcher-kva.example"),
+            ("acme.test", "acme.test"),
+            ("acme.github.io", "acme.github.io"),
+            ("github.io", "github.io"),
+        ] {
+            assert_eq!(read(text).map(|name| name.to_string()), Ok(name.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_to_send_from_says_why() {
+        for (text, why) in [
+            ("https://acme.com/about", "must be a domain name alone, like `acme.com`"),
+            ("me@acme.com", "must be a domain name alone, like `acme.com`"),
+            ("", "must be a domain name, like"),
+            ("acme", "must be a domain name, like"),
+            ("a b.com", "must be a domain name, like"),
+            ("192.0.2.1", "not an IP address"),
+            ("2001:db8::1", "must be a domain name, "),
+            ("com", "must be a domain name, like"),
+            ("co.uk", "`co.uk` is a public suffix"),
+            ("公司.cn", "`xn--55qx5d.cn` is a public suffix"),
+        ] {
+            let refused = read(text).unwrap_err().to_string();
+            assert!(refused.contains(why), "{text}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What a look at a domain's records means: whether mail may be sent from it, with which keys, and when it is looked
+//! again.
+//!
+//! ```text
+//! unverified ──all required found, keys open──► verified ──one is gone──► degraded ──72 hours──► unverified
+//!                                                  ▲──────all found again──────┘
+//! ```
+//!
+//! Records for which no answer could be had change nothing: a name server's outage takes nobody's domain away.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Checked, Finding, Purpose, Record, RecordStatus, Setup};
+use crate::domain::{Dkim, Domain, DomainState, FormerDkim};
+
+/// How long mail is sent from a domain a required record of which is gone (completions-email.md 2.4).
+const DEGRADED_MAX: Duration = Duration::from_secs(72 * 3_600);
+/// How long the records of keys that sign no more are to stand.
+const OVERLAP: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// For how long it is looked for the records of a domain that is not verified.
+const LOOK_FOR: Duration = Duration::from_secs(72 * 3_600);
+/// When it is looked after it was begun, at first; then every hour.
+const FIRST_LOOKS: [Duration; 4] = [
+    Duration::from_secs(60),
+    Duration::from_secs(5 * 60),
+    Duration::from_secs(15 * 60),
+    Duration::from_secs(60 * 60),
+];
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// What was seen of a domain.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// What was found of each record.
+    pub findings: Vec<(Record, Finding)>,
+    /// Our own keys can be opened and sign.
+    pub keys_open: bool,
+    /// When it was looked.
+    pub at: Timestamp,
+}
+
+impl Seen {
+    /// All that is required was found.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.keys_open && self.required().all(|status| status == RecordStatus::Verified)
+    }
+
+    /// Something required is certainly not as it should be.
+    fn is_broken(&self) -> bool {
+        let good_or_unknown = |status| matches!(status, RecordStatus::Verified | RecordStatus::Pending);
+        !self.keys_open || !self.required().all(good_or_unknown)
+    }
+
+    fn required(&self) -> impl Iterator<Item = RecordStatus> {
+        self.findings.iter().filter(|(record, _)| record.required).map(|(_, finding)| finding.status)
+    }
+
+    /// What became of a key's record.
+    fn key(&self, selector: &str) -> Option<RecordStatus> {
+        let of_key = |record: &Record| {
+            let label = record.name.strip_prefix(selector);
+            record.purpose == Purpose::Dkim && label.is_some_and(|rest| rest.starts_with("._domainkey."))
+        };
+        self.findings.iter().find(|(record, _)| of_key(record)).map(|(_, finding)| finding.status)
+    }
+}
+
+/// A domain and its setup after a look.
+#[must_use]
+pub fn assess(domain: &Domain, setup: &Setup, seen: &Seen) -> (Domain, Setup) {
+    let (mut domain, mut setup) = (domain.clone(), setup.clone());
+    let was = domain.clone();
+    setup.checked = seen.findings.iter().map(checked).collect();
+    setup.last_checked_at = Some(seen.at);
+    setup.keys_open = seen.keys_open;
+    turn_keys(&mut domain, seen);
+    match domain.state {
+        DomainState::Unverified if seen.is_complete() => {
+            domain.state = DomainState::Verified;
+            domain.verified_at = domain.verified_at.or(Some(seen.at));
+            setup.degraded_since = None;
+        }
+        DomainState::Unverified => {}
+        DomainState::Verified if seen.is_complete() => setup.degraded_since = None,
+        DomainState::Verified if seen.is_broken() => {
+            let since = *setup.degraded_since.get_or_insert(seen.at);
+            if after(since, DEGRADED_MAX) <= seen.at {
+                domain.state = DomainState::Unverified;
+                (setup.degraded_since, setup.since) = (None, seen.at);
+            }
+        }
+        DomainState::Verified => {}
+    }
+    if domain != was {
+        domain.updated_at = seen.at;
+    }
+    (domain, setup)
+}
+
+/// Keys whose record is seen take over, and what is published of each is known.
+fn turn_keys(domain: &mut Domain, seen: &Seen) {
+    if domain.former_dkim.as_ref().is_some_and(|former| former.until <= seen.at) {
+        domain.former_dkim = None;
+    }
+    let is_seen = |next: &Dkim| seen.key(&next.selector) == Some(RecordStatus::Verified);
+    if let Some(next) = domain.next_dkim.take_if(|next| is_seen(next)) {
+        let former = std::mem::replace(&mut domain.dkim, next);
+        let until = after(seen.at, OVERLAP);
+        domain.former_dkim =
+            Some(FormerDkim { selector: former.selector, rsa_record: former.rsa_record, until });
+    }
+    match seen.key(&domain.dkim.ed25519_selector()) {
+        Some(RecordStatus::Verified) => domain.dkim.ed25519_published = true,
+        None | Some(RecordStatus::Pending) => {}
+        Some(_) => domain.dkim.ed25519_published = false,
+    }
+}
+
+fn checked((record, finding): &(Record, Finding)) -> Checked {
+    Checked { name: record.name.clone(), purpose: record.purpose, finding: finding.clone() }
+}
+
+/// When a domain is looked at next by itself, after now; none when it is looked no more. `chance` spreads the
+/// looks over the hour, so that those which were added together do not come together for ever.
+#[must_use]
+pub fn next_look(domain: &Domain, setup: &Setup, now: Timestamp, chance: u64) -> Option<Timestamp> {
+    let hour = HOUR - HOUR / 1_000 * u32::try_from(chance % 100).unwrap_or_default();
+    if domain.state == DomainState::Verified && domain.next_dkim.is_none() {
+        return Some(after(now, hour));
+    }
+    let first = FIRST_LOOKS.into_iter().map(|wait| after(setup.since, wait)).find(|at| *at > now);
+    let next = first.unwrap_or_else(|| after(now, hour));
+    (next <= after(setup.since, LOOK_FOR) || domain.state == DomainState::Verified).then_some(next)
+}
+
+fn after(moment: Timestamp, wait: Duration) -> Timestamp {
+    moment.checked_add(wait).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{DeliverySettings, SealedKey};
+    use crate::id::{AccountId, DomainId};
+    use crate::setup::Facts;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+    }
+
+    fn dkim(selector: &str) -> Dkim {
+        Dkim {
+            selector: selector.to_owned(),
+            rsa_record: format!("v=DKIM1; k=rsa; p={selector}"),
+            rsa: SealedKey(String::new()),
+            ed25519_record: format!("v=DKIM1; k=ed25519; p={selector}"),
+            ed25519: SealedKey(String::new()),
+            ed25519_published: false,
+            rsa_bits: 2_048,
+        }
+    }
+
+    fn domain() -> Domain {
+        Domain {
+            id: DomainId::new(at(0), 1),
+            account: AccountId::new(at(0), 1),
+            name: "example.com".parse().unwrap(),
+            state: DomainState::Unverified,
+            dkim: dkim("one"),
+            next_dkim: None,
+            former_dkim: None,
+            delivery: DeliverySettings::default(),
+            inbound_enabled: false,
+            created_at: at(0),
+            verified_at: None,
+            updated_at: at(0),
+        }
+    }
+
+    fn facts() -> Facts {
+        Facts {
+            return_path_host: "rp.example.net".parse().unwrap(),
+            spf_include_host: "spf.example.net".parse().unwrap(),
+            ownership_label: "_service".to_owned(),
+            mail_host: "mx.example.net".parse().unwrap(),
+            pages_host: None,
+        }
+    }
+
+    /// A look at which all records are there but those whose name begins so.
+    fn look(domain: &Domain, at: Timestamp, but: &[(&str, RecordStatus)]) -> Seen {
+        let finding = |record: Record| {
+            let other = but.iter().find(|(name, _)| record.name.starts_with(name));
+            let status = other.map_or(RecordStatus::Verified, |(_, status)| *status);
+            (record, Finding { status, found: Vec::new(), error: None, merged: None, checked_at: at })
+        };
+        Seen { findings: facts().records(domain).into_iter().map(finding).collect(), keys_open: true, at }
+    }
+
+    #[test]
+    fn all_that_is_required_verifies_and_nothing_less() {
+        let (new, setup) = (domain(), Setup::new(at(0)));
+        for missing in ["_service.", "one.", "rp.", "example.com"] {
+            let seen = look(&new, at(60), &[(missing, RecordStatus::Missing)]);
+            assert_eq!(assess(&new, &setup, &seen).0.state, DomainState::Unverified, "{missing}");
+        }
+        let closed = Seen { keys_open: false, ..look(&new, at(60), &[]) };
+        assert_eq!(assess(&new, &setup, &closed).0.state, DomainState::Unverified);
+        let but = [("_dmarc.", RecordStatus::Missing), ("onee.", RecordStatus::Missing)];
+        let (verified, _) = assess(&new, &setup, &look(&new, at(60), &but));
+        assert_eq!((verified.state, verified.verified_at), (DomainState::Verified, Some(at(60))));
+        assert!(!verified.dkim.ed25519_published);
+        assert!(assess(&verified, &setup, &look(&verified, at(61), &[])).0.dkim.ed25519_published);
+    }
+
+    #[test]
+    fn a_record_that_is_gone_is_forgiven_for_three_days_and_an_outage_for_ever() {
+        let (verified, setup) = assess(&domain(), &Setup::new(at(0)), &look(&domain(), at(0), &[]));
+        let gone = |at| look(&verified, at, &[("rp.", RecordStatus::Missing)]);
+        let (still, degraded) = assess(&verified, &setup, &gone(at(10)));
+        assert_eq!((still.state, degraded.degraded_since), (DomainState::Verified, Some(at(10))));
+        let (back, well) = assess(&still, &degraded, &look(&still, at(20), &[]));
+        assert_eq!((back.state, well.degraded_since), (DomainState::Verified, None));
+        let hours_72 = 72 * 3_600;
+        assert_eq!(assess(&still, &degraded, &gone(at(9 + hours_72))).0.state, DomainState::Verified);
+        let (lost, since) = assess(&still, &degraded, &gone(at(10 + hours_72)));
+        assert_eq!((lost.state, since.since), (DomainState::Unverified, at(10 + hours_72)));
+        let dark = look(&verified, at(20), &[("", RecordStatus::Pending)]);
+        assert_eq!(assess(&verified, &setup, &dark).1.degraded_since, None);
+        assert_eq!(
+            assess(&still, &degraded, &dark).1.degraded_since,
+            Some(at(10)),
+            "an outage mends nothing"
+        );
+    }
+
+    #[test]
+    fn new_keys_sign_when_their_record_is_seen() {
+        let turning = Domain { next_dkim: Some(dkim("two")), ..domain() };
+        let setup = Setup::new(at(0));
+        let (waiting, _) =
+            assess(&turning, &setup, &look(&turning, at(5), &[("two", RecordStatus::Missing)]));
+        assert_eq!((waiting.dkim.selector.as_str(), waiting.next_dkim.is_some()), ("one", true));
+        let but = [("twoe.", RecordStatus::Missing)];
+        let (turned, setup) = assess(&waiting, &setup, &look(&waiting, at(6), &but));
+        assert_eq!((turned.dkim.selector.as_str(), &turned.next_dkim), ("two", &None));
+        assert!(!turned.dkim.ed25519_published);
+        let former = turned.former_dkim.clone().unwrap();
+        assert_eq!((former.selector.as_str(), former.until), ("one", at(6 + 7 * 24 * 3_600)));
+        let names: Vec<String> = facts().records(&turned).into_iter().map(|record| record.name).collect();
+        assert!(names.contains(&"one._domainkey.example.com".to_owned()), "{names:?}");
+        assert_eq!(assess(&turned, &setup, &look(&turned, former.until, &[])).0.former_dkim, None);
+    }
+
+    #[test]
+    fn it_is_looked_soon_then_hourly_and_not_for_ever() {
+        let (new, setup) = (domain(), Setup::new(at(0)));
+        let mut looks = Vec::new();
+        let mut now = at(0);
+        while let Some(next) = next_look(&new, &setup, now, 0) {
+            looks.push(next.duration_since(now).as_secs());
+            now = next;
+        }
+        assert_eq!(looks[..5], [60, 240, 600, 2_700, 3_600]);
+        assert_eq!((looks.len(), now), (4 + 71, at(72 * 3_600)));
+        let verified = Domain { state: DomainState::Verified, ..new };
+        assert_eq!(next_look(&verified, &setup, at(1 << 30), 0), Some(at((1 << 30) + 3_600)));
+        let spread = next_look(&verified, &setup, at(0), 99).unwrap();
+        assert!(spread > at(3_200) && spread < at(3_300), "{spread}");
+    }
+}

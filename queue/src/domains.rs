@@ -1,0 +1,317 @@
+//! Sending domains: added, looked at, given new keys, claimed, deleted.
+//!
+//! ```text
+//! create ─► unverified ─► [check]: the DNS is asked ─► assess ─►[ domain + setup ]
+//!                            ▲ by whoever asks, and by itself when it is due
+//! ```
+//!
+//! A domain and its setup are one commit; of two that change one at the same time, one reads again.
+
+mod check;
+mod claim;
+mod keys;
+
+use std::sync::Arc;
+
+use dns::seal::Vault;
+use dns::setup::Inspector;
+use mail::address::Name;
+use mail::domain::{DeliverySettings, Domain, DomainState};
+use mail::id::{AccountId, DomainId};
+use mail::setup::{Facts, Setup, next_look};
+use store::engine::{Batch, CommitError, ReadError, Store};
+use thiserror::Error;
+
+use crate::worker::Worker;
+
+pub use claim::{ClaimError, Claimed};
+pub use keys::{ImportedKey, KeyRefused};
+
+/// How often something is tried again that somebody else changed meanwhile.
+const TRIES_MAX: usize = 5;
+
+/// Why a domain could not be added or changed.
+#[derive(Debug, Error)]
+pub enum DomainError {
+    /// The name is a domain of the same account already.
+    #[error("{0} is a domain of this account already")]
+    Exists(Name),
+    /// The name is a domain of another account.
+    #[error("{0} is a domain of another account")]
+    Taken(Name),
+    /// The plan includes no more.
+    #[error("the plan includes {limit} domains")]
+    Limit {
+        /// How many it includes.
+        limit: u32,
+        /// How many there are.
+        used: u32,
+    },
+    /// There is no such domain.
+    #[error("no such domain")]
+    Unknown,
+    /// It was changed by others again and again.
+    #[error("the domain was changed by somebody else meanwhile; try again")]
+    Changed,
+    /// Keys could not be made or sealed.
+    #[error("making keys failed: {0}")]
+    Keys(String),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Commit(CommitError),
+}
+
+/// A domain to add.
+#[derive(Debug)]
+pub struct NewDomain {
+    /// Its name.
+    pub name: Name,
+    /// How its mail is treated.
+    pub delivery: DeliverySettings,
+    /// Mail to it is taken in.
+    pub inbound_enabled: bool,
+    /// The selector of its RSA key; one of our own, if not given.
+    pub selector: Option<String>,
+    /// Its RSA key; a new one, if not given.
+    pub rsa: Option<ImportedKey>,
+}
+
+impl NewDomain {
+    /// A domain with nothing said but its name.
+    #[must_use]
+    pub fn named(name: Name) -> Self {
+        Self {
+            name,
+            delivery: DeliverySettings::default(),
+            inbound_enabled: false,
+            selector: None,
+            rsa: None,
+        }
+    }
+}
+
+/// A domain and how far its records are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// The domain.
+    pub domain: Domain,
+    /// Its setup.
+    pub setup: Setup,
+}
+
+/// What the domains need beside the worker.
+pub struct DomainsParts {
+    /// Seals keys.
+    pub vault: Arc<Vault>,
+    /// Looks at the DNS.
+    pub inspector: Inspector,
+    /// What of the installation stands in the records.
+    pub facts: Facts,
+    /// Domains are verified when they are added, and nobody looks at the DNS: for development.
+    pub auto_verify: bool,
+}
+
+/// The sending domains of all accounts.
+pub struct Domains {
+    worker: Arc<Worker>,
+    parts: DomainsParts,
+}
+
+impl Domains {
+    pub(crate) fn new(worker: Arc<Worker>, parts: DomainsParts) -> Self {
+        Self { worker, parts }
+    }
+
+    /// What of the installation stands in the records.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.parts.facts
+    }
+
+    /// Whether domains are verified without a look at the DNS.
+    #[must_use]
+    pub fn verify_themselves(&self) -> bool {
+        self.parts.auto_verify
+    }
+
+    fn store(&self) -> &Store {
+        &self.worker.store
+    }
+
+    /// Adds a domain with its keys; of `limit` domains at most.
+    ///
+    /// # Errors
+    /// [`DomainError`].
+    pub async fn create(
+        &self,
+        account: AccountId,
+        new: NewDomain,
+        limit: Option<u32>,
+    ) -> Result<Known, DomainError> {
+        self.may_add(account, &new.name, limit).await?;
+        let now = self.worker.clock.now();
+        let id = DomainId::new(now, self.worker.entropy.u128());
+        let dkim = self.make_keys(id, new.selector, new.rsa).await?;
+        let domain = Domain {
+            id,
+            account,
+            name: new.name,
+            state: DomainState::Unverified,
+            dkim,
+            next_dkim: None,
+            former_dkim: None,
+            delivery: new.delivery,
+            inbound_enabled: new.inbound_enabled,
+            created_at: now,
+            verified_at: None,
+            updated_at: now,
+        };
+        let known = self.begin(domain);
+        for _ in 0..TRIES_MAX {
+            let count = self.may_add(account, &known.domain.name, limit).await?;
+            let mut batch = Batch::progress();
+            store::domain::create(&mut batch, &known.domain, &count);
+            store::setup::create(&mut batch, store::setup::about(&known.domain), &known.setup);
+            if self.commit(batch).await? {
+                return Ok(known);
+            }
+        }
+        Err(DomainError::Changed)
+    }
+
+    /// A new domain and its first setup; verified, where they verify themselves.
+    fn begin(&self, mut domain: Domain) -> Known {
+        let now = domain.created_at;
+        let mut setup = Setup::new(now);
+        if self.parts.auto_verify {
+            domain.state = DomainState::Verified;
+            domain.verified_at = Some(now);
+            domain.dkim.ed25519_published = true;
+        } else {
+            setup.due = next_look(&domain, &setup, now, self.worker.entropy.u64());
+        }
+        Known { domain, setup }
+    }
+
+    async fn may_add(
+        &self,
+        account: AccountId,
+        name: &Name,
+        limit: Option<u32>,
+    ) -> Result<store::domain::Count, DomainError> {
+        if let Some(holder) = store::domain::by_name(self.store(), name).await? {
+            let is_own = holder.account == account;
+            return Err(if is_own {
+                DomainError::Exists(name.clone())
+            } else {
+                DomainError::Taken(name.clone())
+            });
+        }
+        self.room_for_one(account, limit).await
+    }
+
+    async fn room_for_one(
+        &self,
+        account: AccountId,
+        limit: Option<u32>,
+    ) -> Result<store::domain::Count, DomainError> {
+        let count = store::domain::count(self.store(), account).await?;
+        match limit.filter(|limit| count.number >= *limit) {
+            Some(limit) => Err(DomainError::Limit { limit, used: count.number }),
+            None => Ok(count),
+        }
+    }
+
+    /// A domain of an account, and how far its records are.
+    ///
+    /// # Errors
+    /// [`DomainError::Unknown`], or the store cannot be read.
+    pub async fn get(&self, account: AccountId, id: DomainId) -> Result<Known, DomainError> {
+        let domain = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+        Ok(self.know(domain).await?.0)
+    }
+
+    /// The domain with its setup, and the setup as it lies in the store.
+    async fn know(&self, domain: Domain) -> Result<(Known, Option<store::setup::Found>), DomainError> {
+        let found = store::setup::get(self.store(), store::setup::about(&domain)).await?;
+        let setup = found.as_ref().map_or_else(|| Setup::new(domain.created_at), |found| found.setup.clone());
+        Ok((Known { domain, setup }, found))
+    }
+
+    /// Changes a domain's settings.
+    ///
+    /// # Errors
+    /// [`DomainError`].
+    pub async fn change(
+        &self,
+        account: AccountId,
+        id: DomainId,
+        change: impl Fn(&mut Domain),
+    ) -> Result<Known, DomainError> {
+        for _ in 0..TRIES_MAX {
+            let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+            let mut after = before.clone();
+            change(&mut after);
+            if after != before {
+                after.updated_at = self.worker.clock.now();
+                let mut batch = Batch::progress();
+                store::domain::update(&mut batch, &before, &after);
+                if !self.commit(batch).await? {
+                    continue;
+                }
+            }
+            return Ok(self.know(after).await?.0);
+        }
+        Err(DomainError::Changed)
+    }
+
+    /// Deletes a domain.
+    ///
+    /// # Errors
+    /// [`DomainError`].
+    pub async fn delete(&self, account: AccountId, id: DomainId) -> Result<(), DomainError> {
+        for _ in 0..TRIES_MAX {
+            let domain = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+            let count = store::domain::count(self.store(), account).await?;
+            let (known, found) = self.know(domain).await?;
+            let mut batch = Batch::progress();
+            store::domain::delete(&mut batch, &known.domain, &count);
+            if let Some(found) = found {
+                store::setup::delete(&mut batch, store::setup::about(&known.domain), &found);
+            }
+            if self.commit(batch).await? {
+                return Ok(());
+            }
+        }
+        Err(DomainError::Changed)
+    }
+
+    /// Writes a domain and its setup in place of what was read; `false` when somebody else was faster.
+    async fn settle(
+        &self,
+        before: &Domain,
+        found: Option<&store::setup::Found>,
+        after: &Known,
+    ) -> Result<bool, DomainError> {
+        let about = store::setup::about(before);
+        let mut batch = Batch::progress();
+        store::domain::update(&mut batch, before, &after.domain);
+        match found {
+            Some(found) => store::setup::change(&mut batch, about, found, &after.setup),
+            None => store::setup::create(&mut batch, about, &after.setup),
+        }
+        self.commit(batch).await
+    }
+
+    /// Whether it was committed; not when something was changed meanwhile.
+    async fn commit(&self, batch: Batch) -> Result<bool, DomainError> {
+        match self.store().commit(batch).await {
+            Ok(()) => Ok(true),
+            Err(CommitError::Conflict { .. }) => Ok(false),
+            Err(error) => Err(DomainError::Commit(error)),
+        }
+    }
+}

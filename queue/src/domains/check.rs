@@ -1,0 +1,158 @@
+//! Looking at a domain's records: when somebody asks, and by itself.
+//!
+//! Each node looks at the domains of its own partitions, the longest due first, some at a time: what has waited
+//! through an outage comes one after the other, and is spread over the hour again by when it comes next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use mail::domain::{Domain, DomainState};
+use mail::id::{AccountId, DomainId};
+use mail::setup::{Seen, assess, next_look};
+use store::setup::About;
+
+use super::{DomainError, Domains, Known, TRIES_MAX};
+
+/// How often is looked what is due: the first look is a minute after a domain was added.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
+/// How soon is looked again where more was due than was done.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// Domains of one partition in one round.
+const SLICE: usize = 16;
+/// Domains looked at side by side.
+const AT_ONCE: usize = 16;
+
+impl Domains {
+    /// Looks at a domain's records now, and settles what that means.
+    ///
+    /// # Errors
+    /// [`DomainError`]. That a record is not there is none.
+    pub async fn verify(&self, account: AccountId, id: DomainId) -> Result<Known, DomainError> {
+        let domain = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+        if self.parts.auto_verify {
+            return self.force(&domain.name).await;
+        }
+        let seen = self.look(&domain).await;
+        self.settle_look((account, id), seen, true).await
+    }
+
+    /// Takes a domain as verified, with both its keys, on the operator's word.
+    ///
+    /// # Errors
+    /// [`DomainError`].
+    pub async fn force(&self, name: &mail::address::Name) -> Result<Known, DomainError> {
+        let domain = store::domain::by_name(self.store(), name).await?.ok_or(DomainError::Unknown)?;
+        let now = self.worker.clock.now();
+        let verify = |domain: &mut Domain| {
+            domain.state = DomainState::Verified;
+            domain.verified_at = domain.verified_at.or(Some(now));
+            domain.dkim.ed25519_published = true;
+        };
+        self.change(domain.account, domain.id, verify).await
+    }
+
+    async fn look(&self, domain: &Domain) -> Seen {
+        let at = self.worker.clock.now();
+        let records = self.parts.facts.records(domain);
+        let findings = self.parts.inspector.inspect(&domain.name, &records, at).await;
+        // Opening an RSA key takes half a millisecond: what signs mail every day need not be proved every hour.
+        let keys_open = domain.state == DomainState::Verified || self.keys_open(domain);
+        Seen { findings: records.into_iter().zip(findings).collect(), keys_open, at }
+    }
+
+    /// Books what was seen. Keys that were turned meanwhile, and settings that were changed, stay as they are.
+    async fn settle_look(&self, about: About, seen: Seen, asked: bool) -> Result<Known, DomainError> {
+        for _ in 0..TRIES_MAX {
+            let before =
+                store::domain::get(self.store(), about.0, about.1).await?.ok_or(DomainError::Unknown)?;
+            let (known, found) = self.know(before.clone()).await?;
+            let looked_for = seen.findings.iter().map(|(record, _)| record);
+            if !looked_for.eq(&self.parts.facts.records(&before)) {
+                // Other keys, or another setting, meanwhile: what was seen says nothing of them.
+                return Err(DomainError::Changed);
+            }
+            let (domain, mut setup) = assess(&known.domain, &known.setup, &seen);
+            if asked && domain.state == DomainState::Unverified {
+                // Somebody is at work on it: soon again.
+                setup.since = seen.at;
+            }
+            setup.due = next_look(&domain, &setup, seen.at, self.worker.entropy.u64());
+            let after = Known { domain, setup };
+            if self.settle(&before, found.as_ref(), &after).await? {
+                tell(&before, &known, &after);
+                return Ok(after);
+            }
+        }
+        Err(DomainError::Changed)
+    }
+
+    /// Keeps looking at what is due, until the worker stops.
+    pub(crate) async fn keep_looking(self: Arc<Self>) {
+        if self.parts.auto_verify {
+            return;
+        }
+        while !self.worker.stop.is_cancelled() {
+            let wait = match self.look_at_due().await {
+                Ok(true) => LOOK_AGAIN,
+                Ok(false) => LOOK_EVERY,
+                Err(error) => {
+                    tracing::warn!(%error, "the records of domains cannot be looked at now");
+                    LOOK_EVERY
+                }
+            };
+            let next = self.worker.later(wait);
+            tokio::select! {
+                () = self.worker.clock.sleep_until(next) => {}
+                () = self.worker.stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// One round over our partitions; whether there may be more that is due.
+    async fn look_at_due(&self) -> Result<bool, DomainError> {
+        let now = self.worker.clock.now();
+        let (mut due, mut more) = (Vec::new(), false);
+        for partition in self.worker.leases.active() {
+            let (first, _) = store::setup::first_due(self.store(), partition, now, SLICE).await?;
+            more |= first.len() == SLICE;
+            due.extend(first);
+        }
+        let looks = due.into_iter().map(|about| self.look_again(about, now));
+        let mut done = futures_util::stream::iter(looks).buffer_unordered(AT_ONCE);
+        while let Some(one) = done.next().await {
+            match one {
+                Ok(()) | Err(DomainError::Unknown | DomainError::Changed) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(more)
+    }
+
+    async fn look_again(&self, about: About, now: Timestamp) -> Result<(), DomainError> {
+        let Some(domain) = store::domain::get(self.store(), about.0, about.1).await? else { return Ok(()) };
+        if self.know(domain.clone()).await?.0.setup.due.is_none_or(|due| due > now) {
+            return Ok(());
+        }
+        let seen = self.look(&domain).await;
+        self.settle_look(about, seen, false).await.map(drop)
+    }
+}
+
+/// The operator's log tells what changed.
+fn tell(before: &Domain, was: &Known, after: &Known) {
+    let name = &after.domain.name;
+    match (before.state, after.domain.state) {
+        (DomainState::Unverified, DomainState::Verified) => {
+            tracing::info!(domain.name = %name, "a domain is verified")
+        }
+        (DomainState::Verified, DomainState::Unverified) => {
+            tracing::warn!(domain.name = %name, "a domain's records were gone for too long: it is verified no more");
+        }
+        _ if was.setup.degraded_since.is_none() && after.setup.degraded_since.is_some() => {
+            tracing::warn!(domain.name = %name, "a record of a verified domain is gone");
+        }
+        _ => {}
+    }
+}

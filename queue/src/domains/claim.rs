@@ -1,0 +1,322 @@
+//! Claims: a domain that another account has goes to whoever rules its DNS (completions-email.md 2.4).
+//!
+//! ```text
+//! claim ─► record found ─► never verified by the other? ─yes─► completed
+//!                                    └─no─► blocked: 72 hours, their record gone, nothing scheduled ─► completed
+//! ```
+//!
+//! The claimant asks; and once an hour it is looked by itself at those that are blocked, so that a claim is
+//! completed without anybody's coming back. The domain is a new one for its new account: new id, new keys.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mail::address::Name;
+use mail::catalog::Filter;
+use mail::claim::{Block, Claim, ClaimStatus};
+use mail::domain::{Domain, DomainState};
+use mail::email::EmailStatus;
+use mail::id::{AccountId, ClaimId, DomainId};
+use mail::setup::{Finding, RecordStatus};
+use store::engine::Batch;
+use thiserror::Error;
+
+use super::{DomainError, Domains, NewDomain, TRIES_MAX};
+
+/// How often it is looked at blocked claims.
+const LOOK_EVERY: Duration = Duration::from_secs(3_600);
+/// Claims read at once.
+const PAGE: usize = 100;
+
+/// Why a claim could not be made or looked at.
+#[derive(Debug, Error)]
+pub enum ClaimError {
+    /// There is no such claim.
+    #[error("no such claim")]
+    Unknown,
+    /// Nobody has the domain: it can be added.
+    #[error("nobody has {0}: add it")]
+    Free(Name),
+    /// The rest.
+    #[error(transparent)]
+    Domain(#[from] DomainError),
+}
+
+impl From<store::engine::ReadError> for ClaimError {
+    fn from(error: store::engine::ReadError) -> Self {
+        Self::Domain(error.into())
+    }
+}
+
+/// A claim after a look.
+#[derive(Debug)]
+pub struct Claimed {
+    /// The claim.
+    pub claim: Claim,
+    /// What was found of its record, if it was looked.
+    pub finding: Option<Finding>,
+    /// The other account, when it is to be told: the record was found for the first time.
+    pub tell: Option<AccountId>,
+}
+
+impl Claimed {
+    fn seen(claim: Claim, finding: Option<Finding>) -> Self {
+        Self { claim, finding, tell: None }
+    }
+}
+
+impl Domains {
+    /// Claims a domain that another account has. Who has an open claim gets that one.
+    ///
+    /// # Errors
+    /// [`ClaimError`].
+    pub async fn claim(&self, account: AccountId, name: Name) -> Result<Claim, ClaimError> {
+        for _ in 0..TRIES_MAX {
+            let holder = store::domain::by_name(self.store(), &name).await?;
+            match holder {
+                None => return Err(ClaimError::Free(name)),
+                Some(holder) if holder.account == account => return Err(DomainError::Exists(name).into()),
+                Some(_) => {}
+            }
+            let now = self.worker.clock.now();
+            let mut batch = Batch::progress();
+            if let Some(open) = store::claim::open(self.store(), account, &name).await? {
+                if open.status_at(now) != ClaimStatus::Expired {
+                    return Ok(open);
+                }
+                store::claim::update(
+                    &mut batch,
+                    &open,
+                    &Claim { status: ClaimStatus::Expired, ..open.clone() },
+                );
+                self.commit(batch).await?;
+                continue;
+            }
+            let claim = Claim {
+                id: ClaimId::new(now, self.worker.entropy.u128()),
+                account,
+                name: name.clone(),
+                status: ClaimStatus::Pending,
+                block: None,
+                proven_at: None,
+                created_at: now,
+            };
+            store::claim::create(&mut batch, &claim);
+            if self.commit(batch).await? {
+                return Ok(claim);
+            }
+        }
+        Err(DomainError::Changed.into())
+    }
+
+    /// Looks for a claim's record, and completes it when nothing stands in the way; of `limit` domains at most.
+    ///
+    /// # Errors
+    /// [`ClaimError`].
+    pub async fn verify_claim(
+        &self,
+        account: AccountId,
+        id: ClaimId,
+        limit: Option<u32>,
+    ) -> Result<Claimed, ClaimError> {
+        for _ in 0..TRIES_MAX {
+            let claim = store::claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
+            let now = self.worker.clock.now();
+            if !claim.is_open() || claim.status_at(now) == ClaimStatus::Expired {
+                return Ok(Claimed::seen(claim, None));
+            }
+            let finding = self.find_ownership(account, &claim.name, now).await;
+            let is_proven = finding.as_ref().is_some_and(|finding| finding.status == RecordStatus::Verified);
+            if !is_proven {
+                // Once proven, an outage of the DNS takes nothing back; but the record must stand at the end.
+                return Ok(Claimed::seen(claim, finding));
+            }
+            let holder = store::domain::by_name(self.store(), &claim.name).await?;
+            let mut after = claim.clone();
+            let tell = holder.as_ref().filter(|_| claim.proven_at.is_none()).map(|holder| holder.account);
+            after.proven_at = claim.proven_at.or(Some(now));
+            let settled = match holder {
+                Some(holder) if holder.account == account => {
+                    after.status = ClaimStatus::Cancelled;
+                    after.block = None;
+                    self.book(&claim, &after).await?
+                }
+                Some(holder) => match self.block(&after, &holder, now).await? {
+                    Some(block) => {
+                        (after.status, after.block) = (ClaimStatus::Blocked, Some(block));
+                        self.book(&claim, &after).await?
+                    }
+                    None => self.take_over((&claim, &mut after), Some(holder), limit).await?,
+                },
+                None => self.take_over((&claim, &mut after), None, limit).await?,
+            };
+            if settled {
+                let tell = tell.filter(|_| after.status == ClaimStatus::Blocked);
+                return Ok(Claimed { claim: after, finding, tell });
+            }
+        }
+        Err(DomainError::Changed.into())
+    }
+
+    async fn find_ownership(&self, account: AccountId, name: &Name, now: Timestamp) -> Option<Finding> {
+        let record = self.parts.facts.ownership(account, name);
+        let found = self.parts.inspector.inspect(name, &[record], now).await;
+        found.into_iter().next()
+    }
+
+    async fn book(&self, before: &Claim, after: &Claim) -> Result<bool, DomainError> {
+        if before == after {
+            return Ok(true);
+        }
+        let mut batch = Batch::progress();
+        store::claim::update(&mut batch, before, after);
+        self.commit(batch).await
+    }
+
+    /// What stands in the way of a claim that is proven.
+    async fn block(
+        &self,
+        claim: &Claim,
+        holder: &Domain,
+        now: Timestamp,
+    ) -> Result<Option<Block>, DomainError> {
+        if holder.verified_at.is_some() {
+            if claim.grace_ends_at().is_none_or(|ends| now < ends) {
+                return Ok(Some(Block::GracePeriod));
+            }
+            let theirs = self.find_ownership(holder.account, &claim.name, now).await;
+            if theirs.is_some_and(|finding| finding.status == RecordStatus::Verified) {
+                return Ok(Some(Block::RecentOwnerActivity));
+            }
+        }
+        let scheduled = self.has_scheduled(holder).await?;
+        Ok(scheduled.then_some(Block::PendingScheduledEmails))
+    }
+
+    /// Whether emails from a domain are scheduled.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn has_scheduled(&self, domain: &Domain) -> Result<bool, DomainError> {
+        // What was accepted a moment ago is in no list yet.
+        if let Err(error) = self.worker.tell().await {
+            tracing::warn!(%error, "the list of scheduled emails may be behind");
+        }
+        let filter = Filter {
+            statuses: vec![EmailStatus::Scheduled],
+            domains: vec![domain.name.clone()],
+            ..Filter::default()
+        };
+        let mut before = None;
+        loop {
+            let found =
+                store::catalog::search::search(self.store(), domain.account, &filter, before, 1).await?;
+            if !found.emails.is_empty() {
+                return Ok(true);
+            }
+            // A search ends early when it has read much.
+            before = found.next;
+            if before.is_none() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The domain is the claimant's, with new keys, and still to be verified; and the claim is completed: one
+    /// commit.
+    async fn take_over(
+        &self,
+        (before, after): (&Claim, &mut Claim),
+        holder: Option<Domain>,
+        limit: Option<u32>,
+    ) -> Result<bool, DomainError> {
+        let room = self.room_for_one(before.account, limit).await?;
+        let now = self.worker.clock.now();
+        let id = DomainId::new(now, self.worker.entropy.u128());
+        let new = NewDomain::named(before.name.clone());
+        let domain = Domain {
+            id,
+            account: before.account,
+            name: new.name,
+            state: DomainState::Unverified,
+            dkim: self.make_keys(id, None, None).await?,
+            next_dkim: None,
+            former_dkim: None,
+            delivery: new.delivery,
+            inbound_enabled: false,
+            created_at: now,
+            verified_at: None,
+            updated_at: now,
+        };
+        let known = self.begin(domain);
+        (after.status, after.block) = (ClaimStatus::Completed, None);
+        let mut batch = Batch::progress();
+        match holder {
+            None => store::domain::create(&mut batch, &known.domain, &room),
+            Some(holder) => {
+                let count = store::domain::count(self.store(), holder.account).await?;
+                let (held, found) = self.know(holder).await?;
+                store::domain::replace(&mut batch, (&held.domain, &count), (&known.domain, &room));
+                if let Some(found) = found {
+                    store::setup::delete(&mut batch, store::setup::about(&held.domain), &found);
+                }
+            }
+        }
+        store::setup::create(&mut batch, store::setup::about(&known.domain), &known.setup);
+        store::claim::update(&mut batch, before, after);
+        self.commit(batch).await
+    }
+
+    /// Keeps looking at claims that are blocked, until the worker stops. `limit` says how many domains an account
+    /// may have.
+    pub(crate) async fn keep_claims<L, Limited>(self: Arc<Self>, limit: L)
+    where
+        L: Fn(AccountId) -> Limited,
+        Limited: Future<Output = Option<u32>>,
+    {
+        while !self.worker.stop.is_cancelled() {
+            // Of several nodes one is enough.
+            if self.worker.leases.is_active(0)
+                && let Err(error) = self.look_at_claims(&limit).await
+            {
+                tracing::warn!(%error, "claims to domains cannot be looked at now");
+            }
+            let next = self.worker.later(LOOK_EVERY);
+            tokio::select! {
+                () = self.worker.clock.sleep_until(next) => {}
+                () = self.worker.stop.cancelled() => {}
+            }
+        }
+    }
+
+    async fn look_at_claims<L, Limited>(&self, limit: &L) -> Result<(), ClaimError>
+    where
+        L: Fn(AccountId) -> Limited,
+        Limited: Future<Output = Option<u32>>,
+    {
+        let mut after = None;
+        loop {
+            let (claims, next) = store::claim::page_of_open(self.store(), after, PAGE).await?;
+            for claim in claims {
+                let now = self.worker.clock.now();
+                if claim.status_at(now) == ClaimStatus::Expired {
+                    let expired = Claim { status: ClaimStatus::Expired, ..claim.clone() };
+                    self.book(&claim, &expired).await?;
+                } else if claim.status == ClaimStatus::Blocked {
+                    let limit = limit(claim.account).await;
+                    match self.verify_claim(claim.account, claim.id, limit).await {
+                        // The plan is full: the claimant is told when they ask.
+                        Ok(_) | Err(ClaimError::Domain(DomainError::Limit { .. } | DomainError::Changed)) => {
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            after = next;
+            if after.is_none() || self.worker.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The keys of a domain: made, taken over from elsewhere, and turned.
+
+use dns::dkim_key::{DkimKey, DkimKeys, KeyAlgorithm, KeyError};
+use mail::domain::{Dkim, Domain, DomainState, SealedKey};
+use mail::id::{AccountId, DomainId};
+use mail::setup::next_look;
+use thiserror::Error;
+
+use super::{DomainError, Domains, Known, TRIES_MAX};
+use crate::sender;
+
+/// RSA keys that are taken: RFC 8301 3.2 wants at least 2,048 of a signer; a record of more than 4,096 bits does
+/// not fit into an answer by UDP, and signing with it takes eight times as long.
+const RSA_BITS: std::ops::RangeInclusive<u16> = 2_048..=4_096;
+
+/// Why a key is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum KeyRefused {
+    /// It is no private key in PEM, or too short for anybody to take its signatures (RFC 8301 3.2).
+    #[error(
+        "must be an RSA private key of 2,048 to 4,096 bits in PEM (PKCS#8 or PKCS#1), without a passphrase"
+    )]
+    Form,
+    /// Its length.
+    #[error("has {0} bits; at most 4,096 are taken: a longer one does not fit into DNS answers")]
+    Bits(u16),
+}
+
+/// An RSA key that signed for the domain elsewhere.
+#[derive(Debug)]
+pub struct ImportedKey {
+    key: DkimKey,
+    bits: u16,
+}
+
+impl ImportedKey {
+    /// Reads a key in PEM.
+    ///
+    /// # Errors
+    /// [`KeyRefused`].
+    pub fn from_pem(pem: &str) -> Result<Self, KeyRefused> {
+        let key = DkimKey::rsa_from_pem(pem).map_err(|_: KeyError| KeyRefused::Form)?;
+        let bits = key.bits();
+        if RSA_BITS.contains(&bits) { Ok(Self { key, bits }) } else { Err(KeyRefused::Bits(bits)) }
+    }
+}
+
+impl Domains {
+    /// Keys for a domain, sealed.
+    pub(super) async fn make_keys(
+        &self,
+        id: DomainId,
+        selector: Option<String>,
+        rsa: Option<ImportedKey>,
+    ) -> Result<Dkim, DomainError> {
+        let failed = |error: &dyn std::fmt::Display| DomainError::Keys(error.to_string());
+        // RSA takes 50 ms and more: not on an event loop's thread.
+        let make = move || match rsa {
+            Some(ImportedKey { key, bits }) => {
+                DkimKey::generate(KeyAlgorithm::Ed25519).map(|ed25519| (DkimKeys { rsa: key, ed25519 }, bits))
+            }
+            None => DkimKeys::generate().map(|keys| {
+                let bits = keys.rsa.bits();
+                (keys, bits)
+            }),
+        };
+        let made = tokio::task::spawn_blocking(make).await.map_err(|error| failed(&error))?;
+        let (keys, rsa_bits) = made.map_err(|error| failed(&error))?;
+        let seal = |key| sender::seal(&self.parts.vault, id, key).map_err(|error| failed(&error));
+        Ok(Dkim {
+            selector: selector.unwrap_or_else(|| own_selector(self.worker.entropy.u64())),
+            rsa_record: keys.rsa.txt_record(),
+            rsa: seal(&keys.rsa)?,
+            ed25519_record: keys.ed25519.txt_record(),
+            ed25519: seal(&keys.ed25519)?,
+            ed25519_published: false,
+            rsa_bits,
+        })
+    }
+
+    /// Whether the keys of a domain can be opened: what signs is what is published.
+    pub(super) fn keys_open(&self, domain: &Domain) -> bool {
+        let opens = |algorithm, sealed: &SealedKey, record: &str| {
+            let opened = sender::unseal(&self.parts.vault, domain.id, algorithm, sealed);
+            opened.is_ok_and(|key| key.txt_record() == record)
+        };
+        opens(KeyAlgorithm::Rsa, &domain.dkim.rsa, &domain.dkim.rsa_record)
+            && opens(KeyAlgorithm::Ed25519, &domain.dkim.ed25519, &domain.dkim.ed25519_record)
+    }
+
+    /// Makes new keys, which sign as soon as their record is seen; at once, where nothing was signed yet. Who asks
+    /// again before that gets those that are there.
+    ///
+    /// # Errors
+    /// [`DomainError`].
+    pub async fn rotate(&self, account: AccountId, id: DomainId) -> Result<Known, DomainError> {
+        let mut fresh = None;
+        for _ in 0..TRIES_MAX {
+            let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+            let (mut after, found) = self.know(before.clone()).await?;
+            if before.next_dkim.is_some() {
+                return Ok(after);
+            }
+            let dkim = match fresh.take() {
+                Some(dkim) => dkim,
+                None => self.make_keys(id, None, None).await?,
+            };
+            fresh = Some(dkim.clone());
+            let now = self.worker.clock.now();
+            if self.parts.auto_verify {
+                after.domain.dkim = Dkim { ed25519_published: true, ..dkim };
+            } else if before.state == DomainState::Unverified && before.verified_at.is_none() {
+                after.domain.dkim = dkim;
+            } else {
+                after.domain.next_dkim = Some(dkim);
+            }
+            after.domain.updated_at = now;
+            if !self.parts.auto_verify {
+                after.setup.since = now;
+                after.setup.due = next_look(&after.domain, &after.setup, now, self.worker.entropy.u64());
+            }
+            if self.settle(&before, found.as_ref(), &after).await? {
+                return Ok(after);
+            }
+        }
+        Err(DomainError::Changed)
+    }
+}
+
+/// A selector of our own for each key pair, so that a domain can be moved to and from us, and its keys
+/// rotated, without two keys meeting under one name.
+fn own_selector(chance: u64) -> String {
+    format!("pr{:06x}", chance & 0xff_ffff)
+}

@@ -1,0 +1,91 @@
+//! Claims: a row each under the claimant's account, and a key by name and account while it is open, so that an
+//! account has one claim to a name.
+
+use jiff::Timestamp;
+use mail::address::Name;
+use mail::claim::{Block, Claim, ClaimStatus};
+use mail::id::{AccountId, ClaimId};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::key::{Space, key};
+use crate::row::{self, stored};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Claim")]
+struct ClaimRow {
+    id: ClaimId,
+    account: AccountId,
+    name: Name,
+    status: ClaimStatus,
+    block: Option<Block>,
+    proven_at: Option<Timestamp>,
+    created_at: Timestamp,
+}
+stored!(Claim as ClaimRow);
+
+fn key_of(account: AccountId, id: ClaimId) -> Key {
+    key(Space::Claim).account(account).id(id.to_bytes()).build()
+}
+
+fn key_by_name(account: AccountId, name: &Name) -> Key {
+    key(Space::ClaimByName).text(name.as_str()).account(account).build()
+}
+
+/// Writes a new claim; the commit conflicts when the account has one to that name that is open.
+pub fn create(batch: &mut Batch, claim: &Claim) {
+    let by_name = key_by_name(claim.account, &claim.name);
+    batch.check(by_name.clone(), None);
+    batch.put(by_name, row_key(claim));
+    batch.put(row_key(claim), row::encode(claim));
+}
+
+fn row_key(claim: &Claim) -> Key {
+    key_of(claim.account, claim.id)
+}
+
+/// Changes a claim that was read as `before`; the commit conflicts when it is no more like that.
+pub fn update(batch: &mut Batch, before: &Claim, after: &Claim) {
+    batch.check(row_key(before), Some(row::encode(before)));
+    batch.put(row_key(after), row::encode(after));
+    if !after.is_open() {
+        batch.delete(key_by_name(after.account, &after.name));
+    }
+}
+
+/// A claim of an account.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, account: AccountId, id: ClaimId) -> Result<Option<Claim>, ReadError> {
+    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// The open claim of an account to a name.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn open(store: &Store, account: AccountId, name: &Name) -> Result<Option<Claim>, ReadError> {
+    let Some(row_key) = store.get(&key_by_name(account, name)).await? else { return Ok(None) };
+    store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// Some open claims, in the order of names, and where the next page begins.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn page_of_open(
+    store: &Store,
+    after: Option<Key>,
+    limit: usize,
+) -> Result<(Vec<Claim>, Option<Key>), ReadError> {
+    let mut range = key(Space::ClaimByName).range();
+    if let Some(after) = after {
+        range.start = crate::key::after(&after);
+    }
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| at.clone());
+    let keys: Vec<Key> = rows.into_iter().map(|(_, row_key)| row_key).collect();
+    let claims = store.get_many(&keys).await?.into_iter().flatten();
+    Ok((claims.map(|row| row::decode(&row)).collect::<Result<_, _>>()?, next))
+}
