@@ -116,8 +116,12 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let enrolled = enrol(&world, &records).await?;
     let operator = admin::bind(&config.data_dir)?;
     serve::open_operators(&config, &world, &doors, operator);
-    let capture =
-        Capture { inbox: Arc::clone(&inbox), records: Arc::clone(&records), clock: world.clock.clone() };
+    let capture = Capture {
+        inbox: Arc::clone(&inbox),
+        records: Arc::clone(&records),
+        store: world.store.clone(),
+        clock: world.clock.clone(),
+    };
     let session =
         doors.settings(&config, Role::Mx, Limits { sessions_per_address_max: 1_000, ..Limits::default() });
     let session = watch::Sender::new(session).subscribe();
@@ -184,12 +188,7 @@ async fn enrol(world: &World, records: &Records) -> Result<Enrolled, DevError> {
         Err(error) => return Err(error.into()),
     }
     let domain = domains.force(&name).await?.domain;
-    let record = |selector: &str, value: &str| (format!("{selector}._domainkey.{name}"), value.to_owned());
-    let ed25519 = domain.dkim.ed25519_selector();
-    *records.write().unwrap_or_else(PoisonError::into_inner) = vec![
-        record(&domain.dkim.selector, &domain.dkim.rsa_record),
-        record(&ed25519, &domain.dkim.ed25519_record),
-    ];
+    records.write().unwrap_or_else(PoisonError::into_inner).extend(capture::records_of(&domain));
     Ok(enrolled)
 }
 
