@@ -348,8 +348,8 @@ async fn beside(
 }
 
 fn system_servers() -> Result<Vec<NameServerConfig>, SetupError> {
-    let (system, _) = hickory_resolver::system_conf::read_system_conf()
-        .map_err(|error| SetupError(error.to_string()))?;
+    let (system, _) =
+        hickory_resolver::system_conf::read_system_conf().map_err(|error| SetupError(error.to_string()))?;
     Ok(system.name_servers().to_vec())
 }
 

@@ -167,12 +167,8 @@ fn data(data: &RData) -> Option<Data> {
     match data {
         RData::TXT(txt) => Some(Data::Text(String::from_utf8_lossy(&txt.txt_data.concat()).into_owned())),
         RData::CNAME(target) => Some(Data::Alias(text_of(&target.0))),
-        RData::MX(mx) => {
-            Some(Data::MailHost { preference: mx.preference, host: text_of(&mx.exchange) })
-        }
-        RData::Unknown { code, rdata } if *code == OBSOLETE_SPF => {
-            Some(Data::Text(strings(&rdata.anything)))
-        }
+        RData::MX(mx) => Some(Data::MailHost { preference: mx.preference, host: text_of(&mx.exchange) }),
+        RData::Unknown { code, rdata } if *code == OBSOLETE_SPF => Some(Data::Text(strings(&rdata.anything))),
         other => other.ip_addr().map(Data::Address),
     }
 }

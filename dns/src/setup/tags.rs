@@ -7,7 +7,8 @@
 pub(super) fn tags(text: &str) -> Result<Vec<(&str, &str)>, String> {
     let mut tags: Vec<(&str, &str)> = Vec::new();
     for part in text.trim_end().trim_end_matches(';').split(';') {
-        let wrong = || format!("\"{}\" is no tag of the form \"name=value\"", super::text::short(part.trim()));
+        let wrong =
+            || format!("\"{}\" is no tag of the form \"name=value\"", super::text::short(part.trim()));
         let (name, value) = part.split_once('=').ok_or_else(wrong)?;
         let (name, value) = (name.trim(), value.trim());
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {

@@ -18,9 +18,9 @@ pub(super) fn verdict(case: &Case<'_>) -> Verdict {
     match targets.as_slice() {
         [] => none(case),
         [one] if one == value || case.answers.onward.contains(value) => Verdict::verified(),
-        [one] if *one == name => Verdict::mismatch(format!(
-            "The CNAME at {name} leads to itself. Let it lead to {value}."
-        )),
+        [one] if *one == name => {
+            Verdict::mismatch(format!("The CNAME at {name} leads to itself. Let it lead to {value}."))
+        }
         [one] if is_appended(one, value, case.domain) => appended(case, one),
         [one] => Verdict::mismatch(format!(
             "The CNAME at {name} leads to {}, not to {value}. Change its target to {value}.",

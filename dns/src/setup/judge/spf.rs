@@ -75,9 +75,10 @@ fn one_record(case: &Case<'_>, text: &str) -> Verdict {
     }
     match unwise(&terms, walk) {
         None => Verdict::verified(),
-        Some(what) => {
-            Verdict { error: Some(format!("The SPF record of {name} works, but {what}.")), ..Verdict::verified() }
-        }
+        Some(what) => Verdict {
+            error: Some(format!("The SPF record of {name} works, but {what}.")),
+            ..Verdict::verified()
+        },
     }
 }
 
@@ -118,7 +119,9 @@ fn without_ours(case: &Case<'_>, terms: &Terms, walk: &Walk, ours: &[String]) ->
         _ => false,
     };
     let what = if terms.read().any(|term| is_ours(&term)) {
-        format!("The SPF record of {name} has {named} with a sign before it that keeps our mail from passing.")
+        format!(
+            "The SPF record of {name} has {named} with a sign before it that keeps our mail from passing."
+        )
     } else if terms.0.iter().any(|term| is_ours(&term)) {
         format!("The SPF record of {name} has {named} behind its \"all\", where receivers no longer read.")
     } else {
