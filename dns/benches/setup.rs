@@ -1,3 +1,137 @@
-//! stub
-#![allow(missing_docs)]
-fn main() {}
+//! What an inspection costs: `cargo bench -p dns --bench setup`. The judgement alone, and a whole domain
+//! against a name server in this process; figures of one machine, to be compared with each other only.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../../tests/world/zone.rs"]
+mod zone;
+
+use std::hint::black_box;
+
+use dns::dkim_key::DkimKeys;
+use dns::setup::{Answers, Data, Inspector, Look, Settings, judge};
+use jiff::Timestamp;
+use mail::address::Name;
+use mail::setup::{Purpose, Record, RecordType};
+use tokio::time::Instant;
+use zone::NameServer;
+
+const JUDGEMENTS: usize = 20_000;
+const INSPECTIONS: usize = 1_000;
+/// The name of the server's threads.
+const SERVER: &str = "name-server";
+
+fn main() {
+    let records = records();
+    let now = Timestamp::UNIX_EPOCH;
+    for record in &records {
+        let answers = Answers::of(Ok(Look { aliases: Vec::new(), data: vec![data(record)] }));
+        let start = Instant::now();
+        for _ in 0..JUDGEMENTS {
+            black_box(judge("example.com", record, black_box(&answers), now));
+        }
+        let each = start.elapsed().as_secs_f64() * 1e6 / JUDGEMENTS as f64;
+        println!("judge {:30} {each:8.2} µs", format!("{:?}", record.purpose));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(whole_domain(&records));
+}
+
+/// The server runs on a thread of its own, so that what this thread uses is the inspection's.
+async fn whole_domain(records: &[Record]) {
+    let server = served(records);
+    let settings = Settings {
+        servers: vec![server.address],
+        authority_port: server.address.port(),
+        allow_private: true,
+        ..Settings::default()
+    };
+    let inspector = Inspector::new(settings).unwrap();
+    let domain: Name = "example.com".parse().unwrap();
+    let start = Instant::now();
+    let first = inspector.inspect(&domain, records, Timestamp::UNIX_EPOCH).await;
+    assert!(first.iter().all(|finding| finding.error.is_none()), "{first:#?}");
+    println!("a domain, the first time {:19.2} ms", start.elapsed().as_secs_f64() * 1e3);
+    let (start, used, asked) = (Instant::now(), cpu_seconds(), server.queries());
+    for _ in 0..INSPECTIONS {
+        black_box(inspector.inspect(&domain, records, Timestamp::UNIX_EPOCH).await);
+    }
+    let count = INSPECTIONS as f64;
+    println!("a domain, again {:28.2} ms", start.elapsed().as_secs_f64() * 1e3 / count);
+    println!("CPU of it {:34.2} ms", (cpu_seconds() - used) * 1e3 / count);
+    println!("questions of it {:28.1}", (server.queries() - asked) as f64 / count);
+}
+
+fn served(records: &[Record]) -> NameServer {
+    let mut zone = "example.com NS ns.example.net.\nns.example.net A 127.0.0.1\n\
+        spf.service.example TXT \"v=spf1 ip4:192.0.2.0/24 -all\"\n"
+        .to_owned();
+    for Record { record_type, name, value, .. } in records {
+        zone += &match record_type {
+            RecordType::Txt => format!("{name} TXT \"{value}\"\n"),
+            RecordType::Cname => format!("{name} CNAME {value}.\n"),
+            RecordType::Mx => format!("{name} MX 10 {value}.\n"),
+        };
+    }
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(1).thread_name(SERVER).enable_all().build().unwrap();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            sender.send(NameServer::start(&zone).await).unwrap();
+            std::future::pending::<()>().await;
+        });
+    });
+    receiver.recv().unwrap()
+}
+
+fn records() -> Vec<Record> {
+    let keys = DkimKeys::generate().unwrap();
+    let text = |purpose, name: &str, value: String| Record {
+        purpose,
+        record_type: RecordType::Txt,
+        name: name.to_owned(),
+        value,
+        ttl_s: 3_600,
+        priority: None,
+        required: true,
+    };
+    let host = |purpose, record_type, name: &str, value: &str| Record {
+        record_type,
+        ..text(purpose, name, value.to_owned())
+    };
+    vec![
+        text(Purpose::Ownership, "_service.example.com", "service-verification=1".to_owned()),
+        text(Purpose::Dkim, "s1._domainkey.example.com", keys.rsa.txt_record()),
+        text(Purpose::Dkim, "s1e._domainkey.example.com", keys.ed25519.txt_record()),
+        text(Purpose::Spf, "example.com", "v=spf1 include:spf.service.example ~all".to_owned()),
+        text(
+            Purpose::Dmarc,
+            "_dmarc.example.com",
+            "v=DMARC1; p=none; rua=mailto:d@service.example".to_owned(),
+        ),
+        host(Purpose::ReturnPath, RecordType::Cname, "rp.example.com", "rp.service.example"),
+        host(Purpose::Tracking, RecordType::Cname, "track.example.com", "track.service.example"),
+        host(Purpose::Inbound, RecordType::Mx, "example.com", "mx.service.example"),
+    ]
+}
+
+fn data(record: &Record) -> Data {
+    match record.record_type {
+        RecordType::Txt => Data::Text(record.value.clone()),
+        RecordType::Cname => Data::Alias(record.value.clone()),
+        RecordType::Mx => Data::MailHost { preference: 10, host: record.value.clone() },
+    }
+}
+
+/// User and system time of all threads but the server's: the 14th and 15th fields of a thread's stat, in
+/// hundredths of a second.
+fn cpu_seconds() -> f64 {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+    let ours = stats.filter(|stat| !stat.contains(SERVER));
+    let seconds = ours.map(|stat| {
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+        fields.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
+    });
+    seconds.sum()
+}

@@ -11,6 +11,9 @@
 //! $SERVFAIL broken.example       ; every type
 //! $TIMEOUT  slow.example MX      ; this type: no answer comes
 //! $REFUSED  closed.example
+//! $BOGUS    forged.example       ; SERVFAIL, unless asked not to check signatures (CD)
+//! $DELEGATED sub.example.com ns.example.net  ; for it and all below: ask there
+//! $SPF99    old.example "v=spf1 -all"        ; the obsolete type 99
 //! ```
 //!
 //! UDP and TCP on one port; answers that do not fit are truncated. [`NameServer::set`] changes the text
@@ -29,7 +32,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use hickory_proto::op::{Header, HeaderCounts, Metadata, ResponseCode};
-use hickory_proto::rr::rdata::{SOA, TXT};
+use hickory_proto::rr::rdata::{NS, NULL, SOA, TXT};
 use hickory_proto::rr::{LowerName, Name, RData, Record, RecordType};
 use hickory_proto::serialize::txt::Parser;
 use hickory_server::Server;
@@ -90,7 +93,11 @@ impl NameServer {
 enum Trouble {
     Code(ResponseCode),
     Silence,
+    Bogus,
 }
+
+/// The type that SPF records once had.
+const SPF99: RecordType = RecordType::Unknown(99);
 
 #[derive(Default)]
 struct Zone {
@@ -98,6 +105,8 @@ struct Zone {
     /// Every name with records, and every name above one.
     names: HashSet<LowerName>,
     trouble: HashMap<(LowerName, Option<RecordType>), Trouble>,
+    /// Zones of others below ours, and who serves them.
+    delegated: Vec<Record>,
 }
 
 impl Zone {
@@ -110,6 +119,17 @@ impl Zone {
                 Some("$SERVFAIL") => Trouble::Code(ResponseCode::ServFail),
                 Some("$REFUSED") => Trouble::Code(ResponseCode::Refused),
                 Some("$TIMEOUT") => Trouble::Silence,
+                Some("$BOGUS") => Trouble::Bogus,
+                Some("$DELEGATED") => {
+                    let [below, host] =
+                        [words.next(), words.next()].map(|word| absolute(word.expect("a name")));
+                    zone.delegated.push(Record::from_rdata(below, TTL_S, RData::NS(NS(host))));
+                    continue;
+                }
+                Some("$SPF99") => {
+                    zone.put_spf99(line, words.next().expect("a name behind the directive"));
+                    continue;
+                }
                 _ => {
                     records.push_str(line);
                     records.push('\n');
@@ -118,9 +138,7 @@ impl Zone {
             };
             let name = words.next().expect("a name behind the directive");
             let kind = words.next().map(|kind| kind.parse().expect("a record type"));
-            let mut name = Name::from_ascii(name).expect("a name");
-            name.set_fqdn(true);
-            zone.trouble.insert((LowerName::new(&name), kind), trouble);
+            zone.trouble.insert((LowerName::new(&absolute(name)), kind), trouble);
         }
         let (_, sets) = Parser::new(records, None, Some(Name::root())).parse().expect("a zone text");
         for (key, set) in sets {
@@ -132,6 +150,18 @@ impl Zone {
             zone.records.insert((key.name, key.record_type), records);
         }
         zone
+    }
+
+    /// One string, as the line has it between quotation marks.
+    fn put_spf99(&mut self, line: &str, name: &str) {
+        let text = line.split('"').nth(1).expect("a quoted text");
+        let length = u8::try_from(text.len()).expect("a short text");
+        let bytes = [&[length], text.as_bytes()].concat();
+        let name = absolute(name);
+        let data = RData::Unknown { code: SPF99, rdata: NULL::with(bytes) };
+        self.names.insert(LowerName::new(&name));
+        let record = Record::from_rdata(name.clone(), TTL_S, data);
+        self.records.entry((LowerName::new(&name), SPF99)).or_default().push(record);
     }
 
     fn trouble(&self, name: &LowerName, kind: RecordType) -> Option<Trouble> {
@@ -190,6 +220,12 @@ fn cut_strings(mut record: Record) -> Record {
     record
 }
 
+fn absolute(name: &str) -> Name {
+    let mut name = Name::from_ascii(name).expect("a name");
+    name.set_fqdn(true);
+    name
+}
+
 struct Answers(Arc<Shared>);
 
 impl Answers {
@@ -197,15 +233,19 @@ impl Answers {
         let mut metadata = Metadata::response_from_request(&request.metadata);
         metadata.authoritative = true;
         metadata.recursion_available = true;
-        let mut records = Vec::new();
+        let (mut records, mut referral) = (Vec::new(), None);
         self.0.queries.fetch_add(1, Ordering::Relaxed);
         if let Ok(info) = request.request_info() {
             let (name, kind) = (info.query.name(), info.query.query_type());
             let zone = self.0.zone.read().expect("nothing panics with it");
+            let unchecked = request.metadata.checking_disabled;
+            referral = zone.delegated.iter().find(|to| to.name.zone_of(&Name::from(name))).cloned();
             match zone.trouble(name, kind) {
+                Some(Trouble::Bogus) if !unchecked => metadata.response_code = ResponseCode::ServFail,
+                _ if referral.is_some() => metadata.authoritative = false,
                 Some(Trouble::Silence) => return nothing_sent(metadata),
                 Some(Trouble::Code(code)) => metadata.response_code = code,
-                None => (metadata.response_code, records) = zone.answer(name, kind),
+                None | Some(Trouble::Bogus) => (metadata.response_code, records) = zone.answer(name, kind),
             }
         } else {
             metadata.response_code = ResponseCode::FormErr;
@@ -219,7 +259,8 @@ impl Answers {
         if let Some(edns) = &request.edns {
             builder.edns(edns);
         }
-        let response = builder.build(metadata, &records, [], negative.then_some(&soa), []);
+        let authority = referral.as_ref().or(negative.then_some(&soa));
+        let response = builder.build(metadata, &records, [], authority, []);
         out.send_response(response).await.unwrap_or_else(|_| nothing_sent(metadata))
     }
 }

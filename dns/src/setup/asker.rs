@@ -113,7 +113,7 @@ impl Asker {
 
     /// The zone that a name is in; `None` when no NS records lead to it.
     pub(super) async fn zone_of(&self, name: &WireName, until: Instant) -> Option<Arc<Zone>> {
-        if let Some(zone) = self.zones.get(name) {
+        if let Some(zone) = self.zones.get(name, Instant::now()) {
             return Some(zone);
         }
         let mut above = name.clone();
@@ -126,7 +126,7 @@ impl Asker {
             let reply = self.configured_by(question, until).await.ok()?;
             if let Some((zone, ttl)) = zone_in(&reply.answers, &above) {
                 let zone = Arc::new(zone);
-                self.zones.put(name.clone(), Arc::clone(&zone), ttl);
+                self.zones.put(name.clone(), Arc::clone(&zone), (ttl, Instant::now()));
                 return Some(zone);
             }
             above = above.base_name();
@@ -173,7 +173,7 @@ impl Asker {
     }
 
     async fn addresses(&self, host: &WireName, until: Instant) -> Arc<[IpAddr]> {
-        if let Some(known) = self.hosts.get(host) {
+        if let Some(known) = self.hosts.get(host, Instant::now()) {
             return known;
         }
         // A name server whose addresses are slow to come holds up nothing: there are others.
@@ -194,7 +194,7 @@ impl Asker {
         let ips: Arc<[IpAddr]> =
             records.iter().filter_map(|record| record.data.ip_addr()).take(ADDRESSES_MAX).collect();
         if !ips.is_empty() {
-            self.hosts.put(host.clone(), Arc::clone(&ips), ttl_of(&records));
+            self.hosts.put(host.clone(), Arc::clone(&ips), (ttl_of(&records), Instant::now()));
         }
         ips
     }

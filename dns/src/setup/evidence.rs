@@ -175,7 +175,7 @@ async fn chain(looker: &Looker<'_>, record: &Record, here: &Look) -> Vec<String>
     let mut chain: Vec<String> = Vec::new();
     let mut next = judge::alias::targets(here).next().map(str::to_owned);
     while let Some(target) = next.take() {
-        if target == record.value || chain.len() >= CHAIN_MAX || chain.contains(&target) {
+        if target == record.value || chain.len() >= CHAIN_MAX {
             break;
         }
         let look = looker.look(&target, Wire::CNAME).await.unwrap_or_default();

@@ -27,14 +27,13 @@ impl<K: Eq + Hash, V: Clone> Kept<K, V> {
         Self { entries_max, entries: Mutex::new(HashMap::new()) }
     }
 
-    pub(super) fn get(&self, key: &K) -> Option<V> {
+    pub(super) fn get(&self, key: &K, now: Instant) -> Option<V> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.get(key).filter(|(until, _)| *until > Instant::now()).map(|(_, value)| value.clone())
+        entries.get(key).filter(|(until, _)| *until > now).map(|(_, value)| value.clone())
     }
 
     /// Full: what is over goes, and when that is not enough, all of it; it is soon asked for again.
-    pub(super) fn put(&self, key: K, value: V, ttl: Duration) {
-        let now = Instant::now();
+    pub(super) fn put(&self, key: K, value: V, (ttl, now): (Duration, Instant)) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() >= self.entries_max {
             entries.retain(|_, (until, _)| *until > now);
@@ -54,19 +53,18 @@ impl<K: Eq + Hash, V: Clone> Kept<K, V> {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn kept_for_its_time_and_bounded() {
-        let kept = Kept::new(2);
-        kept.put("a", 1, Duration::from_secs(60));
-        assert_eq!(kept.get(&"a"), Some(1));
-        tokio::time::advance(Duration::from_secs(61)).await;
-        assert_eq!(kept.get(&"a"), None);
+    #[test]
+    fn kept_for_its_time_and_bounded() {
+        let (kept, now, minute) = (Kept::new(2), Instant::now(), Duration::from_secs(60));
+        kept.put("a", 1, (minute, now));
+        assert_eq!(kept.get(&"a", now), Some(1));
+        assert_eq!(kept.get(&"a", now + minute), None);
         for (key, value) in [("b", 2), ("c", 3), ("d", 4)] {
-            kept.put(key, value, Duration::from_secs(60));
+            kept.put(key, value, (minute, now));
         }
         assert!(kept.entries.lock().unwrap().len() <= 2);
-        assert_eq!(kept.get(&"d"), Some(4));
+        assert_eq!(kept.get(&"d", now), Some(4));
         kept.remove(&"d");
-        assert_eq!(kept.get(&"d"), None);
+        assert_eq!(kept.get(&"d", now), None);
     }
 }

@@ -104,7 +104,7 @@ fn term(word: &str) -> Result<Term, String> {
     }
     let mechanism = word.find([':', '/']).unwrap_or(word.len());
     if let Some(equals) = word.find('=').filter(|at| *at < mechanism) {
-        return modifier(word, equals).map_or_else(|why| wrong(why), Ok);
+        return modifier(word, equals).map_or_else(wrong, Ok);
     }
     let (qualifier, word_bare) = match word.chars().next() {
         Some(sign @ ('+' | '-' | '~' | '?')) => (sign, word.get(1..).unwrap_or_default()),
@@ -125,7 +125,7 @@ fn term(word: &str) -> Result<Term, String> {
             Some(host) => Ok(Term::Exists { host }),
             None => wrong("names no domain"),
         },
-        mechanism @ ("a" | "mx") => hosts(mechanism == "mx", rest).map_or_else(|why| wrong(why), Ok),
+        mechanism @ ("a" | "mx") => hosts(mechanism == "mx", rest).map_or_else(wrong, Ok),
         "ptr" => Ok(Term::Ptr),
         "ip4" if is_network(value, 32, |ip| ip.parse::<Ipv4Addr>().is_ok()) => Ok(Term::Network),
         "ip6" if is_network(value, 128, |ip| ip.parse::<Ipv6Addr>().is_ok()) => Ok(Term::Network),

@@ -1,0 +1,139 @@
+//! Return path, tracking host and MX: aliases and hosts.
+
+use dns::setup::{Answers, Data, Look, judge};
+use jiff::Timestamp;
+use mail::setup::Purpose;
+use mail::setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
+
+use crate::world::{look, record, table};
+
+#[tokio::test]
+async fn an_alias_that_leads_to_us() {
+    table(
+        Purpose::ReturnPath,
+        &[
+            ("rp.example.com CNAME rp.service.example.", Verified, ""),
+            ("rp.example.com CNAME RP.Service.Example.", Verified, ""),
+            (
+                "rp.example.com CNAME one.example.net.
+                one.example.net CNAME two.example.net.
+                two.example.net CNAME rp.service.example.",
+                Verified,
+                "",
+            ),
+            ("*.example.com CNAME rp.service.example.", Verified, ""),
+        ],
+    )
+    .await;
+    let track = "track.example.com CNAME track.service.example.";
+    table(Purpose::Tracking, &[(track, Verified, "")]).await;
+}
+
+#[tokio::test]
+async fn an_alias_that_leads_elsewhere() {
+    table(
+        Purpose::ReturnPath,
+        &[
+            ("", Missing, "There is no CNAME record at rp.example.com."),
+            ("rp.example.com CNAME other.example.", Mismatch, "leads to other.example, not to rp.service"),
+            ("rp.example.com CNAME rp.example.com.", Mismatch, "leads to itself"),
+            (
+                "rp.example.com CNAME rp.service.example.example.com.",
+                Mismatch,
+                "with a dot at its end, \"rp.service.example.\"",
+            ),
+        ],
+    )
+    .await;
+    // A server that lets one publish two.
+    let hosts = ["a.example", "rp.service.example"].map(|host| Data::Alias(host.to_owned()));
+    let answers = Answers::of(Ok(Look { aliases: Vec::new(), data: hosts.into() }));
+    let finding = judge("example.com", &record(Purpose::ReturnPath), &answers, Timestamp::UNIX_EPOCH);
+    assert_eq!((finding.status, finding.found.len()), (Mismatch, 2));
+    assert!(finding.error.unwrap().contains("There are 2 CNAME records at rp.example.com"));
+}
+
+#[tokio::test]
+async fn another_type_where_an_alias_is_wanted() {
+    table(
+        Purpose::ReturnPath,
+        &[
+            ("rp.example.com TXT \"rp.service.example.\"", Conflict, "published at rp.example.com as a TXT"),
+            ("rp.example.com TXT \"v=spf1 -all\"", Conflict, "of the type TXT, and a CNAME is wanted"),
+            ("rp.example.com MX 10 mx.example.com.", Conflict, "of the type MX, and"),
+            ("rp.example.com A 192.0.2.9", Conflict, "switch off its proxy"),
+            (
+                "rp.example.com A 192.0.2.9\nrp.example.com AAAA 2001:db8::1\nrp.example.com MX 1 a.example.",
+                Conflict,
+                "of the type A, AAAA and MX",
+            ),
+        ],
+    )
+    .await;
+    let finding = look(Purpose::ReturnPath, "rp.example.com A 192.0.2.9").await;
+    assert_eq!(finding.found, ["A 192.0.2.9"]);
+}
+
+#[tokio::test]
+async fn a_wildcard_that_answers_instead() {
+    table(
+        Purpose::ReturnPath,
+        &[
+            ("*.example.com CNAME shop.example.", Missing, "is a wildcard (*.example.com)"),
+            ("*.example.com A 192.0.2.9", Missing, "is a wildcard (*.example.com)"),
+            ("*.example.com TXT \"hello\"", Missing, "is a wildcard (*.example.com)"),
+            // One of its own beside the wildcard.
+            (
+                "*.example.com CNAME shop.example.\nrp.example.com CNAME blog.example.",
+                Mismatch,
+                "leads to blog.example",
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn published_at_the_name_twice_over() {
+    table(
+        Purpose::ReturnPath,
+        &[(
+            "rp.example.com.example.com CNAME rp.service.example.",
+            Missing,
+            "at rp.example.com.example.com instead of rp.example.com: your provider puts example.com behind",
+        )],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn where_mail_goes() {
+    table(
+        Purpose::Inbound,
+        &[
+            ("example.com MX 10 mx.service.example.", Verified, ""),
+            ("example.com MX 77 mx.service.example.", Verified, ""),
+            ("", Missing, "There is no MX record at example.com. Publish it"),
+            ("example.com MX 10 mx.other.example.", Conflict, "goes to mx.other.example. Replace"),
+            ("example.com MX 0 .", Conflict, "says that it takes no mail"),
+            ("example.com MX 10 192.0.2.1.", Conflict, "goes to 192.0.2.1"),
+            (
+                "example.com MX 10 mx.service.example.\nexample.com MX 20 mx.other.example.",
+                Mismatch,
+                "Beside mx.service.example, the MX records of example.com name mx.other.example",
+            ),
+            (
+                "example.com MX 10 mx.service.example.example.com.",
+                Mismatch,
+                "Enter the host with a dot at its end, \"mx.service.example.\"",
+            ),
+            ("example.com CNAME shop.example.", Conflict, "itself is a CNAME to shop.example"),
+            (
+                "example.com CNAME shop.example.\nshop.example MX 10 mx.other.example.",
+                Conflict,
+                "itself is a CNAME to shop.example",
+            ),
+        ],
+    )
+    .await;
+}

@@ -1,0 +1,160 @@
+//! Whom an inspection asks, and what it makes of servers that do not answer as they should.
+
+use std::time::Duration;
+
+use dns::setup::{Inspector, Settings};
+use mail::setup::Purpose::{Dkim, Ownership, ReturnPath, Spf};
+use mail::setup::RecordStatus::{Mismatch, Missing, Pending, Verified};
+
+use crate::world::{OURS, TOKEN, WAY, inspect, inspect_one, look, record, settings, table};
+use crate::zone::NameServer;
+
+/// The domain as its own server tells it.
+fn published() -> String {
+    format!(
+        "_service.example.com TXT \"{TOKEN}\"
+        rp.example.com CNAME rp.service.example.
+        example.com TXT \"v=spf1 include:spf.service.example ~all\"\n"
+    )
+}
+
+#[tokio::test]
+async fn the_zone_s_own_servers_know_better_than_a_cache() {
+    let resolver =
+        NameServer::start(&format!("{WAY}{OURS}_service.example.com TXT \"of yesterday\"\n")).await;
+    let authority = NameServer::start("").await;
+    let inspector = Inspector::new(settings(&resolver, &authority)).unwrap();
+    let records = [record(Ownership), record(ReturnPath), record(Spf)];
+    for finding in inspect(&inspector, &records).await {
+        assert_eq!(finding.status, Missing, "{finding:#?}");
+    }
+    // Published a moment ago; nothing of the last look is kept.
+    authority.set(&published());
+    for finding in inspect(&inspector, &records).await {
+        assert_eq!((finding.status, finding.error), (Verified, None));
+    }
+    authority.set("");
+    for finding in inspect(&inspector, &records).await {
+        assert_eq!(finding.status, Missing, "{finding:#?}");
+    }
+}
+
+#[tokio::test]
+async fn without_ns_records_the_configured_servers_are_asked() {
+    let resolver = NameServer::start(&format!("{OURS}{}", published())).await;
+    let nobody = NameServer::start("").await;
+    let inspector = Inspector::new(settings(&resolver, &nobody)).unwrap();
+    let records = [record(Ownership), record(ReturnPath), record(Spf)];
+    for finding in inspect(&inspector, &records).await {
+        assert_eq!((finding.status, finding.error), (Verified, None));
+    }
+    assert_eq!(nobody.queries(), 0);
+}
+
+#[tokio::test]
+async fn private_name_servers_are_not_asked() {
+    let resolver = NameServer::start(&format!("{WAY}{OURS}{}", published())).await;
+    let inside = NameServer::start("_service.example.com TXT \"secret\"\n").await;
+    let settings = Settings { allow_private: false, ..settings(&resolver, &inside) };
+    let finding = inspect_one(&Inspector::new(settings).unwrap(), record(Ownership)).await;
+    assert_eq!((finding.status, inside.queries()), (Verified, 0));
+}
+
+#[tokio::test]
+async fn one_server_of_several_does_not_serve() {
+    // Nobody listens at the first address.
+    let way = "example.com NS a.provider.example.\nexample.com NS b.provider.example.\n\
+        a.provider.example A 127.0.0.9\nb.provider.example A 127.0.0.1\n";
+    let resolver = NameServer::start(way).await;
+    let authority = NameServer::start(&published()).await;
+    let inspector = Inspector::new(settings(&resolver, &authority)).unwrap();
+    assert_eq!(inspect_one(&inspector, record(Ownership)).await.status, Verified);
+}
+
+#[tokio::test]
+async fn a_part_of_the_zone_that_others_serve() {
+    let resolver = NameServer::start(WAY).await;
+    let authority = NameServer::start("$DELEGATED _domainkey.example.com ns1.provider.example\n").await;
+    let inspector = Inspector::new(settings(&resolver, &authority)).unwrap();
+    // The one server refers to itself for ever: that ends, and the configured one is asked instead.
+    let finding = inspect_one(&inspector, record(Dkim)).await;
+    assert_eq!(finding.status, Missing, "{finding:#?}");
+    assert!(authority.queries() >= 1);
+}
+
+#[tokio::test]
+async fn a_subdomain_in_its_parent_s_zone() {
+    let mut owned = record(Ownership);
+    owned.name = "_service.mail.example.com".to_owned();
+    let domain = "mail.example.com".parse().unwrap();
+    for (stray, entry) in [
+        ("_service.mail.example.com.example.com", "_service.mail"),
+        ("_service.example.com", "_service.mail"),
+    ] {
+        let zone = format!("{WAY}{stray} TXT \"{TOKEN}\"\n");
+        let server = NameServer::start(&zone).await;
+        let inspector = Inspector::new(settings(&server, &server)).unwrap();
+        let found = inspector.inspect(&domain, &[owned.clone()], jiff::Timestamp::UNIX_EPOCH).await;
+        let error = found[0].error.clone().unwrap();
+        assert_eq!(found[0].status, Missing);
+        assert!(error.contains(&format!("published at {stray} instead of")), "{error}");
+        assert!(error.ends_with(&format!("type \"{entry}\".")), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn servers_that_fail_refuse_or_sign_badly() {
+    table(
+        Ownership,
+        &[
+            ("$SERVFAIL _service.example.com", Pending, "of example.com fail (SERVFAIL) when asked for"),
+            ("$REFUSED _service.example.com", Pending, "refuse to answer for _service.example.com (REFUSED)"),
+        ],
+    )
+    .await;
+    // The zone's server answers; resolvers that check signatures do not.
+    let forged = format!("{WAY}$BOGUS _service.example.com\n{}", published());
+    let resolver = NameServer::start(&forged).await;
+    let authority = NameServer::start(&published()).await;
+    let finding =
+        inspect_one(&Inspector::new(settings(&resolver, &authority)).unwrap(), record(Ownership)).await;
+    assert_eq!(finding.status, Pending);
+    assert!(finding.error.unwrap().contains("The DNSSEC signatures of example.com do not hold (bogus)"));
+    // The same without a way to the zone's own server.
+    let finding = look_at_the_resolver("$BOGUS _service.example.com\n").await;
+    assert!(finding.error.unwrap().contains("(bogus)"));
+    let finding = look_at_the_resolver("$SERVFAIL _service.example.com\n").await;
+    assert!(finding.error.unwrap().contains("(SERVFAIL)"));
+}
+
+async fn look_at_the_resolver(zone: &str) -> mail::setup::Finding {
+    let server = NameServer::start(zone).await;
+    inspect_one(&Inspector::new(settings(&server, &server)).unwrap(), record(Ownership)).await
+}
+
+#[tokio::test]
+async fn answers_that_come_too_late() {
+    let zone = format!("{WAY}{OURS}{}$TIMEOUT _service.example.com\n", published());
+    let server = NameServer::start(&zone).await;
+    // A server that takes longer than we wait, whatever that is.
+    let settings = Settings {
+        try_timeout: Duration::from_millis(200),
+        next_after: Duration::from_millis(50),
+        deadline: Duration::from_millis(800),
+        ..settings(&server, &server)
+    };
+    let inspector = Inspector::new(settings).unwrap();
+    let finding = inspect_one(&inspector, record(Ownership)).await;
+    assert_eq!(finding.status, Pending);
+    let error = finding.error.unwrap();
+    assert!(error.contains("The name servers of example.com did not answer in time"), "{error}");
+}
+
+#[tokio::test]
+async fn aliases_in_a_circle() {
+    let zone = "_service.example.com CNAME a.example.com.\na.example.com CNAME b.example.net.\n\
+        b.example.net CNAME _service.example.com.";
+    let finding = look(Ownership, zone).await;
+    assert_eq!(finding.status, Mismatch);
+    assert!(finding.error.unwrap().contains("leads in a circle"));
+}

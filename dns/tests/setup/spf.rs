@@ -1,0 +1,209 @@
+//! SPF: several records, limits, and ours put into what is there.
+
+use std::fmt::Write as _;
+
+use mail::setup::Purpose::Spf;
+use mail::setup::RecordStatus::{Conflict, Mismatch, Missing, Pending, Verified};
+
+use crate::world::{look, table};
+
+fn record(text: &str) -> String {
+    format!("example.com TXT \"{text}\"\n")
+}
+
+/// `count` includes of hosts that have a record.
+fn includes(count: usize) -> (String, String) {
+    let (mut words, mut zone) = (String::new(), String::new());
+    for n in 0..count {
+        write!(words, "include:i{n}.example.net ").unwrap();
+        writeln!(zone, "i{n}.example.net TXT \"v=spf1 ip4:192.0.2.{n} -all\"").unwrap();
+    }
+    (words, zone)
+}
+
+#[tokio::test]
+async fn a_record_that_lets_our_mail_pass() {
+    let ours = record("v=spf1 include:spf.service.example ~all");
+    let among = format!("{ours}example.com TXT \"some-site-verification=1\"\n");
+    let split = "example.com TXT \"v=spf1 include:spf.ser\" \"vice.example ~all\"";
+    let through = record("v=spf1 include:all.example.com -all")
+        + "all.example.com TXT \"v=spf1 mx include:SPF.service.example. -all\"\nall.example.com MX 1 a.example.";
+    let redirect = record("v=spf1 redirect=all.example.com")
+        + "all.example.com TXT \"v=spf1 include:spf.service.example -all\"";
+    let mut many = record("v=spf1 a mx include:spf.service.example ip4:192.0.2.1 include:other.example -all");
+    many += "example.com A 192.0.2.7\nexample.com MX 10 mx.example.com.";
+    for zone in [ours.as_str(), &among, split, &through, &redirect, &many] {
+        table(Spf, &[(zone, Verified, "")]).await;
+    }
+    let finding = look(Spf, &among).await;
+    assert_eq!(finding.found, ["v=spf1 include:spf.service.example ~all"]);
+}
+
+#[tokio::test]
+async fn what_is_there_and_ours_in_one() {
+    for (there, merged) in [
+        (
+            "v=spf1 include:other.example -all",
+            "v=spf1 include:other.example include:spf.service.example -all",
+        ),
+        ("v=spf1 redirect=other.example", "v=spf1 include:spf.service.example redirect=other.example"),
+        ("v=spf1 ip4:192.0.2.1", "v=spf1 ip4:192.0.2.1 include:spf.service.example"),
+    ] {
+        let finding = look(Spf, &record(there)).await;
+        assert_eq!((finding.status, finding.merged.as_deref()), (Mismatch, Some(merged)), "{finding:#?}");
+        let error = finding.error.unwrap();
+        assert!(
+            error.contains("does not let our mail pass: it lacks include:spf.service.example"),
+            "{error}"
+        );
+        assert!(error.contains(merged), "{error}");
+        // What is offered is right.
+        table(Spf, &[(&record(merged), Verified, if there.contains("ip4") { "no \"all\"" } else { "" })])
+            .await;
+    }
+    let sign = look(Spf, &record("v=spf1 ~include:spf.service.example -all")).await;
+    assert!(sign.error.unwrap().contains("with a sign before it"));
+    let behind = look(Spf, &record("v=spf1 -all include:spf.service.example")).await;
+    assert!(behind.error.unwrap().contains("behind its \"all\""));
+    assert_eq!(behind.merged.as_deref(), Some("v=spf1 include:spf.service.example -all"));
+}
+
+#[tokio::test]
+async fn two_records() {
+    let two =
+        record("v=spf1 include:other.example -all") + &record("v=spf1 include:spf.service.example ~all");
+    let finding = look(Spf, &two).await;
+    assert_eq!(finding.status, Mismatch);
+    let error = finding.error.unwrap();
+    for words in [
+        "has 2 SPF records",
+        "\"v=spf1 include:other.example -all\"",
+        "\"v=spf1 include:spf.service.example ~all\"",
+    ] {
+        assert!(error.contains(words), "{error}");
+    }
+    let merged = finding.merged.unwrap();
+    assert!(merged.ends_with(" ~all") && merged.contains("include:other.example"), "{merged}");
+    table(Spf, &[(&record(&merged), Verified, "")]).await;
+}
+
+#[tokio::test]
+async fn more_lookups_than_receivers_make() {
+    let (ten, hosts) = includes(9);
+    let at_the_limit = record(&format!("v=spf1 {ten}include:spf.service.example -all")) + &hosts;
+    table(Spf, &[(&at_the_limit, Verified, "")]).await;
+
+    let (ten, hosts) = includes(10);
+    let eleven = record(&format!("v=spf1 {ten}include:spf.service.example -all")) + &hosts;
+    table(Spf, &[(&eleven, Mismatch, "needs 11 DNS lookups, and at most 10 are made")]).await;
+
+    // Ours would be the eleventh: it is not offered.
+    let finding = look(Spf, &(record(&format!("v=spf1 {ten}-all")) + &hosts)).await;
+    assert_eq!((finding.status, finding.merged), (Mismatch, None));
+    let error = finding.error.unwrap();
+    assert!(error.contains("would fail as well: it needs 11 DNS lookups"), "{error}");
+
+    // Lookups of what is included count too; a record that includes itself has no end.
+    let circle = record("v=spf1 include:spf.service.example include:c.example -all")
+        + "c.example TXT \"v=spf1 include:c.example -all\"";
+    table(Spf, &[(&circle, Mismatch, "needs at least 2")]).await;
+    let nested = record("v=spf1 include:spf.service.example include:n.example -all")
+        + "n.example TXT \"v=spf1 a mx ptr exists:%{i}.x.example a:a.example mx:a.example include:m.example -all\"
+        m.example TXT \"v=spf1 a mx -all\"
+        n.example A 192.0.2.1
+        m.example A 192.0.2.1
+        a.example A 192.0.2.1
+        n.example MX 1 a.example.
+        m.example MX 1 a.example.
+        a.example MX 1 a.example.";
+    table(Spf, &[(&nested, Mismatch, "needs 11 DNS lookups")]).await;
+}
+
+#[tokio::test]
+async fn names_in_it_that_lead_to_nothing() {
+    let two = record("v=spf1 include:spf.service.example a:x.example mx:y.example -all");
+    let three = record("v=spf1 include:spf.service.example a:x.example mx:y.example a:z.example -all");
+    table(
+        Spf,
+        &[
+            (&two, Verified, ""),
+            (&three, Mismatch, "3 of the names in it lead to nothing (x.example, y.example and z.example)"),
+        ],
+    )
+    .await;
+    for (include, words) in [
+        ("gone.example", "it includes gone.example, which has no SPF record"),
+        ("double.example", "it includes double.example, which has several SPF records"),
+        ("wrong.example", "it includes wrong.example, in whose SPF record \"ip4:no\" is no IPv4"),
+    ] {
+        let zone = record(&format!("v=spf1 include:spf.service.example include:{include} -all"))
+            + "double.example TXT \"v=spf1 -all\"
+            double.example TXT \"v=spf1 ~all\"
+            wrong.example TXT \"v=spf1 ip4:no -all\"";
+        table(Spf, &[(&zone, Mismatch, words)]).await;
+    }
+}
+
+#[tokio::test]
+async fn what_receivers_cannot_read() {
+    for (text, words) in [
+        ("v=spf1 include:spf.service.example ip4:192.0.2.300 -all", "\"ip4:192.0.2.300\" is no IPv4 address"),
+        ("v=spf1 include:spf.service.example, -all", "parted by spaces"),
+        ("v=spf1 include:spf.service.example v=spf1 -all", "two records were joined"),
+        ("v=spf1include:spf.service.example -all", "does not begin with \\\"v=spf1\\\" and a space"),
+        ("v=spf1; include:spf.service.example -all", "does not begin with"),
+        ("\\\"v=spf1 include:spf.service.example -all\\\"", "was quoted twice"),
+    ] {
+        table(Spf, &[(&record(text), Mismatch, &words.replace("\\\"", "\""))]).await;
+    }
+}
+
+#[tokio::test]
+async fn what_works_and_is_unwise() {
+    for (text, words) in [
+        ("v=spf1 include:spf.service.example +all", "\"+all\" lets everybody send as your domain"),
+        ("v=spf1 include:spf.service.example all", "\"+all\" lets everybody"),
+        ("v=spf1 include:spf.service.example ?all", "\"?all\" says nothing about other senders"),
+        ("v=spf1 include:spf.service.example", "it has no \"all\""),
+    ] {
+        table(Spf, &[(&record(text), Verified, words)]).await;
+    }
+    let unanswered =
+        record("v=spf1 include:spf.service.example include:dead.example -all") + "$SERVFAIL dead.example";
+    let unknown = record("v=spf1 include:dead.example -all") + "$SERVFAIL dead.example";
+    table(
+        Spf,
+        &[
+            (&unanswered, Verified, "no answer about dead.example"),
+            (&unknown, Pending, "includes dead.example, about which the DNS gave no answer"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn not_there() {
+    table(
+        Spf,
+        &[
+            ("example.com TXT \"hello\"", Missing, "There is no TXT record at example.com."),
+            (
+                "$SPF99 example.com \"v=spf1 include:spf.service.example -all\"",
+                Missing,
+                "with the type SPF (99), which receivers ask for no more",
+            ),
+            (
+                "example.com.example.com TXT \"v=spf1 include:spf.service.example -all\"",
+                Missing,
+                "as its name, type \"@\"",
+            ),
+            ("example.com CNAME shop.example.", Conflict, "itself is a CNAME to shop.example"),
+            (
+                "example.com CNAME shop.example.\nshop.example TXT \"v=spf1 include:spf.service.example ~all\"",
+                Verified,
+                "",
+            ),
+        ],
+    )
+    .await;
+}

@@ -1,0 +1,88 @@
+//! Ownership and DMARC: texts.
+
+use mail::setup::Purpose::{Dmarc, Ownership};
+use mail::setup::RecordStatus::{Conflict, Mismatch, Missing, Verified};
+
+use crate::world::{TOKEN, look, table};
+
+#[tokio::test]
+async fn the_value_among_others() {
+    table(
+        Ownership,
+        &[
+            ("_service.example.com TXT \"service-verification=Abc123\"", Verified, ""),
+            ("_service.example.com TXT \"service-\" \"verification=Abc123\"", Verified, ""),
+            ("_service.example.com TXT \" service-verification=Abc123 \"", Verified, ""),
+            (
+                "_service.example.com TXT \"service-claim=1\"
+                _service.example.com TXT \"service-verification=Abc123\"",
+                Verified,
+                "",
+            ),
+            (
+                "_service.example.com CNAME proof.example.
+                proof.example TXT \"service-verification=Abc123\"",
+                Verified,
+                "",
+            ),
+            ("_service.example.com TXT \"service-claim=1\"", Mismatch, "but none with the value"),
+            ("_service.example.com TXT \"service-verification=abc123\"", Mismatch, "upper and lower case"),
+            (
+                "_service.example.com TXT \"\\\"service-verification=Abc123\\\"\"",
+                Mismatch,
+                "was quoted twice",
+            ),
+            ("_service.example.com CNAME x.example.", Conflict, "Replace the CNAME by the TXT record"),
+            ("", Missing, "There is no TXT record at _service.example.com. Publish it"),
+            ("*.example.com TXT \"anything\"", Missing, "is a wildcard"),
+            (
+                "_service.example.com.example.com TXT \"service-verification=Abc123\"",
+                Missing,
+                "at _service.example.com.example.com instead of _service.example.com",
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_answer_of_60_kilobytes() {
+    use std::fmt::Write as _;
+    let mut zone = String::new();
+    for n in 0..240 {
+        writeln!(zone, "_service.example.com TXT \"{n} {}\"", "x".repeat(230)).unwrap();
+    }
+    let finding = look(Ownership, &zone).await;
+    assert!(finding.error.unwrap().contains("but none with the value"));
+    assert_eq!(finding.found.len(), 10);
+
+    writeln!(zone, "_service.example.com TXT \"{TOKEN}\"").unwrap();
+    let finding = look(Ownership, &zone).await;
+    assert_eq!((finding.status, finding.error), (Verified, None));
+    assert_eq!(finding.found[0], TOKEN);
+    assert!(finding.found.iter().map(String::len).sum::<usize>() < 6_000);
+}
+
+#[tokio::test]
+async fn dmarc_of_any_policy() {
+    table(
+        Dmarc,
+        &[
+            ("_dmarc.example.com TXT \"v=DMARC1; p=none\"", Verified, ""),
+            ("_dmarc.example.com TXT \"v=DMARC1; p=reject; rua=mailto:a@other.example\"", Verified, ""),
+            ("_dmarc.example.com TXT \"v=DMARC1; p=none\"\n_dmarc.example.com TXT \"hello\"", Verified, ""),
+            ("", Missing, "It is not required, but large receivers ask for it."),
+            (
+                "_dmarc.example.com TXT \"v=DMARC1; p=none\"\n_dmarc.example.com TXT \"v=DMARC1; p=reject\"",
+                Mismatch,
+                "There are 2 DMARC records",
+            ),
+            ("_dmarc.example.com TXT \"v=DMARC1; p=block\"", Mismatch, "\"p=block\" should be \"none\""),
+            ("_dmarc.example.com TXT \"v=DMARC1; rua=mailto:a@a.example\"", Mismatch, "it has no policy"),
+            ("_dmarc.example.com TXT \"p=none; v=DMARC1\"", Mismatch, "does not begin with"),
+            ("_dmarc.example.com TXT \"\\\"v=DMARC1; p=none\\\"\"", Mismatch, "quoted twice"),
+            ("*.example.com TXT \"v=spf1 -all\"", Missing, "is a wildcard (*.example.com)"),
+        ],
+    )
+    .await;
+}

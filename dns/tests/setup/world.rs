@@ -1,0 +1,90 @@
+//! A domain, the records it should have, and a look at what a zone text says of one.
+
+use dns::setup::{Inspector, Settings};
+use jiff::Timestamp;
+use mail::address::Name;
+use mail::setup::{Finding, Purpose, Record, RecordStatus, RecordType};
+
+use crate::zone::NameServer;
+
+pub(crate) const DOMAIN: &str = "example.com";
+pub(crate) const TOKEN: &str = "service-verification=Abc123";
+/// The way to the domain's own servers.
+pub(crate) const WAY: &str = "
+    example.com NS ns1.provider.example.
+    ns1.provider.example A 127.0.0.1
+";
+/// What stands at hosts of ours and of others.
+pub(crate) const OURS: &str = r#"
+    rp.service.example     A 192.0.2.1
+    spf.service.example    TXT "v=spf1 ip4:192.0.2.0/24 -all"
+    other.example          TXT "v=spf1 ip4:198.51.100.0/24 -all"
+"#;
+/// A key of ours, of 2,048 bits.
+pub(crate) const KEY: &str = "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEArY0z2ZTJgbjbIi9gRpXu0pWtERgQEcruNJZixwaxMGyg4rAp/CaRiVQoH8YPTMrBjMNZMMPq2Q1hgCBKdOfhpOU26YKZxkDf7mQJlWmptOc89JAGjEFdaVG34KrL0r4/JRO2BINybgl7suapNeed/v/F4K3GuNG/uuOaME0yVc+i3R1kNlt5WqHW71XcyyZ/6w/gFECg5R/qJGQPec3zTisjEIQThYRs6fAb484tRV9ySGGko+iCaBpJDQo7tawbzEew9ausY0pTWtJPYFcsMjAExuyZcwIscxd7SjvOqpIzdr8lscJ1yoO9cjG2/hf91RM6Zj6rAjDQ7VL9JSNRXwIDAQAB";
+
+pub(crate) fn record(purpose: Purpose) -> Record {
+    let (record_type, name, value) = match purpose {
+        Purpose::Ownership => (RecordType::Txt, "_service.example.com", TOKEN.to_owned()),
+        Purpose::Dkim => (RecordType::Txt, "s1._domainkey.example.com", format!("v=DKIM1; k=rsa; p={KEY}")),
+        Purpose::ReturnPath => (RecordType::Cname, "rp.example.com", "rp.service.example".to_owned()),
+        Purpose::Spf => (RecordType::Txt, DOMAIN, "v=spf1 include:spf.service.example ~all".to_owned()),
+        Purpose::Dmarc => (
+            RecordType::Txt,
+            "_dmarc.example.com",
+            "v=DMARC1; p=none; rua=mailto:d@service.example".to_owned(),
+        ),
+        Purpose::Inbound => (RecordType::Mx, DOMAIN, "mx.service.example".to_owned()),
+        Purpose::Tracking => (RecordType::Cname, "track.example.com", "track.service.example".to_owned()),
+    };
+    Record {
+        purpose,
+        record_type,
+        name: name.to_owned(),
+        value,
+        ttl_s: 3_600,
+        priority: (purpose == Purpose::Inbound).then_some(10),
+        required: true,
+    }
+}
+
+pub(crate) fn settings(resolver: &NameServer, authority: &NameServer) -> Settings {
+    Settings {
+        servers: vec![resolver.address],
+        authority_port: authority.address.port(),
+        allow_private: true,
+        ..Settings::default()
+    }
+}
+
+pub(crate) async fn inspect(inspector: &Inspector, records: &[Record]) -> Vec<Finding> {
+    let domain: Name = DOMAIN.parse().unwrap();
+    let now = Timestamp::from_second(1_790_000_000).unwrap();
+    let findings = inspector.inspect(&domain, records, now).await;
+    assert_eq!(findings.len(), records.len());
+    findings
+}
+
+pub(crate) async fn inspect_one(inspector: &Inspector, record: Record) -> Finding {
+    inspect(inspector, &[record]).await.remove(0)
+}
+
+/// What is found of a record in a world that one server tells: it stands for the resolver and for the
+/// domain's own server.
+pub(crate) async fn look(purpose: Purpose, zone: &str) -> Finding {
+    let server = NameServer::start(&format!("{WAY}{OURS}{zone}")).await;
+    let inspector = Inspector::new(settings(&server, &server)).unwrap();
+    inspect_one(&inspector, record(purpose)).await
+}
+
+/// Each zone text, the status it comes to, and words of the sentence; no words: no sentence.
+pub(crate) async fn table(purpose: Purpose, cases: &[(&str, RecordStatus, &str)]) {
+    for (zone, status, words) in cases {
+        let finding = look(purpose, zone).await;
+        assert_eq!(finding.status, *status, "{zone}\n{finding:#?}");
+        assert_eq!(finding.error.is_none(), words.is_empty(), "{zone}\n{finding:#?}");
+        let error = finding.error.unwrap_or_default();
+        assert!(error.contains(words), "{zone}\n{error}");
+        assert!(words.is_empty() || error.ends_with('.'), "{error}");
+    }
+}
