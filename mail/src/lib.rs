@@ -28,6 +28,7 @@ pub mod link;
 pub mod message;
 pub mod metric;
 pub mod network;
+pub mod notice;
 pub mod outcome;
 pub mod payload;
 pub mod plan;

@@ -33,6 +33,7 @@ mod porter;
 pub mod rate;
 mod refill;
 pub mod refusal;
+mod report;
 mod reservation;
 mod retention;
 pub mod retry;

@@ -1,27 +1,18 @@
-//! Telling the sender of SMTP mail what became of it: a DSN, made in the commit that gives the recipient
-//! up; and, where the client asked for it (RFC 3461 4.1), in the one that delivers, or puts off what is late.
+//! What a sender is to be told of a recipient: that it was given up; and, where the client asked for it
+//! (RFC 3461 4.1), that it was delivered, or is late. Decided when the recipient is settled, and written in
+//! that commit as a notice; [`crate::report`] tells it.
 //!
-//! Only mail that came in by SMTP is answered, only to a reverse path on a verified domain of the
-//! account it came from (anything else would be backscatter), and never a notification itself: it
-//! has the null reverse path.
+//! Only mail that came in by SMTP is answered, and never a notification itself: it has the null reverse path.
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use jiff::Timestamp;
-use mail::address::Address;
-use mail::domain::DomainState;
-use mail::dsn::{self, Action, Report};
-use mail::email::{Category, Door, Email, HeaderFacts};
-use mail::id::EmailId;
-use mail::message;
+use mail::email::{Door, Email};
+use mail::notice::{Action, Notice};
 use mail::outcome::Outcome;
-use mail::recipient::{Notify, RecipientKind};
 use mail::task::Task;
-use store::engine::ReadError;
 
 use crate::settle::{Attempted, Next};
-use crate::staged::{Addressee, Fate, Staged, Transport};
 use crate::worker::Worker;
 
 /// How old undelivered mail is when its sender hears of it who asked to.
@@ -41,45 +32,42 @@ pub(crate) fn is_told_late(task: &Task, now: Timestamp) -> bool {
     task.notify.delay && now.duration_since(task.accepted_at).unsigned_abs() >= LATE_AFTER
 }
 
-/// The notification that what comes next for this recipient calls for, if any.
+/// Whether anybody is told what becomes of an email.
+pub(crate) fn is_told_of(email: &Email) -> bool {
+    matches!(email.door, Door::Submission | Door::Relay) && email.reverse_path.is_some()
+}
+
+/// The notice that what comes next for this recipient calls for, if any.
 pub(crate) async fn of(
     worker: &Worker,
     task: &Task,
     attempted: &Attempted,
     next: &Next,
     now: Timestamp,
-) -> Result<Option<Staged>, ReadError> {
-    let Some(action) = action(task, next, now) else { return Ok(None) };
-    let Some(email) = store::email::get_bare(&worker.store, task.account, task.id.email).await? else {
-        return Ok(None);
-    };
-    if !matches!(email.door, Door::Submission | Door::Relay) {
-        return Ok(None);
+) -> Option<Notice> {
+    let action = action(task, next, now)?;
+    match store::email::get_bare(&worker.store, task.account, task.id.email).await {
+        Ok(Some(email)) if is_told_of(&email) => {}
+        Ok(_) => return None,
+        // Who is told is looked at again when it is: nothing is lost.
+        Err(error) => tracing::warn!(%error, email.id = %task.id.email, "an email cannot be read"),
     }
-    let Some(to) = &email.reverse_path else { return Ok(None) };
-    match store::domain::by_name(&worker.store, to.domain()).await? {
-        Some(domain) if domain.account == email.account && domain.state == DomainState::Verified => {}
-        _ => return Ok(None),
-    }
-    let returned = store::email::raw(&worker.store, task.account, task.id.email).await?.unwrap_or_default();
-    let id = EmailId::new(now, worker.entropy.u128());
-    let told = Told { action, task, attempted, next, email: &email, to, returned: &returned };
-    Ok(compose(worker, &told, id, now))
+    Some(Notice {
+        recipient: task.id.recipient,
+        address: task.address.clone(),
+        action,
+        original_recipient: task.notify.original_recipient.clone(),
+        reply: attempted.outcome.reply().cloned(),
+        remote_host: attempted.mx_host.clone(),
+        explanation: explanation(attempted, next),
+        accepted_at: task.accepted_at,
+        last_attempt_at: now,
+        smtputf8: task.smtputf8,
+    })
 }
 
-/// A recipient, and all that the report says about it.
-struct Told<'a> {
-    action: Action,
-    task: &'a Task,
-    attempted: &'a Attempted,
-    next: &'a Next,
-    email: &'a Email,
-    to: &'a Address,
-    returned: &'a Bytes,
-}
-
-fn explanation(told: &Told<'_>) -> String {
-    match (&told.attempted.outcome, told.next) {
+fn explanation(attempted: &Attempted, next: &Next) -> String {
+    match (&attempted.outcome, next) {
         (_, Next::Delivered) => "What becomes of it there is not reported any more.".to_owned(),
         (Outcome::Unreachable(text) | Outcome::Unconfirmed(text), Next::Retry { .. }) => {
             format!("It is tried again and again. The last attempt: {text}")
@@ -93,69 +81,4 @@ fn explanation(told: &Told<'_>) -> String {
         }
         _ => "It was refused for good; it will not be tried again.".to_owned(),
     }
-}
-
-fn compose(worker: &Worker, told: &Told<'_>, id: EmailId, now: Timestamp) -> Option<Staged> {
-    let host = &worker.settings.hostname;
-    let from = Address::new("MAILER-DAEMON", host.clone()).ok()?;
-    let message_id = message::message_id(id, &from);
-    let explanation = explanation(told);
-    let bytes = dsn::compose(&Report {
-        action: told.action,
-        reporting_host: host,
-        to: told.to,
-        message_id: &message_id,
-        recipient: &told.task.address,
-        original_recipient: told.task.notify.original_recipient.as_deref(),
-        envelope_id: told.task.envelope_id.as_deref(),
-        reply: told.attempted.outcome.reply(),
-        remote_host: told.attempted.mx_host.as_deref(),
-        explanation: &explanation,
-        arrived_at: told.task.accepted_at,
-        last_attempt_at: now,
-        returned: told.returned,
-        return_full: told.task.return_full,
-    });
-    let email = Email {
-        id,
-        account: told.email.account,
-        door: Door::System,
-        from: from.into(),
-        reverse_path: None,
-        domain: None,
-        facts: HeaderFacts {
-            to: vec![told.to.clone().into()],
-            subject: told.action.subject().to_owned(),
-            message_id,
-            ..HeaderFacts::default()
-        },
-        tags: Vec::new(),
-        category: Category::Transactional,
-        size_bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
-        envelope_id: None,
-        return_full: false,
-        unsubscribe: false,
-        scheduled: false,
-        expires_in: None,
-        resent_from: None,
-        template: None,
-        created_at: now,
-    };
-    let expires_at = now.checked_add(worker.manners().schedule.give_up_after).unwrap_or(Timestamp::MAX);
-    let smtputf8 = told.to.needs_smtputf8();
-    Some(Staged {
-        email,
-        addressees: vec![Addressee {
-            address: told.to.clone(),
-            kind: RecipientKind::To,
-            notify: Notify::default(),
-            suppressed: false,
-        }],
-        chunks: vec![Bytes::from(bytes)],
-        transport: Transport { smtputf8, require_tls: false, tls_enforced: false, expires_at },
-        fate: Fate::Send,
-        appointment: None,
-        reserved: None,
-        now,
-    })
 }

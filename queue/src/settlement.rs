@@ -11,22 +11,12 @@ use store::engine::{Batch, CommitError, ReadError};
 use store::suppression::Found;
 
 use crate::notification;
-use crate::reservation::Reservation;
 use crate::settle::{self, Attempted, Next};
 use crate::site::Ready;
-use crate::staged::{Placed, Staged};
 use crate::worker::Worker;
 
 /// How soon a store that took no booking is tried again.
 const BOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
-
-/// A report to the sender, and its tasks with their places in memory.
-struct Report {
-    staged: Staged,
-    placed: Placed,
-    event: EventId,
-    reservation: Reservation,
-}
 
 /// What became of the recipient's suppression.
 struct Suppressing {
@@ -48,7 +38,8 @@ impl Worker {
         let task = &ready.task;
         let now = self.clock.now();
         let next = settle::decide(task, attempted, &self.manners().schedule, now, self.entropy.u64());
-        let report = self.report_of(task, attempted, &next, now).await;
+        let notice = notification::of(self, task, attempted, &next, now).await;
+        let email = (task.account, task.id.email);
         self.figures.attempted(&next);
         let event = EventId::new(now, self.entropy.u128());
         let booked = loop {
@@ -59,12 +50,10 @@ impl Worker {
             if let Some(Suppressing { before, after: Some(after) }) = &suppressing {
                 store::suppression::put(&mut batch, before.as_ref(), after);
             }
-            let mut ours = self.leases.fence(&mut batch, std::slice::from_ref(task));
-            if let Some(report) = &report {
-                ours &= self.leases.fence_partitions(&mut batch, report.placed.partitions());
-                report.staged.write(&mut batch, &report.placed, report.event);
+            if let Some(notice) = &notice {
+                store::notice::put(&mut batch, task.partition, email, notice);
             }
-            if !ours {
+            if !self.leases.fence(&mut batch, std::slice::from_ref(task)) {
                 // Another node has the partition by now, and the books: it tries the task again.
                 tracing::warn!(email.id = %task.id.email, "an attempt was not booked: its partition went to another node");
                 self.let_go(task);
@@ -84,40 +73,17 @@ impl Worker {
             if let Next::Retry { at } = &next {
                 self.note(&settle::moved(task, attempted, *at, now));
             }
-            if let Some(Report { staged, reservation, .. }) = report {
-                reservation.committed(&staged.chunks);
+            match notice {
+                Some(_) => drop(self.reports.note(email, task.partition, now)),
+                None => self.reports.settled(email),
             }
         } else {
             // Whatever the rows are now, disk knows.
             self.let_go(task);
-            if let Some(report) = report {
-                report.reservation.in_doubt();
-            }
         }
         self.untold.notify_one();
         self.settled.notify_waiters();
         log(task, attempted, &next);
-    }
-
-    /// The report that the sender is to get, if any.
-    async fn report_of(
-        self: &Arc<Self>,
-        task: &Task,
-        attempted: &Attempted,
-        next: &Next,
-        now: Timestamp,
-    ) -> Option<Report> {
-        let staged = match notification::of(self, task, attempted, next, now).await {
-            Ok(staged) => staged?,
-            Err(error) => {
-                tracing::error!(%error, email.id = %task.id.email, "the sender cannot be notified");
-                return None;
-            }
-        };
-        // A report that finds no partition of its own goes with the task that it is about.
-        let placed = staged.place(|domain| self.leases.choose(domain).or(Some(task.partition)))?;
-        let reservation = self.reserve(placed.tasks.clone());
-        Some(Report { staged, placed, event: EventId::new(now, self.entropy.u128()), reservation })
     }
 
     /// What becomes of the recipient's suppression; none when what comes next does not bear on it. Only then

@@ -39,6 +39,7 @@ use crate::meter::Meter;
 use crate::pace::PaceLimits;
 use crate::plan::Planner;
 use crate::porter::Uses;
+use crate::report::Reports;
 use crate::retry::Schedule;
 use crate::scheduled::Scheduled;
 use crate::site::{Ready, Site};
@@ -134,6 +135,8 @@ pub struct Worker {
     /// One at a time tells.
     pub(crate) telling: tokio::sync::Mutex<()>,
     pub(crate) meter: Meter,
+    /// What senders are still to be told.
+    pub(crate) reports: Reports,
     /// A list of suppressions was handed in.
     pub(crate) list_handed_in: Notify,
     /// When credentials were last used.
@@ -174,6 +177,7 @@ impl Worker {
             fresh: Fresh::default(),
             telling: tokio::sync::Mutex::default(),
             meter: Meter::default(),
+            reports: Reports::default(),
             list_handed_in: Notify::new(),
             uses: Uses::default(),
             flights: Flights::new(settings.places_max),
@@ -223,6 +227,8 @@ impl Worker {
         self.spawn(async move { worker.keep_telling().await });
         self.untold.notify_one();
         let worker = Arc::clone(self);
+        self.spawn(async move { worker.keep_reporting().await });
+        let worker = Arc::clone(self);
         self.spawn(async move { worker.import_lists().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.write_uses().await });
@@ -263,6 +269,7 @@ impl Worker {
         // What cannot be read now is read at the next look: nobody else knows of these queues.
         for partition in self.leases.unfound() {
             self.find_queues(partition).await?;
+            self.reports.find(partition);
             self.leases.found(partition);
         }
         looked?;

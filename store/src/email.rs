@@ -311,6 +311,36 @@ pub(crate) async fn first_recipients(
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }
 
+/// The first recipient of an email at or behind a place whose next attempt is due by then; none when nobody's is.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn next_tried_by(
+    store: &Store,
+    (account, email): (AccountId, EmailId),
+    from: u16,
+    by: Timestamp,
+) -> Result<Option<u16>, ReadError> {
+    /// Recipients read in one look: most emails have fewer.
+    const LOOK: usize = 64;
+    let mut start = recipient_key(account, email, from);
+    let end = key(Space::Recipient).account(account).id(email.to_bytes()).range().end;
+    loop {
+        let rows = store.scan(start..end.clone(), Order::Ascending, LOOK).await?;
+        for (_, row) in &rows {
+            let recipient: Recipient = row::decode(row)?;
+            let open = !recipient.state.is_terminal();
+            if open && recipient.next_attempt_at.is_some_and(|at| at <= by) {
+                return Ok(Some(recipient.index));
+            }
+        }
+        match rows.last() {
+            Some((last, _)) if rows.len() == LOOK => start = crate::key::after(last),
+            _ => return Ok(None),
+        }
+    }
+}
+
 /// An email's message, as it went out (but for the trace that the courier's host adds).
 ///
 /// # Errors

@@ -130,6 +130,8 @@ pub enum Space {
     EmailListed = 53,
     /// What happened, counted by the hour.
     Metric = 54,
+    /// What senders are to be told and have not been yet, by partition and email.
+    Notice = 90,
 }
 
 impl From<Space> for u8 {

@@ -20,6 +20,7 @@ pub mod key;
 pub mod last_used;
 pub mod lease;
 pub mod metric;
+pub mod notice;
 pub mod opt_out;
 pub mod outbox;
 pub mod request_log;

@@ -6,6 +6,7 @@ use mail::recipient::RecipientState;
 
 use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
+use crate::world::submit;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_for_success_hears_that_the_next_host_has_it() {
@@ -40,5 +41,96 @@ async fn who_asks_for_delay_hears_once_that_it_is_late() {
     let content = &reports[0].content;
     assert!(content.contains("Action: delayed\r\nStatus: 4.2.1\r\n"), "{content}");
     assert!(content.contains("Will-Retry-Until: "), "{content}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_that_fail_are_told_in_one_report() {
+    let world = TestWorld::start().await;
+    let names: Vec<String> =
+        (0..1_000).map(|n| format!("gone{n}@{}.example", ["dest", "other", "slow"][n % 3])).collect();
+    for name in &names {
+        world.sink.script(name, &[Behaviour::AtRcpt("550 5.1.1 user unknown")]);
+    }
+    let to: Vec<&str> = names.iter().map(String::as_str).collect();
+    let id = world.relay(&to, "to all").await;
+    world.wait(id, |email| email.recipients.iter().all(|r| r.state == RecipientState::Bounced)).await;
+    let report = world.sink.wait_for(1).await.remove(0);
+    assert_eq!((report.sender.as_str(), report.recipient.as_str()), ("", "ada@acme.example"));
+    assert_eq!(report.content.matches("\r\nFinal-Recipient: rfc822; gone").count(), 1_000);
+    assert_eq!(report.content.matches("Status: 5.1.1\r\n").count(), 1_000);
+    let emails = store::email::list(&world.world.store, world.account, None, 10).await.unwrap();
+    assert_eq!(emails.len(), 2, "the message and one report");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_waits_for_who_is_tried_soon_and_for_nobody_else() {
+    let world = TestWorld::start().await;
+    let gone = [Behaviour::AtRcpt("550 5.1.1 user unknown")];
+    world.sink.script("gone@dest.example", &gone);
+    world.sink.script("soon@other.example", &[Behaviour::AtRcpt("451 4.2.1 come back"), gone[0]]);
+    let late = [vec![Behaviour::AtRcpt("451 4.2.1 come back"); 2], gone.to_vec()].concat();
+    world.sink.script("late@other.example", &late);
+    let id = world.relay(&["gone@dest.example", "soon@other.example", "late@other.example"], "hello").await;
+    // The second attempt comes after a minute: it is waited for. The third comes after five more: it is not.
+    world.wait(id, |email| email.recipients.iter().all(|r| r.attempts == 1)).await;
+    world.world.clock.advance(Duration::from_secs(75));
+    world.wait(id, |email| email.recipients[1].state.is_terminal()).await;
+    let first = world.sink.wait_for(1).await.remove(0).content;
+    assert!(first.contains("rfc822; gone@") && first.contains("rfc822; soon@") && !first.contains("late@"));
+    world.world.clock.advance(Duration::from_secs(400));
+    world.wait(id, |email| email.recipients[2].state.is_terminal()).await;
+    let second = world.sink.wait_for(2).await.remove(1).content;
+    assert!(second.contains("Final-Recipient: rfc822; late@other.example\r\n"), "{second}");
+    assert!(!second.contains("rfc822; gone@"), "{second}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_told_yet_is_told_once_after_a_restart() {
+    let world = TestWorld::start().await;
+    world.sink.script("gone@dest.example", &[Behaviour::AtRcpt("550 5.1.1 user unknown")]);
+    let again = Behaviour::AtRcpt("451 4.2.1 come back");
+    world.sink.script("grey@other.example", &[again, Behaviour::AtRcpt("550 5.1.1 user unknown")]);
+    let id = world.relay(&["gone@dest.example", "grey@other.example"], "hello").await;
+    let tried = |email: &store::email::EmailWithRecipients| email.recipients.iter().all(|r| r.attempts == 1);
+    world.wait(id, tried).await;
+    assert!(world.sink.taken().is_empty(), "the report waits");
+    let world = world.restart("").await;
+    world.world.clock.advance(Duration::from_secs(75));
+    world.wait(id, |email| email.recipients.iter().all(|r| r.state.is_terminal())).await;
+    let report = world.sink.wait_for(1).await.remove(0).content;
+    assert!(report.contains("rfc822; gone@dest.example") && report.contains("rfc822; grey@other.example"));
+    let world = world.restart("").await;
+    world.world.clock.advance(Duration::from_secs(3600));
+    let emails = store::email::list(&world.world.store, world.account, None, 10).await.unwrap();
+    assert_eq!((emails.len(), world.sink.taken().len()), (2, 1), "told once");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sends_with_smtputf8_gets_a_report_in_utf8() {
+    let world = TestWorld::start().await;
+    // The sink does not offer SMTPUTF8.
+    let lines = [
+        "EHLO test",
+        "MAIL FROM:<ada@acme.example> SMTPUTF8",
+        "RCPT TO:<gr\u{fc}\u{df}e@dest.example> ORCPT=utf-8;gr\\x{FC}\\x{DF}e@dest.example",
+        "DATA",
+        "From: Ada <ada@acme.example>\r\nSubject: gr\u{fc}\u{df}e\r\n\r\nhello\r\n.",
+    ];
+    let replies = submit::dialog(world.relay, &lines).await;
+    assert!(replies[5].starts_with("250 "), "{replies:#?}");
+    let report = world.sink.wait_for(1).await.remove(0).content;
+    for expected in [
+        "report-type=global-delivery-status;",
+        "Content-Type: message/global-delivery-status\r\nContent-Transfer-Encoding: quoted-printable\r\n",
+        "Original-Recipient: utf-8;gr=C3=BC=C3=9Fe@dest.example\r\n",
+        "Final-Recipient: utf-8; gr=C3=BC=C3=9Fe@dest.example\r\n",
+        "Content-Type: message/global-headers\r\n",
+    ] {
+        assert!(report.contains(expected), "{expected}: {report}");
+    }
     world.end().await;
 }

@@ -1,0 +1,167 @@
+//! The forms of text in a report: addresses with their types (RFC 3464 2.3.1, RFC 6533 3), and the transfer
+//! encodings of its parts.
+
+use std::fmt::Write as _;
+
+use mail_builder::encoders::QuotedPrintableEncoder;
+
+use crate::address::Address;
+
+/// Text from outside in a field is not longer than this.
+const TEXT_CHARS_MAX: usize = 240;
+
+/// Text from outside in one line of bounded length: nothing can break out of its field.
+pub(super) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT_CHARS_MAX).collect()
+}
+
+/// The same, with `?` for what is not ASCII unless UTF-8 may stand there.
+pub(super) fn in_field(text: &str, utf8: bool) -> String {
+    let line = one_line(text);
+    if utf8 { line } else { line.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect() }
+}
+
+/// An address with its type. One with characters outside ASCII is of the type `utf-8`, as it is where UTF-8
+/// may stand, else as `utf-8-addr-xtext` (RFC 6533 3).
+pub(super) fn typed(address: &Address, utf8: bool) -> String {
+    let text = address.to_string();
+    match (text.is_ascii(), utf8) {
+        (true, _) => format!("rfc822; {text}"),
+        (false, true) => format!("utf-8; {text}"),
+        (false, false) => format!("utf-8; {}", utf8_addr_xtext(&text)),
+    }
+}
+
+/// ORCPT, which came decoded: what is not ASCII is coded again where UTF-8 may not stand.
+pub(super) fn original(given: &str, utf8: bool) -> String {
+    let given = one_line(given);
+    if given.is_ascii() || utf8 {
+        return given;
+    }
+    match given.split_once(';') {
+        Some((kind, address)) if kind.eq_ignore_ascii_case("utf-8") => {
+            format!("{kind};{}", utf8_addr_xtext(address))
+        }
+        Some((kind, address)) => format!("{kind};{}", xtext(address)),
+        None => xtext(&given),
+    }
+}
+
+/// RFC 6533 3: `\x{…}` for all but the printable ASCII characters that stand for themselves.
+fn utf8_addr_xtext(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() * 2);
+    for c in text.chars() {
+        if matches!(c, '!'..='~') && !matches!(c, '+' | '=' | '\\') {
+            out.push(c);
+        } else {
+            // Writing to a String does not fail.
+            let _ = write!(out, "\\x{{{:02X}}}", u32::from(c));
+        }
+    }
+    out
+}
+
+/// RFC 3461 4.
+fn xtext(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() * 2);
+    for byte in text.bytes() {
+        if matches!(byte, b'!'..=b'~') && !matches!(byte, b'+' | b'=') {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "+{byte:02X}");
+        }
+    }
+    out
+}
+
+/// How a part's bytes travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transfer {
+    /// As they are, and all of them are ASCII.
+    Seven,
+    /// As they are.
+    Eight,
+    /// Quoted-printable.
+    Quoted,
+}
+
+impl Transfer {
+    /// The best way for a part. What is not ASCII goes as it is only where the way back is known to take it,
+    /// or where MIME allows no encoding.
+    pub(super) fn of(content: &[u8], eight: bool) -> Self {
+        match (content.is_ascii(), eight) {
+            (true, _) => Self::Seven,
+            (false, true) => Self::Eight,
+            (false, false) => Self::Quoted,
+        }
+    }
+
+    /// The field that says so.
+    fn field(self) -> &'static str {
+        match self {
+            Self::Seven => "",
+            Self::Eight => "Content-Transfer-Encoding: 8bit\r\n",
+            Self::Quoted => "Content-Transfer-Encoding: quoted-printable\r\n",
+        }
+    }
+}
+
+/// Writes one part: its type, its encoding, its bytes.
+pub(super) fn part(out: &mut Vec<u8>, (boundary, kind): (&str, &str), transfer: Transfer, content: &[u8]) {
+    let head = format!("\r\n--{boundary}\r\nContent-Type: {kind}\r\n{}\r\n", transfer.field());
+    out.extend_from_slice(head.as_bytes());
+    match transfer {
+        Transfer::Seven | Transfer::Eight => out.extend_from_slice(content),
+        Transfer::Quoted => out.extend_from_slice(&quoted(content)),
+    }
+}
+
+fn quoted(content: &[u8]) -> Vec<u8> {
+    // Into memory: this does not fail.
+    QuotedPrintableEncoder::new().preserve_line_breaks().encode(content).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What RFC 6533 3 lets stand in `utf-8-addr-xtext`, read back.
+    fn read_back(text: &str) -> Option<String> {
+        let (mut out, mut rest) = (String::new(), text);
+        while let Some((before, behind)) = rest.split_once("\\x{") {
+            let (hex, after) = behind.split_once('}')?;
+            out.push_str(before);
+            out.push(char::from_u32(u32::from_str_radix(hex, 16).ok()?)?);
+            rest = after;
+        }
+        Some(out + rest)
+    }
+
+    proptest! {
+        #[test]
+        fn an_address_in_xtext_reads_back(text in "\\PC{1,40}") {
+            let coded = utf8_addr_xtext(&text);
+            prop_assert!(coded.bytes().all(|b| matches!(b, b'!'..=b'~') && b != b'+' && b != b'='));
+            prop_assert_eq!(read_back(&coded).unwrap(), text);
+        }
+
+        #[test]
+        fn what_is_quoted_reads_back_in_short_lines(text in "(\\PC{0,90}(\r\n)?){0,5}") {
+            let quoted = quoted(text.as_bytes());
+            prop_assert!(quoted.is_ascii());
+            prop_assert!(quoted.split(|b| *b == b'\n').all(|line| line.len() <= 77));
+            let back = mail_parser::decoders::quoted_printable::quoted_printable_decode(&quoted);
+            prop_assert_eq!(back.unwrap(), text.into_bytes());
+        }
+
+        #[test]
+        fn where_ascii_is_asked_nothing_else_comes(text in "\\PC{0,40}") {
+            prop_assert!(in_field(&text, false).is_ascii());
+            for kind in ["utf-8", "rfc822"] {
+                let given = format!("{kind};{text}");
+                prop_assert!(original(&given, false).is_ascii());
+            }
+        }
+    }
+}

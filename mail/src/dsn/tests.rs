@@ -1,0 +1,161 @@
+//! Reports as a whole: of one recipient, of several, in ASCII and in UTF-8.
+
+use mail_parser::{MessageParser, MimeHeaders as _};
+use proptest::prelude::*;
+
+use super::*;
+use crate::reply::{Enhanced, Reply};
+
+fn notice(address: &str, action: Action) -> Notice {
+    Notice {
+        recipient: 0,
+        address: address.parse().unwrap(),
+        action,
+        original_recipient: None,
+        reply: Some(Reply::new(550, Enhanced::new(5, 1, 1), "user unknown")),
+        remote_host: Some("mx.example.net".to_owned()),
+        explanation: "It was refused for good; it will not be tried again.".to_owned(),
+        accepted_at: Timestamp::UNIX_EPOCH,
+        last_attempt_at: Timestamp::UNIX_EPOCH,
+        smtputf8: false,
+    }
+}
+
+fn report(to: &str, notices: &[Notice], returned: &[u8], return_full: bool) -> String {
+    let host: Name = "mx.example.org".parse().unwrap();
+    let to: Address = to.parse().unwrap();
+    let bytes = Report {
+        reporting_host: &host,
+        to: &to,
+        message_id: "x@mx.example.org",
+        now: Timestamp::UNIX_EPOCH,
+        notices,
+        envelope_id: Some("abc"),
+        arrived_at: Timestamp::UNIX_EPOCH,
+        returned,
+        return_full,
+    }
+    .compose();
+    let text = String::from_utf8(bytes).unwrap();
+    assert!(!text.replace("\r\n", "").contains(['\r', '\n']), "bare CR or LF: {text}");
+    text
+}
+
+const PLAIN: &[u8] = b"From: a@b.example\r\nSubject: x\r\n\r\nbody\r\n";
+const ACCENTED: &str = "From: a@b.example\r\nSubject: gr\u{fc}\u{df}e\r\n\r\nbody\r\n";
+
+#[test]
+fn a_report_is_well_formed() {
+    let gone = Notice {
+        original_recipient: Some("rfc822;who@example.net".into()),
+        ..notice("who@example.net", Action::Failed)
+    };
+    let text = report("sender@example.com", &[gone], PLAIN, false);
+    let expected = "Original-Recipient: rfc822;who@example.net\r\n\
+                    Final-Recipient: rfc822; who@example.net\r\nAction: failed\r\nStatus: 5.1.1\r\n";
+    assert!(text.contains(expected), "{text}");
+    assert!(text.contains("Diagnostic-Code: smtp; 550 5.1.1 user unknown\r\n"), "{text}");
+    assert!(text.contains("text/rfc822-headers") && !text.contains("body\r\n"), "{text}");
+    assert!(text.contains("report-type=delivery-status;") && !text.contains("Transfer-Encoding"), "{text}");
+}
+
+#[test]
+fn one_report_tells_of_many() {
+    let until = Timestamp::from_second(172_800).unwrap();
+    let notices = [
+        notice("one@example.net", Action::Failed),
+        notice("two@example.net", Action::Failed),
+        notice("late@example.net", Action::Delayed(until)),
+        notice("there@example.net", Action::Relayed),
+    ];
+    let text = report("sender@example.com", &notices, PLAIN, true);
+    assert!(text.contains("Subject: Undelivered mail returned to sender\r\n"));
+    // One block a recipient, each behind an empty line (RFC 3464 2.1).
+    assert_eq!(text.matches("\r\n\r\nFinal-Recipient: rfc822; ").count(), 4, "{text}");
+    assert_eq!(text.matches("Reporting-MTA: ").count(), 1);
+    for action in ["failed\r\nStatus: 5.1.1", "delayed\r\nStatus: 4.1.1", "relayed\r\nStatus: 2.1.1"] {
+        assert!(text.contains(&format!("Action: {action}\r\n")), "{action}: {text}");
+    }
+    assert_eq!(text.matches(Action::Failed.opening()).count(), 1, "said once for both");
+    assert!(text.contains(Action::Relayed.opening()) && text.contains(Action::Delayed(until).opening()));
+    assert!(text.contains("message/rfc822\r\n") && text.contains("\r\n\r\nbody\r\n"), "{text}");
+}
+
+#[test]
+fn who_reads_utf8_gets_it_as_it_is() {
+    let mut gone = notice("gr\u{fc}\u{df}e@example.net", Action::Failed);
+    gone.original_recipient = Some("utf-8;gr\u{fc}\u{df}e@example.net".into());
+    gone.reply = Some(Reply::new(550, Enhanced::new(5, 1, 1), "unbekannter Empf\u{e4}nger"));
+    let gone = [Notice { smtputf8: true, ..gone }];
+    let text = report("j\u{f6}rg@example.com", &gone, ACCENTED.as_bytes(), false);
+    for expected in [
+        "report-type=global-delivery-status;",
+        "\r\nContent-Type: message/global-delivery-status\r\nContent-Transfer-Encoding: 8bit\r\n\r\n",
+        "\r\nOriginal-Recipient: utf-8;gr\u{fc}\u{df}e@example.net\r\n",
+        "\r\nFinal-Recipient: utf-8; gr\u{fc}\u{df}e@example.net\r\n",
+        "\r\nDiagnostic-Code: smtp; 550 5.1.1 unbekannter Empf\u{e4}nger\r\n",
+        "\r\nContent-Type: message/global-headers\r\nContent-Transfer-Encoding: 8bit\r\n\r\n",
+        "\r\nSubject: gr\u{fc}\u{df}e\r\n",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let text = report("j\u{f6}rg@example.com", &gone, ACCENTED.as_bytes(), true);
+    assert!(
+        text.contains("\r\nContent-Type: message/global\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_way_back_that_may_not_take_utf8_gets_it_quoted() {
+    let gone = [Notice { smtputf8: true, ..notice("gr\u{fc}\u{df}e@example.net", Action::Failed) }];
+    for full in [false, true] {
+        let text = report("sender@example.com", &gone, ACCENTED.as_bytes(), full);
+        assert!(text.is_ascii(), "{text}");
+        assert!(
+            text.contains("message/global-delivery-status\r\nContent-Transfer-Encoding: quoted-printable")
+        );
+        let kind = if full { "message/global\r\n" } else { "message/global-headers\r\n" };
+        assert!(text.contains(kind), "{text}");
+        assert!(text.contains("Final-Recipient: utf-8; gr=C3=BC=C3=9Fe@example.net\r\n"), "{text}");
+    }
+}
+
+#[test]
+fn who_does_not_read_utf8_gets_ascii() {
+    let mut gone = notice("who@example.net", Action::Failed);
+    gone.original_recipient = Some("utf-8;gr\u{fc}\u{df}e@example.net".into());
+    gone.reply = Some(Reply::new(550, Enhanced::new(5, 1, 1), "unbekannter Empf\u{e4}nger"));
+    let text = report("sender@example.com", &[gone], PLAIN, false);
+    assert!(text.contains("Original-Recipient: utf-8;gr\\x{FC}\\x{DF}e@example.net\r\n"), "{text}");
+    assert!(text.contains("Diagnostic-Code: smtp; 550 5.1.1 unbekannter Empf?nger\r\n"), "{text}");
+    assert!(text.contains("report-type=delivery-status;") && !text.contains("global"), "{text}");
+}
+
+proptest! {
+    #[test]
+    fn whatever_was_said_a_report_has_three_parts(
+        (said, orcpt) in ("\\PC{0,60}", "\\PC{0,40}"),
+        (local, to) in ("[a-z\u{e0}-\u{ff}]{1,20}", "[a-z\u{e0}-\u{ff}]{1,20}"),
+        (smtputf8, full) in any::<(bool, bool)>(),
+        header in "[a-z\u{e0}-\u{ff} ]{0,40}",
+    ) {
+        let mut gone = notice(&format!("{local}@example.net"), Action::Failed);
+        gone.original_recipient = Some(format!("utf-8;{orcpt}"));
+        gone.reply = Some(Reply::new(550, Enhanced::new(5, 1, 1), said));
+        gone.smtputf8 = smtputf8;
+        let returned = format!("Subject: {header}\r\n\r\nbody\r\n");
+        let text = report(&format!("{to}@example.com"), &[gone], returned.as_bytes(), full);
+        if to.is_ascii() && (smtputf8 || !local.is_ascii()) {
+            prop_assert!(text.is_ascii());
+        }
+        let parsed = MessageParser::default().parse(text.as_bytes()).unwrap();
+        let root = parsed.root_part();
+        prop_assert!(root.is_content_type("multipart", "report"));
+        let parts = root.sub_parts().unwrap();
+        prop_assert_eq!(parts.len(), 3);
+        let kind = root.content_type().unwrap().attribute("report-type").unwrap().to_owned();
+        let second = parsed.part(parts[1]).unwrap();
+        prop_assert!(second.is_content_type("message", &kind));
+    }
+}

@@ -1,0 +1,388 @@
+//! Reporting: notices about one email become one DSN to its sender (RFC 3464, RFC 3461 6).
+//!
+//! ```text
+//! settle ─►[ … + notice ] ─► wait for the others ─►[ report + its task - notices ] ─► worker
+//! ```
+//!
+//! A report waits for every recipient of its email that is tried within the next five minutes, and for no
+//! other: so a message to a thousand that all refuse is answered once, and one that is greylisted delays
+//! nobody's news. What ends later has a report of its own. Notices lie on disk in the partitions of their
+//! tasks; memory remembers which emails they are about, as many as [`GROUPS_MAX`], and finds the rest, and
+//! after a restart all of them, there. The report's commit takes away what it tells: it is told once, and
+//! whatever crashes, nothing is lost.
+//!
+//! It goes only to a reverse path on a verified domain of the account that the email came from: anything
+//! else would be backscatter.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use mail::address::Address;
+use mail::domain::DomainState;
+use mail::dsn;
+use mail::email::{Category, Door, Email, HeaderFacts};
+use mail::id::{EmailId, EventId};
+use mail::message;
+use mail::notice::Notice;
+use mail::recipient::{Notify as Wish, RecipientKind};
+use store::engine::{Batch, CommitError, ReadError};
+use store::notice::{About, Found};
+use tokio::sync::Notify;
+
+use crate::notification;
+use crate::staged::{Addressee, Fate, Staged, Transport};
+use crate::tell::TellError;
+use crate::worker::Worker;
+
+/// For so long a report waits for other recipients.
+const WINDOW: Duration = Duration::from_secs(5 * 60);
+/// How long settlements are gathered before it is looked who is still waited for.
+const GATHER: Duration = Duration::from_millis(100);
+/// Emails remembered at a time.
+const GROUPS_MAX: usize = 10_000;
+/// Reports made at once.
+const AT_ONCE: usize = 8;
+/// Commits tried, when notices are written meanwhile.
+const TRIES_MAX: usize = 20;
+/// How soon is tried again what the store could not read or take.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// An email that there are notices about.
+#[derive(Debug, Clone)]
+struct Group {
+    /// Until when others are waited for.
+    until: Timestamp,
+    /// Where notices about it lie.
+    partitions: BTreeSet<u16>,
+    /// No recipient before this one is waited for.
+    awaited: u16,
+    /// Something happened to it since it was last looked at.
+    changed: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    groups: HashMap<About, Group>,
+    /// Partitions in which there may be notices that are not in `groups`.
+    unread: BTreeSet<u16>,
+}
+
+/// The emails that there are notices about.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    state: Mutex<State>,
+    /// How many groups there are: asked at every settlement.
+    count: AtomicUsize,
+    heard: Notify,
+}
+
+impl Reports {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A notice was written. False: there is no room to remember it now; it is found later.
+    pub(crate) fn note(&self, about: About, partition: u16, at: Timestamp) -> bool {
+        let mut state = self.lock();
+        let State { groups, unread } = &mut *state;
+        if groups.len() >= GROUPS_MAX && !groups.contains_key(&about) {
+            unread.insert(partition);
+            return false;
+        }
+        let group = groups.entry(about).or_insert_with(|| Group::until(after(at)));
+        group.partitions.insert(partition);
+        group.changed = true;
+        self.count.store(groups.len(), Ordering::Release);
+        self.heard.notify_one();
+        true
+    }
+
+    /// A recipient was settled without a notice: a report may have waited for it.
+    pub(crate) fn settled(&self, about: About) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        if let Some(group) = self.lock().groups.get_mut(&about) {
+            group.changed = true;
+            self.heard.notify_one();
+        }
+    }
+
+    /// There may be notices in this partition that nobody remembers.
+    pub(crate) fn find(&self, partition: u16) {
+        self.lock().unread.insert(partition);
+        self.heard.notify_one();
+    }
+
+    /// A partition to be read, if there is room for what lies in it.
+    fn next_unread(&self) -> Option<u16> {
+        let mut state = self.lock();
+        if state.groups.len() > GROUPS_MAX / 2 { None } else { state.unread.pop_first() }
+    }
+
+    /// The groups to be looked at now, and when to look next.
+    fn due(&self, now: Timestamp) -> (Vec<(About, Group)>, Timestamp) {
+        let (mut due, mut next) = (Vec::new(), Timestamp::MAX);
+        for (about, group) in &mut self.lock().groups {
+            if std::mem::take(&mut group.changed) || group.until <= now {
+                due.push((*about, group.clone()));
+            }
+            next = next.min(group.until);
+        }
+        (due, next)
+    }
+
+    /// The report waits for this recipient.
+    fn wait_for(&self, about: About, recipient: u16) {
+        if let Some(group) = self.lock().groups.get_mut(&about) {
+            group.awaited = recipient;
+        }
+    }
+
+    /// It was reported. What came meanwhile has a report of its own.
+    fn done(&self, about: About, now: Timestamp) {
+        let mut state = self.lock();
+        if let Some(group) = state.groups.get_mut(&about) {
+            if group.changed {
+                (group.until, group.awaited) = (after(now), 0);
+            } else {
+                state.groups.remove(&about);
+            }
+        }
+        self.count.store(state.groups.len(), Ordering::Release);
+    }
+
+    /// It could not be looked at.
+    fn again(&self, about: About) {
+        if let Some(group) = self.lock().groups.get_mut(&about) {
+            group.changed = true;
+        }
+    }
+}
+
+impl Group {
+    fn until(until: Timestamp) -> Self {
+        Self { until, partitions: BTreeSet::new(), awaited: 0, changed: false }
+    }
+}
+
+fn after(at: Timestamp) -> Timestamp {
+    at.checked_add(WINDOW).unwrap_or(Timestamp::MAX)
+}
+
+impl Worker {
+    /// Keeps reporting until the worker stops.
+    pub(crate) async fn keep_reporting(self: Arc<Self>) {
+        let mut next = Timestamp::MAX;
+        while !self.stop.is_cancelled() {
+            tokio::select! {
+                () = self.reports.heard.notified() => tokio::time::sleep(GATHER).await,
+                () = self.clock.sleep_until(next) => {}
+                () = self.stop.cancelled() => return,
+            }
+            let mut done = self.find_notices().await;
+            let due;
+            (due, next) = self.reports.due(self.clock.now());
+            let reporting = due.into_iter().map(|(about, group)| self.report(about, group));
+            let mut reporting = futures_util::stream::iter(reporting).buffer_unordered(AT_ONCE);
+            while let Some(one) = reporting.next().await {
+                done = done.and(one);
+            }
+            if let Err(error) = done {
+                tracing::warn!(%error, "senders cannot be told at the moment what became of their mail");
+                tokio::time::sleep(AGAIN).await;
+                self.reports.heard.notify_one();
+            }
+        }
+    }
+
+    /// Remembers the emails that there are notices about on disk.
+    async fn find_notices(&self) -> Result<(), TellError> {
+        while let Some(partition) = self.reports.next_unread() {
+            let mut from = None;
+            loop {
+                let found = store::notice::next_email(&self.store, partition, from).await;
+                let found = found.inspect_err(|_| self.reports.find(partition))?;
+                let Some((about, at, next)) = found else { break };
+                if !self.reports.note(about, partition, at) {
+                    return Ok(());
+                }
+                from = Some(next);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at one email: reports, if nobody is waited for.
+    async fn report(self: &Arc<Self>, about: About, group: Group) -> Result<(), TellError> {
+        let reported = self.report_unless_waiting(about, &group).await;
+        if reported.is_err() {
+            self.reports.again(about);
+        }
+        reported
+    }
+
+    async fn report_unless_waiting(self: &Arc<Self>, about: About, group: &Group) -> Result<(), TellError> {
+        let now = self.clock.now();
+        if now < group.until {
+            let waiting = store::email::next_tried_by(&self.store, about, group.awaited, group.until).await?;
+            if let Some(recipient) = waiting {
+                self.reports.wait_for(about, recipient);
+                return Ok(());
+            }
+        }
+        // What is another node's by now, that one finds.
+        let partitions: Vec<u16> =
+            group.partitions.iter().copied().filter(|partition| self.leases.is_active(*partition)).collect();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.report_now(about, &partitions, now).await {
+                // A notice was written meanwhile.
+                Err(TellError::Commit(CommitError::Conflict { .. })) if tries < TRIES_MAX => {}
+                reported => {
+                    reported?;
+                    self.reports.done(about, now);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Reports all that there are notices of.
+    async fn report_now(
+        self: &Arc<Self>,
+        about: About,
+        partitions: &[u16],
+        now: Timestamp,
+    ) -> Result<(), TellError> {
+        let mut found: Vec<Found> = Vec::new();
+        for partition in partitions {
+            found.extend(store::notice::of(&self.store, *partition, about).await?);
+        }
+        let Some(first) = partitions.first().copied().filter(|_| !found.is_empty()) else { return Ok(()) };
+        let mut batch = Batch::progress();
+        found.iter().for_each(|one| one.take(&mut batch));
+        let mut ours = self.leases.fence_partitions(&mut batch, partitions.iter().copied());
+        let mut notices: Vec<Notice> = found.into_iter().map(|one| one.notice).collect();
+        notices.sort_by_key(|notice| (notice.action, notice.recipient));
+        let staged = self.staged_report(about, &notices, now).await?;
+        // A report that finds no partition of its own goes with what it is about.
+        let place = |staged: &Staged| staged.place(|domain| self.leases.choose(domain).or(Some(first)));
+        let mut reservation = None;
+        if let Some((staged, placed)) = staged.as_ref().and_then(|staged| Some((staged, place(staged)?))) {
+            ours &= self.leases.fence_partitions(&mut batch, placed.partitions());
+            staged.write(&mut batch, &placed, EventId::new(now, self.entropy.u128()));
+            reservation = Some(self.reserve(placed.tasks));
+        }
+        if !ours {
+            return Ok(());
+        }
+        match (self.store.commit(batch).await, reservation) {
+            (Ok(()), Some(reservation)) => {
+                let chunks = staged.map(|staged| staged.chunks).unwrap_or_default();
+                reservation.committed(&chunks);
+            }
+            (Err(CommitError::Unknown(why)), Some(reservation)) => {
+                reservation.in_doubt();
+                return Err(CommitError::Unknown(why).into());
+            }
+            (committed, _) => committed?,
+        }
+        self.untold.notify_one();
+        self.settled.notify_waiters();
+        Ok(())
+    }
+
+    /// The report, if its sender is to have one.
+    async fn staged_report(
+        &self,
+        about: About,
+        notices: &[Notice],
+        now: Timestamp,
+    ) -> Result<Option<Staged>, ReadError> {
+        let Some(email) = store::email::get_bare(&self.store, about.0, about.1).await? else {
+            return Ok(None);
+        };
+        let Some(to) = email.reverse_path.as_ref().filter(|_| notification::is_told_of(&email)) else {
+            return Ok(None);
+        };
+        match store::domain::by_name(&self.store, to.domain()).await? {
+            Some(domain) if domain.account == email.account && domain.state == DomainState::Verified => {}
+            _ => return Ok(None),
+        }
+        let returned = store::email::raw(&self.store, about.0, about.1).await?.unwrap_or_default();
+        let expires_at = now.checked_add(self.manners().schedule.give_up_after).unwrap_or(Timestamp::MAX);
+        let id = EmailId::new(now, self.entropy.u128());
+        let host = &self.settings.hostname;
+        let Ok(from) = Address::new("MAILER-DAEMON", host.clone()) else { return Ok(None) };
+        let message_id = message::message_id(id, &from);
+        let report = dsn::Report {
+            reporting_host: host,
+            to,
+            message_id: &message_id,
+            now,
+            notices,
+            envelope_id: email.envelope_id.as_deref(),
+            arrived_at: notices.iter().map(|notice| notice.accepted_at).min().unwrap_or(email.created_at),
+            returned: &returned,
+            return_full: email.return_full,
+        };
+        let (bytes, subject) = (Bytes::from(report.compose()), report.subject().to_owned());
+        let facts =
+            HeaderFacts { to: vec![to.clone().into()], subject, message_id, ..HeaderFacts::default() };
+        let notification = notification_of((&email, from), (id, facts), bytes.len(), now);
+        Ok(Some(staged(notification, to.clone(), bytes, expires_at)))
+    }
+}
+
+/// The email that a report is.
+fn notification_of(
+    (about, from): (&Email, Address),
+    (id, facts): (EmailId, HeaderFacts),
+    size_bytes: usize,
+    now: Timestamp,
+) -> Email {
+    Email {
+        id,
+        account: about.account,
+        door: Door::System,
+        from: from.into(),
+        reverse_path: None,
+        domain: None,
+        facts,
+        tags: Vec::new(),
+        category: Category::Transactional,
+        size_bytes: u64::try_from(size_bytes).unwrap_or(u64::MAX),
+        envelope_id: None,
+        return_full: false,
+        unsubscribe: false,
+        scheduled: false,
+        expires_in: None,
+        resent_from: None,
+        template: None,
+        created_at: now,
+    }
+}
+
+fn staged(email: Email, to: Address, bytes: Bytes, expires_at: Timestamp) -> Staged {
+    let smtputf8 = to.needs_smtputf8();
+    let now = email.created_at;
+    let addressee =
+        Addressee { address: to, kind: RecipientKind::To, notify: Wish::default(), suppressed: false };
+    Staged {
+        email,
+        addressees: vec![addressee],
+        chunks: vec![bytes],
+        transport: Transport { smtputf8, require_tls: false, tls_enforced: false, expires_at },
+        fate: Fate::Send,
+        appointment: None,
+        reserved: None,
+        now,
+    }
+}

@@ -1,0 +1,155 @@
+//! Notices: what senders are to be told of their recipients, until a report tells it.
+//!
+//! ```text
+//! Notice · partition · account · email · recipient  ─►  the notice
+//! ```
+//!
+//! A notice is written in the commit that settles its recipient, into the partition of the recipient's task,
+//! which is the settling node's; a later one about the same recipient replaces it. The report's commit takes
+//! the notices away that it tells, each as it was read: so each is told once.
+
+use jiff::Timestamp;
+use mail::address::Address;
+use mail::id::{AccountId, EmailId};
+use mail::notice::{Action, Notice};
+use mail::reply::Reply;
+use serde::{Deserialize, Serialize};
+
+use crate::email::RECIPIENTS_MAX;
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{KeyBuilder, KeyReader, Space, key};
+use crate::row::{self, stored};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Notice")]
+struct NoticeRow {
+    recipient: u16,
+    address: Address,
+    action: Action,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    original_recipient: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reply: Option<Reply>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    remote_host: Option<String>,
+    explanation: String,
+    accepted_at: Timestamp,
+    last_attempt_at: Timestamp,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    smtputf8: bool,
+}
+stored!(Notice as NoticeRow);
+
+/// Whose email it is about.
+pub type About = (AccountId, EmailId);
+
+fn prefix(partition: u16, (account, email): About) -> KeyBuilder {
+    key(Space::Notice).u16(partition).account(account).id(email.to_bytes())
+}
+
+/// Writes a notice.
+pub fn put(batch: &mut Batch, partition: u16, about: About, notice: &Notice) {
+    batch.put(prefix(partition, about).u16(notice.recipient).build(), row::encode(notice));
+}
+
+/// A notice as it was read.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The notice.
+    pub notice: Notice,
+    row: (Key, Value),
+}
+
+impl Found {
+    /// Takes it away: it is told. The commit conflicts when it is no more as it was read.
+    pub fn take(&self, batch: &mut Batch) {
+        batch.check(self.row.0.clone(), Some(self.row.1.clone()));
+        batch.delete(self.row.0.clone());
+    }
+}
+
+/// The notices about an email in one partition, in the order of its recipients.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn of(store: &Store, partition: u16, about: About) -> Result<Vec<Found>, ReadError> {
+    let rows = store.scan(prefix(partition, about).range(), Order::Ascending, RECIPIENTS_MAX).await?;
+    rows.into_iter().map(|row| Ok(Found { notice: row::decode(&row.1)?, row })).collect()
+}
+
+/// The first email of a partition, at or behind a key, that there are notices about: which it is, when its
+/// first notice was written, and where to look for the next email.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn next_email(
+    store: &Store,
+    partition: u16,
+    from: Option<Key>,
+) -> Result<Option<(About, Timestamp, Key)>, ReadError> {
+    let whole = key(Space::Notice).u16(partition).range();
+    let from = from.unwrap_or(whole.start);
+    let Some((found, row)) = store.scan(from..whole.end, Order::Ascending, 1).await?.pop() else {
+        return Ok(None);
+    };
+    let notice: Notice = row::decode(&row)?;
+    let mut reader = KeyReader::new(Space::Notice, &found).map_err(row::damaged)?;
+    reader.u16().map_err(row::damaged)?;
+    let account = reader.account().map_err(row::damaged)?;
+    let about = (account, EmailId::from_bytes(reader.id().map_err(row::damaged)?));
+    Ok(Some((about, notice.last_attempt_at, prefix(partition, about).range().end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notice(recipient: u16, action: Action) -> Notice {
+        Notice {
+            recipient,
+            address: "one@example.net".parse().unwrap(),
+            action,
+            original_recipient: None,
+            reply: None,
+            remote_host: None,
+            explanation: "gone".to_owned(),
+            accepted_at: Timestamp::UNIX_EPOCH,
+            last_attempt_at: Timestamp::UNIX_EPOCH,
+            smtputf8: false,
+        }
+    }
+
+    #[tokio::test]
+    async fn emails_are_found_one_by_one_and_their_notices_taken_once() {
+        let store = Store::memory();
+        let about = |email| {
+            let at = Timestamp::UNIX_EPOCH;
+            (AccountId::new(at, 1), EmailId::new(at, email))
+        };
+        let mut batch = Batch::progress();
+        for (partition, email, recipient) in [(3, 1, 0), (3, 1, 1), (3, 2, 0), (4, 1, 2)] {
+            put(&mut batch, partition, about(email), &notice(recipient, Action::Relayed));
+        }
+        store.commit(batch).await.unwrap();
+        let (first, _, next) = next_email(&store, 3, None).await.unwrap().unwrap();
+        let (second, _, end) = next_email(&store, 3, Some(next)).await.unwrap().unwrap();
+        assert_eq!((first, second), (about(1), about(2)));
+        assert!(next_email(&store, 3, Some(end)).await.unwrap().is_none());
+
+        let found = of(&store, 3, about(1)).await.unwrap();
+        assert_eq!(found.len(), 2);
+        let mut taking = Batch::progress();
+        found.iter().for_each(|one| one.take(&mut taking));
+        // A newer word about a recipient is not lost.
+        let mut newer = Batch::progress();
+        put(&mut newer, 3, about(1), &notice(1, Action::Failed));
+        store.commit(newer).await.unwrap();
+        assert!(store.commit(taking).await.is_err());
+        let found = of(&store, 3, about(1)).await.unwrap();
+        assert_eq!(found[1].notice.action, Action::Failed);
+        let mut taking = Batch::progress();
+        found.iter().for_each(|one| one.take(&mut taking));
+        store.commit(taking.clone()).await.unwrap();
+        assert!(store.commit(taking).await.is_err(), "told once");
+    }
+}
