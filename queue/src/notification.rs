@@ -138,6 +138,7 @@ fn compose(worker: &Worker, told: &Told<'_>, id: EmailId, now: Timestamp) -> Opt
         scheduled: false,
         expires_in: None,
         resent_from: None,
+        sent_by: None,
         template: None,
         created_at: now,
     };
