@@ -68,7 +68,7 @@ const CHOICES_MAX: usize = 3;
 #[derive(Clone)]
 pub struct Hall {
     pub(crate) worker: Arc<Worker>,
-    senders: Arc<Senders>,
+    pub(crate) senders: Arc<Senders>,
     pool: Arc<SigningPool>,
     message_bytes_max: Arc<AtomicU64>,
     plans: Arc<RwLock<Plans>>,

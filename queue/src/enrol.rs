@@ -1,5 +1,7 @@
 //! Enrolment: new accounts, secrets and sending domains.
 
+use std::sync::Arc;
+
 use dns::dkim_key::DkimKeys;
 use dns::seal::Vault;
 use jiff::Timestamp;
@@ -14,10 +16,11 @@ use mail::user::Role;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 
+use crate::accept::Hall;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::people::People;
-use crate::sender;
+use crate::sender::{self, Senders};
 
 /// Why an enrolment failed.
 #[derive(Debug, Error)]
@@ -62,8 +65,18 @@ pub struct Enrolment {
     pub clock: Clock,
     /// Chance.
     pub entropy: Entropy,
-    /// Seals keys.
-    pub vault: std::sync::Arc<Vault>,
+    vault: Arc<Vault>,
+    senders: Arc<Senders>,
+}
+
+impl Hall {
+    /// Enrols and changes accounts and domains; the hall goes by what was changed at once. The vault seals
+    /// their keys.
+    #[must_use]
+    pub fn enrolment(&self, vault: Arc<Vault>) -> Enrolment {
+        let (store, clock) = (self.store().clone(), self.clock().clone());
+        Enrolment { store, clock, entropy: self.entropy().clone(), vault, senders: Arc::clone(&self.senders) }
+    }
 }
 
 impl Enrolment {
@@ -164,7 +177,9 @@ impl Enrolment {
         change(&mut after);
         let mut batch = Batch::progress();
         store::account::update(&mut batch, &before, &after);
-        self.commit(batch, String::new).await.map_err(changed)?;
+        let committed = self.commit(batch, String::new).await.map_err(changed);
+        self.senders.forget(after.id, None);
+        committed?;
         Ok(after)
     }
 
@@ -229,7 +244,9 @@ impl Enrolment {
         change(&mut after);
         let mut batch = Batch::progress();
         store::domain::update(&mut batch, &before, &after);
-        self.commit(batch, String::new).await.map_err(changed)?;
+        let committed = self.commit(batch, String::new).await.map_err(changed);
+        self.senders.forget(after.account, Some(&after.name));
+        committed?;
         Ok(after)
     }
 
