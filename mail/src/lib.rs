@@ -25,6 +25,7 @@ pub mod import;
 pub mod link;
 pub mod message;
 pub mod metric;
+pub mod moment;
 pub mod network;
 pub mod outcome;
 pub mod payload;

@@ -36,4 +36,5 @@ mod tracking;
 mod unsubscribe;
 mod warnings;
 mod wire;
+mod wording;
 mod world;

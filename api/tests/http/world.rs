@@ -46,6 +46,10 @@ pub(crate) async fn store() -> Store {
 
 /// A hall whose worker is paused: what is accepted stays.
 pub(crate) async fn hall(store: Store) -> Hall {
+    hall_with(store, |_| {}).await
+}
+
+async fn hall_with(store: Store, change: impl FnOnce(&mut HallParts)) -> Hall {
     let hostname: Name = "mx.example.test".parse().unwrap();
     let resolver = dns::lookup::Resolver::new(&dns::lookup::Settings {
         servers: vec!["127.0.0.1:9".parse().unwrap()],
@@ -79,7 +83,7 @@ pub(crate) async fn hall(store: Store) -> Hall {
     };
     let parts = (Worker::new(parts, settings), dns::seal::Vault::new(&[2; 32]).unwrap());
     let pool = dns::signing_pool::SigningPool::start(Some(1)).unwrap();
-    let rest = HallParts {
+    let mut rest = HallParts {
         vault: Arc::new(parts.1),
         pool,
         dkim: false,
@@ -89,6 +93,7 @@ pub(crate) async fn hall(store: Store) -> Hall {
         links: mail::link::LinkKey::new([3; 32]),
         rate_limit: false,
     };
+    change(&mut rest);
     parts.0.join().await.unwrap();
     Hall::new(parts.0, rest)
 }
@@ -178,6 +183,14 @@ impl World {
         world
     }
 
+    /// One that signs; but the first account's domain has keys that no vault opens.
+    pub(crate) async fn with_lost_keys() -> Self {
+        let hall = hall_with(store().await, |parts| parts.dkim = true).await;
+        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
+        world.key = world.account(1, Scope::Full).await;
+        world
+    }
+
     /// Two doors in two processes' stead: they share the hall's store, and nothing of their own.
     pub(crate) async fn pair() -> [Self; 2] {
         let one = Self::start().await;
@@ -239,11 +252,14 @@ impl World {
 
     /// Puts the first account on another plan.
     pub(crate) async fn on(self, plan: Plan) -> Self {
-        let before = self.tenant().await.account().clone();
-        let mut batch = Batch::new(Purpose::Intake);
-        store::account::update(&mut batch, &before, &Account { plan, ..before.clone() });
-        self.hall.store().commit(batch).await.unwrap();
+        self.change_account(|account| account.plan = plan).await;
         self
+    }
+
+    /// Changes the first account, as the operator does.
+    pub(crate) async fn change_account(&self, change: impl FnOnce(&mut Account)) {
+        let enrolment = self.hall.enrolment(Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()));
+        enrolment.change_account("owner1@example.com", change).await.unwrap();
     }
 
     /// Who the key is.
