@@ -137,7 +137,7 @@ impl World {
         if let Some(base_url) = &config.api.base_url {
             hall.open_pages_at(base_url.trim_end_matches('/'));
         }
-        let enrolment = Enrolment { store: store.clone(), clock: clock.clone(), entropy: entropy.clone() };
+        let enrolment = hall.enrolment();
         Ok(Self { store, clock, entropy, worker, hall, enrolment, _identity: identity })
     }
 

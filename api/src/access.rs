@@ -88,7 +88,11 @@ pub async fn authenticate(room: &Arc<Room>, found: &Found<'_>, head: &Parts) -> 
     }
 }
 
-async fn by_key(room: &Room, head: &Parts) -> Result<Tenant, Problem> {
+/// The tenant that a request's key makes.
+///
+/// # Errors
+/// As [`authenticate`].
+pub async fn by_key(room: &Room, head: &Parts) -> Result<Tenant, Problem> {
     let secret = bearer(&head.headers).ok_or_else(Problem::unauthorized)?;
     room.hall.by_api_key(secret, peer(head)).await.map_err(refused)
 }

@@ -17,7 +17,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response};
 use hyper::body::Body;
 use mail::id::{AccountId, RequestId};
 use queue::rate::Standing;
-use store::access::Actor;
+use store::access::{Actor, Tenant};
 use tokio::time::Instant;
 
 use crate::access::{self, Caller};
@@ -66,9 +66,12 @@ where
         }
         Ok(Route::WrongMethod(allowed)) => {
             let text = format!("{} is not allowed here", head.method);
-            ("none", Err(Problem::new(Code::METHOD_NOT_ALLOWED, text).header(ALLOW, allowed)))
+            let problem = Problem::new(Code::METHOD_NOT_ALLOWED, text).header(ALLOW, allowed);
+            ("none", Err(nowhere(&room, &head, &mut known, problem).await))
         }
-        Ok(Route::Unknown) => ("none", Err(Problem::not_found("path"))),
+        Ok(Route::Unknown) => {
+            ("none", Err(nowhere(&room, &head, &mut known, Problem::not_found("path")).await))
+        }
         Err(problem) => ("none", Err(problem)),
     };
     let response = match outcome {
@@ -93,6 +96,23 @@ where
     finish(response, id, &head.method, &known)
 }
 
+/// Counts a request of an account.
+fn count(room: &Room, tenant: &Tenant, known: &mut Known) -> Result<(), Problem> {
+    known.who = Some((tenant.account().id, tenant.actor()));
+    let counted = room.hall.rate(tenant.account());
+    known.standing = counted.unwrap_or_else(Some);
+    counted.map(drop).map_err(Problem::too_often)
+}
+
+/// What is asked for is not there, whoever asks. A request with a key counts all the same, and says where the
+/// account stands.
+async fn nowhere(room: &Room, head: &Parts, known: &mut Known, problem: Problem) -> Problem {
+    match access::by_key(room, head).await {
+        Ok(tenant) => count(room, &tenant, known).err().unwrap_or(problem),
+        Err(_) => problem,
+    }
+}
+
 async fn run<B>(
     room: &Arc<Room>,
     found: Found<'_>,
@@ -107,10 +127,7 @@ where
     let caller = access::authenticate(room, &found, head).await?;
     let Found { operation, path, side: _ } = found;
     if let Some(tenant) = caller.tenant() {
-        known.who = Some((tenant.account().id, tenant.actor()));
-        let counted = room.hall.rate(tenant.account());
-        known.standing = counted.unwrap_or_else(Some);
-        counted.map_err(Problem::too_often)?;
+        count(room, tenant, known)?;
     }
     access::permit(&caller, operation, head)?;
     version::check(&head.headers)?;

@@ -52,8 +52,8 @@ use self::view::{EmailDetail, OneEmail};
 /// # Errors
 /// What the hall refuses; what is wrong with the request was told before; what is wrong with its key.
 pub async fn send(room: Arc<Room>, tenant: Tenant, request: SendRequest) -> Result<Once<Sent>, Problem> {
-    let SendRequest { letter, warnings, claim } = request;
-    let draft = async { Ok((letter.fill(&room, &tenant).await?, warnings)) };
+    let SendRequest { letter, mut warnings, claim } = request;
+    let draft = async { Ok((letter.fill(&room, &tenant, &mut warnings).await?, warnings)) };
     send_once(&room, &tenant, (Operation::Send, claim), draft).await
 }
 
@@ -101,7 +101,7 @@ fn no_such_email() -> Problem {
 async fn find(room: &Room, tenant: &Tenant, id: EmailId) -> Result<EmailWithRecipients, Problem> {
     let found = store::email::get(room.hall.store(), tenant.account().id, id).await?;
     let found = found.ok_or_else(no_such_email)?;
-    check_bond(room, tenant, &found.email).await?;
+    check_reach(room, tenant, &found.email).await?;
     Ok(found)
 }
 
@@ -109,12 +109,16 @@ async fn find(room: &Room, tenant: &Tenant, id: EmailId) -> Result<EmailWithReci
 async fn find_bare(room: &Room, tenant: &Tenant, id: EmailId) -> Result<Email, Problem> {
     let found = store::email::get_bare(room.hall.store(), tenant.account().id, id).await?;
     let email = found.ok_or_else(no_such_email)?;
-    check_bond(room, tenant, &email).await?;
+    check_reach(room, tenant, &email).await?;
     Ok(email)
 }
 
-/// For a key that is bound to a domain, what was sent from elsewhere is not there.
-async fn check_bond(room: &Room, tenant: &Tenant, email: &Email) -> Result<(), Problem> {
+/// For a key that may only send, what others sent is not there; for one that is bound to a domain, what was
+/// sent from elsewhere.
+async fn check_reach(room: &Room, tenant: &Tenant, email: &Email) -> Result<(), Problem> {
+    if tenant.confined_to().is_some_and(|own| email.sent_by != Some(own)) {
+        return Err(no_such_email());
+    }
     let Some(bond) = tenant.bound_to() else { return Ok(()) };
     let domain = store::domain::get(room.hall.store(), tenant.account().id, bond).await?;
     match domain {

@@ -7,7 +7,7 @@ use mail::address::{Address, Mailbox};
 use mail::credential::Scope;
 use mail::email::Category;
 use mail::id::{EmailId, OptOutId};
-use mail::suppression::{OPTIONAL, OptOut, Source, category_label, category_word};
+use mail::suppression::{OPTIONAL, OptOut, Source, address_key, category_label, category_word};
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::access::Tenant;
@@ -35,11 +35,11 @@ pub fn operations() -> Vec<Operation> {
     let of = |method, path, id, summary| operation(method, path, id).about("category_opt_outs", summary);
     vec![
         of(Method::GET, "/category-opt-outs", "list_category_opt_outs", "List opt-outs, newest first")
-            .keyed(Scope::Full, list),
+            .either(Scope::Full, list),
         of(Method::POST, "/category-opt-outs", "create_category_opt_out", "Opt an address out of a category")
-            .keyed(Scope::Full, create),
+            .either(Scope::Full, create),
         of(Method::DELETE, "/category-opt-outs/{id}", "delete_category_opt_out", "Take an opt-out back")
-            .keyed(Scope::Full, delete),
+            .either(Scope::Full, delete),
     ]
 }
 
@@ -70,7 +70,7 @@ impl OptOutView {
     fn of(opt_out: &OptOut) -> Self {
         Self {
             id: opt_out.id,
-            email: opt_out.address.to_string(),
+            email: address_key(&opt_out.address),
             category: category_word(opt_out.category),
             category_label: category_label(opt_out.category),
             source: opt_out.source,
@@ -88,7 +88,7 @@ impl Describe for OptOutView {
                 "An address that wants no mail of a category",
                 [
                     ("id", schema::string("`opt_…`")),
-                    ("email", schema::string("The address")),
+                    ("email", schema::string("The address in lower case, as it is compared")),
                     ("category", schema::words(WORDS, "What is not wanted")),
                     ("category_label", schema::string("What people call it")),
                     ("source", schema::words(&sources, "Who said so")),
@@ -250,7 +250,7 @@ impl Describe for OneOptOut {
 pub async fn create(room: Arc<Room>, tenant: Tenant, request: CreateOptOut) -> Result<OneOptOut, Problem> {
     let CreateOptOut { email, category } = request;
     let (account, contacts) = (tenant.account().id, room.hall.contacts());
-    let (opt_out, _) = contacts.opt_out(account, &email, category, Source::Api).await?;
+    let (opt_out, _) = contacts.opt_out(account, &email, category, tenant.actor().source()).await?;
     Ok(OneOptOut { category_opt_out: OptOutView::of(&opt_out) })
 }
 

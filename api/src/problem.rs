@@ -72,12 +72,14 @@ codes! {
     CONFLICT 409 "conflict" "It is there already, or was changed meanwhile, or must stay.";
     PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message made of it, is too large.";
     RECIPIENT_BLOCKED 422 "validation_error" "Recipients are suppressed, or opted out of the category: `details`.";
+    UPSTREAM_ERROR 422 "upstream_error" "Another party refused for good: a mail server, or a provider that was asked to act.";
     PLAN_LIMIT 429 "plan_limit" "The plan's daily or monthly limit is reached; `upgrade_url` leads further.";
     DOMAIN_LIMIT 403 "plan_limit" "The plan includes no more domains; `upgrade_url` leads further.";
     UNSUPPORTED_MEDIA_TYPE 415 "unsupported_media_type" "The body must be `application/json`, as it is or in gzip or zstd.";
     RATE_LIMIT_EXCEEDED 429 "rate_limit_exceeded" "More requests than the plan includes; see `retry-after`.";
     HEADERS_TOO_LARGE 431 "headers_too_large" "The header has too many fields, or too many bytes.";
     INTERNAL_ERROR 500 "internal_error" "A fault of the service; the request id finds it in the log.";
+    MAIL_SERVER_ERROR 502 "mail_server_error" "The mail server failed at this email (signing it, say); nothing was accepted.";
     SERVICE_UNAVAILABLE 503 "service_unavailable" "Not now; nothing was accepted. Try again after `retry-after`.";
     SEND_UNCONFIRMED 504 "send_unconfirmed" "Whether the email was accepted is not known; it may be delivered.";
 }
@@ -102,6 +104,7 @@ impl Code {
         Self::CONFLICT,
         Self::RECIPIENT_BLOCKED,
         Self::PLAN_LIMIT,
+        Self::MAIL_SERVER_ERROR,
         Self::SEND_UNCONFIRMED,
     ];
 }
@@ -359,7 +362,8 @@ impl Problem {
                 Code::PRODUCTION_ACCESS_REQUIRED,
                 "Sending to other recipients needs production access",
             )
-            .upgrade(upgrade_url),
+            .upgrade(upgrade_url)
+            .details(json!({"upgrade_url": upgrade_url})),
             Refusal::Blocked { id, category, blocked } => Self::blocked(id, category, &blocked),
             Refusal::PlanLimit(Cap { period, used, cap }) => {
                 let message = match period {
@@ -385,6 +389,11 @@ impl Problem {
             Refusal::TooManyRecipients { recipients_max } => {
                 Self::field("to", format!("at most {recipients_max} recipients in to, cc and bcc together"))
             }
+            Refusal::Unsigned => Self::new(
+                Code::MAIL_SERVER_ERROR,
+                "The message could not be signed; nothing was accepted. The operator is told",
+            )
+            .details(json!({"idempotency_key_released": true})),
             Refusal::Full => Self::unavailable("Mail cannot be accepted now: no room", RETRY_AFTER_OUTAGE_S),
             Refusal::Unavailable => {
                 Self::unavailable("Mail cannot be accepted now; try again", RETRY_AFTER_OUTAGE_S)

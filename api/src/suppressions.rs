@@ -44,21 +44,21 @@ pub fn operations() -> Vec<Operation> {
     let (get, post, delete) = (Method::GET, Method::POST, Method::DELETE);
     vec![
         of(get.clone(), "/suppressions", "list_suppressions", "List suppressions, newest first")
-            .keyed(Scope::Full, list),
+            .either(Scope::Full, list),
         of(post.clone(), "/suppressions", "create_suppression", "Suppress one address, or up to 1000")
-            .keyed(Scope::Full, add::add),
+            .either(Scope::Full, add::add),
         of(post.clone(), "/suppressions/check", "check_suppressions", "Ask about up to 1000 addresses")
-            .keyed(Scope::Full, check::check),
+            .either(Scope::Full, check::check),
         of(post, "/suppressions/import", "import_suppressions", "Import a list in CSV, in the background")
-            .keyed(Scope::Full, import::begin),
+            .either(Scope::Full, import::begin),
         of(get.clone(), "/suppressions/import/{id}", "get_suppression_import", "How far an import is")
-            .keyed(Scope::Full, import::get),
+            .either(Scope::Full, import::get),
         of(get.clone(), "/suppressions/export", "export_suppressions", "Export suppressions as CSV")
-            .keyed(Scope::Full, export::export),
+            .either(Scope::Full, export::export),
         of(get, "/suppressions/{id_or_email}", "get_suppression", "Get a suppression")
-            .keyed(Scope::Full, get_one),
+            .either(Scope::Full, get_one),
         of(delete, "/suppressions/{id_or_email}", "delete_suppression", "Let an address get mail again")
-            .keyed(Scope::Full, delete_one),
+            .either(Scope::Full, delete_one),
     ]
 }
 

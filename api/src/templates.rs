@@ -39,41 +39,41 @@ pub fn operations() -> Vec<Operation> {
     let read = |path, id, summary| of(Method::GET, path, id, summary);
     let post = |path, id, summary| of(Method::POST, path, id, summary);
     vec![
-        post("/templates", "create_template", "Create a template, as a draft").keyed(Full, create),
-        read("/templates", "list_templates", "List templates, newest first").keyed(Full, list),
-        read("/templates/{id_or_alias}", "get_template", "Get a template").keyed(Full, get),
+        post("/templates", "create_template", "Create a template, as a draft").either(Full, create),
+        read("/templates", "list_templates", "List templates, newest first").either(Full, list),
+        read("/templates/{id_or_alias}", "get_template", "Get a template").either(Full, get),
         of(Method::PATCH, "/templates/{id_or_alias}", "update_template", "Change the draft of a template")
-            .keyed(Full, update),
+            .either(Full, update),
         of(
             Method::DELETE,
             "/templates/{id_or_alias}",
             "delete_template",
             "Delete a template and its versions",
         )
-        .keyed(Full, delete),
+        .either(Full, delete),
         post("/templates/{id_or_alias}/publish", "publish_template", "Publish the draft as a new version")
-            .keyed(Full, versions::publish),
+            .either(Full, versions::publish),
         read("/templates/{id_or_alias}/versions", "list_template_versions", "List versions, newest first")
-            .keyed(Full, versions::list),
+            .either(Full, versions::list),
         read("/templates/{id_or_alias}/versions/{number}", "get_template_version", "Get a version")
-            .keyed(Full, versions::get),
+            .either(Full, versions::get),
         post(
             "/templates/{id_or_alias}/rollback",
             "roll_back_template",
             "Publish a copy of an earlier version",
         )
-        .keyed(Full, versions::roll_back),
+        .either(Full, versions::roll_back),
         post("/templates/{id_or_alias}/preview", "preview_template", "Render a template without sending it")
-            .keyed(Full, preview::preview),
+            .either(Full, preview::preview),
         post("/templates/{id_or_alias}/test-send", "test_template", "Send what a template renders to")
             .fails(Code::SENDING)
-            .keyed(Full, preview::test_send),
+            .either(Full, preview::test_send),
         post(
             "/templates/{id_or_alias}/duplicate",
             "duplicate_template",
             "Copy the draft into a new template",
         )
-        .keyed(Full, duplicate),
+        .either(Full, duplicate),
     ]
 }
 
@@ -280,7 +280,8 @@ pub async fn update(
             store::template::put_draft(&mut batch, &after, &bodies);
         }
         if commit(&room, batch).await? {
-            let warnings = request.warnings;
+            let overruled = request.overruled(&after);
+            let warnings = request.warnings.into_iter().chain(overruled).collect();
             return Ok(OneTemplate { template: TemplateView::whole(&after, bodies), warnings });
         }
     }

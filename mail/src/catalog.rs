@@ -12,6 +12,7 @@
 use jiff::Timestamp;
 
 use crate::address::{Address, Name};
+use crate::credential::CredentialId;
 use crate::email::{Category, Email, EmailStatus, Rollup};
 use crate::recipient::Recipient;
 use crate::suppression::category_word;
@@ -43,6 +44,8 @@ pub enum About {
     Category = 7,
     /// Where it stands.
     Status = 8,
+    /// The credential that it was handed in with.
+    Credential = 9,
 }
 
 /// A word by which emails are found.
@@ -122,6 +125,7 @@ pub fn terms(email: &Email, recipients: &[Recipient]) -> Vec<Term> {
         terms.extend(template.alias.as_ref().map(|alias| Term::new(About::Template, alias.as_str())));
     }
     terms.extend(Term::category(email.category));
+    terms.extend(email.sent_by.map(|id| Term::new(About::Credential, id.to_string())));
     terms.sort_unstable();
     terms.dedup();
     terms
@@ -152,6 +156,8 @@ pub struct Filter {
     pub domains: Vec<Name>,
     /// Words of its subject, as [`words`] gives them: all of them.
     pub words: Vec<String>,
+    /// The credential that it was handed in with.
+    pub sent_by: Option<CredentialId>,
     /// It was accepted after this time (to the millisecond).
     pub after: Option<Timestamp>,
     /// It was accepted before this time (to the millisecond).
@@ -178,7 +184,9 @@ impl Filter {
         // One value without a term makes the field a matter of looking.
         let statuses: Option<Vec<Term>> = self.statuses.iter().map(|s| Term::status(*s)).collect();
         let categories: Option<Vec<Term>> = self.categories.iter().map(|c| Term::category(*c)).collect();
+        let credential = self.sent_by.map(|id| Term::new(About::Credential, id.to_string()));
         let mut lists = vec![
+            credential.into_iter().collect(),
             addresses(About::Recipient, &self.to),
             addresses(About::Author, &self.from),
             each(About::Template, &self.templates),
@@ -214,7 +222,8 @@ impl Filter {
                 template.alias.as_ref() == Some(wanted) || template.id.to_string() == *wanted
             })
         };
-        (self.statuses.is_empty() || self.statuses.contains(&Rollup::of(recipients).status))
+        self.sent_by.is_none_or(|id| email.sent_by == Some(id))
+            && (self.statuses.is_empty() || self.statuses.contains(&Rollup::of(recipients).status))
             && (self.to.is_empty() || recipients.iter().any(|r| is(&self.to, &r.address)))
             && (self.from.is_empty() || is(&self.from, &email.from.address))
             && self.tags.iter().all(tagged)

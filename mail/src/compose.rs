@@ -340,23 +340,27 @@ mod tests {
         let word = "x".repeat(998 - "X-L: ".len());
         for value in [word.clone(), format!("{} {word} a {word}", "a".repeat(70)), "\u{e9}".repeat(2_000)] {
             let headers = vec![CustomHeader::new("X-L", &value).unwrap()];
-            let parts = Composition {
-                from: "a@b.example".parse().unwrap(),
-                to: vec!["c@d.example".parse().unwrap()],
-                cc: vec![],
-                bcc: vec![],
-                reply_to: vec![],
-                subject: "x".into(),
-                html: None,
-                text: Some("x".into()),
-                headers,
-                attachments: vec![],
-            };
+            let parts = Composition { headers, ..letter() };
             let message = compose(&parts, "id@x.example", Timestamp::UNIX_EPOCH);
             assert_eq!(crate::message::check_lines(&message), Ok(()));
         }
         for value in [format!("{word}x"), format!("a {word}x b")] {
             assert!(matches!(CustomHeader::new("X-L", &value), Err(HeaderError::Word(_))));
+        }
+    }
+
+    fn letter() -> Composition {
+        Composition {
+            from: "a@b.example".parse().unwrap(),
+            to: vec!["c@d.example".parse().unwrap()],
+            cc: vec![],
+            bcc: vec![],
+            reply_to: vec![],
+            subject: "x".into(),
+            html: None,
+            text: Some("x".into()),
+            headers: vec![],
+            attachments: vec![],
         }
     }
 
@@ -380,21 +384,11 @@ mod tests {
     fn structured_headers_are_not_encoded() {
         let url = format!("<https://example.com/unsubscribe?token={}>", "u".repeat(80));
         let references = "<40a@x.example> ".repeat(8);
-        let parts = Composition {
-            from: "a@b.example".parse().unwrap(),
-            to: vec!["c@d.example".parse().unwrap()],
-            cc: vec![],
-            bcc: vec![],
-            reply_to: vec![],
-            subject: "x".into(),
-            html: None,
-            text: Some("x".into()),
-            headers: vec![
-                CustomHeader::new("List-Unsubscribe", &url).unwrap(),
-                CustomHeader::new("References", references.trim()).unwrap(),
-            ],
-            attachments: vec![],
-        };
+        let headers = vec![
+            CustomHeader::new("List-Unsubscribe", &url).unwrap(),
+            CustomHeader::new("References", references.trim()).unwrap(),
+        ];
+        let parts = Composition { headers, ..letter() };
         let text = String::from_utf8(compose(&parts, "x@b.example", Timestamp::UNIX_EPOCH)).unwrap();
         assert!(text.contains(&url) && !text.contains("=?"), "{text}");
         let unfolded = text.replace("\r\n\t", " ").replace("\r\n ", " ");
@@ -411,16 +405,10 @@ mod tests {
             content_id: content_id.map(Into::into),
         };
         let parts = Composition {
-            from: "a@b.example".parse().unwrap(),
-            to: vec!["c@d.example".parse().unwrap()],
-            cc: vec![],
-            bcc: vec![],
-            reply_to: vec![],
-            subject: "x".into(),
             html: Some("a\rb\r\nc\nd".into()),
             text: Some("\r".into()),
-            headers: vec![],
             attachments: vec![file(None), file(Some("logo"))],
+            ..letter()
         };
         let bytes = compose(&parts, "x@b.example", Timestamp::UNIX_EPOCH);
         let text = String::from_utf8(bytes.clone()).unwrap();
@@ -437,23 +425,13 @@ mod tests {
     #[test]
     fn a_message_goes_as_its_lines() {
         let composed = |content_type: &str, data: &[u8]| {
-            let parts = Composition {
-                from: "a@b.example".parse().unwrap(),
-                to: vec!["c@d.example".parse().unwrap()],
-                cc: vec![],
-                bcc: vec![],
-                reply_to: vec![],
-                subject: "x".into(),
-                html: None,
-                text: Some("see below".into()),
-                headers: vec![],
-                attachments: vec![Attachment {
-                    name: "forwarded.eml".into(),
-                    content_type: content_type.into(),
-                    data: data.to_vec(),
-                    content_id: None,
-                }],
+            let forwarded = Attachment {
+                name: "forwarded.eml".into(),
+                content_type: content_type.into(),
+                data: data.to_vec(),
+                content_id: None,
             };
+            let parts = Composition { attachments: vec![forwarded], ..letter() };
             let bytes = compose(&parts, "x@b.example", Timestamp::UNIX_EPOCH);
             assert!(crate::message::check_lines(&bytes).is_ok());
             String::from_utf8(bytes).unwrap()

@@ -228,8 +228,38 @@ pub struct LastUsed {
 pub enum Scope {
     /// Everything.
     Full,
-    /// Send, and read what was sent.
+    /// Send, and read what was sent with the same key.
     Sending,
+}
+
+/// The credential that something was done with; written as its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum CredentialId {
+    /// An API key.
+    ApiKey(ApiKeyId),
+    /// An SMTP credential.
+    Smtp(SmtpCredentialId),
+}
+
+impl CredentialId {
+    /// The 16 bytes of the id.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 16] {
+        match self {
+            Self::ApiKey(id) => id.to_bytes(),
+            Self::Smtp(id) => id.to_bytes(),
+        }
+    }
+}
+
+impl fmt::Display for CredentialId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ApiKey(id) => id.fmt(f),
+            Self::Smtp(id) => id.fmt(f),
+        }
+    }
 }
 
 /// An API key, without its secret.
@@ -307,6 +337,17 @@ mod tests {
         assert!(first.holds(&old, at(0)));
         let rotated = first.rotated(new, at(10));
         assert!(rotated.holds(&old, at(9)) && !rotated.holds(&old, at(10)));
+    }
+
+    #[test]
+    fn a_credential_is_written_as_its_id() {
+        let key = CredentialId::ApiKey(ApiKeyId::from_bytes([1; 16]));
+        let smtp = CredentialId::Smtp(SmtpCredentialId::from_bytes([1; 16]));
+        for (id, prefix) in [(key, "key_"), (smtp, "smtp_")] {
+            let text = serde_json::to_value(id).unwrap();
+            assert!(text.as_str().unwrap().starts_with(prefix) && text == id.to_string());
+            assert_eq!(serde_json::from_value::<CredentialId>(text).unwrap(), id);
+        }
     }
 
     #[test]

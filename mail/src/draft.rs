@@ -13,6 +13,7 @@ use crate::compose::Composition;
 use crate::email::{Category, Door, Tag, TemplateFacts};
 use crate::id::EmailId;
 use crate::recipient::{Notify, RecipientKind};
+use crate::suppression::OPTIONAL;
 
 /// A recipient as the door was told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,4 +102,12 @@ pub struct Draft {
     pub category: Category,
     /// What is asked beyond that.
     pub wishes: Wishes,
+}
+
+impl Draft {
+    /// Whether managed unsubscribe is on: where nothing is said, the category decides.
+    #[must_use]
+    pub fn manages_unsubscribe(&self) -> bool {
+        self.wishes.unsubscribe.unwrap_or(OPTIONAL.contains(&self.category))
+    }
 }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::address::{Address, Mailbox, Name};
+use crate::credential::CredentialId;
 use crate::event::EventKind;
 use crate::id::{AccountId, EmailId, TemplateId};
 use crate::recipient::{Recipient, RecipientState};
@@ -131,6 +132,8 @@ pub struct Email {
     pub resent_from: Option<EmailId>,
     /// The template that it was made from.
     pub template: Option<TemplateFacts>,
+    /// The credential that it was handed in with; none where it was none, and in rows of earlier versions.
+    pub sent_by: Option<CredentialId>,
     /// When it was accepted.
     pub created_at: Timestamp,
 }
@@ -179,8 +182,19 @@ pub struct Counts {
     pub delivered: u32,
     /// Bounced.
     pub bounced: u32,
-    /// Failed, suppressed or cancelled.
+    /// Failed: given up without a word of their server about them.
     pub failed: u32,
+    /// Suppressed: nothing was sent there. Told when there are any, as those below.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub suppressed: u32,
+    /// Cancelled before anything was sent there.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cancelled: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What an email has come to, derived from its recipients.
@@ -205,7 +219,7 @@ impl Rollup {
     #[must_use]
     pub fn of(recipients: &[Recipient]) -> Self {
         let mut counts = Counts::default();
-        let (mut scheduled, mut held, mut cancelled) = (0, 0, 0);
+        let (mut scheduled, mut held) = (0, 0);
         for recipient in recipients {
             match recipient.state {
                 RecipientState::Scheduled => {
@@ -219,11 +233,9 @@ impl Rollup {
                 RecipientState::Queued | RecipientState::Deferred => counts.queued += 1,
                 RecipientState::Delivered => counts.delivered += 1,
                 RecipientState::Bounced => counts.bounced += 1,
-                RecipientState::Failed | RecipientState::Suppressed => counts.failed += 1,
-                RecipientState::Cancelled => {
-                    counts.failed += 1;
-                    cancelled += 1;
-                }
+                RecipientState::Failed => counts.failed += 1,
+                RecipientState::Suppressed => counts.suppressed += 1,
+                RecipientState::Cancelled => counts.cancelled += 1,
             }
         }
         let status = match counts {
@@ -233,7 +245,7 @@ impl Rollup {
             Counts { queued: 1.., .. } if held > 0 => EmailStatus::Queued,
             Counts { queued: 1.., .. } => EmailStatus::Sent,
             Counts { bounced: 1.., .. } => EmailStatus::Bounced,
-            Counts { failed, .. } if failed == cancelled && cancelled > 0 => EmailStatus::Cancelled,
+            Counts { cancelled: 1.., failed: 0, suppressed: 0, .. } => EmailStatus::Cancelled,
             _ => EmailStatus::Failed,
         };
         let first_bounce = recipients
@@ -299,6 +311,7 @@ mod tests {
         };
         let mixed = of(&[S::Delivered, S::Bounced]);
         assert_eq!(mixed.status, EmailStatus::Delivered);
+        assert_eq!(mixed.counts, Counts { delivered: 1, bounced: 1, ..Counts::default() });
         assert!(mixed.delivered_at.is_some() && mixed.bounced_at.is_some());
         assert_eq!(mixed.bounce_reason.as_deref(), Some("550 5.1.1 user unknown"));
         assert_eq!(mixed.last_event, EventKind::Bounced);
@@ -307,6 +320,8 @@ mod tests {
         assert_eq!(of(&[S::Bounced, S::Failed]).status, EmailStatus::Bounced);
         assert_eq!(of(&[S::Failed, S::Cancelled]).status, EmailStatus::Failed);
         assert_eq!(of(&[S::Cancelled]).status, EmailStatus::Cancelled);
+        let ended = of(&[S::Failed, S::Suppressed, S::Suppressed, S::Cancelled]).counts;
+        assert_eq!(ended, Counts { failed: 1, suppressed: 2, cancelled: 1, ..Counts::default() });
         assert_eq!(of(&[S::Queued]).status, EmailStatus::Sent);
         assert_eq!(of(&[S::Queued, S::Suppressed]).status, EmailStatus::Sent);
         assert_eq!(of(&[S::Failed, S::Suppressed]).status, EmailStatus::Failed);

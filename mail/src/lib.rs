@@ -27,6 +27,7 @@ pub mod import;
 pub mod link;
 pub mod message;
 pub mod metric;
+pub mod moment;
 pub mod network;
 pub mod notice;
 pub mod outcome;

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::email::{Email, EmailStatus};
 use crate::event::{Event, EventKind};
+use crate::moment;
 
 /// Every kind of event about an email that a webhook may be asked for, by name.
 pub const EMAIL_EVENTS: &[&str] = &[
@@ -49,7 +50,10 @@ pub fn data_of(email: &Email, event: &Event, status: EmailStatus) -> Map<String,
     put("category", json!(email.category));
     put("template_id", json!(email.template.as_ref().map(|template| template.id)));
     put("domain", json!(email.domain));
-    put("sent_at", json!(format!("{:.3}", email.created_at)));
+    put("sent_at", json!(moment::write(email.created_at)));
+    if event.kind == EventKind::Delivered {
+        put("delivered_at", json!(moment::write(event.created_at)));
+    }
     data.extend(particulars(event));
     data
 }

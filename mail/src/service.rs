@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use crate::email::{Category, Tag};
 use crate::idempotency;
 use crate::message::{Field, HEADER_BYTES_MAX, MessageError, fields};
+use crate::moment;
 use crate::tags::{self, TAG_BYTES_MAX, TAGS_MAX};
 use crate::template::render::VARIABLES_BYTES_MAX;
 use crate::template::{ALIAS_BYTES_MAX, TemplateKey, TemplateRef, TemplateUse};
@@ -144,7 +145,8 @@ pub fn text_of(message: &[u8], field: &Field) -> Result<String, &'static str> {
 
 /// A text with its encoded words decoded; blanks between two of them are none of the text (RFC 2047 6.2), all
 /// others are: JSON is not to be changed.
-pub(crate) fn decode_words(text: &str) -> String {
+#[must_use]
+pub fn decode_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut rest, mut behind_word) = (text, false);
     while let Some((before, word)) = rest.find("=?").and_then(|at| rest.split_at_checked(at)) {
@@ -222,10 +224,7 @@ impl Given {
             "false" => Ok(false),
             _ => Err("must be true or false".to_owned()),
         };
-        let time = |text: &str| {
-            let wrong = "must be an ISO 8601 time with an offset, like 2030-01-31T09:00:00Z";
-            text.parse::<Timestamp>().map_err(|_| wrong.to_owned())
-        };
+        let time = |text: &str| moment::read(text).map_err(str::to_owned);
         let key = |text: &str| idempotency::check_key(text).map(|()| text.to_owned());
         Asked {
             idempotency_key: self.read("Service-Idempotency-Key", key),

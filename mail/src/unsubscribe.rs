@@ -108,6 +108,12 @@ pub fn open(key: &LinkKey, token: &str) -> Option<Bound> {
     })
 }
 
+/// Whether a header field is one of those that say how to unsubscribe.
+#[must_use]
+pub fn is_its_header(name: &str) -> bool {
+    name.to_ascii_lowercase().starts_with("list-unsubscribe")
+}
+
 /// The header fields of an email with this link: one click, by a POST (RFC 8058 3.1).
 #[must_use]
 pub fn headers(url: &str) -> [(&'static str, String); 2] {

@@ -69,7 +69,7 @@ const CHOICES_MAX: usize = 3;
 #[derive(Clone)]
 pub struct Hall {
     pub(crate) worker: Arc<Worker>,
-    senders: Arc<Senders>,
+    pub(crate) senders: Arc<Senders>,
     pool: Arc<SigningPool>,
     message_bytes_max: Arc<AtomicU64>,
     plans: Arc<RwLock<Plans>>,
@@ -139,12 +139,12 @@ impl Hall {
     #[must_use]
     pub fn new(worker: Arc<Worker>, parts: HallParts) -> Self {
         let store = worker.store.clone();
-        let senders = Senders::new(store, parts.vault, parts.dkim, parts.sandbox_sender);
+        let senders = Arc::new(Senders::new(store, parts.vault, parts.dkim, parts.sandbox_sender));
         Self {
             visits: Arc::new(Visits::new(Arc::clone(&worker))),
-            domains: Arc::new(Domains::new(Arc::clone(&worker), parts.domains)),
+            domains: Arc::new(Domains::new(Arc::clone(&worker), Arc::clone(&senders), parts.domains)),
             worker,
-            senders: Arc::new(senders),
+            senders,
             pool: Arc::new(parts.pool),
             message_bytes_max: Arc::new(AtomicU64::new(parts.message_bytes_max)),
             plans: Arc::new(RwLock::new(parts.plans)),

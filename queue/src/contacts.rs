@@ -49,6 +49,8 @@ pub struct Suppressed {
     pub suppression: Suppression,
     /// The grounds made it so; else it stood there and stays.
     pub is_new: bool,
+    /// The suppression that held before, if one did.
+    pub before: Option<Suppression>,
 }
 
 /// Writes something in the same commit, told what came of the grounds.
@@ -154,10 +156,11 @@ impl Contacts {
         let now = self.clock.now();
         let place = places.get_mut(&grounds.target.key())?;
         let id = SuppressionId::new(now, self.entropy.u128());
+        let before = place.stands().filter(|before| before.holds(now)).cloned();
         let after = Suppression::follow(place.stands(), grounds.clone(), account, id, now);
         let is_new = after.is_some();
         place.after = after.or(place.after.take());
-        place.stands().map(|suppression| Suppressed { suppression: suppression.clone(), is_new })
+        place.stands().map(|suppression| Suppressed { suppression: suppression.clone(), is_new, before })
     }
 
     /// Lets an address opt out of a category; says whether it had not before.

@@ -22,6 +22,7 @@ use mail::setup::{Facts, Setup, next_look};
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 
+use crate::sender::Senders;
 use crate::worker::Worker;
 
 pub use claim::{ClaimError, Claimed};
@@ -117,12 +118,13 @@ pub struct DomainsParts {
 /// The sending domains of all accounts.
 pub struct Domains {
     worker: Arc<Worker>,
+    senders: Arc<Senders>,
     parts: DomainsParts,
 }
 
 impl Domains {
-    pub(crate) fn new(worker: Arc<Worker>, parts: DomainsParts) -> Self {
-        Self { worker, parts }
+    pub(crate) fn new(worker: Arc<Worker>, senders: Arc<Senders>, parts: DomainsParts) -> Self {
+        Self { worker, senders, parts }
     }
 
     /// What of the installation stands in the records.
@@ -175,7 +177,7 @@ impl Domains {
             let mut batch = Batch::progress();
             store::domain::create(&mut batch, &known.domain, &count);
             store::setup::create(&mut batch, store::setup::about(&known.domain), &known.setup);
-            if self.commit(batch).await? {
+            if self.commit(batch, &known.domain).await? {
                 return Ok(known);
             }
         }
@@ -259,7 +261,7 @@ impl Domains {
                 after.updated_at = self.worker.clock.now();
                 let mut batch = Batch::progress();
                 store::domain::update(&mut batch, &before, &after);
-                if !self.commit(batch).await? {
+                if !self.commit(batch, &before).await? {
                     continue;
                 }
             }
@@ -282,7 +284,7 @@ impl Domains {
             if let Some(found) = found {
                 store::setup::delete(&mut batch, store::setup::about(&known.domain), &found);
             }
-            if self.commit(batch).await? {
+            if self.commit(batch, &known.domain).await? {
                 return Ok(());
             }
         }
@@ -303,11 +305,19 @@ impl Domains {
             Some(found) => store::setup::change(&mut batch, about, found, &after.setup),
             None => store::setup::create(&mut batch, about, &after.setup),
         }
-        self.commit(batch).await
+        self.commit(batch, before).await
+    }
+
+    /// Whether what is about a domain was committed; not when something was changed meanwhile. What senders know
+    /// of the domain is found anew.
+    async fn commit(&self, batch: Batch, domain: &Domain) -> Result<bool, DomainError> {
+        let committed = self.write(batch).await;
+        self.senders.forget(domain.account, Some(&domain.name));
+        committed
     }
 
     /// Whether it was committed; not when something was changed meanwhile.
-    async fn commit(&self, batch: Batch) -> Result<bool, DomainError> {
+    async fn write(&self, batch: Batch) -> Result<bool, DomainError> {
         match self.store().commit(batch).await {
             Ok(()) => Ok(true),
             Err(CommitError::Conflict { .. }) => Ok(false),

@@ -1,5 +1,7 @@
 //! Enrolment: new accounts and secrets.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use mail::account::{Account, Plan};
 use mail::address::Address;
@@ -11,9 +13,11 @@ use mail::user::Role;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 
+use crate::accept::Hall;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::people::People;
+use crate::sender::Senders;
 
 /// Why an enrolment failed.
 #[derive(Debug, Error)]
@@ -55,6 +59,16 @@ pub struct Enrolment {
     pub clock: Clock,
     /// Chance.
     pub entropy: Entropy,
+    senders: Arc<Senders>,
+}
+
+impl Hall {
+    /// Enrols and changes accounts; the hall goes by what was changed at once.
+    #[must_use]
+    pub fn enrolment(&self) -> Enrolment {
+        let (store, clock) = (self.store().clone(), self.clock().clone());
+        Enrolment { store, clock, entropy: self.entropy().clone(), senders: Arc::clone(&self.senders) }
+    }
 }
 
 impl Enrolment {
@@ -155,7 +169,9 @@ impl Enrolment {
         change(&mut after);
         let mut batch = Batch::progress();
         store::account::update(&mut batch, &before, &after);
-        self.commit(batch, String::new).await.map_err(changed)?;
+        let committed = self.commit(batch, String::new).await.map_err(changed);
+        self.senders.forget(after.id, None);
+        committed?;
         Ok(after)
     }
 

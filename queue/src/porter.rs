@@ -97,7 +97,7 @@ impl Hall {
     fn let_in(&self, tenant: Tenant, arrival: Arrival) -> Tenant {
         if let Some(id) = tenant.actor().credential() {
             let used = LastUsed { at: arrival.now, from: arrival.from };
-            self.worker.uses.note(tenant.account().id, id, used);
+            self.worker.uses.note(tenant.account().id, id.to_bytes(), used);
         }
         tenant
     }

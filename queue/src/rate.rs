@@ -4,8 +4,9 @@
 //! time takes it away again. What is spent stays within [`TOLERANCE_NS`]: so twice a second's requests may
 //! come at once, and over any longer time no more than the rate. A pure rule: time is an argument.
 //!
-//! What clients are told ([`Standing`]) is of the second, not of the burst: who heeds `remaining` keeps to
-//! the rate, and the second burst is there for who does not count.
+//! What clients are told ([`Standing`]) holds: as many requests as `remaining` says may be made at once, and
+//! after `reset_s` there may be one more. `remaining` is never more than `limit`; what a burst may take beyond
+//! that is there for who does not count.
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// What may be spent at once: two seconds' worth.
@@ -15,6 +16,7 @@ const TOLERANCE_NS: u64 = 2 * SECOND_NS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     per_second: u32,
+    nodes: u32,
     interval_ns: u64,
 }
 
@@ -23,9 +25,9 @@ impl Rate {
     /// twice as many, but at least one a node.
     #[must_use]
     pub fn new(per_second: u32, nodes: u32) -> Self {
-        let per_second = per_second.max(1);
-        let interval_ns = (SECOND_NS * u64::from(nodes.max(1))).div_ceil(u64::from(per_second));
-        Self { per_second, interval_ns }
+        let (per_second, nodes) = (per_second.max(1), nodes.max(1));
+        let interval_ns = (SECOND_NS * u64::from(nodes)).div_ceil(u64::from(per_second));
+        Self { per_second, nodes, interval_ns }
     }
 }
 
@@ -35,10 +37,10 @@ impl Rate {
 pub struct Standing {
     /// Requests a second.
     pub limit: u32,
-    /// How many of them are left; 0 while the burst is drawn upon. Of several nodes each tells for all of
-    /// them, as if they all had been asked as much as it.
+    /// How many may be made now, up to `limit`. Of several nodes each tells for all of them, as if they all
+    /// had been asked as much as it.
     pub remaining: u32,
-    /// After how many seconds nothing is spent any more.
+    /// After how many whole seconds at the latest one more may be made than may now.
     pub reset_s: u32,
 }
 
@@ -54,7 +56,7 @@ impl Bucket {
     /// # Errors
     /// Where the account stands: after `reset_s` a request may be made.
     pub fn take(&mut self, rate: Rate, now_ns: u64) -> Result<Standing, Standing> {
-        let tolerance_ns = TOLERANCE_NS.max(rate.interval_ns);
+        let tolerance_ns = rate.tolerance_ns();
         // More than the tolerance cannot be spent: the clock went back, or the rate was another.
         let spent_ns = self.empty_at_ns.saturating_sub(now_ns).min(tolerance_ns);
         let wanted_ns = spent_ns + rate.interval_ns;
@@ -62,8 +64,7 @@ impl Bucket {
         let spent_ns = if granted { wanted_ns } else { spent_ns };
         self.empty_at_ns = now_ns.saturating_add(spent_ns);
         let standing = rate.standing(spent_ns);
-        // A node that has but a part of the rate may refuse though little is spent.
-        if granted { Ok(standing) } else { Err(Standing { remaining: 0, ..standing }) }
+        if granted { Ok(standing) } else { Err(standing) }
     }
 
     /// Whether nothing is spent: a bucket that needs not be kept.
@@ -74,13 +75,20 @@ impl Bucket {
 }
 
 impl Rate {
+    /// What may be spent at once: one request at least.
+    fn tolerance_ns(self) -> u64 {
+        TOLERANCE_NS.max(self.interval_ns)
+    }
+
     fn standing(self, spent_ns: u64) -> Standing {
-        let left_ns = u128::from(SECOND_NS.saturating_sub(spent_ns));
-        let remaining = u128::from(self.per_second) * left_ns / u128::from(SECOND_NS);
+        let left_ns = self.tolerance_ns().saturating_sub(spent_ns);
+        let requests = left_ns / self.interval_ns;
+        let remaining = requests.saturating_mul(u64::from(self.nodes)).min(u64::from(self.per_second));
+        let wait_ns = self.interval_ns - left_ns % self.interval_ns;
         Standing {
             limit: self.per_second,
             remaining: u32::try_from(remaining).unwrap_or(u32::MAX),
-            reset_s: u32::try_from(spent_ns.div_ceil(SECOND_NS)).unwrap_or(u32::MAX),
+            reset_s: u32::try_from(wait_ns.div_ceil(SECOND_NS)).unwrap_or(u32::MAX),
         }
     }
 }
@@ -95,16 +103,27 @@ mod tests {
     #[test]
     fn twice_a_second_at_once_then_the_rate() {
         let (rate, mut bucket) = (Rate::new(10, 1), Bucket::default());
-        let first = bucket.take(rate, START_NS).unwrap();
-        assert_eq!(first, Standing { limit: 10, remaining: 9, reset_s: 1 });
-        for left in [8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] {
-            assert_eq!(bucket.take(rate, START_NS).unwrap().remaining, left);
+        for left in (0..20).rev() {
+            let told = bucket.take(rate, START_NS).unwrap();
+            assert_eq!(told, Standing { limit: 10, remaining: left.min(10), reset_s: 1 });
         }
         let refused = bucket.take(rate, START_NS).unwrap_err();
-        assert_eq!(refused, Standing { limit: 10, remaining: 0, reset_s: 2 });
+        assert_eq!(refused, Standing { limit: 10, remaining: 0, reset_s: 1 });
         assert!(bucket.take(rate, START_NS + SECOND_NS / 10 - 1).is_err());
         assert!(bucket.take(rate, START_NS + SECOND_NS / 10).is_ok());
         assert!(bucket.is_empty(START_NS + 3 * SECOND_NS) && !bucket.is_empty(START_NS));
+    }
+
+    /// A request every three seconds of one of three nodes: the wait is told as it is.
+    #[test]
+    fn a_wait_is_rounded_up_to_a_second() {
+        let (rate, mut bucket) = (Rate::new(1, 3), Bucket::default());
+        assert_eq!(bucket.take(rate, START_NS).unwrap(), Standing { limit: 1, remaining: 0, reset_s: 3 });
+        for (later_ns, reset_s) in [(1, 3), (SECOND_NS, 2), (2 * SECOND_NS - 1, 2), (3 * SECOND_NS - 1, 1)] {
+            let refused = bucket.take(rate, START_NS + later_ns).unwrap_err();
+            assert_eq!(refused, Standing { limit: 1, remaining: 0, reset_s });
+        }
+        assert!(bucket.take(rate, START_NS + 3 * SECOND_NS).is_ok());
     }
 
     #[test]
@@ -131,12 +150,14 @@ mod tests {
                     match bucket.take(rate, now_ns) {
                         Ok(standing) => {
                             prop_assert!(standing.remaining <= standing.limit);
+                            prop_assert_eq!(standing.remaining > 0, bucket.clone().take(rate, now_ns).is_ok());
                             granted.push(now_ns);
                         }
                         Err(standing) => {
                             prop_assert_eq!(standing.remaining, 0);
                             let advised_ns = now_ns + u64::from(standing.reset_s) * SECOND_NS;
                             prop_assert!(bucket.clone().take(rate, advised_ns).is_ok());
+                            prop_assert!(bucket.clone().take(rate, advised_ns - SECOND_NS).is_err());
                         }
                     }
                 }

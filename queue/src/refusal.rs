@@ -72,6 +72,9 @@ pub enum Refusal {
         /// The most that are taken.
         recipients_max: usize,
     },
+    /// The domain's keys do not sign: they cannot be opened, or do not work. It needs the operator.
+    #[error("the message could not be signed; the operator is told")]
+    Unsigned,
     /// The disk is full. Try again later.
     #[error("no room for more mail at the moment; try again later")]
     Full,

@@ -1,10 +1,12 @@
 //! Who may send from which address, and with what it is signed.
 //!
-//! A verified domain of the account signs its mail. What was found is kept for a second: so a stream
-//! of messages costs no reads, and a change is seen by every node within that second.
+//! A verified domain of the account signs its mail. What was found is kept for a second: so a stream of
+//! messages costs no reads. A change that is made at this node is seen at once, and so is a change of the
+//! account, wherever it was made, by whoever comes with the account as it is (every HTTP request does); an
+//! SMTP session that is older than a change made at another node sees it within that second.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -62,6 +64,13 @@ type Asked = (AccountId, Name, bool);
 /// Until when it is taken as found, the keys it was found with, and what was found.
 type Kept = (Timestamp, Dkim, Arc<Sender>);
 
+/// What was found, and how often something of it was forgotten.
+#[derive(Default)]
+struct Found {
+    kept: HashMap<Asked, Kept>,
+    forgotten: u64,
+}
+
 /// Finds senders.
 pub(crate) struct Senders {
     store: Store,
@@ -71,13 +80,13 @@ pub(crate) struct Senders {
     dkim: bool,
     /// The shared sandbox sender, if the operator has one.
     sandbox: Option<Address>,
-    kept: Mutex<HashMap<Asked, Kept>>,
+    found: Mutex<Found>,
 }
 
 impl Senders {
     pub(crate) fn new(store: Store, vault: Arc<Vault>, dkim: bool, sandbox: Option<Address>) -> Self {
         let signers = Signers::new(dns::signers::SIGNERS_MAX);
-        Self { store, vault, signers, dkim, sandbox, kept: Mutex::default() }
+        Self { store, vault, signers, dkim, sandbox, found: Mutex::default() }
     }
 
     /// The sender behind an author's address, when whoever sends may send from it.
@@ -104,25 +113,25 @@ impl Senders {
         now: Timestamp,
     ) -> Result<Arc<Sender>, Refusal> {
         let id = (tenant.account().id, author.domain().clone(), self.is_sandbox(author));
-        {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            // Not from a future that a clock set back has made of it.
+        let forgotten = {
+            let found = self.lock();
+            // Not from a future that a clock set back has made of it; and not of the account as it was.
             let latest = now.checked_add(HOLDS).unwrap_or(now);
-            let holds = |(until, ..): &&Kept| *until > now && *until <= latest;
-            if let Some((_, _, sender)) = kept.get(&id).filter(holds) {
+            let holds = |(until, _, sender): &&Kept| {
+                *until > now && *until <= latest && sender.account == *tenant.account()
+            };
+            if let Some((_, _, sender)) = found.kept.get(&id).filter(holds) {
                 return Ok(Arc::clone(sender));
             }
-        }
+            found.forgotten
+        };
         let account =
             store::account::get(&self.store, tenant.account().id).await?.ok_or(Refusal::Suspended)?;
         if account.suspended {
             return Err(Refusal::Suspended);
         }
         let domain = self.domain(tenant, author).await?;
-        let changed = {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.get(&id).is_some_and(|(_, dkim, _)| *dkim != domain.dkim)
-        };
+        let changed = self.lock().kept.get(&id).is_some_and(|(_, dkim, _)| *dkim != domain.dkim);
         if changed {
             self.signers.forget(domain.id);
         }
@@ -134,13 +143,27 @@ impl Senders {
             delivery: domain.delivery,
             account,
         });
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT_MAX {
-            kept.clear();
+        let mut found = self.lock();
+        // What was read before a change, and comes to be kept after it, is not.
+        if found.forgotten == forgotten {
+            if found.kept.len() >= KEPT_MAX {
+                found.kept.clear();
+            }
+            let until = now.checked_add(HOLDS).unwrap_or(now);
+            found.kept.insert(id, (until, domain.dkim, Arc::clone(&sender)));
         }
-        let until = now.checked_add(HOLDS).unwrap_or(now);
-        kept.insert(id, (until, domain.dkim, Arc::clone(&sender)));
         Ok(sender)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The account was changed, or a domain of this name: what was found of it is found anew.
+    pub(crate) fn forget(&self, account: AccountId, domain: Option<&Name>) {
+        let mut found = self.lock();
+        found.forgotten += 1;
+        found.kept.retain(|(of, name, _), _| *of != account && Some(name) != domain);
     }
 
     fn is_sandbox(&self, author: &Address) -> bool {
@@ -225,7 +248,7 @@ pub(crate) fn unseal(
 ) -> Result<DkimKey, Refusal> {
     let lost = |error: &dyn std::fmt::Display| {
         tracing::error!(%error, domain.id = %domain, "a DKIM key cannot be opened; is the key file the right one?");
-        Refusal::Unavailable
+        Refusal::Unsigned
     };
     let blob = STANDARD.decode(&sealed.0).map_err(|error| lost(&error))?;
     let pkcs8 = vault.open(&row_id(domain, algorithm), &blob).map_err(|error| lost(&error))?;
@@ -234,5 +257,5 @@ pub(crate) fn unseal(
 
 fn unusable(domain: &Domain, error: &dyn std::fmt::Display) -> Refusal {
     tracing::error!(%error, domain.id = %domain.id, "a domain's keys cannot sign");
-    Refusal::Unavailable
+    Refusal::Unsigned
 }

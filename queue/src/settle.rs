@@ -17,6 +17,7 @@ use mail::attempt::{Attempt, TlsFacts};
 use mail::classify::{Reason, classify};
 use mail::event::{Event, EventKind};
 use mail::id::EventId;
+use mail::moment;
 use mail::outcome::{Outcome, Phase};
 use mail::recipient::{Recipient, RecipientState};
 use mail::reply::Reply;
@@ -238,11 +239,6 @@ fn attempt_of(task: &Task, attempted: &Attempted, next_attempt_at: Option<Timest
     }
 }
 
-/// As times stand on the wire.
-fn in_milliseconds(at: Timestamp) -> String {
-    format!("{at:.3}")
-}
-
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -255,7 +251,7 @@ fn detail_of(
     suppression: Option<&Suppression>,
 ) -> serde_json::Value {
     let suppression_id = suppression.map(|suppression| suppression.id);
-    let suppressed_until = suppression.and_then(|suppression| suppression.expires_at).map(in_milliseconds);
+    let suppressed_until = suppression.and_then(|suppression| suppression.expires_at).map(moment::write);
     let reply = attempted.outcome.reply();
     let code = reply.map(|r| r.code);
     let enhanced = reply.and_then(|r| r.enhanced);
@@ -276,8 +272,8 @@ fn detail_of(
             "enhanced_code": enhanced,
             "diagnostic": diagnostic,
             "attempt": task.attempts + 1,
-            "next_attempt_at": at,
-            "expires_at": task.expires_at,
+            "next_attempt_at": moment::write(*at),
+            "expires_at": moment::write(task.expires_at),
             "unconfirmed": matches!(attempted.outcome, Outcome::Unconfirmed(_)),
         }}),
         Next::Bounced { reason, soft } => json!({"bounce_reason": diagnostic, "bounce": {

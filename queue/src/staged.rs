@@ -12,6 +12,7 @@ use mail::address::{Address, Name};
 use mail::email::{Door, Email};
 use mail::event::{Event, EventKind};
 use mail::id::EventId;
+use mail::moment;
 use mail::recipient::{Notify, Recipient, RecipientKind, RecipientState};
 use mail::schedule::{Schedule, ScheduleState};
 use mail::task::{Task, TaskId};
@@ -205,12 +206,14 @@ impl Staged {
                 None => (EventKind::Sent, json!({"recipients_count": count})),
                 // Counted when it was scheduled.
                 Some(Appointment { found, .. }) => {
-                    let at = found.schedule.scheduled_at;
+                    let at = moment::write(found.schedule.scheduled_at);
                     let detail = json!({"recipients_count": count, "uncounted": true, "scheduled_at": at});
                     (EventKind::Sent, detail)
                 }
             },
-            Fate::Later(at) => (EventKind::Scheduled, json!({"scheduled_at": at, "recipients_count": count})),
+            Fate::Later(at) => {
+                (EventKind::Scheduled, json!({"scheduled_at": moment::write(*at), "recipients_count": count}))
+            }
             Fate::Refuse(kind, why) => (*kind, why.clone()),
         };
         let mut detail = detail;

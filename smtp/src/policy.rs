@@ -215,7 +215,7 @@ fn refused(refusal: &Refusal, now: Timestamp) -> Reply {
         Refusal::TooLarge { .. } => reply(552, (5, 3, 4), refusal.to_string()),
         Refusal::TooManyRecipients { .. } => reply(452, (4, 5, 3), refusal.to_string()),
         Refusal::Full => reply(452, (4, 3, 1), refusal.to_string()),
-        Refusal::Unavailable | Refusal::DoneMeanwhile | Refusal::Unconfirmed { .. } => {
+        Refusal::Unsigned | Refusal::Unavailable | Refusal::DoneMeanwhile | Refusal::Unconfirmed { .. } => {
             reply(451, (4, 3, 0), refusal.to_string())
         }
     }

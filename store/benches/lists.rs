@@ -67,6 +67,7 @@ fn email(number: u64) -> Email {
         expires_in: None,
         resent_from: None,
         template: None,
+        sent_by: None,
         created_at: born(number),
     }
 }

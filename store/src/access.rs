@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::account::Account;
-use mail::credential::{ApiKey, NotAdmitted, Scope, SecretHash, SmtpCredential, Terms};
+use mail::credential::{ApiKey, CredentialId, NotAdmitted, Scope, SecretHash, SmtpCredential, Terms};
 use mail::id::{AccountId, ApiKeyId, DomainId, SmtpCredentialId, UserId};
+use mail::suppression::Source;
 use mail::user::{Session, SessionToken, User};
 use thiserror::Error;
 
@@ -28,13 +29,22 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// The id of the credential; none where no credential was shown.
+    /// The credential; none where none was shown.
     #[must_use]
-    pub fn credential(self) -> Option<[u8; 16]> {
+    pub fn credential(self) -> Option<CredentialId> {
         match self {
-            Self::ApiKey(id) => Some(id.to_bytes()),
-            Self::SmtpCredential(id) => Some(id.to_bytes()),
+            Self::ApiKey(id) => Some(CredentialId::ApiKey(id)),
+            Self::SmtpCredential(id) => Some(CredentialId::Smtp(id)),
             Self::User(_) | Self::Operator => None,
+        }
+    }
+
+    /// Whose word it is when they say something of an address.
+    #[must_use]
+    pub fn source(self) -> Source {
+        match self {
+            Self::User(_) => Source::Dashboard,
+            Self::ApiKey(_) | Self::SmtpCredential(_) | Self::Operator => Source::Api,
         }
     }
 }
@@ -65,6 +75,13 @@ impl Tenant {
     #[must_use]
     pub fn actor(&self) -> Actor {
         self.actor
+    }
+
+    /// The credential whose emails alone they may read and change: their own, when all they may do is send.
+    /// None when they see what everybody sent.
+    #[must_use]
+    pub fn confined_to(&self) -> Option<CredentialId> {
+        self.actor.credential().filter(|_| self.scope == Scope::Sending)
     }
 
     /// The one domain that they may send from; none when it may be any of the account's.

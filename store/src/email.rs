@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use mail::address::{Address, Mailbox, Name};
+use mail::credential::CredentialId;
 use mail::email::{Category, Door, Email, HeaderFacts, Tag, TemplateFacts};
 use mail::event::EventKind;
 use mail::id::{AccountId, EmailId};
@@ -70,6 +71,8 @@ struct EmailRow {
     resent_from: Option<EmailId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     template: Option<TemplateFacts>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sent_by: Option<CredentialId>,
     created_at: Timestamp,
 }
 stored!(Email as EmailRow);

@@ -3,9 +3,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 use mail::catalog::{Filter, words};
+use mail::credential::CredentialId;
 use mail::email::{Category, Door, Email, EmailStatus, HeaderFacts, Tag, TemplateFacts};
 use mail::event::{Event, EventKind};
-use mail::id::{AccountId, EmailId, EventId, TemplateId};
+use mail::id::{AccountId, ApiKeyId, EmailId, EventId, SmtpCredentialId, TemplateId};
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
 use proptest::prelude::*;
 use store::catalog::{Change, search};
@@ -61,6 +62,15 @@ fn choice() -> impl Strategy<Value = Choice> {
     )
 }
 
+/// Some were sent before it was kept which credential sent them.
+fn credential(number: u8) -> Option<CredentialId> {
+    match number {
+        0 => None,
+        1 => Some(CredentialId::ApiKey(ApiKeyId::new(at(0), 1))),
+        _ => Some(CredentialId::Smtp(SmtpCredentialId::new(at(0), 1))),
+    }
+}
+
 fn category(number: u8) -> Category {
     [Category::Transactional, Category::Product, Category::Newsletter][usize::from(number) % 3]
 }
@@ -98,6 +108,7 @@ impl Choice {
             scheduled: false,
             expires_in: None,
             resent_from: None,
+            sent_by: credential(self.from),
             template: (self.template > 0).then(|| TemplateFacts {
                 id: template,
                 alias: (self.template > 1).then(|| format!("t{}", self.template)),
@@ -199,9 +210,10 @@ fn filter() -> impl Strategy<Value = Filter> {
         EmailStatus::Cancelled,
     ]);
     let statuses = proptest::collection::vec(status, 0..3);
-    let rest = (0u8..3, 0u8..8, proptest::option::of(0i64..20), proptest::option::of(0i64..20));
+    let times = (proptest::option::of(0i64..20), proptest::option::of(0i64..20));
+    let rest = (0u8..3, 0u8..8, 0u8..9, times);
     (statuses, few(5), few(4), few(4), few(5), few(3), rest).prop_map(
-        |(statuses, to, from, categories, templates, domains, (tag, words_of, after, before))| Filter {
+        |(statuses, to, from, categories, templates, domains, (tag, words_of, by, (after, before)))| Filter {
             statuses,
             to: to.iter().map(|n| format!("TO{n}@example.net").parse().unwrap()).collect(),
             from: from.iter().map(|n| format!("from{n}@example.com").parse().unwrap()).collect(),
@@ -216,6 +228,7 @@ fn filter() -> impl Strategy<Value = Filter> {
                 .collect(),
             domains: domains.iter().map(|n| format!("d{n}.example.com").parse().unwrap()).collect(),
             words: words(&subject(words_of)),
+            sent_by: credential(by % 5 % 3),
             after: after.map(at),
             before: before.map(|ms| at(ms) + SignedDuration::from_micros(ms % 2)),
         },

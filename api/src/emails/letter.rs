@@ -12,6 +12,7 @@ use mail::compose::{Attachment, Composition, CustomHeader};
 use mail::draft::{Content, Draft, Envelope, Wishes};
 use mail::email::{Category, Door, Tag};
 use mail::template::{Compiled, Rendered, TemplateUse};
+use mail::unsubscribe;
 use queue::accept::FillError;
 use store::access::Tenant;
 
@@ -19,6 +20,11 @@ use super::recipients::Recipients;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::templates::unrendered;
+
+/// What is said of a header field of the customer's own in whose place managed unsubscribe puts ours.
+fn replaced(name: &str) -> String {
+    format!("`headers.{name}` was replaced by managed unsubscribe; `unsubscribe: false` keeps your own")
+}
 
 /// A send request that was read.
 #[derive(Debug)]
@@ -50,12 +56,17 @@ pub struct Letter {
 }
 
 impl Letter {
-    /// Makes a draft of it.
+    /// Makes a draft of it. What will not be as it was asked is told in `warnings`.
     ///
     /// # Errors
     /// No such template, one that cannot be filled with what was given, or one that leaves out what the
     /// request leaves out.
-    pub async fn fill(mut self, room: &Room, tenant: &Tenant) -> Result<Draft, Problem> {
+    pub async fn fill(
+        mut self,
+        room: &Room,
+        tenant: &Tenant,
+        warnings: &mut Vec<String>,
+    ) -> Result<Draft, Problem> {
         if let Some(wanted) = self.template.take() {
             let own_subject = self.subject.is_some();
             let filled = room.hall.fill(tenant, wanted, own_subject).await;
@@ -68,7 +79,14 @@ impl Letter {
             })?;
             self.inherit(&compiled, rendered);
         }
-        self.draft()
+        let draft = self.draft()?;
+        if let Content::Parts(parts) = &draft.content
+            && draft.manages_unsubscribe()
+        {
+            let own = parts.headers.iter().filter(|header| unsubscribe::is_its_header(header.name()));
+            warnings.extend(own.map(|header| replaced(header.name())));
+        }
+        Ok(draft)
     }
 
     fn inherit(&mut self, template: &Compiled, rendered: Rendered) {

@@ -140,6 +140,7 @@ impl Input for ListEmails {
             templates: values(&given, "template", "a template's id or alias")?,
             domains: Vec::new(),
             words: subject(&given)?,
+            sent_by: None,
             after: page::time(&given, "created_after")?,
             before: page::time(&given, "created_before")?,
         };
@@ -154,6 +155,8 @@ impl Input for ListEmails {
 /// The cursor is none of this list's; the store cannot be read.
 pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListEmails) -> Result<EmailList, Problem> {
     let ListEmails { page, mut filter, mut domains } = input;
+    // A key that may only send sees what it sent.
+    filter.sent_by = tenant.confined_to();
     if let Some(bond) = tenant.bound_to() {
         // A key that is bound to a domain sees what was sent from it.
         if !domains.is_empty() && !domains.contains(&bond) {

@@ -22,6 +22,11 @@ const FROM_NAMES: Names = Names {
     foreign: &[("Email", "email"), ("Name", "name")],
 };
 
+/// What is said where several addresses stand in the place of one.
+const SEVERAL: &str = "must hold one address; give several as a list";
+/// The same where there can be no more.
+const ONE_AUTHOR: &str = "must be one address: an email has one author";
+
 /// The author: `Ada <ada@example.com>` or `{email, name}`.
 pub fn author(given: &Given<'_>, notes: &mut Notes) -> Option<Mailbox> {
     let Some(value) = given.value("from") else {
@@ -31,7 +36,7 @@ pub fn author(given: &Given<'_>, notes: &mut Notes) -> Option<Mailbox> {
         return None;
     };
     let outcome = match Kind::of(value) {
-        Kind::Text => mailbox(value),
+        Kind::Text => mailbox(value, ONE_AUTHOR),
         Kind::Object => return author_object(value, notes),
         _ => Err("must be an address or an object {email, name}".to_owned()),
     };
@@ -139,12 +144,14 @@ fn mailboxes(
 ) -> Result<Vec<Mailbox>, TooMany> {
     match Kind::of(value) {
         Kind::Text if entries_max == 0 => Err(TooMany),
-        Kind::Text => Ok(mailbox(value).map_err(|text| notes.errors.add(field, text)).into_iter().collect()),
+        Kind::Text => {
+            Ok(mailbox(value, SEVERAL).map_err(|text| notes.errors.add(field, text)).into_iter().collect())
+        }
         Kind::List => {
             let entries = fields::list(value, entries_max).map_err(|_| TooMany)?;
             let mut mailboxes = Vec::with_capacity(entries.len());
             for (n, entry) in entries.into_iter().enumerate() {
-                match mailbox(entry) {
+                match mailbox(entry, SEVERAL) {
                     Ok(mailbox) => mailboxes.push(mailbox),
                     Err(text) => notes.errors.add(&format!("{field}[{n}]"), text),
                 }
@@ -158,12 +165,12 @@ fn mailboxes(
     }
 }
 
-/// `ada@example.com` or `Ada <ada@example.com>`: one.
-fn mailbox(value: &RawValue) -> Result<Mailbox, String> {
+/// `ada@example.com` or `Ada <ada@example.com>`: one. Of several is said what is to be `several`.
+fn mailbox(value: &RawValue, several: &str) -> Result<Mailbox, String> {
     let text = fields::text(value)?;
     // A name, an address, and what stands between them.
     mail::tags::check_line(&text, NAME_BYTES_MAX + 4 * mail::address::ADDRESS_BYTES_MAX)?;
-    let mailbox: Mailbox = text.parse().map_err(|error| explain(&text, error))?;
+    let mailbox: Mailbox = text.parse().map_err(|error| explain(&text, several, error))?;
     let Some(name) = &mailbox.name else { return Ok(mailbox) };
     if name.len() > NAME_BYTES_MAX {
         return Err(format!("the display name is longer than {NAME_BYTES_MAX} bytes"));
@@ -172,17 +179,17 @@ fn mailbox(value: &RawValue) -> Result<Mailbox, String> {
     // of several without a word.
     let quoted = text.trim_start().starts_with('"');
     if !quoted && (name.contains(['<', '>']) || (name.contains(',') && name.contains('@'))) {
-        return Err("must hold one address; give several as a list".to_owned());
+        return Err(several.to_owned());
     }
     Ok(mailbox)
 }
 
-fn explain(text: &str, error: AddressError) -> String {
+fn explain(text: &str, several: &str, error: AddressError) -> String {
     if text.trim().is_empty() {
         return "is empty".to_owned();
     }
-    if text.contains([',', ';']) && text.matches('@').count() > 1 {
-        return "must hold one address; give several as a list".to_owned();
+    if text.contains([',', ';']) && text.matches('@').count() != 1 {
+        return several.to_owned();
     }
     error.to_string()
 }

@@ -3,6 +3,8 @@
 //! The payload is that of a stored email and its newest event of this kind, or, where there is none, an
 //! example. It says `test: true`, and so cannot be taken for the real thing.
 
+mod example;
+
 use std::sync::Arc;
 
 use mail::email::Rollup;
@@ -14,6 +16,7 @@ use serde_json::{Map, Value, json};
 use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
+use self::example::{OF_ALL, UNSUBSCRIBED};
 use super::timeline::TIMELINE_MAX;
 use super::view::Moment;
 use super::{find, no_such_email};
@@ -30,50 +33,6 @@ const NAMES: Names = Names {
     known: &[("event", "event"), ("email_id", "email_id"), ("emailId", "email_id"), ("deliver", "deliver")],
     foreign: &[("Event", "event"), ("MessageID", "email_id")],
 };
-
-/// About a contact, not about an email.
-const UNSUBSCRIBED: &str = "contact.unsubscribed";
-/// About all recipients at once.
-const OF_ALL: &[&str] = &["email.sent", "email.scheduled", "email.suppressed"];
-
-/// What an event adds to the payload, as an example; and with it, which events there are.
-fn example(event: &str) -> Option<Value> {
-    let at = "2026-01-01T10:00:00.812Z";
-    Some(match event {
-        "email.sent" => json!({"status": "sent", "recipients_count": 1}),
-        "email.scheduled" => json!({"status": "scheduled", "scheduled_at": "2026-01-02T09:00:00.000Z"}),
-        "email.delivered" => json!({"status": "delivered", "delivered_at": at, "delivery": {
-            "mx_host": "mx.example.net", "smtp_response": "250 2.0.0 OK", "tls": "TLSv1.3", "attempts": 1,
-            "duration_ms": 812}}),
-        "email.delivery_delayed" => json!({"status": "sent", "delay": {
-            "smtp_code": 451, "enhanced_code": "4.7.1", "diagnostic": "451 4.7.1 greylisted", "attempt": 1,
-            "next_attempt_at": "2026-01-01T10:01:00.000Z", "expires_at": "2026-01-03T10:00:00.000Z"}}),
-        "email.bounced" => json!({"status": "bounced", "bounce_reason": "550 5.1.1 user unknown", "bounce": {
-            "type": "hard", "category": "unknown_user", "smtp_code": 550, "enhanced_code": "5.1.1",
-            "diagnostic": "smtp; 550 5.1.1 user unknown", "mx_host": "mx.example.net", "async": false},
-            "suppression_id": null, "suppressed_until": null}),
-        "email.failed" => json!({"status": "failed", "failure": {
-            "reason": "rejected", "message": "554 5.7.1 refused", "smtp_code": 554}, "suppression_id": null}),
-        "email.complained" => json!({"status": "delivered", "complaint": {
-            "feedback_type": "abuse", "source": "fbl", "user_agent": "Example/1.0", "arrived_at": at},
-            "suppression_id": null}),
-        "email.opened" => {
-            json!({"status": "delivered", "open": {"ip": "192.0.2.1", "user_agent": "Mozilla/5.0", "machine": false,
-            "proxy": null, "first": true}})
-        }
-        "email.clicked" => {
-            json!({"status": "delivered", "click": {"url": "https://example.com/", "ip": "192.0.2.1",
-            "user_agent": "Mozilla/5.0", "machine": false, "first": true}})
-        }
-        "email.suppressed" => json!({"status": "failed", "suppressed": [{
-            "email": "grace@example.net", "reason": "hard_bounce", "suppression_id": null, "category": null,
-            "category_opt_out_id": null}]}),
-        "contact.unsubscribed" => json!({"email": "grace@example.net", "source": "recipient",
-            "scope": "category", "category": "product", "category_label": "Product", "suppression_id": null,
-            "category_opt_out_id": "opt_00000000000000000000000000"}),
-        _ => return None,
-    })
-}
 
 /// What it takes.
 #[derive(Debug)]
@@ -112,7 +71,7 @@ impl Input for Rehearsal {
             Some(text) => text.map(std::borrow::Cow::into_owned),
         };
         let found = event.and_then(|event| {
-            let example = example(&event).ok_or_else(|| "is no event that an email has".to_owned())?;
+            let example = example::of(&event).ok_or_else(|| "is no event that there is".to_owned())?;
             Ok((event, example))
         });
         let found = found.map_err(|text| notes.errors.add("event", text)).ok();
@@ -123,6 +82,12 @@ impl Input for Rehearsal {
         let email = email.transpose().map_err(|text| notes.errors.add("email_id", text)).ok().flatten();
         match found {
             Some((event, example)) if notes.errors.is_empty() => {
+                if email.is_some() && example::is_of_its_own(&event) {
+                    return Err(Problem::field(
+                        "email_id",
+                        format!("`{event}` is not about an email that was sent"),
+                    ));
+                }
                 // What cannot be an id is the id of nothing.
                 let email = email.map(|id| id.parse().map_err(|_| no_such_email())).transpose()?;
                 Ok(Self { event, example, email })
@@ -180,7 +145,7 @@ pub async fn rehearse(room: Arc<Room>, tenant: Tenant, input: Rehearsal) -> Resu
     let now = room.hall.clock().now();
     let mut created_at = now;
     let mut data = match email {
-        None => sample(&event, EventId::new(now, room.hall.entropy().u128())),
+        None => example::common(&event, EventId::new(now, room.hall.entropy().u128())),
         Some(id) => {
             let found = find(&room, &tenant, id).await?;
             let events = store::event::list(room.hall.store(), tenant.account().id, id, TIMELINE_MAX).await?;
@@ -224,26 +189,5 @@ fn of_email(
     };
     let mut data = data_of(email, &event, status);
     data.remove("status");
-    data
-}
-
-/// An email that never was.
-fn sample(name: &str, id: EventId) -> Map<String, Value> {
-    let email = "msg_00000000000000000000000000";
-    let data = if name == UNSUBSCRIBED {
-        json!({"event_id": id, "email_id": email})
-    } else {
-        json!({
-            "event_id": id, "email_id": email, "message_id": "<00000000000000000000000000@example.com>",
-            "from": "Ada <ada@example.com>", "to": ["grace@example.net"], "cc": [],
-            "rcpt_to": "grace@example.net", "subject": "An example",
-            "tags": [{"name": "flow", "value": "welcome"}], "category": "transactional", "template_id": null,
-            "domain": "example.com", "sent_at": "2026-01-01T10:00:00.000Z",
-        })
-    };
-    let Value::Object(mut data) = data else { return Map::new() };
-    if OF_ALL.contains(&name) {
-        data.remove("rcpt_to");
-    }
     data
 }

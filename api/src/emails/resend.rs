@@ -111,8 +111,7 @@ async fn again(room: &Room, found: EmailWithRecipients) -> Result<(Draft, Vec<St
     }
     let warnings = contents.files.iter().take(1).map(|_| ATTACHMENTS_OMITTED.to_owned()).collect();
     // The new send makes its own, if it is to have one.
-    let is_managed =
-        |name: &str| email.unsubscribe && name.to_ascii_lowercase().starts_with("list-unsubscribe");
+    let is_managed = |name: &str| email.unsubscribe && unsubscribe::is_its_header(name);
     let headers = contents.headers.iter().filter(|(name, _)| !is_managed(name));
     let headers = headers.filter_map(|(name, value)| CustomHeader::new(name, value).ok()).collect();
     // What neither text nor HTML was in has a text that is empty.

@@ -13,6 +13,7 @@ use mail::id::EmailId;
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
 use mail::reply::Reply;
 use mail::schedule::ScheduleState;
+use mail::service::decode_words;
 use mail::tracking::restore_html;
 use mail::tracking::tally::{Count, Tally};
 use serde::{Serialize, Serializer};
@@ -196,7 +197,8 @@ impl EmailDetail {
             message_id: format!("<{}>", email.facts.message_id),
             html: contents.html,
             text: contents.text,
-            headers: contents.headers.into_iter().collect(),
+            // As they were given: encoded words are a matter of transport.
+            headers: contents.headers.into_iter().map(|(name, value)| (name, decode_words(&value))).collect(),
             category: email.category,
             attachments: contents.files.into_iter().map(FileView::of).collect(),
             template: email.template.clone(),
@@ -384,13 +386,16 @@ impl Describe for EmailDetail {
         let email = EmailView::schema(schemas);
         let recipient = RecipientView::schema(schemas);
         schemas.named("EmailDetail", |_| {
-            let counts = schema::object(
-                "How many recipients are where",
+            let counts = schema::object_with(
+                "How many recipients are where; of the last two only where there are any",
+                &["queued", "delivered", "bounced", "failed"],
                 [
                     ("queued", schema::count("Not done yet")),
                     ("delivered", schema::count("Delivered")),
                     ("bounced", schema::count("Bounced")),
-                    ("failed", schema::count("Failed or cancelled")),
+                    ("failed", schema::count("Failed")),
+                    ("suppressed", schema::count("Nothing was sent there: suppressed, or opted out")),
+                    ("cancelled", schema::count("Cancelled")),
                 ],
             );
             let rest = schema::object(

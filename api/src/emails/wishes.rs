@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::draft::{OnSuppressed, Wishes};
+use mail::moment;
 use serde_json::value::RawValue;
 
 use crate::fields::{self, Given, Kind, Notes};
@@ -37,13 +38,13 @@ fn read<T>(
     read(given.value(name)?).map_err(|text| notes.errors.add(name, text)).ok()
 }
 
-/// A point in time, as ISO 8601 writes it, with its offset: without one nobody knows when it is.
+/// A point in time.
 ///
 /// # Errors
 /// It is none.
 pub fn time(value: &RawValue) -> Result<Timestamp, String> {
     let text = fields::text(value)?;
-    text.parse().map_err(|_| "must be an ISO 8601 time with an offset, like 2030-01-31T09:00:00Z".to_owned())
+    moment::read(&text).map_err(str::to_owned)
 }
 
 fn seconds(value: &RawValue) -> Result<Duration, String> {

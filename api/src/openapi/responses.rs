@@ -165,8 +165,8 @@ pub(super) fn header_components() -> Value {
     json!({
         "x-request-id": request_id,
         "ratelimit-limit": count("Requests a second that the plan includes; twice as many may come at once", 10),
-        "ratelimit-remaining": count("How many of them are left", 9),
-        "ratelimit-reset": count("Seconds until all of them are there again", 1),
+        "ratelimit-remaining": count("How many of them may be made now", 9),
+        "ratelimit-reset": count("Seconds until one more may be made", 1),
         "retry-after": count("Seconds after which the same request may be made again", 2),
         "idempotent-replayed": text("`true`: this was done before, and is answered as it was then", "true"),
         "location": text("Where it leads", "https://shop.example/offer"),
@@ -201,7 +201,10 @@ fn details(code: &Code) -> Option<Value> {
             Some(json!({"limit": "daily", "used": 100, "cap": 100, "resets_at": "2026-11-22T00:00:00.000Z"}))
         }
         Code::RATE_LIMIT_EXCEEDED => Some(json!({"limit": 10})),
-        Code::SERVICE_UNAVAILABLE => Some(json!({"idempotency_key_released": true})),
+        Code::PRODUCTION_ACCESS_REQUIRED => Some(json!({"upgrade_url": "/settings/billing"})),
+        Code::MAIL_SERVER_ERROR | Code::SERVICE_UNAVAILABLE => {
+            Some(json!({"idempotency_key_released": true}))
+        }
         Code::SEND_UNCONFIRMED => {
             Some(json!({"email_id": "msg_01K9ZQ4Y8M3T5V7W2X6B0C1D9E", "idempotency_key_released": false}))
         }

@@ -1,11 +1,14 @@
 //! `POST /suppressions`: suppress one address, or up to 1000 with an entry for each in the answer.
+//!
+//! What is suppressed already exists; the stronger and longer of the two holds from then on, and whichever
+//! of them that is, a `warnings` says so when they differ.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use mail::id::SuppressionId;
 use mail::import::NOTE_CHARS_MAX;
-use mail::suppression::{Grounds, Reason, Source, Target};
+use mail::suppression::{Grounds, Reason, Target};
 use queue::contacts::Suppressed;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -14,6 +17,7 @@ use store::access::Tenant;
 
 use super::view::OneSuppression;
 use crate::call::{Call, Input, Takes};
+use crate::emails::view::Moment;
 use crate::emails::wishes::time;
 use crate::fields::{self, Names, Notes};
 use crate::problem::Problem;
@@ -123,6 +127,8 @@ pub struct Entry {
     index: usize,
     id: Option<SuppressionId>,
     status: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Value>,
 }
@@ -132,7 +138,14 @@ pub struct Entry {
 #[serde(untagged)]
 pub enum Added {
     /// Of `email`.
-    One(OneSuppression),
+    One {
+        /// The suppression as it stands now.
+        #[serde(flatten)]
+        one: OneSuppression,
+        /// What is otherwise than was asked, or than it was.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
+    },
     /// Of `emails`.
     Many {
         /// An entry for each, in their order.
@@ -152,7 +165,11 @@ impl Describe for Added {
                     ("id", schema::nullable_string("The suppression's id (`sup_…`)")),
                     (
                         "status",
-                        schema::words(&["created", "exists", "failed"], "Whether it was suppressed by this request"),
+                        schema::words(&["created", "exists", "failed"], "Whether it was suppressed by this request, or before"),
+                    ),
+                    (
+                        "warnings",
+                        schema::list(json!({"type": "string"}), "What is otherwise than was asked, or than it was"),
                     ),
                     (
                         "error",
@@ -176,10 +193,11 @@ pub async fn add(room: Arc<Room>, tenant: Tenant, request: AddSuppressions) -> R
     if expires_at.is_some_and(|end| end <= room.hall.clock().now()) {
         return Err(Problem::field("expires_at", "must be in the future"));
     }
+    let asked = Asked { note: note.as_deref(), expires_at };
     let grounds = |target: &Target| Grounds {
         note: note.clone(),
         expires_at,
-        ..Grounds::new(target.clone(), Reason::Manual, Source::Api)
+        ..Grounds::new(target.clone(), Reason::Manual, tenant.actor().source())
     };
     let (account, contacts) = (tenant.account().id, room.hall.contacts());
     let many = match whom {
@@ -187,27 +205,56 @@ pub async fn add(room: Arc<Room>, tenant: Tenant, request: AddSuppressions) -> R
         Whom::One(target) => {
             let outcomes = contacts.suppress(account, &[grounds(&target)], &|_, _| {}).await?;
             let outcome = outcomes.first().ok_or_else(|| Problem::internal("one address, no outcome"))?;
-            return Ok(Added::One(OneSuppression::of(&outcome.suppression)));
+            let warnings = asked.differs(outcome).into_iter().collect();
+            return Ok(Added::One { one: OneSuppression::of(&outcome.suppression), warnings });
         }
     };
     let all: Vec<Grounds> = many.iter().flatten().map(grounds).collect();
     let outcomes = contacts.suppress(account, &all, &|_, _| {}).await?;
     let mut outcomes = outcomes.into_iter();
     let data = many.iter().enumerate().map(|(index, one)| match one {
-        Ok(_) => Entry::of(index, outcomes.next()),
+        Ok(_) => Entry::of(index, outcomes.next(), &asked),
         Err(text) => Entry::refused(index, &Problem::field("email", text.as_str())),
     });
     Ok(Added::Many { data: data.collect() })
 }
 
+/// What the request says of each.
+struct Asked<'a> {
+    note: Option<&'a str>,
+    expires_at: Option<Timestamp>,
+}
+
+impl Asked<'_> {
+    /// What to tell of one that was suppressed before: what it is now where that changed, and what it stays
+    /// where that is not what was asked.
+    fn differs(&self, outcome: &Suppressed) -> Option<String> {
+        let until = |end: Option<Timestamp>| match end {
+            Some(end) => format!("until {}", Moment(end)),
+            None => "for good".to_owned(),
+        };
+        let (before, stands) = (outcome.before.as_ref()?, &outcome.suppression);
+        let (email, reason) = (stands.target.key(), before.reason.word());
+        let (was, is) = (until(before.expires_at), until(stands.expires_at));
+        if outcome.is_new {
+            return Some(format!("{email} was suppressed {was} ({reason}) and is {is} now"));
+        }
+        let is_kept = self.note.is_none_or(|note| stands.note.as_deref() == Some(note));
+        let differs = self.expires_at != stands.expires_at || !is_kept;
+        differs.then(|| format!("{email} is suppressed {is} already ({reason}) and stays so, with its note"))
+    }
+}
+
 impl Entry {
-    fn of(index: usize, outcome: Option<Suppressed>) -> Self {
-        let is_new = outcome.as_ref().is_some_and(|outcome| outcome.is_new);
+    fn of(index: usize, outcome: Option<Suppressed>, asked: &Asked<'_>) -> Self {
+        let warnings = outcome.as_ref().and_then(|outcome| asked.differs(outcome)).into_iter().collect();
+        let is_new = outcome.as_ref().is_some_and(|outcome| outcome.before.is_none());
         let id = outcome.map(|outcome| outcome.suppression.id);
-        Self { index, id, status: if is_new { "created" } else { "exists" }, error: None }
+        Self { index, id, status: if is_new { "created" } else { "exists" }, warnings, error: None }
     }
 
     fn refused(index: usize, problem: &Problem) -> Self {
-        Self { index, id: None, status: "failed", error: Some(problem.entry()) }
+        let error = Some(problem.entry());
+        Self { index, id: None, status: "failed", warnings: Vec::new(), error }
     }
 }

@@ -105,7 +105,7 @@ impl Describe for Checked {
                 "What is known of one",
                 &["email", "suppressed", "reason", "categories", "suppression_id", "expires_at"],
                 [
-                    ("email", schema::string("The address; as it was given, when it is none")),
+                    ("email", schema::string("The address in lower case, as it is compared; as it was given, when it is none")),
                     ("suppressed", schema::boolean("Whether nothing is sent to it")),
                     (
                         "reason",
@@ -159,7 +159,7 @@ pub async fn check(room: Arc<Room>, tenant: Tenant, question: Question) -> Resul
 impl Known {
     fn of(target: &Target, Standing { suppression, categories }: Standing) -> Self {
         Self {
-            email: target.to_string(),
+            email: target.key(),
             suppressed: suppression.is_some(),
             reason: suppression.as_ref().map(|suppression| suppression.reason),
             categories: categories.into_iter().map(category_word).collect(),

@@ -1,6 +1,7 @@
 //! Which suppressions a list or an export is to have, as the query says it.
 
 use jiff::Timestamp;
+use mail::moment;
 use mail::suppression::{Reason, Source, Target};
 use serde_json::{Value, json};
 use store::suppression::Filter;
@@ -84,9 +85,8 @@ fn words<T: PartialEq>(
 
 fn time(text: &str, name: &str, errors: &mut FieldErrors) -> Option<Timestamp> {
     // A `+` that was not encoded came as a space.
-    let parsed = text.parse().or_else(|_| text.replace(' ', "+").parse());
-    let wrong = "must be an ISO 8601 time with an offset, like 2030-01-31T09:00:00Z";
-    parsed.map_err(|_| errors.add(name, wrong)).ok()
+    let parsed = moment::read(text).or_else(|_| moment::read(&text.replace(' ', "+")));
+    parsed.map_err(|wrong| errors.add(name, wrong)).ok()
 }
 
 /// What `GET /suppressions` takes.

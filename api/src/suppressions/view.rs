@@ -37,7 +37,7 @@ impl SuppressionView {
     pub fn of(suppression: &Suppression) -> Self {
         Self {
             id: suppression.id,
-            email: suppression.target.to_string(),
+            email: suppression.target.key(),
             reason: suppression.reason,
             source: suppression.source,
             email_id: suppression.email,
@@ -79,7 +79,7 @@ impl Describe for SuppressionView {
                 "Somebody to whom nothing is sent",
                 [
                     ("id", schema::string("`sup_…`")),
-                    ("email", schema::string("The address, or `@domain.tld` for all of a domain's")),
+                    ("email", schema::string("The address in lower case, as it is compared; or `@domain.tld` for all of a domain's")),
                     ("reason", schema::words(&reasons(), "Why")),
                     ("source", schema::words(&sources(), "Who said so")),
                     ("email_id", schema::nullable_string("The email that it came of")),

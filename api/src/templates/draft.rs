@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use mail::address::Mailbox;
 use mail::email::Category;
 use mail::id::{AccountId, TemplateId};
+use mail::suppression::{OPTIONAL, category_word};
 use mail::template::{
     Bodies, FALLBACKS_BYTES_MAX, MARKUP_BYTES_MAX, NAME_BYTES_MAX, PREHEADER_BYTES_MAX, Program,
     SUBJECT_BYTES_MAX, Settings, Template, TemplateStatus, VARIABLES_MAX, Variable, VariableType,
@@ -128,6 +129,15 @@ impl Edit {
                 json!({"field": field, "line": error.line, "column": error.column, "message": error.message})
             })
             .collect()
+    }
+
+    /// What is said when managed unsubscribe was switched off where it cannot be (email-api.md "Template
+    /// categories").
+    fn overruled(&self, category: Category) -> Option<String> {
+        let overruled = self.unsubscribe_enabled == Some(false) && OPTIONAL.contains(&category);
+        overruled.then(|| {
+            format!("`unsubscribe_enabled` stays on: {} mail always has it", category_word(category))
+        })
     }
 
     fn apply(&self, settings: &mut Settings, bodies: &mut Bodies) {
@@ -327,6 +337,8 @@ impl Input for CreateTemplate {
                 notes.warn(format!("`{name}` means nothing for a new template and was ignored"));
             }
         }
+        let overruled = edit.overruled(edit.category.unwrap_or_default());
+        overruled.into_iter().for_each(|text| notes.warn(text));
         // A template that has a name for programs needs no other.
         let name = edit.name.clone().or_else(|| edit.alias.clone().flatten());
         if name.is_none() && !given.is_meant("name") && !given.is_meant("alias") {
@@ -363,6 +375,12 @@ impl UpdateTemplate {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What was asked and is otherwise after the change.
+    #[must_use]
+    pub fn overruled(&self, after: &Template) -> Option<String> {
+        self.edit.overruled(after.draft.category)
     }
 
     /// The template as it is after the change.

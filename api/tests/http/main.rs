@@ -37,6 +37,7 @@ mod tracking;
 mod unsubscribe;
 mod warnings;
 mod wire;
+mod wording;
 mod world;
 #[path = "../../../tests/world/zone.rs"]
 mod zone;

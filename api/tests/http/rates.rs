@@ -30,18 +30,29 @@ async fn every_answer_that_knows_its_account_says_where_it_stands() {
     let world = counting(1_000).await;
     let sending = world.account(2, Scope::Sending).await;
     let unknown = world.get("/emails/msg_00000000000000000000000000").await;
+    let nowhere = world.get("/nowhere").await;
+    let deleted = world.call(Method::DELETE, "/emails", &serde_json::json!({})).await;
     let wrong = world.post("/emails", "{}").await;
     let forbidden = world.get_as(&sending, "/emails/msg_00000000000000000000000000/raw").await;
     let sent = world.post("/emails", MAIL).await;
     let batch = world.post("/emails/batch", format!("[{MAIL},{MAIL},{MAIL}]")).await;
-    for (answer, status) in [(&unknown, 404), (&wrong, 400), (&forbidden, 403), (&sent, 200), (&batch, 200)] {
+    for (answer, status) in [
+        (&unknown, 404),
+        (&nowhere, 404),
+        (&deleted, 405),
+        (&wrong, 400),
+        (&forbidden, 403),
+        (&sent, 200),
+        (&batch, 200),
+    ] {
         assert_eq!(answer.status.as_u16(), status);
         let [limit, remaining, reset_s] = told(answer).unwrap();
-        assert!(limit == 1_000 && (900..1_000).contains(&remaining) && reset_s == 1, "{answer:?}");
+        assert!(limit == 1_000 && (900..=1_000).contains(&remaining) && reset_s == 1, "{answer:?}");
     }
     for answer in [
         world.get_as("rnl_nobody", "/emails").await,
-        world.get("/nowhere").await,
+        world.get_as("rnl_nobody", "/nowhere").await,
+        world.get_as("rnl_nobody", "/openapi.json").await,
         world.get("/healthz").await,
     ] {
         assert_eq!(told(&answer), None, "{answer:?}");
@@ -54,15 +65,19 @@ async fn too_many_are_refused_until_time_has_passed() {
     let world = counting(1).await;
     // A batch is one request; one that is refused by its content is one too.
     let batch = world.post("/emails/batch", format!("[{MAIL},{MAIL},{MAIL}]")).await;
-    assert_eq!((batch.status, told(&batch)), (StatusCode::OK, Some([1, 0, 1])));
-    assert_eq!(world.post("/emails", "{}").await.code(), "validation_error");
+    assert_eq!((batch.status, told(&batch)), (StatusCode::OK, Some([1, 1, 1])));
+    let wrong = world.post("/emails", "{}").await;
+    assert_eq!((wrong.code().as_str(), told(&wrong)), ("validation_error", Some([1, 0, 1])));
     let refused = world.post("/emails", MAIL).await;
     assert_eq!(
         (refused.status, refused.code().as_str()),
         (StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded")
     );
     assert_eq!(refused.headers["retry-after"], refused.headers["ratelimit-reset"]);
+    assert_eq!(told(&refused), Some([1, 0, 1]), "the second that is missing, not the two that are spent");
     assert!(refused.json()["error"]["request_id"].is_string());
+    // Nor may it be asked what there is.
+    assert_eq!(world.get("/nowhere").await.code(), "rate_limit_exceeded");
     // Others are not kept from asking.
     let other = world.account(3, Scope::Full).await;
     assert_eq!(world.get_as(&other, "/emails").await.status, StatusCode::OK);

@@ -2,9 +2,10 @@
 //! An operation that is not in the table here fails the test: whoever adds one decides.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::world::World;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 /// Whether a sending key may call it, and whether a full key that is bound to a domain may.
@@ -124,10 +125,11 @@ async fn a_key_that_may_only_send_reads_nothing_that_was_written() {
     let mut world = World::start().await;
     let mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "secret",
                       "html": "<p>secret</p>", "headers": {"X-Code": "secret"}});
+    let full = world.key.clone();
+    world.key = key(&world, json!({"name": "s", "scope": "sending"})).await;
     let id = world.post("/emails", mail.to_string()).await.json()["id"].as_str().unwrap().to_owned();
     let path = format!("/emails/{id}");
-    assert_eq!(world.get(&path).await.json()["email"]["text"], "secret");
-    world.key = key(&world, json!({"name": "s", "scope": "sending"})).await;
+    assert_eq!(world.get_as(&full, &path).await.json()["email"]["text"], "secret");
     let shown = world.get(&path).await;
     assert!(!String::from_utf8_lossy(&shown.body).contains("secret"), "{shown:?}");
     let email = shown.json()["email"].clone();
@@ -137,5 +139,65 @@ async fn a_key_that_may_only_send_reads_nothing_that_was_written() {
     );
     // It may send it again, and does not learn by that what it says.
     assert_eq!(world.post(&format!("{path}/resend"), "").await.status, StatusCode::OK);
+    world.end().await;
+}
+
+/// What was sent with another key is not there for a key that may only send; a full key and a session see all.
+#[tokio::test]
+async fn a_key_that_may_only_send_reaches_only_what_it_sent() {
+    let world = World::start().await;
+    let sending = key(&world, json!({"name": "s", "scope": "sending"})).await;
+    let other = key(&world, json!({"name": "t", "scope": "sending"})).await;
+    let at = world.hall.clock().now() + Duration::from_secs(3_600);
+    let mail = |subject: &str| {
+        json!({"from": "ada@example.com", "to": "b@example.net", "subject": subject, "text": "t",
+               "scheduled_at": format!("{at:.3}")})
+    };
+    let mut ids = Vec::new();
+    for (key, subject) in [(&world.key, "full"), (&sending, "own"), (&other, "other"), (&sending, "own")] {
+        let sent = world.call_as(key, Method::POST, "/emails", &mail(subject)).await;
+        ids.push(sent.json()["id"].as_str().unwrap().to_owned());
+        world.hall.clock().advance(Duration::from_millis(10));
+    }
+    let calls = |id: &str| {
+        [
+            (Method::GET, format!("/emails/{id}"), Value::Null),
+            (Method::GET, format!("/emails/{id}/events"), Value::Null),
+            (Method::GET, format!("/emails/{id}/attempts"), Value::Null),
+            (
+                Method::PATCH,
+                format!("/emails/{id}"),
+                json!({"scheduled_at": format!("{:.3}", at + Duration::from_secs(9))}),
+            ),
+            (Method::POST, format!("/emails/{id}/cancel"), json!({})),
+            (Method::POST, format!("/emails/{id}/resend"), json!({})),
+        ]
+    };
+    for (n, own) in [(0, false), (1, true), (2, false)] {
+        for (method, path, body) in calls(&ids[n]) {
+            let answer = world.call_as(&sending, method.clone(), &path, &body).await;
+            let status = if own { StatusCode::OK } else { StatusCode::NOT_FOUND };
+            assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+        }
+    }
+    // Page by page, with another filter and without. One more was sent again.
+    let listed = async |key: &str, query: &str| {
+        let (mut seen, mut next) = (Vec::new(), String::new());
+        loop {
+            let page = world.get_as(key, &format!("/emails?limit=1{query}{next}")).await.json();
+            seen.extend(page["emails"].as_array().unwrap().iter().map(|email| email["subject"].clone()));
+            match page["next_cursor"].as_str() {
+                Some(cursor) => next = format!("&cursor={cursor}"),
+                None => return seen,
+            }
+        }
+    };
+    assert_eq!(listed(&sending, "").await, ["own", "own", "own"]);
+    assert_eq!(listed(&sending, "&status=scheduled&q=own").await, ["own"]);
+    assert_eq!(listed(&sending, "&q=other").await, [""; 0]);
+    assert_eq!(listed(&world.key, "").await, ["own", "own", "other", "own", "full"]);
+    let session = world.session(1).await;
+    let path = format!("/api/emails/{}", ids[2]);
+    assert_eq!(world.browse(&session, Method::GET, &path, &Value::Null).await.status, StatusCode::OK);
     world.end().await;
 }

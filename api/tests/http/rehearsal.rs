@@ -27,6 +27,19 @@ async fn the_payload_of_an_email_and_of_none() {
     let sample = ask(json!({"event": "email.clicked"})).await.json();
     assert_eq!(sample["payload"]["type"], "email.clicked");
     assert!(sample["payload"]["data"]["click"]["url"].is_string());
+    for (event, own) in [
+        ("email.received", "received_at"),
+        ("automation.started", "started_at"),
+        ("automation.step_completed", "step_index"),
+        ("automation.completed", "ended_by"),
+        ("automation.failed", "error"),
+    ] {
+        let shown = ask(json!({"event": event})).await.json()["payload"].clone();
+        assert_eq!((&shown["type"], &shown["data"]["test"]), (&json!(event), &json!(true)));
+        assert!(!shown["data"][own].is_null() && shown["data"].get("tags").is_none(), "{shown}");
+        let of_an_email = ask(json!({"event": event, "email_id": id})).await;
+        assert_eq!(of_an_email.code(), "validation_error");
+    }
     for bad in [json!({}), json!({"event": "email.eaten"}), json!({"event": "email.sent", "deliver": 1})] {
         assert_eq!(ask(bad.clone()).await.status, StatusCode::BAD_REQUEST, "{bad}");
     }

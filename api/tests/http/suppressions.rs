@@ -47,6 +47,7 @@ async fn one_is_added_seen_and_removed() {
     let added = added.json();
     let one = &added["suppression"];
     assert!(one["id"].as_str().unwrap().starts_with("sup_"));
+    assert_eq!(one["email"], "ada@example.net");
     assert_eq!((&one["reason"], &one["source"]), (&json!("manual"), &json!("api")));
     assert_eq!(
         (&one["note"], &one["expires_at"], &one["detail"]),
@@ -56,7 +57,7 @@ async fn one_is_added_seen_and_removed() {
     let again = post(&world, "/suppressions", json!({"email": "ada@example.net"})).await.json();
     assert_eq!(again["suppression"]["id"], one["id"], "it was there");
     for name in ["ADA@example.net", "ada%40example.net", one["id"].as_str().unwrap()] {
-        assert_eq!(world.get(&format!("/suppressions/{name}")).await.json()["suppression"]["id"], one["id"]);
+        assert_eq!(world.get(&format!("/suppressions/{name}")).await.json()["suppression"], *one);
     }
     let removed = call(&world, Method::DELETE, "/suppressions/ada@example.net").await;
     assert_eq!((removed.status, removed.json()), (StatusCode::OK, json!({"ok": true})));
@@ -65,6 +66,60 @@ async fn one_is_added_seen_and_removed() {
         let removed = call(&world, Method::DELETE, &format!("/suppressions/{name}")).await;
         assert_eq!(removed.status, StatusCode::NOT_FOUND, "{name}");
     }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn one_that_is_there_is_lengthened_or_left_and_that_is_said() {
+    let world = World::start().await;
+    let add = async |more: Value| {
+        let mut body = json!({"email": "Ada@example.net"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        post(&world, "/suppressions", body).await.json()
+    };
+    let (soon, later) = ("2098-01-01T00:00:00.000Z", "2099-01-01T00:00:00.000Z");
+    let first = add(json!({"expires_at": soon})).await;
+    assert!(first.get("warnings").is_none(), "{first}");
+    let again = add(json!({"expires_at": soon})).await;
+    assert_eq!((&again["suppression"], again.get("warnings")), (&first["suppression"], None));
+    for (ends, until) in
+        [(json!(later), json!(later)), (json!(soon), json!(later)), (Value::Null, Value::Null)]
+    {
+        let told = add(json!({"expires_at": ends})).await;
+        assert_eq!(told["suppression"]["expires_at"], until);
+        assert_eq!(told["suppression"]["id"], first["suppression"]["id"]);
+        let words = if until.is_null() { "for good" } else { later };
+        assert!(told["warnings"][0].as_str().unwrap().contains(words), "{told}");
+    }
+    let noted = add(json!({"note": "by phone"})).await;
+    assert!(noted["suppression"]["note"].is_null() && noted["warnings"][0].is_string(), "{noted}");
+    let many = json!({"emails": ["ADA@example.net", "b@example.net"], "expires_at": later});
+    let data = post(&world, "/suppressions", many).await.json()["data"].clone();
+    assert_eq!((&data[0]["status"], &data[1]["status"]), (&json!("exists"), &json!("created")));
+    assert!(
+        data[0]["warnings"][0].as_str().unwrap().contains("for good") && data[1].get("warnings").is_none()
+    );
+    world.end().await;
+}
+
+/// What somebody does who has signed in is theirs, not a program's.
+#[tokio::test]
+async fn the_dashboard_says_that_it_was_the_dashboard() {
+    let world = World::start().await;
+    let session = world.session(1).await;
+    let post = async |path: &str, body: Value| world.browse(&session, Method::POST, path, &body).await;
+    let one = post("/api/suppressions", json!({"email": "a@example.net"})).await;
+    assert_eq!(one.json()["suppression"]["source"], "dashboard", "{one:?}");
+    let two = post("/api/category-opt-outs", json!({"email": "a@example.net", "category": "product"})).await;
+    assert_eq!(two.json()["category_opt_out"]["source"], "dashboard", "{two:?}");
+    let made = post("/api/templates", json!({"name": "n", "subject": "s", "text": "t"})).await;
+    assert_eq!(made.status, StatusCode::OK, "{made:?}");
+    let (forged, body) = (session.forged(), json!({"email": "b@example.net"}));
+    let refused = world.browse(&forged, Method::POST, "/api/suppressions", &body).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    let path = "/api/suppressions?source=dashboard";
+    let listed = world.browse(&session, Method::GET, path, &Value::Null).await.json();
+    assert_eq!(emails(&listed), ["a@example.net"]);
     world.end().await;
 }
 
@@ -197,13 +252,15 @@ async fn asking_tells_what_a_send_would_meet() {
     assert_eq!(of("categories"), [json!([]), json!([]), json!(["newsletter"]), json!([])]);
     assert!(data[0]["expires_at"].is_string() && data[1]["expires_at"].is_null());
     // What is no address costs the others nothing.
-    let mixed = json!({"emails": ["nobody", "Soft@example.net", 7]});
+    let mixed = json!({"emails": ["nobody", "Soft@example.net"]});
     let data = post(&world, "/suppressions/check", mixed).await.json()["data"].clone();
     assert_eq!((&data[0]["email"], &data[0]["suppressed"]), (&json!("nobody"), &json!(false)));
     assert_eq!(data[0]["error"]["code"], "validation_error");
     assert!(data[1]["suppressed"] == true && data[1].get("error").is_none());
-    assert!(data[2]["error"]["details"]["fields"]["email"].is_string());
-    assert_eq!(post(&world, "/suppressions/check", json!({})).await.code(), "validation_error");
+    assert!(data[0]["error"]["details"]["fields"]["email"].is_string());
+    for bad in [json!({}), json!({"emails": ["a@example.net", 7]})] {
+        assert_eq!(post(&world, "/suppressions/check", bad).await.code(), "validation_error");
+    }
     world.end().await;
 }
 

@@ -50,7 +50,7 @@ pub(crate) async fn store() -> Store {
 
 /// A hall whose worker is paused: what is accepted stays.
 pub(crate) async fn hall(store: Store) -> Hall {
-    hall_asking(store, "127.0.0.1:9".parse().unwrap(), false).await
+    hall_with(store, |_| {}).await
 }
 
 /// What domains need: this name server, which is the authority of all.
@@ -74,7 +74,7 @@ fn domains(server: SocketAddr, auto_verify: bool) -> DomainsParts {
     }
 }
 
-async fn hall_asking(store: Store, server: SocketAddr, auto_verify: bool) -> Hall {
+async fn hall_with(store: Store, change: impl FnOnce(&mut HallParts)) -> Hall {
     let hostname: Name = "mx.example.test".parse().unwrap();
     let resolver = dns::lookup::Resolver::new(&dns::lookup::Settings {
         servers: vec!["127.0.0.1:9".parse().unwrap()],
@@ -108,7 +108,7 @@ async fn hall_asking(store: Store, server: SocketAddr, auto_verify: bool) -> Hal
     };
     let parts = (Worker::new(parts, settings), dns::seal::Vault::new(&[2; 32]).unwrap());
     let pool = dns::signing_pool::SigningPool::start(Some(1)).unwrap();
-    let rest = HallParts {
+    let mut rest = HallParts {
         vault: Arc::new(parts.1),
         pool,
         dkim: false,
@@ -117,8 +117,9 @@ async fn hall_asking(store: Store, server: SocketAddr, auto_verify: bool) -> Hal
         plans: mail::plan::Plans::default(),
         links: mail::link::LinkKey::new([3; 32]),
         rate_limit: false,
-        domains: domains(server, auto_verify),
+        domains: domains("127.0.0.1:9".parse().unwrap(), false),
     };
+    change(&mut rest);
     parts.0.join().await.unwrap();
     Hall::new(parts.0, rest)
 }
@@ -216,7 +217,7 @@ impl World {
     /// One whose domains are looked for at a name server of this text.
     pub(crate) async fn with_names(zone: &str) -> (Self, NameServer) {
         let names = NameServer::start(zone).await;
-        let hall = hall_asking(store().await, names.address, false).await;
+        let hall = hall_with(store().await, |parts| parts.domains = domains(names.address, false)).await;
         let mut world = Self::of(hall, Options::new(BASE_URL)).await;
         world.key = world.account(1, Scope::Full).await;
         (world, names)
@@ -224,7 +225,15 @@ impl World {
 
     /// One whose domains verify themselves.
     pub(crate) async fn trusting() -> Self {
-        let hall = hall_asking(store().await, "127.0.0.1:9".parse().unwrap(), true).await;
+        let hall = hall_with(store().await, |parts| parts.domains.auto_verify = true).await;
+        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
+        world.key = world.account(1, Scope::Full).await;
+        world
+    }
+
+    /// One that signs; but the first account's domain has keys that no vault opens.
+    pub(crate) async fn with_lost_keys() -> Self {
+        let hall = hall_with(store().await, |parts| parts.dkim = true).await;
         let mut world = Self::of(hall, Options::new(BASE_URL)).await;
         world.key = world.account(1, Scope::Full).await;
         world
@@ -298,11 +307,14 @@ impl World {
 
     /// Puts the first account on another plan.
     pub(crate) async fn on(self, plan: Plan) -> Self {
-        let before = self.tenant().await.account().clone();
-        let mut batch = Batch::new(Purpose::Intake);
-        store::account::update(&mut batch, &before, &Account { plan, ..before.clone() });
-        self.hall.store().commit(batch).await.unwrap();
+        self.change_account(|account| account.plan = plan).await;
         self
+    }
+
+    /// Changes the first account, as the operator does.
+    pub(crate) async fn change_account(&self, change: impl FnOnce(&mut Account)) {
+        let enrolment = self.hall.enrolment();
+        enrolment.change_account("owner1@example.com", change).await.unwrap();
     }
 
     /// Who the key is.

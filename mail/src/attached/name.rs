@@ -33,10 +33,15 @@ pub fn has_invisible(name: &str) -> bool {
     name.chars().any(|c| is_invisible(c) && !is_selector(c))
 }
 
-/// A name as a text for people shows it.
+/// A name as a text for people shows it: decoded, if it is an extended parameter's value (RFC 2231 4) or in
+/// encoded words.
 #[must_use]
 pub fn shown(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control() && !is_invisible(*c)).take(SHOWN_CHARS_MAX).collect()
+    let decoded = match extended(name) {
+        Some(value) => percent_decoded(value).into_owned(),
+        None => service::decode_words(name),
+    };
+    decoded.chars().filter(|c| !c.is_control() && !is_invisible(*c)).take(SHOWN_CHARS_MAX).collect()
 }
 
 /// Windows drops dots and spaces at the end and what stands behind a colon; a semicolon ends a parameter in
@@ -67,6 +72,14 @@ fn is_invisible(c: char) -> bool {
 /// Selectors of a glyph's form, and tags: they belong to emoji.
 fn is_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// What stands behind the charset and the language of an extended parameter's value: `utf-8'en'a%2eexe`.
+fn extended(value: &str) -> Option<&str> {
+    let (charset, rest) = value.split_once('\'')?;
+    let (language, rest) = rest.split_once('\'')?;
+    let is_token = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+    (is_token(charset) && is_token(language)).then_some(rest)
 }
 
 /// `%2e` is a dot to a client that takes the name for an extended parameter (RFC 2231 4).
@@ -109,6 +122,7 @@ mod tests {
             "a%2Eexe",
             "utf-8''a%2eexe",
             "a.e%78e",
+            "a.exe;",
             "a.exe;.pdf",
             "a.exe\"; x=\".pdf",
             "=?utf-8?Q?a=2Eexe?=",

@@ -36,6 +36,16 @@ fn programs_are_found_wherever_they_are() {
 }
 
 #[test]
+fn a_refused_file_is_named_as_people_know_it() {
+    for name in ["filename*=utf-8'en'%e2%82%ac%20evil%2eexe", "filename=\"=?utf-8?Q?=E2=82=AC_evil=2Eexe?=\""]
+    {
+        let message = mixed(&[&format!("Content-Disposition: attachment; {name}\n\nMZ")]);
+        let error = check(message.as_bytes()).unwrap_err().to_string();
+        assert_eq!(error, "attachment `\u{20ac} evil.exe`: files of type .exe are not accepted");
+    }
+}
+
+#[test]
 fn attached_messages_are_opened() {
     let message = mixed(&[EVIL]);
     let encoded = base64::engine::general_purpose::STANDARD.encode(&message);

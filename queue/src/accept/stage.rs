@@ -78,6 +78,7 @@ impl Hall {
             expires_in: draft.wishes.expires_in,
             resent_from: draft.wishes.resent_from,
             template: draft.wishes.template,
+            sent_by: tenant.actor().credential(),
             created_at: now,
         };
         let transport = Transport {
@@ -142,7 +143,10 @@ impl Hall {
         let Some(signer) = &sender.signer else { return Ok(chunks) };
         let signatures =
             self.pool.sign(Arc::clone(signer), chunks.clone(), now).await.map_err(|error| match error {
-                dns::sign::SignError::Failed => Refusal::Unavailable,
+                dns::sign::SignError::Failed => {
+                    tracing::error!(domain = %sender.name, "a message could not be signed");
+                    Refusal::Unsigned
+                }
                 error => Refusal::Invalid { field: "message", message: error.to_string() },
             })?;
         let mut signed = Vec::with_capacity(chunks.len() + 1);

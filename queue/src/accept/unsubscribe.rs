@@ -8,7 +8,6 @@ use mail::address::Address;
 use mail::compose::{Composition, CustomHeader};
 use mail::draft::{Content, Draft, DraftRecipient};
 use mail::id::EmailId;
-use mail::suppression::OPTIONAL;
 use mail::{message, rewrite, unsubscribe};
 use store::access::Tenant;
 
@@ -23,7 +22,7 @@ impl Hall {
         id: EmailId,
         draft: &mut Draft,
     ) -> Result<bool, Refusal> {
-        if !draft.wishes.unsubscribe.unwrap_or(OPTIONAL.contains(&draft.category)) {
+        if !draft.manages_unsubscribe() {
             return Ok(false);
         }
         let Some(who) = who(draft)? else { return Ok(false) };
@@ -80,7 +79,7 @@ fn put_link(parts: &mut Composition, url: &str) -> Result<(), Refusal> {
     parts.html.iter_mut().for_each(put);
     parts.text.iter_mut().for_each(put);
     // Ours is the one that works.
-    parts.headers.retain(|header| !header.name().to_ascii_lowercase().starts_with("list-unsubscribe"));
+    parts.headers.retain(|header| !unsubscribe::is_its_header(header.name()));
     for (name, value) in unsubscribe::headers(url) {
         let header = CustomHeader::new(name, &value).map_err(|error| invalid(&error.to_string()))?;
         parts.headers.push(header);

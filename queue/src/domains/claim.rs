@@ -90,7 +90,7 @@ impl Domains {
                     &open,
                     &Claim { status: ClaimStatus::Expired, ..open.clone() },
                 );
-                self.commit(batch).await?;
+                self.write(batch).await?;
                 continue;
             }
             let claim = Claim {
@@ -103,7 +103,7 @@ impl Domains {
                 created_at: now,
             };
             store::claim::create(&mut batch, &claim);
-            if self.commit(batch).await? {
+            if self.write(batch).await? {
                 return Ok(claim);
             }
         }
@@ -171,7 +171,7 @@ impl Domains {
         }
         let mut batch = Batch::progress();
         store::claim::update(&mut batch, before, after);
-        self.commit(batch).await
+        self.write(batch).await
     }
 
     /// What stands in the way of a claim that is proven.
@@ -265,7 +265,7 @@ impl Domains {
         }
         store::setup::create(&mut batch, store::setup::about(&known.domain), &known.setup);
         store::claim::update(&mut batch, before, after);
-        self.commit(batch).await
+        self.commit(batch, &known.domain).await
     }
 
     /// Keeps looking at claims that are blocked, until the worker stops. `limit` says how many domains an account

@@ -124,14 +124,14 @@ async fn prepare(
     (index, item): (usize, Result<SendRequest, Problem>),
 ) -> (Fate, Option<Draft>) {
     let prepared = async {
-        let SendRequest { letter, warnings, claim } = item?;
+        let SendRequest { letter, mut warnings, claim } = item?;
         let slot = match idempotency::look(room, tenant, Operation::SendItem, claim).await? {
             Turn::Done(answer) => {
                 return Entry::again(index, &answer).map(|entry| (Fate::Told(Ok(entry)), None));
             }
             Turn::Go(slot) => slot,
         };
-        let draft = letter.fill(room, tenant).await?;
+        let draft = letter.fill(room, tenant, &mut warnings).await?;
         Ok((Fate::HandedIn(warnings, slot), Some(draft)))
     };
     prepared.await.unwrap_or_else(|problem| (Fate::Told(Err(problem)), None))

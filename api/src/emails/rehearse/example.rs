@@ -1,0 +1,108 @@
+//! What webhooks would be sent, by example: the payloads of completions-email.md 2.10.
+
+use mail::id::EventId;
+use serde_json::{Map, Value, json};
+
+const EMAIL: &str = "msg_00000000000000000000000000";
+const AUTOMATION: &str = "aut_00000000000000000000000000";
+const RUN: &str = "run_00000000000000000000000000";
+/// About a contact, not about an email.
+pub(super) const UNSUBSCRIBED: &str = "contact.unsubscribed";
+/// About all recipients at once.
+pub(super) const OF_ALL: &[&str] = &["email.sent", "email.scheduled", "email.suppressed"];
+
+/// What an event adds to the payload, as an example; and with it, which events there are.
+pub(super) fn of(event: &str) -> Option<Value> {
+    let at = "2026-01-01T10:00:00.812Z";
+    Some(match event {
+        "email.sent" => json!({"status": "sent", "recipients_count": 1}),
+        "email.scheduled" => json!({"status": "scheduled", "scheduled_at": "2026-01-02T09:00:00.000Z"}),
+        "email.delivered" => json!({"status": "delivered", "delivered_at": at, "delivery": {
+            "mx_host": "mx.example.net", "smtp_response": "250 2.0.0 OK", "tls": "TLSv1.3", "attempts": 1,
+            "duration_ms": 812}}),
+        "email.delivery_delayed" => json!({"status": "sent", "delay": {
+            "smtp_code": 451, "enhanced_code": "4.7.1", "diagnostic": "451 4.7.1 greylisted", "attempt": 1,
+            "next_attempt_at": "2026-01-01T10:01:00.000Z", "expires_at": "2026-01-03T10:00:00.000Z"}}),
+        "email.bounced" => json!({"status": "bounced", "bounce_reason": "550 5.1.1 user unknown", "bounce": {
+            "type": "hard", "category": "unknown_user", "smtp_code": 550, "enhanced_code": "5.1.1",
+            "diagnostic": "smtp; 550 5.1.1 user unknown", "mx_host": "mx.example.net", "async": false},
+            "suppression_id": null, "suppressed_until": null}),
+        "email.failed" => json!({"status": "failed", "failure": {
+            "reason": "rejected", "message": "554 5.7.1 refused", "smtp_code": 554}, "suppression_id": null}),
+        "email.complained" => json!({"status": "delivered", "complaint": {
+            "feedback_type": "abuse", "source": "fbl", "user_agent": "Example/1.0", "arrived_at": at},
+            "suppression_id": null}),
+        "email.opened" => {
+            json!({"status": "delivered", "open": {"ip": "192.0.2.1", "user_agent": "Mozilla/5.0", "machine": false,
+            "proxy": null, "first": true}})
+        }
+        "email.clicked" => {
+            json!({"status": "delivered", "click": {"url": "https://example.com/", "ip": "192.0.2.1",
+            "user_agent": "Mozilla/5.0", "machine": false, "first": true}})
+        }
+        "email.suppressed" => json!({"status": "failed", "suppressed": [{
+            "email": "grace@example.net", "reason": "hard_bounce", "suppression_id": null, "category": null,
+            "category_opt_out_id": null}]}),
+        "contact.unsubscribed" => json!({"email": "grace@example.net", "source": "recipient",
+            "scope": "category", "category": "product", "category_label": "Product", "suppression_id": null,
+            "category_opt_out_id": "opt_00000000000000000000000000"}),
+        "email.received" => json!({
+            "email_id": "inb_00000000000000000000000000", "to": ["support@example.com"],
+            "from": "Grace <grace@example.net>", "subject": "Re: An example", "status": "received",
+            "rcpt_to": "support@example.com", "cc": [], "message_id": "<2@example.net>",
+            "in_reply_to": "<1@example.com>", "references": ["<1@example.com>"], "spam_status": "not_spam",
+            "attachment_count": 1,
+            "attachments": [{"filename": "a.pdf", "content_type": "application/pdf", "size": 1024}],
+            "received_at": at, "domain": "example.com", "envelope_from": "grace@example.net",
+            "auth": {"spf": "pass", "dkim": "pass", "dmarc": "pass"}}),
+        "automation.started" => run("running", None),
+        "automation.completed" => run("completed", None),
+        "automation.failed" => run("failed", Some("The template was not found")),
+        "automation.step_completed" => json!({
+            "automation_id": AUTOMATION, "automation_name": "Trial", "run_id": RUN, "status": "running",
+            "event_name": "user.created", "step_index": 0, "step_type": "send_email", "error": null,
+            "output": {"email_id": EMAIL}}),
+        _ => return None,
+    })
+}
+
+/// A run of an automation.
+fn run(status: &str, error: Option<&str>) -> Value {
+    let has_ended = status != "running";
+    let step = error.map(|_| (0, "send_email"));
+    json!({
+        "automation_id": AUTOMATION, "automation_name": "Trial", "run_id": RUN, "status": status,
+        "event_name": "user.created", "source_event_id": "ae_00000000000000000000000000", "user_id": "u_1",
+        "email": "grace@example.net", "step_index": step.map(|(index, _)| index),
+        "step_type": step.map(|(_, kind)| kind), "error": error,
+        "ended_by": (status == "completed").then_some("all_steps"), "started_at": "2026-01-01T10:00:00.000Z",
+        "completed_at": has_ended.then_some("2026-01-04T10:00:00.000Z"),
+    })
+}
+
+/// Whether an event has a payload of its own, and is about no email that was sent.
+pub(super) fn is_of_its_own(event: &str) -> bool {
+    event == "email.received" || event.starts_with("automation.")
+}
+
+/// What the events of a kind have in common, of an email that never was.
+pub(super) fn common(name: &str, id: EventId) -> Map<String, Value> {
+    let data = if is_of_its_own(name) {
+        json!({"event_id": id})
+    } else if name == UNSUBSCRIBED {
+        json!({"event_id": id, "email_id": EMAIL})
+    } else {
+        json!({
+            "event_id": id, "email_id": EMAIL, "message_id": "<00000000000000000000000000@example.com>",
+            "from": "Ada <ada@example.com>", "to": ["grace@example.net"], "cc": [],
+            "rcpt_to": "grace@example.net", "subject": "An example",
+            "tags": [{"name": "flow", "value": "welcome"}], "category": "transactional", "template_id": null,
+            "domain": "example.com", "sent_at": "2026-01-01T10:00:00.000Z",
+        })
+    };
+    let Value::Object(mut data) = data else { return Map::new() };
+    if OF_ALL.contains(&name) {
+        data.remove("rcpt_to");
+    }
+    data
+}

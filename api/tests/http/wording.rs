@@ -1,0 +1,181 @@
+//! What is said of a request, and shown of an email, in the right words.
+
+use std::time::Duration;
+
+use crate::world::World;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+fn mail(more: Value) -> Value {
+    let mut mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
+    mail.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    mail
+}
+
+async fn send(world: &World, more: Value) -> Value {
+    let answer = world.post("/emails", mail(more).to_string()).await;
+    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+    answer.json()
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_so_that_it_can_be_mended() {
+    let world = World::start().await;
+    for (more, field, words) in [
+        (json!({"from": "a@example.com, b@example.com"}), "from", "an email has one author"),
+        (json!({"from": "a, b"}), "from", "an email has one author"),
+        (json!({"from": ["a@example.com"]}), "from", "must be an address or an object"),
+        (json!({"to": "a@example.net; b@example.net"}), "to", "give several as a list"),
+        (json!({"to": ["a@example.net, b@example.net"]}), "to[0]", "give several as a list"),
+        (json!({"scheduled_at": "9999-12-31T23:59:59Z"}), "scheduled_at", "too far in the future"),
+        (json!({"scheduled_at": "9999-01-01T00:00:00Z"}), "scheduled_at", "must lie within a year"),
+        (json!({"scheduled_at": "tomorrow"}), "scheduled_at", "ISO 8601"),
+    ] {
+        let answer = world.post("/emails", mail(more.clone()).to_string()).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{more}");
+        let told = answer.json()["error"]["details"]["fields"][field].to_string();
+        assert!(told.contains(words), "{more}: {told}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_needs_production_access_is_told_where_it_is_had() {
+    let world = World::start().await;
+    world.change_account(|account| account.production = false).await;
+    let refused = world.post("/emails", mail(json!({})).to_string()).await;
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (StatusCode::FORBIDDEN, "production_access_required")
+    );
+    let error = refused.json()["error"].clone();
+    assert_eq!(error["details"]["upgrade_url"], "/settings/billing");
+    assert_eq!(error["upgrade_url"], error["details"]["upgrade_url"]);
+    world.end().await;
+}
+
+/// A change of the account counts from the next email on, for whoever has come in before it as well.
+#[tokio::test]
+async fn a_suspended_account_sends_nothing_more() {
+    let world = World::start().await;
+    let (before, author) = (world.tenant().await, "ada@example.com".parse().unwrap());
+    for suspended in [false, true, false, true] {
+        world.change_account(|account| account.suspended = suspended).await;
+        let answer = world.post("/emails", mail(json!({})).to_string()).await;
+        let (status, code) = if suspended { (403, "account_suspended") } else { (200, "") };
+        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (status, code));
+        assert_eq!(world.hall.may_send(&before, &author).await.is_err(), suspended);
+    }
+    world.end().await;
+}
+
+/// A message that cannot be signed is not sent, and its idempotency key is free again.
+#[tokio::test]
+async fn a_mail_server_that_fails_is_no_client_that_does() {
+    let world = World::with_lost_keys().await;
+    for _ in 0..2 {
+        let request = world.request(Method::POST, "/emails").header("idempotency-key", "k");
+        let body = mail(json!({})).to_string();
+        let answer = world.send(request.body(http_body_util::Full::new(body.into())).unwrap()).await;
+        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::BAD_GATEWAY, "mail_server_error"));
+        assert_eq!(answer.json()["error"]["details"], json!({"idempotency_key_released": true}));
+    }
+    let batch = json!([mail(json!({}))]).to_string();
+    let entry = world.post("/emails/batch", batch).await.json()["data"][0].clone();
+    assert_eq!(entry["error"]["code"], "mail_server_error");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn header_fields_are_shown_as_they_were_given() {
+    let world = World::start().await;
+    let headers = json!({"X-Plain": "12", "X-Greeting": "Gr\u{fc}\u{df}e aus K\u{f6}ln, \u{20ac} und 日本語 ".repeat(5).trim()});
+    let id = send(&world, json!({"headers": headers})).await["id"].clone();
+    let again =
+        world.post(&format!("/emails/{}/resend", id.as_str().unwrap()), "").await.json()["id"].clone();
+    for id in [id, again] {
+        let shown = world.get(&format!("/emails/{}", id.as_str().unwrap())).await.json();
+        assert_eq!(shown["email"]["headers"], headers);
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn times_of_events_are_written_like_all_others() {
+    let world = World::start().await;
+    let at = world.hall.clock().now().round(jiff::Unit::Second).unwrap() + Duration::from_secs(3_600);
+    let sent = send(&world, json!({"scheduled_at": at.to_string()})).await;
+    let path = format!("/emails/{}/events", sent["id"].as_str().unwrap());
+    let event = world.get(&path).await.json()["events"][0].clone();
+    assert_eq!(event["type"], "email.scheduled");
+    assert_eq!(event["detail"]["scheduled_at"], format!("{at:.3}"));
+    let body = json!({"event": "email.scheduled", "email_id": sent["id"]});
+    let payload = world.post("/emails/test", body.to_string()).await.json();
+    assert_eq!(payload["payload"]["data"]["scheduled_at"], format!("{at:.3}"));
+    world.end().await;
+}
+
+/// Managed unsubscribe puts its own in the place of the customer's field, and says so.
+#[tokio::test]
+async fn a_replaced_header_field_is_told_of() {
+    let world = World::start().await;
+    let own = json!({"List-Unsubscribe": "<https://example.com/u>"});
+    let told =
+        |answer: &Value| answer["warnings"].to_string().contains("`headers.List-Unsubscribe` was replaced");
+    for (more, replaced) in [
+        (json!({"unsubscribe": true}), true),
+        (json!({"category": "newsletter"}), true),
+        (json!({"category": "newsletter", "unsubscribe": false}), false),
+        (json!({}), false),
+    ] {
+        let mut more = more;
+        more["headers"] = own.clone();
+        let sent = send(&world, more.clone()).await;
+        assert_eq!(told(&sent), replaced, "{more}: {sent}");
+        let batch = json!({"emails": [mail(more.clone())]}).to_string();
+        let entry = world.post("/emails/batch", batch).await.json()["data"][0].clone();
+        assert_eq!(told(&entry), replaced, "{more}: {entry}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_template_that_must_have_unsubscribe_says_that_it_keeps_it() {
+    let world = World::start().await;
+    let template = |category: &str| json!({"alias": category, "subject": "s", "text": "t", "category": category, "unsubscribe_enabled": false});
+    for (category, stays_on) in [("product", true), ("newsletter", true), ("transactional", false)] {
+        let made = world.post("/templates", template(category).to_string()).await.json();
+        assert_eq!(made["template"]["unsubscribe_enabled"], stays_on);
+        assert_eq!(made["warnings"].to_string().contains("stays on"), stays_on, "{made}");
+        let path = format!("/templates/{category}");
+        let changed = world.call(Method::PATCH, &path, &json!({"unsubscribe_enabled": false})).await.json();
+        assert_eq!(changed["warnings"].to_string().contains("stays on"), stays_on, "{changed}");
+        let named = world.call(Method::PATCH, &path, &json!({"name": category})).await.json();
+        assert!(!named["warnings"].to_string().contains("stays on"), "{named}");
+    }
+    world.end().await;
+}
+
+/// Of those that failed only those are counted as failed.
+#[tokio::test]
+async fn each_recipient_is_counted_as_what_it_is() {
+    let world = World::start().await;
+    world.post("/suppressions", json!({"email": "gone@example.net"}).to_string()).await;
+    let counts = async |id: &Value| {
+        let shown = world.get(&format!("/emails/{}", id.as_str().unwrap())).await.json();
+        shown["email"]["counts"].clone()
+    };
+    let some = json!({"to": ["b@example.net", "gone@example.net"], "on_suppressed": "skip"});
+    let sent = send(&world, some).await;
+    let usual = json!({"queued": 1, "delivered": 0, "bounced": 0, "failed": 0, "suppressed": 1});
+    assert_eq!(counts(&sent["id"]).await, usual);
+    let blocked = world.post("/emails", mail(json!({"to": "gone@example.net"})).to_string()).await.json();
+    let none = json!({"queued": 0, "delivered": 0, "bounced": 0, "failed": 0, "suppressed": 1});
+    assert_eq!(counts(&blocked["error"]["details"]["email_id"]).await, none);
+    let at = format!("{:.3}", world.hall.clock().now() + Duration::from_secs(3_600));
+    let later = send(&world, json!({"scheduled_at": at})).await;
+    world.post(&format!("/emails/{}/cancel", later["id"].as_str().unwrap()), "").await;
+    let cancelled = json!({"queued": 0, "delivered": 0, "bounced": 0, "failed": 0, "cancelled": 1});
+    assert_eq!(counts(&later["id"]).await, cancelled);
+    world.end().await;
+}
