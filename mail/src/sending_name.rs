@@ -33,8 +33,11 @@ pub fn read(text: &str) -> Result<Name, NameRefused> {
     let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
     let bare = bare.split(['/', '?', '#']).next().unwrap_or_default();
     let bare = bare.rsplit('@').next().unwrap_or_default();
+    if bare.parse::<std::net::IpAddr>().is_ok() {
+        return Err(NameRefused::Address);
+    }
     let name: Name = bare.strip_suffix('.').unwrap_or(bare).parse().map_err(|_| NameRefused::Form)?;
-    if text.parse::<std::net::IpAddr>().is_ok() || is_number(&name) {
+    if is_number(&name) {
         return Err(NameRefused::Address);
     }
     if !name.as_str().contains('.') {
@@ -84,7 +87,7 @@ mod tests {
             ("acme", "must be a domain name, like"),
             ("a b.com", "must be a domain name, like"),
             ("192.0.2.1", "not an IP address"),
-            ("2001:db8::1", "must be a domain name, "),
+            ("2001:db8::1", "not an IP address"),
             ("com", "must be a domain name, like"),
             ("co.uk", "`co.uk` is a public suffix"),
             ("公司.cn", "`xn--55qx5d.cn` is a public suffix"),

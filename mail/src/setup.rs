@@ -230,6 +230,8 @@ pub struct Setup {
     pub since: Timestamp,
     /// When it is looked next by itself; none when it is looked no more.
     pub due: Option<Timestamp>,
+    /// The operator has taken the domain as verified: what the DNS says takes nothing away.
+    pub vouched: bool,
     /// Our own keys could be opened and sign, when it was last looked.
     pub keys_open: bool,
 }
@@ -244,6 +246,7 @@ impl Setup {
             degraded_since: None,
             since: now,
             due: None,
+            vouched: false,
             keys_open: true,
         }
     }

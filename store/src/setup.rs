@@ -24,6 +24,8 @@ struct SetupRow {
     degraded_since: Option<Timestamp>,
     since: Timestamp,
     due: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    vouched: bool,
     keys_open: bool,
 }
 stored!(Setup as SetupRow);

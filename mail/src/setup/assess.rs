@@ -85,7 +85,7 @@ pub fn assess(domain: &Domain, setup: &Setup, seen: &Seen) -> (Domain, Setup) {
         }
         DomainState::Unverified => {}
         DomainState::Verified if seen.is_complete() => setup.degraded_since = None,
-        DomainState::Verified if seen.is_broken() => {
+        DomainState::Verified if seen.is_broken() && !setup.vouched => {
             let since = *setup.degraded_since.get_or_insert(seen.at);
             if after(since, DEGRADED_MAX) <= seen.at {
                 domain.state = DomainState::Unverified;
@@ -127,6 +127,9 @@ fn checked((record, finding): &(Record, Finding)) -> Checked {
 /// looks over the hour, so that those which were added together do not come together for ever.
 #[must_use]
 pub fn next_look(domain: &Domain, setup: &Setup, now: Timestamp, chance: u64) -> Option<Timestamp> {
+    if setup.vouched {
+        return None;
+    }
     let hour = HOUR - HOUR / 1_000 * u32::try_from(chance % 100).unwrap_or_default();
     if domain.state == DomainState::Verified && domain.next_dkim.is_none() {
         return Some(after(now, hour));

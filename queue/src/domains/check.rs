@@ -43,14 +43,20 @@ impl Domains {
     /// # Errors
     /// [`DomainError`].
     pub async fn force(&self, name: &mail::address::Name) -> Result<Known, DomainError> {
-        let domain = store::domain::by_name(self.store(), name).await?.ok_or(DomainError::Unknown)?;
-        let now = self.worker.clock.now();
-        let verify = |domain: &mut Domain| {
+        for _ in 0..TRIES_MAX {
+            let before = store::domain::by_name(self.store(), name).await?.ok_or(DomainError::Unknown)?;
+            let (mut after, found) = self.know(before.clone()).await?;
+            let (domain, now) = (&mut after.domain, self.worker.clock.now());
             domain.state = DomainState::Verified;
             domain.verified_at = domain.verified_at.or(Some(now));
             domain.dkim.ed25519_published = true;
-        };
-        self.change(domain.account, domain.id, verify).await
+            domain.updated_at = now;
+            (after.setup.vouched, after.setup.degraded_since, after.setup.due) = (true, None, None);
+            if self.settle(&before, found.as_ref(), &after).await? {
+                return Ok(after);
+            }
+        }
+        Err(DomainError::Changed)
     }
 
     async fn look(&self, domain: &Domain) -> Seen {
