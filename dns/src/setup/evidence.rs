@@ -68,7 +68,8 @@ impl Answers {
     pub(super) async fn gather(looker: &Looker<'_>, domain: &str, record: &Record) -> Self {
         let kind = wire_type(record.record_type);
         let mut answers = Self::of(looker.look(&record.name, kind).await);
-        answers.zone = looker.zone();
+        // A top level is the zone of what is not registered: no words for people.
+        answers.zone = looker.zone().filter(|zone| zone.contains('.'));
         let Ok(here) = answers.here.clone() else { return answers };
         match record.purpose {
             Purpose::Spf => answers.spf = SpfAnswers::gather(looker, domain, record, &here).await,
@@ -157,13 +158,15 @@ fn types_beside(record: &Record) -> &'static [(&'static str, Wire)] {
 }
 
 /// Many providers put the zone behind what is typed: a full name then has it twice. And what is typed for
-/// a subdomain without its own label lands in the zone above.
+/// a subdomain without its own label lands in the zone above; that is told of values that only this domain
+/// has, for the domain above may well be set up too.
 fn stray_names(domain: &str, zone: Option<&str>, record: &Record) -> Vec<String> {
     let name = &record.name;
     let mut names = vec![format!("{name}.{domain}")];
-    if let Some(zone) = zone.filter(|zone| zone.contains('.') && *zone != domain) {
+    if let Some(zone) = zone.filter(|zone| *zone != domain) {
         names.push(format!("{name}.{zone}"));
-        if let Some(labels) = name.strip_suffix(domain).filter(|labels| !labels.is_empty()) {
+        let is_own = matches!(record.purpose, Purpose::Ownership | Purpose::Dkim);
+        if let Some(labels) = name.strip_suffix(domain).filter(|labels| is_own && !labels.is_empty()) {
             names.push(format!("{labels}{zone}"));
         }
     }
