@@ -21,6 +21,8 @@ const CHAIN_MAX: usize = 8;
 pub struct Answers {
     /// The zone that the domain is in, where NS records lead to it.
     pub zone: Option<String>,
+    /// Whether the domain exists, as far as its top level says.
+    pub registered: bool,
     /// What stands at the record's name, of its type.
     pub here: Seen,
     /// Where the alias at the name leads on to, step by step: for an alias.
@@ -54,6 +56,7 @@ impl Answers {
     pub fn of(here: Seen) -> Self {
         Self {
             zone: None,
+            registered: true,
             here,
             onward: Vec::new(),
             beside: Vec::new(),
@@ -68,6 +71,7 @@ impl Answers {
     pub(super) async fn gather(looker: &Looker<'_>, domain: &str, record: &Record) -> Self {
         let kind = wire_type(record.record_type);
         let mut answers = Self::of(looker.look(&record.name, kind).await);
+        answers.registered = looker.is_registered();
         // A top level is the zone of what is not registered: no words for people.
         answers.zone = looker.zone().filter(|zone| zone.contains('.'));
         let Ok(here) = answers.here.clone() else { return answers };

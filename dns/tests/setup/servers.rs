@@ -181,3 +181,22 @@ async fn aliases_in_a_circle() {
     assert_eq!(finding.status, Mismatch);
     assert!(finding.error.unwrap().contains("leads in a circle"));
 }
+
+#[tokio::test]
+async fn a_domain_that_is_not_registered() {
+    let way = "com NS ns1.provider.example.\nns1.provider.example A 127.0.0.1\n";
+    let finding = look_at_the_resolver(way).await;
+    assert_eq!(finding.status, Missing);
+    assert!(finding.error.unwrap().contains("The DNS knows no domain example.com: it is not registered"));
+}
+
+#[tokio::test]
+async fn hundreds_at_once_are_all_looked_at() {
+    let server = NameServer::start(&format!("{WAY}{OURS}{}", published())).await;
+    let inspector = Inspector::new(settings(&server, &server)).unwrap();
+    let records = [record(Ownership), record(ReturnPath), record(Spf)];
+    let looks = (0..300).map(|_| inspect(&inspector, &records));
+    for findings in futures_util::future::join_all(looks).await {
+        assert!(findings.iter().all(|finding| finding.status == Verified), "{findings:#?}");
+    }
+}
