@@ -31,6 +31,7 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use mail::address::Name;
 use mail::setup::{Finding, Record};
+use tokio::sync::Semaphore;
 
 pub use evidence::{Answers, SpfAnswers};
 pub use exchange::Trouble;
@@ -41,6 +42,9 @@ pub use spf::walk::Walk;
 use crate::lookup::SetupError;
 use asker::Asker;
 use look::{Looker, wire};
+
+/// Inspections under way at once.
+const INSPECTIONS_MAX: usize = 32;
 
 /// How to look.
 #[derive(Debug, Clone)]
@@ -77,6 +81,7 @@ impl Default for Settings {
 #[derive(Debug)]
 pub struct Inspector {
     asker: Asker,
+    turns: Semaphore,
 }
 
 impl Inspector {
@@ -85,14 +90,17 @@ impl Inspector {
     /// # Errors
     /// [`SetupError`] when no server is configured and those of the system cannot be read.
     pub fn new(settings: Settings) -> Result<Self, SetupError> {
-        Ok(Self { asker: Asker::new(settings)? })
+        Ok(Self { asker: Asker::new(settings)?, turns: Semaphore::new(INSPECTIONS_MAX) })
     }
 
-    /// One finding for each record, in their order.
+    /// One finding for each record, in their order. When many inspections are under way, this one waits for its
+    /// turn before its time begins: a crowd makes nothing pending.
     pub async fn inspect(&self, domain: &Name, records: &[Record], now: Timestamp) -> Vec<Finding> {
         let name = domain.as_str();
         let unknown = |record: &Record| judge(name, record, &Answers::of(Err(Trouble::Garbled)), now);
         let Some(wire) = wire(name) else { return records.iter().map(unknown).collect() };
+        // The semaphore is never closed; if it were, we would look without waiting.
+        let _turn = self.turns.acquire().await;
         let looker = Looker::new(&self.asker, wire).await;
         let found = records.iter().map(async |record| {
             let answers = Answers::gather(&looker, name, record).await;

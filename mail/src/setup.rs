@@ -103,7 +103,8 @@ pub struct Finding {
     pub status: RecordStatus,
     /// What stands there, as the DNS has it: TXT strings joined, at most some, each cut short.
     pub found: Vec<String>,
-    /// What is wrong and what to do about it: one plain sentence or two. `None` when all is well.
+    /// What is wrong and what to do about it: one plain sentence or two. `None` when all is well; a record that
+    /// is verified has one when it works and something about it is unwise.
     pub error: Option<String>,
     /// What to publish in place of the record's own value, where that depends on what is there: the SPF record
     /// that holds both.

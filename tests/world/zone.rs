@@ -62,8 +62,6 @@ struct Shared {
 impl NameServer {
     /// Starts one on a free port of 127.0.0.1.
     pub(crate) async fn start(zone_text: &str) -> Self {
-        let shared =
-            Arc::new(Shared { zone: RwLock::new(Zone::parse(zone_text)), queries: AtomicUsize::new(0) });
         let (udp, tcp) = loop {
             let udp = UdpSocket::bind("127.0.0.1:0").await.expect("a UDP port");
             // The TCP port of the same number may be taken: then try another pair.
@@ -71,6 +69,19 @@ impl NameServer {
                 break (udp, tcp);
             }
         };
+        Self::on(udp, tcp, zone_text)
+    }
+
+    /// Starts another one on the port of this one, at an address of loopback such as 127.0.0.2.
+    pub(crate) async fn beside(&self, ip: &str, zone_text: &str) -> Self {
+        let address = (ip, self.address.port());
+        let udp = UdpSocket::bind(address).await.expect("the UDP port");
+        Self::on(udp, TcpListener::bind(address).await.expect("the TCP port"), zone_text)
+    }
+
+    fn on(udp: UdpSocket, tcp: TcpListener, zone_text: &str) -> Self {
+        let shared =
+            Arc::new(Shared { zone: RwLock::new(Zone::parse(zone_text)), queries: AtomicUsize::new(0) });
         let address = udp.local_addr().expect("its address");
         let mut server = Server::new(Answers(Arc::clone(&shared)));
         server.register_socket(udp);

@@ -29,8 +29,9 @@ use super::kept::Kept;
 use crate::ipv6::Ipv6;
 use crate::lookup::{self, SetupError};
 
-/// Questions under way at once, each with a socket: more wait, within their deadline.
-const QUESTIONS_MAX: usize = 256;
+/// Questions under way at once, each with a socket: more wait, within their deadline. The receive buffer of a
+/// server on this machine holds some 160.
+const QUESTIONS_MAX: usize = 128;
 /// Name servers of a zone that are used.
 const NAME_SERVERS_MAX: usize = 4;
 /// Addresses of them that are asked.
@@ -39,8 +40,8 @@ const ADDRESSES_MAX: usize = 6;
 const REFERRALS_MAX: usize = 4;
 /// Labels of a name that are tried on the way up to its zone.
 const LABELS_MAX: usize = 12;
-/// Zones and name servers to which the way is kept.
-const ZONES_KEPT_MAX: usize = 131_072;
+/// Zones and name servers to which the way is kept, half a kilobyte each; one more costs a question more.
+const ZONES_KEPT_MAX: usize = 16_384;
 const HOSTS_KEPT_MAX: usize = 16_384;
 
 /// A zone and who serves it.

@@ -21,6 +21,8 @@ const CHAIN_MAX: usize = 8;
 pub struct Answers {
     /// The zone that the domain is in, where NS records lead to it.
     pub zone: Option<String>,
+    /// Whether the domain exists, as far as its top level says.
+    pub registered: bool,
     /// What stands at the record's name, of its type.
     pub here: Seen,
     /// Where the alias at the name leads on to, step by step: for an alias.
@@ -54,6 +56,7 @@ impl Answers {
     pub fn of(here: Seen) -> Self {
         Self {
             zone: None,
+            registered: true,
             here,
             onward: Vec::new(),
             beside: Vec::new(),
@@ -68,7 +71,9 @@ impl Answers {
     pub(super) async fn gather(looker: &Looker<'_>, domain: &str, record: &Record) -> Self {
         let kind = wire_type(record.record_type);
         let mut answers = Self::of(looker.look(&record.name, kind).await);
-        answers.zone = looker.zone();
+        answers.registered = looker.is_registered();
+        // A top level is the zone of what is not registered: no words for people.
+        answers.zone = looker.zone().filter(|zone| zone.contains('.'));
         let Ok(here) = answers.here.clone() else { return answers };
         match record.purpose {
             Purpose::Spf => answers.spf = SpfAnswers::gather(looker, domain, record, &here).await,
@@ -157,13 +162,15 @@ fn types_beside(record: &Record) -> &'static [(&'static str, Wire)] {
 }
 
 /// Many providers put the zone behind what is typed: a full name then has it twice. And what is typed for
-/// a subdomain without its own label lands in the zone above.
+/// a subdomain without its own label lands in the zone above; that is told of values that only this domain
+/// has, for the domain above may well be set up too.
 fn stray_names(domain: &str, zone: Option<&str>, record: &Record) -> Vec<String> {
     let name = &record.name;
     let mut names = vec![format!("{name}.{domain}")];
-    if let Some(zone) = zone.filter(|zone| zone.contains('.') && *zone != domain) {
+    if let Some(zone) = zone.filter(|zone| *zone != domain) {
         names.push(format!("{name}.{zone}"));
-        if let Some(labels) = name.strip_suffix(domain).filter(|labels| !labels.is_empty()) {
+        let is_own = matches!(record.purpose, Purpose::Ownership | Purpose::Dkim);
+        if let Some(labels) = name.strip_suffix(domain).filter(|labels| is_own && !labels.is_empty()) {
             names.push(format!("{labels}{zone}"));
         }
     }

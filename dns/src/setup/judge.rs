@@ -191,12 +191,18 @@ impl Case<'_> {
         if let Some(alias) = self.look.aliases.first() {
             return self.in_the_way_of(alias);
         }
+        if !self.answers.registered {
+            return Verdict::missing(format!(
+                "The DNS knows no domain {}: it is not registered, its registration ran out, or your registrar \
+                 has no name servers for it. Until that is put right, no record of it can be found.",
+                self.domain
+            ));
+        }
         Verdict::missing(format!(
             "There is no {kind} record at {name}. Publish it at your DNS provider (name \"{entry}\" where the \
-             provider adds {})",
+             provider adds {}).",
             self.zone()
         ))
-        .sentence_ends()
     }
 
     /// No other record can stand beside a CNAME (RFC 1034 3.6.2), and none of it is asked for.
@@ -240,15 +246,6 @@ impl Case<'_> {
                  only. Enter the value without them."
             ),
         }))
-    }
-}
-
-impl Verdict {
-    fn sentence_ends(mut self) -> Self {
-        if let Some(error) = &mut self.error {
-            error.push('.');
-        }
-        self
     }
 }
 

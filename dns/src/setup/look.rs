@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hickory_proto::op::Message;
+use hickory_proto::op::{Message, ResponseCode};
 use hickory_proto::rr::{Name as WireName, RData, RecordType};
 use tokio::time::Instant;
 
@@ -83,6 +83,7 @@ pub(super) struct Looker<'a> {
     pub(super) asker: &'a Asker,
     domain: WireName,
     zone: Option<Arc<Zone>>,
+    registered: bool,
     until: Instant,
 }
 
@@ -90,7 +91,20 @@ impl<'a> Looker<'a> {
     pub(super) async fn new(asker: &'a Asker, domain: WireName) -> Self {
         let until = asker.deadline();
         let zone = asker.zone_of(&domain, until).await;
-        Self { asker, domain, zone, until }
+        let registered = match &zone {
+            // A top level that does not know the name: nobody has it.
+            Some(zone) if zone.origin.num_labels() == 1 => {
+                let asked = asker.authoritative(zone, &domain, RecordType::SOA, until).await;
+                !asked.is_ok_and(|reply| reply.metadata.response_code == ResponseCode::NXDomain)
+            }
+            _ => true,
+        };
+        Self { asker, domain, zone, registered, until }
+    }
+
+    /// Whether the domain exists, as far as its top level says.
+    pub(super) fn is_registered(&self) -> bool {
+        self.registered
     }
 
     /// The zone that the domain is in, where it is known.

@@ -8,6 +8,9 @@ pub(super) mod walk;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+/// RFC 7208 3.4 asks for 450 bytes, so that an answer fits a packet; what is much longer is not read.
+const RECORD_BYTES_MAX: usize = 4_096;
+
 /// Whether a text is an SPF record, to a receiver (RFC 7208 4.5).
 pub(super) fn is_record(text: &str) -> bool {
     let mut words = text.split(' ');
@@ -52,6 +55,9 @@ impl Terms {
     /// # Errors
     /// What is wrong, as the end of a sentence.
     pub(super) fn parse(record: &str) -> Result<Self, String> {
+        if record.len() > RECORD_BYTES_MAX {
+            return Err(format!("it is {} bytes long, and receivers take some 450", record.len()));
+        }
         let words = record.split_whitespace().skip(1);
         let terms = words.map(term).collect::<Result<Vec<Term>, String>>()?;
         let redirects = terms.iter().filter(|term| matches!(term, Term::Redirect { .. })).count();

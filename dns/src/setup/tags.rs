@@ -1,11 +1,17 @@
 //! Lists of tags: `v=DKIM1; k=rsa; p=MIIB…` (RFC 6376 3.2, RFC 7489 6.4).
 
+/// Nobody has so many.
+const TAGS_MAX: usize = 64;
+
 /// The tags of a text in their order. Blanks around names, values and semicolons do not count.
 ///
 /// # Errors
 /// What is wrong, as the end of a sentence.
 pub(super) fn tags(text: &str) -> Result<Vec<(&str, &str)>, String> {
     let mut tags: Vec<(&str, &str)> = Vec::new();
+    if text.bytes().filter(|byte| *byte == b';').count() > TAGS_MAX {
+        return Err(format!("it has more than {TAGS_MAX} tags"));
+    }
     for part in text.trim_end().trim_end_matches(';').split(';') {
         let wrong =
             || format!("\"{}\" is no tag of the form \"name=value\"", super::text::short(part.trim()));

@@ -5,6 +5,7 @@
 mod zone;
 
 mod aliases;
+mod anything;
 mod dkim;
 mod servers;
 mod spf;

@@ -62,24 +62,47 @@ async fn private_name_servers_are_not_asked() {
 
 #[tokio::test]
 async fn one_server_of_several_does_not_serve() {
-    // Nobody listens at the first address.
-    let way = "example.com NS a.provider.example.\nexample.com NS b.provider.example.\n\
-        a.provider.example A 127.0.0.9\nb.provider.example A 127.0.0.1\n";
+    // Nobody listens at the first address; the second one knows nothing of the zone.
+    let way = "example.com NS a.provider.example.
+        example.com NS b.provider.example.
+        example.com NS c.provider.example.
+        a.provider.example A 127.0.0.9
+        b.provider.example A 127.0.0.1
+        c.provider.example A 127.0.0.2";
     let resolver = NameServer::start(way).await;
-    let authority = NameServer::start(&published()).await;
-    let inspector = Inspector::new(settings(&resolver, &authority)).unwrap();
+    let lame = NameServer::start("$REFUSED _service.example.com\n").await;
+    let _good = lame.beside("127.0.0.2", &published()).await;
+    let inspector = Inspector::new(settings(&resolver, &lame)).unwrap();
     assert_eq!(inspect_one(&inspector, record(Ownership)).await.status, Verified);
 }
 
 #[tokio::test]
 async fn a_part_of_the_zone_that_others_serve() {
-    let resolver = NameServer::start(WAY).await;
-    let authority = NameServer::start("$DELEGATED _domainkey.example.com ns1.provider.example\n").await;
+    let way = format!("{WAY}keys.example A 127.0.0.2\n");
+    let resolver = NameServer::start(&way).await;
+    let authority = NameServer::start("$DELEGATED _domainkey.example.com keys.example\n").await;
+    let mut key = record(Dkim);
+    key.value = "v=DKIM1; p=AAAA".to_owned();
+    let _keys = authority.beside("127.0.0.2", "s1._domainkey.example.com TXT \"p=AAAA\"\n").await;
     let inspector = Inspector::new(settings(&resolver, &authority)).unwrap();
-    // The one server refers to itself for ever: that ends, and the configured one is asked instead.
-    let finding = inspect_one(&inspector, record(Dkim)).await;
-    assert_eq!(finding.status, Missing, "{finding:#?}");
-    assert!(authority.queries() >= 1);
+    let finding = inspect_one(&inspector, key.clone()).await;
+    assert_eq!((finding.status, finding.error), (Verified, None));
+
+    // A server that refers to itself for ever: that ends, and the configured one is asked instead.
+    authority.set("$DELEGATED _domainkey.example.com ns1.provider.example\n");
+    assert_eq!(inspect_one(&inspector, key).await.status, Missing);
+}
+
+#[tokio::test]
+async fn nobody_serves_the_zone() {
+    let server = NameServer::start(WAY).await;
+    let nobody = NameServer::start("").await;
+    let settings = settings(&server, &nobody);
+    drop(nobody);
+    // The configured server stands in; here it knows the name.
+    server.set(&format!("{WAY}{}", published()));
+    let inspector = Inspector::new(settings).unwrap();
+    assert_eq!(inspect_one(&inspector, record(Ownership)).await.status, Verified);
 }
 
 #[tokio::test]
@@ -157,4 +180,23 @@ async fn aliases_in_a_circle() {
     let finding = look(Ownership, zone).await;
     assert_eq!(finding.status, Mismatch);
     assert!(finding.error.unwrap().contains("leads in a circle"));
+}
+
+#[tokio::test]
+async fn a_domain_that_is_not_registered() {
+    let way = "com NS ns1.provider.example.\nns1.provider.example A 127.0.0.1\n";
+    let finding = look_at_the_resolver(way).await;
+    assert_eq!(finding.status, Missing);
+    assert!(finding.error.unwrap().contains("The DNS knows no domain example.com: it is not registered"));
+}
+
+#[tokio::test]
+async fn hundreds_at_once_are_all_looked_at() {
+    let server = NameServer::start(&format!("{WAY}{OURS}{}", published())).await;
+    let inspector = Inspector::new(settings(&server, &server)).unwrap();
+    let records = [record(Ownership), record(ReturnPath), record(Spf)];
+    let looks = (0..300).map(|_| inspect(&inspector, &records));
+    for findings in futures_util::future::join_all(looks).await {
+        assert!(findings.iter().all(|finding| finding.status == Verified), "{findings:#?}");
+    }
 }

@@ -19,7 +19,8 @@ pub(super) fn verdict(case: &Case<'_>) -> Verdict {
         [] => none(case),
         [one] => one_record(case, one),
         several => {
-            let quoted: Vec<String> = several.iter().map(|text| format!("\"{}\"", short(text))).collect();
+            let quoted: Vec<String> =
+                several.iter().take(4).map(|text| format!("\"{}\"", short(text))).collect();
             let what = format!(
                 "{} has {} SPF records, {}; receivers take none when there are several (RFC 7208 4.5).",
                 case.name(),
@@ -105,7 +106,7 @@ fn fault(walk: &Walk) -> Option<String> {
 
 fn without_ours(case: &Case<'_>, terms: &Terms, walk: &Walk, ours: &[String]) -> Verdict {
     let name = case.name();
-    let unanswered = walk.unanswered.iter().map(|host| short(host)).collect::<Vec<String>>();
+    let unanswered = walk.unanswered.iter().take(5).map(|host| short(host)).collect::<Vec<String>>();
     if !unanswered.is_empty() {
         return Verdict::pending(format!(
             "The SPF record of {name} includes {}, about which the DNS gave no answer, so it is not known whether \

@@ -2,11 +2,17 @@
 
 use super::{Term, Terms};
 
+/// Records that are put into one.
+const RECORDS_MAX: usize = 4;
+
 /// One record of those that are there and our mechanisms (`include:spf.example.net`). Words stay as their
 /// owner wrote them, in their order; ours come before what ends the record. Several records become one with
 /// the mildest of their `all`s, so that nobody's mail is refused for it. `None` when one of them cannot be
-/// read.
+/// read, or there are very many.
 pub(in crate::setup) fn merge(records: &[&str], ours: &[String]) -> Option<String> {
+    if records.len() > RECORDS_MAX {
+        return None;
+    }
     let mut words: Vec<String> = Vec::new();
     let (mut alls, mut redirects) = (Vec::new(), Vec::new());
     for record in records {

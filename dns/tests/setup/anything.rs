@@ -1,0 +1,80 @@
+//! Whatever stands in a zone: a sentence of bounded length, and no panic.
+
+use dns::setup::{Answers, Data, Look, Trouble, judge};
+use jiff::Timestamp;
+use mail::setup::{Purpose, RecordStatus};
+use proptest::prelude::*;
+
+use crate::world::{DOMAIN, record};
+
+const PURPOSES: [Purpose; 7] = [
+    Purpose::Ownership,
+    Purpose::Dkim,
+    Purpose::ReturnPath,
+    Purpose::Spf,
+    Purpose::Dmarc,
+    Purpose::Inbound,
+    Purpose::Tracking,
+];
+
+/// Texts with the words and marks that the readers look for.
+fn text() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        "\\PC{0,12}",
+        "(v=spf1|v=DKIM1|v=DMARC1|p=|p=none|t=y|k=rsa|rua=mailto:a@b.c!)(;| |; )",
+        "[+~?-]?(all|a|mx|ptr|include|exists|ip4|ip6|redirect=)(:|/|=)?[a-z0-9.%{}:/]{0,8}",
+        "[\"\\\\;=:! ]{1,3}",
+    ];
+    prop::collection::vec(word, 0..8).prop_map(|words| words.join(" "))
+}
+
+fn data() -> impl Strategy<Value = Data> {
+    prop_oneof![
+        4 => text().prop_map(Data::Text),
+        1 => "[a-z.]{0,20}".prop_map(Data::Alias),
+        1 => ("[a-z.]{0,20}", any::<u16>())
+            .prop_map(|(host, preference)| Data::MailHost { preference, host }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn is_judged(
+        data in prop::collection::vec(data(), 0..20),
+        aliases in prop::collection::vec("[a-z.]{0,20}", 0..3),
+        wildcard: bool,
+    ) {
+        for purpose in PURPOSES {
+            let look = Look { aliases: aliases.clone(), data: data.clone() };
+            let mut answers = Answers::of(Ok(look.clone()));
+            answers.wildcard = wildcard;
+            answers.beside = vec![("TXT", look.clone())];
+            answers.elsewhere = vec![("x.example.com".to_owned(), look)];
+            let finding = judge(DOMAIN, &record(purpose), &answers, Timestamp::UNIX_EPOCH);
+            prop_assert!(finding.found.len() <= 10);
+            prop_assert!(finding.error.iter().all(|sentence| sentence.len() < 3_000));
+            prop_assert!(finding.status == RecordStatus::Verified || finding.error.is_some());
+        }
+    }
+}
+
+#[test]
+fn every_trouble_has_a_sentence() {
+    for trouble in [
+        Trouble::Unreachable,
+        Trouble::Lame,
+        Trouble::TimedOut,
+        Trouble::Garbled,
+        Trouble::Refused,
+        Trouble::ServerFailure,
+        Trouble::Bogus,
+        Trouble::AliasLoop,
+    ] {
+        let answers = Answers::of(Err(trouble));
+        let finding = judge(DOMAIN, &record(Purpose::Dkim), &answers, Timestamp::UNIX_EPOCH);
+        let expected =
+            if trouble == Trouble::AliasLoop { RecordStatus::Mismatch } else { RecordStatus::Pending };
+        assert_eq!(finding.status, expected);
+        assert!(finding.error.is_some_and(|sentence| sentence.contains(DOMAIN) && sentence.ends_with('.')));
+    }
+}
