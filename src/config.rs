@@ -74,6 +74,27 @@ pub struct Config {
     pub testing: TestingSection,
 }
 
+impl Config {
+    /// The name that takes what comes back to an envelope sender: `rp.{domain}` of each sending domain is a
+    /// CNAME that leads here. Unless configured, `rp.` before our own name.
+    #[must_use]
+    pub fn return_path_host(&self) -> Name {
+        self.service.return_path_host.clone().unwrap_or_else(|| self.below("rp"))
+    }
+
+    /// The name whose SPF record lists the addresses that we send from (RFC 7208 5.2): each sending
+    /// domain's own record includes it. Unless configured, `spf.` before our own name.
+    #[must_use]
+    pub fn spf_include_host(&self) -> Name {
+        self.service.spf_include_host.clone().unwrap_or_else(|| self.below("spf"))
+    }
+
+    /// A name below ours. [`check`] has refused a name that leaves no room for one.
+    fn below(&self, label: &str) -> Name {
+        self.hostname.child(label).unwrap_or_else(|_| self.hostname.clone())
+    }
+}
+
 fn default_data_dir() -> PathBuf {
     PathBuf::from("/var/lib/postrider")
 }
@@ -335,6 +356,12 @@ pub struct ServiceSection {
     pub auto_verify_domains: bool,
     /// The plan of a new account.
     pub default_plan: Plan,
+    /// Where the CNAME at `rp` of a customer's domain leads; see [`Config::return_path_host`].
+    #[serde(deserialize_with = "parsed::host_name_option")]
+    pub return_path_host: Option<Name>,
+    /// What a customer's SPF record includes; see [`Config::spf_include_host`].
+    #[serde(deserialize_with = "parsed::host_name_option")]
+    pub spf_include_host: Option<Name>,
 }
 
 /// `[testing]`

@@ -119,6 +119,8 @@ const KEYS: &[Key] = &[
     restart!(service.sandbox_sender),
     restart!(service.auto_verify_domains),
     restart!(service.default_plan),
+    restart!(service.return_path_host),
+    restart!(service.spf_include_host),
     plan!(free.emails_per_month),
     plan!(free.emails_per_day),
     plan!(free.overage),

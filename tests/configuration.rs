@@ -17,6 +17,8 @@ const EXAMPLES: &[&str] = &[
     "smarthost_username",
     "smarthost_password",
     "sandbox_sender",
+    "return_path_host",
+    "spf_include_host",
     "clock_offset",
 ];
 

@@ -126,6 +126,17 @@ fn bounds(config: &Config, faults: &mut Vec<Fault>) {
     if delivery.give_up_after.as_secs() == 0 {
         faults.push(fault("delivery", "give_up_after", "`give_up_after` is at least 1s"));
     }
+    let service = &config.service;
+    for (key, label, given) in [
+        ("return_path_host", "rp", &service.return_path_host),
+        ("spf_include_host", "spf", &service.spf_include_host),
+    ] {
+        if given.is_none() && config.hostname.child(label).is_err() {
+            let text =
+                format!("`hostname` leaves no room for `{label}.` before it: set `{key}` in [service]");
+            faults.push(fault("service", key, text));
+        }
+    }
     if config.store.retention < delivery.give_up_after {
         faults.push(fault("store", "retention", "`retention` is not shorter than `give_up_after`"));
     }
@@ -282,6 +293,25 @@ mod tests {
             assert!(found.len() == 1 && found[0].starts_with(said), "{more}{found:#?}");
         }
         assert!(problems("[ops]\nlisten = [\"127.0.0.1:0\", \"127.0.0.1:0\", \"[::]:1\"]\n").is_empty());
+    }
+
+    #[test]
+    fn the_names_that_customers_point_to_are_below_ours() {
+        let with = |hostname: &str, more: &str| {
+            from_text(&format!("hostname = \"{hostname}\"\n[api]\nlisten = \"127.0.0.1:1\"\n{more}"), [])
+        };
+        let own = with("mx1.example.net", "").unwrap();
+        assert_eq!(own.return_path_host().as_str(), "rp.mx1.example.net");
+        assert_eq!(own.spf_include_host().as_str(), "spf.mx1.example.net");
+        let both = "[service]\nreturn_path_host = \"Bounces.example.net.\"\nspf_include_host = \"_spf.example.net\"\n";
+        let named = with("mx1.example.net", both).unwrap();
+        assert_eq!(named.return_path_host().as_str(), "bounces.example.net");
+        assert_eq!(named.spf_include_host().as_str(), "_spf.example.net");
+        let long = [["a"; 125].join("."), "ab".to_owned()].join(".");
+        let found = with(&long, "").unwrap_err();
+        assert!(found.len() == 2 && found[0].text.contains("`return_path_host`"), "{found:?}");
+        assert!(with(&long, both).is_ok());
+        assert!(problems("[service]\nreturn_path_host = \"x y\"\n")[0].starts_with("line 5: "));
     }
 
     #[test]
