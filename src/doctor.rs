@@ -36,7 +36,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use finding::{Finding, Notes};
+use finding::Finding;
 use place::Place;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -118,9 +118,8 @@ impl Drop for Examination {
 }
 
 fn unfinished(name: &'static str, what: &str) -> Finding {
-    let mut notes = Notes::default();
-    notes.warn(format!("the check {what}"), "Mend what the other checks found, and run the doctor again.");
-    notes.settle(name)
+    let fix = "Mend what the other checks found, and run the doctor again.";
+    Finding::warning(name, format!("the check {what}"), fix)
 }
 
 #[cfg(test)]

@@ -70,17 +70,14 @@ pub fn run(arguments: &DoctorArguments) -> ExitCode {
 }
 
 async fn examine(arguments: &DoctorArguments, told: &mut Told) -> Result<(), ()> {
-    let failed = |name, found, fix| Finding { name, status: Status::Failed, found, fix: Some(fix) };
     let file = arguments.config.display();
     // What it names on this machine is looked at by the checks, one by one.
     let config = config::from_file_alone(&arguments.config).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(|problem| format!("{file}: {problem}")).collect();
         let fix = format!("Mend it, and try: postrider check --config {file}");
-        told.tell(failed("configuration", lines.join("\n"), fix));
+        told.tell(Finding::failed("configuration", lines.join("\n"), fix));
     })?;
-    let good =
-        Finding { name: "configuration", status: Status::Ok, found: format!("{file}: good"), fix: None };
-    told.tell(good);
+    told.tell(Finding::good("configuration", format!("{file}: good")));
     let options = Options {
         out: arguments.out.clone(),
         ntp: arguments.ntp.clone(),
@@ -89,7 +86,7 @@ async fn examine(arguments: &DoctorArguments, told: &mut Told) -> Result<(), ()>
     told.progress(&["the addresses of this machine"]);
     let place = Place::look(config, options, Clock::default()).await.map_err(|error| {
         let fix = "Name one: servers = [\"127.0.0.1:53\"] in [dns], or nameserver lines in /etc/resolv.conf.";
-        told.tell(failed("dns", error.to_string(), fix.to_owned()));
+        told.tell(Finding::failed("dns", error.to_string(), fix.to_owned()));
     })?;
     let mut examination = Examination::begin(place);
     loop {

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use mail::address::Name;
 
-use super::finding::{Finding, Notes, skipped};
+use super::finding::{Finding, Notes};
 use super::hostname::unknown;
 use super::names::OWN;
 use super::place::Place;
@@ -76,7 +76,7 @@ async fn ask(place: &Place, list: &List, address: IpAddr) -> Said {
 /// Asks every list about every address.
 pub(super) async fn blocklists(place: &Place) -> Finding {
     if place.by_smarthost() {
-        return skipped(NAME, "mail leaves by the smarthost: its address counts, not ours");
+        return Finding::skipped(NAME, "mail leaves by the smarthost: its address counts, not ours");
     }
     let sources = place.sources.public();
     if sources.is_empty() {
@@ -117,7 +117,12 @@ fn judge(notes: &mut Notes, list: &List, control: &Said, said: &[(IpAddr, Said)]
         match said {
             Said::Listed(codes) => notes.fail(
                 format!("{address} is on {zone}: {}", meaning(zone, codes)),
-                format!("Find out why before you ask to be taken out, or it comes back: {}", list.removal),
+                // A list of where no mail should come from: nothing has happened yet.
+                if zone.ends_with("spamhaus.org") && codes.iter().all(|code| matches!(code.octets()[3], 10 | 11)) {
+                    format!("Ask to be taken out, since this is a mail server: {} (some providers ask for it themselves)", list.removal)
+                } else {
+                    format!("Find out why before you ask to be taken out, or it comes back: {}", list.removal)
+                },
             ),
             Said::Silent(why) => notes.skip(format!("{zone} says nothing of {address}: {why}")),
             Said::Clear if matches!(control, Said::Listed(_)) => {
@@ -147,9 +152,7 @@ fn meaning(zone: &str, codes: &[Ipv4Addr]) -> String {
         3 => "mail from it looks like spam, or its names change too often (CSS)",
         4..=7 => "it looks broken into, a bot or open proxy (XBL)",
         9 => "its network is in criminal hands (DROP)",
-        10 | 11 => {
-            "its provider says that no mail comes from there (PBL): ask to be taken out, or the provider, since this is a mail server"
-        }
+        10 | 11 => "its provider says that no mail comes from there (PBL)",
         _ => "listed",
     };
     if !zone.ends_with("spamhaus.org") {

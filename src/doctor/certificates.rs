@@ -24,7 +24,7 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::der;
-use super::finding::{Finding, Notes, skipped};
+use super::finding::{Finding, Notes};
 use super::hostname::lines;
 use super::place::{Place, told};
 use crate::certificate::Certificate;
@@ -38,7 +38,10 @@ const DAYS_LEFT: i64 = 14;
 pub(super) async fn certificate(place: &Place) -> Finding {
     let config = &place.config;
     let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.private_key) else {
-        return skipped(NAME, "no certificate is configured, so there is neither submission nor TLS");
+        return Finding::skipped(
+            NAME,
+            "no certificate is configured, so there is neither submission nor TLS",
+        );
     };
     let mut notes = Notes::default();
     for file in [certificate, key] {

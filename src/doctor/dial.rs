@@ -27,6 +27,8 @@ pub(super) enum Heard {
     Refused,
     /// Nobody says anything.
     TimedOut,
+    /// Somebody on the way, or a firewall here, says that it may not be.
+    Forbidden(String),
     /// Something here: no route, no such address.
     Failed(String),
 }
@@ -38,7 +40,7 @@ impl fmt::Display for Heard {
             Self::Silence => f.write_str("connected, and nothing was said"),
             Self::Refused => f.write_str("the connection was refused"),
             Self::TimedOut => write!(f, "no answer within {} s", CONNECT_DEADLINE.as_secs()),
-            Self::Failed(why) => f.write_str(why),
+            Self::Forbidden(why) | Self::Failed(why) => f.write_str(why),
         }
     }
 }
@@ -72,6 +74,7 @@ async fn open(from: Option<IpAddr>, to: SocketAddr) -> Result<TcpStream, Heard> 
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Heard::Refused,
         ErrorKind::TimedOut => Heard::TimedOut,
+        ErrorKind::HostUnreachable | ErrorKind::PermissionDenied => Heard::Forbidden(error.to_string()),
         _ => Heard::Failed(error.to_string()),
     };
     let socket = if to.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::finding::{Finding, Notes, skipped};
+use super::finding::{Finding, Notes};
 use super::place::Place;
 use crate::config::Engine;
 
@@ -87,14 +87,18 @@ pub(super) async fn disk(place: &Place) -> Finding {
     let looked = tokio::task::spawn_blocking(move || room(&directory).map_err(|error| (directory, error)));
     match looked.await {
         Ok(Ok(room)) => judge_room(&place.config.data_dir, reserve, &room),
-        Ok(Err((directory, error))) => skipped("disk", format!("{}: {error}", directory.display())),
-        Err(_) => skipped("disk", "could not be looked at"),
+        Ok(Err((directory, error))) => Finding::skipped("disk", format!("{}: {error}", directory.display())),
+        Err(_) => Finding::skipped("disk", "could not be looked at"),
     }
+}
+
+/// In the unit that people would say.
+fn size(bytes: u64) -> String {
+    if bytes >= 10 << 30 { format!("{} GiB", bytes >> 30) } else { format!("{} MiB", bytes >> 20) }
 }
 
 fn judge_room(data_dir: &Path, reserve: u64, room: &Room) -> Finding {
     let mut notes = Notes::default();
-    let mib = |bytes: u64| bytes >> 20;
     let at = data_dir.display();
     match room.kind {
         Kind::Memory => notes.fail(
@@ -111,7 +115,7 @@ fn judge_room(data_dir: &Path, reserve: u64, room: &Room) -> Finding {
         ),
         Kind::Disk => {}
     }
-    let found = format!("{} of {} MiB are free for {at}", mib(room.free), mib(room.whole));
+    let found = format!("{} of {} are free for {at}", size(room.free), size(room.whole));
     let fix = format!(
         "Make room, or a larger disk: du -xh --max-depth=2 {at} | sort -h | tail; or a shorter `retention` in [store]."
     );
@@ -166,21 +170,21 @@ fn measure(directory: &Path) -> std::io::Result<Vec<Duration>> {
 /// How long the disk takes.
 pub(super) async fn sync(place: &Place) -> Finding {
     if place.config.store.engine == Engine::Postgres {
-        return skipped("disk_sync", "the store is a database: its disk is what counts");
+        return Finding::skipped("disk_sync", "the store is a database: its disk is what counts");
     }
     let directory = nearest(&place.config.data_dir);
     let measured =
         tokio::task::spawn_blocking(move || measure(&directory).map_err(|error| (directory, error)));
     match measured.await {
         Ok(Ok(times)) => judge_times(times),
-        Ok(Err((directory, error))) => skipped(
+        Ok(Err((directory, error))) => Finding::skipped(
             "disk_sync",
             format!(
                 "{}: {error}. Run the doctor as root, or as the user that the server runs as",
                 directory.display()
             ),
         ),
-        Err(_) => skipped("disk_sync", "could not be measured"),
+        Err(_) => Finding::skipped("disk_sync", "could not be measured"),
     }
 }
 
@@ -188,7 +192,7 @@ fn judge_times(mut times: Vec<Duration>) -> Finding {
     let mut notes = Notes::default();
     times.sort_unstable();
     let (Some(&median), Some(&worst)) = (times.get(times.len() / 2), times.last()) else {
-        return skipped("disk_sync", "could not be measured");
+        return Finding::skipped("disk_sync", "could not be measured");
     };
     let ms = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1e3);
     let found = format!(

@@ -39,10 +39,13 @@ pub struct Finding {
     pub name: &'static str,
     /// The worst of what it saw.
     pub status: Status,
-    /// What it saw, a line each.
+    /// What it saw, a line each, the worst first.
     pub found: String,
     /// What to do, a line each: sentences, and lines to copy.
     pub fix: Option<String>,
+    /// The lines of `found`, each with how it stands.
+    #[serde(skip)]
+    pub notes: Vec<(Status, String)>,
 }
 
 /// What a check saw so far.
@@ -86,17 +89,44 @@ impl Notes {
         let Self { mut seen, fixes } = self;
         seen.sort_by_key(|(status, _)| std::cmp::Reverse(*status));
         let status = seen.first().map_or(Status::Skipped, |(status, _)| *status);
-        let found = seen.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("\n");
+        let found = seen.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
         let fix = (!fixes.is_empty()).then(|| fixes.join("\n"));
-        Finding { name, status, found, fix }
+        Finding { name, status, found, fix, notes: seen }
     }
 }
 
-/// A finding of one line that was not looked at.
-pub(super) fn skipped(name: &'static str, why: impl Into<String>) -> Finding {
-    let mut notes = Notes::default();
-    notes.skip(why);
-    notes.settle(name)
+impl Finding {
+    /// Of one thing, which is as it should be.
+    #[must_use]
+    pub fn good(name: &'static str, found: impl Into<String>) -> Self {
+        let mut notes = Notes::default();
+        notes.good(found);
+        notes.settle(name)
+    }
+
+    /// Of one thing, which was not looked at.
+    #[must_use]
+    pub fn skipped(name: &'static str, why: impl Into<String>) -> Self {
+        let mut notes = Notes::default();
+        notes.skip(why);
+        notes.settle(name)
+    }
+
+    /// Of one thing that could be better.
+    #[must_use]
+    pub fn warning(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        let mut notes = Notes::default();
+        notes.warn(found, fix);
+        notes.settle(name)
+    }
+
+    /// Of one thing that is wrong.
+    #[must_use]
+    pub fn failed(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        let mut notes = Notes::default();
+        notes.fail(found, fix);
+        notes.settle(name)
+    }
 }
 
 #[cfg(test)]
@@ -115,7 +145,7 @@ mod tests {
         assert_eq!(found.fix.as_deref(), Some("mend it"));
         assert_eq!(Notes::default().settle("x").status, Status::Skipped);
         assert_eq!(
-            serde_json::to_string(&skipped("dns", "no")).unwrap(),
+            serde_json::to_string(&Finding::skipped("dns", "no")).unwrap(),
             "{\"name\":\"dns\",\"status\":\"skipped\",\"found\":\"no\",\"fix\":null}"
         );
     }

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use mail::address::Name;
 
 use super::addresses::is_private;
-use super::finding::{Finding, Notes, skipped};
+use super::finding::{Finding, Notes};
 use super::place::{Place, told};
 use super::record;
 
@@ -118,7 +118,7 @@ struct Reverse {
 /// Whether our addresses lead back to our name.
 pub(super) async fn ptr(place: &Place) -> Finding {
     if place.by_smarthost() {
-        return skipped("ptr", "mail leaves by the smarthost: its address counts, not ours");
+        return Finding::skipped("ptr", "mail leaves by the smarthost: its address counts, not ours");
     }
     let public = place.sources.public();
     if public.is_empty() {
@@ -144,19 +144,19 @@ pub(super) async fn ptr(place: &Place) -> Finding {
 
 /// A check of public addresses where none is known.
 pub(super) fn unknown(name: &'static str) -> Finding {
-    let mut notes = Notes::default();
-    notes.warn(
+    Finding::warning(
+        name,
         "this machine has private addresses only, and the public one is not known",
         "Publish the address of `hostname`, or say which it is: postrider doctor --address 203.0.113.5",
-    );
-    notes.settle(name)
+    )
 }
 
 fn judge_ptr(hostname: &Name, seen: &[Reverse]) -> Finding {
-    const WHERE: &str = "(set by whoever gave you the address: the provider's panel, not your own zone)";
+    const WHERE: &str =
+        "Set by whoever gave you the address, in the provider's panel (not in your own zone):";
     let mut notes = Notes::default();
     for Reverse { address, names } in seen {
-        let record = format!("{} {WHERE}", record::ptr(*address, hostname));
+        let record = format!("{WHERE}\n{}", record::ptr(*address, hostname));
         let names = match names {
             Err(why) => {
                 notes.fail(why, "See the finding `dns`: ask again when the name server answers.");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use super::finding::{Finding, Notes, skipped};
+use super::finding::{Finding, Notes};
 use super::place::Place;
 use super::systemd;
 use crate::admin::SOCKET;
@@ -96,7 +96,9 @@ fn judge_files(config: &Config, limit: u64, whose: Whose) -> Finding {
 /// Whether what may lie in memory has room there.
 pub(super) async fn memory(place: &Place) -> Finding {
     match std::fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(total) {
-        None => skipped("memory", "how much memory this machine has is not known (no /proc/meminfo)"),
+        None => {
+            Finding::skipped("memory", "how much memory this machine has is not known (no /proc/meminfo)")
+        }
         Some(total) => judge_memory(&place.config, total),
     }
 }

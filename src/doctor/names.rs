@@ -10,7 +10,7 @@ use std::time::Duration;
 use mail::address::Name;
 use tokio::time::Instant;
 
-use super::finding::{Finding, Notes, skipped};
+use super::finding::{Finding, Notes};
 use super::place::{Place, told};
 
 /// Names that are always there.
@@ -65,38 +65,58 @@ fn in_resolv_conf(text: &str) -> Vec<IpAddr> {
     text.lines().filter_map(address).collect()
 }
 
-/// Whether the name server answers, and how soon.
-pub(super) async fn dns(place: &Place) -> Finding {
-    let mut times = Vec::new();
-    for name in WELL_KNOWN {
-        let Ok(name) = name.parse::<Name>() else { continue };
-        let began = Instant::now();
-        // Not a question that another check asks: its answer would be there already.
-        let answer = place.resolver.txt(&name).await;
-        times.push(answer.map(|_| began.elapsed()).map_err(|error| error.to_string()));
-    }
-    judge(&servers(place), &times)
+/// What became of one question.
+enum Asked {
+    /// There are records.
+    Known(Duration),
+    /// There are none.
+    Unknown(Duration),
+    /// No answer, and why.
+    Unanswered(String),
 }
 
-fn judge(servers: &[IpAddr], times: &[Result<Duration, String>]) -> Finding {
+/// Whether the name server answers, and how soon.
+pub(super) async fn dns(place: &Place) -> Finding {
+    let [one, two, three] = WELL_KNOWN;
+    let (one, two, three) = tokio::join!(time(place, one), time(place, two), time(place, three));
+    judge(&servers(place), &[one, two, three])
+}
+
+async fn time(place: &Place, name: &str) -> Asked {
+    let Ok(name) = name.parse::<Name>() else { return Asked::Unanswered(format!("{name} is no name")) };
+    let began = Instant::now();
+    // Not what another check asks: that answer might be there already.
+    match place.resolver.txt(&name).await {
+        Err(error) => Asked::Unanswered(error.to_string()),
+        Ok(found) if found.data.is_empty() => Asked::Unknown(began.elapsed()),
+        Ok(_) => Asked::Known(began.elapsed()),
+    }
+}
+
+fn judge(servers: &[IpAddr], asked: &[Asked]) -> Finding {
     let mut notes = Notes::default();
     let who = told(servers);
-    let slowest = times.iter().filter_map(|time| time.as_ref().ok()).max();
-    let wrong: Vec<&String> = times.iter().filter_map(|time| time.as_ref().err()).collect();
-    match (slowest, wrong.first()) {
-        (None, Some(why)) => notes.fail(
-            format!("{who} gives no answers, so no mail can go anywhere: {why}"),
+    let time = |one: &Asked| match one {
+        Asked::Known(time) | Asked::Unknown(time) => Some(*time),
+        Asked::Unanswered(_) => None,
+    };
+    let why = asked.iter().find_map(|one| if let Asked::Unanswered(why) = one { Some(why) } else { None });
+    match (asked.iter().filter_map(time).max(), why) {
+        (None, why) => notes.fail(
+            format!("{who} gives no answers, so no mail can go anywhere: {}", why.map_or("", |why| why)),
             format!("Is it running, and does a firewall let DNS out (port 53, UDP and TCP)? Try: dig @{who} gmail.com MX\n{OWN}"),
         ),
-        (Some(_), Some(why)) => notes.warn(
-            format!("{who} does not answer every question ({} of {}): {why}", wrong.len(), times.len()),
-            OWN,
-        ),
-        (Some(time), None) if *time > SLOW => {
+        (Some(_), Some(why)) => notes.warn(format!("{who} does not answer every question: {why}"), OWN),
+        (Some(time), None) if time > SLOW => {
             notes.warn(format!("{who} took {} ms for an answer: mail waits for it", time.as_millis()), OWN);
         }
         (Some(time), None) => notes.good(format!("{who} answers, within {} ms", time.as_millis().max(1))),
-        (None, None) => notes.skip("nothing was asked"),
+    }
+    if asked.iter().all(|one| matches!(one, Asked::Unknown(_))) {
+        notes.warn(
+            format!("{who} knows nothing of {}: it does not speak for the whole Internet", told(&WELL_KNOWN)),
+            OWN,
+        );
     }
     for server in servers {
         let public = PUBLIC.iter().find(|(address, _)| address.parse() == Ok(*server));
@@ -144,12 +164,12 @@ fn judge_dnssec(signed: &Answer, bogus: &Answer) -> Finding {
             OWN,
         ),
         (Answer::Addresses, Answer::Nothing) => {
-            return skipped("dnssec", format!("{BOGUS} has no address any more: nothing to compare with"));
+            return Finding::skipped("dnssec", format!("{BOGUS} has no address any more: nothing to compare with"));
         }
         (Answer::None(why), _) => {
-            return skipped("dnssec", format!("no answer for {SIGNED}, which is signed well: {why}"));
+            return Finding::skipped("dnssec", format!("no answer for {SIGNED}, which is signed well: {why}"));
         }
-        (Answer::Nothing, _) => return skipped("dnssec", format!("{SIGNED} has no address here: nothing to compare with")),
+        (Answer::Nothing, _) => return Finding::skipped("dnssec", format!("{SIGNED} has no address here: nothing to compare with")),
     }
     notes.settle("dnssec")
 }
@@ -175,11 +195,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_resolver_answers_or_not() {
-        let ground = Ground::of("gmail.com. TXT x").await;
-        let place = place(&ground, "").await;
-        assert_eq!(dns(&place).await.status, Status::Ok);
-        let broken = Ground::of("$REFUSED gmail.com\n$REFUSED outlook.com\n$REFUSED iana.org").await;
-        assert_eq!(dns(&super::super::testing::place(&broken, "").await).await.status, Status::Failed);
+        for (zone, status) in [
+            ("gmail.com. TXT x", Status::Ok),
+            ("", Status::Warning),
+            ("gmail.com. TXT x\n$REFUSED iana.org", Status::Warning),
+            ("$REFUSED gmail.com\n$REFUSED outlook.com\n$REFUSED iana.org", Status::Failed),
+        ] {
+            let ground = Ground::of(zone).await;
+            let found = dns(&place(&ground, "").await).await;
+            assert_eq!(found.status, status, "{zone}: {found:#?}");
+        }
     }
 
     #[test]
@@ -188,12 +213,12 @@ mod tests {
             "# x\nsearch example.net\nnameserver 8.8.8.8\nnameserver fe80::1%eth0\nnameserver 127.0.0.53\n",
         );
         assert_eq!(servers.len(), 2);
-        let found = judge(&servers, &[Ok(Duration::from_millis(20))]);
+        let found = judge(&servers, &[Asked::Known(Duration::from_millis(20))]);
         assert!(
             found.status == Status::Warning && found.found.starts_with("8.8.8.8 is Google's"),
             "{found:#?}"
         );
-        let slow = judge(&[], &[Ok(Duration::from_secs(3))]);
+        let slow = judge(&[], &[Asked::Known(Duration::from_secs(3))]);
         assert_eq!(slow.status, Status::Warning);
         assert!(PUBLIC.iter().all(|(address, _)| address.parse::<IpAddr>().is_ok()));
     }

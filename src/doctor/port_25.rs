@@ -11,7 +11,7 @@ use mail::address::Name;
 use queue::plan::SmarthostAt;
 
 use super::dial::{self, Heard};
-use super::finding::{Finding, Notes, skipped};
+use super::finding::{Finding, Notes};
 use super::place::{Host, Place, told};
 
 /// Domains whose mail hosts answer everybody, day and night; the second in case it is the first's fault.
@@ -19,12 +19,13 @@ const WELL_KNOWN: [&str; 2] = ["gmail.com", "outlook.com"];
 /// RFC 5321 4.5.4.2.
 const SMTP: u16 = 25;
 
-const BLOCKED: &str = "Port 25 out is blocked on the way: by a firewall here (nft list ruleset), or by the provider. \
-Most clouds block it for new servers, against spam: AWS EC2, Azure, Oracle, Hetzner, DigitalOcean, Vultr, Linode and \
-others open it on request (a support ticket, some after the first invoice; AWS: \"Request to remove email sending \
-limitations\"); Google Cloud does not open it.\n\
-Until then, send through a host that takes mail on another port:\n\
-[delivery]\nsmarthost = \"relay.example.net:587\"";
+const BLOCKED: &str = "\
+Port 25 out is blocked on the way: by a firewall here (nft list ruleset), or by the provider.
+Most clouds block it for new servers, against spam. AWS, Azure, Oracle, Hetzner, Vultr, Linode and others
+open it on request (a support ticket; AWS: \"Request to remove email sending limitations\"), some only for
+customers they know; Google Cloud and DigitalOcean do not. Until then, send through a host on another port:
+[delivery]
+smarthost = \"relay.example.net:587\"";
 
 /// One host that was tried.
 struct Tried {
@@ -188,7 +189,7 @@ fn judge_in(hostname: &Name, listeners: &[SocketAddr], heard: &[(IpAddr, Heard)]
                 ));
                 notes.settle("port_25_in")
             }
-            None => skipped(
+            None => Finding::skipped(
                 "port_25_in",
                 "no listener of ours has port 25, so no mail comes in and no bounces come back",
             ),

@@ -42,16 +42,19 @@ impl Marks {
     }
 }
 
-/// A finding in lines.
+/// A finding in lines, each with how it stands; then what to do.
 #[must_use]
 pub fn text(found: &Finding, marks: Marks) -> String {
-    let (indent, mut out) =
-        (marks.indent(), format!("{} {:<NAME_COLUMNS$} ", marks.of(found.status), found.name));
-    let width = COLUMNS.saturating_sub(indent);
-    let lines = found.found.lines().flat_map(|line| wrapped(line, width));
+    let (indent, mut out) = (marks.indent(), String::new());
     // Writing to a String does not fail.
-    for (index, line) in lines.enumerate() {
-        let _ = if index == 0 { writeln!(out, "{line}") } else { writeln!(out, "{:indent$}{line}", "") };
+    for (index, (status, text)) in found.notes.iter().enumerate() {
+        let name = if index == 0 { found.name } else { "" };
+        let _ = write!(out, "{} {name:<NAME_COLUMNS$} ", marks.of(*status));
+        for (index, line) in
+            text.lines().flat_map(|line| wrapped(line, COLUMNS.saturating_sub(indent))).enumerate()
+        {
+            let _ = if index == 0 { writeln!(out, "{line}") } else { writeln!(out, "{:indent$}{line}", "") };
+        }
     }
     for (index, line) in found.fix.iter().flat_map(|fix| fix.lines()).enumerate() {
         let label = if index == 0 { "fix:" } else { "" };
@@ -97,15 +100,15 @@ pub fn json(findings: &[Finding]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::Notes;
     use super::*;
 
     fn found() -> Finding {
-        Finding {
-            name: "ptr",
-            status: Status::Failed,
-            found: format!("203.0.113.5 has no name{}\nmore", " and so on".repeat(12)),
-            fix: Some("one line to copy, however long it is, stays one line: it is for the clipboard, not for the eye\ntwo".to_owned()),
-        }
+        let mut notes = Notes::default();
+        let fix = "one line to copy, however long it is, stays one line: it is for the clipboard, not for the eye\ntwo";
+        notes.fail(format!("203.0.113.5 has no name{}", " and so on".repeat(12)), fix);
+        notes.good("203.0.113.6 has one");
+        notes.settle("ptr")
     }
 
     #[test]
@@ -118,6 +121,7 @@ mod tests {
                 || lines[1].trim_start().starts_with("so on"),
             "{shown}"
         );
+        assert!(lines.contains(&"ok                    203.0.113.6 has one"), "{shown}");
         assert_eq!(lines.last().unwrap().trim_start(), "two");
         assert!(shown.contains("fix: one line to copy, however long it is, stays one line: it is for the clipboard, not for the eye\n"));
         assert!(lines.iter().take(2).all(|line| line.len() <= COLUMNS));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::finding::{Finding, Notes, skipped};
+use super::finding::{Finding, Notes};
 use super::place::Place;
 
 const NAME: &str = "service";
@@ -68,7 +68,7 @@ fn read(text: &str) -> Option<Unit> {
 /// Whether the unit runs, stays up and comes back after a reboot.
 pub(super) async fn service(_: &Place) -> Finding {
     match unit().await {
-        None => skipped(NAME, "systemd has no postrider.service (etc/postrider.service is one)"),
+        None => Finding::skipped(NAME, "systemd has no postrider.service (etc/postrider.service is one)"),
         Some(unit) => judge(&unit),
     }
 }

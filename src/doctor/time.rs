@@ -142,7 +142,7 @@ fn judge(offset: &Result<SignedDuration, String>, kept: Option<bool>) -> Finding
         Some(false) => {
             notes.warn("nothing keeps the clock in time (the kernel says: not synchronized)", KEEP)
         }
-        None => notes.skip("whether anything keeps it in time is not known (no timedatectl)"),
+        None => notes.skip("whether anything keeps it in time is not known: timedatectl does not say"),
     }
     notes.settle(NAME)
 }
