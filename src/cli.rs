@@ -2,6 +2,7 @@
 
 pub mod admin;
 mod copy;
+pub mod doctor;
 pub mod run;
 
 use std::net::SocketAddr;
@@ -27,6 +28,8 @@ pub enum Command {
     Serve(ConfigArguments),
     /// Check a configuration and name every problem with its line
     Check(ConfigArguments),
+    /// Look for what is wrong with this server, its names and its network, and tell the fix
+    Doctor(doctor::DoctorArguments),
     /// Talk to the running server
     Admin(AdminArguments),
 }

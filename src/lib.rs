@@ -1,5 +1,6 @@
 //! The wiring: no rules of its own. [`config`] is read, [`world`] is built from it, [`serve`] opens the
-//! doors; [`dev`] does the same for a developer's machine; [`admin`] is the operator's door and
+//! doors; [`dev`] does the same for a developer's machine; [`doctor`] looks for what
+//! is wrong with an operator's; [`admin`] is the operator's door and
 //! [`cli`] knocks at it.
 
 pub mod admin;
@@ -7,6 +8,7 @@ pub mod certificate;
 pub mod cli;
 pub mod config;
 pub mod dev;
+pub mod doctor;
 pub mod node;
 pub mod reload;
 pub mod serve;

@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => cli::run::serve(&serve),
         Command::Dev(dev) => cli::run::dev(&dev),
         Command::Check(check) => cli::run::check(&check),
+        Command::Doctor(doctor) => cli::doctor::run(&doctor),
         Command::Admin(admin) => cli::admin::run(&admin),
     }
 }

@@ -3,8 +3,8 @@
 //! [`lookup`] asks the DNS, [`mail_hosts`] makes of the answer an order in which to try hosts.
 //! [`dkim_key`] makes keys, [`seal`] keeps them encrypted, [`sign`] signs with them, [`signers`] keeps
 //! ready ones at hand, [`signing_pool`] runs them off the event loop. [`verdict`] reads the signatures
-//! of others. [`setup`] looks whether the records that a sending domain needs stand in its own zone.
-//! Nothing here knows of accounts, queues or stores.
+//! of others, [`sender_policy`] the SPF records. [`setup`] looks whether the records that a sending domain
+//! needs stand in its own zone. Nothing here knows of accounts, queues or stores.
 
 pub mod dkim_key;
 mod ipv6;
@@ -12,6 +12,7 @@ pub mod lookup;
 pub mod mail_hosts;
 mod relax;
 pub mod seal;
+pub mod sender_policy;
 pub mod setup;
 pub mod sign;
 pub mod signers;

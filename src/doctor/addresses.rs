@@ -1,0 +1,133 @@
+//! Which addresses mail leaves from, as this machine sees them and as the world does.
+//!
+//! ```text
+//! [delivery] source_addresses, or what the kernel's routes choose ─► public? that one
+//!                                            private, so behind NAT ─► --address, or the host name's address
+//! ```
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use crate::config::Config;
+
+/// Any address beyond the default route of each family; nothing is sent there.
+const SOMEWHERE: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)), IpAddr::V6(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 1))];
+
+/// One address that mail leaves from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    /// Here.
+    pub local: IpAddr,
+    /// In the world's eyes; none when a NAT hides it.
+    pub public: Option<IpAddr>,
+}
+
+/// All of them, one of each family where the system chooses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sources(pub Vec<Source>);
+
+impl Sources {
+    /// Those that can be known: `given` are the operator's word for what a NAT makes of private ones,
+    /// `forward` the addresses of our host name, taken for it where there is no word.
+    #[must_use]
+    pub fn new(local: &[IpAddr], given: &[IpAddr], forward: &[IpAddr]) -> Self {
+        let of = |local: IpAddr| {
+            let translated = || {
+                let known = given.iter().chain(forward).copied();
+                let mut fits = known.filter(|one| one.is_ipv4() == local.is_ipv4() && !is_private(*one));
+                fits.next()
+            };
+            Source { local, public: if is_private(local) { translated() } else { Some(local) } }
+        };
+        let mut sources: Vec<_> = local.iter().copied().map(of).collect();
+        // A private IPv6 address that nothing is known of leads nowhere: mail goes by IPv4.
+        if sources.iter().any(|source| source.local.is_ipv4()) {
+            sources.retain(|source| source.local.is_ipv4() || source.public.is_some());
+        }
+        Self(sources)
+    }
+
+    /// What the world sees.
+    #[must_use]
+    pub fn public(&self) -> Vec<IpAddr> {
+        self.0.iter().filter_map(|source| source.public).collect()
+    }
+
+    /// Whether this machine itself has none of the public ones.
+    #[must_use]
+    pub fn behind_nat(&self) -> bool {
+        self.0.iter().any(|source| source.public != Some(source.local))
+    }
+}
+
+/// The addresses here that mail leaves from: those configured, else those that the routes choose.
+#[must_use]
+pub(super) fn local(config: &Config) -> Vec<IpAddr> {
+    if !config.delivery.source_addresses.is_empty() {
+        return config.delivery.source_addresses.clone();
+    }
+    SOMEWHERE.into_iter().filter_map(towards).collect()
+}
+
+/// The address that the kernel would send from; asking it sends nothing.
+fn towards(address: IpAddr) -> Option<IpAddr> {
+    let any = if address.is_ipv4() { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+    let socket = UdpSocket::bind(SocketAddr::new(any, 0)).ok()?;
+    socket.connect(SocketAddr::new(address, 53)).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
+}
+
+/// Whether an interface of this machine has the address: only then can it be bound.
+#[must_use]
+pub(super) fn is_here(address: IpAddr) -> bool {
+    UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
+}
+
+/// Whether an address leads nowhere from outside: loopback, link-local, private (RFC 1918, RFC 4193), or a
+/// provider's (RFC 6598).
+#[must_use]
+pub(super) fn is_private(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(four) => {
+            let [first, second, ..] = four.octets();
+            four.is_private()
+                || four.is_loopback()
+                || four.is_link_local()
+                || four.is_unspecified()
+                || first == 100 && (64..128).contains(&second)
+        }
+        IpAddr::V6(six) => {
+            six.is_loopback() || six.is_unspecified() || six.is_unique_local() || six.is_unicast_link_local()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ips(texts: &[&str]) -> Vec<IpAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_nat_is_seen_through_by_word_or_name() {
+        let forward = ips(&["2001:db8::5", "203.0.113.5", "10.1.1.1"]);
+        let own = Sources::new(&ips(&["203.0.113.9", "2001:db8::9"]), &[], &forward);
+        assert_eq!((own.public(), own.behind_nat()), (ips(&["203.0.113.9", "2001:db8::9"]), false));
+        let hidden = Sources::new(&ips(&["10.0.0.2", "fd00::2"]), &[], &forward);
+        assert_eq!((hidden.public(), hidden.behind_nat()), (ips(&["203.0.113.5", "2001:db8::5"]), true));
+        let told = Sources::new(&ips(&["10.0.0.2", "fd00::2"]), &ips(&["203.0.113.7"]), &[]);
+        assert_eq!(told.public(), ips(&["203.0.113.7"]));
+        assert_eq!(told.0.len(), 1, "a private IPv6 address alone is no way out");
+        let unknown = Sources::new(&ips(&["192.168.1.2"]), &[], &[]);
+        assert_eq!((unknown.public(), unknown.0.len()), (Vec::new(), 1));
+    }
+
+    #[test]
+    fn what_is_bound_is_here() {
+        assert!(is_here([127, 0, 0, 1].into()) && !is_here([203, 0, 113, 77].into()));
+        assert!(is_private([100, 64, 0, 1].into()) && !is_private([100, 128, 0, 1].into()));
+        assert!(is_private("::ffff:10.0.0.1".parse().unwrap()) && is_private("fe80::1".parse().unwrap()));
+    }
+}

@@ -1,0 +1,291 @@
+//! `certificate`: the file that mail clients, mail hosts and API clients are shown.
+//!
+//! ```text
+//! files readable? ─► key fits? ─► chain in order? ─► names: hostname, the API's host ─► how long yet ─► trusted?
+//! ```
+//!
+//! Mail hosts that send to us take any certificate (RFC 7435), unless a policy says otherwise (MTA-STS, DANE);
+//! mail clients and API clients take a good one only. So what they would refuse has failed.
+
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use mail::address::Name;
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::aws_lc_rs;
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, RootCertStore};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use super::der;
+use super::finding::{Finding, Notes};
+use super::hostname::lines;
+use super::place::{Place, told};
+use crate::certificate::Certificate;
+use crate::config::Config;
+
+const NAME: &str = "certificate";
+/// Who renews renews by then: ACME clients do it with a third of the lifetime left.
+const DAYS_LEFT: i64 = 14;
+
+/// Looks at the files that the configuration names.
+pub(super) async fn certificate(place: &Place) -> Finding {
+    let config = &place.config;
+    let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.private_key) else {
+        return Finding::skipped(
+            NAME,
+            "no certificate is configured, so there is neither submission nor TLS",
+        );
+    };
+    let mut notes = Notes::default();
+    for file in [certificate, key] {
+        if let Err(error) = std::fs::File::open(file) {
+            let found = format!("{}: {error}", file.display());
+            match error.kind() {
+                ErrorKind::PermissionDenied => {
+                    notes.warn(found, "Run the doctor as root, or as the user that the server runs as: sudo postrider doctor");
+                }
+                _ => notes.fail(found, renew(config)),
+            }
+            return notes.settle(NAME);
+        }
+    }
+    if open_to_all(key) {
+        notes.warn(
+            format!("everybody on this machine may read the private key {}", key.display()),
+            format!("chmod o= {}", key.display()),
+        );
+    }
+    match Certificate::load(certificate, key) {
+        Err(error) => notes.fail(error.to_string(), renew(config)),
+        Ok(read) => judge(&mut notes, config, &read, place.clock.now()),
+    }
+    notes.settle(NAME)
+}
+
+fn open_to_all(key: &Path) -> bool {
+    std::fs::metadata(key).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
+}
+
+/// The names that clients ask for, and why.
+fn names(config: &Config) -> Vec<(Name, &'static str)> {
+    let mut names = vec![(config.hostname.clone(), "mail clients and mail hosts connect to `hostname`")];
+    let api = config.api.base_url.as_deref().filter(|_| config.api.tls);
+    let host = api.and_then(|url| url.parse::<http::Uri>().ok()?.host()?.parse::<Name>().ok());
+    if let Some(host) = host.filter(|host| *host != config.hostname) {
+        names.push((host, "API clients connect to `base_url`"));
+    }
+    names
+}
+
+/// How to get one that is right.
+fn renew(config: &Config) -> String {
+    let wanted: Vec<String> = names(config).iter().map(|(name, _)| format!("-d {name}")).collect();
+    format!(
+        "certbot certonly --standalone {} --deploy-hook \"systemctl reload postrider\"\n\
+         and set `certificate` to its fullchain.pem and `private_key` to its privkey.pem in [tls].",
+        wanted.join(" ")
+    )
+}
+
+fn judge(notes: &mut Notes, config: &Config, read: &Certificate, now: Timestamp) {
+    let chain: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(&read.chain).flatten().collect();
+    let Some((leaf, above)) = chain.split_first() else {
+        return notes.fail("the certificate file holds no certificate (no PEM block)", renew(config));
+    };
+    match read.server(Vec::new()) {
+        Ok(_) => notes.good("the key fits the certificate"),
+        Err(error) => notes.fail(
+            error.to_string(),
+            "Key and certificate must be of one pair, and the server's own certificate the first in the file. They come together: privkey.pem belongs to the fullchain.pem beside it.",
+        ),
+    }
+    let facts: Vec<der::Facts> = chain.iter().filter_map(|one| der::facts(one)).collect();
+    if let [leaf, ..] = &facts[..] {
+        lifetime(notes, leaf, now, &renew(config));
+    }
+    let in_order = facts.windows(2).all(|two| matches!(two, [one, next] if one.issuer == next.subject));
+    if !in_order {
+        notes.fail(
+            "the certificates in the file are out of order: some clients cannot make a chain of them",
+            "The server's own first, then the one that issued it, and so on; not the root: cat cert.pem chain.pem > fullchain.pem",
+        );
+    }
+    covered(notes, config, leaf);
+    let alone = matches!(&facts[..], [only] if only.issuer == only.subject);
+    trusted(notes, config, (leaf, above), Trust { now, alone });
+}
+
+fn lifetime(notes: &mut Notes, leaf: &der::Facts, now: Timestamp, renew: &str) {
+    let left = leaf.not_after.duration_since(now);
+    let whole = leaf.not_after.duration_since(leaf.not_before);
+    let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
+    if left.is_negative() {
+        notes.fail(format!("the certificate expired on {}", day(leaf.not_after)), renew);
+    } else if leaf.not_before > now {
+        let fix = "Is the clock right? See the finding `clock`.";
+        notes.fail(format!("the certificate is not valid before {}", leaf.not_before), fix);
+    } else if left < SignedDuration::from_hours(24 * DAYS_LEFT).min(whole / 4) {
+        notes.warn(
+            format!("the certificate expires on {}, in {} days", day(leaf.not_after), left.as_hours() / 24),
+            format!("Does anything renew it? (systemctl list-timers 'certbot*')\n{renew}"),
+        );
+    } else {
+        notes.good(format!("it is valid until {}", day(leaf.not_after)));
+    }
+}
+
+fn covered(notes: &mut Notes, config: &Config, leaf: &CertificateDer<'_>) {
+    let Ok(parsed) = ParsedCertificate::try_from(leaf) else {
+        return notes.fail("the certificate cannot be parsed", renew(config));
+    };
+    let (mut covered, mut missing) = (Vec::new(), Vec::new());
+    for (name, why) in names(config) {
+        let fits =
+            ServerName::try_from(name.as_str()).is_ok_and(|name| verify_server_name(&parsed, &name).is_ok());
+        if fits { covered.push(name) } else { missing.push((name, why)) }
+    }
+    if !covered.is_empty() {
+        notes.good(format!("it covers {}", told(&covered)));
+    }
+    if !missing.is_empty() {
+        let found =
+            missing.iter().map(|(name, why)| format!("the certificate does not cover {name} ({why})"));
+        notes.fail(lines(found), renew(config));
+    }
+}
+
+/// How it is looked at.
+struct Trust {
+    now: Timestamp,
+    /// One certificate that issued itself.
+    alone: bool,
+}
+
+/// Whether clients with the usual roots would take it. Names and time are told of apart.
+fn trusted(
+    notes: &mut Notes,
+    config: &Config,
+    (leaf, above): (&CertificateDer<'_>, &[CertificateDer<'_>]),
+    Trust { now, alone }: Trust,
+) {
+    if alone {
+        return notes.warn(
+            "the certificate is self-signed: mail clients and API clients will refuse it",
+            renew(config),
+        );
+    }
+    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let Ok(verifier) = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build() else {
+        return;
+    };
+    let Ok(name) = ServerName::try_from(config.hostname.as_str()) else { return };
+    let now = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(now.as_second()).unwrap_or(0)));
+    match verifier.verify_server_cert(leaf, above, &name, &[], now) {
+        Ok(_) => notes.good("clients with the usual roots trust it"),
+        Err(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            let (found, fix) = if above.is_empty() {
+                (
+                    "the file holds the server's certificate alone: without the one that issued it, clients cannot trust it",
+                    "Set `certificate` to the whole chain (fullchain.pem, not cert.pem).",
+                )
+            } else {
+                (
+                    "the chain leads to none of the usual roots: only clients that know your own authority take it",
+                    "Right with an authority of your own; otherwise use one that everybody trusts, such as Let's Encrypt.",
+                )
+            };
+            notes.warn(found, fix);
+        }
+        // Told already, in better words.
+        Err(rustls::Error::InvalidCertificate(
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. }
+            | CertificateError::NotValidForName
+            | CertificateError::NotValidForNameContext { .. },
+        )) => {}
+        Err(error) => notes.warn(format!("clients may refuse the certificate: {error}"), renew(config)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+
+    use super::super::finding::Status;
+    use super::*;
+    use crate::config;
+
+    /// A leaf for these names, until 2030-06-01, issued by an authority; PEM of both, and the leaf's key.
+    fn issued(names: &[&str]) -> (String, String, Vec<u8>) {
+        let mut authority = CertificateParams::new(Vec::new()).unwrap();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+        let mut leaf =
+            CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+        leaf.distinguished_name = rcgen::DistinguishedName::new();
+        (leaf.not_before, leaf.not_after) = (date_time_ymd(2030, 3, 1), date_time_ymd(2030, 6, 1));
+        let key = KeyPair::generate().unwrap();
+        let leaf = leaf.signed_by(&key, &authority).unwrap();
+        (leaf.pem(), authority.pem(), key.serialize_pem().into_bytes())
+    }
+
+    fn found(chain: String, key: Vec<u8>, now: &str) -> Finding {
+        let text = "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\nbase_url = \"https://api.example.net\"\n";
+        let mut config = config::from_text(text, []).unwrap();
+        config.api.tls = true;
+        let mut notes = Notes::default();
+        judge(&mut notes, &config, &Certificate { chain: chain.into_bytes(), key }, now.parse().unwrap());
+        notes.settle(NAME)
+    }
+
+    const NOW: &str = "2030-04-01T00:00:00Z";
+
+    #[test]
+    fn names_times_keys_and_order_are_looked_at() {
+        let both = ["mx1.example.net", "api.example.net"];
+        let (leaf, authority, key) = issued(&both);
+        let good = found(format!("{leaf}{authority}"), key.clone(), NOW);
+        // The authority is ours alone: that is all there is to say.
+        assert!(
+            good.status == Status::Warning && good.found.starts_with("the chain leads to none"),
+            "{good:#?}"
+        );
+        assert!(good.found.contains("covers mx1.example.net and api.example.net"), "{good:#?}");
+        for (now, status, said) in [
+            ("2030-07-01T00:00:00Z", Status::Failed, "expired on 2030-06-01"),
+            ("2030-05-25T00:00:00Z", Status::Warning, "expires on 2030-06-01, in 7 days"),
+            ("2030-01-01T00:00:00Z", Status::Failed, "not valid before"),
+        ] {
+            let late = found(format!("{leaf}{authority}"), key.clone(), now);
+            assert!(late.status == status && late.found.contains(said), "{late:#?}");
+        }
+        let turned = found(format!("{authority}{leaf}"), key.clone(), NOW);
+        assert!(turned.status == Status::Failed && turned.found.contains("out of order"), "{turned:#?}");
+        let lone = found(leaf.clone(), key.clone(), NOW);
+        assert!(lone.fix.unwrap().contains("fullchain.pem"));
+        let (_, _, other) = issued(&both);
+        let mixed = found(format!("{leaf}{authority}"), other, NOW);
+        assert!(mixed.status == Status::Failed && mixed.fix.unwrap().contains("one pair"));
+        assert_eq!(found(String::new(), key, NOW).status, Status::Failed);
+    }
+
+    #[test]
+    fn names_that_are_not_covered_are_asked_for() {
+        let (leaf, authority, key) = issued(&["*.example.net"]);
+        assert!(found(format!("{leaf}{authority}"), key, NOW).found.contains("covers mx1"));
+        let (leaf, authority, key) = issued(&["mx1.example.net"]);
+        let found = found(format!("{leaf}{authority}"), key, NOW);
+        assert!(found.found.contains("does not cover api.example.net"), "{found:#?}");
+        assert!(found.fix.unwrap().contains("-d mx1.example.net -d api.example.net"));
+    }
+}

@@ -1,0 +1,105 @@
+//! As much of an X.509 certificate as has to be told: who issued it to whom, and from when to when.
+//!
+//! A walk over DER (X.690): tag, length, value. The certificate is the operator's own file, already taken by
+//! rustls; whatever cannot be read is none. RFC 5280 4.1: the order of the fields, 4.1.2.5: the two ways to
+//! write a time.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+const SEQUENCE: u8 = 0x30;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+/// `[0] EXPLICIT`, in which the version stands.
+const VERSION: u8 = 0xa0;
+
+/// What stands in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// The issuer's name, as it is encoded.
+    pub(super) issuer: Vec<u8>,
+    /// Its own name, as it is encoded.
+    pub(super) subject: Vec<u8>,
+    /// Good from here.
+    pub(super) not_before: Timestamp,
+    /// Good until here.
+    pub(super) not_after: Timestamp,
+}
+
+/// Reads a certificate.
+pub(super) fn facts(certificate: &[u8]) -> Option<Facts> {
+    let (_, mut outer, _) = element(certificate)?;
+    let mut fields = sequence(&mut outer)?;
+    if fields.first() == Some(&VERSION) {
+        next(&mut fields)?;
+    }
+    let (_serial, _algorithm) = (next(&mut fields)?, next(&mut fields)?);
+    let (_, issuer) = next(&mut fields)?;
+    let mut validity = sequence(&mut fields)?;
+    let (not_before, not_after) = (time(&mut validity)?, time(&mut validity)?);
+    let (_, subject) = next(&mut fields)?;
+    Some(Facts { issuer: issuer.to_vec(), subject: subject.to_vec(), not_before, not_after })
+}
+
+/// The first element: its tag, its value, and what is behind it.
+fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = if first < 0x80 {
+        (usize::from(first), rest)
+    } else {
+        let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+        if digits.len() > 4 {
+            return None;
+        }
+        (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
+    };
+    let (value, rest) = rest.split_at_checked(length)?;
+    Some((tag, value, rest))
+}
+
+fn next<'a>(bytes: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
+    let (tag, value, rest) = element(bytes)?;
+    *bytes = rest;
+    Some((tag, value))
+}
+
+fn sequence<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    next(bytes).filter(|(tag, _)| *tag == SEQUENCE).map(|(_, value)| value)
+}
+
+/// `YYMMDDHHMMSSZ`, of 1950 to 2049, or `YYYYMMDDHHMMSSZ`.
+fn time(bytes: &mut &[u8]) -> Option<Timestamp> {
+    let (tag, text) = next(bytes)?;
+    let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
+    let full = match tag {
+        UTC_TIME if text.get(..2)? < "50" => format!("20{text}"),
+        UTC_TIME => format!("19{text}"),
+        GENERALIZED_TIME => text.to_owned(),
+        _ => return None,
+    };
+    let time = DateTime::strptime("%Y%m%d%H%M%S", full).ok()?;
+    Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_read() {
+        let mut wanted = rcgen::CertificateParams::new(["mx1.example.net".to_owned()]).unwrap();
+        wanted.not_before = rcgen::date_time_ymd(2024, 2, 29);
+        wanted.not_after = rcgen::date_time_ymd(2051, 1, 2);
+        let made = wanted.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+        let read = facts(made.der()).unwrap();
+        assert_eq!(read.issuer, read.subject);
+        assert_eq!(read.not_before.to_string(), "2024-02-29T00:00:00Z");
+        assert_eq!(read.not_after.to_string(), "2051-01-02T00:00:00Z");
+        for end in 0..made.der().len() {
+            let _ = facts(&made.der()[..end]);
+        }
+        assert_eq!(facts(b"\x30\x84\xff\xff\xff\xff"), None);
+    }
+}

@@ -1,0 +1,297 @@
+//! `port_25_out` and `port_25_in`: mail can leave, and come.
+//!
+//! Out: each source address connects to a well-known mail host (or `--out`) and waits for its greeting. In:
+//! our own public address is connected to; that proves the listener and the machine's own firewall, not the
+//! provider's: only a look from outside does, and the finding says so.
+
+use std::net::{IpAddr, SocketAddr};
+
+use dns::mail_hosts::MailHosts;
+use mail::address::Name;
+use queue::plan::SmarthostAt;
+
+use super::dial::{self, Heard};
+use super::finding::{Finding, Notes};
+use super::place::{Host, Place, told};
+
+/// Domains whose mail hosts answer everybody, day and night; the second in case it is the first's fault.
+const WELL_KNOWN: [&str; 2] = ["gmail.com", "outlook.com"];
+/// RFC 5321 4.5.4.2.
+const SMTP: u16 = 25;
+
+const BLOCKED: &str = "\
+Port 25 out is blocked on the way: by a firewall here (nft list ruleset), or by the provider.
+Most clouds block it for new servers, against spam. AWS, Azure, Oracle, Hetzner, Vultr, Linode and others
+open it on request (a support ticket; AWS: \"Request to remove email sending limitations\"), some only for
+customers they know; Google Cloud and DigitalOcean do not. Until then, send through a host on another port:
+[delivery]
+smarthost = \"relay.example.net:587\"";
+
+/// One host that was tried.
+struct Tried {
+    from: Option<IpAddr>,
+    host: String,
+    to: SocketAddr,
+    heard: Heard,
+}
+
+/// Whom to try: names with the addresses of each.
+async fn targets(place: &Place) -> Result<Vec<(String, Vec<SocketAddr>)>, String> {
+    let port = place.config.delivery.port;
+    if let Some(target) = &place.options.out {
+        let found = place.addresses(&target.host).await?;
+        return Ok(vec![(target.host.to_string(), at(&found, target.port.unwrap_or(port)))]);
+    }
+    if let Some(smarthost) = &place.config.delivery.smarthost {
+        return match &smarthost.0 {
+            SmarthostAt::Address(address) => Ok(vec![(address.ip().to_string(), vec![*address])]),
+            SmarthostAt::Host(name, port) => {
+                let found = place.addresses(&Host::Named(name.clone())).await?;
+                Ok(vec![(name.to_string(), at(&found, *port))])
+            }
+        };
+    }
+    let mut targets = Vec::new();
+    let mut wrong = String::new();
+    for domain in WELL_KNOWN {
+        match first_host(place, domain).await {
+            Ok((host, found)) => targets.push((host.to_string(), at(&found, port))),
+            Err(why) => wrong = why,
+        }
+    }
+    if targets.is_empty() { Err(wrong) } else { Ok(targets) }
+}
+
+fn at(addresses: &[IpAddr], port: u16) -> Vec<SocketAddr> {
+    addresses.iter().map(|ip| SocketAddr::new(*ip, port)).collect()
+}
+
+async fn first_host(place: &Place, domain: &str) -> Result<(Name, Vec<IpAddr>), String> {
+    let domain: Name = domain.parse().map_err(|_| format!("{domain} is no name"))?;
+    let found = place.resolver.mx(&domain).await.map_err(|error| error.to_string())?;
+    let MailHosts::Mx(hosts) = found.data else { return Err(format!("{domain} has no MX records")) };
+    let host = hosts.into_iter().next().ok_or_else(|| format!("{domain} has no mail host"))?.host;
+    let addresses = place.addresses(&Host::Named(host.clone())).await?;
+    Ok((host, addresses))
+}
+
+/// Whether mail can leave.
+pub(super) async fn out(place: &Place) -> Finding {
+    let mut notes = Notes::default();
+    let targets = match targets(place).await {
+        Ok(targets) => targets,
+        Err(why) => {
+            let fix = "See the finding `dns`; or name a host to try: postrider doctor --out HOST:PORT";
+            notes.warn(format!("no mail host to try: {why}"), fix);
+            return notes.settle("port_25_out");
+        }
+    };
+    let configured = !place.config.delivery.source_addresses.is_empty();
+    let mut asked = 0;
+    for source in &place.sources.0 {
+        let from = configured.then_some(source.local);
+        let dials = targets.iter().filter_map(|(host, addresses)| {
+            let to = *addresses.iter().find(|to| to.is_ipv4() == source.local.is_ipv4())?;
+            Some(async move { Tried { from, host: host.clone(), to, heard: dial::greeting(from, to).await } })
+        });
+        let tried = both(dials.collect()).await;
+        asked += tried.len();
+        judge_out(&mut notes, &tried, place.by_smarthost());
+    }
+    if asked == 0 {
+        let hosts: Vec<&String> = targets.iter().map(|(host, _)| host).collect();
+        let fix = "Give the machine an address and a default route, or name another host: postrider doctor --out HOST:PORT";
+        notes.fail(format!("no way from here to {}", told(&hosts)), fix);
+    }
+    notes.settle("port_25_out")
+}
+
+/// All at once, in their order: there are two at most.
+async fn both<T>(mut dials: Vec<impl Future<Output = T>>) -> Vec<T> {
+    match (dials.pop(), dials.pop()) {
+        (Some(last), Some(first)) => {
+            let (first, last) = tokio::join!(first, last);
+            vec![first, last]
+        }
+        (Some(only), None) => vec![only.await],
+        _ => Vec::new(),
+    }
+}
+
+/// One way out is judged by the best that it came to.
+fn judge_out(notes: &mut Notes, tried: &[Tried], smarthost: bool) {
+    let by = |one: &Tried| one.from.map_or_else(String::new, |from| format!(" from {from}"));
+    let greets = |one: &&Tried| matches!(&one.heard, Heard::Line(line) if line.starts_with("220"));
+    if let Some(one) = tried.iter().find(greets) {
+        let Tried { host, to, heard, .. } = one;
+        return match heard {
+            Heard::Line(line) if intercepted(host, line) => notes.warn(
+                format!("{host} [{to}]{} {heard}, which does not look like {host}: something on the way answers in its place", by(one)),
+                "Ask the provider whether it redirects port 25 (a \"transparent\" mail proxy), and to stop it for this server.",
+            ),
+            _ => notes.good(format!("{host} [{to}]{} {heard}", by(one))),
+        };
+    }
+    let Some(one) = tried.first() else { return };
+    let Tried { host, to, heard, .. } = one;
+    let found = format!("{host} [{to}]{}: {heard}", by(one));
+    match heard {
+        Heard::Line(_) => notes.fail(
+            format!("{found}, so it does not want us"),
+            "It turns this address away: read what it says, and see the findings `ptr` and `blocklists`.",
+        ),
+        Heard::Failed(_) => notes.fail(
+            found,
+            "Nothing was sent: is the address in `source_addresses` this machine's, and is there a default route (ip route)?",
+        ),
+        _ if smarthost => notes.fail(
+            found,
+            "Check `smarthost` in [delivery], and that the relay lets this server in (firewall, port, listed networks).",
+        ),
+        _ => notes.fail(found, BLOCKED),
+    }
+}
+
+/// A well-known host greets with a name of its own; another name under 220 is somebody in between.
+fn intercepted(host: &str, line: &str) -> bool {
+    let known = [("google.com", "google"), ("outlook.com", "outlook")];
+    let line = line.to_ascii_lowercase();
+    known.iter().any(|(domain, word)| host.ends_with(domain) && !line.contains(word))
+}
+
+/// The listeners that the configuration has on port 25.
+fn listeners(place: &Place) -> Vec<SocketAddr> {
+    let config = &place.config;
+    let relays = config.relay.iter().flat_map(|relay| &relay.listen);
+    let submission = config.submission.listen.iter().chain(&config.submission.implicit_tls);
+    relays.chain(submission).copied().filter(|listen| listen.port() == SMTP).collect()
+}
+
+/// Whether mail can come.
+pub(super) async fn incoming(place: &Place) -> Finding {
+    let public = place.sources.public();
+    let mut heard = Vec::new();
+    for address in public.iter().copied().take(4) {
+        heard.push((address, dial::greeting(None, SocketAddr::new(address, SMTP)).await));
+    }
+    judge_in(&place.config.hostname, &listeners(place), &heard, place.sources.behind_nat())
+}
+
+fn judge_in(hostname: &Name, listeners: &[SocketAddr], heard: &[(IpAddr, Heard)], nat: bool) -> Finding {
+    let outside = format!("Only a look from outside proves it. On another machine: nc -vz {hostname} 25");
+    if listeners.is_empty() {
+        let answers = heard.iter().find(|(_, heard)| matches!(heard, Heard::Line(_)));
+        return match answers {
+            Some((address, heard)) => {
+                let mut notes = Notes::default();
+                notes.good(format!(
+                    "{address}:25 {heard}; it is another program's: no listener of ours has port 25"
+                ));
+                notes.settle("port_25_in")
+            }
+            None => Finding::skipped(
+                "port_25_in",
+                "no listener of ours has port 25, so no mail comes in and no bounces come back",
+            ),
+        };
+    }
+    let mut notes = Notes::default();
+    if listeners.iter().all(|listen| listen.ip().is_loopback()) {
+        notes.warn(
+            format!("port 25 is listened on at {} alone, which nobody outside reaches", told(listeners)),
+            "Listen on all addresses: listen = [\"[::]:25\"] (with \"0.0.0.0:25\" where that does not take IPv4 too).",
+        );
+        return notes.settle("port_25_in");
+    }
+    if heard.is_empty() {
+        notes.skip(format!("the public address is not known. {outside}"));
+    }
+    for (address, heard) in heard {
+        match heard {
+            Heard::Line(line) if line.starts_with("220") => {
+                notes.good(format!("{address}:25 {heard}, as seen from this machine. {outside}"));
+            }
+            _ if nat => notes.skip(format!("{address}:25: {heard}; many a NAT does not lead back from inside. {outside}")),
+            _ => notes.fail(
+                format!("{address}:25: {heard}"),
+                format!("Is the server running, and does the firewall let port 25 in?\nnft add rule inet filter input tcp dport 25 accept\n{outside}"),
+            ),
+        }
+    }
+    notes.settle("port_25_in")
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::super::finding::Status;
+    use super::super::testing::{Ground, place};
+    use super::*;
+
+    async fn says(greeting: &'static str) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.write_all(greeting.as_bytes()).await;
+                let _ = stream.read(&mut [0; 64]).await;
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn the_greeting_is_read() {
+        for (greeting, status, said) in [
+            ("220 mx.example.org ESMTP\r\n", Status::Ok, "said \"220 mx.example.org ESMTP\""),
+            ("554 5.7.1 go away\r\n", Status::Failed, "does not want us"),
+        ] {
+            let (ground, to) = (Ground::of("").await, says(greeting).await);
+            let mut place = place(&ground, "source_addresses = [\"127.0.0.1\"]").await;
+            place.options.out = Some(to.to_string().parse().unwrap());
+            let found = out(&place).await;
+            assert_eq!(found.status, status, "{found:#?}");
+            assert!(found.found.contains(said), "{found:#?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_port_that_nobody_opens_is_told_in_plain_words() {
+        let closed = {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            listener.local_addr().unwrap()
+        };
+        let ground = Ground::of("gmail.com. MX 10 mx.google.com.\nmx.google.com. A 127.0.0.1").await;
+        let more = format!("source_addresses = [\"127.0.0.1\"]\nport = {}", closed.port());
+        let found = out(&place(&ground, &more).await).await;
+        assert_eq!(found.status, Status::Failed);
+        assert!(found.found.starts_with("mx.google.com [127.0.0.1:"), "{found:#?}");
+        assert!(found.fix.unwrap().contains("Most clouds block it"));
+        let nobody = Ground::of("").await;
+        assert_eq!(out(&place(&nobody, "").await).await.status, Status::Warning);
+    }
+
+    #[test]
+    fn somebody_in_between_is_seen() {
+        assert!(!intercepted("gmail-smtp-in.l.google.com", "220 mx.google.com ESMTP x - gsmtp"));
+        assert!(intercepted("gmail-smtp-in.l.google.com", "220 smtp.isp.example ESMTP Postfix"));
+        assert!(!intercepted("mx.example.org", "220 other.example ESMTP"));
+    }
+
+    #[test]
+    fn what_listens_is_reached_or_not() {
+        let hostname = "mx1.example.net".parse().unwrap();
+        let (own, any) = ("203.0.113.5".parse().unwrap(), ["[::]:25".parse().unwrap()]);
+        let line = || Heard::Line("220 mx1.example.net".to_owned());
+        let judged =
+            |listen: &[SocketAddr], heard: Heard, nat| judge_in(&hostname, listen, &[(own, heard)], nat);
+        assert_eq!(judged(&any, line(), false).status, Status::Ok);
+        assert_eq!(judged(&any, Heard::TimedOut, false).status, Status::Failed);
+        assert_eq!(judged(&any, Heard::TimedOut, true).status, Status::Skipped);
+        assert_eq!(judged(&[], Heard::Refused, false).status, Status::Skipped);
+        assert_eq!(judged(&[], line(), false).status, Status::Ok);
+        assert_eq!(judged(&["127.0.0.1:25".parse().unwrap()], line(), false).status, Status::Warning);
+    }
+}

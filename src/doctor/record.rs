@@ -1,0 +1,78 @@
+//! DNS records as lines of a zone file (RFC 1035 5.1), to be copied.
+
+use std::net::IpAddr;
+
+use mail::address::Name;
+
+/// Seconds that a record holds: an hour, so that a mistake is gone as soon.
+const TTL_S: u32 = 3_600;
+
+fn line(owner: &str, kind: &str, value: &str) -> String {
+    format!("{owner}. {TTL_S} IN {kind} {value}")
+}
+
+/// An A or AAAA record.
+pub(super) fn address(owner: &Name, address: IpAddr) -> String {
+    line(owner.as_str(), if address.is_ipv4() { "A" } else { "AAAA" }, &address.to_string())
+}
+
+/// The PTR record of an address.
+pub(super) fn ptr(address: IpAddr, name: &Name) -> String {
+    let zone = if address.is_ipv4() { "in-addr.arpa" } else { "ip6.arpa" };
+    line(&format!("{}.{zone}", reversed(address)), "PTR", &format!("{name}."))
+}
+
+/// An MX record.
+pub(super) fn mx(owner: &Name, host: &Name) -> String {
+    line(owner.as_str(), "MX", &format!("10 {host}."))
+}
+
+/// A TXT record of one string; the texts that we suggest have neither quotes nor backslashes.
+pub(super) fn txt(owner: &Name, text: &str) -> String {
+    line(owner.as_str(), "TXT", &format!("\"{text}\""))
+}
+
+/// The value of an SPF record for these addresses alone.
+pub(super) fn spf(addresses: &[IpAddr]) -> String {
+    let mut text = "v=spf1".to_owned();
+    for address in addresses {
+        text.push_str(if address.is_ipv4() { " ip4:" } else { " ip6:" });
+        text.push_str(&address.to_string());
+    }
+    text.push_str(" -all");
+    text
+}
+
+/// An address as names are made of it, last part first: octets (RFC 1035 3.5), or nibbles (RFC 3596 2.5).
+pub(super) fn reversed(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(four) => {
+            let [a, b, c, d] = four.octets();
+            format!("{d}.{c}.{b}.{a}")
+        }
+        IpAddr::V6(six) => {
+            let nibbles = six.octets().into_iter().rev().flat_map(|octet| [octet & 0xf, octet >> 4]);
+            nibbles.map(|nibble| format!("{nibble:x}")).collect::<Vec<_>>().join(".")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_those_of_a_zone_file() {
+        let name: Name = "mx1.example.net".parse().unwrap();
+        let (four, six) = ("203.0.113.5".parse().unwrap(), "2001:db8::1:5".parse().unwrap());
+        assert_eq!(address(&name, four), "mx1.example.net. 3600 IN A 203.0.113.5");
+        assert_eq!(address(&name, six), "mx1.example.net. 3600 IN AAAA 2001:db8::1:5");
+        assert_eq!(ptr(four, &name), "5.113.0.203.in-addr.arpa. 3600 IN PTR mx1.example.net.");
+        assert!(ptr(six, &name).starts_with("5.0.0.0.1.0.0.0.0.0.0.0"), "{}", ptr(six, &name));
+        assert!(ptr(six, &name).contains(".8.b.d.0.1.0.0.2.ip6.arpa. 3600 IN PTR"));
+        assert_eq!(
+            txt(&name, &spf(&[four, six])),
+            "mx1.example.net. 3600 IN TXT \"v=spf1 ip4:203.0.113.5 ip6:2001:db8::1:5 -all\""
+        );
+    }
+}

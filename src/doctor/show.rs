@@ -1,0 +1,138 @@
+//! Findings as they are shown: marks and colours on a terminal, plain words in a pipe, one JSON value for
+//! programs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::finding::{Finding, Status};
+
+/// Columns of prose; lines to copy are never cut.
+const COLUMNS: usize = 100;
+const NAME_COLUMNS: usize = 12;
+
+/// How a line begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks {
+    /// `✓ ! ✗ -`, in colours.
+    Coloured,
+    /// `✓ ! ✗ -`.
+    Plain,
+    /// `ok`, `warning`, `failed`, `skipped`.
+    Words,
+}
+
+impl Marks {
+    fn of(self, status: Status) -> String {
+        let (mark, colour) = match status {
+            Status::Ok => ("✓", 32),
+            Status::Warning => ("!", 33),
+            Status::Failed => ("✗", 31),
+            Status::Skipped => ("-", 2),
+        };
+        match self {
+            Self::Coloured => format!("\x1b[{colour}m{mark}\x1b[0m"),
+            Self::Plain => mark.to_owned(),
+            Self::Words => format!("{status:<8}"),
+        }
+    }
+
+    fn indent(self) -> usize {
+        NAME_COLUMNS + 1 + if self == Self::Words { 9 } else { 2 }
+    }
+}
+
+/// A finding in lines, each with how it stands; then what to do.
+#[must_use]
+pub fn text(found: &Finding, marks: Marks) -> String {
+    let (indent, mut out) = (marks.indent(), String::new());
+    // Writing to a String does not fail.
+    for (index, (status, text)) in found.notes.iter().enumerate() {
+        let name = if index == 0 { found.name } else { "" };
+        let _ = write!(out, "{} {name:<NAME_COLUMNS$} ", marks.of(*status));
+        for (index, line) in
+            text.lines().flat_map(|line| wrapped(line, COLUMNS.saturating_sub(indent))).enumerate()
+        {
+            let _ = if index == 0 { writeln!(out, "{line}") } else { writeln!(out, "{:indent$}{line}", "") };
+        }
+    }
+    for (index, line) in found.fix.iter().flat_map(|fix| fix.lines()).enumerate() {
+        let label = if index == 0 { "fix:" } else { "" };
+        let _ = writeln!(out, "{:indent$}{label:<4} {line}", "");
+    }
+    out
+}
+
+/// Prose in lines of so many columns, broken between words.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// How many there are of each.
+#[must_use]
+pub fn summary(findings: &[Finding]) -> String {
+    let count = |status| findings.iter().filter(|found| found.status == status).count();
+    let warnings = count(Status::Warning);
+    format!(
+        "{} failed, {warnings} {}, {} ok, {} skipped",
+        count(Status::Failed),
+        if warnings == 1 { "warning" } else { "warnings" },
+        count(Status::Ok),
+        count(Status::Skipped)
+    )
+}
+
+/// All of them as one value.
+#[must_use]
+pub fn json(findings: &[Finding]) -> Value {
+    json!({ "checks": findings })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Notes;
+    use super::*;
+
+    fn found() -> Finding {
+        let mut notes = Notes::default();
+        let fix = "one line to copy, however long it is, stays one line: it is for the clipboard, not for the eye\ntwo";
+        notes.fail(format!("203.0.113.5 has no name{}", " and so on".repeat(12)), fix);
+        notes.good("203.0.113.6 has one");
+        notes.settle("ptr")
+    }
+
+    #[test]
+    fn prose_is_wrapped_and_fixes_are_not() {
+        let shown = text(&found(), Marks::Words);
+        let lines: Vec<_> = shown.lines().collect();
+        assert!(lines[0].starts_with("failed   ptr          203.0.113.5 has no name and so on"), "{shown}");
+        assert!(
+            lines[1].starts_with("                      and so on")
+                || lines[1].trim_start().starts_with("so on"),
+            "{shown}"
+        );
+        assert!(lines.contains(&"ok                    203.0.113.6 has one"), "{shown}");
+        assert_eq!(lines.last().unwrap().trim_start(), "two");
+        assert!(shown.contains("fix: one line to copy, however long it is, stays one line: it is for the clipboard, not for the eye\n"));
+        assert!(lines.iter().take(2).all(|line| line.len() <= COLUMNS));
+        assert!(text(&found(), Marks::Coloured).starts_with("\x1b[31m✗\x1b[0m ptr"));
+    }
+
+    #[test]
+    fn a_program_gets_one_value() {
+        let value = json(&[found()]);
+        assert_eq!(value["checks"][0]["status"], "failed");
+        assert_eq!(value["checks"][0]["name"], "ptr");
+        assert_eq!(summary(&[found()]), "1 failed, 0 warnings, 0 ok, 0 skipped");
+    }
+}

@@ -1,0 +1,29 @@
+//! For the tests of the checks: a name server that answers from a text, and a place that asks it.
+
+use queue::clock::Clock;
+
+use super::place::{Options, Place};
+use crate::config;
+
+#[path = "../../tests/world/zone.rs"]
+mod zone;
+
+/// What the DNS says.
+pub(super) struct Ground(zone::NameServer);
+
+impl Ground {
+    /// This, and nothing else.
+    pub(super) async fn of(zone_text: &str) -> Self {
+        Self(zone::NameServer::start(zone_text).await)
+    }
+}
+
+/// `mx1.example.net`, with more lines in the section `[delivery]`.
+pub(super) async fn place(ground: &Ground, more: &str) -> Place {
+    let dns = ground.0.address;
+    let text = format!(
+        "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n[dns]\nservers = [\"{dns}\"]\n[delivery]\n{more}\n"
+    );
+    let config = config::from_text(&text, []).unwrap();
+    Place::look(config, Options::default(), Clock::default()).await.unwrap()
+}
