@@ -211,6 +211,9 @@ fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -
         entry["x-bound-keys"] = json!(operation.of_a_domain);
         let needs = match scope {
             Scope::Full => "Needs an API key with full access",
+            Scope::Sending if operation.method == http::Method::GET || operation.path.contains('{') => {
+                "An API key that may only send will do, for the emails that it sent"
+            }
             Scope::Sending => "An API key that may only send will do",
         };
         let bound = match operation.of_a_domain {

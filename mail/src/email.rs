@@ -245,7 +245,7 @@ impl Rollup {
             Counts { queued: 1.., .. } if held > 0 => EmailStatus::Queued,
             Counts { queued: 1.., .. } => EmailStatus::Sent,
             Counts { bounced: 1.., .. } => EmailStatus::Bounced,
-            Counts { cancelled: 1.., failed: 0, suppressed: 0, .. } => EmailStatus::Cancelled,
+            Counts { cancelled: 1.., failed: 0, .. } => EmailStatus::Cancelled,
             _ => EmailStatus::Failed,
         };
         let first_bounce = recipients
@@ -320,6 +320,7 @@ mod tests {
         assert_eq!(of(&[S::Bounced, S::Failed]).status, EmailStatus::Bounced);
         assert_eq!(of(&[S::Failed, S::Cancelled]).status, EmailStatus::Failed);
         assert_eq!(of(&[S::Cancelled]).status, EmailStatus::Cancelled);
+        assert_eq!(of(&[S::Suppressed, S::Cancelled]).status, EmailStatus::Cancelled);
         let ended = of(&[S::Failed, S::Suppressed, S::Suppressed, S::Cancelled]).counts;
         assert_eq!(ended, Counts { failed: 1, suppressed: 2, cancelled: 1, ..Counts::default() });
         assert_eq!(of(&[S::Queued]).status, EmailStatus::Sent);

@@ -27,6 +27,9 @@ async fn the_payload_of_an_email_and_of_none() {
     let sample = ask(json!({"event": "email.clicked"})).await.json();
     assert_eq!(sample["payload"]["type"], "email.clicked");
     assert!(sample["payload"]["data"]["click"]["url"].is_string());
+    let cancelled = ask(json!({"event": "email.cancelled", "email_id": id})).await.json();
+    let data = &cancelled["payload"]["data"];
+    assert_eq!((&data["status"], data.get("rcpt_to")), (&json!("cancelled"), None));
     for (event, own) in [
         ("email.received", "received_at"),
         ("automation.started", "started_at"),

@@ -9,7 +9,7 @@ const RUN: &str = "run_00000000000000000000000000";
 /// About a contact, not about an email.
 pub(super) const UNSUBSCRIBED: &str = "contact.unsubscribed";
 /// About all recipients at once.
-pub(super) const OF_ALL: &[&str] = &["email.sent", "email.scheduled", "email.suppressed"];
+pub(super) const OF_ALL: &[&str] = &["email.sent", "email.scheduled", "email.suppressed", "email.cancelled"];
 
 /// What an event adds to the payload, as an example; and with it, which events there are.
 pub(super) fn of(event: &str) -> Option<Value> {
@@ -17,6 +17,7 @@ pub(super) fn of(event: &str) -> Option<Value> {
     Some(match event {
         "email.sent" => json!({"status": "sent", "recipients_count": 1}),
         "email.scheduled" => json!({"status": "scheduled", "scheduled_at": "2026-01-02T09:00:00.000Z"}),
+        "email.cancelled" => json!({"status": "cancelled", "by": "customer", "recipients_count": 1}),
         "email.delivered" => json!({"status": "delivered", "delivered_at": at, "delivery": {
             "mx_host": "mx.example.net", "smtp_response": "250 2.0.0 OK", "tls": "TLSv1.3", "attempts": 1,
             "duration_ms": 812}}),
