@@ -209,7 +209,9 @@ mod tests {
         ] {
             assert!(Terms::parse(good).is_ok(), "{good}");
         }
+        let long = format!("v=spf1 {}-all", "a ".repeat(20_000));
         for (bad, why) in [
+            (long.as_str(), "it is 40011 bytes long"),
             ("v=spf1 ip4:192.0.2.0/33 -all", "no IPv4"),
             ("v=spf1 ip4 -all", "no IPv4"),
             ("v=spf1 ip4:2001:db8::1 -all", "no IPv4"),

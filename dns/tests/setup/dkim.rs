@@ -102,9 +102,11 @@ async fn an_old_key_left_beside_ours() {
 #[tokio::test]
 async fn not_there() {
     let twice = format!("s1._domainkey.example.com.example.com TXT \"p={KEY}\"\n");
+    let theirs = format!("s1._domainkey.example.com CNAME k.example.\nk.example TXT \"p={OTHER}\"\n");
     table(
         Dkim,
         &[
+            (&theirs, Conflict, "A CNAME to k.example stands at s1._domainkey.example.com"),
             ("", Missing, "There is no TXT record at s1._domainkey.example.com."),
             (&twice, Missing, "at s1._domainkey.example.com.example.com instead of"),
             (

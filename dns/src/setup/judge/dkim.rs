@@ -56,6 +56,11 @@ fn one_key(case: &Case<'_>, text: &str) -> Verdict {
             "The DKIM key at {name} is revoked: its \"p=\" is empty, and receivers refuse what is signed with it."
         ));
     }
+    if there != ours
+        && let Some(alias) = case.look.aliases.first()
+    {
+        return case.in_the_way_of(alias);
+    }
     if there != ours {
         return wrong(another_key(case, &there, &ours));
     }
