@@ -42,7 +42,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// No check takes longer; a check that would has found a network that nobody should send mail from.
-pub const CHECK_DEADLINE: Duration = Duration::from_secs(25);
+pub const CHECK_DEADLINE: Duration = Duration::from_secs(20);
 
 type Looking = Pin<Box<dyn Future<Output = Finding> + Send>>;
 

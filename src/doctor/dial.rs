@@ -37,7 +37,7 @@ impl fmt::Display for Heard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(line) => write!(f, "said \"{line}\""),
-            Self::Silence => f.write_str("connected, and nothing was said"),
+            Self::Silence => f.write_str("something took the connection and said nothing"),
             Self::Refused => f.write_str("the connection was refused"),
             Self::TimedOut => write!(f, "no answer within {} s", CONNECT_DEADLINE.as_secs()),
             Self::Forbidden(why) | Self::Failed(why) => f.write_str(why),

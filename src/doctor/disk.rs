@@ -77,7 +77,8 @@ fn room(directory: &Path) -> std::io::Result<Room> {
         whole: space.f_blocks.saturating_mul(space.f_frsize),
         files_free: space.f_favail,
         files: space.f_files,
-        kind: Kind::of(u64::from_ne_bytes(i64::from(magic).to_ne_bytes())),
+        // Its width and sign are each platform's own; the number is one of 32 bits.
+        kind: Kind::of(magic as u64),
     })
 }
 
@@ -195,12 +196,8 @@ fn judge_times(mut times: Vec<Duration>) -> Finding {
         return Finding::skipped("disk_sync", "could not be measured");
     };
     let ms = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1e3);
-    let found = format!(
-        "{} writes to disk took {} each in the middle, {} at most",
-        times.len(),
-        ms(median),
-        ms(worst)
-    );
+    let found =
+        format!("{} writes to disk took {} each (median), {} at most", times.len(), ms(median), ms(worst));
     if median < TOO_FAST {
         notes.warn(
             format!("{found}: no disk is so fast. Something on the way says \"on disk\" before it is, and a power cut would lose accepted mail"),

@@ -160,7 +160,7 @@ fn judge_dnssec(signed: &Answer, bogus: &Answer) -> Finding {
             notes.good(format!("forged answers are refused ({BOGUS} is not answered, {SIGNED} is)"));
         }
         (Answer::Addresses, Answer::Addresses) => notes.warn(
-            format!("the name server does not validate: it answers for {BOGUS}, whose signatures are broken on purpose. Whoever can forge an answer can take mail in"),
+            format!("the name server does not validate: it answers for {BOGUS}, whose signatures are broken on purpose. Whoever can forge an answer can have our mail"),
             OWN,
         ),
         (Answer::Addresses, Answer::Nothing) => {

@@ -53,8 +53,10 @@ async fn targets(place: &Place) -> Result<Vec<(String, Vec<SocketAddr>)>, String
     }
     let mut targets = Vec::new();
     let mut wrong = String::new();
-    for domain in WELL_KNOWN {
-        match first_host(place, domain).await {
+    let [one, other] = WELL_KNOWN;
+    let (one, other) = tokio::join!(first_host(place, one), first_host(place, other));
+    for found in [one, other] {
+        match found {
             Ok((host, found)) => targets.push((host.to_string(), at(&found, port))),
             Err(why) => wrong = why,
         }

@@ -9,7 +9,7 @@ use super::finding::{Finding, Status};
 
 /// Columns of prose; lines to copy are never cut.
 const COLUMNS: usize = 100;
-const NAME_COLUMNS: usize = 12;
+const NAME_COLUMNS: usize = 13;
 
 /// How a line begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,13 +115,13 @@ mod tests {
     fn prose_is_wrapped_and_fixes_are_not() {
         let shown = text(&found(), Marks::Words);
         let lines: Vec<_> = shown.lines().collect();
-        assert!(lines[0].starts_with("failed   ptr          203.0.113.5 has no name and so on"), "{shown}");
+        assert!(lines[0].starts_with("failed   ptr           203.0.113.5 has no name and so on"), "{shown}");
         assert!(
-            lines[1].starts_with("                      and so on")
+            lines[1].starts_with("                       and so on")
                 || lines[1].trim_start().starts_with("so on"),
             "{shown}"
         );
-        assert!(lines.contains(&"ok                    203.0.113.6 has one"), "{shown}");
+        assert!(lines.contains(&"ok                     203.0.113.6 has one"), "{shown}");
         assert_eq!(lines.last().unwrap().trim_start(), "two");
         assert!(shown.contains("fix: one line to copy, however long it is, stays one line: it is for the clipboard, not for the eye\n"));
         assert!(lines.iter().take(2).all(|line| line.len() <= COLUMNS));

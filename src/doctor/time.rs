@@ -103,7 +103,7 @@ fn unstamp(stamp: u64) -> Option<Timestamp> {
     let seconds = i64::try_from(stamp >> 32).ok()?;
     // RFC 4330 3: without the first bit it is the next era, from 2036 on.
     let era = if seconds >> 31 == 0 { 1_i64 << 32 } else { 0 };
-    let nanoseconds = i32::try_from((stamp & 0xffff_ffff) * 1_000_000_000 >> 32).ok()?;
+    let nanoseconds = i32::try_from(((stamp & 0xffff_ffff) * 1_000_000_000) >> 32).ok()?;
     Timestamp::new(seconds + era - ERA_S, nanoseconds).ok()
 }
 

@@ -8,6 +8,7 @@ mod world;
 mod behind_a_proxy;
 mod dead_destination;
 mod delivery;
+mod doctor;
 mod enforced_tls;
 mod give_up;
 mod operator;

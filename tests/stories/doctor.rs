@@ -1,0 +1,94 @@
+//! The doctor as scripts meet it: one JSON value, and an exit status that says whether anything is wrong.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+use crate::world::zone::NameServer;
+
+const GOOD: &str = "
+mx1.example.net. A 203.0.113.5
+spf.mx1.example.net. TXT \"v=spf1 ip4:203.0.113.5 -all\"
+rp.mx1.example.net. MX 10 mx1.example.net.
+gmail.com. TXT x
+";
+
+/// Runs it behind a NAT, with a smarthost, so that all that it asks is in the zone; its status and its JSON.
+async fn doctor(names: &NameServer, smarthost: &str, more: &[&str]) -> (Option<i32>, Value) {
+    // Not in a temporary directory: that may lie in memory, which is a finding.
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = directory.path().join("postrider.toml");
+    let text = format!(
+        "hostname = \"mx1.example.net\"\ndata_dir = {:?}\n[api]\nlisten = \"127.0.0.1:1\"\n\
+         [submission]\nsessions_max = 100\n[dns]\nservers = [\"{}\"]\n[delivery]\nsmarthost = \"{smarthost}\"\n",
+        directory.path().join("data"),
+        names.address
+    );
+    std::fs::write(&file, text).unwrap();
+    run(&file, more).await
+}
+
+async fn run(file: &Path, more: &[&str]) -> (Option<i32>, Value) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
+    // The configuration of whoever runs the tests is not the one that is meant.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("POSTRIDER_"))
+    {
+        command.env_remove(name);
+    }
+    let output = command
+        .args(["doctor", "--json", "--address", "203.0.113.5", "--ntp", "127.0.0.1:1", "--config"])
+        .arg(file)
+        .args(more)
+        .output()
+        .await
+        .unwrap();
+    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
+}
+
+fn status<'a>(told: &'a Value, name: &str) -> &'a str {
+    let checks = told["checks"].as_array().unwrap();
+    checks.iter().find(|check| check["name"] == name).unwrap()["status"].as_str().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_exit_status_says_whether_anything_is_wrong() {
+    let host = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = host.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = host.accept().await {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            let _ = stream.write_all(b"220 relay.example.org ESMTP\r\n").await;
+            let _ = stream.read(&mut [0; 64]).await;
+        }
+    });
+    let names = NameServer::start(GOOD).await;
+    let (code, told) = doctor(&names, &at, &[]).await;
+    let failed: Vec<_> =
+        told["checks"].as_array().unwrap().iter().filter(|check| check["status"] == "failed").collect();
+    // What the machine that runs the tests is like is its own affair.
+    let own = ["service", "disk", "disk_sync", "file_limit", "clock"];
+    assert!(failed.iter().all(|check| own.contains(&check["name"].as_str().unwrap())), "{told:#}");
+    assert_eq!(code, Some(i32::from(!failed.is_empty())), "{told:#}");
+    for name in ["configuration", "dns", "hostname", "spf", "return_path", "port_25_out"] {
+        assert_eq!(status(&told, name), "ok", "{told:#}");
+    }
+    assert_eq!((status(&told, "ptr"), status(&told, "blocklists")), ("skipped", "skipped"));
+
+    let empty = NameServer::start("mx1.example.net. A 203.0.113.5").await;
+    let (code, told) = doctor(&empty, &at, &[]).await;
+    assert_eq!((code, status(&told, "spf")), (Some(1), "failed"), "{told:#}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_told_in_the_same_form() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("postrider.toml");
+    std::fs::write(&file, "hostname = \"mx1.example.net\"\n[api]\ncolour = 1\n").unwrap();
+    let (code, told) = run(&file, &[]).await;
+    assert_eq!((code, status(&told, "configuration")), (Some(2), "failed"));
+    assert!(told["checks"][0]["found"].as_str().unwrap().contains("line 3: "), "{told:#}");
+    let (code, _) = run(&directory.path().join("none.toml"), &["--strict"]).await;
+    assert_eq!(code, Some(2));
+}
