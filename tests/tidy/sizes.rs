@@ -21,7 +21,7 @@ const EXCEPTIONS: &[Exception] = &[
         why: "a table of bad requests, one a line",
     },
     Exception {
-        file: "queue/src/courier/smtp/egress.rs",
+        file: "dns/src/egress.rs",
         function: "the_table",
         lines_max: 120,
         why: "a table of addresses, one a line",

@@ -17,6 +17,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mail::address::Name;
+use dns::egress;
 use mail::reply::{Reply, Severity};
 use mail_send::SmtpClient;
 use rustls::RootCertStore;
@@ -26,7 +27,6 @@ use tokio::time::Instant;
 use super::capabilities::Capabilities;
 use super::connection::Connection;
 use super::delivery::Fault;
-use super::egress;
 use super::target::{Credentials, DialFailure, DialReason, Target, TlsMode};
 use super::timeouts::Timeouts;
 use super::tls::{Connectors, TlsFacts};
