@@ -38,8 +38,14 @@ struct Change<'a> {
 }
 
 /// Puts the record's text in the place of `old`.
-pub(super) async fn replace(token: &Secret, domain: &str, record: &Record, old: &str) -> dns_update::Result<()> {
-    let client = HttpClientBuilder::new().with_header("Authorization", format!("Bearer {}", token.expose())).build();
+pub(super) async fn replace(
+    token: &Secret,
+    domain: &str,
+    record: &Record,
+    old: &str,
+) -> dns_update::Result<()> {
+    let client =
+        HttpClientBuilder::new().with_header("Authorization", format!("Bearer {}", token.expose())).build();
     let zone = zone(&client, domain).await?;
     let name = &record.name;
     let url = format!("{ENDPOINT}/zones/{zone}/dns_records?type=TXT&name={name}&per_page=100");

@@ -106,19 +106,20 @@ const fn shown(name: &'static str, required: bool) -> Field {
 #[must_use]
 pub const fn fields(provider: Provider) -> &'static [Field] {
     match provider {
-        Provider::Route53 => const { &[
-            shown("access_key_id", true),
-            secret("secret_access_key"),
-            Field { name: "session_token", required: false, secret: true },
-            shown("region", false),
-            shown("hosted_zone_id", false),
-        ] },
-        Provider::Rfc2136 => const { &[
-            shown("server", true),
-            shown("key_name", true),
-            shown("algorithm", false),
-            secret("secret"),
-        ] },
+        Provider::Route53 => {
+            const {
+                &[
+                    shown("access_key_id", true),
+                    secret("secret_access_key"),
+                    Field { name: "session_token", required: false, secret: true },
+                    shown("region", false),
+                    shown("hosted_zone_id", false),
+                ]
+            }
+        }
+        Provider::Rfc2136 => {
+            const { &[shown("server", true), shown("key_name", true), shown("algorithm", false), secret("secret")] }
+        }
         Provider::Dnsimple => const { &[shown("account_id", true), secret("api_token")] },
         Provider::Godaddy => const { &[secret("api_key"), secret("api_secret")] },
         Provider::NameCom => const { &[shown("username", true), secret("api_token")] },
@@ -177,7 +178,11 @@ impl fmt::Debug for Credentials {
 }
 
 /// The values by field; what is wrong with them goes to `errors`.
-fn sort(provider: Provider, object: &Map<String, Value>, errors: &mut Vec<FieldError>) -> Vec<(Field, Secret)> {
+fn sort(
+    provider: Provider,
+    object: &Map<String, Value>,
+    errors: &mut Vec<FieldError>,
+) -> Vec<(Field, Secret)> {
     let table = fields(provider);
     for name in object.keys().filter(|name| !table.iter().any(|field| field.name == *name)).take(ERRORS_MAX) {
         let known: Vec<&str> = table.iter().map(|field| field.name).collect();
@@ -236,7 +241,8 @@ impl Reader<'_> {
             id: self.need("access_key_id")?,
             secret: self.need("secret_access_key")?,
             session: self.find("session_token").cloned(),
-            region: self.word("region", |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')?,
+            region: self
+                .word("region", |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')?,
             zone_id: self.word("hosted_zone_id", |byte| byte.is_ascii_alphanumeric())?,
         })
     }
@@ -255,16 +261,19 @@ impl Reader<'_> {
         let server = self.need("server")?;
         let server = server.expose().parse().map_err(|error| wrong("server", &format!("{error}")))?;
         let name = self.need("key_name")?.expose().parse();
-        let name = name.map_err(|_| wrong("key_name", "must be the key's name as the server's configuration has it"))?;
-        let algorithm = match self.find("algorithm").map(|value| value.expose().to_ascii_lowercase()).as_deref() {
-            None | Some("hmac-sha256") => TsigAlgorithm::Sha256,
-            Some("hmac-sha384") => TsigAlgorithm::Sha384,
-            Some("hmac-sha512") => TsigAlgorithm::Sha512,
-            Some(_) => return Err(wrong("algorithm", "must be hmac-sha256, hmac-sha384 or hmac-sha512")),
-        };
+        let name = name
+            .map_err(|_| wrong("key_name", "must be the key's name as the server's configuration has it"))?;
+        let algorithm =
+            match self.find("algorithm").map(|value| value.expose().to_ascii_lowercase()).as_deref() {
+                None | Some("hmac-sha256") => TsigAlgorithm::Sha256,
+                Some("hmac-sha384") => TsigAlgorithm::Sha384,
+                Some("hmac-sha512") => TsigAlgorithm::Sha512,
+                Some(_) => return Err(wrong("algorithm", "must be hmac-sha256, hmac-sha384 or hmac-sha512")),
+            };
         let key = STANDARD.decode(self.need("secret")?.expose());
         let key = key.ok().filter(|key| !key.is_empty());
-        let key = key.ok_or_else(|| wrong("secret", "must be base64, as the server's configuration has it"))?;
+        let key =
+            key.ok_or_else(|| wrong("secret", "must be base64, as the server's configuration has it"))?;
         Ok(TsigKey { server, name, algorithm, key })
     }
 }
@@ -329,7 +338,10 @@ mod tests {
             errors(Provider::Hetzner, &json!({"api_token": "a\r\nHost: b"})),
             ["api_token must be letters, digits and signs without spaces or line ends"]
         );
-        assert_eq!(errors(Provider::Hetzner, &json!({"api_token": "a".repeat(5_000)})), ["api_token is too long"]);
+        assert_eq!(
+            errors(Provider::Hetzner, &json!({"api_token": "a".repeat(5_000)})),
+            ["api_token is too long"]
+        );
         let route53 = json!({"access_key_id": "a", "secret_access_key": "b", "hosted_zone_id": "../../x"});
         assert_eq!(errors(Provider::Route53, &route53), ["hosted_zone_id must be a word as AWS writes it"]);
         let rfc2136 = |name: &str, value: &str| {
@@ -345,10 +357,7 @@ mod tests {
             rfc2136("secret", "not base64!"),
             ["secret must be letters, digits and signs without spaces or line ends"]
         );
-        assert_eq!(
-            rfc2136("secret", "***"),
-            ["secret must be base64, as the server's configuration has it"]
-        );
+        assert_eq!(rfc2136("secret", "***"), ["secret must be base64, as the server's configuration has it"]);
         assert!(rfc2136("server", "ns.example:22")[0].starts_with("server "));
     }
 }

@@ -57,7 +57,9 @@ impl fmt::Display for UpstreamError {
         match self.fault {
             Fault::Credentials => write!(f, "{provider} does not accept the credentials for this")?,
             Fault::NoZone => write!(f, "{provider} keeps no zone of the domain that the credentials reach")?,
-            Fault::Timeout => write!(f, "{provider} did not answer in time; look at what stands there and try again")?,
+            Fault::Timeout => {
+                write!(f, "{provider} did not answer in time; look at what stands there and try again")?
+            }
             Fault::Refused => write!(f, "{provider} refused")?,
         }
         if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
@@ -114,7 +116,8 @@ fn judge(text: &str) -> Fault {
     if text.contains("zone found") {
         return Fault::NoZone;
     }
-    let refused = ["http 403", "403 forbidden", "not authorized", "key not recognized", "tsig", "query refused"];
+    let refused =
+        ["http 403", "403 forbidden", "not authorized", "key not recognized", "tsig", "query refused"];
     if refused.iter().any(|sign| text.contains(sign)) {
         return Fault::Credentials;
     }
@@ -132,7 +135,8 @@ mod tests {
 
     #[test]
     fn what_a_provider_says_is_told_short_and_without_secrets() {
-        let credentials = Credentials::read(Provider::Cloudflare, &json!({"api_token": "t0k3n-of-mine"})).unwrap();
+        let credentials =
+            Credentials::read(Provider::Cloudflare, &json!({"api_token": "t0k3n-of-mine"})).unwrap();
         let say = |error| upstream(&credentials, error).to_string();
         let denied = "Cloudflare does not accept the credentials for this";
         assert_eq!(say(dns_update::Error::Unauthorized), denied);

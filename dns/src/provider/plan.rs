@@ -114,7 +114,9 @@ fn decide(there: &[&Standing], record: &Record, merge: Merge) -> Change {
 fn alias(there: &[&Standing], record: &Record) -> Change {
     match there.first() {
         None => create(record),
-        Some(Standing { kind: Kind::Cname, value, .. }) if host(value) == host(&record.value) => skip(record, None),
+        Some(Standing { kind: Kind::Cname, value, .. }) if host(value) == host(&record.value) => {
+            skip(record, None)
+        }
         Some(Standing { kind: Kind::Cname, value, .. }) => conflict(
             record,
             format!(
@@ -178,7 +180,8 @@ fn dmarc(texts: &[&str], record: &Record) -> Change {
 
 /// One name has one key (RFC 6376 3.6.2.2). Spaces between tags mean nothing (3.2).
 fn key(texts: &[&str], record: &Record) -> Change {
-    let tight = |text: &str| text.split_ascii_whitespace().collect::<String>().trim_end_matches(';').to_owned();
+    let tight =
+        |text: &str| text.split_ascii_whitespace().collect::<String>().trim_end_matches(';').to_owned();
     match texts {
         [] => create(record),
         [one] if tight(one) == tight(&record.value) => skip(record, None),

@@ -73,7 +73,9 @@ impl UpdateServer {
         let answer = client.compare_and_swap(there, then, zone).await?;
         match answer.response_code {
             ResponseCode::NoError => Ok(()),
-            ResponseCode::NXRRSet => Err(Error::Response("the texts were changed meanwhile, try again".to_owned())),
+            ResponseCode::NXRRSet => {
+                Err(Error::Response("the texts were changed meanwhile, try again".to_owned()))
+            }
             code => Err(Error::Response(code.to_string())),
         }
     }

@@ -117,7 +117,8 @@ impl HostedZone {
                 .map(|zone| zone.id.trim_start_matches("/hostedzone/").to_owned());
             candidate = name.parent();
         }
-        let id = id.filter(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric())).ok_or(Error::NotFound)?;
+        let id =
+            id.filter(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric())).ok_or(Error::NotFound)?;
         let updater = DnsUpdater::new_route53(Route53Config {
             access_key_id: keys.id.expose().to_owned(),
             secret_access_key: keys.secret.expose().to_owned(),
@@ -142,7 +143,8 @@ impl HostedZone {
                 _ => continue,
             };
             // An alias record has no values, and is in the way of an alias of ours all the same.
-            let mut values: Vec<String> = set.resource_records.resource_record.into_iter().map(|e| e.value).collect();
+            let mut values: Vec<String> =
+                set.resource_records.resource_record.into_iter().map(|e| e.value).collect();
             if values.is_empty() {
                 values.push(String::new());
             }
@@ -176,7 +178,10 @@ impl HostedZone {
         }
         match old {
             None => values.push(ours),
-            Some(old) => match values.iter_mut().find(|value| matches!(value, DnsRecord::TXT(text) if text == old)) {
+            Some(old) => match values
+                .iter_mut()
+                .find(|value| matches!(value, DnsRecord::TXT(text) if text == old))
+            {
                 Some(value) => *value = ours,
                 None => return Err(Error::Response("the text to be replaced is there no more".to_owned())),
             },
@@ -215,7 +220,8 @@ async fn get<T: for<'de> Deserialize<'de>>(keys: &AwsKeys, path: &str, query: &s
         client = client.set_header(name, value);
     }
     let answer = client.build().get(format!("https://{HOST}{path}?{query}")).send_raw().await?;
-    quick_xml::de::from_str(&answer).map_err(|error| Error::Parse(format!("not what Route 53 answers: {error}")))
+    quick_xml::de::from_str(&answer)
+        .map_err(|error| Error::Parse(format!("not what Route 53 answers: {error}")))
 }
 
 fn signing_key(secret: &Secret, day: &str, region: &str) -> Vec<u8> {
@@ -236,7 +242,8 @@ fn plain(name: &str) -> String {
 fn faithful(value: &str) -> dns_update::Result<String> {
     if value.contains('\\') || !value.is_ascii() {
         return Err(Error::Unsupported(
-            "a text at this name has escapes in it, which cannot be kept as they are; add ours by hand".to_owned(),
+            "a text at this name has escapes in it, which cannot be kept as they are; add ours by hand"
+                .to_owned(),
         ));
     }
     Ok(unquoted(value))
@@ -270,8 +277,11 @@ mod tests {
             </ListResourceRecordSetsResponse>"#;
         let sets: Sets = quick_xml::de::from_str(xml).unwrap();
         let [alias, texts] = sets.resource_record_sets.resource_record_set.as_slice() else { unreachable!() };
-        assert!(alias.r#type == "A" && alias.ttl.is_none() && alias.resource_records.resource_record.is_empty());
-        let values: Vec<String> = texts.resource_records.resource_record.iter().map(|e| unquoted(&e.value)).collect();
+        assert!(
+            alias.r#type == "A" && alias.ttl.is_none() && alias.resource_records.resource_record.is_empty()
+        );
+        let values: Vec<String> =
+            texts.resource_records.resource_record.iter().map(|e| unquoted(&e.value)).collect();
         assert_eq!((texts.ttl, values), (Some(300), vec!["v=spf1 mx -all".to_owned(), "MS=1".to_owned()]));
     }
 

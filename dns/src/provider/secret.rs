@@ -66,7 +66,10 @@ mod tests {
         assert_eq!(format!("{secret:?}"), "***");
         assert_eq!(secret.cover("a tok-0123456789 b tok-0123456789"), "a *** b ***");
         assert_eq!(secret.cover("cut short: tok-012345"), "cut short: ***");
-        assert_eq!(secret.cover("tok-01 is no more than its beginning"), "tok-01 is no more than its beginning");
+        assert_eq!(
+            secret.cover("tok-01 is no more than its beginning"),
+            "tok-01 is no more than its beginning"
+        );
         assert_eq!(Secret::new("").cover("as it was"), "as it was");
         assert_eq!(Secret::new("abc").cover("xabcx"), "x***x");
         assert_eq!(Secret::new("12345678é9").cover("12345678è"), "***");

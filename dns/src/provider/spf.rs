@@ -79,7 +79,9 @@ fn mechanism(term: &str) -> Option<(char, String)> {
 
 /// Names are compared without regard to case; `+` is what stands when nothing does.
 fn same(a: &str, b: &str) -> bool {
-    a.trim_start_matches('+').trim_end_matches('.').eq_ignore_ascii_case(b.trim_start_matches('+').trim_end_matches('.'))
+    a.trim_start_matches('+')
+        .trim_end_matches('.')
+        .eq_ignore_ascii_case(b.trim_start_matches('+').trim_end_matches('.'))
 }
 
 fn asks(term: &str) -> bool {
@@ -136,7 +138,8 @@ mod tests {
 
     #[test]
     fn a_void_record_is_not_made() {
-        let full = format!("v=spf1 {} -all", (0..10).map(|n| format!("include:{n}.example ")).collect::<String>());
+        let full =
+            format!("v=spf1 {} -all", (0..10).map(|n| format!("include:{n}.example ")).collect::<String>());
         assert_eq!(merge(&full, OURS), Err(SpfError::Lookups(11)));
         let addresses = format!("v=spf1 {} -all", "ip4:192.0.2.1 ".repeat(200));
         assert_eq!(merge(&addresses, OURS), Err(SpfError::Long));

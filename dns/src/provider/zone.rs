@@ -74,7 +74,9 @@ impl<'a> Zone<'a> {
     ) -> Result<Self, ApplyError> {
         let steps = Steps { credentials, deadline };
         let domain = request.domain;
-        let within = |zone: &str, name: &str| name.strip_suffix(zone).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        let within = |zone: &str, name: &str| {
+            name.strip_suffix(zone).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        };
         if !request.wanted.iter().all(|record| within(domain.as_str(), &record.name)) {
             return Err(steps.told(Fault::NoZone, "a record is not of the domain").into());
         }
@@ -104,7 +106,9 @@ impl<'a> Zone<'a> {
                     None if finds_itself(credentials.provider()) => domain.as_str().to_owned(),
                     None => match publisher.resolver.zone(domain).await {
                         Ok(Some(origin)) => origin.as_str().to_owned(),
-                        Ok(None) => return Err(steps.told(Fault::NoZone, "the DNS knows no zone of it").into()),
+                        Ok(None) => {
+                            return Err(steps.told(Fault::NoZone, "the DNS knows no zone of it").into());
+                        }
                         Err(error) => return Err(steps.told(Fault::NoZone, &error.to_string()).into()),
                     },
                 };
@@ -118,7 +122,8 @@ impl<'a> Zone<'a> {
     pub(super) async fn standing(&self, wanted: &[Record]) -> Result<Vec<Standing>, UpstreamError> {
         if let Client::Route53(zone) = &self.client {
             let names: BTreeSet<&str> = wanted.iter().map(|record| record.name.as_str()).collect();
-            let sets = stream::iter(names.into_iter().map(|name| self.steps.step(zone.standing(name)))).buffered(AT_ONCE);
+            let sets = stream::iter(names.into_iter().map(|name| self.steps.step(zone.standing(name))))
+                .buffered(AT_ONCE);
             return Ok(sets.try_collect::<Vec<_>>().await?.concat());
         }
         let mut questions = Vec::new();
@@ -148,7 +153,9 @@ impl<'a> Zone<'a> {
             Client::Route53(zone) => self.steps.step(zone.put(record, None)).await,
             Client::Plain(updater) | Client::Update(updater, _) => {
                 let kind = data.as_type();
-                self.steps.step(updater.add_to_rrset(&record.name, kind, record.ttl_s, vec![data], &self.origin)).await
+                self.steps
+                    .step(updater.add_to_rrset(&record.name, kind, record.ttl_s, vec![data], &self.origin))
+                    .await
             }
         }
     }
@@ -158,7 +165,9 @@ impl<'a> Zone<'a> {
         match (&self.client, &self.steps.credentials.login) {
             (Client::Route53(zone), _) => self.steps.step(zone.put(record, Some(old))).await,
             (Client::Update(_, server), _) => self.steps.step(server.swap(&self.origin, record, old)).await,
-            (Client::Plain(_), Login::Token(token)) if self.steps.credentials.provider() == Provider::Cloudflare => {
+            (Client::Plain(_), Login::Token(token))
+                if self.steps.credentials.provider() == Provider::Cloudflare =>
+            {
                 self.steps.step(cloudflare::replace(token, self.domain.as_str(), record, old)).await
             }
             (Client::Plain(updater), _) => self.exchange(updater, record, old).await,
@@ -169,18 +178,25 @@ impl<'a> Zone<'a> {
     async fn exchange(&self, updater: &DnsUpdater, record: &Record, old: &str) -> Result<(), UpstreamError> {
         let (name, origin) = (&record.name, &self.origin);
         let text = |value: &str| vec![DnsRecord::TXT(value.to_owned())];
-        self.steps.step(updater.add_to_rrset(name, DnsRecordType::TXT, record.ttl_s, text(&record.value), origin)).await?;
-        let removed = self.steps.step(updater.remove_from_rrset(name, DnsRecordType::TXT, text(old), origin)).await;
+        self.steps
+            .step(updater.add_to_rrset(name, DnsRecordType::TXT, record.ttl_s, text(&record.value), origin))
+            .await?;
+        let removed =
+            self.steps.step(updater.remove_from_rrset(name, DnsRecordType::TXT, text(old), origin)).await;
         // A provider that writes the old one in another way than dns-update does removes nothing and says nothing.
         let left = match removed {
             Ok(()) => self.list(name, DnsRecordType::TXT).await.map(|records| {
-                records.iter().any(|there| matches!(there, DnsRecord::TXT(there) if there == old && spf::is_spf(there)))
+                records
+                    .iter()
+                    .any(|there| matches!(there, DnsRecord::TXT(there) if there == old && spf::is_spf(there)))
             }),
             Err(error) => Err(error),
         };
         let error = match left {
             Ok(false) => return Ok(()),
-            Ok(true) => self.steps.told(Fault::Refused, "the record that is there cannot be changed from here"),
+            Ok(true) => {
+                self.steps.told(Fault::Refused, "the record that is there cannot be changed from here")
+            }
             Err(error) => error,
         };
         let back = updater.remove_from_rrset(name, DnsRecordType::TXT, text(&record.value), origin);
@@ -188,7 +204,10 @@ impl<'a> Zone<'a> {
             Ok(()) => Err(error),
             Err(_) => Err(self.steps.told(
                 error.fault,
-                &format!("{} has two SPF records now, take the old one away by hand; {}", record.name, error.message),
+                &format!(
+                    "{} has two SPF records now, take the old one away by hand; {}",
+                    record.name, error.message
+                ),
             )),
         }
     }

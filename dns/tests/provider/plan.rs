@@ -1,34 +1,9 @@
 //! Planning: what stands and what is wanted, and what is done about it.
 
 use dns::provider::{Action, Change, Kind, Merge, Standing, plan};
-use mail::setup::{Purpose, Record, RecordType};
+use mail::setup::{Purpose, RecordType};
 
-const DOMAIN: &str = "shop.example";
-
-fn record(purpose: Purpose, record_type: RecordType, name: &str, value: &str) -> Record {
-    Record {
-        purpose,
-        record_type,
-        name: name.to_owned(),
-        value: value.to_owned(),
-        ttl_s: 3_600,
-        priority: (record_type == RecordType::Mx).then_some(10),
-        required: true,
-    }
-}
-
-fn wanted() -> Vec<Record> {
-    use Purpose::{Dkim, Dmarc, Inbound, Ownership, ReturnPath, Spf};
-    use RecordType::{Cname, Mx, Txt};
-    vec![
-        record(Ownership, Txt, "_postrider.shop.example", "postrider-verify=abc"),
-        record(Dkim, Txt, "pr1._domainkey.shop.example", "v=DKIM1; k=rsa; p=MIIB"),
-        record(ReturnPath, Cname, "rp.shop.example", "rp.post.example"),
-        record(Spf, Txt, DOMAIN, "v=spf1 include:spf.post.example ~all"),
-        record(Dmarc, Txt, "_dmarc.shop.example", "v=DMARC1; p=none"),
-        record(Inbound, Mx, DOMAIN, "in.post.example"),
-    ]
-}
+use super::{DOMAIN, wanted};
 
 fn standing(kind: Kind, name: &str, value: &str) -> Standing {
     Standing { name: name.to_owned(), kind, value: value.to_owned() }
@@ -119,7 +94,8 @@ fn what_is_the_owners_stays() {
     let noise = [standing(Kind::Txt, "_dmarc.shop.example", "not a policy")];
     assert_eq!(action(&noise, Purpose::Dmarc), Action::Create);
     let key = "pr1._domainkey.shop.example";
-    assert_eq!(action(&[standing(Kind::Txt, key, "v=DKIM1;k=rsa;p=MII B;")], Purpose::Dkim), Action::Skip);
+    let spaced = format!("{};", wanted()[1].value.replace("; ", ";").replace("kqh", "kqh "));
+    assert_eq!(action(&[standing(Kind::Txt, key, &spaced)], Purpose::Dkim), Action::Skip);
     assert_eq!(action(&[standing(Kind::Txt, key, "v=DKIM1; p=OTHER")], Purpose::Dkim), Action::Conflict);
     let claim = [standing(Kind::Txt, "_postrider.shop.example", "postrider-verify=of-another-account")];
     assert_eq!(action(&claim, Purpose::Ownership), Action::Create);

@@ -16,8 +16,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mail::address::Name;
 use dns::egress;
+use mail::address::Name;
 use mail::reply::{Reply, Severity};
 use mail_send::SmtpClient;
 use rustls::RootCertStore;
