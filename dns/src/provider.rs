@@ -35,6 +35,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use mail::address::Name;
 use mail::setup::Record;
 use serde::{Deserialize, Serialize};
@@ -137,6 +138,8 @@ pub struct Request<'a> {
     pub merge: Merge,
     /// Only look and say what would be done.
     pub dry_run: bool,
+    /// The time, for signatures.
+    pub now: Timestamp,
 }
 
 /// What became of a change.

@@ -30,6 +30,7 @@ const SETS_MAX: usize = 100;
 /// A hosted zone.
 pub(super) struct HostedZone {
     keys: AwsKeys,
+    now: Timestamp,
     id: String,
     updater: DnsUpdater,
 }
@@ -102,12 +103,12 @@ struct Entry {
 
 impl HostedZone {
     /// The public zone that a domain is in, the nearest upwards.
-    pub(super) async fn open(keys: &AwsKeys, domain: &Name) -> dns_update::Result<Self> {
+    pub(super) async fn open(keys: &AwsKeys, domain: &Name, now: Timestamp) -> dns_update::Result<Self> {
         let mut id = keys.zone_id.clone();
         let mut candidate = Some(domain.clone());
         while let (None, Some(name)) = (&id, &candidate) {
             let query = format!("dnsname={name}&maxitems=10");
-            let zones: Zones = get(keys, "/2013-04-01/hostedzonesbyname", &query).await?;
+            let zones: Zones = get((keys, now), "/2013-04-01/hostedzonesbyname", &query).await?;
             let public = |zone: &ZoneEntry| !zone.config.as_ref().is_some_and(|config| config.private_zone);
             id = zones
                 .hosted_zones
@@ -128,7 +129,7 @@ impl HostedZone {
             private_zone_only: None,
             endpoint: None,
         })?;
-        Ok(Self { keys: keys.clone(), id, updater })
+        Ok(Self { keys: keys.clone(), now, id, updater })
     }
 
     /// What stands at a name.
@@ -191,15 +192,19 @@ impl HostedZone {
 
     async fn sets(&self, name: &str) -> dns_update::Result<Vec<Set>> {
         let path = format!("/2013-04-01/hostedzone/{}/rrset", self.id);
-        let sets: Sets = get(&self.keys, &path, &format!("maxitems={SETS_MAX}&name={name}")).await?;
+        let sets: Sets =
+            get((&self.keys, self.now), &path, &format!("maxitems={SETS_MAX}&name={name}")).await?;
         let sets = sets.resource_record_sets.resource_record_set.into_iter();
         Ok(sets.take_while(|set| plain(&set.name) == name).collect())
     }
 }
 
 /// A signed question. `query` is in the order of its names, with nothing in it to be encoded.
-async fn get<T: for<'de> Deserialize<'de>>(keys: &AwsKeys, path: &str, query: &str) -> dns_update::Result<T> {
-    let now = Timestamp::now();
+async fn get<T: for<'de> Deserialize<'de>>(
+    (keys, now): (&AwsKeys, Timestamp),
+    path: &str,
+    query: &str,
+) -> dns_update::Result<T> {
     let (moment, day) = (now.strftime("%Y%m%dT%H%M%SZ").to_string(), now.strftime("%Y%m%d").to_string());
     let mut headers = vec![("host", HOST.to_owned()), ("x-amz-date", moment.clone())];
     if let Some(token) = &keys.session {

@@ -96,7 +96,7 @@ impl<'a> Zone<'a> {
                 (origin, Client::Update(updater, server))
             }
             Login::Aws(keys) => {
-                let hosted = steps.step(HostedZone::open(keys, domain)).await?;
+                let hosted = steps.step(HostedZone::open(keys, domain, request.now)).await?;
                 (domain.as_str().to_owned(), Client::Route53(hosted))
             }
             Login::Token(_) | Login::Pair(..) => {

@@ -7,7 +7,7 @@ use dns::provider::{
 use serde_json::json;
 
 use super::knot::{KEY, Knot, NARROW_KEY};
-use super::{DOMAIN, name, resolver, wanted, wanted_of, zone::NameServer};
+use super::{DOMAIN, NOW, name, resolver, wanted, wanted_of, zone::NameServer};
 
 const MERGE: Merge = Merge { spf: true, mx: false };
 
@@ -28,7 +28,7 @@ async fn apply(
     dry_run: bool,
 ) -> Result<Report, ApplyError> {
     let publisher = Publisher::new(resolver(knot.address), true);
-    let request = Request { domain: &name(DOMAIN), zone: None, wanted: &wanted(), merge, dry_run };
+    let request = Request { domain: &name(DOMAIN), zone: None, wanted: &wanted(), merge, dry_run, now: NOW };
     publisher.apply(credentials, &request).await
 }
 
@@ -82,7 +82,8 @@ async fn a_domain_below_the_zone_is_found_in_it() {
     let publisher = Publisher::new(resolver(knot.address), true);
     let domain = name("news.mail.shop.example");
     let wanted = wanted_of(domain.as_str());
-    let request = Request { domain: &domain, zone: None, wanted: &wanted, merge: MERGE, dry_run: false };
+    let request =
+        Request { domain: &domain, zone: None, wanted: &wanted, merge: MERGE, dry_run: false, now: NOW };
     let report = publisher.apply(&full(&knot), &request).await.unwrap();
     assert!(report.applied, "{report:?}");
     let asked = resolver(knot.address);
@@ -90,7 +91,8 @@ async fn a_domain_below_the_zone_is_found_in_it() {
 
     let foreign = name("other.example");
     let wanted = wanted_of(foreign.as_str());
-    let request = Request { domain: &foreign, zone: None, wanted: &wanted, merge: MERGE, dry_run: false };
+    let request =
+        Request { domain: &foreign, zone: None, wanted: &wanted, merge: MERGE, dry_run: false, now: NOW };
     let Err(ApplyError::Upstream(error)) = publisher.apply(&full(&knot), &request).await else { panic!() };
     assert!(matches!(error.fault, Fault::NoZone | Fault::Credentials), "{error}");
     // A zone that the domain is not in is nobody's way out of it.
@@ -157,7 +159,8 @@ async fn a_server_next_door_is_not_asked() {
     let publisher = Publisher::new(resolver(names.address), false);
     let wanted = wanted();
     let domain = name(DOMAIN);
-    let request = Request { domain: &domain, zone: None, wanted: &wanted, merge: MERGE, dry_run: true };
+    let request =
+        Request { domain: &domain, zone: None, wanted: &wanted, merge: MERGE, dry_run: true, now: NOW };
     let private =
         ["ns.shop.example:5353", "meta.example", "mixed.example", "127.0.0.1:5353", "10.1.2.3", "[::1]:53"];
     for server in private {

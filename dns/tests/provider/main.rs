@@ -7,13 +7,17 @@ mod plan;
 mod players;
 mod script;
 mod scripted;
+mod set_players;
 #[path = "../../../tests/world/zone.rs"]
 mod zone;
 
 use dns::lookup::{Resolver, Settings};
+use jiff::Timestamp;
 use mail::address::Name;
 use mail::setup::{Purpose, Record, RecordType};
 
+/// Nobody here judges the time.
+pub(crate) const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 pub(crate) const DOMAIN: &str = "shop.example";
 
 pub(crate) fn record(purpose: Purpose, record_type: RecordType, name: &str, value: &str) -> Record {

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::players::{AWS_ID, AWS_SECRET, Cloudflare, DigitalOcean, Records, Route53, TOKEN};
 use super::script::{Kept, Provider, kept};
-use super::{DOMAIN, name, wanted};
+use super::set_players::{Gandi, Hetzner};
+use super::{DOMAIN, NOW, name, wanted};
 
 /// The job of the program that is started for each case, in its environment.
 const JOB: &str = "TEST_PROVIDER_JOB";
@@ -28,7 +29,8 @@ async fn applies_its_job() {
     let zone = job["zone"].as_str().map(name);
     let merge = Merge { spf: job["merge"].as_bool().unwrap(), mx: false };
     let dry_run = job["dry_run"].as_bool().unwrap();
-    let request = Request { domain: &name(DOMAIN), zone: zone.as_ref(), wanted: &wanted(), merge, dry_run };
+    let request =
+        Request { domain: &name(DOMAIN), zone: zone.as_ref(), wanted: &wanted(), merge, dry_run, now: NOW };
     let result = match publisher.apply(&credentials, &request).await {
         Ok(report) => json!({
             "applied": report.applied,
@@ -210,4 +212,30 @@ async fn a_text_that_cannot_be_kept_as_it_is_keeps_the_set_as_it_was() {
     assert_eq!(result["steps"][3], "create failed");
     assert!(result["failure"].as_str().unwrap().contains("by hand"), "{result}");
     assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"caf\\303\\251\""]);
+}
+
+#[tokio::test]
+async fn hetzner() {
+    let texts = [kept(0, DOMAIN, "TXT", "\"v=spf1 mx -all\""), kept(0, DOMAIN, "TXT", "\"MS=ms123\"")];
+    let kept = records(&texts);
+    let provider = Provider::start("api.hetzner.cloud", Hetzner(Arc::clone(&kept))).await;
+    let mut job = job("hetzner", json!({"api_token": TOKEN}));
+    twice(&provider, &job).await;
+    assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"MS=ms123\"".to_owned(), format!("\"{MERGED}\"")]);
+    assert_eq!(values(&kept, DOMAIN, "MX"), ["10 in.post.example."]);
+    job["credentials"]["api_token"] = "tok-not-the-right-one".into();
+    assert_eq!(run(&provider, job).await["fault"], "credentials");
+}
+
+#[tokio::test]
+async fn gandi() {
+    let texts = [kept(0, DOMAIN, "TXT", "\"v=spf1 mx -all\""), kept(0, DOMAIN, "TXT", "\"MS=ms123\"")];
+    let kept = records(&texts);
+    let provider = Provider::start("api.gandi.net", Gandi(Arc::clone(&kept))).await;
+    let mut job = job("gandi", json!({"api_token": TOKEN}));
+    twice(&provider, &job).await;
+    assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"MS=ms123\"".to_owned(), format!("\"{MERGED}\"")]);
+    assert_eq!(values(&kept, "rp.shop.example", "CNAME"), ["rp.post.example."]);
+    job["credentials"]["api_token"] = "tok-not-the-right-one".into();
+    assert_eq!(run(&provider, job).await["fault"], "credentials");
 }
