@@ -6,8 +6,9 @@ use dns::provider::{
 };
 use serde_json::json;
 
+use super::domain::{DOMAIN, NOW, name, resolver, wanted, wanted_of};
 use super::knot::{KEY, Knot, NARROW_KEY};
-use super::{DOMAIN, NOW, name, resolver, wanted, wanted_of, zone::NameServer};
+use super::zone::NameServer;
 
 const MERGE: Merge = Merge { spf: true, mx: false };
 

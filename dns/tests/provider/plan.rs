@@ -3,7 +3,7 @@
 use dns::provider::{Action, Change, Kind, Merge, Standing, plan};
 use mail::setup::{Purpose, RecordType};
 
-use super::{DOMAIN, wanted};
+use super::domain::{DOMAIN, wanted};
 
 fn standing(kind: Kind, name: &str, value: &str) -> Standing {
     Standing { name: name.to_owned(), kind, value: value.to_owned() }

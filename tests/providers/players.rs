@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use aws_lc_rs::{digest, hmac};
 use serde_json::{Value, json};
 
-use super::DOMAIN;
+use super::domain::DOMAIN;
 use super::script::{Asked, Kept, Script, kept};
 
 /// What a provider keeps.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::DOMAIN;
+use super::domain::DOMAIN;
 use super::players::{Records, TOKEN};
 use super::script::{Asked, Script, kept};
 

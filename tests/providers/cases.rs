@@ -7,10 +7,10 @@ use dns::lookup::{Resolver, Settings};
 use dns::provider::{ApplyError, Credentials, Merge, Publisher, Request};
 use serde_json::{Value, json};
 
+use super::domain::{DOMAIN, NOW, name, wanted};
 use super::players::{AWS_ID, AWS_SECRET, Cloudflare, DigitalOcean, Records, Route53, TOKEN};
 use super::script::{Kept, Provider, kept};
 use super::set_players::{Gandi, Hetzner};
-use super::{DOMAIN, NOW, name, wanted};
 
 /// The job of the program that is started for each case, in its environment.
 const JOB: &str = "TEST_PROVIDER_JOB";
@@ -51,7 +51,7 @@ async fn applies_its_job() {
 /// Has a job done by this program, for which the Internet is the provider.
 async fn run(provider: &Provider, job: Value) -> Value {
     let output = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "scripted::applies_its_job", "--nocapture"])
+        .args(["--exact", "cases::applies_its_job", "--nocapture"])
         .env(JOB, job.to_string())
         .env("HTTPS_PROXY", &provider.proxy)
         .env_remove("NO_PROXY")
