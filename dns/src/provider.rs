@@ -11,6 +11,8 @@
 //! ends it: the [`Report`] says of each what became of it. As what stands is skipped, applying again goes on where
 //! it ended.
 //!
+//! Without credentials, the customer can be sent to the provider's own page ([`connect_url`]).
+//!
 //! The providers' interfaces are spoken by dns-update, whose addresses for them are fixed. Three things it does not do
 //! as safely as a domain's mail deserves are done here: a text is replaced in one step at Cloudflare
 //! (`cloudflare.rs`) and by dynamic update (`rfc2136.rs`), and Route 53's lists are read with alias records in
@@ -20,6 +22,7 @@
 //! followed. Secrets are in no `Debug`, no message and no log.
 
 mod cloudflare;
+mod connect;
 mod credentials;
 mod fault;
 mod plan;
@@ -42,6 +45,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::lookup::Resolver;
+pub use connect::{ConnectError, Template, connect_url, settings_url};
 pub use credentials::{Credentials, Field, FieldError, fields};
 pub use fault::{ApplyError, Fault, UpstreamError};
 pub use plan::{Action, Change, Kind, Merge, Standing, plan};
@@ -210,7 +214,7 @@ impl Publisher {
         credentials: &Credentials,
         request: &Request<'_>,
     ) -> Result<Report, ApplyError> {
-        let wanted = request.wanted.get(..RECORDS_MAX).unwrap_or(request.wanted);
+        let wanted = request.wanted;
         let deadline = Instant::now() + BUDGET;
         let mut zone = Zone::open(self, credentials, request, deadline).await?;
         let standing = zone.standing(wanted).await?;

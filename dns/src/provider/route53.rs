@@ -8,7 +8,7 @@
 //! (escapes, letters beyond ASCII) is left alone, with a word to the customer.
 
 use dns_update::crypto::{hmac_sha256, sha256_digest};
-use dns_update::http::HttpClientBuilder;
+use dns_update::http::{HttpClient, HttpClientBuilder};
 use dns_update::providers::route53::Route53Config;
 use dns_update::{DnsRecord, DnsUpdater, Error, MXRecord};
 use jiff::Timestamp;
@@ -29,8 +29,7 @@ const SETS_MAX: usize = 100;
 
 /// A hosted zone.
 pub(super) struct HostedZone {
-    keys: AwsKeys,
-    now: Timestamp,
+    service: Service,
     id: String,
     updater: DnsUpdater,
 }
@@ -101,14 +100,22 @@ struct Entry {
     value: String,
 }
 
+/// The service, spoken to with somebody's keys.
+struct Service {
+    keys: AwsKeys,
+    now: Timestamp,
+    client: HttpClient,
+}
+
 impl HostedZone {
     /// The public zone that a domain is in, the nearest upwards.
     pub(super) async fn open(keys: &AwsKeys, domain: &Name, now: Timestamp) -> dns_update::Result<Self> {
+        let service = Service { keys: keys.clone(), now, client: HttpClientBuilder::new().build() };
         let mut id = keys.zone_id.clone();
         let mut candidate = Some(domain.clone());
         while let (None, Some(name)) = (&id, &candidate) {
             let query = format!("dnsname={name}&maxitems=10");
-            let zones: Zones = get((keys, now), "/2013-04-01/hostedzonesbyname", &query).await?;
+            let zones: Zones = service.get("/2013-04-01/hostedzonesbyname", &query).await?;
             let public = |zone: &ZoneEntry| !zone.config.as_ref().is_some_and(|config| config.private_zone);
             id = zones
                 .hosted_zones
@@ -129,7 +136,7 @@ impl HostedZone {
             private_zone_only: None,
             endpoint: None,
         })?;
-        Ok(Self { keys: keys.clone(), now, id, updater })
+        Ok(Self { service, id, updater })
     }
 
     /// What stands at a name.
@@ -192,41 +199,43 @@ impl HostedZone {
 
     async fn sets(&self, name: &str) -> dns_update::Result<Vec<Set>> {
         let path = format!("/2013-04-01/hostedzone/{}/rrset", self.id);
-        let sets: Sets =
-            get((&self.keys, self.now), &path, &format!("maxitems={SETS_MAX}&name={name}")).await?;
+        let sets: Sets = self.service.get(&path, &format!("maxitems={SETS_MAX}&name={name}")).await?;
         let sets = sets.resource_record_sets.resource_record_set.into_iter();
         Ok(sets.take_while(|set| plain(&set.name) == name).collect())
     }
 }
 
-/// A signed question. `query` is in the order of its names, with nothing in it to be encoded.
-async fn get<T: for<'de> Deserialize<'de>>(
-    (keys, now): (&AwsKeys, Timestamp),
-    path: &str,
-    query: &str,
-) -> dns_update::Result<T> {
-    let (moment, day) = (now.strftime("%Y%m%dT%H%M%SZ").to_string(), now.strftime("%Y%m%d").to_string());
-    let mut headers = vec![("host", HOST.to_owned()), ("x-amz-date", moment.clone())];
-    if let Some(token) = &keys.session {
-        headers.push(("x-amz-security-token", token.expose().to_owned()));
+impl Service {
+    /// A signed question. `query` is in the order of its names, with nothing in it to be encoded.
+    async fn get<T: for<'de> Deserialize<'de>>(&self, path: &str, query: &str) -> dns_update::Result<T> {
+        let (keys, now) = (&self.keys, self.now);
+        let (moment, day) = (now.strftime("%Y%m%dT%H%M%SZ").to_string(), now.strftime("%Y%m%d").to_string());
+        let mut headers = vec![("host", HOST.to_owned()), ("x-amz-date", moment.clone())];
+        if let Some(token) = &keys.session {
+            headers.push(("x-amz-security-token", token.expose().to_owned()));
+        }
+        let names = headers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
+        let lines: String = headers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+        let request = format!("GET\n{path}\n{query}\n{lines}\n{names}\n{}", hex(&sha256_digest(b"")));
+        let region = keys.region.as_deref().unwrap_or(REGION);
+        let scope = format!("{day}/{region}/route53/aws4_request");
+        let to_sign =
+            format!("AWS4-HMAC-SHA256\n{moment}\n{scope}\n{}", hex(&sha256_digest(request.as_bytes())));
+        let signature = hex(&hmac_sha256(&signing_key(&keys.secret, &day, region), to_sign.as_bytes()));
+        let id = keys.id.expose();
+        let authorization =
+            format!("AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
+        let question = self.client.get(format!("https://{HOST}{path}?{query}"));
+        let question = question.set_header("authorization", authorization);
+        let question = headers
+            .into_iter()
+            // The client says itself which host it asks.
+            .filter(|(name, _)| *name != "host")
+            .fold(question, |question, (name, value)| question.set_header(name, value));
+        let answer = question.send_raw().await?;
+        quick_xml::de::from_str(&answer)
+            .map_err(|error| Error::Parse(format!("not what Route 53 answers: {error}")))
     }
-    let names = headers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
-    let lines: String = headers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
-    let request = format!("GET\n{path}\n{query}\n{lines}\n{names}\n{}", hex(&sha256_digest(b"")));
-    let region = keys.region.as_deref().unwrap_or(REGION);
-    let scope = format!("{day}/{region}/route53/aws4_request");
-    let to_sign = format!("AWS4-HMAC-SHA256\n{moment}\n{scope}\n{}", hex(&sha256_digest(request.as_bytes())));
-    let signature = hex(&hmac_sha256(&signing_key(&keys.secret, &day, region), to_sign.as_bytes()));
-    let id = keys.id.expose();
-    let authorization =
-        format!("AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
-    let mut client = HttpClientBuilder::new().set_header("authorization", authorization);
-    for (name, value) in headers.into_iter().filter(|(name, _)| *name != "host") {
-        client = client.set_header(name, value);
-    }
-    let answer = client.build().get(format!("https://{HOST}{path}?{query}")).send_raw().await?;
-    quick_xml::de::from_str(&answer)
-        .map_err(|error| Error::Parse(format!("not what Route 53 answers: {error}")))
 }
 
 fn signing_key(secret: &Secret, day: &str, region: &str) -> Vec<u8> {

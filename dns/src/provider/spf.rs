@@ -41,12 +41,12 @@ pub fn is_spf(value: &str) -> bool {
 /// [`SpfError`] when it would be void.
 pub fn merge(existing: &str, ours: &str) -> Result<Option<String>, SpfError> {
     let mut terms: Vec<&str> = existing.split_ascii_whitespace().collect();
-    let all = terms.iter().position(|term| mechanism(term).is_some_and(|(_, name)| name == "all"));
+    let all = terms.iter().position(|term| is_all(term));
     let counts = all.unwrap_or(terms.len());
     let missing: Vec<&str> = ours
         .split_ascii_whitespace()
         .skip(1)
-        .filter(|term| mechanism(term).is_some_and(|(_, name)| name != "all"))
+        .filter(|term| mechanism(term).is_some() && !is_all(term))
         .filter(|term| !terms.iter().take(counts).any(|there| same(there, term)))
         .collect();
     if missing.is_empty() {
@@ -75,6 +75,11 @@ fn mechanism(term: &str) -> Option<(char, String)> {
         return None;
     }
     Some((qualifier, rest[..end].to_ascii_lowercase()))
+}
+
+/// Whether a term is `all`, after which nothing counts.
+pub(super) fn is_all(term: &str) -> bool {
+    mechanism(term).is_some_and(|(_, name)| name == "all")
 }
 
 /// Names are compared without regard to case; `+` is what stands when nothing does.
@@ -152,5 +157,26 @@ mod tests {
     fn what_is_spf() {
         assert!(is_spf("v=spf1") && is_spf("V=spf1 -all"));
         assert!(!is_spf("v=spf10 -all") && !is_spf("spf2.0/pra") && !is_spf("google-site-verification=x"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_stands_stays_and_merging_again_changes_nothing(
+            terms in proptest::collection::vec("[+?~-]?(a|mx|all|include:[a-z.]{1,9}|ip4:[0-9./]{1,9}|[a-z]{1,5}=[a-z.]{0,5})", 0..9),
+        ) {
+            let existing = format!("v=spf1 {}", terms.join(" "));
+            if let Ok(Some(merged)) = merge(&existing, OURS) {
+                let mut left = merged.split(' ').peekable();
+                for term in existing.split_ascii_whitespace() {
+                    proptest::prop_assert!(left.any(|there| there == term), "{term} of {existing} in {merged}");
+                }
+                proptest::prop_assert_eq!(merge(&merged, OURS), Ok(None));
+            }
+        }
+
+        #[test]
+        fn nothing_breaks_it(existing in ".{0,200}", ours in ".{0,60}") {
+            let _ = (is_spf(&existing), merge(&existing, &ours));
+        }
     }
 }

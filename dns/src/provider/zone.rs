@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use dns_update::{DnsRecord, DnsRecordType, DnsUpdater, MXRecord};
+use dns_update::{DnsRecord, DnsRecordType, DnsUpdater, Error, MXRecord};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use mail::address::Name;
 use mail::setup::{Record, RecordType};
@@ -18,7 +18,7 @@ use super::fault::{ApplyError, Fault, UpstreamError, told, upstream};
 use super::plan::{Kind, Standing};
 use super::rfc2136::UpdateServer;
 use super::route53::HostedZone;
-use super::{Provider, Publisher, Request, cloudflare, spf};
+use super::{Provider, Publisher, RECORDS_MAX, Request, cloudflare, spf};
 
 /// How long one step may take.
 const STEP: Duration = Duration::from_secs(15);
@@ -79,6 +79,9 @@ impl<'a> Zone<'a> {
         };
         if !request.wanted.iter().all(|record| within(domain.as_str(), &record.name)) {
             return Err(steps.told(Fault::NoZone, "a record is not of the domain").into());
+        }
+        if request.wanted.len() > RECORDS_MAX {
+            return Err(steps.told(Fault::Refused, "there are too many records").into());
         }
         let known = request.zone.map(|zone| zone.as_str().to_owned());
         if known.as_ref().is_some_and(|zone| !within(zone, domain.as_str())) {
@@ -266,17 +269,24 @@ fn finds_itself(provider: Provider) -> bool {
 async fn find_at(updater: &DnsUpdater, domain: &Name) -> dns_update::Result<String> {
     let mut candidate = Some(domain.clone());
     while let Some(name) = candidate {
-        if !updater.list_rrset(name.as_str(), DnsRecordType::NS, name.as_str()).await?.is_empty() {
+        let found = updater.list_rrset(name.as_str(), DnsRecordType::NS, name.as_str()).await;
+        let found = found.map_err(|error| match error {
+            // A server refuses to speak of zones that are not its own.
+            Error::Response(code) => Error::Api(format!("no zone found: {code}")),
+            other => other,
+        })?;
+        if !found.is_empty() {
             return Ok(name.as_str().to_owned());
         }
         candidate = name.parent();
     }
-    Err(dns_update::Error::NotFound)
+    Err(Error::NotFound)
 }
 
 /// dns-update's client for a provider. The two that need to look around first come with their own ([`Client`]).
 fn updater(credentials: &Credentials) -> dns_update::Result<DnsUpdater> {
-    let timeout = Some(STEP);
+    // Ours is up first, and says what it is.
+    let timeout = Some(STEP * 2);
     match (&credentials.login, credentials.provider()) {
         (Login::Token(token), provider) => {
             let token = token.expose();
@@ -314,6 +324,6 @@ fn updater(credentials: &Credentials) -> dns_update::Result<DnsUpdater> {
     }
 }
 
-fn unsupported() -> dns_update::Error {
-    dns_update::Error::Unsupported("no client for this provider".to_owned())
+fn unsupported() -> Error {
+    Error::Unsupported("no client for this provider".to_owned())
 }
