@@ -7,7 +7,7 @@ use dns::lookup::{Resolver, Settings};
 use dns::provider::{ApplyError, Credentials, Merge, Publisher, Request};
 use serde_json::{Value, json};
 
-use super::domain::{DOMAIN, NOW, name, wanted};
+use super::domain::{DOMAIN, NOW, name, wanted_of};
 use super::players::{AWS_ID, AWS_SECRET, Cloudflare, DigitalOcean, Records, Route53, TOKEN};
 use super::script::{Kept, Provider, kept};
 use super::set_players::{Gandi, Hetzner};
@@ -29,8 +29,9 @@ async fn applies_its_job() {
     let zone = job["zone"].as_str().map(name);
     let merge = Merge { spf: job["merge"].as_bool().unwrap(), mx: false };
     let dry_run = job["dry_run"].as_bool().unwrap();
-    let request =
-        Request { domain: &name(DOMAIN), zone: zone.as_ref(), wanted: &wanted(), merge, dry_run, now: NOW };
+    let domain = name(job["domain"].as_str().unwrap_or(DOMAIN));
+    let wanted = wanted_of(domain.as_str());
+    let request = Request { domain: &domain, zone: zone.as_ref(), wanted: &wanted, merge, dry_run, now: NOW };
     let result = match publisher.apply(&credentials, &request).await {
         Ok(report) => json!({
             "applied": report.applied,
@@ -135,6 +136,19 @@ async fn cloudflare() {
     let refused = run(&provider, job).await;
     assert_eq!(refused["fault"], "credentials");
     assert!(!refused["error"].as_str().unwrap().contains("not-the-right"), "{refused}");
+}
+
+/// Elsewhere than at a zone's own name an alias is in the way.
+#[tokio::test]
+async fn cloudflare_with_an_alias_below_the_zone() {
+    let kept = records(&[kept(9, "mail.shop.example", "CNAME", "pages.example")]);
+    let provider = Provider::start("api.cloudflare.com", Cloudflare(Arc::clone(&kept))).await;
+    let mut job = job("cloudflare", json!({"api_token": TOKEN}));
+    job["domain"] = "mail.shop.example".into();
+    let result = run(&provider, job).await;
+    assert_eq!((&result["applied"], &result["failure"]), (&json!(false), &Value::Null), "{result}");
+    assert_eq!(result["steps"][3], "conflict not_done");
+    assert_eq!(provider.writes(), Vec::<String>::new());
 }
 
 #[tokio::test]

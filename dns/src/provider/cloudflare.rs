@@ -21,7 +21,7 @@ struct Answer<T> {
 }
 
 #[derive(Deserialize)]
-struct Zone {
+struct ZoneEntry {
     id: String,
     name: String,
 }
@@ -37,39 +37,43 @@ struct Change<'a> {
     content: &'a str,
 }
 
-/// Puts the record's text in the place of `old`.
-pub(super) async fn replace(
-    token: &Secret,
-    domain: &str,
-    record: &Record,
-    old: &str,
-) -> dns_update::Result<()> {
-    let client =
-        HttpClientBuilder::new().with_header("Authorization", format!("Bearer {}", token.expose())).build();
-    let zone = zone(&client, domain).await?;
-    let name = &record.name;
-    let url = format!("{ENDPOINT}/zones/{zone}/dns_records?type=TXT&name={name}&per_page=100");
-    let texts: Vec<Text> = result(client.get(url).send_with_retry(RETRIES).await?)?;
-    let text = texts
-        .iter()
-        .find(|text| unquoted(&text.content) == old)
-        .ok_or_else(|| Error::Api("the text to be replaced is there no more".to_owned()))?;
-    let url = format!("{ENDPOINT}/zones/{zone}/dns_records/{}", text.id);
-    let change = Change { content: &quoted(&record.value) };
-    let _: serde_json::Value = result(client.patch(url).with_body(change)?.send_with_retry(RETRIES).await?)?;
-    Ok(())
+/// A zone.
+pub(super) struct CloudflareZone {
+    client: HttpClient,
+    id: String,
+    /// Its own name.
+    pub(super) name: String,
 }
 
-/// The zone that a domain is in: the nearest upwards.
-async fn zone(client: &HttpClient, domain: &str) -> dns_update::Result<String> {
-    let mut candidate = domain;
-    loop {
-        let zones: Vec<Zone> =
-            result(client.get(format!("{ENDPOINT}/zones?name={candidate}")).send_with_retry(RETRIES).await?)?;
-        if let Some(zone) = zones.into_iter().find(|zone| zone.name == candidate) {
-            return Ok(zone.id);
+impl CloudflareZone {
+    /// The zone that a domain is in: the nearest upwards.
+    pub(super) async fn open(token: &Secret, domain: &str) -> dns_update::Result<Self> {
+        let client = HttpClientBuilder::new()
+            .with_header("Authorization", format!("Bearer {}", token.expose()))
+            .build();
+        let mut candidate = domain;
+        loop {
+            let question = client.get(format!("{ENDPOINT}/zones?name={candidate}"));
+            let zones: Vec<ZoneEntry> = result(question.send_with_retry(RETRIES).await?)?;
+            if let Some(zone) = zones.into_iter().find(|zone| zone.name == candidate) {
+                return Ok(Self { client, id: zone.id, name: zone.name });
+            }
+            candidate = candidate.split_once('.').ok_or(Error::NotFound)?.1;
         }
-        candidate = candidate.split_once('.').ok_or(Error::NotFound)?.1;
+    }
+
+    /// Puts the record's text in the place of `old`.
+    pub(super) async fn replace(&self, record: &Record, old: &str) -> dns_update::Result<()> {
+        let records = format!("{ENDPOINT}/zones/{}/dns_records", self.id);
+        let question = self.client.get(format!("{records}?type=TXT&name={}&per_page=100", record.name));
+        let texts: Vec<Text> = result(question.send_with_retry(RETRIES).await?)?;
+        let text = texts
+            .iter()
+            .find(|text| unquoted(&text.content) == old)
+            .ok_or_else(|| Error::Api("the text to be replaced is there no more".to_owned()))?;
+        let change = self.client.patch(format!("{records}/{}", text.id));
+        let change = change.with_body(Change { content: &quoted(&record.value) })?;
+        result(change.send_with_retry::<Answer<serde_json::Value>>(RETRIES).await?).map(|_| ())
     }
 }
 

@@ -13,12 +13,13 @@ use mail::address::Name;
 use mail::setup::{Record, RecordType};
 use tokio::time::{Instant, timeout_at};
 
+use super::cloudflare::CloudflareZone;
 use super::credentials::{Credentials, Login};
 use super::fault::{ApplyError, Fault, UpstreamError, told, upstream};
 use super::plan::{Kind, Standing};
 use super::rfc2136::UpdateServer;
 use super::route53::HostedZone;
-use super::{Provider, Publisher, RECORDS_MAX, Request, cloudflare, spf};
+use super::{Provider, Publisher, RECORDS_MAX, Request, spf};
 
 /// How long one step may take.
 const STEP: Duration = Duration::from_secs(15);
@@ -28,7 +29,6 @@ const AT_ONCE: usize = 4;
 /// An open zone.
 pub(super) struct Zone<'a> {
     steps: Steps<'a>,
-    domain: &'a Name,
     origin: String,
     client: Client,
 }
@@ -39,6 +39,8 @@ enum Client {
     Plain(DnsUpdater),
     /// By dns-update, and by ourselves where a text is replaced.
     Update(DnsUpdater, UpdateServer),
+    /// The same.
+    Cloudflare(DnsUpdater, CloudflareZone),
     /// By ourselves where it is read.
     Route53(HostedZone),
 }
@@ -102,6 +104,11 @@ impl<'a> Zone<'a> {
                 let hosted = steps.step(HostedZone::open(keys, domain, request.now)).await?;
                 (domain.as_str().to_owned(), Client::Route53(hosted))
             }
+            Login::Token(token) if credentials.provider() == Provider::Cloudflare => {
+                let updater = updater(credentials).map_err(|error| upstream(credentials, error))?;
+                let zone = steps.step(CloudflareZone::open(token, domain.as_str())).await?;
+                (zone.name.clone(), Client::Cloudflare(updater, zone))
+            }
             Login::Token(_) | Login::Pair(..) => {
                 let updater = updater(credentials).map_err(|error| upstream(credentials, error))?;
                 let origin = match known {
@@ -118,7 +125,7 @@ impl<'a> Zone<'a> {
                 (origin, Client::Plain(updater))
             }
         };
-        Ok(Self { steps, domain, origin, client })
+        Ok(Self { steps, origin, client })
     }
 
     /// What stands at the names of the wanted records, as far as it can be in their way.
@@ -134,9 +141,9 @@ impl<'a> Zone<'a> {
             for &kind in in_the_way(record.record_type) {
                 let question = (record.name.as_str(), kind);
                 // At a zone's own name Cloudflare makes addresses of an alias, which is in nobody's way.
-                let flat = self.steps.credentials.provider() == Provider::Cloudflare
+                let flat = matches!(self.client, Client::Cloudflare(..))
                     && kind == DnsRecordType::CNAME
-                    && record.name == self.domain.as_str();
+                    && record.name == self.origin;
                 if !flat && !questions.contains(&question) {
                     questions.push(question);
                 }
@@ -154,7 +161,7 @@ impl<'a> Zone<'a> {
         let data = data(record);
         match &self.client {
             Client::Route53(zone) => self.steps.step(zone.put(record, None)).await,
-            Client::Plain(updater) | Client::Update(updater, _) => {
+            Client::Plain(updater) | Client::Update(updater, _) | Client::Cloudflare(updater, _) => {
                 let kind = data.as_type();
                 self.steps
                     .step(updater.add_to_rrset(&record.name, kind, record.ttl_s, vec![data], &self.origin))
@@ -165,15 +172,11 @@ impl<'a> Zone<'a> {
 
     /// Puts a text in the place of another.
     pub(super) async fn replace(&mut self, record: &Record, old: &str) -> Result<(), UpstreamError> {
-        match (&self.client, &self.steps.credentials.login) {
-            (Client::Route53(zone), _) => self.steps.step(zone.put(record, Some(old))).await,
-            (Client::Update(_, server), _) => self.steps.step(server.swap(&self.origin, record, old)).await,
-            (Client::Plain(_), Login::Token(token))
-                if self.steps.credentials.provider() == Provider::Cloudflare =>
-            {
-                self.steps.step(cloudflare::replace(token, self.domain.as_str(), record, old)).await
-            }
-            (Client::Plain(updater), _) => self.exchange(updater, record, old).await,
+        match &self.client {
+            Client::Route53(zone) => self.steps.step(zone.put(record, Some(old))).await,
+            Client::Update(_, server) => self.steps.step(server.swap(&self.origin, record, old)).await,
+            Client::Cloudflare(_, zone) => self.steps.step(zone.replace(record, old)).await,
+            Client::Plain(updater) => self.exchange(updater, record, old).await,
         }
     }
 
@@ -218,7 +221,7 @@ impl<'a> Zone<'a> {
     async fn list(&self, name: &str, kind: DnsRecordType) -> Result<Vec<DnsRecord>, UpstreamError> {
         match &self.client {
             Client::Route53(_) => Ok(Vec::new()),
-            Client::Plain(updater) | Client::Update(updater, _) => {
+            Client::Plain(updater) | Client::Update(updater, _) | Client::Cloudflare(updater, _) => {
                 self.steps.step(updater.list_rrset(name, kind, &self.origin)).await
             }
         }
@@ -262,7 +265,7 @@ pub(super) fn data(record: &Record) -> DnsRecord {
 
 /// Those that look for the zone themselves, upwards from any name in it.
 fn finds_itself(provider: Provider) -> bool {
-    matches!(provider, Provider::Cloudflare | Provider::Desec | Provider::Gcore | Provider::Infomaniak)
+    matches!(provider, Provider::Desec | Provider::Gcore | Provider::Infomaniak)
 }
 
 /// The zone that a server for dynamic updates has the domain in.
