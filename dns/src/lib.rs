@@ -4,12 +4,14 @@
 //! [`dkim_key`] makes keys, [`seal`] keeps them encrypted, [`sign`] signs with them, [`signers`] keeps
 //! ready ones at hand, [`signing_pool`] runs them off the event loop. [`verdict`] reads the signatures
 //! of others, [`sender_policy`] the SPF records. [`setup`] looks whether the records that a sending domain
-//! needs stand in its own zone. Nothing here knows of accounts, queues or stores.
+//! needs stand in its own zone, [`provider`] publishes them where the zone is kept. Nothing here knows of
+//! accounts, queues or stores.
 
 pub mod dkim_key;
 mod ipv6;
 pub mod lookup;
 pub mod mail_hosts;
+pub mod provider;
 mod relax;
 pub mod seal;
 pub mod sender_policy;

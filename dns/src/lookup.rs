@@ -300,6 +300,28 @@ impl Resolver {
         }))
     }
 
+    /// The zone that a name is in: the nearest name upwards that has name servers of its own. `None` when there
+    /// is none below the top.
+    ///
+    /// # Errors
+    /// [`LookupError::Temporary`].
+    pub async fn zone(&self, name: &Name) -> Result<Option<Name>, LookupError> {
+        let mut candidate = name.clone();
+        while let Some(parent) = candidate.parent() {
+            let wire = wire(&candidate)?;
+            if let Found::Records(lookup) = self.ask(&wire, RecordType::NS).await?
+                // An alias may lead to a zone; the name itself is none then.
+                && lookup.answers().iter().any(|record| {
+                    record.record_type() == RecordType::NS && record.name == wire
+                })
+            {
+                return Ok(Some(candidate));
+            }
+            candidate = parent;
+        }
+        Ok(None)
+    }
+
     async fn ask(&self, name: &WireName, kind: RecordType) -> Result<Found, LookupError> {
         let temporary = |reason: String| LookupError::Temporary { name: name.to_ascii(), reason };
         let asked = timeout(self.0.deadline, async {

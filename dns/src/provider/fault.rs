@@ -1,0 +1,155 @@
+//! What goes wrong at a provider.
+//!
+//! An [`UpstreamError`] is the provider's word, cut short and cleared of secrets: it becomes 422 `upstream_error`. What
+//! is the customer's to mend in the request itself is a [`ServerError`].
+
+use std::fmt;
+
+use thiserror::Error;
+
+use super::Provider;
+use super::credentials::Credentials;
+use super::server::ServerError;
+
+/// What is told of a provider's message.
+const MESSAGE_CHARS_MAX: usize = 300;
+
+/// What kind of failure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// The credentials are refused, or do not allow this.
+    Credentials,
+    /// The provider does not keep the domain's zone, or the credentials do not reach it.
+    NoZone,
+    /// No answer in time: what was asked may have been done.
+    Timeout,
+    /// Refused for another reason, or answered what makes no sense.
+    Refused,
+}
+
+impl Fault {
+    /// The fault as one word, for programs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Credentials => "credentials",
+            Self::NoZone => "no_zone",
+            Self::Timeout => "timeout",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// A provider refused or failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamError {
+    /// Which one.
+    pub provider: Provider,
+    /// What kind of failure.
+    pub fault: Fault,
+    /// What it said, cut short, without secrets.
+    pub message: String,
+}
+
+impl fmt::Display for UpstreamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let provider = self.provider;
+        match self.fault {
+            Fault::Credentials => write!(f, "{provider} does not accept the credentials for this")?,
+            Fault::NoZone => write!(f, "{provider} keeps no zone of the domain that the credentials reach")?,
+            Fault::Timeout => {
+                write!(f, "{provider} did not answer in time; look at what stands there and try again")?
+            }
+            Fault::Refused => write!(f, "{provider} refused")?,
+        }
+        if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
+    }
+}
+
+impl std::error::Error for UpstreamError {}
+
+/// Why nothing could be applied.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ApplyError {
+    /// The provider's word.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+    /// The field `server` of the credentials will not do.
+    #[error("the server {0}")]
+    Server(#[from] ServerError),
+}
+
+/// Makes the one error out of what a client says.
+pub(super) fn upstream(credentials: &Credentials, error: dns_update::Error) -> UpstreamError {
+    use dns_update::Error;
+    let (fault, text) = match error {
+        Error::Unauthorized => (Fault::Credentials, String::new()),
+        Error::NotFound => (Fault::NoZone, String::new()),
+        Error::BadRequest => (Fault::Refused, "bad request".to_owned()),
+        Error::InvalidRegion => (Fault::Refused, "no such region".to_owned()),
+        Error::Protocol(text)
+        | Error::Parse(text)
+        | Error::Client(text)
+        | Error::Response(text)
+        | Error::Api(text)
+        | Error::Serialize(text)
+        | Error::Unsupported(text) => (judge(&text), text),
+        _ => (Fault::Refused, String::new()),
+    };
+    told(credentials, fault, &text)
+}
+
+/// An error of ours about a provider, in our words or in its own.
+pub(super) fn told(credentials: &Credentials, fault: Fault, text: &str) -> UpstreamError {
+    let covered = credentials.cover(text);
+    let plain = covered.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut message: String = plain.clone().take(MESSAGE_CHARS_MAX).collect();
+    if plain.count() > MESSAGE_CHARS_MAX {
+        message.push('…');
+    }
+    UpstreamError { provider: credentials.provider(), fault, message: message.trim().to_owned() }
+}
+
+/// The clients have no word of their own for these.
+fn judge(text: &str) -> Fault {
+    let text = text.to_ascii_lowercase();
+    if text.contains("zone found") {
+        return Fault::NoZone;
+    }
+    let refused =
+        ["http 403", "403 forbidden", "not authorized", "key not recognized", "tsig", "query refused"];
+    if refused.iter().any(|sign| text.contains(sign)) {
+        return Fault::Credentials;
+    }
+    if text.contains("timed out") || text.contains("timeout") {
+        return Fault::Timeout;
+    }
+    Fault::Refused
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_provider_says_is_told_short_and_without_secrets() {
+        let credentials =
+            Credentials::read(Provider::Cloudflare, &json!({"api_token": "t0k3n-of-mine"})).unwrap();
+        let say = |error| upstream(&credentials, error).to_string();
+        let denied = "Cloudflare does not accept the credentials for this";
+        assert_eq!(say(dns_update::Error::Unauthorized), denied);
+        assert_eq!(
+            say(dns_update::Error::Api("HTTP 403: t0k3n-of-mine may not\r\n".to_owned())),
+            format!("{denied}: HTTP 403: *** may not")
+        );
+        assert_eq!(
+            say(dns_update::Error::Api("No Cloudflare zone found for a.example".to_owned())),
+            "Cloudflare keeps no zone of the domain that the credentials reach: \
+             No Cloudflare zone found for a.example"
+        );
+        let long = say(dns_update::Error::Api("x".repeat(10_000)));
+        assert!(long.chars().count() < 400 && long.ends_with('…'));
+    }
+}

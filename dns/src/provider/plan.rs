@@ -1,0 +1,246 @@
+//! What is to be done so that the wanted records stand, given what stands already: a pure function.
+//!
+//! What stands already is skipped, so that applying again changes nothing. What is others' stays: other texts at the
+//! same name, a DMARC policy, a key, an alias that leads elsewhere. Where ours and theirs cannot stand side by side it
+//! is a conflict, told with what to do. The one record that both need is the SPF record, which is merged when the
+//! customer says so (RFC 7208 3.2 allows one).
+
+use mail::setup::{Purpose, Record, RecordType};
+use serde::Serialize;
+
+use super::spf;
+
+/// The type of a record that stands at a provider: what can be in the way of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Text.
+    Txt,
+    /// An alias.
+    Cname,
+    /// A mail host.
+    Mx,
+    /// An address, of either family.
+    Address,
+}
+
+/// A record that stands at a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its full name, in lower case, without the dot at the end.
+    pub name: String,
+    /// Its type.
+    pub kind: Kind,
+    /// Its value: a text unquoted and joined, a host in lower case without the dot at the end.
+    pub value: String,
+}
+
+/// What the customer allows to be put together with what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Merge {
+    /// Our include into the domain's SPF record.
+    pub spf: bool,
+    /// Our mail host beside others: mail then goes to whichever has the lower preference.
+    pub mx: bool,
+}
+
+/// What is done about a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// It is added.
+    Create,
+    /// One that is there is replaced by it.
+    Update,
+    /// It is there already, or the domain has one of its own that does.
+    Skip,
+    /// Something is in its way; nothing is done.
+    Conflict,
+}
+
+/// What is to be done about one record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What is done.
+    pub action: Action,
+    /// The record as it will stand: for a merged SPF record with the merged value.
+    pub record: Record,
+    /// The value that it takes the place of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
+    /// Why, and in a conflict what to do about it: a plain sentence or two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What is to be done for each wanted record, in their order.
+#[must_use]
+pub fn plan(standing: &[Standing], wanted: &[Record], merge: Merge) -> Vec<Change> {
+    wanted
+        .iter()
+        .map(|record| {
+            let there: Vec<&Standing> =
+                standing.iter().filter(|there| there.name.eq_ignore_ascii_case(&record.name)).collect();
+            decide(&there, record, merge)
+        })
+        .collect()
+}
+
+/// `there` is what stands at the record's name.
+fn decide(there: &[&Standing], record: &Record, merge: Merge) -> Change {
+    if record.record_type == RecordType::Cname {
+        return alias(there, record);
+    }
+    if let Some(alias) = there.iter().find(|there| there.kind == Kind::Cname) {
+        let reason = format!(
+            "{} is an alias of {}, and nothing can stand beside an alias; take the CNAME record away first",
+            record.name, alias.value
+        );
+        return conflict(record, reason);
+    }
+    let texts: Vec<&str> =
+        there.iter().filter(|there| there.kind == Kind::Txt).map(|there| there.value.as_str()).collect();
+    match record.purpose {
+        Purpose::Spf => sender_policy(&texts, record, merge.spf),
+        Purpose::Dmarc => dmarc(&texts, record),
+        Purpose::Dkim => key(&texts, record),
+        Purpose::Inbound => mail_host(there, record, merge.mx),
+        Purpose::Ownership | Purpose::ReturnPath | Purpose::Tracking => {
+            if texts.contains(&record.value.as_str()) { skip(record, None) } else { create(record) }
+        }
+    }
+}
+
+/// An alias stands alone (RFC 2181 10.1).
+fn alias(there: &[&Standing], record: &Record) -> Change {
+    match there.first() {
+        None => create(record),
+        Some(Standing { kind: Kind::Cname, value, .. }) if host(value) == host(&record.value) => {
+            skip(record, None)
+        }
+        Some(Standing { kind: Kind::Cname, value, .. }) => conflict(
+            record,
+            format!(
+                "{} is an alias of {value} already; take that CNAME record away if nothing else needs it",
+                record.name
+            ),
+        ),
+        Some(_) => conflict(
+            record,
+            format!(
+                "{} has other records, and an alias cannot stand beside them; take them away if nothing needs them",
+                record.name
+            ),
+        ),
+    }
+}
+
+fn sender_policy(texts: &[&str], record: &Record, merge: bool) -> Change {
+    let policies: Vec<&str> = texts.iter().copied().filter(|text| spf::is_spf(text)).collect();
+    let existing = match *policies.as_slice() {
+        [] => return create(record),
+        [one] => one,
+        _ => {
+            let reason = format!(
+                "{} has {} SPF records, and with more than one none counts (RFC 7208 3.2); \
+                 make one of them first",
+                record.name,
+                policies.len()
+            );
+            return conflict(record, reason);
+        }
+    };
+    match spf::merge(existing, &record.value) {
+        Ok(None) => skip(record, Some("the domain's SPF record holds ours".to_owned())),
+        Ok(Some(merged)) if merge => Change {
+            action: Action::Update,
+            record: Record { value: merged, ..record.clone() },
+            replaces: Some(existing.to_owned()),
+            reason: Some("our part is put into the domain's SPF record, the rest of it stays".to_owned()),
+        },
+        Ok(Some(merged)) => {
+            let record = Record { value: merged, ..record.clone() };
+            let reason = "the domain has an SPF record, and it may have one only; \
+                          allow merging, or replace it by this value"
+                .to_owned();
+            conflict(&record, reason)
+        }
+        Err(error) => conflict(record, error.to_string()),
+    }
+}
+
+/// What the domain does with mail that fails is its owner's word: it stays whatever it says.
+fn dmarc(texts: &[&str], record: &Record) -> Change {
+    // RFC 7489 6.6.3: texts that do not begin so are not policies.
+    match texts.iter().find(|text| text.trim_start().to_ascii_lowercase().starts_with("v=dmarc1")) {
+        None => create(record),
+        Some(policy) if **policy == record.value => skip(record, None),
+        Some(_) => skip(record, Some("the domain has a DMARC policy of its own, which stays".to_owned())),
+    }
+}
+
+/// One name has one key (RFC 6376 3.6.2.2). Spaces between tags mean nothing (3.2).
+fn key(texts: &[&str], record: &Record) -> Change {
+    let tight =
+        |text: &str| text.split_ascii_whitespace().collect::<String>().trim_end_matches(';').to_owned();
+    match texts {
+        [] => create(record),
+        [one] if tight(one) == tight(&record.value) => skip(record, None),
+        _ => conflict(
+            record,
+            format!(
+                "{} holds another key, and a selector has one key only; \
+                 take it away if it is an old one of ours, or use another selector",
+                record.name
+            ),
+        ),
+    }
+}
+
+fn mail_host(there: &[&Standing], record: &Record, merge: bool) -> Change {
+    let hosts: Vec<&str> =
+        there.iter().filter(|there| there.kind == Kind::Mx).map(|there| there.value.as_str()).collect();
+    let ours = host(&record.value);
+    if hosts.iter().any(|there| host(there) == ours) {
+        return skip(record, None);
+    }
+    if hosts.iter().any(|there| host(there).is_empty()) {
+        let reason = format!(
+            "{} says that it takes no mail (a null MX, RFC 7505), which stands alone; take it away first",
+            record.name
+        );
+        return conflict(record, reason);
+    }
+    match hosts.first() {
+        None => create(record),
+        Some(_) if merge => Change {
+            reason: Some(format!(
+                "put beside {}; mail goes to the host with the lowest preference",
+                hosts.join(", ")
+            )),
+            ..create(record)
+        },
+        Some(other) => conflict(
+            record,
+            format!(
+                "the mail of {} goes to {other}; receive on a subdomain of its own, or take the MX record away",
+                record.name
+            ),
+        ),
+    }
+}
+
+fn host(text: &str) -> String {
+    text.trim_end_matches('.').to_ascii_lowercase()
+}
+
+fn create(record: &Record) -> Change {
+    Change { action: Action::Create, record: record.clone(), replaces: None, reason: None }
+}
+
+fn skip(record: &Record, reason: Option<String>) -> Change {
+    Change { action: Action::Skip, record: record.clone(), replaces: None, reason }
+}
+
+fn conflict(record: &Record, reason: String) -> Change {
+    Change { action: Action::Conflict, record: record.clone(), replaces: None, reason: Some(reason) }
+}

@@ -1,0 +1,59 @@
+//! Texts in quotes, as zone files and some providers write them: cut into strings, with escapes (RFC 1035 5.1).
+
+/// Bytes of one string of a text (RFC 1035 3.3).
+const STRING_BYTES_MAX: usize = 255;
+
+/// A text in quotes, cut into strings.
+pub(super) fn quoted(text: &str) -> String {
+    let mut written = String::from("\"");
+    let mut string_bytes = 0;
+    for letter in text.chars() {
+        if string_bytes + letter.len_utf8() > STRING_BYTES_MAX {
+            written.push_str("\" \"");
+            string_bytes = 0;
+        }
+        if matches!(letter, '"' | '\\') {
+            written.push('\\');
+        }
+        written.push(letter);
+        string_bytes += letter.len_utf8();
+    }
+    written.push('"');
+    written
+}
+
+/// What a text says, its strings joined, whether it is written in quotes or not.
+pub(super) fn unquoted(written: &str) -> String {
+    if !written.starts_with('"') {
+        return written.to_owned();
+    }
+    let (mut text, mut inside, mut escaped) = (String::new(), false, false);
+    for letter in written.chars() {
+        match letter {
+            _ if escaped => {
+                text.push(letter);
+                escaped = false;
+            }
+            '\\' if inside => escaped = true,
+            '"' => inside = !inside,
+            _ if inside => text.push(letter),
+            _ => {}
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        for text in ["v=spf1 -all", "a \"quoted\" \\ word", "", &"x".repeat(700), &"é".repeat(200)] {
+            assert_eq!(unquoted(&quoted(text)), text);
+        }
+        assert_eq!(quoted(&"x".repeat(300)).matches("\" \"").count(), 1);
+        assert_eq!(unquoted("v=spf1 -all"), "v=spf1 -all");
+        assert_eq!(unquoted("\"v=spf1 \" \"-all\""), "v=spf1 -all");
+    }
+}

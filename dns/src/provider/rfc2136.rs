@@ -1,0 +1,103 @@
+//! A name server that takes dynamic updates (RFC 2136), signed with TSIG (RFC 8945), over TCP.
+//!
+//! dns-update asks and adds. A text is replaced here, in one message: the server changes all of it or nothing, and
+//! only if what stands is still what we saw (RFC 2136 2.4.2). Replaced by hand in two messages, a domain would for
+//! a while have two SPF records, which is an error, or none; and if its texts were cut into strings in another way
+//! than ours (RFC 7208 3.3), taking the old one away would take nothing away.
+
+use std::net::SocketAddr;
+
+use dns_update::{DnsUpdater, Error};
+use hickory_proto::op::ResponseCode;
+use hickory_proto::rr::rdata::TXT;
+use hickory_proto::rr::rdata::tsig::TsigAlgorithm as WireAlgorithm;
+use hickory_proto::rr::{DNSClass, Name, RData, RecordSet, RecordType, TSigner};
+use hickory_resolver::net::client::{Client, ClientHandle as _};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::tcp::TcpClientStream;
+use hickory_resolver::net::xfer::DnsMultiplexer;
+use mail::setup::Record;
+
+use super::credentials::{TsigAlgorithm, TsigKey};
+
+/// Seconds that our clock and the server's may differ (RFC 8945 10).
+const FUDGE_S: u16 = 300;
+/// Bytes of one string of a text.
+const STRING_BYTES_MAX: usize = 255;
+
+/// A server that was found, and the key that it knows us by.
+pub(super) struct UpdateServer {
+    address: SocketAddr,
+    key: TsigKey,
+}
+
+impl UpdateServer {
+    pub(super) fn new(address: SocketAddr, key: &TsigKey) -> Self {
+        Self { address, key: key.clone() }
+    }
+
+    /// dns-update's client for the server.
+    pub(super) fn updater(&self) -> dns_update::Result<DnsUpdater> {
+        let algorithm = match self.key.algorithm {
+            TsigAlgorithm::Sha256 => dns_update::TsigAlgorithm::HmacSha256,
+            TsigAlgorithm::Sha384 => dns_update::TsigAlgorithm::HmacSha384,
+            TsigAlgorithm::Sha512 => dns_update::TsigAlgorithm::HmacSha512,
+        };
+        let at = format!("tcp://{}", self.address);
+        DnsUpdater::new_rfc2136_tsig(at.as_str(), self.key.name.as_str(), self.key.key.clone(), algorithm)
+    }
+
+    /// Puts the record's text in the place of `old`, if what stands is still what is seen now.
+    pub(super) async fn swap(&self, origin: &str, record: &Record, old: &str) -> dns_update::Result<()> {
+        let name = Name::from_ascii(format!("{}.", record.name))?;
+        let zone = Name::from_ascii(format!("{origin}."))?;
+        if !zone.zone_of(&name) {
+            return Err(Error::NotFound);
+        }
+        let mut client = self.connect().await?;
+        let answer = client.query(name.clone(), DNSClass::IN, RecordType::TXT).await?;
+        let (mut there, mut then) = (None, None);
+        let mut found = false;
+        for answer in answer.answers.iter().filter(|answer| answer.name == name) {
+            let RData::TXT(text) = &answer.data else { continue };
+            let set = || RecordSet::with_ttl(name.clone(), RecordType::TXT, answer.ttl);
+            there.get_or_insert_with(set).add_rdata(answer.data.clone());
+            let is_old = !found && text.txt_data.concat() == old.as_bytes();
+            found |= is_old;
+            let data = if is_old { strings(&record.value) } else { text.clone() };
+            then.get_or_insert_with(set).add_rdata(RData::TXT(data));
+        }
+        let (true, Some(there), Some(then)) = (found, there, then) else {
+            return Err(Error::Response("the text to be replaced is there no more".to_owned()));
+        };
+        let answer = client.compare_and_swap(there, then, zone).await?;
+        match answer.response_code {
+            ResponseCode::NoError => Ok(()),
+            ResponseCode::NXRRSet => {
+                Err(Error::Response("the texts were changed meanwhile, try again".to_owned()))
+            }
+            code => Err(Error::Response(code.to_string())),
+        }
+    }
+
+    async fn connect(&self) -> dns_update::Result<Client<TokioRuntimeProvider>> {
+        let algorithm = match self.key.algorithm {
+            TsigAlgorithm::Sha256 => WireAlgorithm::HmacSha256,
+            TsigAlgorithm::Sha384 => WireAlgorithm::HmacSha384,
+            TsigAlgorithm::Sha512 => WireAlgorithm::HmacSha512,
+        };
+        let key_name = Name::from_ascii(self.key.name.as_str())?;
+        let signer = TSigner::new(self.key.key.clone(), algorithm, key_name, FUDGE_S)?;
+        let (stream, sender) = TcpClientStream::new(self.address, None, None, TokioRuntimeProvider::new());
+        let exchange = DnsMultiplexer::new(stream.await?, sender).with_signer(signer);
+        let (client, background) = Client::from_sender(exchange);
+        // It ends with the client.
+        tokio::spawn(background);
+        Ok(client)
+    }
+}
+
+/// A text cut into strings as the DNS carries it (RFC 1035 3.3).
+fn strings(text: &str) -> TXT {
+    TXT::from_bytes(text.as_bytes().chunks(STRING_BYTES_MAX).collect())
+}

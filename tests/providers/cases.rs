@@ -1,0 +1,255 @@
+//! Publishing at providers that are played on loopback: the right requests, and what stands there then.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use dns::lookup::{Resolver, Settings};
+use dns::provider::{ApplyError, Credentials, Merge, Publisher, Request};
+use serde_json::{Value, json};
+
+use super::domain::{DOMAIN, NOW, name, wanted_of};
+use super::players::{AWS_ID, AWS_SECRET, Cloudflare, DigitalOcean, Records, Route53, TOKEN};
+use super::script::{Kept, Provider, kept};
+use super::set_players::{Gandi, Hetzner};
+
+/// The job of the program that is started for each case, in its environment.
+const JOB: &str = "TEST_PROVIDER_JOB";
+/// What the program says before its result.
+const RESULT: &str = "result: ";
+
+/// Not a test of its own: applies what its environment says, and prints what came of it.
+#[tokio::test]
+async fn applies_its_job() {
+    let Ok(job) = std::env::var(JOB) else { return };
+    let job: Value = serde_json::from_str(&job).unwrap();
+    let provider = job["provider"].as_str().unwrap().parse().unwrap();
+    let credentials = Credentials::read(provider, &job["credentials"]).unwrap();
+    let settings = Settings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..Settings::default() };
+    let publisher = Publisher::new(Resolver::new(&settings).unwrap(), false);
+    let zone = job["zone"].as_str().map(name);
+    let merge = Merge { spf: job["merge"].as_bool().unwrap(), mx: false };
+    let dry_run = job["dry_run"].as_bool().unwrap();
+    let domain = name(job["domain"].as_str().unwrap_or(DOMAIN));
+    let wanted = wanted_of(domain.as_str());
+    let request = Request { domain: &domain, zone: zone.as_ref(), wanted: &wanted, merge, dry_run, now: NOW };
+    let result = match publisher.apply(&credentials, &request).await {
+        Ok(report) => json!({
+            "applied": report.applied,
+            "steps": report.steps.iter().map(|step| {
+                let step = serde_json::to_value(step).unwrap();
+                format!("{} {}", step["action"].as_str().unwrap(), step["outcome"].as_str().unwrap())
+            }).collect::<Vec<_>>(),
+            "failure": report.failure.map(|failure| failure.to_string()),
+        }),
+        Err(ApplyError::Upstream(error)) => {
+            json!({"fault": error.fault.as_str(), "error": error.to_string()})
+        }
+        Err(error) => json!({"error": error.to_string()}),
+    };
+    println!("\n{RESULT}{result}");
+}
+
+/// Has a job done by this program, for which the Internet is the provider.
+async fn run(provider: &Provider, job: Value) -> Value {
+    let output = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "cases::applies_its_job", "--nocapture"])
+        .env(JOB, job.to_string())
+        .env("HTTPS_PROXY", &provider.proxy)
+        .env_remove("NO_PROXY")
+        .env_remove("no_proxy")
+        .env_remove("https_proxy")
+        .env_remove("SSL_CERT_DIR")
+        .env("SSL_CERT_FILE", provider.home.path().join("authority.pem"))
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let result = said.lines().find_map(|line| line.strip_prefix(RESULT));
+    let result = result.unwrap_or_else(|| panic!("{said}\n{}", String::from_utf8_lossy(&output.stderr)));
+    for secret in [TOKEN, AWS_SECRET] {
+        assert!(!said.contains(secret) && !String::from_utf8_lossy(&output.stderr).contains(secret));
+    }
+    serde_json::from_str(result).unwrap()
+}
+
+fn job(provider: &str, credentials: Value) -> Value {
+    json!({"provider": provider, "credentials": credentials, "zone": DOMAIN, "merge": true, "dry_run": false})
+}
+
+fn records(kept: &[Kept]) -> Records {
+    Arc::new(Mutex::new(kept.to_vec()))
+}
+
+/// What stands at a name, each value, sorted.
+fn values(records: &Records, name: &str, kind: &str) -> Vec<String> {
+    let records = records.lock().unwrap();
+    let here = records.iter().filter(|kept| kept.name == name && kept.kind == kind);
+    let mut values: Vec<String> = here.map(|kept| kept.value.clone()).collect();
+    values.sort();
+    values
+}
+
+const MERGED: &str = "v=spf1 mx include:spf.post.example -all";
+const DONE: [&str; 6] =
+    ["create done", "create done", "create done", "update done", "create done", "create done"];
+
+/// Applies once and again: the second time nothing is written.
+async fn twice(provider: &Provider, job: &Value) {
+    let mut dry = job.clone();
+    dry["dry_run"] = true.into();
+    let looked = run(provider, dry).await;
+    assert_eq!(looked["applied"], false, "{looked}");
+    assert_eq!(provider.writes(), Vec::<String>::new());
+    let first = run(provider, job.clone()).await;
+    assert_eq!(first, json!({"applied": true, "steps": DONE, "failure": null}));
+    let written = provider.writes();
+    let second = run(provider, job.clone()).await;
+    assert_eq!(second, json!({"applied": true, "steps": vec!["skip unchanged"; 6], "failure": null}));
+    assert_eq!(provider.writes(), written);
+}
+
+#[tokio::test]
+async fn cloudflare() {
+    // One text is from before Cloudflare wrote quotes.
+    let kept = records(&[
+        kept(7, DOMAIN, "TXT", "v=spf1 mx -all"),
+        kept(8, DOMAIN, "TXT", "\"google-site-verification=xyz\""),
+        kept(9, DOMAIN, "CNAME", "pages.example"),
+    ]);
+    let provider = Provider::start("api.cloudflare.com", Cloudflare(Arc::clone(&kept))).await;
+    let mut job = job("cloudflare", json!({"api_token": TOKEN}));
+    job["zone"] = Value::Null;
+    twice(&provider, &job).await;
+    let base = "/client/v4/zones/z1/dns_records";
+    let post = format!("POST {base}");
+    let mut writes = vec![post; 6];
+    writes[3] = format!("PATCH {base}/7");
+    assert_eq!(provider.writes(), writes);
+    assert_eq!(
+        values(&kept, DOMAIN, "TXT"),
+        ["\"google-site-verification=xyz\"".to_owned(), format!("\"{MERGED}\"")]
+    );
+    assert_eq!(values(&kept, "rp.shop.example", "CNAME"), ["rp.post.example"]);
+
+    job["credentials"]["api_token"] = "tok-not-the-right-one".into();
+    let refused = run(&provider, job).await;
+    assert_eq!(refused["fault"], "credentials");
+    assert!(!refused["error"].as_str().unwrap().contains("not-the-right"), "{refused}");
+}
+
+/// Elsewhere than at a zone's own name an alias is in the way.
+#[tokio::test]
+async fn cloudflare_with_an_alias_below_the_zone() {
+    let kept = records(&[kept(9, "mail.shop.example", "CNAME", "pages.example")]);
+    let provider = Provider::start("api.cloudflare.com", Cloudflare(Arc::clone(&kept))).await;
+    let mut job = job("cloudflare", json!({"api_token": TOKEN}));
+    job["domain"] = "mail.shop.example".into();
+    let result = run(&provider, job).await;
+    assert_eq!((&result["applied"], &result["failure"]), (&json!(false), &Value::Null), "{result}");
+    assert_eq!(result["steps"][3], "conflict not_done");
+    assert_eq!(provider.writes(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn cloudflare_without_the_zone() {
+    struct Empty;
+    impl super::script::Script for Empty {
+        fn answer(&self, _: &super::script::Asked) -> (u16, String) {
+            (200, json!({"success": true, "errors": [], "result": []}).to_string())
+        }
+    }
+    let provider = Provider::start("api.cloudflare.com", Empty).await;
+    let refused = run(&provider, job("cloudflare", json!({"api_token": TOKEN}))).await;
+    assert_eq!(refused["fault"], "no_zone", "{refused}");
+}
+
+#[tokio::test]
+async fn digitalocean() {
+    let texts = [kept(7, DOMAIN, "TXT", "v=spf1 mx -all"), kept(8, DOMAIN, "TXT", "MS=ms123")];
+    let kept = records(&texts);
+    let script = DigitalOcean { records: Arc::clone(&kept), deletes: true };
+    let provider = Provider::start("api.digitalocean.com", script).await;
+    let mut job = job("digitalocean", json!({"api_token": TOKEN}));
+    twice(&provider, &job).await;
+    assert_eq!(values(&kept, DOMAIN, "TXT"), ["MS=ms123", MERGED]);
+    assert_eq!(values(&kept, "rp.shop.example", "CNAME"), ["rp.post.example."]);
+    // The new one is there before the old one goes.
+    let base = format!("/v2/domains/{DOMAIN}/records");
+    assert_eq!(provider.writes()[3..5], [format!("POST {base}"), format!("DELETE {base}/7")]);
+
+    job["credentials"]["api_token"] = "tok-not-the-right-one".into();
+    assert_eq!(run(&provider, job).await["fault"], "credentials");
+}
+
+#[tokio::test]
+async fn an_old_text_that_stays_is_left_alone() {
+    let kept = records(&[kept(7, DOMAIN, "TXT", "v=spf1 mx -all")]);
+    let script = DigitalOcean { records: Arc::clone(&kept), deletes: false };
+    let provider = Provider::start("api.digitalocean.com", script).await;
+    let result = run(&provider, job("digitalocean", json!({"api_token": TOKEN}))).await;
+    assert_eq!(result["applied"], false);
+    let steps =
+        ["create done", "create done", "create done", "update failed", "create not_done", "create not_done"];
+    assert_eq!(result["steps"], json!(steps));
+    assert!(result["failure"].as_str().unwrap().contains("this record is locked"), "{result}");
+    assert_eq!(values(&kept, DOMAIN, "TXT"), ["v=spf1 mx -all"]);
+}
+
+#[tokio::test]
+async fn route53() {
+    let kept = records(&[
+        kept(7, DOMAIN, "TXT", "\"v=spf1 \" \"mx -all\""),
+        kept(8, DOMAIN, "TXT", "\"MS=ms123\""),
+        kept(9, DOMAIN, "NS", "ns-1.example."),
+    ]);
+    let provider = Provider::start("route53.amazonaws.com", Route53(Arc::clone(&kept))).await;
+    let mut job = job("route53", json!({"access_key_id": AWS_ID, "secret_access_key": AWS_SECRET}));
+    job["zone"] = Value::Null;
+    twice(&provider, &job).await;
+    assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"MS=ms123\"".to_owned(), format!("\"{MERGED}\"")]);
+    assert_eq!(values(&kept, DOMAIN, "MX"), ["10 in.post.example"]);
+    assert_eq!(provider.writes().len(), 6);
+
+    job["credentials"]["secret_access_key"] = "not-the-right-one".into();
+    let refused = run(&provider, job).await;
+    assert_eq!(refused["fault"], "credentials", "{refused}");
+}
+
+#[tokio::test]
+async fn a_text_that_cannot_be_kept_as_it_is_keeps_the_set_as_it_was() {
+    let there = [kept(7, DOMAIN, "TXT", "\"caf\\303\\251\"")];
+    let kept = records(&there);
+    let provider = Provider::start("route53.amazonaws.com", Route53(Arc::clone(&kept))).await;
+    let job = job("route53", json!({"access_key_id": AWS_ID, "secret_access_key": AWS_SECRET}));
+    let result = run(&provider, job).await;
+    assert_eq!(result["steps"][3], "create failed");
+    assert!(result["failure"].as_str().unwrap().contains("by hand"), "{result}");
+    assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"caf\\303\\251\""]);
+}
+
+#[tokio::test]
+async fn hetzner() {
+    let texts = [kept(0, DOMAIN, "TXT", "\"v=spf1 mx -all\""), kept(0, DOMAIN, "TXT", "\"MS=ms123\"")];
+    let kept = records(&texts);
+    let provider = Provider::start("api.hetzner.cloud", Hetzner(Arc::clone(&kept))).await;
+    let mut job = job("hetzner", json!({"api_token": TOKEN}));
+    twice(&provider, &job).await;
+    assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"MS=ms123\"".to_owned(), format!("\"{MERGED}\"")]);
+    assert_eq!(values(&kept, DOMAIN, "MX"), ["10 in.post.example."]);
+    job["credentials"]["api_token"] = "tok-not-the-right-one".into();
+    assert_eq!(run(&provider, job).await["fault"], "credentials");
+}
+
+#[tokio::test]
+async fn gandi() {
+    let texts = [kept(0, DOMAIN, "TXT", "\"v=spf1 mx -all\""), kept(0, DOMAIN, "TXT", "\"MS=ms123\"")];
+    let kept = records(&texts);
+    let provider = Provider::start("api.gandi.net", Gandi(Arc::clone(&kept))).await;
+    let mut job = job("gandi", json!({"api_token": TOKEN}));
+    twice(&provider, &job).await;
+    assert_eq!(values(&kept, DOMAIN, "TXT"), ["\"MS=ms123\"".to_owned(), format!("\"{MERGED}\"")]);
+    assert_eq!(values(&kept, "rp.shop.example", "CNAME"), ["rp.post.example."]);
+    job["credentials"]["api_token"] = "tok-not-the-right-one".into();
+    assert_eq!(run(&provider, job).await["fault"], "credentials");
+}

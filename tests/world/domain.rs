@@ -1,0 +1,60 @@
+//! A domain and the records that it needs.
+
+#![allow(dead_code, reason = "each test uses what it needs")]
+#![allow(clippy::unwrap_used, reason = "a test's world that cannot be set up ends the test")]
+
+use dns::lookup::{Resolver, Settings};
+use jiff::Timestamp;
+use mail::address::Name;
+use mail::setup::{Purpose, Record, RecordType};
+
+/// Nobody here judges the time.
+pub(crate) const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+pub(crate) const DOMAIN: &str = "shop.example";
+
+pub(crate) fn record(purpose: Purpose, record_type: RecordType, name: &str, value: &str) -> Record {
+    Record {
+        purpose,
+        record_type,
+        name: name.to_owned(),
+        value: value.to_owned(),
+        ttl_s: 3_600,
+        priority: (record_type == RecordType::Mx).then_some(10),
+        required: true,
+    }
+}
+
+/// What a domain needs.
+pub(crate) fn wanted_of(domain: &str) -> Vec<Record> {
+    use Purpose::{Dkim, Dmarc, Inbound, Ownership, ReturnPath, Spf};
+    use RecordType::{Cname, Mx, Txt};
+    // As long as the key of an RSA key of 2,048 bits: two strings.
+    let key = format!("v=DKIM1; k=rsa; p={}", "MIIBIjANBgkqhkiG9w0B".repeat(20));
+    vec![
+        record(Ownership, Txt, &format!("_postrider.{domain}"), "postrider-verify=abc"),
+        record(Dkim, Txt, &format!("pr1._domainkey.{domain}"), &key),
+        record(ReturnPath, Cname, &format!("rp.{domain}"), "rp.post.example"),
+        record(Spf, Txt, domain, "v=spf1 include:spf.post.example ~all"),
+        record(Dmarc, Txt, &format!("_dmarc.{domain}"), "v=DMARC1; p=none"),
+        record(Inbound, Mx, domain, "in.post.example"),
+    ]
+}
+
+pub(crate) fn wanted() -> Vec<Record> {
+    wanted_of(DOMAIN)
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+/// A resolver that asks one server and keeps nothing.
+pub(crate) fn resolver(server: std::net::SocketAddr) -> Resolver {
+    let settings = Settings {
+        servers: vec![server],
+        ttl_max: std::time::Duration::ZERO,
+        negative_ttl_max: std::time::Duration::ZERO,
+        ..Settings::default()
+    };
+    Resolver::new(&settings).unwrap()
+}
