@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dns::lookup::Resolver;
+use dns::provider::Publisher;
 use dns::seal::Vault;
 use dns::setup::Inspector;
 use dns::signing_pool::SigningPool;
@@ -101,11 +102,12 @@ impl World {
         let vault = Arc::new(vault(&config.data_dir, &store).await?);
         let verp = VerpKey::new(secret(&store, &vault, &entropy, RETURN_PATH_KEY).await?);
         let links = LinkKey::new(secret(&store, &vault, &entropy, LINK_KEY).await?);
+        let resolver = resolver(config)?;
         let parts = WorkerParts {
             store: store.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
-            planner: planner(config)?,
+            planner: planner(config, resolver.clone()),
             dialer: dialer(config)?,
             verp,
             node: identity.name.clone(),
@@ -129,6 +131,7 @@ impl World {
                 domains: DomainsParts {
                     vault,
                     inspector: inspector(config)?,
+                    publisher: Publisher::new(resolver, config.delivery.allow_private_destinations),
                     facts: facts(config),
                     auto_verify: config.service.auto_verify_domains,
                 },
@@ -248,17 +251,20 @@ fn inspector(config: &Config) -> Result<Inspector, BuildError> {
     Inspector::new(settings).map_err(|error| BuildError::Dns(error.to_string()))
 }
 
-fn planner(config: &Config) -> Result<Planner, BuildError> {
+fn resolver(config: &Config) -> Result<Resolver, BuildError> {
     let servers = config.dns.servers.clone();
     let settings = dns::lookup::Settings { servers, ipv4_where_no_route: true, ..Default::default() };
-    let resolver = Resolver::new(&settings).map_err(|error| BuildError::Dns(error.to_string()))?;
+    Resolver::new(&settings).map_err(|error| BuildError::Dns(error.to_string()))
+}
+
+fn planner(config: &Config, resolver: Resolver) -> Planner {
     let delivery = &config.delivery;
     let credentials =
         delivery.smarthost_username.clone().zip(delivery.smarthost_password.clone().map(|hidden| hidden.0));
     let credentials = credentials.map(|(username, password)| Credentials { username, password });
     let smarthost = delivery.smarthost.clone().map(|address| Smarthost { at: address.0, credentials });
     let settings = PlanSettings { port: delivery.port, smarthost, own_names: vec![config.hostname.clone()] };
-    Ok(Planner::new(resolver, settings))
+    Planner::new(resolver, settings)
 }
 
 fn dialer(config: &Config) -> Result<Dialer, BuildError> {

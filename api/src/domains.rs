@@ -4,6 +4,7 @@
 //! ([`view`]). [`claims`] is how a domain comes from one account to another.
 
 pub mod claims;
+pub mod publish;
 mod request;
 mod view;
 
@@ -66,6 +67,29 @@ pub fn operations() -> Vec<Operation> {
             .of_a_domain()
             .either(Full, verify),
         post("/domains/{id_or_name}/dkim/rotate", "rotate_domain_dkim", "Make new keys").either(Full, rotate),
+        post("/domains/{id_or_name}/dns/apply", "apply_domain_dns", "Publish the records at a DNS provider")
+            .fails(&[Code::CONFLICT, Code::UPSTREAM_ERROR])
+            .either(Full, publish::apply),
+        read(
+            "/dns-credentials",
+            "list_dns_credentials",
+            "List the DNS providers that credentials are saved for",
+        )
+        .either(Full, publish::list),
+        of(
+            Method::PUT,
+            "/dns-credentials/{provider}",
+            "save_dns_credentials",
+            "Save credentials for a DNS provider",
+        )
+        .either(Full, publish::save),
+        of(
+            Method::DELETE,
+            "/dns-credentials/{provider}",
+            "delete_dns_credentials",
+            "Forget the credentials for a DNS provider",
+        )
+        .either(Full, publish::forget),
     ]
 }
 

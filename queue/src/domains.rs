@@ -10,9 +10,11 @@
 mod check;
 mod claim;
 mod keys;
+mod publish;
 
 use std::sync::Arc;
 
+use dns::provider::Publisher;
 use dns::seal::Vault;
 use dns::setup::Inspector;
 use mail::address::Name;
@@ -21,13 +23,17 @@ use mail::id::{AccountId, DomainId};
 use mail::setup::{Facts, Setup, next_look};
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
+use tokio::sync::Semaphore;
 
 use crate::sender::Senders;
 use crate::worker::Worker;
 
 pub use claim::{ClaimError, Claimed};
 pub use keys::{ImportedKey, KeyRefused};
+pub use publish::{By, PublishError, Published};
 
+/// Domains whose records are published at once.
+const PUBLISHING_MAX: usize = 16;
 /// How often something is tried again that somebody else changed meanwhile.
 const TRIES_MAX: usize = 5;
 
@@ -109,6 +115,8 @@ pub struct DomainsParts {
     pub vault: Arc<Vault>,
     /// Looks at the DNS.
     pub inspector: Inspector,
+    /// Publishes records where zones are kept.
+    pub publisher: Publisher,
     /// What of the installation stands in the records.
     pub facts: Facts,
     /// Domains are verified when they are added, and nobody looks at the DNS: for development.
@@ -119,12 +127,13 @@ pub struct DomainsParts {
 pub struct Domains {
     worker: Arc<Worker>,
     senders: Arc<Senders>,
+    publishing: Semaphore,
     parts: DomainsParts,
 }
 
 impl Domains {
     pub(crate) fn new(worker: Arc<Worker>, senders: Arc<Senders>, parts: DomainsParts) -> Self {
-        Self { worker, senders, parts }
+        Self { worker, senders, publishing: Semaphore::new(PUBLISHING_MAX), parts }
     }
 
     /// What of the installation stands in the records.

@@ -78,6 +78,14 @@ async fn hall() -> Hall {
                 ..Default::default()
             })
             .unwrap(),
+            publisher: dns::provider::Publisher::new(
+                dns::lookup::Resolver::new(&dns::lookup::Settings {
+                    servers: vec!["127.0.0.1:9".parse().unwrap()],
+                    ..dns::lookup::Settings::default()
+                })
+                .unwrap(),
+                true,
+            ),
             facts: Facts {
                 return_path_host: "rp.example.net".parse().unwrap(),
                 spf_include_host: "spf.example.net".parse().unwrap(),

@@ -58,6 +58,8 @@ pub enum Space {
     Claim = 13,
     /// Claims that are open, by the domain's name.
     ClaimByName = 14,
+    /// Credentials for DNS providers.
+    DnsCredential = 15,
     /// Emails.
     Email = 16,
     /// Recipients of emails.

@@ -34,11 +34,11 @@ pub(super) enum Which {
 }
 
 impl Which {
-    fn parameter() -> Value {
+    pub(super) fn parameter() -> Value {
         schema::path_parameter(ID_OR_NAME, "The domain's id (`dom_…`) or name")
     }
 
-    fn of(call: &Call) -> Result<Self, Problem> {
+    pub(super) fn of(call: &Call) -> Result<Self, Problem> {
         let text = call.path_parameter(ID_OR_NAME);
         if let Ok(id) = text.parse() {
             return Ok(Self::Id(id));

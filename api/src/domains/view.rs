@@ -118,7 +118,7 @@ pub(super) struct DomainView {
 }
 
 impl DomainView {
-    fn of(known: &Known, domains: &Domains) -> Self {
+    pub(super) fn of(known: &Known, domains: &Domains) -> Self {
         let Known { domain, setup } = known;
         let unseen = domains.verify_themselves().then_some(UNSEEN);
         let records = domains.facts().records(domain).into_iter();
@@ -177,7 +177,7 @@ impl DomainView {
         )
     }
 
-    fn schema(schemas: &mut Schemas) -> Value {
+    pub(super) fn schema(schemas: &mut Schemas) -> Value {
         let record = RecordView::schema(schemas);
         schemas.named("Domain", |_| {
             let mut name = schema::string("Its name");

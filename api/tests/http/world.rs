@@ -63,6 +63,14 @@ fn domains(server: SocketAddr, auto_verify: bool) -> DomainsParts {
     DomainsParts {
         vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
         inspector: dns::setup::Inspector::new(settings).unwrap(),
+        publisher: dns::provider::Publisher::new(
+            dns::lookup::Resolver::new(&dns::lookup::Settings {
+                servers: vec![server],
+                ..dns::lookup::Settings::default()
+            })
+            .unwrap(),
+            true,
+        ),
         facts: Facts {
             return_path_host: "rp.example.net".parse().unwrap(),
             spf_include_host: "spf.example.net".parse().unwrap(),

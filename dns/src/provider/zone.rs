@@ -132,8 +132,11 @@ impl<'a> Zone<'a> {
     pub(super) async fn standing(&self, wanted: &[Record]) -> Result<Vec<Standing>, UpstreamError> {
         if let Client::Route53(zone) = &self.client {
             let names: BTreeSet<&str> = wanted.iter().map(|record| record.name.as_str()).collect();
-            let sets = stream::iter(names.into_iter().map(|name| self.steps.step(zone.standing(name))))
-                .buffered(AT_ONCE);
+            let mut sets = Vec::with_capacity(names.len());
+            for name in names {
+                sets.push(self.steps.step(zone.standing(name)));
+            }
+            let sets = stream::iter(sets).buffered(AT_ONCE);
             return Ok(sets.try_collect::<Vec<_>>().await?.concat());
         }
         let mut questions = Vec::new();
@@ -149,11 +152,16 @@ impl<'a> Zone<'a> {
                 }
             }
         }
-        let answers = questions.into_iter().map(|(name, kind)| async move {
-            let records = self.list(name, kind).await?;
-            Ok(records.into_iter().filter_map(|record| standing(name, record)).collect::<Vec<_>>())
-        });
+        let mut answers = Vec::with_capacity(questions.len());
+        for (name, kind) in questions {
+            answers.push(self.standing_of(name, kind));
+        }
         Ok(stream::iter(answers).buffered(AT_ONCE).try_collect::<Vec<_>>().await?.concat())
+    }
+
+    async fn standing_of(&self, name: &str, kind: DnsRecordType) -> Result<Vec<Standing>, UpstreamError> {
+        let records = self.list(name, kind).await?;
+        Ok(records.into_iter().filter_map(|record| standing(name, record)).collect())
     }
 
     /// Adds a record beside what stands.

@@ -1,0 +1,151 @@
+//! Publishing a domain's records where its zone is kept, with credentials that were handed in for this once, or
+//! that the account has saved.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use dns::provider::{ApplyError, Credentials, Merge, Provider, Report, Request};
+use jiff::Timestamp;
+use mail::id::{AccountId, DomainId};
+use mail::setup::next_look;
+use store::dns_credential::Saved;
+use store::engine::Batch;
+use thiserror::Error;
+
+use super::{DomainError, Domains, Known, TRIES_MAX};
+
+/// Why records could not be published.
+#[derive(Debug, Error)]
+pub enum PublishError {
+    /// The account has saved no credentials for the provider.
+    #[error("no credentials are saved for {0}")]
+    NothingSaved(Provider),
+    /// Too many are published at the moment.
+    #[error("too many records are published at the moment; try again shortly")]
+    Busy,
+    /// The provider, before anything was changed.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// The rest.
+    #[error(transparent)]
+    Domain(#[from] DomainError),
+}
+
+/// With which credentials.
+#[derive(Debug)]
+pub enum By {
+    /// With these, which are used once and kept nowhere.
+    Once(Credentials),
+    /// With those that the account has saved for the provider.
+    Saved(Provider),
+}
+
+/// What was published.
+#[derive(Debug)]
+pub struct Published {
+    /// The domain.
+    pub known: Known,
+    /// What was done about each record.
+    pub report: Report,
+}
+
+/// What sealed credentials are bound to: they open in their own row only.
+fn row_id(account: AccountId, provider: Provider) -> Vec<u8> {
+    [b"dns credential ", account.to_string().as_bytes(), b" ", provider.as_str().as_bytes()].concat()
+}
+
+impl Domains {
+    /// Publishes the records of a domain; an SPF record that is there is merged if so wished.
+    ///
+    /// # Errors
+    /// [`PublishError`].
+    pub async fn publish(
+        &self,
+        (account, id): (AccountId, DomainId),
+        by: By,
+        (merge_spf, dry_run): (bool, bool),
+    ) -> Result<Published, PublishError> {
+        // Each holds a connection and a provider's patience for up to a minute.
+        let _turn = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
+        let domain = store::domain::get(self.store(), account, id).await.map_err(DomainError::from)?;
+        let domain = domain.ok_or(DomainError::Unknown)?;
+        let credentials = match by {
+            By::Once(credentials) => credentials,
+            By::Saved(provider) => self.saved(account, provider).await?,
+        };
+        let wanted = self.parts.facts.records(&domain);
+        let request = Request {
+            domain: &domain.name,
+            zone: None,
+            wanted: &wanted,
+            merge: Merge { spf: merge_spf, mx: false },
+            dry_run,
+            now: self.worker.clock.now(),
+        };
+        let report = self.parts.publisher.apply(&credentials, &request).await?;
+        let known = if dry_run { self.get(account, id).await? } else { self.look_soon(account, id).await? };
+        Ok(Published { known, report })
+    }
+
+    /// Looks at the domain from a minute on again: its records have just been published.
+    async fn look_soon(&self, account: AccountId, id: DomainId) -> Result<Known, DomainError> {
+        for _ in 0..TRIES_MAX {
+            let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+            let (mut after, found) = self.know(before.clone()).await?;
+            if self.parts.auto_verify || after.setup.vouched {
+                return Ok(after);
+            }
+            let now = self.worker.clock.now();
+            after.setup.since = now;
+            after.setup.due = next_look(&after.domain, &after.setup, now, self.worker.entropy.u64());
+            if self.settle(&before, found.as_ref(), &after).await? {
+                return Ok(after);
+            }
+        }
+        Err(DomainError::Changed)
+    }
+
+    /// Saves an account's credentials for a provider, sealed.
+    ///
+    /// # Errors
+    /// They cannot be sealed; the store cannot be written.
+    pub async fn save(
+        &self,
+        account: AccountId,
+        credentials: &Credentials,
+    ) -> Result<Timestamp, DomainError> {
+        let (provider, saved_at) = (credentials.provider(), self.worker.clock.now());
+        let secret = credentials.secret_json();
+        let sealed = self.parts.vault.seal(&row_id(account, provider), secret.expose().as_bytes());
+        let sealed = STANDARD.encode(sealed.map_err(|error| DomainError::Keys(error.to_string()))?);
+        let mut batch = Batch::progress();
+        store::dns_credential::put(&mut batch, account, provider.as_str(), &Saved { sealed, saved_at });
+        self.write(batch).await?;
+        Ok(saved_at)
+    }
+
+    /// Forgets an account's credentials for a provider.
+    ///
+    /// # Errors
+    /// [`PublishError::NothingSaved`]; the store cannot be used.
+    pub async fn forget(&self, account: AccountId, provider: Provider) -> Result<(), PublishError> {
+        let found = store::dns_credential::get(self.store(), account, provider.as_str()).await;
+        found.map_err(DomainError::from)?.ok_or(PublishError::NothingSaved(provider))?;
+        let mut batch = Batch::progress();
+        store::dns_credential::delete(&mut batch, account, provider.as_str());
+        self.write(batch).await?;
+        Ok(())
+    }
+
+    async fn saved(&self, account: AccountId, provider: Provider) -> Result<Credentials, PublishError> {
+        let found = store::dns_credential::get(self.store(), account, provider.as_str()).await;
+        let saved = found.map_err(DomainError::from)?.ok_or(PublishError::NothingSaved(provider))?;
+        let lost = |error: &dyn std::fmt::Display| {
+            tracing::error!(%error, %account, "saved credentials cannot be opened; is the key file the right one?");
+            PublishError::NothingSaved(provider)
+        };
+        let blob = STANDARD.decode(&saved.sealed).map_err(|error| lost(&error))?;
+        let json = self.parts.vault.open(&row_id(account, provider), &blob).map_err(|error| lost(&error))?;
+        let value = serde_json::from_slice(&json).map_err(|error| lost(&error))?;
+        Credentials::read(provider, &value).map_err(|_| lost(&"they are not as this provider takes them"))
+    }
+}
