@@ -13,8 +13,10 @@ use mail::domain::TlsMode;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::acme::Standing;
 use crate::world::World;
 
 /// The socket's name in the data directory.
@@ -94,6 +96,8 @@ pub enum Question {
         /// Which.
         email: String,
     },
+    /// How the certificate by ACME stands.
+    CertificateShow,
     /// Write a backup.
     Backup {
         /// Where to; made by the server.
@@ -155,6 +159,8 @@ pub struct Rights {
     pub may_advance_clock: bool,
     /// Domains are verified when they are added.
     pub auto_verify_domains: bool,
+    /// How the certificate by ACME stands, if there is one.
+    pub certificate: Option<watch::Receiver<Standing>>,
 }
 
 /// Makes the socket. A socket left behind by a process that is gone is replaced: the store's lock
