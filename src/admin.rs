@@ -13,8 +13,10 @@ use mail::domain::TlsMode;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::acme::Standing;
 use crate::world::World;
 
 /// The socket's name in the data directory.
@@ -96,6 +98,8 @@ pub enum Question {
         /// Which.
         email: String,
     },
+    /// How the certificate by ACME stands.
+    CertificateShow,
     /// Write a backup.
     Backup {
         /// Where to; made by the server.
@@ -155,6 +159,8 @@ pub struct Rights {
     pub default_plan: Plan,
     /// `clock advance` works.
     pub may_advance_clock: bool,
+    /// How the certificate by ACME stands, if there is one.
+    pub certificate: Option<watch::Receiver<Standing>>,
 }
 
 /// Makes the socket. A socket left behind by a process that is gone is replaced: the store's lock

@@ -1,14 +1,17 @@
-//! Certificates: read from PEM files, read again on SIGHUP; self-signed for development.
+//! Certificates: read from PEM files, read again on SIGHUP; self-signed for development, and until ACME has one.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs;
+use rustls::server::ResolvesServerCert;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{CipherSuite, ServerConfig};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
 
+use crate::acme::challenge::{self, Challenges, Resolver};
 use crate::config::Config;
 
 /// Why there is no certificate.
@@ -75,6 +78,27 @@ impl Certificate {
     /// # Errors
     /// [`CertificateError::Pair`].
     pub fn server(&self, alpn: Vec<Vec<u8>>) -> Result<Arc<ServerConfig>, CertificateError> {
+        self.shown_by(alpn, |pair| Arc::new(SingleCertAndKey::from(pair)))
+    }
+
+    /// The same, where the authority may come for a proof (RFC 8737).
+    ///
+    /// # Errors
+    /// [`CertificateError::Pair`].
+    pub fn server_answering(
+        &self,
+        mut alpn: Vec<Vec<u8>>,
+        challenges: Arc<Challenges>,
+    ) -> Result<Arc<ServerConfig>, CertificateError> {
+        alpn.push(challenge::ALPN.to_vec());
+        self.shown_by(alpn, |pair| Arc::new(Resolver { usual: Arc::new(pair), challenges }))
+    }
+
+    fn shown_by(
+        &self,
+        alpn: Vec<Vec<u8>>,
+        show: impl FnOnce(CertifiedKey) -> Arc<dyn ResolvesServerCert>,
+    ) -> Result<Arc<ServerConfig>, CertificateError> {
         let wrong = |error: &dyn std::fmt::Display| CertificateError::Pair(error.to_string());
         let chain = CertificateDer::pem_slice_iter(&self.chain)
             .collect::<Result<Vec<_>, _>>()
@@ -84,12 +108,15 @@ impl Certificate {
         // The suite that every TLS 1.3 client must know (RFC 8446 9.1) comes first, and we choose:
         // SHA-256 makes the handshake's key schedule markedly cheaper than SHA-384, for both ends.
         provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+        if chain.is_empty() {
+            return Err(wrong(&"there is no certificate"));
+        }
+        let pair = CertifiedKey::from_der(chain, key, &provider).map_err(|error| wrong(&error))?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| wrong(&error))?
             .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .map_err(|error| wrong(&error))?;
+            .with_cert_resolver(show(pair));
         config.ignore_client_order = true;
         // With an ECDSA certificate a resumed handshake costs us what a full one does, and under TLS 1.3
         // it takes as many round trips (RFC 8446 2.2): tickets would only be one more packet for everybody.

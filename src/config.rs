@@ -143,6 +143,38 @@ pub struct TlsSection {
     pub certificate: Option<PathBuf>,
     /// Its private key, PEM.
     pub private_key: Option<PathBuf>,
+    /// Or certificates by ACME.
+    pub acme: Option<AcmeSection>,
+}
+
+/// `[tls.acme]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AcmeSection {
+    /// Where the authority's directory is.
+    pub directory: String,
+    /// Whom it may write to.
+    pub contact: Option<String>,
+    /// Names beside our own and the API's.
+    #[serde(deserialize_with = "one_or_many")]
+    pub names: Vec<Name>,
+    /// Where the authority comes for proofs by HTTP-01.
+    #[serde(deserialize_with = "one_or_many")]
+    pub http_listen: Vec<SocketAddr>,
+    /// Who signs the directory's own certificate, PEM; none means the public authorities.
+    pub roots: Option<PathBuf>,
+}
+
+impl Default for AcmeSection {
+    fn default() -> Self {
+        Self {
+            directory: instant_acme::LetsEncrypt::Production.url().to_owned(),
+            contact: None,
+            names: Vec::new(),
+            http_listen: Vec::new(),
+            roots: None,
+        }
+    }
 }
 
 /// `[submission]`

@@ -115,7 +115,7 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let records: Records = Arc::new(RwLock::new(Vec::new()));
     let enrolled = enrol(&world, &records).await?;
     let operator = admin::bind(&config.data_dir)?;
-    serve::open_operators(&config, &world, &doors, operator);
+    serve::open_operators(&config, &world, &doors, (operator, None));
     let capture = Capture {
         inbox: Arc::clone(&inbox),
         records: Arc::clone(&records),

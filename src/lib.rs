@@ -1,8 +1,9 @@
 //! The wiring: no rules of its own. [`config`] is read, [`world`] is built from it, [`serve`] opens the
 //! doors; [`dev`] does the same for a developer's machine; [`doctor`] looks for what
 //! is wrong with an operator's; [`admin`] is the operator's door and
-//! [`cli`] knocks at it.
+//! [`cli`] knocks at it. [`acme`] keeps certificates fresh.
 
+pub mod acme;
 pub mod admin;
 pub mod certificate;
 pub mod cli;

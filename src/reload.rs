@@ -50,6 +50,20 @@ macro_rules! restart {
     };
 }
 
+/// One of certificates by ACME.
+macro_rules! acme {
+    ($key:ident) => {
+        Key {
+            name: concat!("tls.acme.", stringify!($key)),
+            same: |running, new| {
+                running.tls.acme.as_ref().map(|acme| &acme.$key)
+                    == new.tls.acme.as_ref().map(|acme| &acme.$key)
+            },
+            take: |_, _| {},
+        }
+    };
+}
+
 /// One that every relay listener has.
 macro_rules! relay {
     ($key:ident, $take:expr) => {
@@ -83,6 +97,11 @@ const KEYS: &[Key] = &[
     live!(store.retention),
     key!(tls.certificate, take_certificate),
     key!(tls.private_key, take_certificate),
+    acme!(directory),
+    acme!(contact),
+    acme!(names),
+    acme!(http_listen),
+    acme!(roots),
     restart!(submission.listen),
     restart!(submission.implicit_tls),
     restart!(submission.username),

@@ -30,6 +30,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::acme::challenge::Challenges;
+use crate::acme::{AcmeError, Keeper, Standing, Wish};
 use crate::admin::{self, Rights};
 use crate::certificate::{Certificate, CertificateError};
 use crate::config::{Config, RelaySection};
@@ -51,6 +53,9 @@ pub enum ServeError {
     /// The certificate.
     #[error("[tls] {0}")]
     Certificate(#[from] CertificateError),
+    /// Certificates by ACME.
+    #[error("[tls.acme] {0}")]
+    Acme(#[from] AcmeError),
     /// An address cannot be listened on.
     #[error("{address}: {error}")]
     Bind {
@@ -80,6 +85,8 @@ pub type Shown = watch::Receiver<Arc<ServerConfig>>;
 pub struct Certificates {
     smtp: watch::Sender<Arc<ServerConfig>>,
     http: watch::Sender<Arc<ServerConfig>>,
+    /// What the HTTP door proves to a certificate authority, if it does.
+    challenges: Option<Arc<Challenges>>,
 }
 
 impl Certificates {
@@ -88,8 +95,20 @@ impl Certificates {
     /// # Errors
     /// [`CertificateError`].
     pub fn new(certificate: &Certificate) -> Result<Self, CertificateError> {
-        let smtp = watch::Sender::new(certificate.server(Vec::new())?);
-        Ok(Self { smtp, http: watch::Sender::new(certificate.server(api::serve::alpn())?) })
+        let [smtp, http] = shown(certificate, None)?.map(watch::Sender::new);
+        Ok(Self { smtp, http, challenges: None })
+    }
+
+    /// The same, and proofs to the authority.
+    ///
+    /// # Errors
+    /// [`CertificateError`].
+    pub fn answering(
+        certificate: &Certificate,
+        challenges: Arc<Challenges>,
+    ) -> Result<Self, CertificateError> {
+        let [smtp, http] = shown(certificate, Some(&challenges))?.map(watch::Sender::new);
+        Ok(Self { smtp, http, challenges: Some(challenges) })
     }
 
     /// Shows another from now on; open connections keep the old one.
@@ -97,7 +116,7 @@ impl Certificates {
     /// # Errors
     /// [`CertificateError`].
     pub fn replace(&self, certificate: &Certificate) -> Result<(), CertificateError> {
-        let (smtp, http) = (certificate.server(Vec::new())?, certificate.server(api::serve::alpn())?);
+        let [smtp, http] = shown(certificate, self.challenges.as_ref())?;
         self.smtp.send_replace(smtp);
         self.http.send_replace(http);
         Ok(())
@@ -108,6 +127,25 @@ impl Certificates {
     pub fn smtp(&self) -> Shown {
         self.smtp.subscribe()
     }
+
+    /// What HTTP listeners show.
+    #[must_use]
+    pub fn http(&self) -> Shown {
+        self.http.subscribe()
+    }
+}
+
+/// A certificate as SMTP and as HTTP show it.
+fn shown(
+    certificate: &Certificate,
+    challenges: Option<&Arc<Challenges>>,
+) -> Result<[Arc<ServerConfig>; 2], CertificateError> {
+    let alpn = api::serve::alpn();
+    let http = match challenges {
+        Some(challenges) => certificate.server_answering(alpn, Arc::clone(challenges)),
+        None => certificate.server(alpn),
+    };
+    Ok([certificate.server(Vec::new())?, http?])
 }
 
 /// The doors: listeners that are bound, and what runs behind them.
@@ -293,6 +331,29 @@ impl Doors {
         });
         Ok(local)
     }
+
+    /// Opens the door to which the authority comes for proofs by HTTP-01.
+    ///
+    /// # Errors
+    /// [`ServeError::Bind`].
+    pub async fn challenges(
+        &self,
+        keeper: &Arc<Keeper>,
+        address: SocketAddr,
+    ) -> Result<SocketAddr, ServeError> {
+        let (listener, local) = bind(address).await?;
+        let (keeper, stop) = (Arc::clone(keeper), self.stop.clone());
+        let answer = move |host: String, token: String| {
+            let keeper = Arc::clone(&keeper);
+            async move { keeper.answer(&host, &token).await }
+        };
+        self.run(async move {
+            if let Err(error) = api::serve::challenges(listener, answer, stop).await {
+                tracing::error!(%error, "the listener for certificate authorities failed");
+            }
+        });
+        Ok(local)
+    }
 }
 
 /// Binds a TCP listener.
@@ -363,22 +424,30 @@ pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
         // Other nodes, or a database, may keep us waiting for long.
         () = signals.stop.asked() => return Ok(()),
     };
+    let keeper = match Wish::of(&config) {
+        Some(wish) => Some(Keeper::open(wish, &world).await?),
+        None => None,
+    };
+    let certificates =
+        keeper.as_ref().map(|keeper| Arc::clone(keeper.certificates())).or(certificates.map(Arc::new));
     let doors = Doors::new(&config, world.entropy.u64());
     let operator = admin::bind(&config.data_dir)?;
     let operators_socket = config.data_dir.join(admin::SOCKET);
-    let opened = open(&config, &world, &doors, certificates.as_ref(), figures.clone()).await;
+    let shown = (certificates.as_deref(), keeper.as_ref());
+    let opened = open(&config, &world, &doors, shown, figures.clone()).await;
     if let Err(error) = opened {
         tokio::join!(doors.close(), world.worker.drain());
         world.close().await;
         return Err(error);
     }
     world.start();
-    open_operators(&config, &world, &doors, operator);
+    let standing = keeper.as_ref().map(|keeper| keeper.standing());
+    open_operators(&config, &world, &doors, (operator, standing));
     // Without systemd there is nobody to tell.
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Ready]);
     tracing::info!(hostname = %config.hostname, "ready");
     let mut reload = Reload::new(file, config);
-    let inside = Inside { world: &world, doors: &doors, certificates: certificates.as_ref() };
+    let inside = Inside { world: &world, doors: &doors, certificates: certificates.as_deref() };
     let ended = wait(&inside, &mut reload, &figures, &mut signals).await;
     let _ = sd_notify::notify(false, &[sd_notify::NotifyState::Stopping]);
     tracing::info!("closing: no new mail is taken, attempts under way are finished");
@@ -398,7 +467,7 @@ async fn open(
     config: &Config,
     world: &World,
     doors: &Doors,
-    certificates: Option<&Certificates>,
+    (certificates, keeper): (Option<&Certificates>, Option<&Arc<Keeper>>),
     figures: PrometheusHandle,
 ) -> Result<(), ServeError> {
     if let Some(certificates) = certificates {
@@ -415,8 +484,15 @@ async fn open(
         }
     }
     for address in &config.api.listen {
-        let tls = certificates.filter(|_| config.api.tls).map(|c| c.http.subscribe());
+        let tls = certificates.filter(|_| config.api.tls).map(Certificates::http);
         doors.api(world, *address, config, tls).await?;
+    }
+    if let Some(keeper) = keeper {
+        for address in config.tls.acme.iter().flat_map(|acme| &acme.http_listen) {
+            doors.challenges(keeper, *address).await?;
+        }
+        // The authority comes when it is asked: by now somebody is at the door.
+        doors.run(Arc::clone(keeper).keep(doors.stop.clone()));
     }
     for address in &config.ops.listen {
         let (listener, _) = bind(*address).await?;
@@ -431,11 +507,17 @@ async fn open(
     Ok(())
 }
 
-/// Opens the operator's door.
-pub fn open_operators(config: &Config, world: &World, doors: &Doors, listener: UnixListener) {
+/// Opens the operator's door. How certificates by ACME stand is told there, too.
+pub fn open_operators(
+    config: &Config,
+    world: &World,
+    doors: &Doors,
+    (listener, certificate): (UnixListener, Option<watch::Receiver<Standing>>),
+) {
     let rights = Rights {
         default_plan: config.service.default_plan,
         may_advance_clock: config.testing.clock_offset.is_some(),
+        certificate,
     };
     doors.run(admin::serve(listener, world.clone(), rights, doors.stop.clone()));
 }

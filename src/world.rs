@@ -69,8 +69,10 @@ pub struct World {
     pub worker: Arc<Worker>,
     /// The door of the kitchen.
     pub hall: Hall,
-    /// Enrols accounts and domains.
+    /// Enrols accounts.
     pub enrolment: Enrolment,
+    /// Seals secrets.
+    pub vault: Arc<Vault>,
     /// Holds the data directory.
     _identity: Identity,
 }
@@ -129,7 +131,7 @@ impl World {
                 rate_limit: config.api.rate_limit == Switch::On,
                 links,
                 domains: DomainsParts {
-                    vault,
+                    vault: Arc::clone(&vault),
                     inspector: inspector(config)?,
                     publisher: Publisher::new(resolver, config.delivery.allow_private_destinations),
                     facts: facts(config),
@@ -141,7 +143,7 @@ impl World {
             hall.open_pages_at(base_url.trim_end_matches('/'));
         }
         let enrolment = hall.enrolment();
-        Ok(Self { store, clock, entropy, worker, hall, enrolment, _identity: identity })
+        Ok(Self { store, clock, entropy, worker, hall, enrolment, vault, _identity: identity })
     }
 
     /// Begins delivery.

@@ -12,6 +12,7 @@
 mod bare;
 pub mod body;
 pub mod budget;
+mod challenges;
 pub mod connection;
 pub mod crowd;
 pub mod encoding;
@@ -44,6 +45,7 @@ use crate::dispatch::dispatch;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 
+pub use self::challenges::challenges;
 pub use self::ops::ops;
 
 /// What a TLS configuration of the door offers (RFC 7301): HTTP/2, else HTTP/1.1.

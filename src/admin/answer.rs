@@ -51,6 +51,12 @@ pub(super) async fn answer(
             Ok(json!({"account": show::account(&account)}))
         }
         Question::SessionCreate { account } => session_create(world, account.as_deref()).await,
+        Question::CertificateShow => match &rights.certificate {
+            Some(standing) => serde_json::to_value(&*standing.borrow()).map_err(said),
+            None => {
+                Err("[tls.acme] is not configured: certificates are files, read again on SIGHUP".to_owned())
+            }
+        },
         Question::DomainCreate { name, account, verified } => {
             domain_create(world, &name, &account, verified).await
         }

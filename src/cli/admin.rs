@@ -36,6 +36,8 @@ pub enum AdminCommand {
         /// The email's id
         email: String,
     },
+    /// How the certificate by ACME stands: until when it holds, what went wrong last and what to do
+    Certificate,
     /// Write a backup while the server runs
     Backup {
         /// The file to write
@@ -365,6 +367,7 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
         AdminCommand::Queue(QueueCommand::Hold { email }) => queue(QueueOrder::Hold, email),
         AdminCommand::Queue(QueueCommand::Release { email }) => queue(QueueOrder::Release, email),
         AdminCommand::Queue(QueueCommand::Drop { email }) => queue(QueueOrder::Drop, email),
+        AdminCommand::Certificate => Question::CertificateShow,
         AdminCommand::Backup { file } => {
             // The server writes it, from a directory of its own.
             Question::Backup { file: std::path::absolute(file).map_err(|error| error.to_string())? }

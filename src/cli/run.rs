@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::{ConfigArguments, DevArguments};
+use crate::acme::Wish;
 use crate::config::{self, Config, Problem};
 use crate::{dev, serve};
 
@@ -92,10 +93,13 @@ fn end(done: Result<(), String>) -> ExitCode {
 #[must_use]
 pub fn check(arguments: &ConfigArguments) -> ExitCode {
     match read(arguments) {
-        Ok(_) => {
+        Ok(config) => {
             tell(arguments, &[]);
             if !arguments.json {
                 println!("{}: good", arguments.config.display());
+                if let Some(wish) = Wish::of(&config) {
+                    println!("{wish}");
+                }
             }
             ExitCode::SUCCESS
         }

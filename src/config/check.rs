@@ -76,13 +76,15 @@ fn together(config: &Config, faults: &mut Vec<Fault>) {
         let key = if tls.certificate.is_some() { "certificate" } else { "private_key" };
         faults.push(fault("tls", key, "[tls] needs both `certificate` and `private_key`"));
     }
+    acme(config, faults);
     let submission = &config.submission;
-    if tls.certificate.is_none() && !(submission.listen.is_empty() && submission.implicit_tls.is_empty()) {
-        let text = "[submission] needs a certificate: set `certificate` and `private_key` in [tls]";
+    let none = tls.certificate.is_none() && tls.acme.is_none();
+    if none && !(submission.listen.is_empty() && submission.implicit_tls.is_empty()) {
+        let text = "[submission] needs a certificate: set `certificate` and `private_key` in [tls], or use [tls.acme]";
         faults.push(fault("submission", "", text));
     }
-    if config.api.tls && tls.certificate.is_none() {
-        let text = "`tls = true` in [api] needs a certificate: set both keys in [tls]";
+    if config.api.tls && none {
+        let text = "`tls = true` in [api] needs a certificate: set both keys in [tls], or use [tls.acme]";
         faults.push(fault("api", "tls", text));
     }
     if config.store.engine == Engine::Postgres && config.store.url.is_none() {
@@ -94,6 +96,30 @@ fn together(config: &Config, faults: &mut Vec<Fault>) {
         let key =
             if delivery.smarthost_username.is_some() { "smarthost_username" } else { "smarthost_password" };
         faults.push(fault("delivery", key, "`smarthost_username` and `smarthost_password` go together"));
+    }
+}
+
+/// Certificates by ACME: instead of files, from an address that can be asked, and with a way to prove names.
+fn acme(config: &Config, faults: &mut Vec<Fault>) {
+    let Some(acme) = &config.tls.acme else { return };
+    if config.tls.certificate.is_some() {
+        let text = "[tls] has a certificate and its key, or [tls.acme] to get one; not both";
+        faults.push(fault("tls", "certificate", text));
+    }
+    let local = ["http://127.0.0.1", "http://[::1]"];
+    if !acme.directory.starts_with("https://") && !local.iter().any(|one| acme.directory.starts_with(one)) {
+        let text = "`directory` is an https address (http on this machine only)";
+        faults.push(fault("tls.acme", "directory", text));
+    }
+    if acme.contact.as_deref().is_some_and(|contact| {
+        contact.strip_prefix("mailto:").unwrap_or(contact).parse::<mail::address::Address>().is_err()
+    }) {
+        faults.push(fault("tls.acme", "contact", "`contact` is an email address"));
+    }
+    if crate::acme::ways(config).is_empty() {
+        let text = "the names of the certificate are proved by a port: set `http_listen = \"[::]:80\"` in \
+                    [tls.acme], or let [api] listen on port 443 with `tls = true`";
+        faults.push(fault("tls.acme", "", text));
     }
 }
 
@@ -176,7 +202,8 @@ fn listened(config: &Config) -> Vec<(SocketAddr, Fault)> {
         ("api", "listen", &config.api.listen),
         ("ops", "listen", &config.ops.listen),
     ];
-    let own = own.into_iter().map(|(section, key, listen)| (section, key, 0, listen));
+    let acme = config.tls.acme.iter().map(|acme| ("tls.acme", "http_listen", &acme.http_listen));
+    let own = own.into_iter().chain(acme).map(|(section, key, listen)| (section, key, 0, listen));
     let relays = config.relay.iter().enumerate();
     own.chain(relays.map(|(index, relay)| ("relay", "listen", index, &relay.listen)))
         .flat_map(|(section, key, index, listen)| {
@@ -233,6 +260,11 @@ pub(super) fn on_this_machine(config: &Config) -> Vec<Fault> {
         {
             faults.push(fault("tls", "certificate", error.to_string()));
         }
+    }
+    if let Some(roots) = tls.acme.as_ref().and_then(|acme| acme.roots.as_ref())
+        && let Some(error) = unreadable(roots)
+    {
+        faults.push(fault("tls.acme", "roots", shown(roots, error)));
     }
     if let Some((directory, error)) = unwritable(&config.data_dir) {
         faults.push(fault("", "data_dir", shown(&directory, error)));

@@ -228,8 +228,10 @@ fn line_of(text: &str, table: &DeTable<'_>, fault: &check::Fault) -> Option<usiz
 
 /// The section and the key that a variable's name says; a key at the top is in no section.
 fn split(path: &str) -> (&'static str, String) {
-    const SECTIONS: [&str; 14] = [
+    const SECTIONS: [&str; 15] = [
         "store",
+        // The longer name first.
+        "tls.acme",
         "tls",
         "submission",
         "proxy",

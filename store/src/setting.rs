@@ -26,6 +26,41 @@ pub async fn get(store: &Store, name: &str) -> Result<Option<Value>, ReadError> 
     store.get(&key_of(name)).await
 }
 
+/// Writes the setting of this name, whatever it was.
+///
+/// # Errors
+/// The store cannot be written.
+pub async fn put(store: &Store, name: &str, value: Value) -> Result<(), CommitError> {
+    let mut batch = Batch::progress();
+    batch.put(key_of(name), value);
+    store.commit(batch).await
+}
+
+/// Writes the setting of this name if it is as it was read; else the commit conflicts.
+///
+/// # Errors
+/// The store cannot be written, or somebody else was quicker.
+pub async fn change(
+    store: &Store,
+    name: &str,
+    before: Option<Value>,
+    after: Value,
+) -> Result<(), CommitError> {
+    let mut batch = Batch::progress();
+    batch.check(key_of(name), before).put(key_of(name), after);
+    store.commit(batch).await
+}
+
+/// Takes the setting of this name away.
+///
+/// # Errors
+/// The store cannot be written.
+pub async fn remove(store: &Store, name: &str) -> Result<(), CommitError> {
+    let mut batch = Batch::progress();
+    batch.delete(key_of(name));
+    store.commit(batch).await
+}
+
 /// The setting of this name; made by `make` and written if there is none.
 ///
 /// # Errors

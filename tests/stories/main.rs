@@ -6,6 +6,7 @@
 mod world;
 
 mod behind_a_proxy;
+mod certificates;
 mod dead_destination;
 mod delivery;
 mod doctor;

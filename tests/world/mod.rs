@@ -4,8 +4,10 @@
 
 #![allow(unreachable_pub, dead_code, reason = "shared by several test binaries, each using a part")]
 
+pub mod authority;
 pub mod sink;
 pub mod submit;
+pub mod tls;
 pub mod zone;
 
 use std::net::SocketAddr;
@@ -171,6 +173,16 @@ impl TestWorld {
         self.world.adopt(&running);
         self.doors.adopt(&running);
         changes
+    }
+
+    /// What is open.
+    pub fn doors(&self) -> &Doors {
+        &self.doors
+    }
+
+    /// The configuration that runs.
+    pub fn config(&self) -> Config {
+        self.running.lock().unwrap().clone()
     }
 
     /// Suspends the account, or lets it go on.

@@ -1,0 +1,427 @@
+//! `[tls.acme]`: certificates from an authority that speaks ACME (RFC 8555), got and renewed by ourselves.
+//!
+//! ```text
+//! kept in the store? ─► shown ─► two thirds of its life ─► order ─► kept ─► shown ─► …
+//!                 └─ no: a self-signed one is shown, and the order made at once
+//! ```
+//!
+//! Until the first certificate is there a self-signed one is shown: doors open at once, the challenge of
+//! TLS-ALPN-01 has a listener to come to, and a client that verifies refuses it before it sends a password. A
+//! renewal swaps the certificate as SIGHUP does; open connections keep theirs. What goes wrong is logged with
+//! what to do, counted, shown by `admin certificate`, and tried again ever more rarely, while the certificate
+//! that is there is shown on.
+//!
+//! Nodes that share a store share the account; those with the same names share the certificate, which one of
+//! them renews under a lease; and each shows the proofs of all.
+
+pub mod challenge;
+mod client;
+mod facts;
+mod kept;
+mod order;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dns::lookup::Resolver;
+use instant_acme::RetryPolicy;
+use jiff::Timestamp;
+use mail::address::Name;
+use queue::clock::Clock;
+use serde::Serialize;
+use store::engine::{CommitError, ReadError};
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use self::challenge::{Challenges, Way};
+use self::client::Client;
+use self::facts::{Validity, again_at};
+use self::kept::Kept;
+use crate::certificate::{Certificate, CertificateError};
+use crate::config::Config;
+use crate::serve::Certificates;
+use crate::world::World;
+
+/// How often a node looks for what other nodes left for it.
+const LOOK: Duration = Duration::from_secs(5);
+/// For so long others leave the renewal to a node that has begun it.
+const LEASE: Duration = Duration::from_secs(10 * 60);
+/// How long an order is waited for.
+const ORDER_MAX: Duration = Duration::from_secs(3 * 60);
+/// The port that TLS-ALPN-01 comes to (RFC 8737 3).
+const TLS_PORT: u16 = 443;
+/// The port that HTTP-01 comes to (RFC 8555 8.3).
+const HTTP_PORT: u16 = 80;
+
+/// Why there is no new certificate. The texts say what to do.
+#[derive(Debug, Error)]
+pub enum AcmeError {
+    /// The store.
+    #[error("the store: {0}")]
+    Store(String),
+    /// The file of roots.
+    #[error("[tls.acme] roots: {0}")]
+    Roots(String),
+    /// Name servers.
+    #[error("[dns] {0}")]
+    Dns(String),
+    /// The authority cannot be asked, or says no.
+    #[error("{0}; see that this machine reaches `directory` in [tls.acme], and what the authority says")]
+    Authority(#[from] instant_acme::Error),
+    /// It did not see the proof.
+    #[error("{name} was not proved by {}: {why}; {}", way.name(), advice(*way))]
+    Refused {
+        /// Which name.
+        name: String,
+        /// How it was to be proved.
+        way: Way,
+        /// What the authority says.
+        why: String,
+    },
+    /// It refuses, and does not say why.
+    #[error("the authority refused the order and gave no reason")]
+    Invalid,
+    /// It takes no proof that we can give.
+    #[error(
+        "the authority takes no proof for {name} that is configured: set `http_listen` in [tls.acme], or let \
+         the API listen on port 443 with `tls = true`"
+    )]
+    NoWay {
+        /// Which name.
+        name: String,
+    },
+    /// What it gave is no certificate.
+    #[error("the authority's certificate: {0}")]
+    Certificate(String),
+}
+
+fn advice(way: Way) -> &'static str {
+    match way {
+        Way::TlsAlpn => "the name must resolve to this machine, and port 443 lead to the API's listener",
+        Way::Http => "the name must resolve to this machine, and port 80 lead to `http_listen` in [tls.acme]",
+    }
+}
+
+impl AcmeError {
+    fn of_store(error: impl std::fmt::Display) -> Self {
+        Self::Store(error.to_string())
+    }
+}
+
+impl From<ReadError> for AcmeError {
+    fn from(error: ReadError) -> Self {
+        Self::of_store(error)
+    }
+}
+
+impl From<CommitError> for AcmeError {
+    fn from(error: CommitError) -> Self {
+        Self::of_store(error)
+    }
+}
+
+impl From<CertificateError> for AcmeError {
+    fn from(error: CertificateError) -> Self {
+        Self::Certificate(error.to_string())
+    }
+}
+
+/// What is asked for, of whom, and how it is proved.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// Where the authority's directory is.
+    pub directory: String,
+    /// Whom it may write to, as `mailto:…`.
+    pub contact: Option<String>,
+    /// For which names.
+    pub names: Vec<String>,
+    /// By which ways, the best first.
+    pub ways: Vec<Way>,
+    /// Who signs the directory's own certificate, where that is no public authority.
+    pub roots: Option<PathBuf>,
+    /// Who is asked for the authority's address; none means the system's name servers.
+    pub servers: Vec<SocketAddr>,
+    /// How an order is polled.
+    pub patience: RetryPolicy,
+}
+
+impl Wish {
+    /// What a configuration asks for, if it does.
+    #[must_use]
+    pub fn of(config: &Config) -> Option<Self> {
+        let acme = config.tls.acme.as_ref()?;
+        let mailto = |contact: &String| match contact.contains(':') {
+            true => contact.clone(),
+            false => format!("mailto:{contact}"),
+        };
+        let poll = RetryPolicy::new().initial_delay(Duration::from_secs(1)).backoff(1.5).timeout(ORDER_MAX);
+        Some(Self {
+            directory: acme.directory.clone(),
+            contact: acme.contact.as_ref().map(mailto),
+            names: names(config),
+            ways: ways(config),
+            roots: acme.roots.clone(),
+            servers: config.dns.servers.clone(),
+            patience: poll,
+        })
+    }
+}
+
+impl std::fmt::Display for Wish {
+    /// What `check` says of it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ways: Vec<&str> = self.ways.iter().map(|way| way.name()).collect();
+        let port = match self.ways.first() {
+            Some(Way::TlsAlpn) => TLS_PORT,
+            _ => HTTP_PORT,
+        };
+        write!(
+            f,
+            "A certificate for {} comes from {} by {}; each of these names must lead here by port {port}.",
+            self.names.join(", "),
+            self.directory,
+            ways.join(" or ")
+        )
+    }
+}
+
+/// The names of the certificate: our own, the API's, and what else is configured.
+fn names(config: &Config) -> Vec<String> {
+    let base_url = config.api.base_url.as_deref().and_then(|url| url.parse::<hyper::Uri>().ok());
+    // An address is no name: the authority would refuse it.
+    let api = base_url.and_then(|url| url.host()?.parse::<Name>().ok());
+    let more = config.tls.acme.iter().flat_map(|acme| &acme.names).cloned();
+    let mut names: Vec<String> = Vec::new();
+    for name in std::iter::once(config.hostname.clone()).chain(api).chain(more) {
+        if !names.iter().any(|known| *known == name.as_str()) {
+            names.push(name.to_string());
+        }
+    }
+    names
+}
+
+/// By which ways names can be proved: port 443 if the API has it, with TLS; else, or beside it, port 80.
+pub(crate) fn ways(config: &Config) -> Vec<Way> {
+    let tls = config.api.tls && config.api.listen.iter().any(|address| address.port() == TLS_PORT);
+    let http = config.tls.acme.as_ref().is_some_and(|acme| !acme.http_listen.is_empty());
+    [(tls, Way::TlsAlpn), (http, Way::Http)].into_iter().filter(|(has, _)| *has).map(|(_, way)| way).collect()
+}
+
+/// How it stands: for the operator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// Who issues.
+    pub directory: String,
+    /// For which names.
+    pub names: Vec<String>,
+    /// How they are proved.
+    pub proved_by: Vec<&'static str>,
+    /// Until when the certificate holds; none while a self-signed one is shown.
+    pub expires_at: Option<Timestamp>,
+    /// When it is renewed.
+    pub renews_at: Option<Timestamp>,
+    /// Failures since it last went well.
+    pub failures: u32,
+    /// What went wrong then, and what to do.
+    pub last_failure: Option<String>,
+    /// When it is tried again.
+    pub tries_again_at: Option<Timestamp>,
+}
+
+/// Gets certificates, and keeps them fresh.
+pub struct Keeper {
+    wish: Wish,
+    kept: Kept,
+    clock: Clock,
+    node: String,
+    client: Client,
+    challenges: Arc<Challenges>,
+    certificates: Arc<Certificates>,
+    standing: watch::Sender<Standing>,
+}
+
+impl Keeper {
+    /// Shows what is kept, or a self-signed certificate. [`Keeper::keep`] does the rest.
+    ///
+    /// # Errors
+    /// The store cannot be read, or the roots, or the system's name servers.
+    pub async fn open(wish: Wish, world: &World) -> Result<Arc<Self>, AcmeError> {
+        let servers = wish.servers.clone();
+        let asked = dns::lookup::Settings { servers, ipv4_where_no_route: true, ..Default::default() };
+        let resolver = Resolver::new(&asked).map_err(|error| AcmeError::Dns(error.to_string()))?;
+        let client = Client::new(wish.roots.as_deref(), resolver).map_err(AcmeError::Roots)?;
+        let challenges = Arc::<Challenges>::default();
+        let kept = Kept::new(world, &wish.directory, &wish.names);
+        let names: Vec<&str> = wish.names.iter().map(String::as_str).collect();
+        let first = Certificate::self_signed(&names)?;
+        let standing = Standing {
+            directory: wish.directory.clone(),
+            names: wish.names.clone(),
+            proved_by: wish.ways.iter().map(|way| way.name()).collect(),
+            expires_at: None,
+            renews_at: None,
+            failures: 0,
+            last_failure: None,
+            tries_again_at: None,
+        };
+        let certificates = Arc::new(Certificates::answering(&first, Arc::clone(&challenges))?);
+        let keeper = Self {
+            kept,
+            clock: world.clock.clone(),
+            node: format!("{:032x}", world.entropy.u128()),
+            client,
+            challenges,
+            certificates,
+            standing: watch::Sender::new(standing),
+            wish,
+        };
+        if let Some(certificate) = keeper.kept.certificate().await? {
+            keeper.show(&certificate)?;
+        }
+        Ok(Arc::new(keeper))
+    }
+
+    /// What TLS shows.
+    #[must_use]
+    pub fn certificates(&self) -> &Arc<Certificates> {
+        &self.certificates
+    }
+
+    /// How it stands, as it changes.
+    #[must_use]
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
+    }
+
+    /// The answer to HTTP-01: what another node proves is in the store.
+    pub async fn answer(&self, host: &str, token: &str) -> Option<String> {
+        let name = host.to_ascii_lowercase();
+        if let Some(answer) = self.challenges.answer(&name, token) {
+            return Some(answer);
+        }
+        if !self.kept.is_shared() || !self.wish.names.contains(&name) {
+            return None;
+        }
+        let proof = self.kept.proof(&name).await.ok()??;
+        (proof.token == token).then_some(proof.key_authorization)
+    }
+
+    /// Keeps the certificate fresh until `stop`.
+    pub async fn keep(self: Arc<Self>, stop: CancellationToken) {
+        loop {
+            let next = {
+                let standing = self.standing.borrow();
+                standing.tries_again_at.or(standing.renews_at).unwrap_or(Timestamp::UNIX_EPOCH)
+            };
+            tokio::select! {
+                () = self.clock.sleep_until(next) => {}
+                () = tokio::time::sleep(LOOK), if self.kept.is_shared() => {
+                    if let Err(error) = self.follow().await {
+                        tracing::debug!(%error, "what other nodes left cannot be seen");
+                    }
+                    continue;
+                }
+                () = stop.cancelled() => return,
+            }
+            tokio::select! {
+                renewed = self.renew() => self.book(renewed),
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// Shows what another node got, and proves what another node is asked.
+    async fn follow(&self) -> Result<(), AcmeError> {
+        for name in &self.wish.names {
+            match self.kept.proof(name).await? {
+                Some(proof) => self.challenges.put(name, proof),
+                None => self.challenges.remove(name),
+            }
+        }
+        match self.kept.certificate().await? {
+            Some(certificate) => self.show(&certificate),
+            None => Ok(()),
+        }
+    }
+
+    /// Renews, unless another node has, or does at the moment.
+    async fn renew(&self) -> Result<bool, AcmeError> {
+        let now = self.clock.now();
+        if let Some(kept) = self.kept.certificate().await?
+            && Validity::of(&kept.chain).is_ok_and(|validity| validity.renew_at() > now)
+        {
+            self.show(&kept)?;
+            return Ok(true);
+        }
+        let until = now.checked_add(LEASE).unwrap_or(Timestamp::MAX);
+        if self.kept.is_shared() && !self.kept.lease(&self.node, now, until).await? {
+            return Ok(false);
+        }
+        let obtained = self.obtain().await;
+        if self.kept.is_shared()
+            && let Err(error) = self.kept.release().await
+        {
+            tracing::debug!(%error, "the lease is left to its end");
+        }
+        let (chain, key) = obtained?;
+        // What cannot be shown, or is to be renewed at once, is not kept.
+        Certificate { chain: chain.clone().into(), key: key.clone().into() }.server(Vec::new())?;
+        let validity = Validity::of(chain.as_bytes()).map_err(AcmeError::Certificate)?;
+        if validity.renew_at() <= now {
+            let old =
+                format!("it is old: it holds until {}; is this machine's clock right?", validity.not_after);
+            return Err(AcmeError::Certificate(old));
+        }
+        let certificate = self.kept.keep_certificate(chain, key).await?;
+        self.show(&certificate)?;
+        tracing::info!(names = self.wish.names.join(" "), "a new certificate is shown");
+        Ok(true)
+    }
+
+    /// Shows a certificate, if it is another than the one that is shown.
+    fn show(&self, certificate: &Certificate) -> Result<(), AcmeError> {
+        let validity = Validity::of(&certificate.chain).map_err(AcmeError::Certificate)?;
+        let shown = (Some(validity.not_after), Some(validity.renew_at()));
+        if (self.standing.borrow().expires_at, self.standing.borrow().renews_at) == shown {
+            return Ok(());
+        }
+        self.certificates.replace(certificate)?;
+        #[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
+        metrics::gauge!("postrider_certificate_expires_timestamp_seconds")
+            .set(validity.not_after.as_second() as f64);
+        self.standing.send_modify(|standing| {
+            (standing.expires_at, standing.renews_at) = shown;
+            standing.tries_again_at = None;
+        });
+        Ok(())
+    }
+
+    /// Says what came of a renewal. False: another node is at it.
+    fn book(&self, renewed: Result<bool, AcmeError>) {
+        let now = self.clock.now();
+        let outcome = if renewed.is_ok() { "done" } else { "failed" };
+        metrics::counter!("postrider_acme_orders_total", "outcome" => outcome).increment(1);
+        self.standing.send_modify(|standing| match renewed {
+            Ok(done) => {
+                (standing.failures, standing.last_failure) = (0, None);
+                standing.tries_again_at = (!done).then(|| again_at(1, now));
+            }
+            Err(error) => {
+                standing.failures = standing.failures.saturating_add(1);
+                let again = again_at(standing.failures, now);
+                standing.tries_again_at = Some(again);
+                tracing::error!(
+                    %error,
+                    directory = self.wish.directory,
+                    expires_at = standing.expires_at.map(tracing::field::display),
+                    tries_again_at = %again,
+                    "no certificate by ACME"
+                );
+                standing.last_failure = Some(error.to_string());
+            }
+        });
+    }
+}

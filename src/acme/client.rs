@@ -1,0 +1,151 @@
+//! The client that asks the certificate authority: a connection for each request, TLS with the public roots
+//! or the operator's own, names from the configured name servers.
+//!
+//! What comes back is bounded in size and time. Without TLS only this machine is asked.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use dns::lookup::Resolver;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::header::{HOST, HeaderValue};
+use hyper::{Request, Response, Uri};
+use hyper_util::rt::TokioIo;
+use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use mail::address::Name;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// How long one request may take, from the connection to the last byte.
+const REQUEST_MAX: Duration = Duration::from_secs(60);
+/// How long one address is tried.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// Nothing that an authority says is longer.
+const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+/// Why a request came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("{0} is no https address")]
+    Address(Uri),
+    #[error("{host}: {error}")]
+    Connect { host: String, error: io::Error },
+    #[error("no answer within {} s", REQUEST_MAX.as_secs())]
+    Late,
+}
+
+/// Asks.
+#[derive(Clone)]
+pub(super) struct Client {
+    tls: TlsConnector,
+    resolver: Resolver,
+}
+
+impl Client {
+    /// A client that trusts the public roots, or only those in a PEM file.
+    pub(super) fn new(roots: Option<&Path>, resolver: Resolver) -> Result<Self, String> {
+        let trusted = match roots {
+            None => RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() },
+            Some(file) => {
+                let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+                let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
+                let mut trusted = RootCertStore::empty();
+                for one in CertificateDer::pem_slice_iter(&pem) {
+                    let one = one.map_err(|error| wrong(&error))?;
+                    trusted.add(one).map_err(|error| wrong(&error))?;
+                }
+                trusted
+            }
+        };
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(trusted)
+            .with_no_client_auth();
+        Ok(Self { tls: TlsConnector::from(Arc::new(config)), resolver })
+    }
+
+    /// A connection to one of the host's addresses.
+    async fn connect(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+        let addresses = match (host.parse::<IpAddr>(), host.parse::<Name>()) {
+            (Ok(address), _) => vec![address],
+            (_, Ok(name)) => self.resolver.addresses(&name).await.map_err(io::Error::other)?.data,
+            (_, Err(error)) => return Err(io::Error::other(error)),
+        };
+        let mut last = io::Error::other("the name has no address");
+        for address in addresses {
+            match tokio::time::timeout(CONNECT_MAX, TcpStream::connect((address, port))).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => last = error,
+                Err(_) => last = io::ErrorKind::TimedOut.into(),
+            }
+        }
+        Err(last)
+    }
+
+    async fn ask(self, request: Request<BodyWrapper<Bytes>>) -> Result<BytesResponse, Error> {
+        let uri = request.uri().clone();
+        let bad = || Error::Other(Box::new(Trouble::Address(uri.clone())));
+        let host = uri.host().ok_or_else(bad)?.trim_matches(['[', ']']).to_owned();
+        let local = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        let secure = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") if local => false,
+            _ => return Err(bad()),
+        };
+        let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
+        let failed = |error| Error::Other(Box::new(Trouble::Connect { host: host.clone(), error }));
+        let stream = self.connect(&host, port).await.map_err(failed)?;
+        if !secure {
+            return exchange(stream, request).await;
+        }
+        let name = ServerName::try_from(host.clone()).map_err(|_| bad())?;
+        exchange(self.tls.connect(name, stream).await.map_err(failed)?, request).await
+    }
+}
+
+/// One request and its answer (RFC 9112).
+async fn exchange<S>(stream: S, request: Request<BodyWrapper<Bytes>>) -> Result<BytesResponse, Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let other = |error: hyper::Error| Error::Other(Box::new(error));
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(other)?;
+    // It ends with the sender.
+    tokio::spawn(connection);
+    let (mut parts, body) = request.into_parts();
+    if let Some(authority) = parts.uri.authority().and_then(|a| HeaderValue::from_str(a.as_str()).ok()) {
+        parts.headers.insert(HOST, authority);
+    }
+    if let Some(path) = parts.uri.path_and_query() {
+        parts.uri = Uri::from(path.clone());
+    }
+    let answer = sender.send_request(Request::from_parts(parts, body)).await.map_err(other)?;
+    let (parts, body) = answer.into_parts();
+    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(Error::Other)?.to_bytes();
+    Ok(BytesResponse::from(Response::from_parts(parts, Full::new(body))))
+}
+
+impl HttpClient for Client {
+    fn request(
+        &self,
+        request: Request<BodyWrapper<Bytes>>,
+    ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
+        let asking = self.clone().ask(request);
+        Box::pin(async move {
+            let answered = tokio::time::timeout(REQUEST_MAX, asking).await;
+            answered.unwrap_or_else(|_| Err(Error::Other(Box::new(Trouble::Late))))
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! What a certificate says of itself, and what follows: when it is renewed, when a failure is tried again. Pure.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
+use x509_cert::der::Decode as _;
+use x509_cert::time::Time;
+
+/// The waits after failures; the last one repeats. An authority counts failures by the hour.
+const WAITS: [Duration; 4] = [
+    Duration::from_secs(60),
+    Duration::from_secs(15 * 60),
+    Duration::from_secs(3600),
+    Duration::from_secs(6 * 3600),
+];
+
+/// From when until when a certificate holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Validity {
+    pub(super) not_before: Timestamp,
+    pub(super) not_after: Timestamp,
+}
+
+impl Validity {
+    /// That of a chain's first certificate.
+    pub(super) fn of(chain: &[u8]) -> Result<Self, String> {
+        let leaf = CertificateDer::pem_slice_iter(chain).next().ok_or("there is no certificate")?;
+        let leaf = leaf.map_err(|error| error.to_string())?;
+        let leaf = x509_cert::Certificate::from_der(&leaf).map_err(|error| error.to_string())?;
+        let validity = leaf.tbs_certificate.validity;
+        Ok(Self { not_before: moment(validity.not_before)?, not_after: moment(validity.not_after)? })
+    }
+
+    /// When it is renewed: when two thirds of its life are over.
+    pub(super) fn renew_at(self) -> Timestamp {
+        let life = Duration::try_from(self.not_after.duration_since(self.not_before)).unwrap_or_default();
+        self.not_before.checked_add(life * 2 / 3).unwrap_or(self.not_after)
+    }
+}
+
+fn moment(time: Time) -> Result<Timestamp, String> {
+    let seconds = i64::try_from(time.to_unix_duration().as_secs()).map_err(|error| error.to_string())?;
+    Timestamp::from_second(seconds).map_err(|error| error.to_string())
+}
+
+/// When it is tried again after so many failures in a row.
+pub(super) fn again_at(failures: u32, now: Timestamp) -> Timestamp {
+    let nth = usize::try_from(failures.saturating_sub(1)).unwrap_or(usize::MAX).min(WAITS.len() - 1);
+    let wait = WAITS.get(nth).copied().unwrap_or(Duration::from_secs(3600));
+    now.checked_add(wait).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::certificate::Certificate;
+
+    #[test]
+    fn a_certificate_is_renewed_at_two_thirds_of_its_life() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let validity = Validity { not_before: at(0), not_after: at(90 * 86_400) };
+        assert_eq!(validity.renew_at(), at(60 * 86_400));
+        // rcgen's own: 1975 to 4096.
+        let made = Certificate::self_signed(&["localhost"]).unwrap();
+        let validity = Validity::of(&made.chain).unwrap();
+        assert_eq!(validity.not_before.to_string(), "1975-01-01T00:00:00Z");
+        assert_eq!(validity.not_after.to_string(), "4096-01-01T00:00:00Z");
+        assert!(Validity::of(b"").is_err() && Validity::of(&made.key).is_err());
+    }
+
+    #[test]
+    fn failures_are_tried_again_ever_more_rarely() {
+        let now = Timestamp::UNIX_EPOCH;
+        let waits = [1, 2, 3, 4, 5, u32::MAX].map(|failures| again_at(failures, now).as_second());
+        assert_eq!(waits, [60, 900, 3_600, 21_600, 21_600, 21_600]);
+    }
+}

@@ -1,0 +1,158 @@
+//! What is kept in the store: the account at the authority, certificates with their keys, proofs for other
+//! nodes, and who renews at the moment.
+//!
+//! ```text
+//! setting `acme account DIRECTORY`     ─►  sealed credentials
+//! setting `acme certificate NAMES`     ─►  sealed chain and key
+//! setting `acme challenge NAME`        ─►  proof
+//! setting `acme lease NAMES`           ─►  node and time
+//! ```
+//!
+//! Nodes with the same names share a certificate; all nodes answer each other's challenges. Account and keys
+//! are sealed with the installation's key: a copy of the store alone gives nothing away.
+
+use std::fmt::Write as _;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use dns::seal::Vault;
+use instant_acme::AccountCredentials;
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use store::engine::{CommitError, Store, Value};
+use store::setting;
+
+use super::AcmeError;
+use super::challenge::Proof;
+use crate::certificate::Certificate;
+
+/// A certificate as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Pair {
+    chain: String,
+    key: String,
+}
+
+/// Who renews, and until when others leave it to them.
+#[derive(Serialize, Deserialize)]
+struct Lease {
+    node: String,
+    until: Timestamp,
+}
+
+/// What is kept, for one set of names at one authority.
+pub(super) struct Kept {
+    store: Store,
+    vault: std::sync::Arc<Vault>,
+    account: String,
+    certificate: String,
+    lease: String,
+}
+
+impl Kept {
+    pub(super) fn new(world: &crate::world::World, directory: &str, names: &[String]) -> Self {
+        let mut names = names.to_vec();
+        names.sort();
+        // Names may be many: the key of a setting is short.
+        let mut short = String::with_capacity(32);
+        for byte in digest(&SHA256, names.join(" ").as_bytes()).as_ref().iter().take(16) {
+            let _ = write!(short, "{byte:02x}");
+        }
+        Self {
+            store: world.store.clone(),
+            vault: std::sync::Arc::clone(&world.vault),
+            account: format!("acme account {directory}"),
+            certificate: format!("acme certificate {short}"),
+            lease: format!("acme lease {short}"),
+        }
+    }
+
+    /// Whether there are other nodes to think of.
+    pub(super) fn is_shared(&self) -> bool {
+        self.store.is_shared()
+    }
+
+    async fn opened<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, AcmeError> {
+        let Some(sealed) = setting::get(&self.store, name).await? else { return Ok(None) };
+        let plain = self.vault.open(name.as_bytes(), &sealed).map_err(AcmeError::of_store)?;
+        serde_json::from_slice(&plain).map(Some).map_err(AcmeError::of_store)
+    }
+
+    async fn seal<T: Serialize + Sync>(&self, name: &str, value: &T) -> Result<(), AcmeError> {
+        let plain = serde_json::to_vec(value).map_err(AcmeError::of_store)?;
+        let sealed = self.vault.seal(name.as_bytes(), &plain).map_err(AcmeError::of_store)?;
+        Ok(setting::put(&self.store, name, Value::from(sealed)).await?)
+    }
+
+    pub(super) async fn account(&self) -> Result<Option<AccountCredentials>, AcmeError> {
+        self.opened(&self.account).await
+    }
+
+    pub(super) async fn keep_account(&self, credentials: &AccountCredentials) -> Result<(), AcmeError> {
+        self.seal(&self.account, credentials).await
+    }
+
+    /// The authority does not know it any more.
+    pub(super) async fn forget_account(&self) -> Result<(), AcmeError> {
+        Ok(setting::remove(&self.store, &self.account).await?)
+    }
+
+    pub(super) async fn certificate(&self) -> Result<Option<Certificate>, AcmeError> {
+        let pair: Option<Pair> = self.opened(&self.certificate).await?;
+        Ok(pair.map(|Pair { chain, key }| Certificate { chain: chain.into(), key: key.into() }))
+    }
+
+    pub(super) async fn keep_certificate(
+        &self,
+        chain: String,
+        key: String,
+    ) -> Result<Certificate, AcmeError> {
+        self.seal(&self.certificate, &Pair { chain: chain.clone(), key: key.clone() }).await?;
+        Ok(Certificate { chain: chain.into(), key: key.into() })
+    }
+
+    /// Leaves a proof for other nodes.
+    pub(super) async fn keep_proof(&self, name: &str, proof: &Proof) -> Result<(), AcmeError> {
+        let row = serde_json::to_vec(proof).map_err(AcmeError::of_store)?;
+        Ok(setting::put(&self.store, &challenge(name), Value::from(row)).await?)
+    }
+
+    pub(super) async fn proof(&self, name: &str) -> Result<Option<Proof>, AcmeError> {
+        let row = setting::get(&self.store, &challenge(name)).await?;
+        row.map(|row| serde_json::from_slice(&row)).transpose().map_err(AcmeError::of_store)
+    }
+
+    pub(super) async fn forget_proof(&self, name: &str) -> Result<(), AcmeError> {
+        Ok(setting::remove(&self.store, &challenge(name)).await?)
+    }
+
+    /// Whether `node` renews until then. False: another node does at the moment.
+    pub(super) async fn lease(
+        &self,
+        node: &str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<bool, AcmeError> {
+        let before = setting::get(&self.store, &self.lease).await?;
+        let held = before.as_ref().and_then(|row| serde_json::from_slice::<Lease>(row).ok());
+        if held.is_some_and(|lease| lease.node != node && lease.until > now) {
+            return Ok(false);
+        }
+        let lease = Lease { node: node.to_owned(), until };
+        let after = serde_json::to_vec(&lease).map_err(AcmeError::of_store)?;
+        match setting::change(&self.store, &self.lease, before, Value::from(after)).await {
+            Ok(()) => Ok(true),
+            Err(CommitError::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Another node may renew.
+    pub(super) async fn release(&self) -> Result<(), AcmeError> {
+        Ok(setting::remove(&self.store, &self.lease).await?)
+    }
+}
+
+fn challenge(name: &str) -> String {
+    format!("acme challenge {name}")
+}

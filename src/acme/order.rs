@@ -1,0 +1,147 @@
+//! One order: from names to a certificate (RFC 8555 7.4).
+//!
+//! ```text
+//! account ─► order ─► a proof for each name, for all nodes to show ─► ready ─► finalize ─► chain and key
+//! ```
+
+use std::time::Duration;
+
+use instant_acme::{
+    Account, AuthorizationStatus, Error, Identifier, NewAccount, NewOrder, Order, OrderStatus, Problem,
+};
+
+use super::challenge::{Proof, Way};
+use super::{AcmeError, Keeper, LOOK};
+
+/// The authority has lost our account, or is another one by now (RFC 8555 6.7).
+const ACCOUNT_GONE: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
+
+impl Keeper {
+    /// Gets a certificate: its chain and its key, PEM.
+    pub(super) async fn obtain(&self) -> Result<(String, String), AcmeError> {
+        let account = self.account().await?;
+        let names = &self.wish.names;
+        let identifiers: Vec<Identifier> = names.iter().map(|name| Identifier::Dns(name.clone())).collect();
+        let mut order = match account.new_order(&NewOrder::new(&identifiers)).await {
+            Err(Error::Api(problem)) if problem.r#type.as_deref() == Some(ACCOUNT_GONE) => {
+                self.kept.forget_account().await?;
+                return Err(Error::Api(problem).into());
+            }
+            ordered => ordered?,
+        };
+        let finished = self.prove_and_finish(&mut order).await;
+        for name in names {
+            self.challenges.remove(name);
+            if self.kept.is_shared()
+                && let Err(error) = self.kept.forget_proof(name).await
+            {
+                tracing::debug!(%error, name, "a proof stays in the store");
+            }
+        }
+        finished
+    }
+
+    /// Our account there, made at the first time. The operator has agreed to the terms by configuring it.
+    async fn account(&self) -> Result<Account, AcmeError> {
+        let builder = || Account::builder_with_http(Box::new(self.client.clone()));
+        let contact: Vec<&str> = self.wish.contact.iter().map(String::as_str).collect();
+        if let Some(credentials) = self.kept.account().await? {
+            return Ok(builder().from_credentials(credentials).await?);
+        }
+        let wanted =
+            NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
+        let (account, credentials) = builder().create(&wanted, self.wish.directory.clone(), None).await?;
+        self.kept.keep_account(&credentials).await?;
+        Ok(account)
+    }
+
+    async fn prove_and_finish(&self, order: &mut Order) -> Result<(String, String), AcmeError> {
+        // One that is ready already was proved a while ago.
+        if order.state().status == OrderStatus::Pending {
+            self.prove(order).await?;
+            let otherwise = match order.poll_ready(&self.wish.patience).await {
+                Ok(OrderStatus::Invalid) => Some(AcmeError::Invalid),
+                Err(Error::Api(problem)) => Some(AcmeError::Authority(Error::Api(problem))),
+                polled => polled.map(|_| None)?,
+            };
+            if let Some(otherwise) = otherwise {
+                return Err(self.refusal(order).await?.unwrap_or(otherwise));
+            }
+        }
+        let key = order.finalize().await?;
+        let chain = order.poll_certificate(&self.wish.patience).await?;
+        Ok((chain, key))
+    }
+
+    /// Shows the proofs, and says so.
+    async fn prove(&self, order: &mut Order) -> Result<(), AcmeError> {
+        let mut proving = Vec::new();
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = authorization?;
+            if authorization.status == AuthorizationStatus::Valid {
+                continue;
+            }
+            let name = authorization.identifier().to_string();
+            let offers = |way: &&Way| authorization.challenges.iter().any(|one| one.r#type == way.kind());
+            let way = self.wish.ways.iter().find(offers).copied();
+            let way = way.ok_or_else(|| AcmeError::NoWay { name: name.clone() })?;
+            if let Some(challenge) = authorization.challenge(way.kind()) {
+                let key_authorization = challenge.key_authorization().as_str().to_owned();
+                let proof = Proof { token: challenge.token.clone(), key_authorization };
+                if self.kept.is_shared() {
+                    self.kept.keep_proof(&name, &proof).await?;
+                }
+                self.challenges.put(&name, proof);
+                proving.push((name, way));
+            }
+        }
+        if self.kept.is_shared() {
+            // The authority may ask any node: each has looked twice by then.
+            tokio::time::sleep(LOOK * 2 + Duration::from_secs(1)).await;
+        }
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = authorization?;
+            let name = authorization.identifier().to_string();
+            let Some((_, way)) = proving.iter().find(|(proved, _)| *proved == name) else { continue };
+            if let Some(mut challenge) = authorization.challenge(way.kind()) {
+                challenge.set_ready().await.map_err(|error| match error {
+                    Error::Api(problem) if is_about_a_proof(&problem) => {
+                        AcmeError::Refused { name, way: *way, why: told(&problem) }
+                    }
+                    error => error.into(),
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Why an order is invalid: the authority says it of a challenge.
+    async fn refusal(&self, order: &mut Order) -> Result<Option<AcmeError>, AcmeError> {
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = authorization?;
+            authorization.refresh().await?;
+            let name = authorization.identifier().to_string();
+            for challenge in &authorization.challenges {
+                let way = self.wish.ways.iter().find(|way| way.kind() == challenge.r#type);
+                if let (Some(way), Some(problem)) = (way, &challenge.error) {
+                    return Ok(Some(AcmeError::Refused { name, way: *way, why: told(problem) }));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether the authority has looked, and not seen what it wanted (RFC 8555 6.7).
+fn is_about_a_proof(problem: &Problem) -> bool {
+    const KINDS: [&str; 6] = ["caa", "connection", "dns", "incorrectResponse", "tls", "unauthorized"];
+    let kind = problem.r#type.as_deref().and_then(|kind| kind.strip_prefix("urn:ietf:params:acme:error:"));
+    kind.is_some_and(|kind| KINDS.contains(&kind))
+}
+
+fn told(problem: &Problem) -> String {
+    problem.detail.clone().unwrap_or_else(|| problem.to_string())
+}

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Certificates from Pebble, Let's Encrypt's authority for tests.
+
+    tests/peers/acme.py --postrider target/debug/postrider
+
+Flow, once by HTTP-01 and once by TLS-ALPN-01 (where 127.0.0.43:443 may be bound): Pebble, which refuses some
+nonces, its name server, and `postrider serve` with [tls.acme]; what submission shows must be Pebble's, for
+all names; and be shown by a second start. Without Pebble all is skipped. Nothing leaves loopback.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from behind_haproxy import free_ports
+from check import START_S, Failed, Skip, program, run, tell
+
+ADDRESS = "127.0.0.43"
+NAMES = ["mx.acme.test", "api.acme.test", "track.acme.test"]
+ANY_CERTIFICATE = ssl._create_unverified_context()
+
+
+def wait_for(what, found):
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            if value := found():
+                return value
+        time.sleep(0.1)
+    raise Failed(f"{what} did not come")
+
+
+def answers(port, address="127.0.0.1"):
+    return lambda: socket.create_connection((address, port), timeout=1).close() or True
+
+
+@contextlib.contextmanager
+def running(command, log, cwd=None):
+    environment = dict(os.environ, PEBBLE_VA_NOSLEEP="1", PEBBLE_WFE_NONCEREJECT="5")
+    with open(log, "ab") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, cwd=cwd, env=environment)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(START_S)
+
+
+def authority_certificate(place):
+    """Who signs Pebble's own certificate, and that."""
+    ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    openssl = program("openssl")
+    run([openssl, "req", "-x509", *ec, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=ca"], cwd=place)
+    run([openssl, "req", *ec, "-keyout", "pebble.key", "-out", "pebble.csr", "-subj", "/CN=pebble"], cwd=place)
+    (place / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names"]
+    run([openssl, "x509", "-req", "-in", "pebble.csr", *signed, "-out", "pebble.pem"], cwd=place)
+
+
+def shown(port):
+    """The names of the certificate that submission shows, if Pebble made it."""
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as plain:
+        with ANY_CERTIFICATE.wrap_socket(plain, server_hostname=NAMES[0]) as tls:
+            der = tls.getpeercert(binary_form=True)
+    said = run([program("openssl"), "x509", "-inform", "DER", "-noout", "-issuer", "-ext", "subjectAltName"], given=der)
+    return said if "Pebble" in said else None
+
+
+def certificate(binary, way):
+    pebble, names = program("pebble"), program("pebble-challtestsrv")
+    directory, manage, dns, http, submission, ops, tls = free_ports(7)
+    if way == "tls-alpn-01":
+        tls = 443
+        try:
+            socket.create_server((ADDRESS, tls)).close()
+        except OSError as error:
+            raise Skip(f"{ADDRESS}:443 may not be bound: {error}") from None
+    with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
+        place = Path(scratch)
+        authority_certificate(place)
+        settings = {"listenAddress": f"127.0.0.1:{directory}", "managementListenAddress": f"127.0.0.1:{manage}"}
+        settings |= {"certificate": "pebble.pem", "privateKey": "pebble.key", "httpPort": http, "tlsPort": tls}
+        (place / "pebble.json").write_text(json.dumps({"pebble": settings}))
+        off = [word for flag in ("http01", "https01", "tlsalpn01") for word in (f"-{flag}", "")]
+        asked = ["-dns01", f"127.0.0.1:{dns}", "-management", f"127.0.0.1:{free_ports(1)[0]}"]
+        where = ["-defaultIPv4", ADDRESS, "-defaultIPv6", ""]
+        stack.enter_context(running([names, *off, *asked, *where], place / "names.log"))
+        command = [pebble, "-config", "pebble.json", "-dnsserver", f"127.0.0.1:{dns}"]
+        stack.enter_context(running(command, place / "pebble.log", cwd=place))
+        wait_for("Pebble", answers(directory))
+        wait_for("its name server", answers(dns))
+        listen = f'http_listen = "{ADDRESS}:{http}"\n' if way == "http-01" else ""
+        (place / "postrider.toml").write_text(
+            f'hostname = "{NAMES[0]}"\ndata_dir = "{place}/data"\n'
+            f'[tls.acme]\ndirectory = "https://127.0.0.1:{directory}/dir"\ncontact = "ops@acme.test"\n'
+            f'names = "{NAMES[2]}"\nroots = "{place}/ca.pem"\n{listen}'
+            f'[submission]\nimplicit_tls = "127.0.0.1:{submission}"\n'
+            f'[api]\nlisten = "{ADDRESS}:{tls}"\nbase_url = "https://{NAMES[1]}"\ntls = true\n'
+            f'[ops]\nlisten = "127.0.0.1:{ops}"\n'
+        )
+        serve = [binary, "serve", "--config", str(place / "postrider.toml")]
+        log = place / "postrider.log"
+        try:
+            with running(serve, log):
+                said = wait_for("Pebble's certificate", lambda: shown(submission))
+            missing = [name for name in NAMES if f"DNS:{name}" not in said]
+            if missing:
+                raise Failed(f"not for {missing}: {said}")
+            with running(serve, log):
+                wait_for("the second start", answers(submission))
+                if not shown(submission):
+                    raise Failed("the second start does not show what the first one got")
+        except Failed as failed:
+            raise Failed(f"{failed}\n{log.read_text()[-3000:]}") from None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--postrider", required=True)
+    binary = str(Path(parser.parse_args().postrider).resolve())
+    print("Certificates from Pebble:")
+    ways = ["http-01", "tls-alpn-01"]
+    failed = [way for way in ways if tell(way, lambda way=way: certificate(binary, way))[1]]
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,361 @@
+//! A certificate authority that speaks ACME (RFC 8555), as far as an honest client can tell: nonces are used
+//! once, requests are signed, names are proved by a look at where they lead, and certificates hold for ninety
+//! days of the test's clock.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use queue::clock::Clock;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PublicKeyData};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use x509_cert::der::Decode as _;
+
+use super::tls;
+
+/// How long a certificate holds.
+const DAYS: i64 = 90;
+
+#[derive(Default)]
+struct Order {
+    names: Vec<String>,
+    /// One for each name: none before it is looked at.
+    proved: Vec<Option<bool>>,
+    chain: Option<String>,
+}
+
+#[derive(Default)]
+struct State {
+    nonces: HashSet<String>,
+    counted: usize,
+    account: Option<Value>,
+    orders: Vec<Order>,
+    issued: Vec<Vec<u8>>,
+    /// Where names lead: HTTP and TLS.
+    leads: (Option<SocketAddr>, Option<SocketAddr>),
+}
+
+/// The authority. Clones are the same one.
+#[derive(Clone)]
+pub struct Authority {
+    /// Where it is.
+    pub address: SocketAddr,
+    clock: Clock,
+    state: Arc<Mutex<State>>,
+    root: Arc<(CertificateParams, KeyPair)>,
+}
+
+struct Key(Vec<u8>);
+
+impl PublicKeyData for Key {
+    fn der_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn algorithm(&self) -> &'static rcgen::SignatureAlgorithm {
+        &rcgen::PKCS_ECDSA_P256_SHA256
+    }
+}
+
+type Answer = Result<(u16, Vec<(&'static str, String)>, String), String>;
+
+impl Authority {
+    /// Starts on a free port of loopback.
+    pub async fn start(clock: &Clock) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut root = CertificateParams::new(Vec::new()).unwrap();
+        root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = Self {
+            address: listener.local_addr().unwrap(),
+            clock: clock.clone(),
+            state: Arc::default(),
+            root: Arc::new((root, KeyPair::generate().unwrap())),
+        };
+        let serving = authority.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let authority = serving.clone();
+                let service = service_fn(move |request| {
+                    let authority = authority.clone();
+                    async move { Ok::<_, std::convert::Infallible>(authority.answer(request).await) }
+                });
+                let http = hyper::server::conn::http1::Builder::new();
+                tokio::spawn(http.serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        authority
+    }
+
+    /// Where its directory is.
+    pub fn directory(&self) -> String {
+        self.url("directory")
+    }
+
+    /// Where all names lead from now on: their port 80, their port 443.
+    pub fn lead(&self, http: Option<SocketAddr>, tls: Option<SocketAddr>) {
+        self.state.lock().unwrap().leads = (http, tls);
+    }
+
+    /// The certificates that it has issued, DER.
+    pub fn issued(&self) -> Vec<Vec<u8>> {
+        self.state.lock().unwrap().issued.clone()
+    }
+
+    /// How many orders were made.
+    pub fn orders(&self) -> usize {
+        self.state.lock().unwrap().orders.len()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}/{path}", self.address)
+    }
+
+    fn nonce(&self) -> String {
+        let mut state = self.state.lock().unwrap();
+        state.counted += 1;
+        let nonce = format!("nonce-{}", state.counted);
+        state.nonces.insert(nonce.clone());
+        nonce
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let path = request.uri().path().trim_start_matches('/').to_owned();
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        let parts: Vec<&str> = path.split('/').collect();
+        let answered = match parts.as_slice() {
+            ["directory"] => Ok((200, Vec::new(), self.listed())),
+            ["nonce"] => Ok((200, Vec::new(), String::new())),
+            _ => match self.signed(&path, &body) {
+                Ok((payload, jwk)) => self.asked(&parts, &payload, jwk).await,
+                Err(error) => Err(error),
+            },
+        };
+        let (status, fields, body) = answered.unwrap_or_else(|detail| {
+            let problem = json!({"type": "urn:ietf:params:acme:error:malformed", "detail": detail});
+            (400, Vec::new(), problem.to_string())
+        });
+        let mut response = Response::builder().status(status).header("replay-nonce", self.nonce());
+        for (name, value) in fields {
+            response = response.header(name, value);
+        }
+        response.body(Full::new(Bytes::from(body))).unwrap()
+    }
+
+    fn listed(&self) -> String {
+        json!({
+            "newNonce": self.url("nonce"), "newAccount": self.url("account"), "newOrder": self.url("order"),
+            "revokeCert": self.url("revoke"), "keyChange": self.url("key"),
+        })
+        .to_string()
+    }
+
+    /// The payload of a request, and the key of one that brings it (RFC 8555 6.2).
+    fn signed(&self, path: &str, body: &[u8]) -> Result<(Value, Option<Value>), String> {
+        let jws: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let part = |name: &str| jws[name].as_str().map(str::to_owned).ok_or(format!("no {name}"));
+        let (protected, payload, signature) = (part("protected")?, part("payload")?, part("signature")?);
+        let bytes = |text: &str| BASE64.decode(text).map_err(|error| error.to_string());
+        let header: Value = serde_json::from_slice(&bytes(&protected)?).map_err(|error| error.to_string())?;
+        let mut state = self.state.lock().unwrap();
+        if !state.nonces.remove(header["nonce"].as_str().unwrap_or_default()) {
+            return Err("a nonce that was not given, or was used".to_owned());
+        }
+        if header["url"] != self.url(path) || header["alg"] != "ES256" {
+            return Err(format!("not for here: {header}"));
+        }
+        let brought = header.get("jwk").cloned();
+        let jwk = match &brought {
+            Some(jwk) => jwk.clone(),
+            None if header["kid"] == self.url("account/1") => state.account.clone().ok_or("no account")?,
+            None => return Err("another account".to_owned()),
+        };
+        state.account.get_or_insert(jwk.clone());
+        let coordinate = |name: &str| bytes(jwk[name].as_str().unwrap_or_default());
+        let point = [&[4][..], &coordinate("x")?, &coordinate("y")?].concat();
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+            .verify(format!("{protected}.{payload}").as_bytes(), &bytes(&signature)?)
+            .map_err(|_| "a signature that does not hold")?;
+        let payload = bytes(&payload)?;
+        let payload = if payload.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&payload) };
+        Ok((payload.map_err(|error| error.to_string())?, brought))
+    }
+
+    async fn asked(&self, parts: &[&str], payload: &Value, jwk: Option<Value>) -> Answer {
+        let number = |text: &str| text.parse::<usize>().map_err(|error| error.to_string());
+        match parts {
+            ["account"] => {
+                jwk.ok_or("a new account brings its key")?;
+                Ok((201, vec![("location", self.url("account/1"))], json!({"status": "valid"}).to_string()))
+            }
+            ["order"] => {
+                let names = payload["identifiers"].as_array().ok_or("no identifiers")?;
+                let names: Vec<String> =
+                    names.iter().map(|name| name["value"].as_str().unwrap().to_owned()).collect();
+                let order = {
+                    let mut state = self.state.lock().unwrap();
+                    state.orders.push(Order { proved: vec![None; names.len()], names, chain: None });
+                    state.orders.len() - 1
+                };
+                Ok((201, vec![("location", self.url(&format!("order/{order}")))], self.order(order)))
+            }
+            ["order", order] => Ok((200, Vec::new(), self.order(number(order)?))),
+            ["authorization", order, name] => {
+                Ok((200, Vec::new(), self.authorization(number(order)?, number(name)?).to_string()))
+            }
+            ["challenge", order, name, kind] => {
+                self.look(number(order)?, number(name)?, kind).await;
+                let all = self.authorization(number(order)?, number(name)?);
+                let challenges = all["challenges"].as_array().unwrap();
+                let mut one = challenges.iter().find(|one| one["type"] == *kind).unwrap().clone();
+                // What came of it is seen later, as with any authority.
+                one["status"] = json!("processing");
+                one.as_object_mut().unwrap().remove("error");
+                Ok((200, Vec::new(), one.to_string()))
+            }
+            ["finalize", order] => {
+                self.issue(number(order)?, payload["csr"].as_str().ok_or("no csr")?)?;
+                Ok((200, Vec::new(), self.order(number(order)?)))
+            }
+            ["certificate", order] => {
+                let order = number(order)?;
+                let chain = self.state.lock().unwrap().orders[order].chain.clone();
+                Ok((200, Vec::new(), chain.ok_or("not issued")?))
+            }
+            other => Err(format!("nothing is at {other:?}")),
+        }
+    }
+
+    fn order(&self, number: usize) -> String {
+        let state = self.state.lock().unwrap();
+        let order = &state.orders[number];
+        let status = match (&order.chain, &order.proved) {
+            (Some(_), _) => "valid",
+            (None, proved) if proved.contains(&Some(false)) => "invalid",
+            (None, proved) if proved.contains(&None) => "pending",
+            _ => "ready",
+        };
+        let names = order.names.iter().map(|name| json!({"type": "dns", "value": name}));
+        let places = 0..order.names.len();
+        let mut shown = json!({
+            "status": status,
+            "identifiers": names.collect::<Vec<_>>(),
+            "authorizations":
+                places.map(|n| self.url(&format!("authorization/{number}/{n}"))).collect::<Vec<_>>(),
+            "finalize": self.url(&format!("finalize/{number}")),
+        });
+        if order.chain.is_some() {
+            shown["certificate"] = json!(self.url(&format!("certificate/{number}")));
+        }
+        shown.to_string()
+    }
+
+    fn authorization(&self, order: usize, name: usize) -> Value {
+        let state = self.state.lock().unwrap();
+        let (known, proved) = (&state.orders[order].names[name], state.orders[order].proved[name]);
+        let status = match proved {
+            None => "pending",
+            Some(true) => "valid",
+            Some(false) => "invalid",
+        };
+        let challenge = |kind: &str| {
+            let mut challenge = json!({
+                "type": kind, "status": status, "token": token(order, name),
+                "url": self.url(&format!("challenge/{order}/{name}/{kind}")),
+            });
+            if proved == Some(false) {
+                let kind = "urn:ietf:params:acme:error:connection";
+                challenge["error"] = json!({"type": kind, "detail": "nobody answered as wanted"});
+            }
+            challenge
+        };
+        json!({
+            "status": status,
+            "identifier": {"type": "dns", "value": known},
+            "challenges": [challenge("dns-01"), challenge("http-01"), challenge("tls-alpn-01")],
+        })
+    }
+
+    /// Looks at where a name leads, and remembers whether it is proved.
+    async fn look(&self, order: usize, name: usize, kind: &str) {
+        let (wanted, known, (http, tls)) = {
+            let state = self.state.lock().unwrap();
+            let jwk = state.account.as_ref().unwrap();
+            // RFC 7638: the members in the order of their names.
+            let text = |name: &str| jwk[name].as_str().unwrap().to_owned();
+            let canonical =
+                format!(r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#, text("x"), text("y"));
+            let thumbprint = BASE64.encode(digest(&SHA256, canonical.as_bytes()));
+            let wanted = format!("{}.{thumbprint}", token(order, name));
+            (wanted, state.orders[order].names[name].clone(), state.leads)
+        };
+        let proved = match (kind, http, tls) {
+            ("http-01", Some(at), _) => by_http(at, &known, &token(order, name)).await == Some(wanted),
+            ("tls-alpn-01", _, Some(at)) => by_tls(at, &known, &wanted).await,
+            _ => false,
+        };
+        self.state.lock().unwrap().orders[order].proved[name] = Some(proved);
+    }
+
+    fn issue(&self, order: usize, csr: &str) -> Result<(), String> {
+        let csr = BASE64.decode(csr).map_err(|error| error.to_string())?;
+        let csr = x509_cert::request::CertReq::from_der(&csr).map_err(|error| error.to_string())?;
+        let key = Key(csr.info.public_key.subject_public_key.raw_bytes().to_vec());
+        let mut state = self.state.lock().unwrap();
+        let mut asked = CertificateParams::new(state.orders[order].names.clone()).unwrap();
+        let today = self.clock.now().to_zoned(jiff::tz::TimeZone::UTC).date();
+        let day = |date: jiff::civil::Date| {
+            let month = u8::try_from(date.month()).unwrap();
+            rcgen::date_time_ymd(date.year().into(), month, u8::try_from(date.day()).unwrap())
+        };
+        asked.not_before = day(today);
+        asked.not_after = day(today.checked_add(jiff::Span::new().days(DAYS)).unwrap());
+        let issuer = Issuer::from_params(&self.root.0, &self.root.1);
+        let made = asked.signed_by(&key, &issuer).map_err(|error| error.to_string())?;
+        state.issued.push(made.der().to_vec());
+        state.orders[order].chain = Some(made.pem());
+        Ok(())
+    }
+}
+
+fn token(order: usize, name: usize) -> String {
+    format!("token-{order}-{name}")
+}
+
+async fn by_http(at: SocketAddr, name: &str, token: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(at).await.ok()?;
+    let request = format!(
+        "GET /.well-known/acme-challenge/{token} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    head.starts_with("HTTP/1.1 200 ").then(|| body.to_owned())
+}
+
+/// RFC 8737 3: the protocol, the name, and the digest in a critical extension.
+async fn by_tls(at: SocketAddr, name: &str, wanted: &str) -> bool {
+    let Ok(stream) = TcpStream::connect(at).await else { return false };
+    let Some(shown) = tls::shown(stream, name, &[b"acme-tls/1"]).await else { return false };
+    let shown = x509_cert::Certificate::from_der(&shown).unwrap();
+    let extensions = shown.tbs_certificate.extensions.unwrap_or_default();
+    let digest = digest(&SHA256, wanted.as_bytes());
+    let expected = [&[4, 32][..], digest.as_ref()].concat();
+    extensions.iter().any(|one| {
+        one.extn_id.to_string() == "1.3.6.1.5.5.7.1.31"
+            && one.critical
+            && one.extn_value.as_bytes() == expected
+    })
+}
