@@ -91,8 +91,8 @@ impl Config {
 
     /// The label below a sending domain at which the ownership record stands.
     #[must_use]
-    pub fn ownership_label(&self) -> String {
-        self.service.ownership_label.clone().unwrap_or_else(|| "_service".to_owned())
+    pub fn ownership_label(&self) -> &str {
+        &self.service.ownership_label
     }
 
     /// A name below ours. [`check`] has refused a name that leaves no room for one.
@@ -385,7 +385,7 @@ impl PaceSection {
 }
 
 /// `[service]`
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServiceSection {
     /// The shared sender of accounts that have no verified domain yet.
@@ -401,7 +401,20 @@ pub struct ServiceSection {
     #[serde(deserialize_with = "parsed::host_name_option")]
     pub spf_include_host: Option<Name>,
     /// Where the ownership record of a customer's domain stands; see [`Config::ownership_label`].
-    pub ownership_label: Option<String>,
+    pub ownership_label: String,
+}
+
+impl Default for ServiceSection {
+    fn default() -> Self {
+        Self {
+            sandbox_sender: None,
+            auto_verify_domains: false,
+            default_plan: Plan::default(),
+            return_path_host: None,
+            spf_include_host: None,
+            ownership_label: "_service".to_owned(),
+        }
+    }
 }
 
 /// `[testing]`

@@ -238,7 +238,7 @@ fn facts(config: &Config) -> Facts {
     Facts {
         return_path_host: config.return_path_host(),
         spf_include_host: config.spf_include_host(),
-        ownership_label: config.ownership_label(),
+        ownership_label: config.ownership_label().to_owned(),
         mail_host: config.hostname.clone(),
         pages_host: pages.and_then(|url| url.host()?.parse().ok()),
     }

@@ -167,7 +167,7 @@ fn bounds(config: &Config, faults: &mut Vec<Fault>) {
         let letters = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
         (1..=63).contains(&text.len()) && letters
     };
-    if service.ownership_label.as_ref().is_some_and(|label| !is_label(label)) {
+    if !is_label(&service.ownership_label) {
         let text = "`ownership_label` is one DNS label, like \"_service\"";
         faults.push(fault("service", "ownership_label", text));
     }

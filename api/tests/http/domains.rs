@@ -322,3 +322,38 @@ async fn a_domain_that_was_never_verified_goes_to_whoever_proves_it() {
     let done = world.call_as(&other, Method::POST, &path, &json!({})).await.json()["claim"].clone();
     assert_eq!(done["status"], json!("completed"), "{done:#}");
 }
+
+#[tokio::test]
+async fn credentials_are_saved_sealed_and_records_published_with_them() {
+    let (world, _names) = World::with_names("").await;
+    add(&world, &json!({"name": "acme.test"})).await;
+    let secret = "c2VjcmV0IG9mIGF0IGxlYXN0IDMyIGJ5dGVzLCBhcyBpcyBtZWV0";
+    let credentials = json!({"server": "127.0.0.1:1", "key_name": "postrider", "secret": secret});
+    let path = "/dns-credentials/rfc2136";
+    let apply = "/domains/acme.test/dns/apply";
+    let by_saved = json!({"provider": "rfc2136", "use_saved": true});
+    let none = world.call(Method::POST, apply, &by_saved).await;
+    assert_eq!((none.status, none.code().as_str()), (StatusCode::BAD_REQUEST, "validation_error"));
+    let wrong =
+        world.call(Method::PUT, path, &json!({"credentials": {"server": "x", "colour": "blue"}})).await;
+    let fields = wrong.json()["error"]["details"]["fields"].clone();
+    assert!(fields["credentials.secret"].is_string() && fields["credentials.colour"].is_string(), "{fields}");
+    let saved = world.call(Method::PUT, path, &json!({"credentials": credentials})).await;
+    assert_eq!(saved.status, StatusCode::OK, "{}", saved.json());
+    let listed = get(&world, "/dns-credentials").await;
+    assert_eq!(listed["dns_credentials"][0]["provider"], json!("rfc2136"));
+    assert!(!listed.to_string().contains(secret) && !saved.json().to_string().contains(secret));
+    let other = world.account(2, Scope::Full).await;
+    let theirs = world.call_as(&other, Method::GET, "/dns-credentials", &Value::Null).await.json();
+    assert_eq!(theirs["dns_credentials"], json!([]));
+
+    // Nobody listens there: what is saved was opened, and used.
+    let refused = world.call(Method::POST, apply, &by_saved).await;
+    let said = refused.json()["error"].to_string();
+    assert!(said.contains("credentials.server") || said.contains("upstream_error"), "{said}");
+    let once = json!({"provider": "rfc2136", "credentials": credentials, "use_saved": true});
+    assert_eq!(world.call(Method::POST, apply, &once).await.status, StatusCode::BAD_REQUEST);
+    let gone = world.call(Method::DELETE, path, &Value::Null).await;
+    assert_eq!(gone.json(), json!({"ok": true}));
+    assert_eq!(world.call(Method::DELETE, path, &Value::Null).await.status, StatusCode::NOT_FOUND);
+}
