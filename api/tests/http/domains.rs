@@ -328,7 +328,8 @@ async fn credentials_are_saved_sealed_and_records_published_with_them() {
     let (world, _names) = World::with_names("").await;
     add(&world, &json!({"name": "acme.test"})).await;
     let secret = "c2VjcmV0IG9mIGF0IGxlYXN0IDMyIGJ5dGVzLCBhcyBpcyBtZWV0";
-    let credentials = json!({"server": "127.0.0.1:1", "key_name": "postrider", "secret": secret});
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let credentials = json!({"server": nobody.to_string(), "key_name": "postrider", "secret": secret});
     let path = "/dns-credentials/rfc2136";
     let apply = "/domains/acme.test/dns/apply";
     let by_saved = json!({"provider": "rfc2136", "use_saved": true});
