@@ -31,7 +31,6 @@ mod rfc2136;
 mod route53;
 mod secret;
 mod server;
-mod spf;
 mod zone;
 
 use std::fmt;
@@ -51,7 +50,6 @@ pub use fault::{ApplyError, Fault, UpstreamError};
 pub use plan::{Action, Change, Kind, Merge, Standing, plan};
 pub use secret::Secret;
 pub use server::{ServerAddress, ServerError};
-pub use spf::{SpfError, is_spf, merge as merge_spf};
 use zone::Zone;
 
 /// Records of one request. No domain of ours needs as many.

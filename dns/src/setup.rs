@@ -20,7 +20,7 @@ mod exchange;
 mod judge;
 mod kept;
 mod look;
-mod spf;
+pub(crate) mod spf;
 mod tags;
 mod text;
 

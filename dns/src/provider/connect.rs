@@ -14,7 +14,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::spf::is_all;
+use crate::setup::spf;
 
 /// What stands as it is in a query (RFC 3986 2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -107,9 +107,7 @@ fn variables(record: &Record, domain: &Name) -> Vec<(&'static str, String)> {
         Purpose::ReturnPath => vec![("returnpath", value)],
         // Providers merge SPF rules themselves (record type SPFM), so that they are told the rules alone.
         Purpose::Spf => {
-            let rules = value.split_ascii_whitespace().skip(1);
-            let rules: Vec<&str> = rules.filter(|rule| !is_all(rule)).collect();
-            vec![("spf", rules.join(" "))]
+            vec![("spf", spf::mechanisms(&value).join(" "))]
         }
         Purpose::Dmarc => vec![("dmarc", value)],
         Purpose::Inbound => vec![("inbound", value)],

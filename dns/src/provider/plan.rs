@@ -8,7 +8,8 @@
 use mail::setup::{Purpose, Record, RecordType};
 use serde::Serialize;
 
-use super::spf;
+use crate::setup::spf::walk::LOOKUPS_MAX;
+use crate::setup::spf::{self, Terms};
 
 /// The type of a record that stands at a provider: what can be in the way of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -135,7 +136,7 @@ fn alias(there: &[&Standing], record: &Record) -> Change {
 }
 
 fn sender_policy(texts: &[&str], record: &Record, merge: bool) -> Change {
-    let policies: Vec<&str> = texts.iter().copied().filter(|text| spf::is_spf(text)).collect();
+    let policies: Vec<&str> = texts.iter().copied().filter(|text| spf::is_record(text)).collect();
     let existing = match *policies.as_slice() {
         [] => return create(record),
         [one] => one,
@@ -149,23 +150,41 @@ fn sender_policy(texts: &[&str], record: &Record, merge: bool) -> Change {
             return conflict(record, reason);
         }
     };
-    match spf::merge(existing, &record.value) {
-        Ok(None) => skip(record, Some("the domain's SPF record holds ours".to_owned())),
-        Ok(Some(merged)) if merge => Change {
-            action: Action::Update,
-            record: Record { value: merged, ..record.clone() },
-            replaces: Some(existing.to_owned()),
-            reason: Some("our part is put into the domain's SPF record, the rest of it stays".to_owned()),
-        },
-        Ok(Some(merged)) => {
-            let record = Record { value: merged, ..record.clone() };
-            let reason = "the domain has an SPF record, and it may have one only; \
-                          allow merging, or replace it by this value"
-                .to_owned();
-            conflict(&record, reason)
+    let terms = match Terms::parse(existing) {
+        Ok(terms) => terms,
+        Err(why) => {
+            return conflict(record, format!("the domain's SPF record cannot be read: {why}; mend it first"));
         }
-        Err(error) => conflict(record, error.to_string()),
+    };
+    let ours = spf::mechanisms(&record.value);
+    if ours.iter().all(|our| terms.passes(our)) {
+        return skip(record, Some("the domain's SPF record holds ours".to_owned()));
     }
+    let Some(merged) = spf::merge::merge(&[existing], &ours) else {
+        return conflict(record, "the domain's SPF record cannot be read; mend it first".to_owned());
+    };
+    let lookups = Terms::parse(&merged).map_or(0, |terms| terms.lookups());
+    let merged = Record { value: merged, ..record.clone() };
+    if lookups > LOOKUPS_MAX {
+        let reason = format!(
+            "the SPF record would ask the DNS {lookups} times, and {LOOKUPS_MAX} are allowed (RFC 7208 4.6.4); \
+             take away what no longer sends for the domain"
+        );
+        return conflict(record, reason);
+    }
+    if merge {
+        let reason = "our part is put into the domain's SPF record, the rest of it stays".to_owned();
+        return Change {
+            action: Action::Update,
+            record: merged,
+            replaces: Some(existing.to_owned()),
+            reason: Some(reason),
+        };
+    }
+    let reason = "the domain has an SPF record, and it may have one only; \
+                  allow merging, or replace it by this value"
+        .to_owned();
+    conflict(&merged, reason)
 }
 
 /// What the domain does with mail that fails is its owner's word: it stays whatever it says.

@@ -19,7 +19,8 @@ use super::fault::{ApplyError, Fault, UpstreamError, told, upstream};
 use super::plan::{Kind, Standing};
 use super::rfc2136::UpdateServer;
 use super::route53::HostedZone;
-use super::{Provider, Publisher, RECORDS_MAX, Request, spf};
+use super::{Provider, Publisher, RECORDS_MAX, Request};
+use crate::setup::spf;
 
 /// How long one step may take.
 const STEP: Duration = Duration::from_secs(15);
@@ -200,9 +201,9 @@ impl<'a> Zone<'a> {
         // A provider that writes the old one in another way than dns-update does removes nothing and says nothing.
         let left = match removed {
             Ok(()) => self.list(name, DnsRecordType::TXT).await.map(|records| {
-                records
-                    .iter()
-                    .any(|there| matches!(there, DnsRecord::TXT(there) if there == old && spf::is_spf(there)))
+                records.iter().any(
+                    |there| matches!(there, DnsRecord::TXT(there) if there == old && spf::is_record(there)),
+                )
             }),
             Err(error) => Err(error),
         };

@@ -118,7 +118,7 @@ impl SpfAnswers {
     async fn gather(looker: &Looker<'_>, domain: &str, record: &Record, here: &Look) -> Self {
         let mut answers = Self::default();
         let records: Vec<&str> = here.texts().filter(|text| spf::is_record(text)).collect();
-        let ours = judge::spf::ours(record);
+        let ours = spf::mechanisms(&record.value);
         match records.as_slice() {
             [] => {
                 let obsolete = looker.look(&record.name, OBSOLETE_SPF).await.unwrap_or_default();

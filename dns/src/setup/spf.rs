@@ -3,8 +3,8 @@
 //! [`Terms::parse`] says in words what is wrong with a record, [`walk`] counts what a receiver has to look
 //! up for it, [`merge`] puts ours into what is there.
 
-pub(super) mod merge;
-pub(super) mod walk;
+pub(crate) mod merge;
+pub(crate) mod walk;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -12,13 +12,19 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 const RECORD_BYTES_MAX: usize = 4_096;
 
 /// Whether a text is an SPF record, to a receiver (RFC 7208 4.5).
-pub(super) fn is_record(text: &str) -> bool {
+pub(crate) fn is_record(text: &str) -> bool {
     let mut words = text.split(' ');
     words.next().is_some_and(|version| version.eq_ignore_ascii_case("v=spf1"))
 }
 
+/// What one of our own records passes mail by: its `include:` terms.
+pub(crate) fn mechanisms(record: &str) -> Vec<String> {
+    let words = record.split_whitespace().map(str::to_ascii_lowercase);
+    words.filter(|word| word.starts_with("include:")).collect()
+}
+
 /// Whether a text is meant to be one, and is not.
-pub(super) fn is_nearly_record(text: &str) -> bool {
+pub(crate) fn is_nearly_record(text: &str) -> bool {
     let bare: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '=').take(16).collect();
     let bare = bare.to_ascii_lowercase();
     !is_record(text) && (bare.starts_with("v=spf") || bare.starts_with("vspf1") || bare.starts_with("spf1"))
@@ -26,7 +32,7 @@ pub(super) fn is_nearly_record(text: &str) -> bool {
 
 /// One mechanism or modifier that matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Term {
+pub(crate) enum Term {
     /// `all`: nothing behind it counts.
     All { qualifier: char },
     /// `include`.
@@ -47,14 +53,14 @@ pub(super) enum Term {
 
 /// A record's terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Terms(pub(super) Vec<Term>);
+pub(crate) struct Terms(pub(crate) Vec<Term>);
 
 impl Terms {
     /// Reads a record.
     ///
     /// # Errors
     /// What is wrong, as the end of a sentence.
-    pub(super) fn parse(record: &str) -> Result<Self, String> {
+    pub(crate) fn parse(record: &str) -> Result<Self, String> {
         if record.len() > RECORD_BYTES_MAX {
             return Err(format!("it is {} bytes long, and receivers take some 450", record.len()));
         }
@@ -68,7 +74,7 @@ impl Terms {
     }
 
     /// What a receiver reads: up to `all`; a `redirect=` only where there is no `all` (RFC 7208 5.1, 6.1).
-    pub(super) fn read(&self) -> impl Iterator<Item = &Term> {
+    pub(crate) fn read(&self) -> impl Iterator<Item = &Term> {
         let all = self.0.iter().position(|term| matches!(term, Term::All { .. }));
         let end = all.map_or(self.0.len(), |at| at + 1);
         self.0
@@ -81,8 +87,21 @@ impl Terms {
             .map(|(_, term)| term)
     }
 
+    /// Whether mail passes by this term itself: where it counts, and without another qualifier.
+    pub(crate) fn passes(&self, include: &str) -> bool {
+        let is =
+            |host: &str| include.strip_prefix("include:").is_some_and(|our| our.eq_ignore_ascii_case(host));
+        self.read().any(|term| matches!(term, Term::Include { qualifier: '+', host } if is(host)))
+    }
+
+    /// How many of the terms that a receiver reads ask the DNS (RFC 7208 4.6.4); what they include asks further.
+    pub(crate) fn lookups(&self) -> usize {
+        let asks = |term: &&Term| !matches!(term, Term::All { .. } | Term::Network | Term::Other);
+        self.read().filter(asks).count()
+    }
+
     /// The qualifier of `all`.
-    pub(super) fn all(&self) -> Option<char> {
+    pub(crate) fn all(&self) -> Option<char> {
         self.0.iter().find_map(|term| match term {
             Term::All { qualifier } => Some(*qualifier),
             _ => None,
@@ -90,13 +109,13 @@ impl Terms {
     }
 
     /// Whether another record has the last word.
-    pub(super) fn redirects(&self) -> bool {
+    pub(crate) fn redirects(&self) -> bool {
         self.read().any(|term| matches!(term, Term::Redirect { .. }))
     }
 }
 
 /// Whether a host is known only when mail comes (RFC 7208 7).
-pub(super) fn has_macro(host: &str) -> bool {
+pub(crate) fn has_macro(host: &str) -> bool {
     host.contains('%')
 }
 

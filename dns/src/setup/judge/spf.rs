@@ -1,17 +1,9 @@
 //! The SPF record: one, readable, within the limits, and one that lets our mail pass (RFC 7208).
 
-use mail::setup::Record;
-
 use super::{Case, Verdict};
 use crate::setup::spf::walk::{LOOKUPS_COUNTED_MAX, LOOKUPS_MAX, VOIDS_MAX, Walk};
-use crate::setup::spf::{Term, Terms, is_nearly_record, is_record};
+use crate::setup::spf::{Term, Terms, is_nearly_record, is_record, mechanisms};
 use crate::setup::text::{list, short};
-
-/// The mechanisms that have to be in the domain's record: what ours includes.
-pub(in crate::setup) fn ours(record: &Record) -> Vec<String> {
-    let words = record.value.split_whitespace().map(str::to_ascii_lowercase);
-    words.filter(|word| word.starts_with("include:")).collect()
-}
 
 pub(super) fn verdict(case: &Case<'_>) -> Verdict {
     let records: Vec<&str> = case.look.texts().filter(|text| is_record(text)).collect();
@@ -65,7 +57,7 @@ fn one_record(case: &Case<'_>, text: &str) -> Verdict {
     };
     let walked = Walk::default();
     let walk = case.answers.spf.walk.as_ref().unwrap_or(&walked);
-    let ours = ours(case.record);
+    let ours = mechanisms(&case.record.value);
     if ours.iter().any(|our| !walk.passes.contains(our)) {
         return without_ours(case, &terms, walk, &ours);
     }

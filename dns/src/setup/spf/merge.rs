@@ -9,7 +9,7 @@ const RECORDS_MAX: usize = 4;
 /// owner wrote them, in their order; ours come before what ends the record. Several records become one with
 /// the mildest of their `all`s, so that nobody's mail is refused for it. `None` when one of them cannot be
 /// read, or there are very many.
-pub(in crate::setup) fn merge(records: &[&str], ours: &[String]) -> Option<String> {
+pub(crate) fn merge(records: &[&str], ours: &[String]) -> Option<String> {
     if records.len() > RECORDS_MAX {
         return None;
     }

@@ -10,7 +10,7 @@ use super::{Term, Terms, has_macro, is_record};
 use crate::setup::look::{Data, Look, Looker, Seen};
 
 /// Receivers stop here (RFC 7208 4.6.4).
-pub(in crate::setup) const LOOKUPS_MAX: usize = 10;
+pub(crate) const LOOKUPS_MAX: usize = 10;
 /// And at so many that find nothing.
 pub(in crate::setup) const VOIDS_MAX: usize = 2;
 /// So far we count.
