@@ -138,6 +138,7 @@ fn problem(error: DomainError, room: &Room, tenant: &Tenant) -> Problem {
                 .details(json!({"limit": "domains", "used": used, "cap": limit}))
                 .upgrade(&room.options.upgrade_url)
         }
+        error @ DomainError::TooLong(_) => Problem::field("name", error.to_string()),
         DomainError::Unknown => no_such_domain(),
         DomainError::Changed => {
             Problem::new(Code::CONFLICT, "The domain was changed at the same time; try again")
@@ -206,6 +207,9 @@ async fn know(room: &Room, tenant: &Tenant, which: &Which) -> Result<Known, Prob
 /// No such domain; what is wrong with the request; the store cannot be used.
 pub async fn update(room: Arc<Room>, tenant: Tenant, input: UpdateDomain) -> Result<OneDomain, Problem> {
     let domain = find(&room, &tenant, &input.which).await?;
+    if let Some(problem) = input.misfit(&domain.name) {
+        return Err(problem);
+    }
     let change = |domain: &mut Domain| input.apply(domain);
     let changed = room.hall.domains().change(domain.account, domain.id, change).await;
     let known = changed.map_err(|error| problem(error, &room, &tenant))?;
@@ -221,8 +225,7 @@ pub async fn delete(room: Arc<Room>, tenant: Tenant, input: DeleteDomain) -> Res
     let domains = room.hall.domains();
     let failed = |error| problem(error, &room, &tenant);
     if !input.force && domains.has_scheduled(&domain).await.map_err(failed)? {
-        let text =
-            "Emails from this domain are scheduled; cancel them, or delete with ?force=true and they fail";
+        let text = "Emails from this domain are scheduled; cancel them, or delete with ?force=true: they are held then, and fail when their time is up";
         return Err(Problem::new(Code::CONFLICT, text).details(json!({"reason": "pending_scheduled_emails"})));
     }
     domains.delete(domain.account, domain.id).await.map_err(failed)?;

@@ -1,4 +1,5 @@
-//! Ready signers by domain, at most so many: loading a key takes about as long as using it.
+//! Ready signers by domain and keys, at most so many: loading a key takes about as long as using it. Who has other
+//! keys asks for another signer; the one before leaves in its time.
 //!
 //! The least recently used leaves when there is no room. Who asks for one that is not there loads it;
 //! who asks meanwhile waits for that load instead of repeating it. The lock is never held across a
@@ -15,12 +16,23 @@ use crate::sign::Signer;
 /// Signers kept by default. One with both keys takes some 10 KB.
 pub const SIGNERS_MAX: usize = 10_000;
 
+/// Which signer: whose, and with which of its keys.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SignerId {
+    /// The domain.
+    pub domain: DomainId,
+    /// The selector of its keys.
+    pub selector: String,
+    /// It signs with the Ed25519 key too.
+    pub ed25519: bool,
+}
+
 type Cell = Arc<OnceCell<Arc<Signer>>>;
 
 #[derive(Default)]
 struct Shelf {
-    by_domain: HashMap<DomainId, (u64, Cell)>,
-    by_use: BTreeMap<u64, DomainId>,
+    by_id: HashMap<SignerId, (u64, Cell)>,
+    by_use: BTreeMap<u64, SignerId>,
     uses: u64,
 }
 
@@ -49,38 +61,30 @@ impl Signers {
         Self { shelf: Mutex::default(), signers_max: signers_max.max(1) }
     }
 
-    /// The signer of a domain, loaded if it is not there. A failed load leaves nothing behind.
+    /// A signer, loaded if it is not there. A failed load leaves nothing behind.
     ///
     /// # Errors
     /// Whatever `load` says.
-    pub async fn get_or_load<E, F, Load>(&self, domain: DomainId, load: F) -> Result<Arc<Signer>, E>
+    pub async fn get_or_load<E, F, Load>(&self, id: SignerId, load: F) -> Result<Arc<Signer>, E>
     where
         F: FnOnce() -> Load,
         Load: Future<Output = Result<Signer, E>>,
     {
-        let cell = self.cell(domain);
+        let cell = self.cell(&id);
         let loaded = cell.get_or_try_init(async || load().await.map(Arc::new)).await;
         match loaded {
             Ok(signer) => Ok(Arc::clone(signer)),
             Err(error) => {
-                self.forget_cell(domain, &cell);
+                self.forget_cell(&id, &cell);
                 Err(error)
             }
-        }
-    }
-
-    /// Forgets a domain's signer: its keys or what is published of them have changed.
-    pub fn forget(&self, domain: DomainId) {
-        let mut shelf = self.lock();
-        if let Some((used, _)) = shelf.by_domain.remove(&domain) {
-            shelf.by_use.remove(&used);
         }
     }
 
     /// How many are kept.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lock().by_domain.len()
+        self.lock().by_id.len()
     }
 
     /// Whether none is kept.
@@ -89,36 +93,35 @@ impl Signers {
         self.len() == 0
     }
 
-    fn cell(&self, domain: DomainId) -> Cell {
+    fn cell(&self, id: &SignerId) -> Cell {
         let mut shelf = self.lock();
         shelf.uses += 1;
         let use_number = shelf.uses;
-        let (before, cell) = match shelf.by_domain.get_mut(&domain) {
+        let (before, cell) = match shelf.by_id.get_mut(id) {
             Some((used, cell)) => (Some(std::mem::replace(used, use_number)), Arc::clone(cell)),
             None => {
                 let cell = Cell::default();
-                shelf.by_domain.insert(domain, (use_number, Arc::clone(&cell)));
+                shelf.by_id.insert(id.clone(), (use_number, Arc::clone(&cell)));
                 (None, cell)
             }
         };
         if let Some(before) = before {
             shelf.by_use.remove(&before);
         }
-        shelf.by_use.insert(use_number, domain);
-        while shelf.by_domain.len() > self.signers_max {
+        shelf.by_use.insert(use_number, id.clone());
+        while shelf.by_id.len() > self.signers_max {
             let Some((_, oldest)) = shelf.by_use.pop_first() else { break };
-            shelf.by_domain.remove(&oldest);
+            shelf.by_id.remove(&oldest);
         }
         cell
     }
 
     /// Drops an empty cell, unless another has taken its place or a second load has filled it.
-    fn forget_cell(&self, domain: DomainId, cell: &Cell) {
+    fn forget_cell(&self, id: &SignerId, cell: &Cell) {
         let mut shelf = self.lock();
-        let ours =
-            shelf.by_domain.get(&domain).filter(|(_, kept)| Arc::ptr_eq(kept, cell) && !kept.initialized());
+        let ours = shelf.by_id.get(id).filter(|(_, kept)| Arc::ptr_eq(kept, cell) && !kept.initialized());
         if let Some(&(used, _)) = ours {
-            shelf.by_domain.remove(&domain);
+            shelf.by_id.remove(id);
             shelf.by_use.remove(&used);
         }
     }
@@ -136,8 +139,9 @@ mod tests {
     use jiff::Timestamp;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    fn id(n: u128) -> DomainId {
-        DomainId::new(Timestamp::UNIX_EPOCH, n)
+    fn id(n: u128) -> SignerId {
+        let domain = DomainId::new(Timestamp::UNIX_EPOCH, n);
+        SignerId { domain, selector: "s".to_owned(), ed25519: true }
     }
 
     fn signer() -> Result<Signer, KeyError> {
@@ -158,9 +162,8 @@ mod tests {
             assert_eq!(loads.load(Ordering::Relaxed), loads_after, "after {n}");
             assert!(signers.len() <= 2);
         }
-        signers.forget(id(3));
-        assert_eq!(signers.len(), 1);
-        signers.get_or_load(id(3), load).await.unwrap();
+        let other_keys = SignerId { selector: "t".to_owned(), ..id(3) };
+        signers.get_or_load(other_keys, load).await.unwrap();
         assert_eq!(loads.load(Ordering::Relaxed), 6);
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use dns::provider::Publisher;
 use dns::seal::Vault;
 use dns::setup::Inspector;
-use mail::address::Name;
+use mail::address::{NAME_BYTES_MAX, Name};
 use mail::domain::{DeliverySettings, Domain, DomainState};
 use mail::id::{AccountId, DomainId};
 use mail::setup::{Facts, Setup, next_look};
@@ -35,7 +35,7 @@ pub use publish::{By, PublishError, Published};
 /// Domains whose records are published at once.
 const PUBLISHING_MAX: usize = 16;
 /// How often something is tried again that somebody else changed meanwhile.
-const TRIES_MAX: usize = 5;
+const TRIES_MAX: usize = 20;
 
 /// Why a domain could not be added or changed.
 #[derive(Debug, Error)]
@@ -54,6 +54,9 @@ pub enum DomainError {
         /// How many there are.
         used: u32,
     },
+    /// Its records would have names that the DNS does not allow.
+    #[error("is too long: {0} would be longer than the 253 bytes that a DNS name may have")]
+    TooLong(String),
     /// There is no such domain.
     #[error("no such domain")]
     Unknown,
@@ -180,6 +183,11 @@ impl Domains {
             verified_at: None,
             updated_at: now,
         };
+        // RFC 1035 2.3.4: what cannot be published is never found.
+        let too_long = |name: &String| name.len() > NAME_BYTES_MAX;
+        if let Some(name) = self.parts.facts.records(&domain).into_iter().map(|r| r.name).find(too_long) {
+            return Err(DomainError::TooLong(name));
+        }
         let known = self.begin(domain);
         for _ in 0..TRIES_MAX {
             let count = self.may_add(account, &known.domain.name, limit).await?;

@@ -14,11 +14,11 @@ use base64::engine::general_purpose::STANDARD;
 use dns::dkim_key::{DkimKey, KeyAlgorithm};
 use dns::seal::Vault;
 use dns::sign::Signer;
-use dns::signers::Signers;
+use dns::signers::{SignerId, Signers};
 use jiff::Timestamp;
 use mail::account::{AccessLevel, Account};
 use mail::address::{Address, Name};
-use mail::domain::{DeliverySettings, Dkim, Domain, DomainState, SealedKey, TlsMode};
+use mail::domain::{DeliverySettings, Domain, DomainState, SealedKey, TlsMode};
 use mail::id::{AccountId, DomainId};
 use store::access::Tenant;
 use store::engine::Store;
@@ -61,8 +61,8 @@ impl Sender {
 /// address is not right for its neighbours.
 type Asked = (AccountId, Name, bool);
 
-/// Until when it is taken as found, the keys it was found with, and what was found.
-type Kept = (Timestamp, Dkim, Arc<Sender>);
+/// Until when it is taken as found, and what was found.
+type Kept = (Timestamp, Arc<Sender>);
 
 /// What was found, and how often something of it was forgotten.
 #[derive(Default)]
@@ -117,10 +117,10 @@ impl Senders {
             let found = self.lock();
             // Not from a future that a clock set back has made of it; and not of the account as it was.
             let latest = now.checked_add(HOLDS).unwrap_or(now);
-            let holds = |(until, _, sender): &&Kept| {
+            let holds = |(until, sender): &&Kept| {
                 *until > now && *until <= latest && sender.account == *tenant.account()
             };
-            if let Some((_, _, sender)) = found.kept.get(&id).filter(holds) {
+            if let Some((_, sender)) = found.kept.get(&id).filter(holds) {
                 return Ok(Arc::clone(sender));
             }
             found.forgotten
@@ -131,10 +131,6 @@ impl Senders {
             return Err(Refusal::Suspended);
         }
         let domain = self.domain(tenant, author).await?;
-        let changed = self.lock().kept.get(&id).is_some_and(|(_, dkim, _)| *dkim != domain.dkim);
-        if changed {
-            self.signers.forget(domain.id);
-        }
         let signer = if self.dkim { Some(self.signer(&domain).await?) } else { None };
         let sender = Arc::new(Sender {
             id: domain.id,
@@ -150,7 +146,7 @@ impl Senders {
                 found.kept.clear();
             }
             let until = now.checked_add(HOLDS).unwrap_or(now);
-            found.kept.insert(id, (until, domain.dkim, Arc::clone(&sender)));
+            found.kept.insert(id, (until, Arc::clone(&sender)));
         }
         Ok(sender)
     }
@@ -184,8 +180,13 @@ impl Senders {
     }
 
     async fn signer(&self, domain: &Domain) -> Result<Arc<Signer>, Refusal> {
+        let id = SignerId {
+            domain: domain.id,
+            selector: domain.dkim.selector.clone(),
+            ed25519: domain.dkim.ed25519_published,
+        };
         self.signers
-            .get_or_load(domain.id, async || {
+            .get_or_load(id, async || {
                 let rsa = unseal(&self.vault, domain.id, KeyAlgorithm::Rsa, &domain.dkim.rsa)?;
                 let ed25519 = unseal(&self.vault, domain.id, KeyAlgorithm::Ed25519, &domain.dkim.ed25519)?;
                 let ed25519_selector = domain.dkim.ed25519_selector();

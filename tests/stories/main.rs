@@ -12,6 +12,7 @@ mod delivery;
 mod doctor;
 mod enforced_tls;
 mod give_up;
+mod new_keys;
 mod operator;
 mod rate_limit;
 mod reload;

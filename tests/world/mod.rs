@@ -36,7 +36,7 @@ pub const DOMAIN: &str = "acme.example";
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A zone in which `dest.example`, `other.example` and `slow.example` have the sink for a mail host.
-const ZONE: &str = "
+pub const ZONE: &str = "
 dest.example. MX 10 mx.dest.example.
 mx.dest.example. A 127.0.0.1
 other.example. MX 10 mx.other.example.

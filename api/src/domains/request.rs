@@ -6,6 +6,7 @@ use mail::address::Name;
 use mail::domain::{DeliverySettings, Domain, DomainState, TlsMode};
 use mail::id::DomainId;
 use mail::sending_name;
+use mail::setup::RETURN_PATH_LABEL;
 use queue::domains::{ImportedKey, NewDomain};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -39,7 +40,7 @@ impl Which {
     }
 
     pub(super) fn of(call: &Call) -> Result<Self, Problem> {
-        let text = call.path_parameter(ID_OR_NAME);
+        let text = call.path_text(ID_OR_NAME).ok_or_else(super::no_such_domain)?;
         if let Ok(id) = text.parse() {
             return Ok(Self::Id(id));
         }
@@ -86,6 +87,21 @@ impl Settings {
         let host = host.map(|(_, value)| tracking_host(value)).transpose();
         let tracking_host = host.map_err(|text| notes.errors.add("tracking_host", text)).ok().flatten();
         Self { open_tracking, click_tracking, tls_mode, inbound_enabled, tracking_host }
+    }
+
+    /// A tracking host is below the domain: links under another's name would be nobody's word. And `rp` is the
+    /// return path.
+    fn fits(&self, domain: &Name) -> Result<(), &'static str> {
+        let Some(Some(host)) = &self.tracking_host else { return Ok(()) };
+        let label = host.as_str().strip_suffix(domain.as_str()).and_then(|rest| rest.strip_suffix('.'));
+        match label {
+            None | Some("") => {
+                Err("must be a host below the domain, like `links.example.com` of `example.com`")
+            }
+            Some(RETURN_PATH_LABEL) => Err("is the return path; choose another, like `links`"),
+            Some(label) if label.contains('_') => Err("must be a host name, like `links.example.com`"),
+            Some(_) => Ok(()),
+        }
     }
 
     fn apply(&self, delivery: &mut DeliverySettings, inbound_enabled: &mut bool) {
@@ -175,6 +191,9 @@ impl Input for CreateDomain {
         let selector = selector.map_err(|text| notes.errors.add("dkim_selector", text)).ok().flatten();
         let rsa = given.value("dkim_private_key").map(private_key).transpose();
         let rsa = rsa.map_err(|text| notes.errors.add("dkim_private_key", text)).ok().flatten();
+        if let Some(Err(text)) = name.as_ref().map(|name| settings.fits(name)) {
+            notes.errors.add("tracking_host", text);
+        }
         match name {
             Some(name) if notes.errors.is_empty() => {
                 let mut new = NewDomain { selector, rsa, ..NewDomain::named(name) };
@@ -220,6 +239,11 @@ pub struct UpdateDomain {
 }
 
 impl UpdateDomain {
+    /// What does not fit this domain.
+    pub(super) fn misfit(&self, domain: &Name) -> Option<Problem> {
+        self.settings.fits(domain).err().map(|text| Problem::field("tracking_host", text))
+    }
+
     pub(super) fn apply(&self, domain: &mut Domain) {
         self.settings.apply(&mut domain.delivery, &mut domain.inbound_enabled);
     }

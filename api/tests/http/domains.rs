@@ -152,6 +152,7 @@ async fn new_keys_sign_when_their_record_is_there() {
 #[tokio::test]
 async fn names_and_keys_that_will_not_do_say_why() {
     let world = World::start().await;
+    let long = format!("{0}.{0}.{0}.{1}.test", "a".repeat(63), "a".repeat(50));
     let short = include_str!("../../../dns/tests/keys/rsa1024.pem");
     for (body, field, words) in [
         (json!({}), "name", "is required"),
@@ -163,6 +164,9 @@ async fn names_and_keys_that_will_not_do_say_why() {
         (json!({"name": "acme.test", "dkim_private_key": "secret"}), "dkim_private_key", "PEM"),
         (json!({"name": "acme.test", "dkim_private_key": short}), "dkim_private_key", "2,048"),
         (json!({"name": "acme.test", "tracking_host": "x y"}), "tracking_host", "host name"),
+        (json!({"name": "acme.test", "tracking_host": "t.other.test"}), "tracking_host", "below the domain"),
+        (json!({"name": "acme.test", "tracking_host": "rp.acme.test"}), "tracking_host", "return path"),
+        (json!({"name": long}), "name", "253 bytes"),
     ] {
         let answer = world.call(Method::POST, "/domains", &body).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");

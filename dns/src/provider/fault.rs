@@ -101,6 +101,9 @@ pub(super) fn upstream(credentials: &Credentials, error: dns_update::Error) -> U
 
 /// An error of ours about a provider, in our words or in its own.
 pub(super) fn told(credentials: &Credentials, fault: Fault, text: &str) -> UpstreamError {
+    // What the client says of a key that is refused there is about the client.
+    let of_itself = fault == Fault::Credentials && credentials.provider() == Provider::Rfc2136;
+    let text = if of_itself { "" } else { text };
     let covered = credentials.cover(text);
     let plain = covered.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut message: String = plain.clone().take(MESSAGE_CHARS_MAX).collect();

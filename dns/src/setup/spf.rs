@@ -91,7 +91,9 @@ impl Terms {
     pub(crate) fn passes(&self, include: &str) -> bool {
         let is =
             |host: &str| include.strip_prefix("include:").is_some_and(|our| our.eq_ignore_ascii_case(host));
-        self.read().any(|term| matches!(term, Term::Include { qualifier: '+', host } if is(host)))
+        // The first that matches decides (RFC 7208 4.6.2).
+        let first = self.read().find(|term| matches!(term, Term::Include { host, .. } if is(host)));
+        matches!(first, Some(Term::Include { qualifier: '+', .. }))
     }
 
     /// How many of the terms that a receiver reads ask the DNS (RFC 7208 4.6.4); what they include asks further.

@@ -186,7 +186,12 @@ async fn not_there() {
     table(
         Spf,
         &[
-            ("example.com TXT \"hello\"", Missing, "There is no TXT record at example.com."),
+            (
+                "example.com TXT \"v=spf1 -include:spf.service.example include:spf.service.example -all\"",
+                Mismatch,
+                "with a sign before it that keeps our mail from passing",
+            ),
+            ("example.com TXT \"hello\"", Missing, "None of the TXT records at example.com is an SPF record."),
             (
                 "$SPF99 example.com \"v=spf1 include:spf.service.example -all\"",
                 Missing,

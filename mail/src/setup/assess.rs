@@ -76,7 +76,7 @@ pub fn assess(domain: &Domain, setup: &Setup, seen: &Seen) -> (Domain, Setup) {
     setup.checked = seen.findings.iter().map(checked).collect();
     setup.last_checked_at = Some(seen.at);
     setup.keys_open = seen.keys_open;
-    turn_keys(&mut domain, seen);
+    turn_keys(&mut domain, setup.vouched, seen);
     match domain.state {
         DomainState::Unverified if seen.is_complete() => {
             domain.state = DomainState::Verified;
@@ -101,7 +101,7 @@ pub fn assess(domain: &Domain, setup: &Setup, seen: &Seen) -> (Domain, Setup) {
 }
 
 /// Keys whose record is seen take over, and what is published of each is known.
-fn turn_keys(domain: &mut Domain, seen: &Seen) {
+fn turn_keys(domain: &mut Domain, vouched: bool, seen: &Seen) {
     if domain.former_dkim.as_ref().is_some_and(|former| former.until <= seen.at) {
         domain.former_dkim = None;
     }
@@ -115,7 +115,7 @@ fn turn_keys(domain: &mut Domain, seen: &Seen) {
     match seen.key(&domain.dkim.ed25519_selector()) {
         Some(RecordStatus::Verified) => domain.dkim.ed25519_published = true,
         None | Some(RecordStatus::Pending) => {}
-        Some(_) => domain.dkim.ed25519_published = false,
+        Some(_) => domain.dkim.ed25519_published &= vouched,
     }
 }
 

@@ -35,7 +35,11 @@ impl Domains {
             return self.force(&domain.name).await;
         }
         let seen = self.look(&domain).await;
-        self.settle_look((account, id), seen, true).await
+        match self.settle_look((account, id), seen, true).await {
+            // Others have looked at the same time, and settled what they saw.
+            Err(DomainError::Changed) => self.get(account, id).await,
+            settled => settled,
+        }
     }
 
     /// Takes a domain as verified, with both its keys, on the operator's word.

@@ -101,7 +101,8 @@ impl Domains {
                 return Ok(after);
             }
         }
-        Err(DomainError::Changed)
+        // Who was faster looks at it soon, too.
+        self.get(account, id).await
     }
 
     /// Saves an account's credentials for a provider, sealed.

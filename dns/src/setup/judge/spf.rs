@@ -42,6 +42,11 @@ fn none(case: &Case<'_>) -> Verdict {
              which does not count (RFC 7208 3.1). Publish it as a TXT record."
         ));
     }
+    if case.look.texts().next().is_some() {
+        return Verdict::missing(format!(
+            "None of the TXT records at {name} is an SPF record. Publish it beside them."
+        ));
+    }
     case.absent()
 }
 

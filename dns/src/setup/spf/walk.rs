@@ -78,9 +78,11 @@ impl Walk {
             let (host, kind, passes) = match term {
                 Term::All { .. } | Term::Network | Term::Other => continue,
                 Term::Include { qualifier, host } => {
-                    let passes = page.passes && *qualifier == '+';
+                    let include = format!("include:{host}");
+                    // The first that matches decides (RFC 7208 4.6.2): one before it may refuse.
+                    let passes = page.passes && *qualifier == '+' && page.terms.passes(&include);
                     if passes {
-                        self.passes.push(format!("include:{host}"));
+                        self.passes.push(include);
                     }
                     (host.as_str(), Some(Kind::Record), passes)
                 }

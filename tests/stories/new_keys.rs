@@ -1,0 +1,54 @@
+//! A domain gets new keys while mail goes out.
+
+use std::fmt::Write as _;
+
+use mail::domain::Domain;
+use mail::recipient::RecipientState;
+use mail::setup::{Purpose, RecordType};
+
+use crate::world::{DOMAIN, TestWorld, ZONE};
+
+/// Sends one email, and tells which selectors signed it.
+async fn selectors(world: &TestWorld, subject: &str) -> Vec<String> {
+    let before = world.sink.taken().len();
+    let id = world.relay(&["someone@dest.example"], subject).await;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    let taken = world.sink.wait_for(before + 1).await;
+    // A folded field is one line in the eyes of who reads it.
+    let content = taken[before].content.replace("\r\n\t", " ").replace("\r\n ", " ");
+    let fields = content.lines().filter(|line| line.starts_with("DKIM-Signature:"));
+    let tag = |field: &str| field.split(';').find_map(|tag| tag.trim().strip_prefix("s=").map(str::to_owned));
+    let mut found: Vec<String> = fields.filter_map(tag).collect();
+    found.sort();
+    found
+}
+
+async fn domain(world: &TestWorld) -> Domain {
+    store::domain::by_name(&world.world.store, &DOMAIN.parse().unwrap()).await.unwrap().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mail_is_signed_with_new_keys_from_the_moment_that_their_record_is_seen() {
+    let world = TestWorld::start().await;
+    let domains = world.world.hall.domains();
+    let old = domain(&world).await;
+    let of_old = [old.dkim.selector.clone(), old.dkim.ed25519_selector()];
+    assert_eq!(selectors(&world, "before").await, of_old);
+
+    let turning = domains.rotate(old.account, old.id).await.unwrap().domain;
+    let next = turning.next_dkim.clone().unwrap();
+    domains.verify(old.account, old.id).await.unwrap();
+    assert_eq!(selectors(&world, "not published yet").await, of_old);
+
+    let mut zone = ZONE.to_owned();
+    for record in domains.facts().records(&turning) {
+        if record.purpose == Purpose::Dkim && record.record_type == RecordType::Txt {
+            writeln!(zone, "{}. TXT \"{}\"", record.name, record.value).unwrap();
+        }
+    }
+    world.names.set(&zone);
+    let turned = domains.verify(old.account, old.id).await.unwrap().domain;
+    assert_eq!(turned.dkim.selector, next.selector);
+    assert_eq!(selectors(&world, "published").await, [next.selector.clone(), next.ed25519_selector()]);
+    world.end().await;
+}
