@@ -1,10 +1,15 @@
 //! An event: a fact in the past tense, recorded in the commit that made it true.
 
+use std::fmt;
+use std::str::FromStr;
+
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::address::Address;
-use crate::id::{AccountId, EmailId, EventId};
+use crate::id::{
+    AccountId, DomainId, EmailId, EventId, IdError, ReceivedId, RunId, SuppressionId, WebhookId,
+};
 
 /// What happened. The names are the contract's (email-api.md, "Webhook events").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,9 +47,68 @@ pub enum EventKind {
     /// A tracked link was followed.
     #[serde(rename = "email.clicked")]
     Clicked,
+    /// A recipient marked it as spam.
+    #[serde(rename = "email.complained")]
+    Complained,
+    /// An email came in for a domain that receives.
+    #[serde(rename = "email.received")]
+    Received,
+    /// An automation matched an event: there is a run.
+    #[serde(rename = "automation.started")]
+    AutomationStarted,
+    /// One step of a run was completed.
+    #[serde(rename = "automation.step_completed")]
+    AutomationStepCompleted,
+    /// A run finished, or ended early at a condition.
+    #[serde(rename = "automation.completed")]
+    AutomationCompleted,
+    /// A run failed.
+    #[serde(rename = "automation.failed")]
+    AutomationFailed,
+    /// A sending domain may be sent from.
+    #[serde(rename = "domain.verified")]
+    DomainVerified,
+    /// A record of a verified domain is gone.
+    #[serde(rename = "domain.degraded")]
+    DomainDegraded,
+    /// An address is suppressed from now on.
+    #[serde(rename = "suppression.created")]
+    SuppressionCreated,
+    /// An address is not suppressed any more.
+    #[serde(rename = "suppression.deleted")]
+    SuppressionDeleted,
+    /// A webhook endpoint gets nothing more.
+    #[serde(rename = "webhook.disabled")]
+    WebhookDisabled,
 }
 
 impl EventKind {
+    /// All of them, those first that the contract lists.
+    pub const ALL: [Self; 22] = [
+        Self::Received,
+        Self::Sent,
+        Self::Delivered,
+        Self::DeliveryDelayed,
+        Self::Bounced,
+        Self::Complained,
+        Self::Opened,
+        Self::Clicked,
+        Self::Failed,
+        Self::Suppressed,
+        Self::Scheduled,
+        Self::Unsubscribed,
+        Self::AutomationStarted,
+        Self::AutomationStepCompleted,
+        Self::AutomationCompleted,
+        Self::AutomationFailed,
+        Self::Cancelled,
+        Self::DomainVerified,
+        Self::DomainDegraded,
+        Self::SuppressionCreated,
+        Self::SuppressionDeleted,
+        Self::WebhookDisabled,
+    ];
+
     /// The name on the wire.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -55,12 +119,117 @@ impl EventKind {
             Self::Delivered => "email.delivered",
             Self::DeliveryDelayed => "email.delivery_delayed",
             Self::Bounced => "email.bounced",
+            Self::Complained => "email.complained",
             Self::Failed => "email.failed",
             Self::Cancelled => "email.cancelled",
             Self::Unsubscribed => "contact.unsubscribed",
             Self::Opened => "email.opened",
             Self::Clicked => "email.clicked",
+            Self::Received => "email.received",
+            Self::AutomationStarted => "automation.started",
+            Self::AutomationStepCompleted => "automation.step_completed",
+            Self::AutomationCompleted => "automation.completed",
+            Self::AutomationFailed => "automation.failed",
+            Self::DomainVerified => "domain.verified",
+            Self::DomainDegraded => "domain.degraded",
+            Self::SuppressionCreated => "suppression.created",
+            Self::SuppressionDeleted => "suppression.deleted",
+            Self::WebhookDisabled => "webhook.disabled",
         }
+    }
+
+    /// By its name on the wire.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether only who names it is told of it: it came after the contract's list, and who asked for all
+    /// events asked for that list (completions-email.md 2.10, "Later events").
+    #[must_use]
+    pub fn must_be_named(self) -> bool {
+        matches!(
+            self,
+            Self::Cancelled
+                | Self::DomainVerified
+                | Self::DomainDegraded
+                | Self::SuppressionCreated
+                | Self::SuppressionDeleted
+                | Self::WebhookDisabled
+        )
+    }
+}
+
+macro_rules! subjects {
+    ($($(#[$doc:meta])* $name:ident($id:ty),)*) => {
+        /// What an event is about. Written as its id, whose prefix says what it is.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Subject {
+            $($(#[$doc])* $name($id),)*
+        }
+
+        impl Subject {
+            /// The 16 bytes that stand in a storage key.
+            #[must_use]
+            pub fn to_bytes(self) -> [u8; 16] {
+                match self {
+                    $(Self::$name(id) => id.to_bytes(),)*
+                }
+            }
+        }
+
+        impl fmt::Display for Subject {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$name(id) => id.fmt(f),)*
+                }
+            }
+        }
+
+        impl FromStr for Subject {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                $(if text.starts_with(<$id>::PREFIX) {
+                    return text.parse().map(Self::$name);
+                })*
+                // What is nothing else should have been an email, which most subjects are.
+                text.parse().map(Self::Email)
+            }
+        }
+
+        $(impl From<$id> for Subject {
+            fn from(id: $id) -> Self {
+                Self::$name(id)
+            }
+        })*
+    };
+}
+
+subjects! {
+    /// An email that was sent, or is to be.
+    Email(EmailId),
+    /// A received email.
+    Received(ReceivedId),
+    /// A run of an automation.
+    Run(RunId),
+    /// A sending domain.
+    Domain(DomainId),
+    /// A suppression.
+    Suppression(SuppressionId),
+    /// A webhook endpoint.
+    Webhook(WebhookId),
+}
+
+impl Serialize for Subject {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Subject {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(input)?;
+        text.parse().map_err(D::Error::custom)
     }
 }
 
@@ -71,14 +240,26 @@ pub struct Event {
     pub id: EventId,
     /// Whose it is.
     pub account: AccountId,
-    /// The email that it is about.
-    pub email: EmailId,
+    /// What it is about.
+    pub subject: Subject,
     /// What happened.
     pub kind: EventKind,
     /// The recipient that it is about; none when it is about all of them.
     pub recipient: Option<Address>,
     /// When it happened.
     pub created_at: Timestamp,
-    /// Particulars by kind: a JSON object (completions-email.md 2.10).
+    /// Particulars by kind: a JSON object (completions-email.md 2.10). Of an event that is not about an
+    /// email that was sent, all that its webhooks say but its id.
     pub detail: serde_json::Value,
+}
+
+impl Event {
+    /// The email that it is about, if it is about one that was sent.
+    #[must_use]
+    pub fn email(&self) -> Option<EmailId> {
+        match self.subject {
+            Subject::Email(id) => Some(id),
+            _ => None,
+        }
+    }
 }

@@ -132,6 +132,18 @@ ids! {
     ImportId "imp_";
     /// A template.
     TemplateId "tpl_";
+    /// A webhook endpoint.
+    WebhookId "whk_";
+    /// The delivery of an event to a webhook endpoint.
+    DeliveryId "whd_";
+    /// A received email.
+    ReceivedId "inb_";
+    /// A product event: what a customer's product says that happened in it.
+    ProductEventId "ae_";
+    /// An automation.
+    AutomationId "aut_";
+    /// A run of an automation.
+    RunId "run_";
     /// One HTTP request, for finding it in the log.
     RequestId "req_";
     /// A person who signs in to an account.

@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod address;
+pub mod arrival;
 pub mod attached;
 pub mod attempt;
 pub mod catalog;
@@ -33,6 +34,7 @@ pub mod notice;
 pub mod outcome;
 pub mod payload;
 pub mod plan;
+pub mod product_event;
 pub mod recipient;
 pub mod reply;
 pub mod request_log;
@@ -41,6 +43,7 @@ pub mod schedule;
 pub mod sending_name;
 pub mod service;
 pub mod setup;
+pub mod signal;
 pub mod suppression;
 pub mod tags;
 pub mod task;

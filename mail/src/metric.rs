@@ -185,7 +185,8 @@ pub fn counted(event: &Event) -> Option<(Counter, u64)> {
             (Counter::Suppressed, suppressed.map_or(1, |list| list.len() as u64))
         }
         EventKind::Unsubscribed => (Counter::Unsubscribed, 1),
-        EventKind::Scheduled | EventKind::Cancelled => return None,
+        EventKind::Complained => (Counter::Complained, 1),
+        _ => return None,
     })
     .filter(|(_, count)| *count > 0)
 }
@@ -249,7 +250,7 @@ mod tests {
         Event {
             id: EventId::new(now, 1),
             account: AccountId::new(now, 1),
-            email: EmailId::new(now, 1),
+            subject: EmailId::new(now, 1).into(),
             kind,
             recipient: None,
             created_at: now,

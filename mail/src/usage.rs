@@ -188,7 +188,7 @@ mod tests {
         let event = |kind, detail| Event {
             id: EventId::new(at("2026-01-02T00:00:00Z"), 1),
             account: AccountId::new(at("2026-01-02T00:00:00Z"), 1),
-            email: EmailId::new(at("2026-01-02T00:00:00Z"), 1),
+            subject: EmailId::new(at("2026-01-02T00:00:00Z"), 1).into(),
             kind,
             recipient: None,
             created_at: at("2026-01-02T00:00:00Z"),

@@ -278,7 +278,7 @@ impl Contacts {
         let event = Event {
             id: EventId::new(now, self.entropy.u128()),
             account: bound.account,
-            email: bound.email,
+            subject: bound.email.into(),
             kind: EventKind::Unsubscribed,
             recipient: Some(bound.address.clone()),
             created_at: now,

@@ -8,6 +8,7 @@
 
 pub mod accept;
 mod attempt;
+pub mod automations;
 pub mod bodies;
 pub mod clock;
 pub mod contacts;
@@ -37,6 +38,7 @@ mod report;
 mod reservation;
 mod retention;
 pub mod retry;
+pub mod returned;
 pub mod scheduled;
 mod sender;
 pub mod settle;

@@ -188,7 +188,9 @@ impl Meter {
         for event in events {
             let Some((at, count)) = usage::counted(event) else { continue };
             let Some(known) = accounts.get_mut(&event.account) else { continue };
-            known.remove_pending(event.email);
+            if let Some(email) = event.email() {
+                known.remove_pending(email);
+            }
             let Some(read_at) = known.read_at else { continue };
             if Period::day(at) == Period::day(read_at) {
                 known.rows.day = known.rows.day.saturating_add(count);

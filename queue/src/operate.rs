@@ -280,7 +280,7 @@ impl Worker {
         let event = Event {
             id: EventId::new(now, self.entropy.u128()),
             account: task.account,
-            email: task.id.email,
+            subject: task.id.email.into(),
             kind: EventKind::Cancelled,
             recipient: Some(task.address.clone()),
             created_at: now,

@@ -207,7 +207,7 @@ pub fn record(
     let event = Event {
         id: event,
         account: task.account,
-        email: task.id.email,
+        subject: task.id.email.into(),
         kind,
         recipient: Some(task.address.clone()),
         created_at: now,

@@ -229,7 +229,7 @@ impl Staged {
         Event {
             id,
             account: email.account,
-            email: email.id,
+            subject: email.id.into(),
             kind,
             recipient: None,
             created_at: self.now,

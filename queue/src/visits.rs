@@ -124,7 +124,7 @@ impl Visits {
         let event = Event {
             id: EventId::new(now, self.worker.entropy.u128()),
             account: fetched.of.account,
-            email: fetched.of.email,
+            subject: fetched.of.email.into(),
             kind: if fetched.link.is_some() { EventKind::Clicked } else { EventKind::Opened },
             recipient: found.recipient.as_ref().map(|recipient| recipient.address.clone()),
             created_at: now,

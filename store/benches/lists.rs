@@ -98,7 +98,7 @@ async fn fill(store: &Store, emails: u64) {
     change.note(&Event {
         id: EventId::new(born(0), 0),
         account: account(),
-        email: id(0),
+        subject: id(0).into(),
         kind: EventKind::Sent,
         recipient: None,
         created_at: born(0),

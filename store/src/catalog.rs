@@ -44,7 +44,7 @@ fn matters(kind: EventKind) -> bool {
     use EventKind as E;
     match kind {
         E::Sent | E::Scheduled | E::Suppressed | E::Delivered | E::Bounced | E::Failed | E::Cancelled => true,
-        E::DeliveryDelayed | E::Unsubscribed | E::Opened | E::Clicked => false,
+        _ => false,
     }
 }
 

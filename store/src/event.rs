@@ -1,10 +1,10 @@
-//! Events: a row each, under the email that they are about, in the commit that made them true; and a key
+//! Events: a row each, under what they are about, in the commit that made them true; and a key
 //! in the [`crate::outbox`] until they are told.
 
 use jiff::Timestamp;
 use mail::address::Address;
-use mail::event::{Event, EventKind};
-use mail::id::{AccountId, EmailId, EventId};
+use mail::event::{Event, EventKind, Subject};
+use mail::id::{AccountId, EventId};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Batch, Order, ReadError, Store};
@@ -17,7 +17,9 @@ use crate::row::{self, stored};
 struct EventRow {
     id: EventId,
     account: AccountId,
-    email: EmailId,
+    /// Once, every event was about an email.
+    #[serde(rename = "email")]
+    subject: Subject,
     kind: EventKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     recipient: Option<Address>,
@@ -29,22 +31,22 @@ stored!(Event as EventRow);
 /// Records an event, to be told by the owner of a partition.
 pub fn record(batch: &mut Batch, event: &Event, partition: u16) {
     let row_key =
-        key(Space::Event).account(event.account).id(event.email.to_bytes()).id(event.id.to_bytes()).build();
+        key(Space::Event).account(event.account).id(event.subject.to_bytes()).id(event.id.to_bytes()).build();
     outbox::put(batch, partition, event, &row_key);
     batch.put(row_key, row::encode(event));
 }
 
-/// An email's events, oldest first, at most `limit`.
+/// The events about something, oldest first, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn list(
     store: &Store,
     account: AccountId,
-    email: EmailId,
+    subject: impl Into<Subject>,
     limit: usize,
 ) -> Result<Vec<Event>, ReadError> {
-    let range = key(Space::Event).account(account).id(email.to_bytes()).range();
+    let range = key(Space::Event).account(account).id(subject.into().to_bytes()).range();
     let rows = store.scan(range, Order::Ascending, limit).await?;
     rows.iter().map(|(_, row)| row::decode(row)).collect()
 }

@@ -141,7 +141,7 @@ fn change(email: &Email, kind: EventKind) -> Change {
     change.note(&Event {
         id: EventId::new(at(0), 0),
         account: email.account,
-        email: email.id,
+        subject: email.id.into(),
         kind,
         recipient: None,
         created_at: at(0),

@@ -180,7 +180,7 @@ fn of_email(
     let event = Event {
         id: fresh,
         account: email.account,
-        email: email.id,
+        subject: email.id.into(),
         // The example says what it would be then.
         kind: if name == UNSUBSCRIBED { EventKind::Unsubscribed } else { EventKind::Opened },
         recipient: recipient.filter(|_| !OF_ALL.contains(&name)),

@@ -53,7 +53,7 @@ async fn settle(world: &World, id: &str, state: RecipientState, kind: EventKind)
         let event = Event {
             id: EventId::new(now, recipient.index.into()),
             account,
-            email: id,
+            subject: id.into(),
             kind,
             recipient: Some(recipient.address.clone()),
             created_at: now,

@@ -34,7 +34,7 @@ async fn happens(world: &World, email: EmailId, kind: EventKind, detail: Value) 
     let event = Event {
         id: EventId::new(now, 1),
         account,
-        email,
+        subject: email.into(),
         kind,
         recipient: Some(recipient.address.clone()),
         created_at: now,

@@ -66,7 +66,7 @@ impl Story {
         let event = Event {
             id: EventId::new(at, index.into()),
             account: self.account,
-            email: self.id,
+            subject: self.id.into(),
             kind,
             recipient: Some(recipient.address.clone()),
             created_at: at,

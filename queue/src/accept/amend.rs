@@ -93,7 +93,7 @@ impl Hall {
         let event = Event {
             id: self.event_id(),
             account: about.0,
-            email: id,
+            subject: id.into(),
             kind: EventKind::Cancelled,
             recipient: None,
             created_at: now,

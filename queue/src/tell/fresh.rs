@@ -85,8 +85,15 @@ mod tests {
             let kind = EventKind::Delivered;
             let (account, email) = (AccountId::new(now, 1), EmailId::new(now, 1));
             let detail = serde_json::Value::Null;
-            let event =
-                Event { id: id(number), account, email, kind, recipient: None, created_at: now, detail };
+            let event = Event {
+                id: id(number),
+                account,
+                subject: email.into(),
+                kind,
+                recipient: None,
+                created_at: now,
+                detail,
+            };
             fresh.keep(event, None);
         }
         assert!(fresh.take(id(GENERATION_MAX - 1)).is_none());

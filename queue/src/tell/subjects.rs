@@ -43,7 +43,8 @@ impl Subjects {
         let mut subjects = Self::default();
         let mut wanted = Vec::new();
         for event in untold.iter().filter_map(|one| one.event.as_ref()) {
-            let of = (event.account, event.email);
+            let Some(email) = event.email() else { continue };
+            let of = (event.account, email);
             let known = subjects.changes.len();
             subjects.changes.entry(of).or_default().note(event);
             if subjects.changes.len() > known {
@@ -64,15 +65,16 @@ impl Subjects {
             tokio::task::yield_now().await;
         }
         let is_read = |one: &&Untold| {
-            one.event.as_ref().is_none_or(|event| subjects.emails.contains_key(&(event.account, event.email)))
+            let email = one.event.as_ref().and_then(|event| Some((event.account, event.email()?)));
+            email.is_none_or(|of| subjects.emails.contains_key(&of))
         };
         let count = untold.iter().take_while(is_read).count();
         Ok((subjects, count))
     }
 
-    /// The email of an event; none when it is not kept any more.
+    /// The email of an event; none when it is about something else, or is not kept any more.
     pub(super) fn of(&self, event: &Event) -> Option<&Loaded> {
-        self.emails.get(&(event.account, event.email))?.as_ref()
+        self.emails.get(&(event.account, event.email()?))?.as_ref()
     }
 
     /// Brings the catalog up to date. Events of these emails that are told later find nothing left to do.
