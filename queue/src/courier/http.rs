@@ -1,9 +1,32 @@
 //! The garden gate to the web: a POST to an endpoint that a stranger named.
+//!
+//! ```text
+//! Post ─► target (the URL, read and judged) ─► kept (a connection that waits) or dial (resolve, check, connect
+//! to the checked address, TLS) ─► exchange (request, head, the body's beginning) ─► Answer
+//! ```
+//!
+//! Whoever names the URL names a host, and whoever owns the host's name chooses its address: so the address is
+//! judged after it was resolved and just that address is connected to (`mail/src/egress.rs`), no redirect is
+//! followed, and time, header and body of an answer are bounded, whatever the peer does.
 
+mod dial;
+mod exchange;
+mod kept;
+mod target;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use dns::lookup::Resolver;
+use hyper::header::HeaderValue;
+use rustls::RootCertStore;
 use thiserror::Error;
+
+use dial::Dialer;
+use exchange::Exchanged;
+use kept::Kept;
+pub use target::{Target, URL_BYTES_MAX, UrlRules};
 
 /// What is posted.
 #[derive(Debug, Clone)]
@@ -49,16 +72,100 @@ pub enum PostError {
     Timeout(Duration),
 }
 
+/// Whom a poster trusts, and how far.
+#[derive(Debug, Clone)]
+pub struct PosterSettings {
+    /// What URLs it posts to.
+    pub rules: UrlRules,
+    /// What it calls itself.
+    pub user_agent: String,
+    /// Whose certificates it takes; the public roots unless said otherwise.
+    pub roots: Option<RootCertStore>,
+}
+
+impl Default for PosterSettings {
+    /// Public addresses, HTTPS only, public roots.
+    fn default() -> Self {
+        Self {
+            rules: UrlRules::default(),
+            user_agent: concat!("postrider/", env!("CARGO_PKG_VERSION"), " (+webhooks)").to_owned(),
+            roots: None,
+        }
+    }
+}
+
+/// The poster could not be set up.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("nothing can be posted: {0}")]
+pub struct PosterError(String);
+
 /// Posts. Clones share connections.
 #[derive(Clone)]
-pub struct Poster {}
+pub struct Poster(Arc<Shared>);
+
+struct Shared {
+    rules: UrlRules,
+    user_agent: HeaderValue,
+    dialer: Dialer,
+    kept: Arc<Kept>,
+}
+
+impl std::fmt::Debug for Poster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Poster").field("rules", &self.0.rules).finish_non_exhaustive()
+    }
+}
 
 impl Poster {
-    /// Posts once; follows no redirect.
+    /// A poster that has names resolved by `resolver`.
+    ///
+    /// # Errors
+    /// [`PosterError`]: the TLS library, or a user agent that is no header value.
+    pub fn new(resolver: Resolver, settings: PosterSettings) -> Result<Self, PosterError> {
+        let PosterSettings { rules, user_agent, roots } = settings;
+        let user_agent = HeaderValue::try_from(user_agent).map_err(|error| PosterError(error.to_string()))?;
+        let dialer = Dialer::new(resolver, rules.allow_private, roots)
+            .map_err(|error| PosterError(error.to_string()))?;
+        Ok(Self(Arc::new(Shared { rules, user_agent, dialer, kept: Arc::new(Kept::default()) })))
+    }
+
+    /// Which URLs it posts to.
+    #[must_use]
+    pub fn rules(&self) -> UrlRules {
+        self.0.rules
+    }
+
+    /// Posts once; follows no redirect. Only when a kept connection ends before anything was answered, the
+    /// same is posted again over a fresh one: who receives may see it twice, and never not at all.
     ///
     /// # Errors
     /// [`PostError`].
     pub async fn post(&self, post: Post) -> Result<Answer, PostError> {
-        Err(PostError::Lost(format!("nothing posts to {} yet", post.url)))
+        let target = Target::read(&post.url, self.0.rules).map_err(PostError::Url)?;
+        let request = exchange::request(&target, &post, &self.0.user_agent)?;
+        let time = post.timeout;
+        // What is dropped at the deadline takes its connection with it.
+        tokio::time::timeout(time, self.exchange(&target, request))
+            .await
+            .unwrap_or(Err(PostError::Timeout(time)))
+    }
+
+    async fn exchange(&self, target: &Target, request: exchange::Request) -> Result<Answer, PostError> {
+        let kept = &self.0.kept;
+        if let Some(connection) = kept.take(target).await {
+            match exchange::exchange(connection, request.clone()).await {
+                Ok(Exchanged { answer, connection }) => {
+                    kept.put(target, connection);
+                    return Ok(answer);
+                }
+                Err(lost) if lost.unanswered => {}
+                Err(lost) => return Err(PostError::Lost(lost.reason)),
+            }
+        }
+        let connection = self.0.dialer.dial(target).await?;
+        let Exchanged { answer, connection } =
+            exchange::exchange(connection, request).await.map_err(|lost| PostError::Lost(lost.reason))?;
+        kept.put(target, connection);
+        Ok(answer)
     }
 }

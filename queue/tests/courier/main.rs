@@ -6,5 +6,8 @@
 mod chaos;
 mod dialling;
 mod faults;
+mod posting;
 mod script;
 mod transactions;
+#[path = "../../../tests/world/zone.rs"]
+mod zone;

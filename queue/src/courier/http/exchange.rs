@@ -1,0 +1,121 @@
+//! One request and what is answered to it.
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
+use jiff::fmt::rfc2822;
+
+use super::kept::Connection;
+use super::target::Target;
+use super::{ANSWER_BYTES_MAX, Answer, Post, PostError};
+
+/// What goes over the connection.
+pub(super) type Request = hyper::Request<Full<Bytes>>;
+
+/// An answer, and the connection if it can be used again.
+pub(super) struct Exchanged {
+    pub(super) answer: Answer,
+    pub(super) connection: Option<Connection>,
+}
+
+/// There was no answer.
+pub(super) struct Lost {
+    /// What went wrong.
+    pub(super) reason: String,
+    /// Whether nothing at all was answered: the peer closed, as it may with a connection that waited.
+    pub(super) unanswered: bool,
+}
+
+/// The request of a post.
+pub(super) fn request(target: &Target, post: &Post, user_agent: &HeaderValue) -> Result<Request, PostError> {
+    let wrong = |error: &dyn std::fmt::Display| PostError::Url(error.to_string());
+    let mut request = hyper::Request::post(&target.path)
+        .body(Full::new(post.body.clone()))
+        .map_err(|error| wrong(&error))?;
+    let headers = request.headers_mut();
+    headers.insert(HOST, HeaderValue::try_from(&target.authority).map_err(|error| wrong(&error))?);
+    headers.insert(USER_AGENT, user_agent.clone());
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    for (name, value) in &post.headers {
+        let name = HeaderName::try_from(*name).map_err(|error| wrong(&error))?;
+        headers.insert(name, HeaderValue::try_from(value).map_err(|error| wrong(&error))?);
+    }
+    Ok(request)
+}
+
+/// Sends a request, reads the head of the answer and the beginning of its body. A body that is longer is not
+/// read to its end: its connection is closed.
+pub(super) async fn exchange(mut connection: Connection, request: Request) -> Result<Exchanged, Lost> {
+    let answered = connection
+        .sender
+        .send_request(request)
+        .await
+        .map_err(|error| Lost { unanswered: !error.is_parse(), reason: told(&error) })?;
+    let (head, body) = answered.into_parts();
+    let (body, whole) = beginning(body).await;
+    let answer = Answer { status: head.status.as_u16(), retry_after_s: retry_after(&head.headers), body };
+    // What switches to another protocol (101) is of no more use.
+    let usable = whole && !head.status.is_informational();
+    Ok(Exchanged { answer, connection: usable.then_some(connection) })
+}
+
+/// What is kept of a body, and whether that is all of it. One that breaks off is kept as far as it came: the
+/// status stands.
+async fn beginning(mut body: Incoming) -> (Bytes, bool) {
+    let mut kept = BytesMut::new();
+    loop {
+        match body.frame().await {
+            None => return (kept.freeze(), true),
+            Some(Err(_)) => return (kept.freeze(), false),
+            Some(Ok(frame)) => {
+                let Ok(data) = frame.into_data() else { continue };
+                let room = ANSWER_BYTES_MAX.saturating_sub(kept.len());
+                kept.extend_from_slice(data.get(..room).unwrap_or(&data));
+                if data.len() > room {
+                    return (kept.freeze(), false);
+                }
+            }
+        }
+    }
+}
+
+/// Seconds, or a date (RFC 9110 10.2.3), which is read by the clock of who said it.
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    let said = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = said.parse() {
+        return Some(seconds);
+    }
+    let moment = |text: &str| rfc2822::parse(text).ok().map(|zoned| zoned.timestamp().as_second());
+    let now = moment(headers.get(DATE)?.to_str().ok()?)?;
+    u64::try_from(moment(said)?.saturating_sub(now)).ok()
+}
+
+/// hyper's errors say what they are about; what happened stands behind them.
+fn told(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let read = |fields: &[(HeaderName, &'static str)]| {
+            retry_after(
+                &fields.iter().map(|(n, v)| (n.clone(), HeaderValue::from_static(v))).collect::<HeaderMap>(),
+            )
+        };
+        assert_eq!(read(&[(RETRY_AFTER, "120")]), Some(120));
+        let date = (DATE, "Thu, 01 Jan 2026 10:00:00 GMT");
+        assert_eq!(read(&[(RETRY_AFTER, "Thu, 01 Jan 2026 10:01:30 GMT"), date.clone()]), Some(90));
+        assert_eq!(read(&[(RETRY_AFTER, "Thu, 01 Jan 2026 09:59:00 GMT"), date.clone()]), None);
+        assert_eq!(read(&[(RETRY_AFTER, "Thu, 01 Jan 2026 10:01:30 GMT")]), None);
+        assert_eq!(read(&[(RETRY_AFTER, "soon"), date]), None);
+        assert_eq!(read(&[(RETRY_AFTER, "-5")]), None);
+    }
+}

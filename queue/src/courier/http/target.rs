@@ -1,0 +1,196 @@
+//! A URL, read and judged: which host, which port, which path, and whether anything may be posted there.
+//!
+//! It is read by the rules that browsers follow (the WHATWG URL Standard), so a host such as `0x7f.1` or
+//! `2130706433` is the address that it really is before anything is decided about it.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use mail::address::Name;
+use mail::egress;
+use url::{Host, Url};
+
+/// Nobody's URL is longer.
+pub const URL_BYTES_MAX: usize = 2_048;
+
+/// What URLs may be posted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UrlRules {
+    /// Addresses of private networks too, at any port.
+    pub allow_private: bool,
+    /// Without TLS too.
+    pub allow_http: bool,
+}
+
+/// Where a URL leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Whether with TLS.
+    pub(super) secure: bool,
+    /// The host.
+    pub(super) place: Place,
+    /// Its port.
+    pub(super) port: u16,
+    /// The field `host`.
+    pub(super) authority: String,
+    /// The path and the query.
+    pub(super) path: String,
+}
+
+/// A host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// By name.
+    Name(Name),
+    /// By address.
+    Address(IpAddr),
+}
+
+impl Target {
+    /// Reads and judges a URL.
+    ///
+    /// # Errors
+    /// Says to who named it what is wrong with it.
+    pub fn read(text: &str, rules: UrlRules) -> Result<Self, String> {
+        if text.len() > URL_BYTES_MAX {
+            return Err(format!("the URL is longer than {URL_BYTES_MAX} bytes"));
+        }
+        let url = Url::parse(text).map_err(|error| format!("the URL cannot be read: {error}"))?;
+        let secure = match url.scheme() {
+            "https" => true,
+            "http" if rules.allow_http => false,
+            "http" => return Err("the URL must begin with https://".to_owned()),
+            other => return Err(format!("the URL must begin with https://, not {other}:")),
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("the URL must hold no user name and no password".to_owned());
+        }
+        let place = place_of(&url)?;
+        if let Place::Address(address) = place
+            && !rules.allow_private
+            && !egress::is_public(address)
+        {
+            return Err(format!("{address} is not a public address"));
+        }
+        let port = url.port_or_known_default().unwrap_or(443);
+        // Below 1024 other services listen, which a request could be made to speak to.
+        let usual = port >= 1024 || matches!(port, 80 | 443);
+        if port == 0 || !(usual || rules.allow_private) {
+            return Err(format!(
+                "port {port} is not one that receivers listen at; use 443 or one above 1023"
+            ));
+        }
+        let host = url.host_str().unwrap_or_default();
+        let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let path =
+            url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
+        Ok(Self { secure, place, port, authority, path })
+    }
+
+    /// What connections are shared by.
+    pub(super) fn key(&self) -> (bool, Place, u16) {
+        (self.secure, self.place.clone(), self.port)
+    }
+}
+
+fn place_of(url: &Url) -> Result<Place, String> {
+    match url.host() {
+        None => Err("the URL names no host".to_owned()),
+        Some(Host::Ipv4(address)) => Ok(Place::Address(address.into())),
+        Some(Host::Ipv6(address)) => Ok(Place::Address(address.into())),
+        Some(Host::Domain(name)) => {
+            let name = name.strip_suffix('.').unwrap_or(name);
+            // RFC 6761 6.3: it never is a question for the DNS.
+            if name == "localhost" || name.ends_with(".localhost") {
+                return Ok(Place::Address(Ipv4Addr::LOCALHOST.into()));
+            }
+            let name = name.parse().map_err(|_| format!("{name} is no name of a host"))?;
+            Ok(Place::Name(name))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPEN: UrlRules = UrlRules { allow_private: true, allow_http: true };
+
+    #[test]
+    fn addresses_are_what_they_really_are() {
+        for url in [
+            "https://127.0.0.1/",
+            "https://2130706433/",
+            "https://0x7f000001/",
+            "https://0177.0.0.1/",
+            "https://0x7f.1/",
+            "https://127.1/",
+            "https://①②⑦.0.0.1/",
+            "https://127。0。0。1/",
+            "https://127.0.0.1./",
+            "https://%31%32%37.0.0.1/",
+            "https://[::1]/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://[::ffff:a9fe:a9fe]/",
+            "https://[64:ff9b::a9fe:a9fe]/",
+            "https://169.254.169.254/latest/meta-data/",
+            "https://100.100.100.200/",
+            "https://[fd00:ec2::254]/",
+            "https://0/",
+            "https://10.1.2.3/",
+            "https://localhost/",
+            "https://LOCALHOST./",
+            "https://a.localhost/",
+        ] {
+            let refused = Target::read(url, UrlRules::default());
+            match &refused {
+                Ok(Target { place: Place::Address(address), .. }) => {
+                    assert!(!egress::is_public(*address), "{url}: {refused:?}");
+                }
+                Ok(_) => panic!("{url}: {refused:?}"),
+                Err(why) => assert!(why.ends_with("is not a public address"), "{url}: {why}"),
+            }
+            assert!(Target::read(url, OPEN).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_posted_to() {
+        for url in [
+            "",
+            "hooks",
+            "ftp://example.com/",
+            "file:///etc/passwd",
+            "gopher://example.com:70/",
+            "http://example.com/",
+            "https://",
+            "https://user@example.com/",
+            "https://user:secret@example.com/",
+            "https://a@b@example.com/",
+            "https://example.com:25/",
+            "https://example.com:22/",
+            "https://example.com:0/",
+            "https://example.com:99999/",
+            "https://exa mple.com/",
+            "https://256.1.1.1/",
+            "https://0x100000000/",
+            "https://[::1",
+            "javascript:alert(1)",
+            "data:text/plain,x",
+        ] {
+            assert!(Target::read(url, UrlRules::default()).is_err(), "{url}");
+        }
+        assert!(Target::read(&format!("https://example.com/{}", "a".repeat(3000)), OPEN).is_err());
+    }
+
+    #[test]
+    fn where_it_leads() {
+        let target = Target::read("https://Hooks.Example.com:8443/a/b?c=d#e", UrlRules::default()).unwrap();
+        assert_eq!(target.authority, "hooks.example.com:8443");
+        assert_eq!(target.path, "/a/b?c=d");
+        assert_eq!(target.port, 8443);
+        let target = Target::read("https://bücher.example", UrlRules::default()).unwrap();
+        assert_eq!(target.authority, "xn--bcher-kva.example");
+        assert_eq!((target.path.as_str(), target.port), ("/", 443));
+        assert!(!Target::read("http://hooks.example.com/", OPEN).unwrap().secure);
+    }
+}

@@ -1,0 +1,318 @@
+//! Posting to receivers that mean no good: each is bounded, and said to be what it is.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use dns::lookup::{Resolver, Settings};
+use queue::courier::http::{ANSWER_BYTES_MAX, Answer, Post, PostError, Poster, PosterSettings, UrlRules};
+use rustls::{RootCertStore, ServerConfig};
+use rustls_pki_types::PrivateKeyDer;
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+use super::zone::NameServer;
+
+const OPEN: UrlRules = UrlRules { allow_private: true, allow_http: true };
+/// Long enough for loopback, however busy the machine.
+const AMPLE: Duration = Duration::from_secs(30);
+
+async fn poster(zone: &str, rules: UrlRules, roots: Option<RootCertStore>) -> (NameServer, Poster) {
+    let server = NameServer::start(zone).await;
+    let settings = Settings { servers: vec![server.address], ..Settings::default() };
+    let resolver = Resolver::new(&settings).unwrap();
+    (server, Poster::new(resolver, PosterSettings { rules, roots, ..PosterSettings::default() }).unwrap())
+}
+
+fn post(url: String, timeout: Duration) -> Post {
+    Post {
+        url,
+        headers: vec![("service-signature", "t=1,v1=00".to_owned())],
+        body: Bytes::from_static(b"{\"type\":\"email.sent\"}"),
+        timeout,
+    }
+}
+
+/// Reads one request: its head and its body.
+async fn request<S: AsyncRead + Unpin>(stream: &mut BufReader<S>) -> Option<(String, String)> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head).await.ok()? == 0 {
+            return None;
+        }
+    }
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?.trim().parse().ok()?;
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    Some((head, String::from_utf8(body).ok()?))
+}
+
+/// A receiver that answers each connection's first request by `answer`, and counts connections.
+async fn receiver<F, Fut>(answer: F) -> (SocketAddr, Arc<AtomicUsize>)
+where
+    F: Fn(BufReader<TcpStream>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let mut stream = BufReader::new(stream);
+            if request(&mut stream).await.is_some() {
+                tokio::spawn(answer(stream));
+            }
+        }
+    });
+    (address, count)
+}
+
+/// What a post to a receiver that answers by `answer` comes to.
+async fn outcome<F, Fut>(timeout: Duration, answer: F) -> Result<Answer, PostError>
+where
+    F: Fn(BufReader<TcpStream>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    let (address, _) = receiver(answer).await;
+    let (_dns, poster) = poster("", OPEN, None).await;
+    poster.post(post(format!("http://{address}/hook"), timeout)).await
+}
+
+async fn says(stream: &mut (impl AsyncWrite + Unpin), text: &str) {
+    let _ = stream.write_all(text.as_bytes()).await;
+}
+
+#[tokio::test]
+async fn what_is_posted_and_connections_are_kept() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let heard = tokio::spawn(async move {
+        let mut stream = BufReader::new(listener.accept().await.unwrap().0);
+        let mut heard = Vec::new();
+        for _ in 0..3 {
+            heard.push(request(&mut stream).await.unwrap());
+            says(&mut stream, "HTTP/1.1 200 OK\r\nretry-after: 7\r\ncontent-length: 2\r\n\r\nok").await;
+        }
+        heard
+    });
+    let (_dns, poster) = poster("", OPEN, None).await;
+    for _ in 0..3 {
+        let answer = poster.post(post(format!("http://{address}/hook?a=b"), AMPLE)).await.unwrap();
+        assert_eq!(answer, Answer { status: 200, retry_after_s: Some(7), body: Bytes::from_static(b"ok") });
+    }
+    let heard = heard.await.unwrap();
+    let (head, body) = &heard[2];
+    assert!(head.starts_with("POST /hook?a=b HTTP/1.1\r\n"), "{head}");
+    for field in [
+        &format!("host: {address}\r\n"),
+        "content-type: application/json\r\n",
+        "service-signature: t=1,v1=00\r\n",
+        "user-agent: postrider/",
+    ] {
+        assert!(head.contains(field), "{head}");
+    }
+    assert_eq!(body, "{\"type\":\"email.sent\"}");
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_was_closed_is_replaced() {
+    let (address, count) = receiver(|mut stream| async move {
+        says(&mut stream, "HTTP/1.1 204 No Content\r\n\r\n").await;
+        // A second request on it finds it closed, before or while it is sent.
+    })
+    .await;
+    let (_dns, poster) = poster("", OPEN, None).await;
+    for _ in 0..5 {
+        assert_eq!(poster.post(post(format!("http://{address}/"), AMPLE)).await.unwrap().status, 204);
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 5);
+}
+
+#[tokio::test]
+async fn who_stalls_or_drips_is_cut_off() {
+    let short = Duration::from_millis(300);
+    let stalled = outcome(short, |stream| async move {
+        std::future::pending::<()>().await;
+        drop(stream);
+    });
+    assert_eq!(stalled.await, Err(PostError::Timeout(short)));
+    let dripped = outcome(short, |mut stream| async move {
+        says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 4000\r\n\r\n").await;
+        let mut drops = tokio::time::interval(Duration::from_millis(10));
+        while stream.write_all(b"x").await.is_ok() {
+            drops.tick().await;
+        }
+    });
+    assert_eq!(dripped.await, Err(PostError::Timeout(short)));
+    let dripped = outcome(short, |mut stream| async move {
+        let mut drops = tokio::time::interval(Duration::from_millis(10));
+        for byte in "HTTP/1.1 200 OK\r\nx: ".bytes().chain(std::iter::repeat(b'x')) {
+            if stream.write_all(&[byte]).await.is_err() {
+                break;
+            }
+            drops.tick().await;
+        }
+    });
+    assert_eq!(dripped.await, Err(PostError::Timeout(short)));
+}
+
+#[tokio::test]
+async fn an_endless_answer_is_read_to_its_first_bytes() {
+    let (closed, heard) = tokio::sync::oneshot::channel();
+    let closed = Arc::new(std::sync::Mutex::new(Some(closed)));
+    let answer = outcome(AMPLE, move |mut stream| {
+        let closed = Arc::clone(&closed);
+        async move {
+            says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n").await;
+            while stream.write_all(&[b'x'; 4096]).await.is_ok() {}
+            closed.lock().unwrap().take().unwrap().send(()).unwrap();
+        }
+    });
+    let answer = answer.await.unwrap();
+    assert_eq!((answer.status, answer.body.len()), (200, ANSWER_BYTES_MAX));
+    // The connection was closed, not read on.
+    heard.await.unwrap();
+    let chunked = outcome(AMPLE, |mut stream| async move {
+        says(&mut stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
+        while stream.write_all(b"3\r\nabc\r\n").await.is_ok() {}
+    });
+    assert_eq!(chunked.await.unwrap().body.len(), ANSWER_BYTES_MAX);
+}
+
+#[tokio::test]
+async fn endless_heads_are_refused() {
+    let one_field = outcome(AMPLE, |mut stream| async move {
+        says(&mut stream, "HTTP/1.1 200 OK\r\nx: ").await;
+        while stream.write_all(&[b'x'; 4096]).await.is_ok() {}
+    });
+    assert!(matches!(one_field.await, Err(PostError::Lost(_))));
+    let many = outcome(AMPLE, |mut stream| async move {
+        says(&mut stream, "HTTP/1.1 200 OK\r\n").await;
+        while stream.write_all(b"x: y\r\n").await.is_ok() {}
+    });
+    assert!(matches!(many.await, Err(PostError::Lost(_))));
+}
+
+#[tokio::test]
+async fn no_redirect_is_followed() {
+    let (elsewhere, visits) = receiver(|_| async {}).await;
+    for status in [301, 302, 303, 307, 308] {
+        let answer = outcome(AMPLE, move |mut stream| async move {
+            let text =
+                format!("HTTP/1.1 {status} Go\r\nlocation: http://{elsewhere}/\r\ncontent-length: 0\r\n\r\n");
+            says(&mut stream, &text).await;
+        });
+        assert_eq!(answer.await.unwrap().status, status);
+    }
+    assert_eq!(visits.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn who_drops_or_speaks_something_else_is_lost() {
+    let dropped = outcome(AMPLE, |stream| async move { drop(stream) }).await;
+    assert!(matches!(dropped, Err(PostError::Lost(_))), "{dropped:?}");
+    let other = outcome(AMPLE, |mut stream| async move {
+        says(&mut stream, "220 mail.example ESMTP\r\n").await;
+    });
+    assert!(matches!(other.await, Err(PostError::Lost(_))));
+    let half = outcome(AMPLE, |mut stream| async move {
+        says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await;
+    });
+    let answer = half.await.unwrap();
+    assert_eq!((answer.status, answer.body), (200, Bytes::from_static(b"half")));
+    let (_dns, poster) = poster("", OPEN, None).await;
+    let dead = super::script::dead_end().await;
+    let refused = poster.post(post(format!("http://{dead}/"), AMPLE)).await;
+    assert!(matches!(refused, Err(PostError::Lost(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn names_that_lead_home_are_refused() {
+    let zone = "
+        private.example A 10.0.0.1
+        meta.example A 169.254.169.254
+        six.example AAAA ::ffff:127.0.0.1
+        nat64.example AAAA 64:ff9b::a9fe:a9fe
+        ula.example AAAA fd00:ec2::254
+        alias.example CNAME private.example.
+        cgnat.example A 100.64.0.1";
+    let (_dns, poster) = poster(zone, UrlRules::default(), None).await;
+    for host in ["private", "meta", "six", "nat64", "ula", "alias", "cgnat"] {
+        let refused = poster.post(post(format!("https://{host}.example/"), AMPLE)).await;
+        assert!(matches!(refused, Err(PostError::NotPublic(_))), "{host}: {refused:?}");
+    }
+    let nowhere = poster.post(post("https://nowhere.example/".to_owned(), AMPLE)).await;
+    assert!(matches!(nowhere, Err(PostError::Lost(_))), "{nowhere:?}");
+    let literal = poster.post(post("https://2130706433/".to_owned(), AMPLE)).await;
+    assert!(matches!(literal, Err(PostError::Url(_))), "{literal:?}");
+    let clear = poster.post(post("http://private.example/".to_owned(), AMPLE)).await;
+    assert!(matches!(clear, Err(PostError::Url(_))), "{clear:?}");
+}
+
+/// Between looking a name up and connecting nothing is asked again, so another answer cannot slip in.
+#[tokio::test]
+async fn a_name_is_asked_for_once() {
+    let (address, _) = receiver(|mut stream| async move {
+        says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
+    })
+    .await;
+    let (dns, poster) = poster("rebind.example 0 A 127.0.0.1", OPEN, None).await;
+    let url = format!("http://rebind.example:{}/", address.port());
+    poster.post(post(url, AMPLE)).await.unwrap();
+    // A and AAAA.
+    assert!(dns.queries() <= 2, "{}", dns.queries());
+}
+
+async fn over_tls(names: &str) -> (SocketAddr, RootCertStore) {
+    let made = rcgen::generate_simple_self_signed([names.to_owned()]).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(stream) = acceptor.accept(stream).await else { continue };
+            let mut stream = BufReader::new(stream);
+            if request(&mut stream).await.is_some() {
+                says(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+            }
+        }
+    });
+    (address, roots)
+}
+
+#[tokio::test]
+async fn certificates_are_checked() {
+    let rules = UrlRules { allow_private: true, allow_http: false };
+    let zone = "*.example A 127.0.0.1";
+    let (address, roots) = over_tls("good.example").await;
+    let port = address.port();
+    let (_dns, trusting) = poster(zone, rules, Some(roots)).await;
+    let good = trusting.post(post(format!("https://good.example:{port}/"), AMPLE)).await;
+    assert_eq!(good.unwrap().status, 200);
+    let other = trusting.post(post(format!("https://other.example:{port}/"), AMPLE)).await;
+    assert!(matches!(&other, Err(PostError::Lost(why)) if why.contains("TLS")), "{other:?}");
+    let (_dns, public) = poster(zone, rules, None).await;
+    let unknown = public.post(post(format!("https://good.example:{port}/"), AMPLE)).await;
+    assert!(matches!(&unknown, Err(PostError::Lost(why)) if why.contains("TLS")), "{unknown:?}");
+    // Nobody speaks TLS there.
+    let (clear, _) = receiver(|_| async {}).await;
+    let plain =
+        public.post(post(format!("https://good.example:{}/", clear.port()), Duration::from_millis(500)));
+    assert!(plain.await.is_err());
+}
