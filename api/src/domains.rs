@@ -11,9 +11,11 @@ mod view;
 use std::sync::Arc;
 
 use http::Method;
+use mail::address::Name;
 use mail::credential::Scope;
 use mail::domain::Domain;
 use mail::id::DomainId;
+use mail::sending_name::is_never_public;
 use mail::setup::zone_file;
 use queue::domains::{DomainError, Known};
 use serde_json::json;
@@ -163,10 +165,25 @@ fn one(room: &Room, known: &Known) -> OneDomain {
 /// # Errors
 /// What is wrong with the request; the plan includes no more; the name is taken; the store cannot be used.
 pub async fn create(room: Arc<Room>, tenant: Tenant, request: CreateDomain) -> Result<OneDomain, Problem> {
+    may_be_had(&room, &request.0.name)?;
     let limit = limit(&room, &tenant);
     let created = room.hall.domains().create(tenant.account().id, request.0, limit).await;
     let known = created.map_err(|error| problem(error, &room, &tenant))?;
     Ok(one(&room, &known))
+}
+
+/// Whether a name can be anybody's to send from, here.
+fn may_be_had(room: &Room, name: &Name) -> Result<(), Problem> {
+    let domains = room.hall.domains();
+    if domains.facts().is_own(name) {
+        return Err(Problem::field("name", "is a host of this service; add a domain of your own"));
+    }
+    if is_never_public(name) && !domains.takes_private_names() {
+        let text =
+            "is a name that the public DNS never has (RFC 6761), so that its records are found nowhere";
+        return Err(Problem::field("name", text));
+    }
+    Ok(())
 }
 
 /// `GET /domains`.

@@ -110,6 +110,12 @@ impl Inspector {
         join_all(found).await
     }
 
+    /// Whether domains of private networks are seen.
+    #[must_use]
+    pub fn sees_private(&self) -> bool {
+        self.asker.sees_private()
+    }
+
     /// The zone that a domain is in, and the texts at a label below the zone's own name; none when no NS records lead
     /// to a zone.
     pub async fn texts_below_zone(

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::address::Name;
-use crate::domain::{Dkim, Domain, DomainState};
+use crate::domain::{Dkim, Domain, DomainState, ed25519_selector};
 use crate::id::AccountId;
 
 pub use assess::{Seen, assess, next_look};
@@ -129,6 +129,18 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Whether a name is one of the service's own hosts: what customers' records lead to is no customer's.
+    #[must_use]
+    pub fn is_own(&self, name: &Name) -> bool {
+        [
+            Some(&self.return_path_host),
+            Some(&self.spf_include_host),
+            Some(&self.mail_host),
+            self.pages_host.as_ref(),
+        ]
+        .contains(&Some(name))
+    }
+
     /// The records that a domain needs, the required ones first.
     #[must_use]
     pub fn records(&self, domain: &Domain) -> Vec<Record> {

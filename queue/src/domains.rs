@@ -151,6 +151,12 @@ impl Domains {
         self.parts.auto_verify
     }
 
+    /// Whether names that the public DNS never has may be had here: for development, and in private networks.
+    #[must_use]
+    pub fn takes_private_names(&self) -> bool {
+        self.parts.auto_verify || self.parts.inspector.sees_private()
+    }
+
     fn store(&self) -> &Store {
         &self.worker.store
     }

@@ -309,7 +309,12 @@ pub struct ListDomains {
 impl ListDomains {
     pub(super) fn passes(&self, domain: &Domain) -> bool {
         let status = self.statuses.is_empty() || self.statuses.contains(&domain.state);
-        status && self.q.as_ref().is_none_or(|q| domain.name.as_str().contains(q.as_str()))
+        let has = |q: &String| {
+            let is_plain = q.is_ascii() || !domain.name.as_str().contains("xn--");
+            domain.name.as_str().contains(q.as_str())
+                || !is_plain && domain.name.to_unicode().contains(q.as_str())
+        };
+        status && self.q.as_ref().is_none_or(has)
     }
 }
 

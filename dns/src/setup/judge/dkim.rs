@@ -151,9 +151,7 @@ fn another_key(name: &str, there: &str, ours: &str) -> Wrong {
         ));
     }
     if ours.eq_ignore_ascii_case(there) {
-        return damaged(format!(
-            "The DKIM key at {name} lost its upper and lower case letters on the way."
-        ));
+        return damaged(format!("The DKIM key at {name} lost its upper and lower case letters on the way."));
     }
     let Ok(der) = BASE64.decode(there) else {
         return damaged(format!("The key at {name} is damaged: its \"p=\" is no base 64."));
