@@ -11,6 +11,7 @@ mod check;
 mod claim;
 mod keys;
 mod publish;
+mod turns;
 
 use std::sync::Arc;
 
@@ -131,12 +132,19 @@ pub struct Domains {
     worker: Arc<Worker>,
     senders: Arc<Senders>,
     publishing: Semaphore,
+    looks: turns::Turns,
     parts: DomainsParts,
 }
 
 impl Domains {
     pub(crate) fn new(worker: Arc<Worker>, senders: Arc<Senders>, parts: DomainsParts) -> Self {
-        Self { worker, senders, publishing: Semaphore::new(PUBLISHING_MAX), parts }
+        Self {
+            worker,
+            senders,
+            publishing: Semaphore::new(PUBLISHING_MAX),
+            looks: turns::Turns::default(),
+            parts,
+        }
     }
 
     /// What of the installation stands in the records.

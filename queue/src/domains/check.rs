@@ -64,6 +64,7 @@ impl Domains {
     }
 
     async fn look(&self, domain: &Domain) -> Seen {
+        let _turn = self.looks.take(domain.account).await;
         let at = self.worker.clock.now();
         let records = self.parts.facts.records(domain);
         let findings = self.parts.inspector.inspect(&domain.name, &records, at).await;
