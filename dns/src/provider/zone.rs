@@ -98,6 +98,9 @@ impl<'a> Zone<'a> {
                     Some(known) => known,
                     None => steps.step(find_at(&updater, domain)).await?,
                 };
+                if request.dry_run {
+                    steps.step(server.prove(&origin)).await?;
+                }
                 (origin, Client::Update(updater, server))
             }
             Login::Aws(keys) => {
