@@ -72,6 +72,13 @@ pub fn operations() -> Vec<Operation> {
         post("/domains/{id_or_name}/dns/apply", "apply_domain_dns", "Publish the records at a DNS provider")
             .fails(&[Code::CONFLICT, Code::UPSTREAM_ERROR])
             .either(Full, publish::apply),
+        post(
+            "/domains/{id_or_name}/dns/connect",
+            "connect_domain_dns",
+            "Get the page at the DNS provider where the records are agreed to",
+        )
+        .fails(&[Code::UPSTREAM_ERROR])
+        .either(Full, publish::connect),
         read(
             "/dns-credentials",
             "list_dns_credentials",

@@ -9,6 +9,7 @@ mod blocked;
 mod bodies;
 mod document;
 mod documented;
+mod domain_connect;
 mod domains;
 mod door;
 mod emails;

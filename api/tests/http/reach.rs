@@ -53,6 +53,8 @@ const REACH: &[(bool, bool, &[&str])] = &[
             "rotate_domain_dkim",
             "claim_domain",
             "apply_domain_dns",
+            "connect_domain_dns",
+            "cancel_domain_dkim_rotation",
             "list_dns_credentials",
             "save_dns_credentials",
             "delete_dns_credentials",
