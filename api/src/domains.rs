@@ -46,7 +46,10 @@ pub fn operations() -> Vec<Operation> {
         post("/domains/claims", "claim_domain", "Claim a domain that another account has")
             .fails(&[Code::NOT_FOUND, Code::CONFLICT])
             .either(Full, claims::claim),
+        read("/domains/claims", "list_domain_claims", "List claims, newest first").either(Full, claims::list),
         read("/domains/claims/{id}", "get_domain_claim", "Get a claim").either(Full, claims::get),
+        post("/domains/claims/{id}/cancel", "cancel_domain_claim", "Give a claim up")
+            .either(Full, claims::cancel),
         post("/domains/claims/{id}/verify", "verify_domain_claim", "Look for the record of a claim")
             .fails(LIMITS)
             .either(Full, claims::verify),

@@ -7,6 +7,7 @@ mod api_keys;
 mod batch;
 mod blocked;
 mod bodies;
+mod claims;
 mod document;
 mod documented;
 mod domain_connect;
