@@ -72,6 +72,13 @@ pub fn operations() -> Vec<Operation> {
             .of_a_domain()
             .either(Full, verify),
         post("/domains/{id_or_name}/dkim/rotate", "rotate_domain_dkim", "Make new keys").either(Full, rotate),
+        of(
+            Method::DELETE,
+            "/domains/{id_or_name}/dkim/rotate",
+            "cancel_domain_dkim_rotation",
+            "Drop new keys that do not sign yet",
+        )
+        .either(Full, drop_rotation),
         post("/domains/{id_or_name}/dns/apply", "apply_domain_dns", "Publish the records at a DNS provider")
             .fails(&[Code::CONFLICT, Code::UPSTREAM_ERROR])
             .either(Full, publish::apply),
@@ -293,5 +300,20 @@ pub async fn rotate(
     let domain = find(&room, &tenant, &which).await?;
     let turned = room.hall.domains().rotate(domain.account, domain.id).await;
     let known = turned.map_err(|error| problem(error, &room, &tenant))?;
+    Ok(one(&room, &known))
+}
+
+/// `DELETE /domains/{id_or_name}/dkim/rotate`. Where no keys wait, nothing is done.
+///
+/// # Errors
+/// No such domain; the store cannot be used.
+pub async fn drop_rotation(
+    room: Arc<Room>,
+    tenant: Tenant,
+    OfDomain(which): OfDomain,
+) -> Result<OneDomain, Problem> {
+    let domain = find(&room, &tenant, &which).await?;
+    let dropped = room.hall.domains().drop_rotation(domain.account, domain.id).await;
+    let known = dropped.map_err(|error| problem(error, &room, &tenant))?;
     Ok(one(&room, &known))
 }

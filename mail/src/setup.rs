@@ -124,7 +124,7 @@ pub struct Facts {
     pub ownership_label: String,
     /// Takes in mail.
     pub mail_host: Name,
-    /// What a tracking host is an alias of; none when the API has no name.
+    /// What a tracking host is an alias of; the mail host, when the API has no name.
     pub pages_host: Option<Name>,
 }
 
@@ -187,6 +187,8 @@ impl Facts {
         }
         if let Some(former) = &domain.former_dkim {
             records.push(optional(key(&former.selector, &former.rsa_record)));
+            let second = ed25519_selector(&former.selector);
+            records.extend(former.ed25519_record.iter().map(|record| optional(key(&second, record))));
         }
         // Mail that came before we know the domain would be refused.
         if domain.inbound_enabled && domain.state == DomainState::Verified {
@@ -194,9 +196,10 @@ impl Facts {
             let record = required(Purpose::Inbound, RecordType::Mx, name.to_owned(), mail_host);
             records.push(Record { priority: Some(PRIORITY), ..optional(record) });
         }
-        if let (Some(host), Some(pages)) = (&domain.delivery.tracking_host, &self.pages_host) {
-            let (host, pages) = (host.to_string(), pages.to_string());
-            records.push(optional(required(Purpose::Tracking, RecordType::Cname, host, pages)));
+        if let Some(host) = &domain.delivery.tracking_host {
+            // Where the API is reached by an address alone, the machine has a name still.
+            let (host, pages) = (host.to_string(), self.pages_host.as_ref().unwrap_or(&self.mail_host));
+            records.push(optional(required(Purpose::Tracking, RecordType::Cname, host, pages.to_string())));
         }
         records
     }

@@ -223,6 +223,7 @@ impl Domains {
             domain.state = DomainState::Verified;
             domain.verified_at = Some(now);
             domain.dkim.ed25519_published = true;
+            domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
         } else {
             setup.due = next_look(&domain, &setup, now, self.worker.entropy.u64());
         }
@@ -288,6 +289,10 @@ impl Domains {
             let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
             let mut after = before.clone();
             change(&mut after);
+            if self.parts.auto_verify {
+                after.delivery.tracking_seen.clone_from(&after.delivery.tracking_host);
+            }
+            let moved = after.delivery.tracking_host != before.delivery.tracking_host;
             if after != before {
                 after.updated_at = self.worker.clock.now();
                 let mut batch = Batch::progress();
@@ -295,6 +300,10 @@ impl Domains {
                 if !self.commit(batch, &before).await? {
                     continue;
                 }
+            }
+            if moved {
+                // Links lead through it as soon as its record is seen.
+                return self.look_soon(account, id).await;
             }
             return Ok(self.know(after).await?.0);
         }

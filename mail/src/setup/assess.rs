@@ -77,6 +77,7 @@ pub fn assess(domain: &Domain, setup: &Setup, seen: &Seen) -> (Domain, Setup) {
     setup.last_checked_at = Some(seen.at);
     setup.keys_open = seen.keys_open;
     turn_keys(&mut domain, setup.vouched, seen);
+    turn_links(&mut domain, seen);
     match domain.state {
         DomainState::Unverified if seen.is_complete() => {
             domain.state = DomainState::Verified;
@@ -109,13 +110,31 @@ fn turn_keys(domain: &mut Domain, vouched: bool, seen: &Seen) {
     if let Some(next) = domain.next_dkim.take_if(|next| is_seen(next)) {
         let former = std::mem::replace(&mut domain.dkim, next);
         let until = after(seen.at, OVERLAP);
-        domain.former_dkim =
-            Some(FormerDkim { selector: former.selector, rsa_record: former.rsa_record, until });
+        domain.former_dkim = Some(FormerDkim {
+            selector: former.selector,
+            rsa_record: former.rsa_record,
+            ed25519_record: former.ed25519_published.then_some(former.ed25519_record),
+            until,
+        });
     }
     match seen.key(&domain.dkim.ed25519_selector()) {
         Some(RecordStatus::Verified) => domain.dkim.ed25519_published = true,
         None | Some(RecordStatus::Pending) => {}
         Some(_) => domain.dkim.ed25519_published &= vouched,
+    }
+}
+
+/// Links lead through the tracking host while its record stands.
+fn turn_links(domain: &mut Domain, seen: &Seen) {
+    let mut findings = seen.findings.iter();
+    let tracking = findings.find(|(record, _)| record.purpose == Purpose::Tracking);
+    match tracking.map(|(_, finding)| finding.status) {
+        Some(RecordStatus::Verified) => {
+            domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
+        }
+        // Nobody could say.
+        Some(RecordStatus::Pending) => {}
+        _ => domain.delivery.tracking_seen = None,
     }
 }
 
