@@ -176,12 +176,13 @@ impl Input for CreateDomain {
                 ("open_tracking", "open_tracking"),
                 ("click_tracking", "click_tracking"),
                 ("tls_mode", "tls_mode"),
+                ("tls", "tls_mode"),
                 ("inbound_enabled", "inbound_enabled"),
                 ("tracking_host", "tracking_host"),
                 ("dkim_selector", "dkim_selector"),
                 ("dkim_private_key", "dkim_private_key"),
             ],
-            foreign: &[("Name", "name"), ("tls", "tls_mode"), ("tracking_subdomain", "tracking_host")],
+            foreign: &[("Name", "name"), ("tracking_subdomain", "tracking_host")],
         };
         let mut notes = Notes::default();
         let given = call.given(&NAMES, &mut notes)?;
@@ -266,10 +267,11 @@ impl Input for UpdateDomain {
                 ("open_tracking", "open_tracking"),
                 ("click_tracking", "click_tracking"),
                 ("tls_mode", "tls_mode"),
+                ("tls", "tls_mode"),
                 ("inbound_enabled", "inbound_enabled"),
                 ("tracking_host", "tracking_host"),
             ],
-            foreign: &[("tls", "tls_mode"), ("tracking_subdomain", "tracking_host")],
+            foreign: &[("tracking_subdomain", "tracking_host")],
         };
         let which = Which::of(call)?;
         let mut notes = Notes::default();

@@ -279,6 +279,8 @@ async fn settings_are_changed_and_a_domain_is_deleted() {
     let changed = world.call(Method::PATCH, "/domains/acme.test", &change).await.json()["domain"].clone();
     assert_eq!((&changed["tls_mode"], &changed["open_tracking"]), (&json!("enforced"), &json!(false)));
     assert_eq!(statuses(&changed).last().unwrap().0, "tracking");
+    let other_word = world.call(Method::PATCH, "/domains/acme.test", &json!({"tls": "opportunistic"})).await;
+    assert_eq!(other_word.json()["domain"]["tls_mode"], json!("opportunistic"));
     let cleared = world.call(Method::PATCH, "/domains/acme.test", &json!({"tracking_host": null})).await;
     assert_eq!(cleared.json()["domain"]["tracking_host"], json!(null));
 
