@@ -13,6 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dns::provider::Template;
 use mail::account::Plan;
 use mail::address::{Address, Name};
 use mail::network::Network;
@@ -402,6 +403,9 @@ pub struct ServiceSection {
     pub spf_include_host: Option<Name>,
     /// Where the ownership record of a customer's domain stands; see [`Config::ownership_label`].
     pub ownership_label: String,
+    /// The template that is registered with DNS providers for Domain Connect.
+    #[serde(deserialize_with = "parsed::template_option")]
+    pub domain_connect_template: Option<Template>,
 }
 
 impl Default for ServiceSection {
@@ -413,6 +417,7 @@ impl Default for ServiceSection {
             return_path_host: None,
             spf_include_host: None,
             ownership_label: "_service".to_owned(),
+            domain_connect_template: None,
         }
     }
 }

@@ -141,6 +141,7 @@ const KEYS: &[Key] = &[
     restart!(service.default_plan),
     restart!(service.return_path_host),
     restart!(service.spf_include_host),
+    restart!(service.domain_connect_template),
     plan!(free.emails_per_month),
     plan!(free.emails_per_day),
     plan!(free.overage),

@@ -133,7 +133,8 @@ impl World {
                 domains: DomainsParts {
                     vault: Arc::clone(&vault),
                     inspector: inspector(config)?,
-                    publisher: Publisher::new(resolver, config.delivery.allow_private_destinations),
+                    publisher: Publisher::new(resolver, config.delivery.allow_private_destinations)
+                        .with_template(config.service.domain_connect_template.clone()),
                     facts: facts(config),
                     auto_verify: config.service.auto_verify_domains,
                 },

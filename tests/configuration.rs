@@ -24,6 +24,7 @@ const EXAMPLES: &[&str] = &[
     "sandbox_sender",
     "return_path_host",
     "spf_include_host",
+    "domain_connect_template",
     "clock_offset",
 ];
 

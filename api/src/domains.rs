@@ -11,9 +11,11 @@ mod view;
 use std::sync::Arc;
 
 use http::Method;
+use mail::address::Name;
 use mail::credential::Scope;
 use mail::domain::Domain;
 use mail::id::DomainId;
+use mail::sending_name::is_never_public;
 use mail::setup::zone_file;
 use queue::domains::{DomainError, Known};
 use serde_json::json;
@@ -44,7 +46,10 @@ pub fn operations() -> Vec<Operation> {
         post("/domains/claims", "claim_domain", "Claim a domain that another account has")
             .fails(&[Code::NOT_FOUND, Code::CONFLICT])
             .either(Full, claims::claim),
+        read("/domains/claims", "list_domain_claims", "List claims, newest first").either(Full, claims::list),
         read("/domains/claims/{id}", "get_domain_claim", "Get a claim").either(Full, claims::get),
+        post("/domains/claims/{id}/cancel", "cancel_domain_claim", "Give a claim up")
+            .either(Full, claims::cancel),
         post("/domains/claims/{id}/verify", "verify_domain_claim", "Look for the record of a claim")
             .fails(LIMITS)
             .either(Full, claims::verify),
@@ -67,9 +72,23 @@ pub fn operations() -> Vec<Operation> {
             .of_a_domain()
             .either(Full, verify),
         post("/domains/{id_or_name}/dkim/rotate", "rotate_domain_dkim", "Make new keys").either(Full, rotate),
+        of(
+            Method::DELETE,
+            "/domains/{id_or_name}/dkim/rotate",
+            "cancel_domain_dkim_rotation",
+            "Drop new keys that do not sign yet",
+        )
+        .either(Full, drop_rotation),
         post("/domains/{id_or_name}/dns/apply", "apply_domain_dns", "Publish the records at a DNS provider")
             .fails(&[Code::CONFLICT, Code::UPSTREAM_ERROR])
             .either(Full, publish::apply),
+        post(
+            "/domains/{id_or_name}/dns/connect",
+            "connect_domain_dns",
+            "Get the page at the DNS provider where the records are agreed to",
+        )
+        .fails(&[Code::UPSTREAM_ERROR])
+        .either(Full, publish::connect),
         read(
             "/dns-credentials",
             "list_dns_credentials",
@@ -163,10 +182,25 @@ fn one(room: &Room, known: &Known) -> OneDomain {
 /// # Errors
 /// What is wrong with the request; the plan includes no more; the name is taken; the store cannot be used.
 pub async fn create(room: Arc<Room>, tenant: Tenant, request: CreateDomain) -> Result<OneDomain, Problem> {
+    may_be_had(&room, &request.0.name)?;
     let limit = limit(&room, &tenant);
     let created = room.hall.domains().create(tenant.account().id, request.0, limit).await;
     let known = created.map_err(|error| problem(error, &room, &tenant))?;
     Ok(one(&room, &known))
+}
+
+/// Whether a name can be anybody's to send from, here.
+fn may_be_had(room: &Room, name: &Name) -> Result<(), Problem> {
+    let domains = room.hall.domains();
+    if domains.facts().is_own(name) {
+        return Err(Problem::field("name", "is a host of this service; add a domain of your own"));
+    }
+    if is_never_public(name) && !domains.takes_private_names() {
+        let text =
+            "is a name that the public DNS never has (RFC 6761), so that its records are found nowhere";
+        return Err(Problem::field("name", text));
+    }
+    Ok(())
 }
 
 /// `GET /domains`.
@@ -266,5 +300,20 @@ pub async fn rotate(
     let domain = find(&room, &tenant, &which).await?;
     let turned = room.hall.domains().rotate(domain.account, domain.id).await;
     let known = turned.map_err(|error| problem(error, &room, &tenant))?;
+    Ok(one(&room, &known))
+}
+
+/// `DELETE /domains/{id_or_name}/dkim/rotate`. Where no keys wait, nothing is done.
+///
+/// # Errors
+/// No such domain; the store cannot be used.
+pub async fn drop_rotation(
+    room: Arc<Room>,
+    tenant: Tenant,
+    OfDomain(which): OfDomain,
+) -> Result<OneDomain, Problem> {
+    let domain = find(&room, &tenant, &which).await?;
+    let dropped = room.hall.domains().drop_rotation(domain.account, domain.id).await;
+    let known = dropped.map_err(|error| problem(error, &room, &tenant))?;
     Ok(one(&room, &known))
 }

@@ -33,6 +33,8 @@ const KIND_OPT_OUT: u8 = 41;
 const KIND_TEMPLATE: u8 = 34;
 const KIND_DOMAIN: u8 = 8;
 const KIND_TEMPLATE_VERSION: u8 = 37;
+/// Of claims.
+pub const KIND_CLAIM: u8 = 9;
 
 /// What a client asked of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]

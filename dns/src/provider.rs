@@ -11,7 +11,7 @@
 //! ends it: the [`Report`] says of each what became of it. As what stands is skipped, applying again goes on where
 //! it ended.
 //!
-//! Without credentials, the customer can be sent to the provider's own page ([`connect_url`]).
+//! Without credentials, the customer can be sent to the provider's own page ([`Publisher::connect`]).
 //!
 //! The providers' interfaces are spoken by dns-update, whose addresses for them are fixed. Three things it does not do
 //! as safely as a domain's mail deserves are done here: a text is replaced in one step at Cloudflare
@@ -25,6 +25,7 @@ mod cloudflare;
 mod connect;
 mod credentials;
 mod fault;
+mod fetch;
 mod plan;
 mod quotes;
 mod rfc2136;
@@ -44,9 +45,10 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::lookup::Resolver;
-pub use connect::{ConnectError, Template, connect_url, settings_url};
+pub use connect::{ConnectError, NoTemplate, Template};
 pub use credentials::{Credentials, Field, FieldError, fields};
 pub use fault::{ApplyError, Fault, UpstreamError};
+pub use fetch::Web;
 pub use plan::{Action, Change, Kind, Merge, Standing, plan};
 pub use secret::Secret;
 pub use server::{ServerAddress, ServerError};
@@ -194,13 +196,27 @@ impl Report {
 pub struct Publisher {
     resolver: Resolver,
     allow_private: bool,
+    template: Option<Template>,
+    web: Web,
 }
 
 impl Publisher {
-    /// A publisher. With `allow_private`, servers for dynamic updates may have private addresses.
+    /// A publisher. With `allow_private`, servers that customers name may have private addresses.
     #[must_use]
     pub fn new(resolver: Resolver, allow_private: bool) -> Self {
-        Self { resolver, allow_private }
+        Self { resolver, allow_private, template: None, web: Web::default() }
+    }
+
+    /// The same, with the operator's template for Domain Connect.
+    #[must_use]
+    pub fn with_template(self, template: Option<Template>) -> Self {
+        Self { template, ..self }
+    }
+
+    /// The same, reaching pages in another way.
+    #[must_use]
+    pub fn with_web(self, web: Web) -> Self {
+        Self { web, ..self }
     }
 
     /// Looks at what stands, and makes what is wanted stand.

@@ -17,7 +17,7 @@
 mod asker;
 mod evidence;
 mod exchange;
-mod judge;
+pub(crate) mod judge;
 mod kept;
 mod look;
 pub(crate) mod spf;
@@ -28,6 +28,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use hickory_proto::rr::RecordType as WireType;
 use jiff::Timestamp;
 use mail::address::Name;
 use mail::setup::{Finding, Record};
@@ -107,5 +108,25 @@ impl Inspector {
             judge(name, record, &answers, now)
         });
         join_all(found).await
+    }
+
+    /// Whether domains of private networks are seen.
+    #[must_use]
+    pub fn sees_private(&self) -> bool {
+        self.asker.sees_private()
+    }
+
+    /// The zone that a domain is in, and the texts at a label below the zone's own name; none when no NS records lead
+    /// to a zone.
+    pub async fn texts_below_zone(
+        &self,
+        domain: &Name,
+        label: &str,
+    ) -> Option<(Name, Result<Vec<String>, Trouble>)> {
+        let _turn = self.turns.acquire().await;
+        let looker = Looker::new(&self.asker, wire(domain.as_str())?).await;
+        let zone: Name = looker.zone().filter(|zone| zone.contains('.'))?.parse().ok()?;
+        let look = looker.look(&format!("{label}.{zone}"), WireType::TXT).await;
+        Some((zone, look.map(|look| look.texts().map(str::to_owned).collect())))
     }
 }

@@ -59,6 +59,12 @@ impl Name {
         format!("{labels}.{}", self.0).parse()
     }
 
+    /// The name as people write it: U-labels in place of A-labels (RFC 5890 2.3.2.1), where they can be read.
+    #[must_use]
+    pub fn to_unicode(&self) -> String {
+        idna::domain_to_unicode(&self.0).0
+    }
+
     /// The name without its first label; `None` for a single label.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {

@@ -3,6 +3,8 @@
 //!
 //! ```text
 //! pending ─► the record is found ─► 72 hours, in which the other is told ─► completed
+//!    │ 7 days               │ 30 days
+//!    └──────► expired ◄─────┘              (cancelled by the claimant at any time before)
 //! ```
 //!
 //! An account that never had the domain verified is asked nothing: the record is enough.
@@ -19,6 +21,8 @@ use crate::id::{AccountId, ClaimId};
 pub const GRACE: Duration = Duration::from_secs(72 * 3_600);
 /// How long a claim whose record is not found stays open.
 pub const OPEN_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How long one whose record was found stays open, from then on: long enough for the other's scheduled mail.
+pub const PROVEN_FOR: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// How far a claim is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,11 +32,13 @@ pub enum ClaimStatus {
     Pending,
     /// Its record was found; something else stands in the way: [`Block`].
     Blocked,
+    /// Its record was found and nothing of the other's stands in the way; the claimant's plan includes no more domains.
+    Verified,
     /// The domain is the claimant's.
     Completed,
-    /// Its record was not found in time.
+    /// Its record was not found in time, or it did not come to its end in time.
     Expired,
-    /// The domain was given up, or went to somebody else, meanwhile.
+    /// The claimant gave it up, or got the domain in another way.
     Cancelled,
 }
 
@@ -68,10 +74,14 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Until when its record must be found.
+    /// Until when its record must be found; once it was, until when it must be completed.
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
-        self.created_at.checked_add(OPEN_FOR).unwrap_or(Timestamp::MAX)
+        let (from, time) = match self.proven_at {
+            None => (self.created_at, OPEN_FOR),
+            Some(proven) => (proven, PROVEN_FOR),
+        };
+        from.checked_add(time).unwrap_or(Timestamp::MAX)
     }
 
     /// Until when the other may object, once the record was found.
@@ -83,13 +93,19 @@ impl Claim {
     /// Whether it can still come to something.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        matches!(self.status, ClaimStatus::Pending | ClaimStatus::Blocked)
+        matches!(self.status, ClaimStatus::Pending | ClaimStatus::Blocked | ClaimStatus::Verified)
     }
 
-    /// How far it is now: what was not proven in time has expired.
+    /// The claim, ended in this way.
+    #[must_use]
+    pub fn ended(&self, status: ClaimStatus) -> Self {
+        Self { status, block: None, ..self.clone() }
+    }
+
+    /// How far it is now: what was not proven, or not completed, in time has expired.
     #[must_use]
     pub fn status_at(&self, now: Timestamp) -> ClaimStatus {
-        let is_late = self.status == ClaimStatus::Pending && self.expires_at() <= now;
+        let is_late = self.is_open() && self.expires_at() <= now;
         if is_late { ClaimStatus::Expired } else { self.status }
     }
 }

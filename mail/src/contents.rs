@@ -2,6 +2,8 @@
 //!
 //! What was composed or mended is read back from the bytes that went out, so that nothing is stored twice.
 
+use std::collections::BTreeSet;
+
 use mail_parser::{MessageParser, MimeHeaders as _, PartType};
 
 use crate::compose::CustomHeader;
@@ -41,14 +43,21 @@ impl Contents {
     pub fn of(message: &[u8]) -> Self {
         let Some(parsed) = MessageParser::default().parse(message) else { return Self::default() };
         let part = |id: &u32| parsed.parts.get(usize::try_from(*id).ok()?);
-        let html = parsed.html_body.iter().filter_map(part).find_map(|part| match &part.body {
-            PartType::Html(text) => Some(lines(text)),
-            _ => None,
-        });
-        let text = parsed.text_body.iter().filter_map(part).find_map(|part| match &part.body {
-            PartType::Text(text) => Some(lines(text)),
-            _ => None,
-        });
+        // Among the texts the parser counts inline files of that type too (RFC 8621 4.1.4): those have names.
+        let is_file = |id: &&u32| **id > 0 && part(id).is_some_and(|part| part.attachment_name().is_some());
+        let is_text = |id: &&u32| !is_file(id);
+        let html =
+            parsed.html_body.iter().filter(is_text).filter_map(part).find_map(|part| match &part.body {
+                PartType::Html(text) => Some(lines(text)),
+                _ => None,
+            });
+        let text =
+            parsed.text_body.iter().filter(is_text).filter_map(part).find_map(|part| match &part.body {
+                PartType::Text(text) => Some(lines(text)),
+                _ => None,
+            });
+        let inline = parsed.text_body.iter().chain(&parsed.html_body).filter(is_file);
+        let files: BTreeSet<u32> = parsed.attachments.iter().chain(inline).copied().collect();
         let headers = parsed
             .headers_raw()
             .filter_map(|(name, value)| {
@@ -56,7 +65,7 @@ impl Contents {
                 CustomHeader::new(name, &value).ok().map(|_| (name.to_owned(), value))
             })
             .collect();
-        let files = parsed.attachments.iter().take(PARTS_MAX).filter_map(part).map(|part| File {
+        let files = files.iter().take(PARTS_MAX).filter_map(part).map(|part| File {
             name: part.attachment_name().map(str::to_owned),
             content_type: part.content_type().map_or_else(
                 || "application/octet-stream".to_owned(),
@@ -123,6 +132,24 @@ mod tests {
             content_id: None,
         };
         assert_eq!(read.files, [file]);
+    }
+
+    #[test]
+    fn an_inline_text_is_a_file_and_no_body() {
+        for (name, content_type) in [("a.txt", "text/plain"), ("a.html", "text/html")] {
+            let file = Attachment {
+                name: name.to_owned(),
+                content_type: content_type.to_owned(),
+                data: b"hi".to_vec(),
+                content_id: Some("c1".to_owned()),
+            };
+            let given = Composition { html: None, attachments: vec![file], ..composition() };
+            let read = Contents::of(&compose(&given, "id@example.com", Timestamp::UNIX_EPOCH));
+            assert_eq!((read.text.as_deref().map(str::trim_end), read.html), (given.text.as_deref(), None));
+            let [file] = read.files.as_slice() else { panic!("{:?}", read.files) };
+            assert_eq!((file.name.as_deref(), file.content_type.as_str()), (Some(name), content_type));
+            assert_eq!((file.size_bytes, file.content_id.as_deref()), (2, Some("c1")));
+        }
     }
 
     #[test]

@@ -52,8 +52,14 @@ impl Dkim {
     /// The selector of the Ed25519 key.
     #[must_use]
     pub fn ed25519_selector(&self) -> String {
-        format!("{}e", self.selector)
+        ed25519_selector(&self.selector)
     }
+}
+
+/// The selector of the Ed25519 key beside the RSA key of this one.
+#[must_use]
+pub fn ed25519_selector(selector: &str) -> String {
+    format!("{selector}e")
 }
 
 /// The records of keys that signed until others took their place: mail that they signed is still on its way, and
@@ -64,7 +70,10 @@ pub struct FormerDkim {
     pub selector: String,
     /// Value of the TXT record at `{selector}._domainkey.{domain}`.
     pub rsa_record: String,
-    /// The record is to stand until then.
+    /// Value of the TXT record at `{selector}e._domainkey.{domain}`, if that key signed too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ed25519_record: Option<String>,
+    /// The records are to stand until then.
     pub until: Timestamp,
 }
 
@@ -94,9 +103,18 @@ pub struct DeliverySettings {
     /// The customer's host for tracking links, whose CNAME leads to us; none for our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracking_host: Option<Name>,
+    /// The tracking host whose record was seen: links lead nowhere before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracking_seen: Option<Name>,
 }
 
 impl DeliverySettings {
+    /// The customer's host that links begin with: the tracking host, once its record was seen.
+    #[must_use]
+    pub fn links_host(&self) -> Option<&Name> {
+        self.tracking_host.as_ref().filter(|host| self.tracking_seen.as_ref() == Some(host))
+    }
+
     /// Whether nothing was set: the row need not say so.
     #[must_use]
     pub fn is_default(&self) -> bool {

@@ -23,8 +23,8 @@ pub enum NameRefused {
 
 /// Reads a name: in any case and any script (RFC 5891), with a dot at its end or not.
 ///
-/// A suffix under which a registry gives out names is nobody's to send from. One that a company has put on the
-/// public suffix list for its customers' sake is that company's: it publishes the records, or nobody does.
+/// A suffix under which names are given out to others is nobody's to send from, whether a registry gives them out
+/// (`co.uk`) or a company to its customers (`github.io`): who sends from it speaks for all of them.
 ///
 /// # Errors
 /// [`NameRefused`].
@@ -44,15 +44,21 @@ pub fn read(text: &str) -> Result<Name, NameRefused> {
         return Err(NameRefused::Form);
     }
     let suffix = psl::suffix(name.as_str().as_bytes());
-    if suffix.is_some_and(|suffix| {
-        suffix.as_bytes() == name.as_str().as_bytes() && suffix.typ() == Some(psl::Type::Icann)
-    }) {
+    if suffix.is_some_and(|suffix| suffix.as_bytes() == name.as_str().as_bytes()) {
         return Err(NameRefused::PublicSuffix(name));
     }
     if bare.len() != text.len() {
         return Err(NameRefused::More(name));
     }
     Ok(name)
+}
+
+/// Whether the public DNS never has the name: those of RFC 6761, RFC 6762 (`local`), RFC 7686 (`onion`), and `internal`,
+/// which ICANN has set aside for private networks.
+#[must_use]
+pub fn is_never_public(name: &Name) -> bool {
+    const TOPS: [&str; 7] = ["test", "example", "invalid", "localhost", "local", "onion", "internal"];
+    name.as_str().rsplit('.').next().is_some_and(|top| TOPS.contains(&top))
 }
 
 /// RFC 3696 2: a top-level domain is not all numeric.
@@ -72,10 +78,16 @@ mod tests {
             ("bücher.example", "xn--bcher-kva.example"),
             ("acme.test", "acme.test"),
             ("acme.github.io", "acme.github.io"),
-            ("github.io", "github.io"),
         ] {
             assert_eq!(read(text).map(|name| name.to_string()), Ok(name.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn what_the_public_dns_never_has() {
+        let never = |text: &str| is_never_public(&text.parse().unwrap());
+        assert!(["a.test", "printer.local", "a.b.internal", "x.onion"].into_iter().all(never));
+        assert!(!["test.com", "local.net", "example.org"].into_iter().any(never));
     }
 
     #[test]
@@ -90,6 +102,7 @@ mod tests {
             ("2001:db8::1", "not an IP address"),
             ("com", "must be a domain name, like"),
             ("co.uk", "`co.uk` is a public suffix"),
+            ("github.io", "`github.io` is a public suffix"),
             ("公司.cn", "`xn--55qx5d.cn` is a public suffix"),
         ] {
             let refused = read(text).unwrap_err().to_string();

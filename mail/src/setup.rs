@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::address::Name;
-use crate::domain::{Dkim, Domain, DomainState};
+use crate::domain::{Dkim, Domain, DomainState, ed25519_selector};
 use crate::id::AccountId;
 
 pub use assess::{Seen, assess, next_look};
@@ -124,11 +124,23 @@ pub struct Facts {
     pub ownership_label: String,
     /// Takes in mail.
     pub mail_host: Name,
-    /// What a tracking host is an alias of; none when the API has no name.
+    /// What a tracking host is an alias of; the mail host, when the API has no name.
     pub pages_host: Option<Name>,
 }
 
 impl Facts {
+    /// Whether a name is one of the service's own hosts: what customers' records lead to is no customer's.
+    #[must_use]
+    pub fn is_own(&self, name: &Name) -> bool {
+        [
+            Some(&self.return_path_host),
+            Some(&self.spf_include_host),
+            Some(&self.mail_host),
+            self.pages_host.as_ref(),
+        ]
+        .contains(&Some(name))
+    }
+
     /// The records that a domain needs, the required ones first.
     #[must_use]
     pub fn records(&self, domain: &Domain) -> Vec<Record> {
@@ -175,6 +187,8 @@ impl Facts {
         }
         if let Some(former) = &domain.former_dkim {
             records.push(optional(key(&former.selector, &former.rsa_record)));
+            let second = ed25519_selector(&former.selector);
+            records.extend(former.ed25519_record.iter().map(|record| optional(key(&second, record))));
         }
         // Mail that came before we know the domain would be refused.
         if domain.inbound_enabled && domain.state == DomainState::Verified {
@@ -182,9 +196,10 @@ impl Facts {
             let record = required(Purpose::Inbound, RecordType::Mx, name.to_owned(), mail_host);
             records.push(Record { priority: Some(PRIORITY), ..optional(record) });
         }
-        if let (Some(host), Some(pages)) = (&domain.delivery.tracking_host, &self.pages_host) {
-            let (host, pages) = (host.to_string(), pages.to_string());
-            records.push(optional(required(Purpose::Tracking, RecordType::Cname, host, pages)));
+        if let Some(host) = &domain.delivery.tracking_host {
+            // Where the API is reached by an address alone, the machine has a name still.
+            let (host, pages) = (host.to_string(), self.pages_host.as_ref().unwrap_or(&self.mail_host));
+            records.push(optional(required(Purpose::Tracking, RecordType::Cname, host, pages.to_string())));
         }
         records
     }

@@ -260,7 +260,7 @@ pub fn tracked_html(
     key: &LinkKey,
     of: Tracked,
 ) -> String {
-    let base = base(service, settings.tracking_host.as_ref());
+    let base = base(service, settings.links_host());
     let tracking = Tracking { key, base: &base, service, of };
     rewrite_html(html, &tracking, settings.open_tracking, settings.click_tracking)
 }

@@ -11,6 +11,7 @@ mod check;
 mod claim;
 mod keys;
 mod publish;
+mod turns;
 
 use std::sync::Arc;
 
@@ -131,12 +132,19 @@ pub struct Domains {
     worker: Arc<Worker>,
     senders: Arc<Senders>,
     publishing: Semaphore,
+    looks: turns::Turns,
     parts: DomainsParts,
 }
 
 impl Domains {
     pub(crate) fn new(worker: Arc<Worker>, senders: Arc<Senders>, parts: DomainsParts) -> Self {
-        Self { worker, senders, publishing: Semaphore::new(PUBLISHING_MAX), parts }
+        Self {
+            worker,
+            senders,
+            publishing: Semaphore::new(PUBLISHING_MAX),
+            looks: turns::Turns::default(),
+            parts,
+        }
     }
 
     /// What of the installation stands in the records.
@@ -149,6 +157,12 @@ impl Domains {
     #[must_use]
     pub fn verify_themselves(&self) -> bool {
         self.parts.auto_verify
+    }
+
+    /// Whether names that the public DNS never has may be had here: for development, and in private networks.
+    #[must_use]
+    pub fn takes_private_names(&self) -> bool {
+        self.parts.auto_verify || self.parts.inspector.sees_private()
     }
 
     fn store(&self) -> &Store {
@@ -209,6 +223,7 @@ impl Domains {
             domain.state = DomainState::Verified;
             domain.verified_at = Some(now);
             domain.dkim.ed25519_published = true;
+            domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
         } else {
             setup.due = next_look(&domain, &setup, now, self.worker.entropy.u64());
         }
@@ -274,6 +289,11 @@ impl Domains {
             let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
             let mut after = before.clone();
             change(&mut after);
+            let moved = after.delivery.tracking_host != before.delivery.tracking_host;
+            // Where nobody looks, the host is taken as it is said.
+            if moved && (self.parts.auto_verify || self.know(before.clone()).await?.0.setup.vouched) {
+                after.delivery.tracking_seen.clone_from(&after.delivery.tracking_host);
+            }
             if after != before {
                 after.updated_at = self.worker.clock.now();
                 let mut batch = Batch::progress();
@@ -281,6 +301,10 @@ impl Domains {
                 if !self.commit(batch, &before).await? {
                     continue;
                 }
+            }
+            if moved {
+                // Links lead through it as soon as its record is seen.
+                return self.look_soon(account, id).await;
             }
             return Ok(self.know(after).await?.0);
         }

@@ -158,6 +158,8 @@ pub(super) fn durations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Durat
 
 /// Values whose own error would not say what is meant here.
 pub(super) mod parsed {
+    use dns::provider::Template;
+
     use super::{Deserialize, Deserializer, Name, SocketAddr};
 
     fn name<E: serde::de::Error>(text: &str) -> Result<Name, E> {
@@ -172,6 +174,12 @@ pub(super) mod parsed {
         input: D,
     ) -> Result<Option<Name>, D::Error> {
         host_name(input).map(Some)
+    }
+
+    pub(in crate::config) fn template_option<'de, D: Deserializer<'de>>(
+        input: D,
+    ) -> Result<Option<Template>, D::Error> {
+        String::deserialize(input)?.parse().map(Some).map_err(serde::de::Error::custom)
     }
 
     pub(in crate::config) fn servers<'de, D: Deserializer<'de>>(

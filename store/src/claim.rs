@@ -61,6 +61,24 @@ pub async fn get(store: &Store, account: AccountId, id: ClaimId) -> Result<Optio
     store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
 }
 
+/// An account's claims, newest first, of those before `before`: at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    before: Option<ClaimId>,
+    limit: usize,
+) -> Result<Vec<Claim>, ReadError> {
+    let mut range = key(Space::Claim).account(account).range();
+    if let Some(before) = before {
+        range.end = key_of(account, before);
+    }
+    let rows = store.scan(range, Order::Descending, limit).await?;
+    rows.iter().map(|(_, row)| row::decode(row)).collect()
+}
+
 /// The open claim of an account to a name.
 ///
 /// # Errors

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so")]
 
+#[path = "../../store/tests/database/mod.rs"]
+mod database;
 #[path = "../world/mod.rs"]
 mod world;
 
@@ -24,3 +26,4 @@ mod scheduled;
 mod service_fields;
 mod slow_destination;
 mod suppression;
+mod two_nodes;

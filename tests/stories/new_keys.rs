@@ -6,14 +6,15 @@ use mail::domain::Domain;
 use mail::recipient::RecipientState;
 use mail::setup::{Purpose, RecordType};
 
+use crate::world::sink::Sink;
 use crate::world::{DOMAIN, TestWorld, ZONE};
 
 /// Sends one email, and tells which selectors signed it.
-async fn selectors(world: &TestWorld, subject: &str) -> Vec<String> {
-    let before = world.sink.taken().len();
+pub(crate) async fn selectors(world: &TestWorld, sink: &Sink, subject: &str) -> Vec<String> {
+    let before = sink.taken().len();
     let id = world.relay(&["someone@dest.example"], subject).await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    let taken = world.sink.wait_for(before + 1).await;
+    let taken = sink.wait_for(before + 1).await;
     // A folded field is one line in the eyes of who reads it.
     let content = taken[before].content.replace("\r\n\t", " ").replace("\r\n ", " ");
     let fields = content.lines().filter(|line| line.starts_with("DKIM-Signature:"));
@@ -33,12 +34,12 @@ async fn mail_is_signed_with_new_keys_from_the_moment_that_their_record_is_seen(
     let domains = world.world.hall.domains();
     let old = domain(&world).await;
     let of_old = [old.dkim.selector.clone(), old.dkim.ed25519_selector()];
-    assert_eq!(selectors(&world, "before").await, of_old);
+    assert_eq!(selectors(&world, &world.sink, "before").await, of_old);
 
     let turning = domains.rotate(old.account, old.id).await.unwrap().domain;
     let next = turning.next_dkim.clone().unwrap();
     domains.verify(old.account, old.id).await.unwrap();
-    assert_eq!(selectors(&world, "not published yet").await, of_old);
+    assert_eq!(selectors(&world, &world.sink, "not published yet").await, of_old);
 
     let mut zone = ZONE.to_owned();
     for record in domains.facts().records(&turning) {
@@ -49,6 +50,9 @@ async fn mail_is_signed_with_new_keys_from_the_moment_that_their_record_is_seen(
     world.names.set(&zone);
     let turned = domains.verify(old.account, old.id).await.unwrap().domain;
     assert_eq!(turned.dkim.selector, next.selector);
-    assert_eq!(selectors(&world, "published").await, [next.selector.clone(), next.ed25519_selector()]);
+    assert_eq!(
+        selectors(&world, &world.sink, "published").await,
+        [next.selector.clone(), next.ed25519_selector()]
+    );
     world.end().await;
 }

@@ -19,7 +19,7 @@ use mail::address::Name;
 use mail::credential::Secret;
 use mail::id::{AccountId, EmailId};
 use postrider::certificate::Certificate;
-use postrider::config::{self, Config};
+use postrider::config::{self, Config, Engine, Hidden};
 use postrider::reload;
 use postrider::serve::{Certificates, Doors};
 use postrider::world::World;
@@ -100,6 +100,23 @@ impl TestWorld {
         let sink = Sink::start().await;
         let names = NameServer::start(ZONE).await;
         let config = configuration(directory.path(), names.address, sink.address.port(), more);
+        Self::open(&config, sink, names, Some(directory)).await
+    }
+
+    /// Starts a node over a database. Beside another one it has that one's key, and sends to that one's mail host.
+    pub async fn node(database: &str, beside: Option<&Self>, change: impl FnOnce(&mut Config)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let sink = Sink::start().await;
+        let names = NameServer::start(ZONE).await;
+        if let Some(other) = beside {
+            let key = other.config().data_dir.join("secret.key");
+            std::fs::copy(key, directory.path().join("secret.key")).unwrap();
+        }
+        let port = beside.map_or(&sink, |other| &other.sink).address.port();
+        let mut config = configuration(directory.path(), names.address, port, "");
+        config.store.engine = Engine::Postgres;
+        config.store.url = Some(Hidden(database.to_owned()));
+        change(&mut config);
         Self::open(&config, sink, names, Some(directory)).await
     }
 

@@ -8,7 +8,7 @@ use mail::id::ClaimId;
 use mail::setup::Finding;
 use queue::domains::ClaimError;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::access::Tenant;
 
 use super::request;
@@ -18,12 +18,13 @@ use crate::auth::mailed;
 use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
 use crate::emails::view::Moment;
 use crate::fields::{Names, Notes};
+use crate::page::{KIND_CLAIM, Page, after_id};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
 
 const ID: &str = "id";
-const STATUSES: &[&str] = &["pending", "blocked", "completed", "expired", "cancelled"];
+const STATUSES: &[&str] = &["pending", "blocked", "verified", "completed", "expired", "cancelled"];
 const BLOCKS: &[&str] = &["grace_period", "recent_owner_activity", "pending_scheduled_emails"];
 
 fn no_such_claim() -> Problem {
@@ -35,6 +36,11 @@ fn not_claimed(error: ClaimError, room: &Room, tenant: &Tenant) -> Problem {
         ClaimError::Unknown => no_such_claim(),
         ClaimError::Free(name) => {
             Problem::new(Code::NOT_FOUND, format!("Nobody has {name}: add it with POST /domains"))
+        }
+        ClaimError::Ended(status) => {
+            let word = serde_json::to_value(status).unwrap_or_default();
+            let text = format!("The claim is {} already", word.as_str().unwrap_or("at its end"));
+            Problem::new(Code::VALIDATION_ERROR, text).details(json!({"status": word}))
         }
         ClaimError::Domain(error) => problem(error, room, tenant),
     }
@@ -53,35 +59,28 @@ struct ClaimView {
     expires_at: Moment,
 }
 
-/// A claim by itself.
-#[derive(Debug, Serialize)]
-pub struct OneClaim {
-    claim: ClaimView,
-}
-
-impl OneClaim {
+impl ClaimView {
     fn of(room: &Room, claim: Claim, finding: Option<&Finding>) -> Self {
         let record = room.hall.domains().facts().ownership(claim.account, &claim.name);
-        let claim = ClaimView {
+        let status = claim.status_at(room.hall.clock().now());
+        let is_open = claim.is_open() && status != ClaimStatus::Expired;
+        Self {
             id: claim.id,
-            status: claim.status_at(room.hall.clock().now()),
+            status,
             record: RecordView::of(record, finding, None),
-            blocked_reason: claim.block,
-            grace_ends_at: claim.grace_ends_at().filter(|_| claim.is_open()).map(Moment),
+            blocked_reason: claim.block.filter(|_| is_open),
+            grace_ends_at: claim.grace_ends_at().filter(|_| is_open).map(Moment),
             created_at: Moment(claim.created_at),
             expires_at: Moment(claim.expires_at()),
             name: claim.name,
-        };
-        Self { claim }
+        }
     }
-}
 
-impl Describe for OneClaim {
     fn schema(schemas: &mut Schemas) -> Value {
         let record = RecordView::schema(schemas);
         let mut blocked = schema::words(BLOCKS, "What it waits for");
         schema::or_null(&mut blocked);
-        let claim = schemas.named("DomainClaim", |_| {
+        schemas.named("DomainClaim", |_| {
             schema::object(
                 "A claim to a domain that another account has",
                 [
@@ -92,11 +91,58 @@ impl Describe for OneClaim {
                     ("blocked_reason", blocked),
                     ("grace_ends_at", schema::nullable_time("Until when the other account has time")),
                     ("created_at", schema::time("When it was made")),
-                    ("expires_at", schema::time("When it ends, unless the record is found")),
+                    ("expires_at", schema::time("When it ends, unless the domain is the account's by then")),
                 ],
             )
-        });
+        })
+    }
+}
+
+/// A claim by itself.
+#[derive(Debug, Serialize)]
+pub struct OneClaim {
+    claim: ClaimView,
+}
+
+impl OneClaim {
+    fn of(room: &Room, claim: Claim, finding: Option<&Finding>) -> Self {
+        Self { claim: ClaimView::of(room, claim, finding) }
+    }
+}
+
+impl Describe for OneClaim {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let claim = ClaimView::schema(schemas);
         schemas.named("OneDomainClaim", |_| schema::object("A claim", [("claim", claim)]))
+    }
+}
+
+/// A page of claims.
+#[derive(Debug, Serialize)]
+pub struct ClaimList {
+    claims: Vec<ClaimView>,
+    has_more: bool,
+    next_cursor: Option<String>,
+}
+
+impl Describe for ClaimList {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let claim = ClaimView::schema(schemas);
+        schemas.named("DomainClaimList", |_| schema::page("claims", claim))
+    }
+}
+
+/// What `GET /domains/claims` takes.
+#[derive(Debug)]
+pub struct ListClaims(Page);
+
+impl Input for ListClaims {
+    fn describe(_: &mut Schemas) -> Takes {
+        Takes { parameters: Page::parameters(), ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        Page::read(&call.query).map(Self)
     }
 }
 
@@ -151,6 +197,35 @@ impl Input for OfClaim {
 pub async fn claim(room: Arc<Room>, tenant: Tenant, NewClaim(name): NewClaim) -> Result<OneClaim, Problem> {
     let claimed = room.hall.domains().claim(tenant.account().id, name).await;
     let claim = claimed.map_err(|error| not_claimed(error, &room, &tenant))?;
+    Ok(OneClaim::of(&room, claim, None))
+}
+
+/// `GET /domains/claims`.
+///
+/// # Errors
+/// The cursor is none of this list's; the store cannot be read.
+pub async fn list(
+    room: Arc<Room>,
+    tenant: Tenant,
+    ListClaims(page): ListClaims,
+) -> Result<ClaimList, Problem> {
+    let before = page.before_id(KIND_CLAIM)?.map(ClaimId::from_bytes);
+    let account = tenant.account().id;
+    let mut claims = store::claim::list(room.hall.store(), account, before, page.limit + 1).await?;
+    let has_more = claims.len() > page.limit;
+    claims.truncate(page.limit);
+    let last = claims.last().filter(|_| has_more).map(|claim| after_id(KIND_CLAIM, claim.id.to_bytes()));
+    let claims = claims.into_iter().map(|claim| ClaimView::of(&room, claim, None)).collect();
+    Ok(ClaimList { claims, has_more, next_cursor: last })
+}
+
+/// `POST /domains/claims/{id}/cancel`. One that was cancelled before stays so.
+///
+/// # Errors
+/// No such claim; it has come to its end in another way; the store cannot be used.
+pub async fn cancel(room: Arc<Room>, tenant: Tenant, OfClaim(id): OfClaim) -> Result<OneClaim, Problem> {
+    let cancelled = room.hall.domains().cancel_claim(tenant.account().id, id).await;
+    let claim = cancelled.map_err(|error| not_claimed(error, &room, &tenant))?;
     Ok(OneClaim::of(&room, claim, None))
 }
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::access::Tenant;
 
-use super::request::Which;
+use super::request::{OfDomain, Which};
 use super::view::{DomainView, RecordView};
 use super::{find, problem};
 use crate::call::{Call, Input, Nothing, SMALL_BYTES_MAX, Takes};
@@ -231,6 +231,35 @@ pub async fn apply(room: Arc<Room>, tenant: Tenant, input: Apply) -> Result<Appl
     Ok(Applied { domain: DomainView::of(&published.known, domains), changes, applied })
 }
 
+/// Where the customer is to go.
+#[derive(Debug, Serialize)]
+pub struct Connect {
+    url: String,
+}
+
+impl Describe for Connect {
+    fn schema(schemas: &mut Schemas) -> Value {
+        schemas.named("ConnectDns", |_| {
+            let mut url = schema::string(
+                "The page at the domain's DNS provider where its owner, signed in there, agrees to the records",
+            );
+            url["examples"] = json!(["https://dns.example/v2/domainTemplates/providers/example.net/services/email/apply?domain=example.com"]);
+            schema::object("Where the customer is to go", [("url", url)])
+        })
+    }
+}
+
+/// `POST /domains/{id_or_name}/dns/connect`.
+///
+/// # Errors
+/// No such domain; the provider does not offer it (422); the store cannot be read.
+pub async fn connect(room: Arc<Room>, tenant: Tenant, OfDomain(which): OfDomain) -> Result<Connect, Problem> {
+    let domain = find(&room, &tenant, &which).await?;
+    let asked = room.hall.domains().connect((domain.account, domain.id)).await;
+    let url = asked.map_err(|error| not_published(error, &room, &tenant))?;
+    Ok(Connect { url })
+}
+
 fn not_published(error: PublishError, room: &Room, tenant: &Tenant) -> Problem {
     match error {
         PublishError::NothingSaved(_) => Problem::field("use_saved", error.to_string()),
@@ -242,6 +271,11 @@ fn not_published(error: PublishError, room: &Room, tenant: &Tenant) -> Problem {
         }
         PublishError::Apply(error @ ApplyError::Server(_)) => {
             Problem::field("credentials.server", error.to_string())
+        }
+        PublishError::Connect(error) => {
+            let text =
+                format!("{error}: publish the records by hand, or with POST /domains/{{id}}/dns/apply");
+            Problem::new(Code::UPSTREAM_ERROR, text).details(json!({"reason": error.as_str()}))
         }
         PublishError::Domain(error) => problem(error, room, tenant),
     }

@@ -176,12 +176,13 @@ impl Input for CreateDomain {
                 ("open_tracking", "open_tracking"),
                 ("click_tracking", "click_tracking"),
                 ("tls_mode", "tls_mode"),
+                ("tls", "tls_mode"),
                 ("inbound_enabled", "inbound_enabled"),
                 ("tracking_host", "tracking_host"),
                 ("dkim_selector", "dkim_selector"),
                 ("dkim_private_key", "dkim_private_key"),
             ],
-            foreign: &[("Name", "name"), ("tls", "tls_mode"), ("tracking_subdomain", "tracking_host")],
+            foreign: &[("Name", "name"), ("tracking_subdomain", "tracking_host")],
         };
         let mut notes = Notes::default();
         let given = call.given(&NAMES, &mut notes)?;
@@ -266,10 +267,11 @@ impl Input for UpdateDomain {
                 ("open_tracking", "open_tracking"),
                 ("click_tracking", "click_tracking"),
                 ("tls_mode", "tls_mode"),
+                ("tls", "tls_mode"),
                 ("inbound_enabled", "inbound_enabled"),
                 ("tracking_host", "tracking_host"),
             ],
-            foreign: &[("tls", "tls_mode"), ("tracking_subdomain", "tracking_host")],
+            foreign: &[("tracking_subdomain", "tracking_host")],
         };
         let which = Which::of(call)?;
         let mut notes = Notes::default();
@@ -309,7 +311,12 @@ pub struct ListDomains {
 impl ListDomains {
     pub(super) fn passes(&self, domain: &Domain) -> bool {
         let status = self.statuses.is_empty() || self.statuses.contains(&domain.state);
-        status && self.q.as_ref().is_none_or(|q| domain.name.as_str().contains(q.as_str()))
+        let has = |q: &String| {
+            let is_plain = q.is_ascii() || !domain.name.as_str().contains("xn--");
+            domain.name.as_str().contains(q.as_str())
+                || !is_plain && domain.name.to_unicode().contains(q.as_str())
+        };
+        status && self.q.as_ref().is_none_or(has)
     }
 }
 

@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, timeout_at};
@@ -240,6 +240,16 @@ impl Payload {
     pub fn with(bytes: Bytes, more: Option<Pieces>, share: Share) -> Self {
         Self { bytes: Some(bytes).filter(|b| !b.is_empty()), more, _share: share }
     }
+}
+
+/// A small answer of a door that is not the API's.
+pub(super) fn text(status: StatusCode, media_type: &'static str, body: String) -> Response<Payload> {
+    let length = body.len();
+    let mut response = Response::new(Payload::new(body.into(), Share::default()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response.headers_mut().insert(CONTENT_LENGTH, length.into());
+    response
 }
 
 impl Body for Payload {

@@ -24,8 +24,9 @@ use tokio::time::{Instant, timeout_at};
 
 /// A small request costs about this much anyhow.
 const GRAIN_BYTES: usize = 1 << 10;
-/// What is larger is paid from the purse for large requests.
-const ORDINARY_BYTES_MAX: usize = 1 << 20;
+/// What is larger is paid from the purse for large requests: an ordinary email is far smaller, and half-read
+/// bodies of a megabyte would soon use up an account's part of the ordinary purse and wait for each other.
+const ORDINARY_BYTES_MAX: usize = 256 << 10;
 /// The purse for ordinary requests is this part of the whole.
 const ORDINARY_PART: usize = 5;
 /// One account's part of a purse.

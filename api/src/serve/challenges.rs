@@ -5,15 +5,14 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use http::header::HOST;
 use http::uri::Authority;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::body::Payload;
-use super::budget::Share;
+use super::body::text;
 use super::{Terms, listen};
 
 /// The authority asks from a few places at once; strangers come to port 80, too.
@@ -53,15 +52,6 @@ fn asked<B>(request: &Request<B>) -> Option<(String, String)> {
     let token = request.uri().path().strip_prefix(PATH).filter(|_| request.method() == Method::GET)?;
     let host: Authority = request.headers().get(HOST)?.to_str().ok()?.parse().ok()?;
     Some((host.host().to_owned(), token.to_owned()))
-}
-
-fn text(status: StatusCode, media_type: &'static str, body: String) -> Response<Payload> {
-    let length = body.len();
-    let mut response = Response::new(Payload::new(body.into(), Share::default()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-    response.headers_mut().insert(CONTENT_LENGTH, length.into());
-    response
 }
 
 #[cfg(test)]

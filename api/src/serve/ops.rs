@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::ALLOW;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::body::Payload;
+use super::body::{Payload, text};
 use super::budget::Share;
 use super::{Terms, listen};
 
@@ -71,14 +71,5 @@ fn respond(
     if method == Method::HEAD {
         *response.body_mut() = Payload::new(Bytes::new(), Share::default());
     }
-    response
-}
-
-fn text(status: StatusCode, media_type: &'static str, body: String) -> Response<Payload> {
-    let length = body.len();
-    let mut response = Response::new(Payload::new(body.into(), Share::default()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-    response.headers_mut().insert(CONTENT_LENGTH, length.into());
     response
 }

@@ -147,6 +147,82 @@ async fn new_keys_sign_when_their_record_is_there() {
     assert_eq!(turned["dkim"]["selector"], json!(next));
     assert_eq!(turned["dkim"]["former_selector"], json!("mine"));
     assert_eq!(turned["dkim"]["pending_selector"], json!(null));
+    let listed = turned["records"].as_array().unwrap();
+    for former in ["mine._domainkey.acme.test", "minee._domainkey.acme.test"] {
+        assert!(listed.iter().any(|record| record["name"] == json!(former)), "{former}: {turned:#}");
+    }
+}
+
+#[tokio::test]
+async fn new_keys_that_do_not_sign_yet_can_be_dropped() {
+    let (world, names) = World::with_names("").await;
+    let domain = add(&world, &json!({"name": "acme.test"})).await;
+    names.set(&zone(&domain));
+    post(&world, "/domains/acme.test/verify").await;
+    let turning = post(&world, "/domains/acme.test/dkim/rotate").await["domain"].clone();
+    assert!(turning["dkim"]["pending_selector"].is_string());
+    for _ in 0..2 {
+        let dropped = world.call(Method::DELETE, "/domains/acme.test/dkim/rotate", &Value::Null).await;
+        assert_eq!(dropped.json()["domain"]["dkim"], domain["dkim"], "{}", dropped.json());
+        assert_eq!(dropped.json()["domain"]["records"].as_array().unwrap().len(), 6);
+    }
+    names.set(&zone(&turning));
+    let looked = post(&world, "/domains/acme.test/verify").await["domain"].clone();
+    assert_eq!(looked["dkim"]["selector"], domain["dkim"]["selector"]);
+}
+
+#[tokio::test]
+async fn links_lead_through_the_tracking_host_once_its_record_is_seen() {
+    let (world, names) = World::with_names("").await;
+    let body = json!({"name": "acme.test", "click_tracking": true, "tracking_host": "links.acme.test"});
+    let domain = add(&world, &body).await;
+    let whole = zone(&domain);
+    let untracked: Vec<&str> = whole.lines().filter(|line| !line.starts_with("links.")).collect();
+    let mail = json!({
+        "from": "a@acme.test", "to": "b@example.net", "subject": "s",
+        "html": "<a href=\"https://shop.example/\">x</a>",
+    });
+    let link = async || {
+        let sent = world.call(Method::POST, "/emails", &mail).await.json();
+        let raw = format!("/emails/{}/raw", sent["id"].as_str().unwrap());
+        let raw = world.call(Method::GET, &raw, &Value::Null).await.body;
+        let text = String::from_utf8_lossy(&raw).replace("=\r\n", "");
+        text.split("/c/").next().unwrap().rsplit("https://").next().unwrap().to_owned()
+    };
+    names.set(&untracked.join("\n"));
+    let verified = post(&world, "/domains/acme.test/verify").await;
+    assert_eq!(verified["verified"], json!(true), "{verified:#}");
+    let through_us = link().await;
+    assert!(through_us == "api.example.test", "{through_us}");
+    names.set(&whole);
+    post(&world, "/domains/acme.test/verify").await;
+    assert_eq!(link().await, "links.acme.test");
+    // Another host is another record.
+    let change = json!({"tracking_host": "go.acme.test"});
+    world.call(Method::PATCH, "/domains/acme.test", &change).await;
+    assert_eq!(link().await, "api.example.test");
+}
+
+#[tokio::test]
+async fn names_that_are_nobodys_are_refused() {
+    let world = World::start().await;
+    for (name, why) in [
+        ("github.io", "is a public suffix"),
+        ("mx.example.net", "is a host of this service"),
+        ("rp.example.net", "is a host of this service"),
+    ] {
+        let refused = world.call(Method::POST, "/domains", &json!({"name": name})).await;
+        let said =
+            refused.json()["error"]["details"]["fields"]["name"].as_str().unwrap_or_default().to_owned();
+        assert!(refused.status == StatusCode::BAD_REQUEST && said.contains(why), "{name}: {said}");
+    }
+    add(&world, &json!({"name": "acme.github.io"})).await;
+    let world = World::in_public().await;
+    for name in ["printer.local", "acme.test", "x.onion", "db.internal"] {
+        let refused = world.call(Method::POST, "/domains", &json!({"name": name})).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{name}");
+    }
+    add(&world, &json!({"name": "acme.net"})).await;
 }
 
 #[tokio::test]
@@ -203,6 +279,8 @@ async fn settings_are_changed_and_a_domain_is_deleted() {
     let changed = world.call(Method::PATCH, "/domains/acme.test", &change).await.json()["domain"].clone();
     assert_eq!((&changed["tls_mode"], &changed["open_tracking"]), (&json!("enforced"), &json!(false)));
     assert_eq!(statuses(&changed).last().unwrap().0, "tracking");
+    let other_word = world.call(Method::PATCH, "/domains/acme.test", &json!({"tls": "opportunistic"})).await;
+    assert_eq!(other_word.json()["domain"]["tls_mode"], json!("opportunistic"));
     let cleared = world.call(Method::PATCH, "/domains/acme.test", &json!({"tracking_host": null})).await;
     assert_eq!(cleared.json()["domain"]["tracking_host"], json!(null));
 
@@ -237,6 +315,10 @@ async fn lists_are_paged_and_filtered() {
     assert_eq!((&rest["has_more"], &rest["next_cursor"]), (&json!(false), &json!(null)));
     assert_eq!(names(&get(&world, "/domains?status=verified").await), ["example.com"]);
     assert_eq!(names(&get(&world, "/domains?q=D3").await), ["d3.acme.test"]);
+    add(&world, &json!({"name": "Bücher.test"})).await;
+    for q in ["b%C3%BCch", "B%C3%9CCHER.test", "xn--bcher-kva"] {
+        assert_eq!(names(&get(&world, &format!("/domains?q={q}")).await), ["xn--bcher-kva.test"], "{q}");
+    }
 }
 
 #[tokio::test]

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use crate::world::World;
 use api::call::{Media, SMALL_BYTES_MAX};
+use api::emails::REQUEST_BYTES_MAX;
 use api::operations::{Action, table};
 use api::problem::{Code, Problem};
+use api::room::BYTES_IN_FLIGHT_MAX;
 use api::serve::body;
 use api::serve::budget::{Budget, Holder, Share};
 use bytes::Bytes;
@@ -112,8 +114,13 @@ async fn slow_bodies_end() {
 #[tokio::test(start_paused = true)]
 async fn what_does_not_fit_is_refused_in_time_and_gives_back_what_it_held() {
     let budget = Budget::new(10 << 20, 0);
-    let mut held = Share::default();
-    assert!(budget.allowance(account()).enlarge(&mut held, 900 << 10));
+    let mut held = Vec::new();
+    // An account has a megabyte of the ordinary purse.
+    for _ in 0..4 {
+        let mut share = Share::default();
+        assert!(budget.allowance(account()).enlarge(&mut share, 225 << 10));
+        held.push(share);
+    }
     let (refused, after) = read_slowly(&budget, account(), &[(0, 100 << 10), (0, 100 << 10)], true).await;
     let refused = refused.unwrap_err();
     assert_eq!((refused.code(), after.as_secs()), (Code::SERVICE_UNAVAILABLE, 5));
@@ -124,6 +131,18 @@ async fn what_does_not_fit_is_refused_in_time_and_gives_back_what_it_held() {
     drop(held);
     assert!(read_slowly(&budget, account(), &[(0, 100 << 10); 2], true).await.0.is_ok());
     assert_eq!(budget.left_bytes(), 10 << 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_read_bodies_of_a_megabyte_leave_room_for_each_other() {
+    let budget = Budget::new(BYTES_IN_FLIGHT_MAX, REQUEST_BYTES_MAX);
+    // All are half read at the same time, announced or not.
+    let bytes = (1 << 20) - 1;
+    let pieces = [(0, 200 << 10), (1, 200 << 10), (1, 200 << 10), (1, 200 << 10), (1, bytes - (800 << 10))];
+    let reading = (0..50).map(|_| read_slowly(&budget, account(), &pieces, true));
+    for (read, _) in futures_util::future::join_all(reading).await {
+        assert_eq!(read.unwrap().len(), bytes);
+    }
 }
 
 #[tokio::test]

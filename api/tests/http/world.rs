@@ -231,6 +231,36 @@ impl World {
         (world, names)
     }
 
+    /// One whose domains are looked for at a name server of this text, and whose DNS providers are met so.
+    pub(crate) async fn with_provider(
+        zone: &str,
+        template: Option<dns::provider::Template>,
+        web: dns::provider::Web,
+    ) -> (Self, NameServer) {
+        let names = NameServer::start(zone).await;
+        let hall = hall_with(store().await, |parts| {
+            let domains = domains(names.address, false);
+            let publisher = domains.publisher.clone().with_template(template).with_web(web);
+            parts.domains = DomainsParts { publisher, ..domains };
+        });
+        let mut world = Self::of(hall.await, Options::new(BASE_URL)).await;
+        world.key = world.account(1, Scope::Full).await;
+        (world, names)
+    }
+
+    /// One that sees the public DNS alone.
+    pub(crate) async fn in_public() -> Self {
+        let settings = dns::setup::Settings {
+            servers: vec!["127.0.0.1:9".parse().unwrap()],
+            ..dns::setup::Settings::default()
+        };
+        let inspector = dns::setup::Inspector::new(settings).unwrap();
+        let hall = hall_with(store().await, |parts| parts.domains.inspector = inspector).await;
+        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
+        world.key = world.account(1, Scope::Full).await;
+        world
+    }
+
     /// One whose domains verify themselves.
     pub(crate) async fn trusting() -> Self {
         let hall = hall_with(store().await, |parts| parts.domains.auto_verify = true).await;

@@ -1,13 +1,14 @@
 //! What is to be done so that the wanted records stand, given what stands already: a pure function.
 //!
 //! What stands already is skipped, so that applying again changes nothing. What is others' stays: other texts at the
-//! same name, a DMARC policy, a key, an alias that leads elsewhere. Where ours and theirs cannot stand side by side it
+//! same name, a DMARC policy, another key, an alias that leads elsewhere. Where ours and theirs cannot stand side by side it
 //! is a conflict, told with what to do. The one record that both need is the SPF record, which is merged when the
 //! customer says so (RFC 7208 3.2 allows one).
 
 use mail::setup::{Purpose, Record, RecordType};
 use serde::Serialize;
 
+use crate::setup::judge::dkim::{self, Fault, Wrong};
 use crate::setup::spf::walk::LOOKUPS_MAX;
 use crate::setup::spf::{self, Terms};
 
@@ -197,21 +198,33 @@ fn dmarc(texts: &[&str], record: &Record) -> Change {
     }
 }
 
-/// One name has one key (RFC 6376 3.6.2.2). Spaces between tags mean nothing (3.2).
+/// One name has one key (RFC 6376 3.6.2.2). What the inspection calls right stays as it is, and what it calls wrong is
+/// replaced; only a whole key that is not ours stays, for somebody may be signing with it.
 fn key(texts: &[&str], record: &Record) -> Change {
-    let tight =
-        |text: &str| text.split_ascii_whitespace().collect::<String>().trim_end_matches(';').to_owned();
-    match texts {
-        [] => create(record),
-        [one] if tight(one) == tight(&record.value) => skip(record, None),
-        _ => conflict(
+    let text = match *texts {
+        [] => return create(record),
+        [text] => text,
+        _ => {
+            let reason = format!(
+                "{} has {} texts, and a selector has one key only; take away those that are not this one",
+                record.name,
+                texts.len()
+            );
+            return conflict(record, reason);
+        }
+    };
+    match dkim::compare(&record.name, text, &record.value) {
+        Ok(()) => skip(record, None),
+        Err(Wrong { fault: Fault::Another, sentence }) => conflict(
             record,
-            format!(
-                "{} holds another key, and a selector has one key only; \
-                 take it away if it is an old one of ours, or use another selector",
-                record.name
-            ),
+            format!("{sentence} Take it away if nobody signs with it any more, or use another selector."),
         ),
+        Err(Wrong { sentence, .. }) => Change {
+            action: Action::Update,
+            record: record.clone(),
+            replaces: Some(text.to_owned()),
+            reason: Some(sentence),
+        },
     }
 }
 

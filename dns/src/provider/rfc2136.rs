@@ -8,14 +8,15 @@
 use std::net::SocketAddr;
 
 use dns_update::{DnsUpdater, Error};
-use hickory_proto::op::ResponseCode;
+use futures_util::StreamExt as _;
+use hickory_proto::op::{DnsRequest, Message, OpCode, Query, ResponseCode, UpdateMessage as _};
 use hickory_proto::rr::rdata::TXT;
 use hickory_proto::rr::rdata::tsig::TsigAlgorithm as WireAlgorithm;
 use hickory_proto::rr::{DNSClass, Name, RData, RecordSet, RecordType, TSigner};
 use hickory_resolver::net::client::{Client, ClientHandle as _};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::tcp::TcpClientStream;
-use hickory_resolver::net::xfer::DnsMultiplexer;
+use hickory_resolver::net::xfer::{DnsHandle as _, DnsMultiplexer};
 use mail::setup::Record;
 
 use super::credentials::{TsigAlgorithm, TsigKey};
@@ -76,6 +77,24 @@ impl UpdateServer {
             ResponseCode::NXRRSet => {
                 Err(Error::Response("the texts were changed meanwhile, try again".to_owned()))
             }
+            code => Err(Error::Response(code.to_string())),
+        }
+    }
+
+    /// Whether the server takes changes of the zone that are signed with the key: asked by an update in which there is
+    /// nothing to change (RFC 2136 3.4). A question alone would show nothing, for anybody may ask.
+    pub(super) async fn prove(&self, origin: &str) -> dns_update::Result<()> {
+        let mut zone = Query::new();
+        zone.set_name(Name::from_ascii(format!("{origin}."))?).set_query_type(RecordType::SOA);
+        let mut update = Message::query();
+        update.metadata.op_code = OpCode::Update;
+        update.metadata.recursion_desired = false;
+        update.add_zone(zone);
+        let mut answers = self.connect().await?.send(DnsRequest::from(update));
+        let answer = answers.next().await.ok_or_else(|| Error::Response("no answer".to_owned()))??;
+        match answer.response_code {
+            ResponseCode::NoError => Ok(()),
+            ResponseCode::Refused | ResponseCode::NotAuth => Err(Error::Unauthorized),
             code => Err(Error::Response(code.to_string())),
         }
     }

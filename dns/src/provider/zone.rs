@@ -20,7 +20,6 @@ use super::plan::{Kind, Standing};
 use super::rfc2136::UpdateServer;
 use super::route53::HostedZone;
 use super::{Provider, Publisher, RECORDS_MAX, Request};
-use crate::setup::spf;
 
 /// How long one step may take.
 const STEP: Duration = Duration::from_secs(15);
@@ -99,6 +98,9 @@ impl<'a> Zone<'a> {
                     Some(known) => known,
                     None => steps.step(find_at(&updater, domain)).await?,
                 };
+                if request.dry_run {
+                    steps.step(server.prove(&origin)).await?;
+                }
                 (origin, Client::Update(updater, server))
             }
             Login::Aws(keys) => {
@@ -201,9 +203,7 @@ impl<'a> Zone<'a> {
         // A provider that writes the old one in another way than dns-update does removes nothing and says nothing.
         let left = match removed {
             Ok(()) => self.list(name, DnsRecordType::TXT).await.map(|records| {
-                records.iter().any(
-                    |there| matches!(there, DnsRecord::TXT(there) if there == old && spf::is_record(there)),
-                )
+                records.iter().any(|there| matches!(there, DnsRecord::TXT(there) if there == old))
             }),
             Err(error) => Err(error),
         };
@@ -220,7 +220,7 @@ impl<'a> Zone<'a> {
             Err(_) => Err(self.steps.told(
                 error.fault,
                 &format!(
-                    "{} has two SPF records now, take the old one away by hand; {}",
+                    "{} has the old text and the new one now, take the old one away by hand; {}",
                     record.name, error.message
                 ),
             )),

@@ -81,6 +81,10 @@ impl Asker {
         })
     }
 
+    pub(super) fn sees_private(&self) -> bool {
+        self.settings.allow_private
+    }
+
     /// When an inspection that begins now has to end.
     pub(super) fn deadline(&self) -> Instant {
         Instant::now() + self.settings.deadline

@@ -4,7 +4,7 @@
 //! what to do about it. One file for each kind of record; here is what they have in common.
 
 pub(super) mod alias;
-mod dkim;
+pub(crate) mod dkim;
 mod dmarc;
 mod inbound;
 mod ownership;
@@ -16,7 +16,7 @@ use mail::setup::{Finding, Purpose, Record, RecordStatus, RecordType};
 use super::evidence::Answers;
 use super::exchange::Trouble;
 use super::look::{Data, Look};
-use super::text::{Flaw, mended, short, shown};
+use super::text::{mended, short, shown};
 
 /// Values shown of a name.
 const FOUND_MAX: usize = 10;
@@ -235,17 +235,7 @@ impl Case<'_> {
     fn flawed(&self, is_right: impl Fn(&str) -> bool) -> Option<Verdict> {
         let mut flaws = self.look.texts().filter_map(mended);
         let (_, flaw) = flaws.find(|(meant, _)| is_right(meant))?;
-        let name = self.name();
-        Some(Verdict::mismatch(match flaw {
-            Flaw::Quoted => format!(
-                "The TXT record at {name} was quoted twice: its quotation marks were published as part of the \
-                 value, so that nobody can read it. Enter the value without quotation marks."
-            ),
-            Flaw::Escaped => format!(
-                "The TXT record at {name} was published with backslashes in it, which belong into a zone file \
-                 only. Enter the value without them."
-            ),
-        }))
+        Some(Verdict::mismatch(format!("{} {}", flaw.sentence(self.name()), flaw.remedy())))
     }
 }
 

@@ -7,11 +7,35 @@ const SHORT_BYTES_MAX: usize = 100;
 
 /// What was done to a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flaw {
+pub(crate) enum Flaw {
     /// Its quotation marks were published with it.
     Quoted,
     /// Backslashes were, which belong into a zone file.
     Escaped,
+}
+
+impl Flaw {
+    /// What is wrong with the text at a name.
+    pub(super) fn sentence(self, name: &str) -> String {
+        match self {
+            Self::Quoted => format!(
+                "The TXT record at {name} was quoted twice: its quotation marks were published as part of the \
+                 value, so that nobody can read it."
+            ),
+            Self::Escaped => format!(
+                "The TXT record at {name} was published with backslashes in it, which belong into a zone file \
+                 only."
+            ),
+        }
+    }
+
+    /// What to do about it.
+    pub(super) fn remedy(self) -> &'static str {
+        match self {
+            Self::Quoted => "Enter the value without quotation marks.",
+            Self::Escaped => "Enter the value without them.",
+        }
+    }
 }
 
 /// The text that was meant, where this one was quoted twice or escaped.

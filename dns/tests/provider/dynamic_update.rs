@@ -151,7 +151,13 @@ async fn a_wrong_key_is_named_as_such_and_never_shown() {
         let failure = report.failure.unwrap();
         assert_eq!(failure.fault, Fault::Credentials, "{failure}");
         assert!(!failure.to_string().contains(secret));
+        // A dry run would not work either.
+        let Err(ApplyError::Upstream(dry)) = apply(&knot, &wrong, MERGE, true).await else { panic!() };
+        assert_eq!(dry, failure);
     }
+    let serial = resolver(knot.address).zone(&name(DOMAIN)).await.unwrap();
+    assert_eq!(serial, Some(name(DOMAIN)));
+    assert!(apply(&knot, &full(&knot), MERGE, true).await.is_ok());
 }
 
 #[tokio::test]

@@ -5,6 +5,9 @@ use mail::setup::{Purpose, RecordType};
 
 use super::domain::{DOMAIN, wanted};
 
+/// Somebody else's key, whole.
+const OTHER_KEY: &str = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
+
 fn standing(kind: Kind, name: &str, value: &str) -> Standing {
     Standing { name: name.to_owned(), kind, value: value.to_owned() }
 }
@@ -96,9 +99,36 @@ fn what_is_the_owners_stays() {
     let key = "pr1._domainkey.shop.example";
     let spaced = format!("{};", wanted()[1].value.replace("; ", ";").replace("kqh", "kqh "));
     assert_eq!(action(&[standing(Kind::Txt, key, &spaced)], Purpose::Dkim), Action::Skip);
-    assert_eq!(action(&[standing(Kind::Txt, key, "v=DKIM1; p=OTHER")], Purpose::Dkim), Action::Conflict);
+    let other = format!("v=DKIM1; k=rsa; p={OTHER_KEY}");
+    assert_eq!(action(&[standing(Kind::Txt, key, &other)], Purpose::Dkim), Action::Conflict);
     let claim = [standing(Kind::Txt, "_postrider.shop.example", "postrider-verify=of-another-account")];
     assert_eq!(action(&claim, Purpose::Ownership), Action::Create);
+}
+
+/// What the inspection calls right is left alone, and what it calls wrong is mended.
+#[test]
+fn a_key_is_judged_as_the_inspection_judges_it() {
+    let name = "pr1._domainkey.shop.example";
+    let ours = wanted()[1].value.clone();
+    let key = ours.split_once("p=").unwrap().1.to_owned();
+    for right in [format!("p={key}"), format!("k=rsa;p={key};"), format!("v=DKIM1; t=s; p={key}")] {
+        assert_eq!(action(&[standing(Kind::Txt, name, &right)], Purpose::Dkim), Action::Skip, "{right}");
+    }
+    for (wrong, why) in [
+        (format!("v=DKIM1; k=rsa; t=y; p={key}"), "testing flag"),
+        ("v=DKIM1; k=rsa; p=".to_owned(), "is revoked"),
+        (format!("v=DKIM1; k=rsa; p={}", &key[..key.len() / 2]), "was cut off"),
+        (format!("\"v=DKIM1; k=rsa; p={key}\""), "quoted twice"),
+        (format!("v=DKIM1; k=ed25519; p={key}"), "of another kind"),
+        ("not a key".to_owned(), "is no DKIM key"),
+    ] {
+        let change = change(&[standing(Kind::Txt, name, &wrong)], Purpose::Dkim, Merge::default());
+        assert_eq!((change.action, change.replaces.as_ref()), (Action::Update, Some(&wrong)));
+        assert!(change.reason.as_ref().unwrap().contains(why), "{change:?}");
+        assert_eq!(change.record.value, ours);
+    }
+    let two = [standing(Kind::Txt, name, &ours), standing(Kind::Txt, name, "p=")];
+    assert_eq!(action(&two, Purpose::Dkim), Action::Conflict);
 }
 
 #[test]

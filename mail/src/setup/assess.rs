@@ -77,6 +77,7 @@ pub fn assess(domain: &Domain, setup: &Setup, seen: &Seen) -> (Domain, Setup) {
     setup.last_checked_at = Some(seen.at);
     setup.keys_open = seen.keys_open;
     turn_keys(&mut domain, setup.vouched, seen);
+    turn_links(&mut domain, setup.vouched, seen);
     match domain.state {
         DomainState::Unverified if seen.is_complete() => {
             domain.state = DomainState::Verified;
@@ -109,13 +110,32 @@ fn turn_keys(domain: &mut Domain, vouched: bool, seen: &Seen) {
     if let Some(next) = domain.next_dkim.take_if(|next| is_seen(next)) {
         let former = std::mem::replace(&mut domain.dkim, next);
         let until = after(seen.at, OVERLAP);
-        domain.former_dkim =
-            Some(FormerDkim { selector: former.selector, rsa_record: former.rsa_record, until });
+        domain.former_dkim = Some(FormerDkim {
+            selector: former.selector,
+            rsa_record: former.rsa_record,
+            ed25519_record: former.ed25519_published.then_some(former.ed25519_record),
+            until,
+        });
     }
     match seen.key(&domain.dkim.ed25519_selector()) {
         Some(RecordStatus::Verified) => domain.dkim.ed25519_published = true,
         None | Some(RecordStatus::Pending) => {}
         Some(_) => domain.dkim.ed25519_published &= vouched,
+    }
+}
+
+/// Links lead through the tracking host while its record stands, or the operator vouches for it.
+fn turn_links(domain: &mut Domain, vouched: bool, seen: &Seen) {
+    let mut findings = seen.findings.iter();
+    let tracking = findings.find(|(record, _)| record.purpose == Purpose::Tracking);
+    match tracking.map(|(_, finding)| finding.status) {
+        Some(RecordStatus::Verified) => {
+            domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
+        }
+        // Nobody could say.
+        Some(RecordStatus::Pending) => {}
+        _ if vouched => {}
+        _ => domain.delivery.tracking_seen = None,
     }
 }
 
@@ -131,7 +151,8 @@ pub fn next_look(domain: &Domain, setup: &Setup, now: Timestamp, chance: u64) ->
         return None;
     }
     let hour = HOUR - HOUR / 1_000 * u32::try_from(chance % 100).unwrap_or_default();
-    if domain.state == DomainState::Verified && domain.next_dkim.is_none() {
+    let awaits_links = domain.delivery.links_host() != domain.delivery.tracking_host.as_ref();
+    if domain.state == DomainState::Verified && domain.next_dkim.is_none() && !awaits_links {
         return Some(after(now, hour));
     }
     let first = FIRST_LOOKS.into_iter().map(|wait| after(setup.since, wait)).find(|at| *at > now);
@@ -273,5 +294,11 @@ mod tests {
         assert_eq!(next_look(&verified, &setup, at(1 << 30), 0), Some(at((1 << 30) + 3_600)));
         let spread = next_look(&verified, &setup, at(0), 99).unwrap();
         assert!(spread > at(3_200) && spread < at(3_300), "{spread}");
+        // A tracking host that was just named is looked for at once.
+        let mut naming = verified;
+        naming.delivery.tracking_host = Some("links.example.com".parse().unwrap());
+        assert_eq!(next_look(&naming, &setup, at(0), 0), Some(at(60)));
+        naming.delivery.tracking_seen.clone_from(&naming.delivery.tracking_host);
+        assert_eq!(next_look(&naming, &setup, at(0), 0), Some(at(3_600)));
     }
 }

@@ -164,6 +164,7 @@ fn tracking_can_be_taken_out_again() {
     let settings = DeliverySettings {
         open_tracking: true,
         tracking_host: Some("track.example.com".parse().unwrap()),
+        tracking_seen: Some("track.example.com".parse().unwrap()),
         ..DeliverySettings::default()
     };
     let tracked = tracked_html("<a href=\"https://a.example/\">x", &settings, SERVICE, &key(), of(None));

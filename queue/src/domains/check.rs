@@ -54,6 +54,7 @@ impl Domains {
             domain.state = DomainState::Verified;
             domain.verified_at = domain.verified_at.or(Some(now));
             domain.dkim.ed25519_published = true;
+            domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
             domain.updated_at = now;
             (after.setup.vouched, after.setup.degraded_since, after.setup.due) = (true, None, None);
             if self.settle(&before, found.as_ref(), &after).await? {
@@ -64,6 +65,7 @@ impl Domains {
     }
 
     async fn look(&self, domain: &Domain) -> Seen {
+        let _turn = self.looks.take(domain.account).await;
         let at = self.worker.clock.now();
         let records = self.parts.facts.records(domain);
         let findings = self.parts.inspector.inspect(&domain.name, &records, at).await;

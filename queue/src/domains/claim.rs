@@ -1,12 +1,12 @@
 //! Claims: a domain that another account has goes to whoever rules its DNS (completions-email.md 2.4).
 //!
 //! ```text
-//! claim ─► record found ─► never verified by the other? ─yes─► completed
+//! claim ─► record found ─► never verified by the other? ─yes─► completed (verified, while the plan is full)
 //!                                    └─no─► blocked: 72 hours, their record gone, nothing scheduled ─► completed
 //! ```
 //!
-//! The claimant asks; and once an hour it is looked by itself at those that are blocked, so that a claim is
-//! completed without anybody's coming back. The domain is a new one for its new account: new id, new keys.
+//! The claimant asks; and once an hour it is looked by itself at those whose record was found, so that a claim is
+//! completed without anybody's coming back. What does not come to that within its time expires. The domain is a new one for its new account: new id, new keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use thiserror::Error;
 
 use super::{DomainError, Domains, NewDomain, TRIES_MAX};
 
-/// How often it is looked at blocked claims.
+/// How often it is looked at proven claims.
 const LOOK_EVERY: Duration = Duration::from_secs(3_600);
 /// Claims read at once.
 const PAGE: usize = 100;
@@ -35,6 +35,9 @@ pub enum ClaimError {
     /// There is no such claim.
     #[error("no such claim")]
     Unknown,
+    /// It has come to its end already.
+    #[error("the claim is {0:?} already")]
+    Ended(ClaimStatus),
     /// Nobody has the domain: it can be added.
     #[error("nobody has {0}: add it")]
     Free(Name),
@@ -85,11 +88,7 @@ impl Domains {
                 if open.status_at(now) != ClaimStatus::Expired {
                     return Ok(open);
                 }
-                store::claim::update(
-                    &mut batch,
-                    &open,
-                    &Claim { status: ClaimStatus::Expired, ..open.clone() },
-                );
+                store::claim::update(&mut batch, &open, &open.ended(ClaimStatus::Expired));
                 self.write(batch).await?;
                 continue;
             }
@@ -138,8 +137,7 @@ impl Domains {
             after.proven_at = claim.proven_at.or(Some(now));
             let settled = match holder {
                 Some(holder) if holder.account == account => {
-                    after.status = ClaimStatus::Cancelled;
-                    after.block = None;
+                    after = after.ended(ClaimStatus::Cancelled);
                     self.book(&claim, &after).await?
                 }
                 Some(holder) => match self.block(&after, &holder, now).await? {
@@ -147,9 +145,9 @@ impl Domains {
                         (after.status, after.block) = (ClaimStatus::Blocked, Some(block));
                         self.book(&claim, &after).await?
                     }
-                    None => self.take_over((&claim, &mut after), Some(holder), limit).await?,
+                    None => self.complete((&claim, &mut after), Some(holder), limit).await?,
                 },
-                None => self.take_over((&claim, &mut after), None, limit).await?,
+                None => self.complete((&claim, &mut after), None, limit).await?,
             };
             if settled {
                 let tell = tell.filter(|_| after.status == ClaimStatus::Blocked);
@@ -159,7 +157,46 @@ impl Domains {
         Err(DomainError::Changed.into())
     }
 
+    /// Takes the domain over; where the plan includes no more, that nothing else is missing is booked.
+    async fn complete(
+        &self,
+        (before, after): (&Claim, &mut Claim),
+        holder: Option<Domain>,
+        limit: Option<u32>,
+    ) -> Result<bool, DomainError> {
+        match self.take_over((before, after), holder, limit).await {
+            Err(full @ DomainError::Limit { .. }) => {
+                (after.status, after.block) = (ClaimStatus::Verified, None);
+                if self.book(before, after).await? { Err(full) } else { Ok(false) }
+            }
+            settled => settled,
+        }
+    }
+
+    /// Ends a claim that has not come to its end; one that was cancelled before stays so.
+    ///
+    /// # Errors
+    /// [`ClaimError`].
+    pub async fn cancel_claim(&self, account: AccountId, id: ClaimId) -> Result<Claim, ClaimError> {
+        for _ in 0..TRIES_MAX {
+            let claim = store::claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
+            match claim.status_at(self.worker.clock.now()) {
+                ClaimStatus::Cancelled => return Ok(claim),
+                ended @ (ClaimStatus::Completed | ClaimStatus::Expired) => {
+                    return Err(ClaimError::Ended(ended));
+                }
+                ClaimStatus::Pending | ClaimStatus::Blocked | ClaimStatus::Verified => {}
+            }
+            let cancelled = claim.ended(ClaimStatus::Cancelled);
+            if self.book(&claim, &cancelled).await? {
+                return Ok(cancelled);
+            }
+        }
+        Err(DomainError::Changed.into())
+    }
+
     async fn find_ownership(&self, account: AccountId, name: &Name, now: Timestamp) -> Option<Finding> {
+        let _turn = self.looks.take(account).await;
         let record = self.parts.facts.ownership(account, name);
         let found = self.parts.inspector.inspect(name, &[record], now).await;
         found.into_iter().next()
@@ -268,7 +305,7 @@ impl Domains {
         self.commit(batch, &known.domain).await
     }
 
-    /// Keeps looking at claims that are blocked, until the worker stops. `limit` says how many domains an account
+    /// Keeps looking at claims that are proven, until the worker stops. `limit` says how many domains an account
     /// may have.
     pub(crate) async fn keep_claims<L, Limited>(self: Arc<Self>, limit: L)
     where
@@ -301,9 +338,8 @@ impl Domains {
             for claim in claims {
                 let now = self.worker.clock.now();
                 if claim.status_at(now) == ClaimStatus::Expired {
-                    let expired = Claim { status: ClaimStatus::Expired, ..claim.clone() };
-                    self.book(&claim, &expired).await?;
-                } else if claim.status == ClaimStatus::Blocked {
+                    self.book(&claim, &claim.ended(ClaimStatus::Expired)).await?;
+                } else if matches!(claim.status, ClaimStatus::Blocked | ClaimStatus::Verified) {
                     let limit = limit(claim.account).await;
                     match self.verify_claim(claim.account, claim.id, limit).await {
                         // The plan is full: the claimant is told when they ask.

@@ -127,6 +127,28 @@ impl Domains {
     }
 }
 
+impl Domains {
+    /// Drops keys that do not sign yet; the records of those that do stay as they are. Where there are none, nothing
+    /// is done.
+    ///
+    /// # Errors
+    /// [`DomainError`].
+    pub async fn drop_rotation(&self, account: AccountId, id: DomainId) -> Result<Known, DomainError> {
+        for _ in 0..TRIES_MAX {
+            let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+            let (mut after, found) = self.know(before.clone()).await?;
+            if after.domain.next_dkim.take().is_none() {
+                return Ok(after);
+            }
+            after.domain.updated_at = self.worker.clock.now();
+            if self.settle(&before, found.as_ref(), &after).await? {
+                return Ok(after);
+            }
+        }
+        Err(DomainError::Changed)
+    }
+}
+
 /// A selector of our own for each key pair, so that a domain can be moved to and from us, and its keys
 /// rotated, without two keys meeting under one name.
 fn own_selector(chance: u64) -> String {

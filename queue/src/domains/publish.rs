@@ -3,10 +3,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use dns::provider::{ApplyError, Credentials, Merge, Provider, Report, Request};
+use dns::provider::{ApplyError, ConnectError, Credentials, Merge, Provider, Report, Request};
 use jiff::Timestamp;
 use mail::id::{AccountId, DomainId};
-use mail::setup::next_look;
+use mail::setup::{Finding, Purpose, Record, RecordStatus, next_look};
 use store::dns_credential::Saved;
 use store::engine::Batch;
 use thiserror::Error;
@@ -25,6 +25,9 @@ pub enum PublishError {
     /// The provider, before anything was changed.
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// There is no page of the provider's to send the customer to.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
     /// The rest.
     #[error(transparent)]
     Domain(#[from] DomainError),
@@ -86,8 +89,31 @@ impl Domains {
         Ok(Published { known, report })
     }
 
-    /// Looks at the domain from a minute on again: its records have just been published.
-    async fn look_soon(&self, account: AccountId, id: DomainId) -> Result<Known, DomainError> {
+    /// The page at the domain's DNS provider where the customer agrees to its records (Domain Connect). Of keys only
+    /// those that are to be published next, and a DMARC policy only where there is none: what is the owner's stays.
+    ///
+    /// # Errors
+    /// [`PublishError`].
+    pub async fn connect(&self, (account, id): (AccountId, DomainId)) -> Result<String, PublishError> {
+        let _turn = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
+        let domain = store::domain::get(self.store(), account, id).await.map_err(DomainError::from)?;
+        let mut domain = domain.ok_or(DomainError::Unknown)?;
+        domain.dkim = domain.next_dkim.take().unwrap_or(domain.dkim);
+        domain.former_dkim = None;
+        let mut records = self.parts.facts.records(&domain);
+        let (policies, now) =
+            (records.extract_if(.., |r| r.purpose == Purpose::Dmarc), self.worker.clock.now());
+        let policies: Vec<Record> = policies.collect();
+        let _look = self.looks.take(account).await;
+        let found = self.parts.inspector.inspect(&domain.name, &policies, now).await;
+        let is_missing = |finding: &Finding| finding.status == RecordStatus::Missing;
+        records
+            .extend(policies.into_iter().zip(found).filter(|(_, found)| is_missing(found)).map(|(r, _)| r));
+        Ok(self.parts.publisher.connect(&self.parts.inspector, &domain.name, &records).await?)
+    }
+
+    /// Looks at the domain from a minute on again: records have just been published, or are to be.
+    pub(super) async fn look_soon(&self, account: AccountId, id: DomainId) -> Result<Known, DomainError> {
         for _ in 0..TRIES_MAX {
             let before = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
             let (mut after, found) = self.know(before.clone()).await?;

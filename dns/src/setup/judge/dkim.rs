@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 
 use super::{Case, Verdict};
 use crate::setup::tags::{tag, tags};
-use crate::setup::text::short;
+use crate::setup::text::{Flaw, mended, short};
 
 pub(super) fn verdict(case: &Case<'_>) -> Verdict {
     let name = case.name();
@@ -37,36 +37,76 @@ fn key(text: &str) -> Option<String> {
     Some(key.trim_end_matches('=').to_owned())
 }
 
-fn one_key(case: &Case<'_>, text: &str) -> Verdict {
-    let name = case.name();
-    let wrong = |what: String| Verdict::mismatch(format!("{what} Replace it by this record's value."));
-    if let Some(flawed) = case.flawed(|meant| key(meant).is_some()) {
-        return flawed;
+/// Why a text is not the record of a key, as a sentence without what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    /// What kind of fault it is.
+    pub(crate) fault: Fault,
+    /// The sentence.
+    pub(crate) sentence: String,
+}
+
+/// What may be wrong with a text where a key belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It is no key.
+    NoKey,
+    /// It says that there is no key any more.
+    Revoked,
+    /// It is quoted twice, or escaped.
+    Flawed(Flaw),
+    /// It is the key, damaged on its way.
+    Damaged,
+    /// It is the key, and something beside it keeps receivers from taking it.
+    Around,
+    /// It is another key, whole.
+    Another,
+}
+
+/// Compares the text at a name with the value that belongs there: the one judgement of a key, whether the DNS gave
+/// the text or the provider that keeps the zone.
+pub(crate) fn compare(name: &str, text: &str, value: &str) -> Result<(), Wrong> {
+    let wrong = |fault, sentence| Err(Wrong { fault, sentence });
+    if let Some((_, flaw)) = mended(text).filter(|(meant, _)| key(meant).is_some()) {
+        return wrong(Fault::Flawed(flaw), flaw.sentence(name));
     }
     let read = match tags(text) {
         Ok(read) => read,
-        Err(_) if !case.look.aliases.is_empty() => return case.absent(),
-        Err(why) => return wrong(format!("The TXT record at {name} is no DKIM key: {why}.")),
+        Err(why) => {
+            return wrong(Fault::NoKey, format!("The TXT record at {name} is no DKIM key: {why}."));
+        }
     };
-    let (Some(there), Some(ours)) = (key(text), key(&case.record.value)) else {
-        return wrong(format!("The TXT record at {name} is no DKIM key: it has no tag \"p=\"."));
+    let (Some(there), Some(ours)) = (key(text), key(value)) else {
+        let sentence = format!("The TXT record at {name} is no DKIM key: it has no tag \"p=\".");
+        return wrong(Fault::NoKey, sentence);
     };
     if there.is_empty() {
-        return wrong(format!(
+        let sentence = format!(
             "The DKIM key at {name} is revoked: its \"p=\" is empty, and receivers refuse what is signed with it."
-        ));
-    }
-    if there != ours
-        && let Some(alias) = case.look.aliases.first()
-    {
-        return case.in_the_way_of(alias);
+        );
+        return wrong(Fault::Revoked, sentence);
     }
     if there != ours {
-        return wrong(another_key(case, &there, &ours));
+        return Err(another_key(name, &there, &ours));
     }
-    match around_the_key(&read, &case.record.value) {
-        Some(what) => wrong(format!("The DKIM record at {name} has the right key, but {what}.")),
-        None => Verdict::verified(),
+    match around_the_key(&read, value) {
+        Some(what) => {
+            let sentence = format!("The DKIM record at {name} has the right key, but {what}.");
+            wrong(Fault::Around, sentence)
+        }
+        None => Ok(()),
+    }
+}
+
+fn one_key(case: &Case<'_>, text: &str) -> Verdict {
+    let Err(Wrong { fault, sentence }) = compare(case.name(), text, &case.record.value) else {
+        return Verdict::verified();
+    };
+    match (fault, case.look.aliases.first()) {
+        (Fault::Flawed(flaw), _) => Verdict::mismatch(format!("{sentence} {}", flaw.remedy())),
+        (Fault::NoKey, Some(_)) => case.absent(),
+        (Fault::Damaged | Fault::Another, Some(alias)) => case.in_the_way_of(alias),
+        _ => Verdict::mismatch(format!("{sentence} Replace it by this record's value.")),
     }
 }
 
@@ -100,30 +140,30 @@ fn around_the_key(read: &[(&str, &str)], value: &str) -> Option<String> {
 }
 
 /// What is there instead of our key.
-fn another_key(case: &Case<'_>, there: &str, ours: &str) -> String {
-    let name = case.name();
+fn another_key(name: &str, there: &str, ours: &str) -> Wrong {
+    let damaged = |sentence| Wrong { fault: Fault::Damaged, sentence };
     if ours.starts_with(there) {
-        return format!(
+        return damaged(format!(
             "The DKIM key at {name} was cut off after {} of its {} characters: your provider takes the value in \
              parts of at most 255 characters, all in one record.",
             there.len(),
             ours.len()
-        );
+        ));
     }
     if ours.eq_ignore_ascii_case(there) {
-        return format!("The DKIM key at {name} lost its upper and lower case letters on the way.");
+        return damaged(format!("The DKIM key at {name} lost its upper and lower case letters on the way."));
     }
     let Ok(der) = BASE64.decode(there) else {
-        return format!("The key at {name} is damaged: its \"p=\" is no base 64.");
+        return damaged(format!("The key at {name} is damaged: its \"p=\" is no base 64."));
     };
-    let bits = rsa_bits(&der);
-    match (bits, rsa_bits(&BASE64.decode(ours).unwrap_or_default())) {
+    let sentence = match (rsa_bits(&der), rsa_bits(&BASE64.decode(ours).unwrap_or_default())) {
         (Some(bits), _) if bits < 2_048 => format!(
             "The DKIM key at {name} is another one, of {bits} bits, which is too weak: an old key was left there."
         ),
         (None, Some(_)) => format!("The DKIM key at {name} is another one, and no RSA key of ours."),
         _ => format!("The DKIM key at {name} is another one: an old key was left there, or somebody else's."),
-    }
+    };
+    Wrong { fault: Fault::Another, sentence }
 }
 
 /// The length of an RSA key's modulus: the first INTEGER of `RSAPublicKey` within `SubjectPublicKeyInfo`

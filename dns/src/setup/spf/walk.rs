@@ -1,7 +1,7 @@
 //! What a receiver has to look up for an SPF record, counted by looking it up (RFC 7208 4.6.4).
 //!
 //! Level by level: all that a record names at once, then all that those records name. What is named twice
-//! costs twice, and a record that includes itself costs until the count ends ([`LOOKUPS_COUNTED_MAX`]).
+//! costs twice, as far as we count ([`LOOKUPS_COUNTED_MAX`]); a record that leads back to itself is a fault.
 
 use futures_util::future::join_all;
 use hickory_proto::rr::RecordType;
@@ -36,6 +36,8 @@ pub struct Walk {
 /// A record to read, whose it is, and whether what passes in it passes in the first one.
 struct Page {
     domain: String,
+    /// The domains through whose records it was reached, from the first one on.
+    through: Vec<String>,
     terms: Terms,
     passes: bool,
 }
@@ -45,6 +47,7 @@ struct Step {
     host: String,
     kind: Kind,
     passes: bool,
+    through: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,7 +61,8 @@ impl Walk {
     /// Goes through a record of a domain.
     pub(in crate::setup) async fn through(looker: &Looker<'_>, domain: &str, terms: Terms) -> Self {
         let mut walk = Self::default();
-        let mut pages = vec![Page { domain: domain.to_owned(), terms, passes: true }];
+        let mut pages =
+            vec![Page { domain: domain.to_ascii_lowercase(), through: Vec::new(), terms, passes: true }];
         while !pages.is_empty() && walk.lookups <= LOOKUPS_COUNTED_MAX {
             let mut steps = Vec::new();
             for page in pages.drain(..) {
@@ -95,15 +99,22 @@ impl Walk {
                 Term::Ptr => ("", None, false),
             };
             self.lookups += 1;
-            if let Some(kind) = kind.filter(|_| !has_macro(host)) {
-                steps.push(Step { host: host.to_owned(), kind, passes });
+            let Some(kind) = kind.filter(|_| !has_macro(host)) else { continue };
+            let mut through = Vec::new();
+            if kind == Kind::Record {
+                through = [page.through.as_slice(), std::slice::from_ref(&page.domain)].concat();
+                if let Some(again) = through.iter().position(|before| before == host) {
+                    self.faults.push(circle(host, again == 0));
+                    continue;
+                }
             }
+            steps.push(Step { host: host.to_owned(), kind, passes, through });
         }
     }
 
     /// Books what a step found, and gives the page that it leads to.
     fn note(&mut self, step: Step, seen: Seen) -> Option<Page> {
-        let Step { host, kind, passes } = step;
+        let Step { host, kind, passes, through } = step;
         let Ok(look) = seen else {
             self.unanswered.push(host);
             return None;
@@ -119,23 +130,31 @@ impl Walk {
                 }
                 None
             }
-            Kind::Record => self.page(host, &look, passes),
+            Kind::Record => self.page((host, through), &look, passes),
         }
     }
 
-    fn page(&mut self, host: String, look: &Look, passes: bool) -> Option<Page> {
+    fn page(&mut self, (host, through): (String, Vec<String>), look: &Look, passes: bool) -> Option<Page> {
         let mut records = look.texts().filter(|text| is_record(text));
         let fault = match (records.next(), records.next()) {
             (None, _) => format!("it includes {host}, which has no SPF record"),
             (Some(_), Some(_)) => format!("it includes {host}, which has several SPF records"),
             (Some(record), None) => match Terms::parse(record) {
-                Ok(terms) => return Some(Page { domain: host, terms, passes }),
+                Ok(terms) => return Some(Page { domain: host, through, terms, passes }),
                 Err(why) => format!("it includes {host}, in whose SPF record {why}"),
             },
         };
         self.faults.push(fault);
         None
     }
+}
+
+/// What is said of a record from which the way leads back to it.
+fn circle(host: &str, is_the_first: bool) -> String {
+    if is_the_first {
+        return "it includes itself, so that reading it has no end".to_owned();
+    }
+    format!("it includes {host}, whose SPF record includes itself, so that reading it has no end")
 }
 
 impl Step {

@@ -1,0 +1,139 @@
+//! Domain Connect, with a DNS provider played on loopback.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use dns::provider::Web;
+use http::{Method, Response, StatusCode};
+use http_body_util::Full;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::world::{Answered, World};
+
+const HOST: &str = "connect.dns.example";
+const ZONE: &str = "
+    acme.test NS ns.acme.test.
+    ns.acme.test A 127.0.0.1
+    connect.dns.example A 127.0.0.1
+";
+const SETTINGS: &str = "/dc/v2/acme.test/settings";
+const TEMPLATE: &str = "/dc/v2/domainTemplates/providers/example.net/services/email";
+
+type Pages = Arc<Mutex<HashMap<&'static str, (u16, String)>>>;
+
+/// A provider that has these pages and no others.
+async fn provider() -> (Web, Pages) {
+    let pages = Pages::default();
+    let issued = rcgen::generate_simple_self_signed([HOST.to_owned()]).unwrap();
+    let certificate = issued.cert.der().clone();
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(issued.signing_key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let shown = Arc::clone(&pages);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(stream) = acceptor.accept(stream).await else { continue };
+            let shown = Arc::clone(&shown);
+            let answer = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+                let found = shown.lock().unwrap().get(request.uri().path()).cloned();
+                let (status, body) = found.unwrap_or((404, String::new()));
+                let answer = Response::builder().status(status).header("location", "https://127.0.0.1/");
+                std::future::ready(Ok::<_, Infallible>(answer.body(Full::new(Bytes::from(body))).unwrap()))
+            });
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+        }
+    });
+    (Web { port, authorities: Some(vec![certificate.to_vec()]) }, pages)
+}
+
+async fn connect(world: &World) -> Answered {
+    world.call(Method::POST, "/domains/acme.test/dns/connect", &json!({})).await
+}
+
+/// The refusal's word, and its sentence.
+fn refused(answer: &Answered) -> (String, String) {
+    assert_eq!((answer.status, answer.code().as_str()), (StatusCode::UNPROCESSABLE_ENTITY, "upstream_error"));
+    let error = answer.json()["error"].clone();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    (text(&error["details"]["reason"]), text(&error["message"]))
+}
+
+#[tokio::test]
+async fn the_customer_is_led_to_the_page_of_their_provider() {
+    let (web, pages) = provider().await;
+    let template = Some("example.net/email".parse().unwrap());
+    let (world, names) = World::with_provider(ZONE, template, web).await;
+    let added = world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await.json();
+    assert_eq!(refused(&connect(&world).await).0, "not_offered", "the zone says nothing");
+
+    let offered = format!("{ZONE}_domainconnect.acme.test TXT \"{HOST}/dc\"\n");
+    names.set(&offered);
+    assert_eq!(refused(&connect(&world).await).0, "not_offered", "the provider knows no such zone");
+    let set = |path: &'static str, status: u16, body: Value| {
+        pages.lock().unwrap().insert(path, (status, body.to_string()));
+    };
+    let settings = json!({"urlSyncUX": "https://dns.example/page", "urlAPI": format!("https://{HOST}/dc")});
+    set(SETTINGS, 302, settings.clone());
+    assert_eq!(refused(&connect(&world).await).0, "malformed", "no redirect is followed");
+    set(SETTINGS, 200, json!({"urlAPI": format!("https://{HOST}/dc")}));
+    set(TEMPLATE, 200, json!({}));
+    let (word, sentence) = refused(&connect(&world).await);
+    assert_eq!(word, "not_offered");
+    assert!(sentence.contains("does not offer") && sentence.contains("/dns/apply"), "{sentence}");
+    set(SETTINGS, 200, settings);
+    set(TEMPLATE, 404, json!({}));
+    assert_eq!(refused(&connect(&world).await).0, "unknown_template");
+    set(TEMPLATE, 200, json!({}));
+
+    let answer = connect(&world).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
+    let url = answer.json()["url"].as_str().unwrap().to_owned();
+    let (page, query) = url.split_once('?').unwrap();
+    assert_eq!(
+        page,
+        "https://dns.example/page/v2/domainTemplates/providers/example.net/services/email/apply"
+    );
+    let selector = added["domain"]["dkim"]["selector"].as_str().unwrap();
+    for part in [
+        "domain=acme.test",
+        "groupId=sending%2Cdmarc",
+        "ownership=postrider-verification",
+        &format!("dkimhost={selector}._domainkey"),
+        &format!("dkimhost2={selector}e._domainkey"),
+        "spf=include%3Aspf.example.net",
+        "returnpath=rp.example.net",
+    ] {
+        assert!(query.split('&').any(|given| given.starts_with(part)), "{part}: {query}");
+    }
+    // The owner's own policy stays.
+    names.set(&format!("{offered}_dmarc.acme.test TXT \"v=DMARC1; p=reject\"\n"));
+    let url = connect(&world).await.json()["url"].as_str().unwrap().to_owned();
+    assert!(url.contains("groupId=sending&") && !url.contains("dmarc="), "{url}");
+}
+
+#[tokio::test]
+async fn without_a_template_nobody_is_asked() {
+    let (web, _) = provider().await;
+    let (world, _names) = World::with_provider(ZONE, None, web).await;
+    world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
+    assert_eq!(refused(&connect(&world).await).0, "no_template");
+    let none = world.call(Method::POST, "/domains/other.test/dns/connect", &json!({})).await;
+    assert_eq!(none.status, StatusCode::NOT_FOUND);
+}

@@ -1,0 +1,179 @@
+//! Two nodes over one PostgreSQL, as their customers meet them: keys that are changed at one sign at the other, clocks
+//! that differ do no harm, and what an account may is kept to within the bounds that docs/CLUSTER.md names.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use mail::account::Plan;
+use mail::id::EmailId;
+use mail::recipient::RecipientState;
+use postrider::config::{Config, Switch};
+use serde_json::json;
+
+use crate::database::Server;
+use crate::new_keys::selectors;
+use crate::world::{DOMAIN, OWNER, PATIENCE, TestWorld, ZONE};
+
+/// Two nodes of one cluster.
+async fn nodes(server: &Server, change: impl Fn(usize, &mut Config)) -> [TestWorld; 2] {
+    let url = server.database();
+    let one = TestWorld::node(&url, None, |config| change(0, config)).await;
+    let two = TestWorld::node(&url, Some(&one), |config| change(1, config)).await;
+    [one, two]
+}
+
+async fn end([one, two]: [TestWorld; 2]) {
+    two.end().await;
+    one.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_are_changed_at_one_node_sign_at_the_other() {
+    let server = Server::start(&[]);
+    let [one, two] = nodes(&server, |_, _| {}).await;
+    let domains = one.world.hall.domains();
+    let name = DOMAIN.parse().unwrap();
+    let old = store::domain::by_name(&two.world.store, &name).await.unwrap().unwrap();
+    let of_old = [old.dkim.selector.clone(), old.dkim.ed25519_selector()];
+    assert_eq!(selectors(&two, &one.sink, "before").await, of_old);
+
+    let turning = domains.rotate(old.account, old.id).await.unwrap().domain;
+    let next = turning.next_dkim.clone().unwrap();
+    let mut zone = ZONE.to_owned();
+    for record in domains.facts().records(&turning) {
+        if record.name.contains("._domainkey.") {
+            writeln!(zone, "{}. TXT \"{}\"", record.name, record.value).unwrap();
+        }
+    }
+    one.names.set(&zone);
+    domains.verify(old.account, old.id).await.unwrap();
+    // What the other knows of a sender holds a second.
+    two.world.clock.advance(Duration::from_secs(2));
+    let of_new = [next.selector.clone(), next.ed25519_selector()];
+    assert_eq!(selectors(&two, &one.sink, "after").await, of_new);
+    end([one, two]).await;
+}
+
+async fn delivered_once(node: &TestWorld, ids: &[EmailId]) {
+    for id in ids {
+        let email = node.wait(*id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+        assert_eq!(email.recipients[0].attempts, 1, "{email:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clocks_that_differ_do_no_harm() {
+    const EACH: usize = 20;
+    let server = Server::start(&[]);
+    let skew = |node, config: &mut Config| {
+        config.testing.clock_offset = Some(Duration::from_secs(if node == 1 { 5 } else { 0 }));
+    };
+    let nodes = nodes(&server, skew).await;
+    let (mut at_once, mut later) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    for number in 0..EACH {
+        for (n, node) in nodes.iter().enumerate() {
+            let subject = format!("at once {n}-{number}");
+            at_once[n].push(node.relay(&["a@dest.example"], &subject).await);
+            // By the clock of the node that is asked.
+            let due = node.world.clock.now() + Duration::from_secs(3);
+            let mail = json!({
+                "from": format!("a@{DOMAIN}"), "to": "b@dest.example", "text": "t",
+                "subject": format!("later {n}-{number}"), "scheduled_at": due.to_string(),
+            });
+            let (status, answer) = node.call("POST", "/emails", &mail.to_string()).await;
+            assert_eq!(status, 200, "{answer}");
+            later[n].push(answer["id"].as_str().unwrap().parse::<EmailId>().unwrap());
+        }
+    }
+    for (node, ids) in nodes.iter().zip(&at_once) {
+        delivered_once(node, ids).await;
+    }
+    for node in &nodes {
+        node.world.clock.advance(Duration::from_secs(4));
+    }
+    for (node, ids) in nodes.iter().zip(&later) {
+        delivered_once(node, ids).await;
+    }
+    let taken = nodes[0].sink.wait_for(4 * EACH).await;
+    let subjects: BTreeSet<&str> = taken
+        .iter()
+        .filter_map(|taken| taken.content.lines().find(|line| line.starts_with("Subject: ")))
+        .collect();
+    assert_eq!((taken.len(), subjects.len()), (4 * EACH, 4 * EACH), "each once");
+    end(nodes).await;
+}
+
+/// How many of so many requests at both nodes are not refused.
+async fn let_in(nodes: &[TestWorld; 2], requests: usize) -> usize {
+    let mut let_in = 0;
+    for _ in 0..requests {
+        for node in nodes {
+            let (status, answer) = node.call("GET", "/emails", "").await;
+            assert!(matches!(status, 200 | 429), "{answer}");
+            let_in += usize::from(status == 200);
+        }
+    }
+    let_in
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rate_limit_holds_over_both() {
+    const RATE: u32 = 5;
+    let server = Server::start(&[]);
+    let nodes = nodes(&server, |_, config| {
+        config.api.rate_limit = Switch::On;
+        config.plans.dedicated.requests_per_second = RATE;
+    })
+    .await;
+    let begun = Instant::now();
+    let let_in = let_in(&nodes, 40).await;
+    // As docs/CLUSTER.md has it: rate · t, and at once the larger of twice the rate and the number of nodes.
+    let bound = begun.elapsed().as_secs_f64() * f64::from(RATE) + f64::from(2 * RATE);
+    assert!(let_in as f64 <= bound && let_in >= 2, "{let_in} of at most {bound}");
+    end(nodes).await;
+}
+
+async fn send(node: &TestWorld) -> bool {
+    let mail = json!({"from": format!("a@{DOMAIN}"), "to": "b@dest.example", "subject": "s", "text": "t"});
+    let (status, answer) = node.call("POST", "/emails", &mail.to_string()).await;
+    assert!(status == 200 || answer["error"]["code"] == json!("plan_limit"), "{answer}");
+    status == 200
+}
+
+/// What a node knows to have been used today.
+async fn used(node: &TestWorld) -> u64 {
+    node.call("GET", "/account", "").await.1["usage"]["emails_day"].as_u64().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cap_of_a_plan_holds_over_both() {
+    const CAP: u64 = 12;
+    const FIRST: u64 = 8;
+    let server = Server::start(&[]);
+    let nodes = nodes(&server, |_, config| config.plans.free.emails_per_day = Some(CAP)).await;
+    let free = |account: &mut mail::account::Account| account.plan = Plan::Free;
+    nodes[0].world.enrolment.change_account(OWNER, free).await.unwrap();
+    for _ in 0..FIRST {
+        assert!(send(&nodes[0]).await);
+    }
+    // The other is told within about a second.
+    let told = async { while used(&nodes[1]).await < FIRST {} };
+    tokio::time::timeout(PATIENCE, told).await.expect("the other node is told");
+    let mut by_the_other = 0;
+    while send(&nodes[1]).await {
+        by_the_other += 1;
+    }
+    assert_eq!(by_the_other, CAP - FIRST);
+    // The first goes beyond the cap by what the other took since it was told, at the most.
+    let mut beyond = 0;
+    while send(&nodes[0]).await {
+        beyond += 1;
+    }
+    assert!(beyond <= by_the_other, "{beyond}");
+    let accepted = CAP + beyond;
+    let told = async { while used(&nodes[0]).await.min(used(&nodes[1]).await) < accepted {} };
+    tokio::time::timeout(PATIENCE, told).await.expect("both are told of all");
+    assert_eq!((used(&nodes[0]).await, used(&nodes[1]).await), (accepted, accepted), "the books are exact");
+    end(nodes).await;
+}
