@@ -11,6 +11,7 @@ pub mod catalog;
 pub mod claim;
 pub mod credential;
 pub mod dns_credential;
+pub mod dmarc;
 pub mod domain;
 pub mod email;
 pub mod engine;
