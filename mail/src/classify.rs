@@ -107,11 +107,15 @@ const WORDS: &[(&str, Reason)] = &[
 /// Reads what a permanent refusal is about.
 #[must_use]
 pub fn classify(reply: &Reply, phase: Phase) -> Reason {
-    reply.enhanced.and_then(|code| by_code(reply.code, code)).or_else(|| Reason::by_words(&reply.text())).unwrap_or(match phase {
-        Phase::Rcpt => Reason::Undetermined,
-        Phase::Data | Phase::Final => Reason::ContentRejected,
-        _ => Reason::Policy,
-    })
+    reply
+        .enhanced
+        .and_then(|code| by_code(reply.code, code))
+        .or_else(|| Reason::by_words(&reply.text()))
+        .unwrap_or(match phase {
+            Phase::Rcpt => Reason::Undetermined,
+            Phase::Data | Phase::Final => Reason::ContentRejected,
+            _ => Reason::Policy,
+        })
 }
 
 /// The codes that mean one thing wherever they are used. 5.7.1 and the x.0.0 do not.
@@ -135,7 +139,6 @@ fn by_code(reply: u16, code: Enhanced) -> Option<Reason> {
         _ => return None,
     })
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -102,9 +102,10 @@ fn return_paths(header: &[u8]) -> Vec<Address> {
         // It begins a word, or what the sender's address was rewritten to (SRS, BATV) holds it: `=b-…`.
         let begins = at == 0 || !matches!(lower.get(at - 1), Some(b) if b.is_ascii_alphanumeric());
         let rest = lower.get(at..).unwrap_or_default();
-        let end = rest.iter().take(crate::address::ADDRESS_BYTES_MAX + 1).position(|byte| {
-            !(byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'@' | b'.' | b'='))
-        });
+        let end = rest
+            .iter()
+            .take(crate::address::ADDRESS_BYTES_MAX + 1)
+            .position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'@' | b'.' | b'=')));
         let word = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
         let Some(word) = std::str::from_utf8(word).ok().filter(|_| begins) else { continue };
         // A host that writes the sender into an address of its own puts `=` for the `@`.

@@ -121,7 +121,15 @@ const SUBJECTS: &[&str] = &[
 ];
 
 /// Who writes bounces, by the beginning of their address.
-const DAEMONS: &[&str] = &["mailer-daemon", "postmaster", "mailerdaemon", "mail-daemon", "maildaemon", "mdaemon", "microsoftexchange"];
+const DAEMONS: &[&str] = &[
+    "mailer-daemon",
+    "postmaster",
+    "mailerdaemon",
+    "mail-daemon",
+    "maildaemon",
+    "mdaemon",
+    "microsoftexchange",
+];
 
 /// What stands between the report and the message that it returns, in lower case.
 const RETURNED: &[&str] = &[

@@ -92,7 +92,10 @@ fn what_leads_to_the_email_is_found() {
     assert_eq!(yahoo.recipients, [address("ada@yahoo.example")]);
     assert!(yahoo.arrived_at.is_some());
     let outlook = complaint("jmrp_outlook.eml");
-    assert_eq!((outlook.feedback_type.as_str(), &outlook.recipients[..]), ("abuse", &[address("ada@hotmail.example")][..]));
+    assert_eq!(
+        (outlook.feedback_type.as_str(), &outlook.recipients[..]),
+        ("abuse", &[address("ada@hotmail.example")][..])
+    );
     assert_eq!(complaint("arf_redacted.eml").return_paths, [path.clone()]);
     assert_eq!(complaint("arf_rewritten_sender.eml").return_paths[0].local(), path.local());
     let (_, _, spam) = corpus().into_iter().find(|(file, ..)| file == "arf_not_spam.eml").unwrap();
@@ -126,7 +129,9 @@ proptest! {
 
 fn bounded(said: &Said) -> Result<(), TestCaseError> {
     if let Said::Failed(failure) | Said::Delayed(failure) = said {
-        prop_assert!(failure.diagnostic.chars().count() <= 1_000 && !failure.diagnostic.contains(char::is_control));
+        prop_assert!(
+            failure.diagnostic.chars().count() <= 1_000 && !failure.diagnostic.contains(char::is_control)
+        );
         prop_assert!((400..600).contains(&failure.reply.code));
         prop_assert!(!failure.reply.text().contains(char::is_control));
     }
