@@ -4,7 +4,7 @@
 //! ([`view`]). [`claims`] is how a domain comes from one account to another.
 
 pub mod claims;
-mod dmarc;
+pub mod dmarc;
 pub mod publish;
 mod request;
 mod view;

@@ -73,6 +73,14 @@ fn source_key(of: Of, day: Hour, ip: Option<IpAddr>) -> Key {
     rows_of(Space::DmarcSource, of).i64(day.0).fixed(ip.octets()).build()
 }
 
+/// Whether a report was counted before.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn knows(store: &Store, of: Of, report: &Report) -> Result<bool, ReadError> {
+    Ok(store.get(&report_key(of, report)).await?.is_some())
+}
+
 /// Counts a report; says whether it is to be counted: not when it was before, and not when the day has had
 /// too many. The commit conflicts when somebody counted for the same day meanwhile.
 ///

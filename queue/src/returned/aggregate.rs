@@ -72,7 +72,6 @@ impl Returned {
         let mut tally = Tally::default();
         opened.sources.iter().for_each(|source| tally.add(&source.tally));
         let mut sources = told_apart(std::mem::take(&mut opened.sources));
-        self.find_ours(&mut sources).await;
         let report = Report {
             reporter,
             org_name: opened.org_name,
@@ -86,6 +85,10 @@ impl Returned {
         if !report.is_of_a_sane_time(arrival.received_at) {
             return Ok("nothing");
         }
+        if store::dmarc::knows(&self.worker.store, (domain.account, domain.id), &report).await? {
+            return Ok("changed_nothing");
+        }
+        self.find_ours(&mut sources).await;
         self.write_aggregate(&domain, &report, &sources).await
     }
 
