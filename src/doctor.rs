@@ -24,6 +24,7 @@ mod names;
 pub mod place;
 mod port_25;
 mod record;
+mod reports;
 mod sender;
 pub mod show;
 mod systemd;
@@ -65,6 +66,7 @@ const CHECKS: &[Check] = &[
     check!("ptr", hostname::ptr),
     check!("spf", sender::spf),
     check!("return_path", sender::return_path),
+    check!("dmarc_reports", reports::dmarc_reports),
     check!("port_25_out", port_25::out),
     check!("port_25_in", port_25::incoming),
     check!("blocklists", blocklists::blocklists),

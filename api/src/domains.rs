@@ -4,6 +4,7 @@
 //! ([`view`]). [`claims`] is how a domain comes from one account to another.
 
 pub mod claims;
+pub mod dmarc;
 pub mod publish;
 mod request;
 mod view;
@@ -68,6 +69,9 @@ pub fn operations() -> Vec<Operation> {
         )
         .of_a_domain()
         .either(Full, zone),
+        read("/domains/{id_or_name}/dmarc", "get_domain_dmarc", "Sum up the DMARC reports about a domain")
+            .of_a_domain()
+            .either(Full, dmarc::get),
         post("/domains/{id_or_name}/verify", "verify_domain", "Look for the records now")
             .of_a_domain()
             .either(Full, verify),

@@ -8,7 +8,7 @@
 //! of them. It is bounded in depth and parts, and decodes nothing but attached messages.
 
 pub mod name;
-mod parameter;
+pub(crate) mod parameter;
 
 use std::borrow::Cow;
 
@@ -273,7 +273,7 @@ fn lenient_fields(part: &[u8]) -> Result<(Vec<&[u8]>, &[u8]), FileError> {
 }
 
 /// A field's value from its colon on, unfolded.
-fn text_of(value: &[u8]) -> String {
+pub(crate) fn text_of(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value);
     let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let text = text.trim_start();
@@ -281,7 +281,7 @@ fn text_of(value: &[u8]) -> String {
 }
 
 /// What stands before the parameters, without comments and blanks, in lower case.
-fn first_token(value: &str) -> String {
+pub(crate) fn first_token(value: &str) -> String {
     let mut depth = 0_usize;
     let mut out = String::new();
     for c in value.chars() {
@@ -298,7 +298,7 @@ fn first_token(value: &str) -> String {
 }
 
 /// What is no base 64 is passed over, and what is joined is read on (RFC 2045 6.8).
-fn base64_decoded(body: &[u8]) -> Vec<u8> {
+pub(crate) fn base64_decoded(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() / 4 * 3);
     for run in body.split(|byte| *byte == b'=') {
         let run: Vec<u8> =

@@ -40,6 +40,13 @@ impl Reason {
     pub fn is_about_recipient(self) -> bool {
         !matches!(self, Self::ContentRejected | Self::Policy | Self::Reputation)
     }
+
+    /// What a text without codes says, if it says anything.
+    #[must_use]
+    pub fn by_words(text: &str) -> Option<Self> {
+        let text = text.to_lowercase();
+        WORDS.iter().find(|(word, _)| text.contains(word)).map(|(_, reason)| *reason)
+    }
 }
 
 /// Words by which servers without (or with useless) enhanced codes tell what they mean. The order
@@ -73,11 +80,26 @@ const WORDS: &[(&str, Reason)] = &[
     ("no such user", Reason::UnknownUser),
     ("no such recipient", Reason::UnknownUser),
     ("no mailbox", Reason::UnknownUser),
+    ("domain does not exist", Reason::DomainNotFound),
+    ("domain not found", Reason::DomainNotFound),
+    ("host not found", Reason::DomainNotFound),
     ("does not exist", Reason::UnknownUser),
     ("doesn't exist", Reason::UnknownUser),
     ("not found", Reason::UnknownUser),
+    ("couldn't be found", Reason::UnknownUser),
+    ("could not be found", Reason::UnknownUser),
+    ("unknown recipient", Reason::UnknownUser),
+    ("no mailbox here", Reason::UnknownUser),
+    ("doesn't have a", Reason::UnknownUser),
+    ("not listed in", Reason::UnknownUser),
+    ("unrouteable address", Reason::UnknownUser),
+    ("user invalid", Reason::UnknownUser),
+    ("宛先不明", Reason::UnknownUser),
+    ("宛先が見つかりません", Reason::UnknownUser),
     ("invalid recipient", Reason::UnknownUser),
     ("recipient rejected", Reason::UnknownUser),
+    ("no longer available", Reason::Inactive),
+    ("no longer active", Reason::Inactive),
     ("too large", Reason::MessageTooLarge),
     ("size limit", Reason::MessageTooLarge),
 ];
@@ -85,18 +107,24 @@ const WORDS: &[(&str, Reason)] = &[
 /// Reads what a permanent refusal is about.
 #[must_use]
 pub fn classify(reply: &Reply, phase: Phase) -> Reason {
-    reply.enhanced.and_then(by_code).or_else(|| by_words(reply)).unwrap_or(match phase {
-        Phase::Rcpt => Reason::Undetermined,
-        Phase::Data | Phase::Final => Reason::ContentRejected,
-        _ => Reason::Policy,
-    })
+    reply
+        .enhanced
+        .and_then(|code| by_code(reply.code, code))
+        .or_else(|| Reason::by_words(&reply.text()))
+        .unwrap_or(match phase {
+            Phase::Rcpt => Reason::Undetermined,
+            Phase::Data | Phase::Final => Reason::ContentRejected,
+            _ => Reason::Policy,
+        })
 }
 
 /// The codes that mean one thing wherever they are used. 5.7.1 and the x.0.0 do not.
-fn by_code(code: Enhanced) -> Option<Reason> {
+fn by_code(reply: u16, code: Enhanced) -> Option<Reason> {
     Some(match (code.subject, code.detail) {
         (1, 1 | 3 | 6) => Reason::UnknownUser,
-        (1, 2 | 10) => Reason::DomainNotFound,
+        (1, 2) => Reason::DomainNotFound,
+        // A null MX (RFC 7505 4.2); Exchange says it of its users, with another reply.
+        (1, 10) if reply == 556 => Reason::DomainNotFound,
         (1, 7 | 8) => Reason::Policy,
         (2, 1) => Reason::Inactive,
         (2, 2) => Reason::MailboxFull,
@@ -110,11 +138,6 @@ fn by_code(code: Enhanced) -> Option<Reason> {
         (4, 6) => Reason::Undetermined,
         _ => return None,
     })
-}
-
-fn by_words(reply: &Reply) -> Option<Reason> {
-    let text = reply.text().to_ascii_lowercase();
-    WORDS.iter().find(|(word, _)| text.contains(word)).map(|(_, reason)| *reason)
 }
 
 #[cfg(test)]
@@ -134,6 +157,8 @@ mod tests {
             (554, None, "transaction failed", Phase::Final, Reason::ContentRejected),
             (550, None, "access denied", Phase::Mail, Reason::Policy),
             (552, Some((5, 3, 4)), "x", Phase::Mail, Reason::MessageTooLarge),
+            (556, Some((5, 1, 10)), "x", Phase::Dns, Reason::DomainNotFound),
+            (550, Some((5, 1, 10)), "recipient not found", Phase::Rcpt, Reason::UnknownUser),
         ] {
             let reply = Reply {
                 code,

@@ -296,6 +296,7 @@ mod tests {
             last_event: (event, at),
             delivered_at: (state == RecipientState::Delivered).then_some(at),
             bounced_at: (state == RecipientState::Bounced).then_some(at),
+            complained_at: None,
             next_attempt_at: None,
         }
     }

@@ -1,7 +1,8 @@
 //! A recipient: one address of an email, with a state of its own.
 //!
 //! `[scheduled → held* →] queued → deferred* → delivered | bounced | failed`, or `suppressed` from the start; each recipient reaches exactly one terminal
-//! state, at the latest when its time is up. What an email as a whole has come to is derived from
+//! state, at the latest when its time is up. One step is left after that: what was delivered may bounce, when a
+//! report of it comes back late. What an email as a whole has come to is derived from
 //! its recipients (see [`crate::email`]) and stored nowhere.
 
 use jiff::Timestamp;
@@ -112,6 +113,8 @@ pub struct Recipient {
     pub delivered_at: Option<Timestamp>,
     /// When it bounced.
     pub bounced_at: Option<Timestamp>,
+    /// When the recipient called it spam.
+    pub complained_at: Option<Timestamp>,
     /// When it is tried again.
     pub next_attempt_at: Option<Timestamp>,
 }

@@ -61,6 +61,15 @@ pub fn is_never_public(name: &Name) -> bool {
     name.as_str().rsplit('.').next().is_some_and(|top| TOPS.contains(&top))
 }
 
+/// The domain of the organisation that a name belongs to (RFC 7489 3.2): the one below a public suffix; the name
+/// itself where there is none.
+#[must_use]
+pub fn organisation(name: &Name) -> Name {
+    let found = psl::domain(name.as_str().as_bytes());
+    let found = found.and_then(|domain| std::str::from_utf8(domain.as_bytes()).ok()?.parse().ok());
+    found.unwrap_or_else(|| name.clone())
+}
+
 /// RFC 3696 2: a top-level domain is not all numeric.
 fn is_number(name: &Name) -> bool {
     name.as_str().rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()))

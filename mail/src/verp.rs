@@ -50,6 +50,13 @@ impl VerpKey {
         (whole && right).then_some(task)
     }
 
+    /// The domain that mail with this envelope sender was sent from, by its host.
+    #[must_use]
+    pub fn domain(address: &Address) -> Option<Name> {
+        let labels = address.domain().as_str().split_once('.')?;
+        (labels.0 == crate::setup::RETURN_PATH_LABEL).then(|| labels.1.parse().ok()).flatten()
+    }
+
     fn tag(&self, task: TaskId) -> String {
         // An HMAC takes a key of any length: this cannot fail.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };

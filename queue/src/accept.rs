@@ -45,6 +45,7 @@ use crate::once::AtWork;
 use crate::rate::{Rate, Standing};
 use crate::refusal::Refusal;
 use crate::reservation::Reservation;
+use crate::returned::Returned;
 use crate::sender::Senders;
 use crate::staged::{Fate, Placed, Staged};
 use crate::tell::TellError;
@@ -81,6 +82,7 @@ pub struct Hall {
     visits: Arc<Visits>,
     at_work: Arc<AtWork>,
     domains: Arc<Domains>,
+    returned: Returned,
 }
 
 /// What the hall needs beside the worker.
@@ -142,6 +144,7 @@ impl Hall {
         let senders = Arc::new(Senders::new(store, parts.vault, parts.dkim, parts.sandbox_sender));
         Self {
             visits: Arc::new(Visits::new(Arc::clone(&worker))),
+            returned: Returned::new(Arc::clone(&worker), parts.domains.facts.clone()),
             domains: Arc::new(Domains::new(Arc::clone(&worker), Arc::clone(&senders), parts.domains)),
             worker,
             senders,
@@ -185,6 +188,12 @@ impl Hall {
     #[must_use]
     pub fn domains(&self) -> &Domains {
         &self.domains
+    }
+
+    /// Takes what comes back.
+    #[must_use]
+    pub fn returned(&self) -> &Returned {
+        &self.returned
     }
 
     /// Idempotency keys at work.

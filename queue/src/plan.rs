@@ -126,6 +126,11 @@ pub struct Planner {
 }
 
 impl Planner {
+    /// The resolver that it asks.
+    pub(crate) fn resolver(&self) -> &Resolver {
+        &self.resolver
+    }
+
     /// A planner that asks this resolver.
     #[must_use]
     pub fn new(resolver: Resolver, settings: PlanSettings) -> Self {

@@ -71,6 +71,7 @@ impl Worker {
                 self.forget_sessions(*account).await?;
                 self.forget_requests(*account).await?;
                 self.forget_metrics(*account).await?;
+                self.forget_dmarc(*account).await?;
                 forgotten += self.forget_of(*account, before).await?;
             }
             after = accounts.last().copied();
@@ -144,6 +145,19 @@ impl Worker {
         }
     }
 
+    async fn forget_dmarc(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::dmarc::KEPT) else { return Ok(()) };
+        let of = (account, Hour::of(oldest_kept).day());
+        loop {
+            let mut batch = Batch::progress();
+            let found = store::dmarc::forget_before(&self.store, &mut batch, of, BATCH_VISITS).await?;
+            self.commit_unless_empty(batch).await?;
+            if found < BATCH_VISITS || self.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
     async fn commit_unless_empty(&self, batch: Batch) -> Result<(), CommitError> {
         if batch.is_empty() { Ok(()) } else { self.store.commit(batch).await }
     }
@@ -163,8 +177,12 @@ impl Worker {
             if !finished.is_empty() {
                 let mut batch = Batch::progress();
                 store::email::forget(&self.store, &mut batch, account, &finished).await?;
-                self.store.commit(batch).await?;
-                forgotten += finished.len();
+                match self.store.commit(batch).await {
+                    Ok(()) => forgotten += finished.len(),
+                    // Something came back about one of them, or was opened, this very moment: another time.
+                    Err(CommitError::Conflict { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
                 self.settled.notify_waiters();
             }
             from = old.last().copied();

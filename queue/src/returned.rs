@@ -1,8 +1,45 @@
 //! What comes back: reports about mail that we sent, and complaints about it.
+//!
+//! ```text
+//! MX door ─► knows ─► take ─► read (mail::returned) ─► whose recipient? ─►[ recipient + event + suppression ]   book
+//!                        └──► open, parse            ─► whose domain?   ─►[ report + sums ]                     aggregate
+//! ```
+//!
+//! A return path is signed ([`mail::verp`]): what comes to it is about one recipient, and who can write to it has
+//! had the email. What is about no recipient that we know, or about one that was done with too long ago, is
+//! taken and changes nothing. Nothing is ever sent in answer.
 
-use mail::address::Address;
+mod aggregate;
+mod book;
+mod complaint;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use mail::address::{Address, Name};
 use mail::arrival::Arrival;
+use mail::id::AccountId;
+use mail::returned::{self, Said};
+use mail::setup::Facts;
+use mail::task::TaskId;
+use mail::verp::VerpKey;
+use store::engine::ReadError;
 use thiserror::Error;
+use tokio::sync::Semaphore;
+
+use self::book::News;
+use crate::worker::Worker;
+
+/// For how long after a recipient was done with something that comes back still counts (completions-email.md 4).
+const COUNTS_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// Reports of DMARC opened at once: each may take some megabytes.
+const OPENED_AT_ONCE: usize = 2;
+/// Where complaints come in, at the return-path host.
+const COMPLAINTS: [&str; 2] = ["fbl", "abuse"];
+/// Where reports of DMARC come in: what the suggested record says ([`mail::setup`]).
+const DMARC_REPORTS: &str = "dmarc";
 
 /// Whose an address at one of our return-path hosts is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,17 +61,36 @@ pub enum ReturnedError {
     /// The store cannot be written.
     #[error(transparent)]
     Commit(#[from] store::engine::CommitError),
+    /// The recipient's task is not done with: what it comes to is not known yet, and this would be lost in it.
+    #[error("the email that this is about is still being delivered")]
+    TooEarly,
 }
 
 /// Takes what comes back.
 #[derive(Clone)]
-pub struct Returned {}
+pub struct Returned {
+    worker: Arc<Worker>,
+    facts: Arc<Facts>,
+    opening: Arc<Semaphore>,
+}
 
 impl Returned {
+    pub(crate) fn new(worker: Arc<Worker>, facts: Facts) -> Self {
+        Self { worker, facts: Arc::new(facts), opening: Arc::new(Semaphore::new(OPENED_AT_ONCE)) }
+    }
+
     /// Whether an address at a return-path host is one that anything may come back to; asked at RCPT.
     #[must_use]
-    pub fn knows(&self, _address: &Address) -> Option<Mailbox> {
-        None
+    pub fn knows(&self, address: &Address) -> Option<Mailbox> {
+        if self.worker.verp.read(address).is_some() {
+            return Some(Mailbox::ReturnPath);
+        }
+        let is = |name: &str| address.local().eq_ignore_ascii_case(name);
+        match address.domain() == &self.facts.return_path_host {
+            true if is(DMARC_REPORTS) => Some(Mailbox::DmarcReports),
+            true if COMPLAINTS.into_iter().any(is) => Some(Mailbox::Complaints),
+            _ => None,
+        }
     }
 
     /// Books what came back to an address that is [known](Self::knows): returns when what it says is on disk.
@@ -43,7 +99,72 @@ impl Returned {
     ///
     /// # Errors
     /// [`ReturnedError`]: nothing was booked.
-    pub async fn take(&self, _mailbox: Mailbox, _arrival: &Arrival) -> Result<(), ReturnedError> {
-        Ok(())
+    pub async fn take(&self, mailbox: Mailbox, arrival: &Arrival) -> Result<(), ReturnedError> {
+        match mailbox {
+            Mailbox::ReturnPath => self.take_at_return_path(arrival).await,
+            Mailbox::Complaints => match returned::read_complaint(&arrival.message) {
+                Some(complaint) => self.complain(complaint, arrival).await,
+                None => Ok(told(mailbox, "nothing")),
+            },
+            Mailbox::DmarcReports => self.take_aggregate(arrival).await,
+        }
     }
+
+    async fn take_at_return_path(&self, arrival: &Arrival) -> Result<(), ReturnedError> {
+        let Some(about) = self.whose(&arrival.recipient).await? else {
+            return Ok(told(Mailbox::ReturnPath, "unknown"));
+        };
+        let address = match store::email::look(&self.worker.store, about.account, about.task).await? {
+            Some(found) => found.recipient.address,
+            None => return Ok(told(Mailbox::ReturnPath, "unknown")),
+        };
+        let news = match returned::read(&arrival.message, Some(&address)) {
+            Said::Failed(failure) => News::Failed(failure),
+            Said::Delayed(failure) => News::Delayed(failure),
+            Said::Complaint(complaint) => News::Complaint(complaint),
+            Said::Nothing => return Ok(told(Mailbox::ReturnPath, "nothing")),
+        };
+        self.book(about, &news, arrival.received_at).await
+    }
+
+    /// Whose recipient a return path is; none when it is not one of ours.
+    async fn whose(&self, address: &Address) -> Result<Option<About>, ReadError> {
+        let Some(task) = self.worker.verp.read(address) else { return Ok(None) };
+        let store = &self.worker.store;
+        if let Some(account) = self.account_of(VerpKey::domain(address)).await?
+            && store::email::get_bare(store, account, task.email).await?.is_some()
+        {
+            return Ok(Some(About { account, task }));
+        }
+        // The domain is no more, or another's by now; or a host on the way has put the address into one of its own.
+        let found = store::email::find(store, task.email).await?;
+        Ok(found.map(|found| About { account: found.email.account, task }))
+    }
+
+    async fn account_of(&self, domain: Option<Name>) -> Result<Option<AccountId>, ReadError> {
+        let Some(domain) = domain else { return Ok(None) };
+        Ok(store::domain::by_name(&self.worker.store, &domain).await?.map(|domain| domain.account))
+    }
+}
+
+/// What something that came back is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct About {
+    account: AccountId,
+    task: TaskId,
+}
+
+/// Whether what comes back at `now` still counts for a recipient that was done with at `done_at`.
+fn counts(done_at: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(done_at) <= COUNTS_FOR
+}
+
+/// Counts what came back, by what it was taken for.
+fn told(mailbox: Mailbox, what: &'static str) {
+    let mailbox = match mailbox {
+        Mailbox::ReturnPath => "return_path",
+        Mailbox::DmarcReports => "dmarc",
+        Mailbox::Complaints => "complaints",
+    };
+    metrics::counter!("postrider_returned_total", "mailbox" => mailbox, "as" => what).increment(1);
 }

@@ -195,6 +195,7 @@ pub fn record(
         last_event: (kind, now),
         delivered_at: (state == RecipientState::Delivered).then_some(now),
         bounced_at: (state == RecipientState::Bounced).then_some(now),
+        complained_at: None,
         next_attempt_at,
     };
     store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);

@@ -255,6 +255,7 @@ impl Staged {
             last_event: (event, self.now),
             delivered_at: None,
             bounced_at: None,
+            complained_at: None,
             next_attempt_at: (state == RecipientState::Queued).then_some(self.now),
         }
     }

@@ -32,6 +32,11 @@ pub(super) fn txt(owner: &Name, text: &str) -> String {
     line(owner.as_str(), "TXT", &format!("\"{text}\""))
 }
 
+/// A TXT record for every name below one (RFC 4592).
+pub(super) fn txt_for_all(owner: &str, text: &str) -> String {
+    line(&format!("*.{owner}"), "TXT", &format!("\"{text}\""))
+}
+
 /// The value of an SPF record for these addresses alone.
 pub(super) fn spf(addresses: &[IpAddr]) -> String {
     let mut text = "v=spf1".to_owned();

@@ -89,6 +89,7 @@ fn recipient(number: u64) -> Recipient {
         last_event: (EventKind::Delivered, born(number)),
         delivered_at: Some(born(number)),
         bounced_at: None,
+        complained_at: None,
         next_attempt_at: None,
     }
 }

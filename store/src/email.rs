@@ -1,7 +1,8 @@
 //! Emails: a row for what was accepted, a row for each recipient, a body.
 //!
 //! The email's row never changes. A recipient's row changes in the commits that settle its attempts,
-//! by whoever owns its task; nobody else writes it, so it needs no check of its own.
+//! by whoever owns its task; nobody else writes it, so it needs no check of its own. When the recipient is done
+//! with and has no task any more, what comes back about it changes it ([`look`], [`change`]), each with a check.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -94,6 +95,8 @@ struct RecipientRow {
     delivered_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bounced_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    complained_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_attempt_at: Option<Timestamp>,
 }
@@ -302,6 +305,45 @@ pub(crate) async fn recipient(
     store.get(&recipient_key(account, email, index)).await?.map(|row| row::decode(&row)).transpose()
 }
 
+/// A recipient that is to be changed, as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundRecipient {
+    /// The recipient.
+    pub recipient: Recipient,
+    row: Value,
+}
+
+/// Looks at a recipient; none when its email is not kept any more.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn look(
+    store: &Store,
+    account: AccountId,
+    of: mail::task::TaskId,
+) -> Result<Option<FoundRecipient>, ReadError> {
+    let row = store.get(&recipient_key(account, of.email, of.recipient)).await?;
+    row.map(|row| Ok(FoundRecipient { recipient: row::decode(&row)?, row })).transpose()
+}
+
+/// Changes a recipient that has no task any more; the commit conflicts when it is no more as it was found, or
+/// was forgotten.
+pub fn change(
+    batch: &mut Batch,
+    (account, email): (AccountId, EmailId),
+    before: &FoundRecipient,
+    after: &Recipient,
+) {
+    batch.check(recipient_key(account, email, before.recipient.index), Some(before.row.clone()));
+    put_recipient(batch, account, email, after);
+}
+
+/// Whether a conflict was about a recipient.
+#[must_use]
+pub fn is_about_recipient(conflict: &Key) -> bool {
+    conflict.first() == Some(&(Space::Recipient as u8))
+}
+
 /// The first recipients of an email, at most `limit`.
 pub(crate) async fn first_recipients(
     store: &Store,
@@ -394,7 +436,8 @@ pub async fn accepted_before(
 }
 
 /// Forgets emails of an account: their rows, their recipients, their attempts, their events, their bodies. The
-/// caller has seen that all their recipients are finished, so nobody writes any of it any more.
+/// caller has seen that all their recipients are finished, so nobody writes any of it any more but what comes
+/// back about one; then the commit conflicts.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -412,7 +455,11 @@ pub async fn forget(
     for id in ids {
         for space in [Space::Recipient, Space::Attempt, Space::Event] {
             let range = key(space).account(account).id(id.to_bytes()).range();
-            for (row_key, _) in store.scan(range, Order::Ascending, ROWS_MAX).await? {
+            for (row_key, row) in store.scan(range, Order::Ascending, ROWS_MAX).await? {
+                // What comes back about a recipient this very moment would leave its event behind.
+                if space == Space::Recipient {
+                    batch.check(row_key.clone(), Some(row));
+                }
                 batch.delete(row_key);
             }
         }

@@ -132,6 +132,10 @@ pub enum Space {
     EmailListed = 53,
     /// What happened, counted by the hour.
     Metric = 54,
+    /// DMARC aggregate reports that were counted, by domain and day.
+    DmarcReport = 84,
+    /// What they say, summed up by domain, day and address.
+    DmarcSource = 85,
     /// What senders are to be told and have not been yet, by partition and email.
     Notice = 90,
 }

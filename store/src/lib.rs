@@ -10,6 +10,7 @@ pub mod attempt;
 pub mod catalog;
 pub mod claim;
 pub mod credential;
+pub mod dmarc;
 pub mod dns_credential;
 pub mod domain;
 pub mod email;

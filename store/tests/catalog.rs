@@ -130,6 +130,7 @@ impl Choice {
             last_event: (EventKind::Sent, at(ms)),
             delivered_at: None,
             bounced_at: None,
+            complained_at: None,
             next_attempt_at: None,
         };
         self.to.iter().enumerate().map(of).collect()

@@ -34,6 +34,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("template", template),
     ("tracking", tracking),
     ("service", service),
+    ("returned", returned),
 ];
 
 /// Bytes from a client, in two reads: every message that is taken is clean, and memory is given back.
@@ -132,6 +133,21 @@ pub fn service(bytes: &[u8]) {
     let filled = mail::rewrite::with_bodies(bytes, &rendered, &[]);
     let (fields, _) = message::fields(&filled);
     assert_eq!(fields.iter().filter(|field| field.is(&filled, "MIME-Version")).count(), 1);
+}
+
+/// Whatever comes back is read; what is kept of it is bounded and one line.
+pub fn returned(bytes: &[u8]) {
+    use mail::returned::{Said, read, read_complaint};
+    let about: Address = "ada@recipient.example".parse().unwrap();
+    match read(bytes, Some(&about)) {
+        Said::Failed(failure) | Said::Delayed(failure) => {
+            assert!(!failure.diagnostic.contains(char::is_control) && failure.diagnostic.len() <= 4_000);
+            assert!((400..600).contains(&failure.reply.code));
+        }
+        Said::Complaint(complaint) => assert!(complaint.return_paths.len() <= 64),
+        Said::Nothing => {}
+    }
+    let _ = read_complaint(bytes);
 }
 
 /// An enhanced status code reads back as itself.

@@ -132,11 +132,23 @@ fn time(given: &[(String, String)], name: &str) -> Result<Option<Timestamp>, Pro
     }
 }
 
+/// The range that a query asks for.
+///
+/// # Errors
+/// One of the two is no time.
+pub(crate) fn from_and_to(query: &str) -> Result<(Option<Timestamp>, Option<Timestamp>), Problem> {
+    let given = page::parameters(query)?;
+    Ok((time(&given, "from")?, time(&given, "to")?))
+}
+
+/// Its parameters, for the document.
+pub(crate) fn range_parameters(from: &str, to: &str) -> [Value; 2] {
+    [("from", from), ("to", to)]
+        .map(|(name, text)| schema::query_parameter(name, text, json!({"type": "string"})))
+}
+
 impl Input for AskMetrics {
     fn describe(_: &mut Schemas) -> Takes {
-        let time = |name: &str, description: &str| {
-            schema::query_parameter(name, description, json!({"type": "string"}))
-        };
         let several = |name: &str, words: &[&str], description: &str| {
             let items = json!({"type": "array", "items": {"type": "string", "enum": words}});
             let mut parameter = schema::query_parameter(name, description, items);
@@ -144,13 +156,12 @@ impl Input for AskMetrics {
             parameter
         };
         let granularity = json!({"type": "string", "enum": ["hour", "day"], "default": "day"});
-        let parameters = vec![
-            time(
-                "from",
-                "The period that this time lies in is the first: a time, or a date of UTC. Left out: 30 days \
-                 before `to` (by the hour: one day)",
-            ),
-            time("to", "The range ends before this time; left out: now, with the period that is going on"),
+        let range = range_parameters(
+            "The period that this time lies in is the first: a time, or a date of UTC. Left out: 30 days \
+             before `to` (by the hour: one day)",
+            "The range ends before this time; left out: now, with the period that is going on",
+        );
+        let rest = [
             schema::query_parameter(
                 "granularity",
                 "How long a period is; by the hour 92 days may be asked for, by the day three years. Hours and \
@@ -166,7 +177,7 @@ impl Input for AskMetrics {
             ),
             several("metrics", COUNTERS, "What is counted; left out: everything"),
         ];
-        Takes { parameters, ..Takes::default() }
+        Takes { parameters: range.into_iter().chain(rest).collect(), ..Takes::default() }
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
@@ -183,7 +194,8 @@ impl Input for AskMetrics {
         if counters.is_empty() {
             counters.extend(Counter::ALL);
         }
-        Ok(Self { from: time(&given, "from")?, to: time(&given, "to")?, granularity, dimensions, counters })
+        let (from, to) = from_and_to(&call.query)?;
+        Ok(Self { from, to, granularity, dimensions, counters })
     }
 }
 

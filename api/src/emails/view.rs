@@ -270,7 +270,7 @@ impl RecipientView {
             bounced_at: recipient.bounced_at.map(Moment),
             opened_at: first(|tally| &tally.opened),
             clicked_at: first(|tally| &tally.clicked),
-            complained_at: None,
+            complained_at: recipient.complained_at.map(Moment),
             next_attempt_at: recipient.next_attempt_at.map(Moment),
         }
     }

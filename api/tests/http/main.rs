@@ -27,6 +27,7 @@ mod purse;
 mod rates;
 mod reach;
 mod rehearsal;
+mod returned;
 mod scheduled;
 mod sessions;
 mod smtp_credentials;

@@ -25,7 +25,18 @@ const REACH: &[(bool, bool, &[&str])] = &[
             "list_email_attempts",
         ],
     ),
-    (false, true, &["test_event", "get_email_raw", "get_domain", "get_domain_zone_file", "verify_domain"]),
+    (
+        false,
+        true,
+        &[
+            "test_event",
+            "get_email_raw",
+            "get_domain",
+            "get_domain_zone_file",
+            "get_domain_dmarc",
+            "verify_domain",
+        ],
+    ),
     (
         false,
         false,

@@ -7,7 +7,7 @@
 type Parameter = (String, String);
 
 /// Every value that a parameter of this name may have.
-pub(super) fn values(field: &str, name: &str) -> Vec<String> {
+pub(crate) fn values(field: &str, name: &str) -> Vec<String> {
     let mut values = Vec::new();
     for comments in [false, true] {
         let mut sections: Vec<(u32, String)> = Vec::new();

@@ -1,0 +1,202 @@
+//! What comes back, as the API shows it: the worked examples of completions-email.md 2.13, and DMARC.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use mail::arrival::Arrival;
+use mail::event::EventKind;
+use mail::id::EmailId;
+use mail::recipient::RecipientState;
+use mail::task::TaskId;
+use mail::verp::VerpKey;
+use queue::returned::Mailbox;
+use serde_json::{Value, json};
+use store::engine::Batch;
+
+use crate::world::World;
+
+/// An email to these, delivered.
+async fn delivered(world: &World, to: &[&str]) -> EmailId {
+    let body = json!({"from": "a@example.com", "to": to, "subject": "s", "text": "t"});
+    let answer = world.post("/emails", body.to_string()).await;
+    let email: EmailId = answer.json()["id"].as_str().unwrap().parse().unwrap();
+    let (store, account) = (world.hall.store(), world.tenant().await.account().id);
+    world.hall.clock().advance(Duration::from_secs(1));
+    let now = world.hall.clock().now();
+    let found = store::email::get(store, account, email).await.unwrap().unwrap();
+    let mut batch = Batch::progress();
+    for mut recipient in found.recipients {
+        (recipient.state, recipient.attempts, recipient.delivered_at) =
+            (RecipientState::Delivered, 1, Some(now));
+        recipient.last_event = (EventKind::Delivered, now);
+        store::email::put_recipient(&mut batch, account, email, &recipient);
+    }
+    store.commit(batch).await.unwrap();
+    email
+}
+
+fn arrival(world: &World, recipient: &str, message: &str) -> Arrival {
+    Arrival {
+        received_at: world.hall.clock().now(),
+        peer: "192.0.2.9".parse().unwrap(),
+        helo: "mx.dest.example".to_owned(),
+        reverse_path: None,
+        recipient: recipient.parse().unwrap(),
+        message: Bytes::from(message.replace('\n', "\r\n")),
+        authenticated: vec!["reporter.example".parse().unwrap()],
+    }
+}
+
+fn return_path(email: EmailId) -> String {
+    let task = TaskId { email, recipient: 0 };
+    VerpKey::new([1; 32]).address(task, &"rp.example.com".parse().unwrap()).unwrap().to_string()
+}
+
+/// What came is taken at the door that knows it.
+async fn comes(world: &World, recipient: &str, message: &str) {
+    let returned = world.hall.returned();
+    let mailbox = returned.knows(&recipient.parse().unwrap()).unwrap();
+    returned.take(mailbox, &arrival(world, recipient, message)).await.unwrap();
+}
+
+const DSN: &str = "From: MAILER-DAEMON@mx.dest.example\nAuto-Submitted: auto-replied\n\
+    Content-Type: multipart/report; report-type=delivery-status; boundary=b\n\n--b\n\nSorry.\n\
+    --b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.dest.example\n\n\
+    Final-Recipient: rfc822; ada@dest.example\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 5.1.1 user unknown\n\n--b--\n";
+
+fn complaint(enclosed: &str) -> String {
+    format!(
+        "From: fbl@dest.example\nContent-Type: multipart/report; report-type=feedback-report; boundary=b\n\n\
+         --b\nContent-Type: message/feedback-report\n\nFeedback-Type: abuse\nUser-Agent: Some/1\nVersion: 1\n\
+         Original-Rcpt-To: ada@dest.example\n\n--b\nContent-Type: message/rfc822\n\n{enclosed}\n\nHello\n--b--\n"
+    )
+}
+
+async fn shown(world: &World, email: EmailId) -> Value {
+    world.get(&format!("/emails/{email}")).await.json()["email"].clone()
+}
+
+#[tokio::test]
+async fn it_bounces_the_next_day_and_is_called_spam_later() {
+    let world = World::start().await;
+    let email = delivered(&world, &["ada@dest.example"]).await;
+    assert_eq!(shown(&world, email).await["status"], "delivered");
+    world.hall.clock().advance(Duration::from_secs(24 * 3_600));
+    for _ in 0..2 {
+        comes(&world, &return_path(email), DSN).await;
+    }
+    let bounced = shown(&world, email).await;
+    assert_eq!((&bounced["status"], &bounced["last_event"]), (&json!("bounced"), &json!("email.bounced")));
+    assert_eq!(bounced["bounce_reason"], "550 5.1.1 user unknown");
+    assert!(bounced["delivered_at"].is_string() && bounced["bounced_at"].is_string(), "{bounced}");
+    assert_eq!(bounced["counts"]["bounced"], 1);
+    let suppressed = world.get("/suppressions/ada@dest.example").await.json()["suppression"].clone();
+    assert_eq!((&suppressed["reason"], &suppressed["email_id"]), (&json!("hard_bounce"), &json!(email)));
+    assert_eq!(suppressed["detail"]["enhanced_code"], "5.1.1");
+    world.hall.clock().advance(Duration::from_secs(3_600));
+    comes(&world, "fbl@rp.example.net", &complaint(&format!("Return-Path: <{}>", return_path(email)))).await;
+    let complained = shown(&world, email).await;
+    assert_eq!(
+        (&complained["status"], &complained["last_event"]),
+        (&json!("bounced"), &json!("email.complained"))
+    );
+    assert!(complained["recipients"][0]["complained_at"].is_string(), "{complained}");
+    let upgraded = world.get("/suppressions/ada@dest.example").await.json()["suppression"].clone();
+    assert_eq!((&upgraded["reason"], &upgraded["id"]), (&json!("complaint"), &suppressed["id"]));
+    let events = world.get(&format!("/emails/{email}/events")).await.json()["events"].clone();
+    let kinds: Vec<&str> = events.as_array().unwrap().iter().map(|e| e["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["email.complained", "email.bounced", "email.sent"]);
+    assert_eq!(
+        (&events[1]["detail"]["bounce"]["async"], &events[1]["detail"]["suppression_id"]),
+        (&json!(true), &suppressed["id"])
+    );
+    assert_eq!(events[0]["detail"]["complaint"]["source"], "fbl");
+    world.hall.tell().await.unwrap();
+    assert_eq!(world.get("/emails?status=bounced").await.json()["emails"][0]["id"], json!(email));
+    let totals = world.get("/emails/metrics").await.json()["metrics"]["totals"].clone();
+    assert_eq!((&totals["bounced"], &totals["complained"]), (&json!(1), &json!(1)));
+    let again = json!({"from": "a@example.com", "to": "ada@dest.example", "subject": "s", "text": "t"});
+    assert_eq!(world.post("/emails", again.to_string()).await.status, StatusCode::UNPROCESSABLE_ENTITY);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_complaint_without_a_return_path_finds_its_email_by_message_id() {
+    let world = World::start().await;
+    let one = delivered(&world, &["ada@dest.example"]).await;
+    let several = delivered(&world, &["ada@dest.example", "bob@dest.example"]).await;
+    for email in [one, several] {
+        let id = shown(&world, email).await["message_id"].as_str().unwrap().to_owned();
+        comes(&world, "fbl@rp.example.net", &complaint(&format!("Message-ID: {id}"))).await;
+    }
+    assert!(shown(&world, one).await["recipients"][0]["complained_at"].is_string());
+    // Of several, who says so must be the recipient's own provider.
+    let before = shown(&world, several).await;
+    assert!(before["recipients"][0]["complained_at"].is_null());
+    let id = before["message_id"].as_str().unwrap().to_owned();
+    let by_provider = Arrival {
+        authenticated: vec!["mail.dest.example".parse().unwrap()],
+        ..arrival(&world, "fbl@rp.example.net", &complaint(&format!("Message-ID: {id}")))
+    };
+    world.hall.returned().take(Mailbox::Complaints, &by_provider).await.unwrap();
+    let after = shown(&world, several).await;
+    assert!(after["recipients"][0]["complained_at"].is_string());
+    assert!(after["recipients"][1]["complained_at"].is_null());
+    comes(&world, "abuse@rp.example.net", &complaint("Message-ID: <nonsense@example.com>")).await;
+    comes(&world, "abuse@rp.example.net", "Subject: please stop\n\nThanks.\n").await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn dmarc_reports_are_summed_up_beside_what_was_sent() {
+    let world = World::start().await;
+    let empty = world.get("/domains/example.com/dmarc").await.json()["dmarc"].clone();
+    assert_eq!((&empty["policy"], &empty["totals"]["messages"]), (&Value::Null, &json!(0)));
+    assert_eq!(empty["days"].as_array().unwrap().len(), 31);
+    delivered(&world, &["ada@dest.example", "bob@dest.example"]).await;
+    let day = world.hall.clock().now().as_second().div_euclid(86_400) * 86_400;
+    let report = format!(
+        "From: dmarc@reporter.example\nContent-Type: text/xml\n\n<?xml version=\"1.0\"?><feedback><report_metadata>\
+         <org_name>Reporter</org_name><email>x@reporter.example</email><report_id>7</report_id><date_range><begin>{day}</begin>\
+         <end>{}</end></date_range></report_metadata><policy_published><domain>example.com</domain><p>reject</p></policy_published>\
+         <record><row><source_ip>192.0.2.1</source_ip><count>3</count><policy_evaluated><disposition>none</disposition>\
+         <dkim>pass</dkim><spf>fail</spf></policy_evaluated></row><identifiers><header_from>example.com</header_from></identifiers></record>\
+         <record><row><source_ip>198.51.100.1</source_ip><count>8</count><policy_evaluated><disposition>reject</disposition>\
+         <dkim>fail</dkim><spf>fail</spf></policy_evaluated></row><identifiers><header_from>example.com</header_from></identifiers></record>\
+         </feedback>\n",
+        day + 86_399
+    );
+    for _ in 0..2 {
+        comes(&world, "dmarc@rp.example.net", &report).await;
+    }
+    world.hall.tell().await.unwrap();
+    let dmarc = world.get("/domains/example.com/dmarc").await.json()["dmarc"].clone();
+    assert_eq!(dmarc["policy"], json!({"p": "reject", "sp": null, "adkim": "relaxed", "aspf": "relaxed"}));
+    assert_eq!(
+        dmarc["totals"],
+        json!({"messages": 11, "passed": 3, "failed": 8, "dkim_aligned": 3, "spf_aligned": 0, "quarantined": 0, "rejected": 8})
+    );
+    assert_eq!(
+        (&dmarc["sources"][0]["ip"], &dmarc["sources"][0]["ours"]),
+        (&json!("198.51.100.1"), &json!(false))
+    );
+    assert_eq!(
+        (&dmarc["reporters"][0]["domain"], &dmarc["reporters"][0]["reports"]),
+        (&json!("reporter.example"), &json!(1))
+    );
+    let days = dmarc["days"].as_array().unwrap();
+    let today = days.iter().find(|day| day["reported"] == json!(11)).unwrap();
+    assert_eq!((&today["sent"], &today["passed"], &today["failed"]), (&json!(2), &json!(3), &json!(8)));
+    for (query, status) in [
+        ("from=2026-01-01&to=2026-03-01", StatusCode::OK),
+        ("from=2026-01-01&to=2026-09-01", StatusCode::BAD_REQUEST),
+        ("from=2026-03-01&to=2026-01-01", StatusCode::BAD_REQUEST),
+        ("from=yesterday", StatusCode::BAD_REQUEST),
+    ] {
+        assert_eq!(world.get(&format!("/domains/example.com/dmarc?{query}")).await.status, status, "{query}");
+    }
+    let other = world.account(2, mail::credential::Scope::Full).await;
+    assert_eq!(world.get_as(&other, "/domains/example.com/dmarc").await.status, StatusCode::NOT_FOUND);
+    world.end().await;
+}

@@ -1,0 +1,123 @@
+//! What comes back about mail that we sent, read.
+//!
+//! ```text
+//! message ─► parts ─► multipart/report: delivery status ─► Said::Failed | Delayed     (RFC 3464, RFC 6533)
+//!                 │                     feedback report ─► Said::Complaint            (RFC 5965)
+//!                 └─► one of the free forms of bounces  ─► Said::Failed | Delayed
+//!                 └─► anything else, auto-replies say   ─► Said::Nothing              (RFC 3834)
+//! ```
+//!
+//! A report is told by its type or by the words that its maker always uses, and never by `Auto-Submitted`, which
+//! auto-replies and bounces both carry. What is read is bounded: the first [`MESSAGE_BYTES_READ`] bytes, some
+//! parts, some fields. Nothing here fails: what is not understood says nothing.
+
+mod codes;
+mod complaint;
+mod form;
+pub mod parts;
+mod status;
+
+use jiff::Timestamp;
+
+use crate::address::{Address, Name};
+use crate::classify::{self, Reason};
+use crate::outcome::Phase;
+use crate::reply::Reply;
+
+use self::parts::Part;
+
+/// Of a message that came back so much is read: a report, and the header of what it is about.
+pub const MESSAGE_BYTES_READ: usize = 1024 * 1024;
+
+/// What a message that came back says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// It did not arrive, and will not.
+    Failed(Failure),
+    /// It did not arrive yet.
+    Delayed(Failure),
+    /// The recipient calls it spam.
+    Complaint(Complaint),
+    /// Nothing that changes anything: it arrived, an auto-reply, what nobody understands.
+    Nothing,
+}
+
+/// Why it did not arrive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What was said, in the form of a reply.
+    pub reply: Reply,
+    /// Its three digits were said; else they are made of the rest.
+    pub has_code: bool,
+    /// In the words of the report: `smtp; 550 5.1.1 …`.
+    pub diagnostic: String,
+    /// It was given up for what might pass by itself.
+    pub soft: bool,
+    /// Who said it: the host that refused, or the one that reports.
+    pub host: Option<String>,
+}
+
+impl Failure {
+    /// What it is about, by the rules for what is said to us directly. Of one who says nothing the recipient's
+    /// mailbox is taken to be the reason: what was wrong with us would have been said when we delivered.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        classify::classify(&self.reply, Phase::Rcpt)
+    }
+}
+
+/// A complaint, and all that leads to the email that it is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Complaint {
+    /// `abuse`, `fraud` (RFC 5965 7.3).
+    pub feedback_type: String,
+    /// What made the report.
+    pub user_agent: Option<String>,
+    /// When the email arrived there, as the report says.
+    pub arrived_at: Option<Timestamp>,
+    /// Addresses in it that look like return paths of ours.
+    pub return_paths: Vec<Address>,
+    /// The email's `Message-ID`, without angle brackets.
+    pub message_id: Option<String>,
+    /// The recipients that it names.
+    pub recipients: Vec<Address>,
+}
+
+/// Reads what came back to the return path of a recipient, or to where complaints come in.
+#[must_use]
+pub fn read(message: &[u8], about: Option<&Address>) -> Said {
+    let message = message.get(..MESSAGE_BYTES_READ).unwrap_or(message);
+    let parts = parts::of(message);
+    if let Some(said) = complaint::read(&parts) {
+        return said;
+    }
+    status::read(&parts, about).or_else(|| form::read(message, &parts)).unwrap_or(Said::Nothing)
+}
+
+/// Reads what came to where complaints come in: beside reports, the forms that a provider has of its own.
+#[must_use]
+pub fn read_complaint(message: &[u8]) -> Option<Complaint> {
+    let message = message.get(..MESSAGE_BYTES_READ).unwrap_or(message);
+    let parts = parts::of(message);
+    match complaint::read(&parts) {
+        Some(Said::Complaint(complaint)) => Some(complaint),
+        Some(_) => None,
+        None => complaint::read_provider_form(message, &parts),
+    }
+}
+
+/// The first part of one of these types.
+fn part<'p, 'm>(parts: &'p [Part<'m>], kinds: &[&str]) -> Option<&'p Part<'m>> {
+    parts.iter().find(|part| kinds.contains(&part.kind.as_str()))
+}
+
+/// A host in a field of a report: `dns; mx.example.net (192.0.2.1)`.
+fn host(value: &str) -> Option<String> {
+    let (kind, rest) = value.split_once(';').unwrap_or(("dns", value));
+    let word = rest.split_whitespace().next()?.trim_matches(['[', ']', '<', '>', '(', ')', '.']);
+    let is_host = kind.trim().eq_ignore_ascii_case("dns") && word.parse::<Name>().is_ok();
+    (is_host || word.parse::<std::net::IpAddr>().is_ok()).then(|| word.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests;

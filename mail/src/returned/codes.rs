@@ -1,0 +1,119 @@
+//! Reply codes in the middle of what people and programs write.
+
+use crate::reply::{Enhanced, Reply};
+use crate::suppression::shortened;
+
+/// A code in a line, and what is said with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Coded {
+    /// The three digits.
+    pub code: Option<u16>,
+    /// RFC 3463.
+    pub enhanced: Option<Enhanced>,
+    /// What follows it.
+    pub text: String,
+}
+
+impl Coded {
+    /// As a reply: a code that was not said is made of the enhanced one, and of `hard` where there is none.
+    pub(super) fn reply(self, hard: bool) -> Reply {
+        let class = self.enhanced.map_or(if hard { 5 } else { 4 }, |enhanced| enhanced.class);
+        let code = self.code.unwrap_or(if class == 4 { 450 } else { 550 });
+        let text = if self.text.is_empty() { "no reason was given".to_owned() } else { self.text };
+        Reply { code, enhanced: self.enhanced, lines: vec![text.into()] }
+    }
+}
+
+/// The text in one line without control characters, at most as long as is kept of what others write.
+pub(super) fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().take(400).collect();
+    let clean: String = words.join(" ").chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    shortened(&clean)
+}
+
+/// What stands around codes: brackets, quotes, the `#` of Exchange.
+fn bare(word: &str) -> &str {
+    word.trim_matches(['(', ')', '<', '>', '[', ']', '#', ',', ';', ':', '"', '\''])
+}
+
+fn code_of(word: &str) -> Option<u16> {
+    let digits = word.len() == 3 && word.bytes().all(|b| b.is_ascii_digit());
+    word.parse().ok().filter(|code| digits && (400..600).contains(code))
+}
+
+fn enhanced_of(word: &str) -> Option<Enhanced> {
+    let word = word.trim_end_matches('.');
+    let (code, rest) = Enhanced::split(word)?;
+    (rest.is_empty() && code.class != 2).then_some(code)
+}
+
+/// `550`, `550-5.1.1`, `#550`; and what else is in the word.
+fn in_word(word: &str) -> (Option<u16>, Option<Enhanced>) {
+    let word = bare(word);
+    if let Some(code) = code_of(word) {
+        return (Some(code), None);
+    }
+    if let Some(enhanced) = enhanced_of(word) {
+        return (None, Some(enhanced));
+    }
+    let Some((code, rest)) = word.split_once(['-', '_', '#']) else { return (None, None) };
+    match code_of(code) {
+        Some(code) => (Some(code), enhanced_of(rest)),
+        None => (None, None),
+    }
+}
+
+/// Finds the first code of a line that can be one: three digits at the beginning, after a colon or a word that
+/// announces them, or with an enhanced code; or an enhanced code.
+pub(super) fn find(line: &str) -> Option<Coded> {
+    /// A word before a code that says that it is one.
+    const ANNOUNCE: [&str; 8] = ["said", "error", "code", "status", "reply", "response", "returned", "smtp"];
+    let mut before: Option<&str> = None;
+    let mut words = line.split_whitespace().take(200).peekable();
+    while let Some(word) = words.next() {
+        let (code, mut enhanced) = in_word(word);
+        let announced = before.is_none_or(|before| {
+            let plain = bare(before).to_ascii_lowercase();
+            before.ends_with(':') || before.ends_with(';') || ANNOUNCE.contains(&plain.as_str())
+        });
+        before = Some(word);
+        if code.is_none() && enhanced.is_none() {
+            continue;
+        }
+        let next = words.peek().and_then(|next| enhanced_of(bare(next)));
+        if code.is_some() && enhanced.is_none() && next.is_some() {
+            enhanced = next;
+            words.next();
+        }
+        if enhanced.is_some() || announced || word.starts_with('#') {
+            let text: Vec<&str> = words.collect();
+            return Some(Coded { code, enhanced, text: one_line(&text.join(" ")) });
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_found_where_they_stand() {
+        for (line, code, enhanced, text) in [
+            ("550 5.1.1 <a@b.example>: unknown", Some(550), Some((5, 1, 1)), "<a@b.example>: unknown"),
+            ("550-5.1.1 The account", Some(550), Some((5, 1, 1)), "The account"),
+            ("host mx.example [192.0.2.1] said: 452 too much", Some(452), None, "too much"),
+            ("Remote Server returned '550 5.1.10 RESOLVER'", Some(550), Some((5, 1, 10)), "RESOLVER'"),
+            ("<mx.example #5.2.2 smtp; 552 full>", None, Some((5, 2, 2)), "smtp; 552 full>"),
+            ("#< #5.1.1> #SMTP#", None, Some((5, 1, 1)), "#SMTP#"),
+            ("Sorry, no mailbox here by that name. (#5.1.1)", None, Some((5, 1, 1)), ""),
+        ] {
+            let found = find(line).unwrap_or_else(|| panic!("{line}"));
+            let expected = enhanced.map(|(c, s, d)| Enhanced::new(c, s, d));
+            assert_eq!((found.code, found.enhanced, found.text.as_str()), (code, expected, text), "{line}");
+        }
+        for none in ["on 2026-11-22 at 450 Main Street", "[192.0.2.550]", "2.0.0 fine", "a 500 MB file", ""] {
+            assert_eq!(find(none), None, "{none}");
+        }
+    }
+}

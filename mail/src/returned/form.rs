@@ -1,0 +1,283 @@
+//! Bounces in the free forms that mail systems have had since before RFC 3464, and some still have.
+//!
+//! A form is told by a sentence that its maker always writes; who tells people that they are away writes none
+//! of them. A subject alone is enough only when a mailer daemon wrote. What was refused is looked for between
+//! that sentence and the returned message: a reply code in it says most, then the words.
+
+use crate::address::Name;
+use crate::classify::Reason;
+
+use super::codes::{self, Coded, one_line};
+use super::parts::{self, Part};
+use super::{Failure, Said, part};
+
+/// Of the text so much is read.
+const TEXT_BYTES_MAX: usize = 32 * 1024;
+/// And so many lines.
+const LINES_MAX: usize = 400;
+
+/// Sentences of those who tell that they go on trying, in lower case.
+const DELAYS: &[&str] = &[
+    "this is a warning message only",
+    "you do not need to resend your message",
+    "has not yet been delivered",
+    "has not been delivered to one or more of its recipients after more than",
+    "message delivery has been delayed",
+    "delivery is delayed to these recipients",
+    "delivery incomplete",
+    "there was a temporary problem delivering your message",
+    "your message has not been delivered yet",
+    "we will continue to attempt",
+    "will be retried for",
+    "warning: could not send message for past",
+];
+
+/// Sentences of those who give up, in lower case.
+const FAILURES: &[&str] = &[
+    // qmail and what came of it; many Japanese and Chinese providers
+    "this is the qmail-send program",
+    "i'm afraid i wasn't able to deliver your message",
+    "sorry it didn't work out",
+    // Exim
+    "this message was created automatically by mail delivery software",
+    "a message that you sent could not be delivered",
+    "a message that you have sent could not be delivered",
+    // Postfix
+    "i'm sorry to have to inform you that your message could not",
+    "this is the mail system at host",
+    "this is the postfix program",
+    // sendmail
+    "the following addresses had permanent fatal errors",
+    "the following addresses had permanent delivery errors",
+    // Exchange, Outlook.com
+    "your message did not reach some or all of the intended recipients",
+    "delivery has failed to these recipients",
+    "the following recipient(s) could not be reached",
+    "the following recipient(s) cannot be reached",
+    "your message couldn't be delivered",
+    "your message wasn't delivered",
+    "this is an automatically generated delivery status notification",
+    "your message to the following recipients could not be delivered",
+    // Gmail
+    "delivery to the following recipient failed permanently",
+    "delivery to the following recipients failed permanently",
+    "the response from the remote server was",
+    "wasn't delivered to",
+    // Yahoo
+    "unable to deliver your message to the following address",
+    "unable to deliver message to the following address",
+    // Lotus Domino
+    "was not delivered to:",
+    "message could not be delivered",
+    // Mail.ru, Yandex
+    "could not be delivered to one or more of its recipients",
+    "could not be delivered to one or more recipients",
+    "не может быть доставлено",
+    "не удалось доставить",
+    "не доставлено",
+    // providers in Japan, and elsewhere
+    "each of the following recipients was rejected by a remote mail server",
+    "the following recipients did not receive this message",
+    "the user(s) account is temporarily over quota",
+    "the user(s) account is disabled",
+    "could not be delivered to the following",
+    "メールを配信できません",
+    "メールを送信できません",
+    "メールは送信できません",
+    "宛先不明",
+    "宛先が見つかりません",
+    "konnte nicht zugestellt werden",
+    "n'a pas pu être remis",
+    "no se ha podido entregar",
+    "no se pudo entregar",
+    "this report relates to a message you sent",
+    "undeliverable to the following",
+    "the message could not be delivered",
+    "your mail message to the following address",
+];
+
+/// Subjects of mailer daemons that give up, in lower case.
+const SUBJECTS: &[&str] = &[
+    "undelivered mail",
+    "undeliverable",
+    "mail delivery failed",
+    "mail delivery failure",
+    "mail system error",
+    "delivery status notification (failure)",
+    "delivery failure",
+    "delivery failed",
+    "delivery notification: delivery has failed",
+    "failure notice",
+    "failed delivery",
+    "returned mail",
+    "returned to sender",
+    "non-delivery",
+    "non delivery",
+    "nondeliverable",
+    "message undeliverable",
+    "undelivered",
+    "unzustellbar",
+    "non remis",
+];
+
+/// Who writes bounces, by the beginning of their address.
+const DAEMONS: &[&str] = &[
+    "mailer-daemon",
+    "postmaster",
+    "mailerdaemon",
+    "mail-daemon",
+    "maildaemon",
+    "mdaemon",
+    "microsoftexchange",
+];
+
+/// What stands between the report and the message that it returns, in lower case.
+const RETURNED: &[&str] = &[
+    "--- below this line is a copy of the message",
+    "------ this is a copy of the message",
+    "------ this is a copy of your message",
+    "--- the header of the original message",
+    "--- original message",
+    "----- original message",
+    "----- original headers",
+    "--- enclosed is a copy of the message",
+    "original message headers:",
+    "original message header:",
+    "----- unsent message follows",
+    "----- transcript of session follows is truncated",
+    "received: from",
+    "return-path: <",
+];
+
+/// Words of what might pass by itself.
+const PASSING: &[&str] = &[
+    "retry timeout exceeded",
+    "timed out",
+    "timeout",
+    "too long",
+    "giving up",
+    "temporarily",
+    "temporary",
+    "expired",
+    "connection refused",
+    "unable to connect",
+    "could not connect",
+    "no route to host",
+];
+
+/// Reads a bounce in one of the free forms; none when it is none.
+pub(super) fn read(message: &[u8], parts: &[Part<'_>]) -> Option<Said> {
+    let text = text_of(parts)?;
+    let lines = report(&text);
+    let lower = opening(&lines);
+    let subject = parts::field(message, "Subject").unwrap_or_default().to_lowercase();
+    let says = |sentences: &[&str]| sentences.iter().any(|known| lower.contains(known));
+    let by_daemon = is_by_daemon(message);
+    if says(DELAYS) || (by_daemon && subject.contains("(delay)")) {
+        return Some(Said::Delayed(failure(&lines)));
+    }
+    let by_subject = by_daemon && SUBJECTS.iter().any(|known| subject.contains(known));
+    if !says(FAILURES) && !by_subject {
+        return None;
+    }
+    Some(Said::Failed(failure(&lines)))
+}
+
+/// What people read of it.
+fn text_of(parts: &[Part<'_>]) -> Option<String> {
+    let mut text = match part(parts, &["text/plain"]) {
+        Some(part) => part.text().into_owned(),
+        None => mail_parser::decoders::html::html_to_text(&cut(&part(parts, &["text/html"])?.text())),
+    };
+    // Typed by a word processor.
+    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    Some(text.replace(['\u{2019}', '\u{2018}'], "'"))
+}
+
+fn cut(text: &str) -> String {
+    text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or_default().to_owned()
+}
+
+fn is_by_daemon(message: &[u8]) -> bool {
+    let from = parts::field(message, "From").unwrap_or_default().to_ascii_lowercase();
+    let address = from.rsplit_once('<').map_or(from.as_str(), |(_, rest)| rest);
+    DAEMONS.iter().any(|daemon| address.trim_start().starts_with(daemon))
+}
+
+/// How a report begins, its lines joined, in lower case: forms say what they are at once.
+fn opening(lines: &[&str]) -> String {
+    const OPENING_BYTES: usize = 4 * 1024;
+    let mut text = String::new();
+    for line in lines {
+        if text.len() > OPENING_BYTES {
+            break;
+        }
+        text.push_str(&line.to_lowercase());
+        text.push(' ');
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The lines of the report, without the returned message and without what is quoted of one.
+fn report(text: &str) -> Vec<&str> {
+    let is_returned = |line: &&str| {
+        let lower = line.trim().to_lowercase();
+        RETURNED.iter().any(|mark| lower.starts_with(mark))
+    };
+    let lines = text.lines().map(str::trim).take_while(|line| !is_returned(line));
+    lines.filter(|line| !line.is_empty() && !line.starts_with('>')).take(LINES_MAX).collect()
+}
+
+fn failure(lines: &[&str]) -> Failure {
+    let at = lines.iter().position(|line| codes::find(line).is_some());
+    let found = at.and_then(|at| codes::find(lines.get(at)?));
+    let worded = || lines.iter().position(|line| Reason::by_words(line).is_some());
+    let passing = |line: &&str| {
+        let lower = line.to_lowercase();
+        PASSING.iter().any(|word| lower.contains(word))
+    };
+    // What follows on the same thing: long replies are broken into lines.
+    let spoken = at.or_else(worded).or_else(|| lines.iter().position(passing));
+    let said = spoken.and_then(|at| lines.get(at..)).unwrap_or_default();
+    let said = one_line(&said.iter().take(3).copied().collect::<Vec<_>>().join(" "));
+    let is_about_address = || {
+        let reason = Reason::by_words(&said);
+        matches!(reason, Some(Reason::UnknownUser | Reason::DomainNotFound | Reason::Inactive))
+    };
+    let coded = found.unwrap_or_else(|| Coded { code: None, enhanced: None, text: said.clone() });
+    // Who gives no code is taken at their word that there is no such address, and for nothing else.
+    let soft = match (coded.enhanced, coded.code) {
+        (Some(enhanced), _) => enhanced.class == 4 || (enhanced.subject, enhanced.detail) == (4, 7),
+        (None, Some(code)) => code < 500,
+        (None, None) => !is_about_address() || lines.iter().any(passing),
+    };
+    let has_code = coded.code.is_some();
+    let mut reply = coded.reply(!soft);
+    // The code may end the sentence that says what it means.
+    if reply.lines.iter().all(|line| line.as_ref() == "no reason was given") && !said.is_empty() {
+        reply.lines = vec![said.clone().into()];
+    }
+    let diagnostic = if said.is_empty() { reply.to_string() } else { said };
+    // Who refused is named where it is told, or beside it.
+    let near = |at: usize| [Some(at), at.checked_sub(1), Some(at + 1)].into_iter().flatten();
+    let host = spoken.and_then(|at| near(at).filter_map(|at| lines.get(at)).find_map(|line| host(line)));
+    Failure { reply, has_code, diagnostic, soft, host }
+}
+
+/// `host mx.example.net [192.0.2.1] said`, `mx.example.net gave this error`, `<mx.example.net #5.1.1`.
+fn host(line: &str) -> Option<String> {
+    let mut words = line.split_whitespace().take(60).peekable();
+    while let Some(word) = words.next() {
+        let bare = word.trim_matches(['<', '>', '[', ']', '(', ')', ',', ':']);
+        let announced = matches!(bare.to_ascii_lowercase().as_str(), "host" | "server" | "mta");
+        let next = words.peek().map_or("", |next| *next);
+        let candidate = if announced { next } else { word };
+        let named = announced || (word.starts_with('<') && next.starts_with('#')) || next == "gave";
+        let name = candidate.split(['[', '(']).next().unwrap_or_default();
+        let name = name.trim_matches(['<', '>', ',', ':', '.']);
+        if named && name.contains('.') && name.parse::<Name>().is_ok() {
+            return Some(name.to_ascii_lowercase());
+        }
+    }
+    None
+}

@@ -1,0 +1,153 @@
+//! The parts of a message, as far as a report needs them: flat, decoded, bounded in number and depth.
+//!
+//! Enclosed messages are not looked into; what they hold is no word of who reports.
+
+use std::borrow::Cow;
+
+use mail_parser::decoders::charsets::map::charset_decoder;
+use mail_parser::decoders::quoted_printable::quoted_printable_decode;
+
+use crate::attached::{base64_decoded, first_token, parameter, text_of};
+use crate::message::fields;
+
+/// Parts in one another: a report is one multipart, lists and gateways put another around it.
+const DEPTH_MAX: usize = 5;
+/// Parts that are looked at.
+const PARTS_MAX: usize = 32;
+/// Values of fields that are looked at, in bytes.
+const VALUE_BYTES_MAX: usize = 8 * 1024;
+
+/// A part that holds no parts.
+#[derive(Debug, Clone)]
+pub struct Part<'m> {
+    /// `type/subtype`, in lower case; `text/plain` where nothing is said (RFC 2045 5.2).
+    pub kind: String,
+    /// Its file's name.
+    pub name: String,
+    /// Its character set, in lower case.
+    charset: String,
+    /// What it holds, without its transfer encoding.
+    pub body: Cow<'m, [u8]>,
+}
+
+impl Part<'_> {
+    /// What it says.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match charset_decoder(self.charset.as_bytes()) {
+            Some(decode) if !self.charset.is_empty() => Cow::Owned(decode(&self.body)),
+            _ => String::from_utf8_lossy(&self.body),
+        }
+    }
+}
+
+/// The value of a message's first field of this name, unfolded; not decoded.
+#[must_use]
+pub fn field(message: &[u8], name: &str) -> Option<String> {
+    let (fields, _) = fields(message);
+    let found = fields.iter().find(|field| field.is(message, name))?;
+    let value = message.get(found.name_end..found.end)?;
+    Some(text_of(value.get(..VALUE_BYTES_MAX).unwrap_or(value)))
+}
+
+/// The parts of a message, in their order.
+#[must_use]
+pub fn of(message: &[u8]) -> Vec<Part<'_>> {
+    let mut out = Vec::new();
+    walk(message, 0, &mut out);
+    out
+}
+
+fn walk<'m>(part: &'m [u8], depth: usize, out: &mut Vec<Part<'m>>) {
+    if out.len() >= PARTS_MAX || depth > DEPTH_MAX {
+        return;
+    }
+    let kind_field = field(part, "Content-Type").unwrap_or_default();
+    let kind = Some(first_token(&kind_field)).filter(|kind| kind.contains('/'));
+    let kind = kind.unwrap_or_else(|| "text/plain".to_owned());
+    let parameter = |name: &str| parameter::values(&kind_field, name).into_iter().next();
+    let body = part.get(fields(part).1..).unwrap_or_default();
+    let body = body.strip_prefix(b"\r\n").or_else(|| body.strip_prefix(b"\n")).unwrap_or(body);
+    if let (true, Some(boundary)) = (kind.starts_with("multipart/"), parameter("boundary")) {
+        return split(body, &boundary, depth, out);
+    }
+    let disposition = field(part, "Content-Disposition").unwrap_or_default();
+    let name = parameter::values(&disposition, "filename").into_iter().next();
+    let encoding = first_token(&field(part, "Content-Transfer-Encoding").unwrap_or_default());
+    let decoded = match encoding.as_str() {
+        "base64" => Cow::Owned(base64_decoded(body)),
+        "quoted-printable" => quoted_printable_decode(body).map_or(Cow::Borrowed(body), Cow::Owned),
+        _ => Cow::Borrowed(body),
+    };
+    out.push(Part {
+        charset: parameter("charset").unwrap_or_default().to_ascii_lowercase(),
+        name: name.or_else(|| parameter("name")).unwrap_or_default(),
+        kind,
+        body: decoded,
+    });
+}
+
+/// The parts between lines that begin with the boundary (RFC 2046 5.1.1).
+fn split<'m>(body: &'m [u8], boundary: &str, depth: usize, out: &mut Vec<Part<'m>>) {
+    let delimiter = [b"--", boundary.trim_end().as_bytes()].concat();
+    if boundary.is_empty() {
+        return;
+    }
+    let mut start = None;
+    for at in memchr::memmem::find_iter(body, &delimiter) {
+        if at > 0 && body.get(at - 1) != Some(&b'\n') {
+            continue;
+        }
+        if let Some(part) = start.and_then(|start| body.get(start..at)) {
+            walk(part, depth + 1, out);
+        }
+        if out.len() >= PARTS_MAX {
+            return;
+        }
+        let rest = body.get(at + delimiter.len()..).unwrap_or_default();
+        if rest.starts_with(b"--") {
+            return;
+        }
+        let end = memchr::memchr(b'\n', rest).map_or(body.len(), |end| at + delimiter.len() + end + 1);
+        start = Some(end);
+    }
+    // The end is missing: the message was cut.
+    if let Some(part) = start.and_then(|start| body.get(start..)) {
+        walk(part, depth + 1, out);
+    }
+}
+
+/// Groups of fields, an empty line between them (RFC 3464 2.1): name in lower case, value unfolded.
+#[must_use]
+pub fn groups(text: &str) -> Vec<Vec<(String, String)>> {
+    /// A report about a hundred recipients has a hundred groups; ours are about one.
+    const GROUPS_MAX: usize = 128;
+    const FIELDS_MAX: usize = 64;
+    let mut groups: Vec<Vec<(String, String)>> = vec![Vec::new()];
+    for line in text.lines() {
+        if groups.len() > GROUPS_MAX {
+            break;
+        }
+        let Some(group) = groups.last_mut() else { break };
+        if line.trim().is_empty() {
+            if !group.is_empty() {
+                groups.push(Vec::new());
+            }
+        } else if line.starts_with([' ', '\t']) {
+            if let Some((_, value)) = group.last_mut().filter(|(_, value)| value.len() < VALUE_BYTES_MAX) {
+                value.push(' ');
+                value.push_str(line.trim());
+            }
+        } else if let Some((name, value)) = line.split_once(':').filter(|_| group.len() < FIELDS_MAX) {
+            group.push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
+        }
+    }
+    groups.retain(|group| !group.is_empty());
+    groups
+}
+
+/// A field of a group.
+#[must_use]
+pub fn of_group<'g>(group: &'g [(String, String)], name: &str) -> Option<&'g str> {
+    group.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}

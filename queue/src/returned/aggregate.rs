@@ -1,0 +1,252 @@
+//! DMARC aggregate reports: opened, parsed, counted (RFC 7489 7.2, RFC 9990).
+//!
+//! ```text
+//! message ─► sent by whom it says? ─► gzip, zip or XML, bounded ─► mail-auth's parser ─► a domain of ours?
+//!         ─►[ report + sums by day and address ]
+//! ```
+//!
+//! Anybody may write to the address, so a report counts only when the domain of its author stands behind it (DKIM
+//! or SPF, aligned); it is kept under that domain's name, and of each report number there once. What is none, or
+//! is about a domain that is not verified here, is dropped: nobody is asked to send it again.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use dns::sender_policy::{self, PolicyResult};
+use jiff::Timestamp;
+use mail::address::{Mailbox as Author, Name};
+use mail::arrival::Arrival;
+use mail::dmarc::{Policy, Report, Source, Tally, Wanted, told_apart};
+use mail::domain::{Domain, DomainState};
+use mail::returned::parts;
+use mail::sending_name::organisation;
+use mail::suppression::shortened;
+use mail_auth::report::{self as wire, ActionDisposition, Alignment, Disposition, DmarcResult};
+use store::engine::{Batch, CommitError};
+
+use super::{Mailbox, Returned, ReturnedError, told};
+
+/// A message that is longer is no report: of the largest reporters they have some hundred kilobytes.
+const MESSAGE_BYTES_MAX: usize = 12 << 20;
+/// What a report may become when it is opened.
+const XML_BYTES_MAX: u64 = 16 << 20;
+/// Files of an archive that are looked at: a report is one.
+const FILES_MAX: usize = 3;
+/// How long it is looked which addresses are ours.
+const LOOK_MAX: Duration = Duration::from_secs(10);
+/// How often is begun again when others count for the same day.
+const TRIES_MAX: usize = 50;
+
+/// A report as it was in the message.
+struct Opened {
+    domain: Name,
+    org_name: String,
+    report_id: String,
+    begins_at: Timestamp,
+    ends_at: Timestamp,
+    policy: Policy,
+    sources: Vec<Source>,
+}
+
+impl Returned {
+    /// Counts a report that came in.
+    pub(super) async fn take_aggregate(&self, arrival: &Arrival) -> Result<(), ReturnedError> {
+        let outcome = self.count_aggregate(arrival).await?;
+        told(Mailbox::DmarcReports, outcome);
+        Ok(())
+    }
+
+    async fn count_aggregate(&self, arrival: &Arrival) -> Result<&'static str, ReturnedError> {
+        let Some(reporter) = author_that_stands_behind(arrival) else { return Ok("untrusted") };
+        let message = arrival.message.clone();
+        let opened = {
+            // Closed never.
+            let _place = self.opening.acquire().await;
+            tokio::task::spawn_blocking(move || open(&message)).await.ok().flatten()
+        };
+        let Some(mut opened) = opened else { return Ok("nothing") };
+        let Some(domain) = self.domain_of(&opened.domain).await? else { return Ok("unknown") };
+        let mut tally = Tally::default();
+        opened.sources.iter().for_each(|source| tally.add(&source.tally));
+        let mut sources = told_apart(std::mem::take(&mut opened.sources));
+        let report = Report {
+            reporter,
+            org_name: opened.org_name,
+            report_id: opened.report_id,
+            begins_at: opened.begins_at,
+            ends_at: opened.ends_at,
+            policy: opened.policy,
+            tally,
+            received_at: arrival.received_at,
+        };
+        if !report.is_of_a_sane_time(arrival.received_at) {
+            return Ok("nothing");
+        }
+        if store::dmarc::knows(&self.worker.store, (domain.account, domain.id), &report).await? {
+            return Ok("changed_nothing");
+        }
+        self.find_ours(&mut sources).await;
+        self.write_aggregate(&domain, &report, &sources).await
+    }
+
+    /// A domain of somebody's here that is verified.
+    async fn domain_of(&self, name: &Name) -> Result<Option<Domain>, ReturnedError> {
+        let found = store::domain::by_name(&self.worker.store, name).await?;
+        Ok(found.filter(|domain| domain.state == DomainState::Verified))
+    }
+
+    /// Says of the addresses which are ours: those that the SPF record passes that customers include.
+    async fn find_ours(&self, sources: &mut [Source]) {
+        let resolver = self.worker.planner.resolver();
+        let (host, hello) = (&self.facts.spf_include_host, &self.worker.settings.hostname);
+        let look = async {
+            for source in sources {
+                let Some(ip) = source.ip else { continue };
+                match sender_policy::check(resolver, host, (ip, hello)).await {
+                    PolicyResult::Pass => source.ours = true,
+                    // Nobody answers, or nothing stands there: it will be the same for the next.
+                    PolicyResult::TempError | PolicyResult::PermError | PolicyResult::None => return,
+                    _ => {}
+                }
+            }
+        };
+        if tokio::time::timeout(LOOK_MAX, look).await.is_err() {
+            tracing::debug!("which addresses of a DMARC report are ours could not be seen in time");
+        }
+    }
+
+    async fn write_aggregate(
+        &self,
+        domain: &Domain,
+        report: &Report,
+        sources: &[Source],
+    ) -> Result<&'static str, ReturnedError> {
+        let (store, of) = (&self.worker.store, (domain.account, domain.id));
+        for tries in 1.. {
+            let mut batch = Batch::intake();
+            if !store::dmarc::count(store, &mut batch, of, (report, sources)).await? {
+                return Ok("changed_nothing");
+            }
+            match store.commit(batch).await {
+                Ok(()) => break,
+                Err(CommitError::Conflict { key })
+                    if tries < TRIES_MAX && store::dmarc::is_about_one(&key) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        tracing::info!(domain.name = %domain.name, reporter = %report.reporter, "a DMARC report was counted");
+        Ok("counted")
+    }
+}
+
+/// The organisation of the report's author, when it stands behind the message.
+fn author_that_stands_behind(arrival: &Arrival) -> Option<Name> {
+    let from = parts::field(&arrival.message, "From")?;
+    let author: Author = from.parse().ok()?;
+    let author = organisation(author.address.domain());
+    arrival.authenticated.iter().any(|name| organisation(name) == author).then_some(author)
+}
+
+/// Opens the first report in a message.
+fn open(message: &Bytes) -> Option<Opened> {
+    if message.len() > MESSAGE_BYTES_MAX {
+        return None;
+    }
+    let parts = parts::of(message);
+    parts.iter().find_map(|part| unpacked(&part.body).into_iter().find_map(|xml| parse(&xml)))
+}
+
+/// What is in a file that may be a report, by how it begins: names and types are what senders make of them.
+fn unpacked(file: &[u8]) -> Vec<Vec<u8>> {
+    match file {
+        [0x1f, 0x8b, ..] => bounded(flate2::read::GzDecoder::new(file)).into_iter().collect(),
+        [b'P', b'K', 3, 4, ..] => {
+            let Ok(mut archive) = zip::ZipArchive::new(std::io::Cursor::new(file)) else { return Vec::new() };
+            let files = archive.len().min(FILES_MAX);
+            (0..files).filter_map(|at| bounded(archive.by_index(at).ok()?)).collect()
+        }
+        _ => {
+            let text = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file).trim_ascii_start();
+            if text.starts_with(b"<?xml") || text.starts_with(b"<feedback") {
+                vec![text.to_vec()]
+            } else {
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// All that a reader gives; nothing when it is too much, or broken.
+fn bounded(reader: impl Read) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    reader.take(XML_BYTES_MAX + 1).read_to_end(&mut out).ok()?;
+    (out.len() as u64 <= XML_BYTES_MAX).then_some(out)
+}
+
+fn parse(xml: &[u8]) -> Option<Opened> {
+    let text = xml.strip_prefix(b"\xef\xbb\xbf").unwrap_or(xml);
+    let report = wire::Report::parse_xml(text).ok()?;
+    let about = &report.report_metadata;
+    let domain: Name = report.policy_published.domain.trim().trim_end_matches('.').parse().ok()?;
+    let time = |seconds: u64| i64::try_from(seconds).ok().and_then(|s| Timestamp::from_second(s).ok());
+    let report_id = shortened(about.report_id.trim());
+    if report_id.is_empty() {
+        return None;
+    }
+    Some(Opened {
+        org_name: shortened(about.org_name.trim()),
+        report_id,
+        begins_at: time(about.date_range.begin)?,
+        ends_at: time(about.date_range.end)?,
+        policy: policy(&report.policy_published),
+        sources: sources(&report.record, &domain),
+        domain,
+    })
+}
+
+fn policy(published: &wire::PolicyPublished) -> Policy {
+    let wanted = |disposition| match disposition {
+        Disposition::Quarantine => Some(Wanted::Quarantine),
+        Disposition::Reject => Some(Wanted::Reject),
+        Disposition::None => Some(Wanted::None),
+        Disposition::Unspecified => None,
+    };
+    Policy {
+        p: wanted(published.p).unwrap_or(Wanted::None),
+        sp: wanted(published.sp),
+        strict_dkim: published.adkim == Alignment::Strict,
+        strict_spf: published.aspf == Alignment::Strict,
+    }
+}
+
+/// Sums by address of what names the domain, or one below it, as the author's.
+fn sources(records: &[wire::Record], domain: &Name) -> Vec<Source> {
+    let mut sums: BTreeMap<IpAddr, Tally> = BTreeMap::new();
+    for record in records {
+        let Some(ip) = record.row.source_ip else { continue };
+        let author = record.identifiers.header_from.trim().trim_end_matches('.').to_ascii_lowercase();
+        let below =
+            author.strip_suffix(domain.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        if !(author.is_empty() || below) {
+            continue;
+        }
+        let (messages, judged) = (u64::from(record.row.count), &record.row.policy_evaluated);
+        let of = |is_so: bool| if is_so { messages } else { 0 };
+        let (dkim, spf) = (judged.dkim == DmarcResult::Pass, judged.spf == DmarcResult::Pass);
+        sums.entry(ip.to_canonical()).or_default().add(&Tally {
+            messages,
+            passed: of(dkim || spf),
+            dkim_aligned: of(dkim),
+            spf_aligned: of(spf),
+            quarantined: of(judged.disposition == ActionDisposition::Quarantine),
+            rejected: of(judged.disposition == ActionDisposition::Reject),
+        });
+    }
+    sums.into_iter().map(|(ip, tally)| Source { ip: Some(ip), ours: false, tally }).collect()
+}
+
+#[cfg(test)]
+mod tests;

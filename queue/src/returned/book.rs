@@ -1,0 +1,232 @@
+//! Booking what comes back about a recipient: decided by its row, written in one commit.
+//!
+//! ```text
+//! failed     delivered ─► bounced     + email.bounced            + suppression
+//! delayed    delivered ─► delivered   + email.delivery_delayed   (once in a row)
+//! complaint  done with ─► the same    + email.complained         + suppression
+//! ```
+//!
+//! The commit checks the recipient's row and the suppression's, and is decided anew when one of them has changed:
+//! so the same report twice, two about the same recipient, and any of them on two nodes at once count once. A
+//! recipient that has a task is its task's: what failed then is tried again by itself, and a complaint waits.
+
+use jiff::Timestamp;
+use mail::classify::Reason;
+use mail::event::{Event, EventKind};
+use mail::id::{EventId, SuppressionId};
+use mail::moment;
+use mail::recipient::{Recipient, RecipientState};
+use mail::returned::{Complaint, Failure};
+use mail::suppression::{self, Detail, Grounds, Source, Suppression};
+use serde_json::{Value, json};
+use store::email::FoundRecipient;
+use store::engine::{Batch, CommitError};
+use store::task::PARTITIONS;
+
+use super::{About, Mailbox, Returned, ReturnedError, counts, told};
+
+/// How often is begun again when others write at the same time: each time one of them got on.
+const TRIES_MAX: usize = 50;
+
+/// What came back.
+#[derive(Debug, Clone)]
+pub(super) enum News {
+    /// It did not arrive.
+    Failed(Failure),
+    /// It did not arrive yet.
+    Delayed(Failure),
+    /// It is called spam.
+    Complaint(Complaint),
+}
+
+/// What follows from it for the recipient.
+struct Step {
+    after: Recipient,
+    kind: EventKind,
+    reason: Option<suppression::Reason>,
+}
+
+impl Returned {
+    /// Books it.
+    pub(super) async fn book(
+        &self,
+        about: About,
+        news: &News,
+        received_at: Timestamp,
+    ) -> Result<(), ReturnedError> {
+        let worker = &self.worker;
+        for tries in 1.. {
+            let Some(found) = store::email::look(&worker.store, about.account, about.task).await? else {
+                return Ok(told(Mailbox::ReturnPath, "unknown"));
+            };
+            let now = worker.clock.now();
+            let Some(step) = decide(&found.recipient, news, received_at, now)? else {
+                return Ok(told(Mailbox::ReturnPath, "changed_nothing"));
+            };
+            let batch = self.batch(about, &found, (&step, news), now).await?;
+            match worker.store.commit(batch).await {
+                Ok(()) => {
+                    tracing::info!(email.id = %about.task.email, recipient = about.task.recipient,
+                        event = step.kind.name(), "a report came back");
+                    worker.untold.notify_one();
+                    worker.settled.notify_waiters();
+                    return Ok(told(Mailbox::ReturnPath, step.kind.name()));
+                }
+                Err(CommitError::Conflict { key })
+                    if tries < TRIES_MAX
+                        && (store::email::is_about_recipient(&key)
+                            || store::suppression::is_about_one(&key)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn batch(
+        &self,
+        about: About,
+        found: &FoundRecipient,
+        (step, news): (&Step, &News),
+        now: Timestamp,
+    ) -> Result<Batch, ReturnedError> {
+        let (worker, email) = (&self.worker, about.task.email);
+        let mut batch = Batch::progress();
+        store::email::change(&mut batch, (about.account, email), found, &step.after);
+        let mut stands = None;
+        if let Some(reason) = step.reason {
+            let target = found.recipient.address.clone();
+            let mut grounds = Grounds::new(target, reason, Source::System).of_email(email);
+            grounds.detail = detail_of(news);
+            let before = store::suppression::get(&worker.store, about.account, &grounds.target).await?;
+            let id = SuppressionId::new(now, worker.entropy.u128());
+            let held = before.as_ref().map(|found| &found.suppression);
+            let after = Suppression::follow(held, grounds, about.account, id, now);
+            if let Some(after) = &after {
+                store::suppression::put(&mut batch, before.as_ref(), after);
+            }
+            stands = after.or(before.map(|found| found.suppression));
+        }
+        let event = Event {
+            id: EventId::new(now, worker.entropy.u128()),
+            account: about.account,
+            subject: email.into(),
+            kind: step.kind,
+            recipient: Some(found.recipient.address.clone()),
+            created_at: now,
+            detail: particulars(news, stands.as_ref()),
+        };
+        // Who tells it does not matter, as long as not one node tells all.
+        let [.., last] = email.to_bytes();
+        store::event::record(&mut batch, &event, u16::from(last) % PARTITIONS);
+        Ok(batch)
+    }
+}
+
+/// Decides what follows; nothing, when it is too late, or was known.
+fn decide(
+    recipient: &Recipient,
+    news: &News,
+    received_at: Timestamp,
+    now: Timestamp,
+) -> Result<Option<Step>, ReturnedError> {
+    use RecipientState as S;
+    let done_at = recipient.delivered_at.unwrap_or(recipient.last_event.1);
+    if recipient.state.is_terminal() && !counts(done_at, received_at) {
+        return Ok(None);
+    }
+    let before = || recipient.clone();
+    Ok(match news {
+        News::Failed(failure) if recipient.state == S::Delivered => Some(Step {
+            after: Recipient {
+                state: S::Bounced,
+                bounced_at: Some(now),
+                last_response: Some(failure.reply.clone()),
+                last_event: (EventKind::Bounced, now),
+                ..before()
+            },
+            kind: EventKind::Bounced,
+            reason: Some(reason_of(failure)),
+        }),
+        News::Delayed(_)
+            if recipient.state == S::Delivered && recipient.last_event.0 != EventKind::DeliveryDelayed =>
+        {
+            let last_event = (EventKind::DeliveryDelayed, now);
+            Some(Step { after: Recipient { last_event, ..before() }, kind: last_event.0, reason: None })
+        }
+        News::Failed(_) | News::Delayed(_) => None,
+        // Nothing was sent, or nobody was there to complain: then it is somebody else's word.
+        News::Complaint(_) if recipient.complained_at.is_some() || recipient.state == S::Suppressed => None,
+        News::Complaint(_) if !recipient.state.is_terminal() => return Err(ReturnedError::TooEarly),
+        News::Complaint(_) if recipient.attempts == 0 => None,
+        News::Complaint(_) => Some(Step {
+            after: Recipient {
+                complained_at: Some(now),
+                last_event: (EventKind::Complained, now),
+                ..before()
+            },
+            kind: EventKind::Complained,
+            reason: Some(suppression::Reason::Complaint),
+        }),
+    })
+}
+
+/// A bounce suppresses as one that was said to us directly does; what blames us, for a day.
+fn reason_of(failure: &Failure) -> suppression::Reason {
+    match failure.reason() {
+        reason if !reason.is_about_recipient() => suppression::Reason::SmtpFailure,
+        _ if failure.soft => suppression::Reason::SoftBounce,
+        _ => suppression::Reason::HardBounce,
+    }
+}
+
+fn code_of(failure: &Failure) -> Option<u16> {
+    failure.has_code.then_some(failure.reply.code)
+}
+
+fn detail_of(news: &News) -> Option<Detail> {
+    match news {
+        News::Failed(failure) | News::Delayed(failure) => Some(Detail {
+            smtp_code: code_of(failure),
+            enhanced_code: failure.reply.enhanced,
+            diagnostic: failure.diagnostic.clone(),
+        }),
+        News::Complaint(_) => None,
+    }
+}
+
+/// The particulars of the event (completions-email.md 2.10).
+fn particulars(news: &News, suppression: Option<&Suppression>) -> Value {
+    let suppression_id = suppression.map(|suppression| suppression.id);
+    let suppressed_until = suppression.and_then(|suppression| suppression.expires_at).map(moment::write);
+    match news {
+        News::Failed(failure) => {
+            let reason: Reason = failure.reason();
+            // What blames us may pass, whatever its code.
+            let soft = failure.soft || !reason.is_about_recipient();
+            json!({"bounce_reason": failure.reply.to_string(), "bounce": {
+                "type": if soft { "soft" } else { "hard" },
+                "category": reason,
+                "smtp_code": code_of(failure),
+                "enhanced_code": failure.reply.enhanced,
+                "diagnostic": failure.diagnostic,
+                "mx_host": failure.host,
+                "async": true,
+            }, "suppression_id": suppression_id, "suppressed_until": suppressed_until})
+        }
+        News::Delayed(failure) => json!({"delay": {
+            "smtp_code": code_of(failure),
+            "enhanced_code": failure.reply.enhanced,
+            "diagnostic": failure.diagnostic,
+            "attempt": null,
+            "next_attempt_at": null,
+            "expires_at": null,
+            "async": true,
+        }}),
+        News::Complaint(complaint) => json!({"complaint": {
+            "feedback_type": complaint.feedback_type,
+            "source": "fbl",
+            "user_agent": complaint.user_agent,
+            "arrived_at": complaint.arrived_at.map(moment::write),
+        }, "suppression_id": suppression_id}),
+    }
+}
