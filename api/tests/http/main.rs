@@ -12,6 +12,7 @@ mod documented;
 mod domains;
 mod door;
 mod emails;
+mod events;
 mod hostile;
 mod idempotency;
 mod invitations;

@@ -25,12 +25,17 @@ const REACH: &[(bool, bool, &[&str])] = &[
             "list_email_attempts",
         ],
     ),
+    (true, false, &["send_event", "list_events", "get_event"]),
     (false, true, &["test_event", "get_email_raw", "get_domain", "get_domain_zone_file", "verify_domain"]),
     (
         false,
         false,
         &[
             "get_email_metrics",
+            "count_events",
+            "get_funnel",
+            "list_conversions",
+            "count_visits",
             "get_account",
             "list_logs",
             "get_log",
