@@ -248,7 +248,8 @@ fn exporter(config: &Config, resolver: Resolver) -> Result<Option<Exporter>, Bui
     let section = &config.conversions;
     let Some(url) = section.url.clone() else { return Ok(None) };
     let settings = PosterSettings { rules: OPERATORS_URLS, ..PosterSettings::default() };
-    let poster = Poster::new(resolver, settings).map_err(|error| BuildError::Conversions(error.to_string()))?;
+    let poster =
+        Poster::new(resolver, settings).map_err(|error| BuildError::Conversions(error.to_string()))?;
     let token = section.token.clone().map(|hidden| hidden.0);
     Ok(Some(Exporter::new(ExportSettings { url, token, email_hash: section.email_hash }, poster)))
 }

@@ -169,6 +169,11 @@ impl ProductEvents {
         self.worker.count_all().await
     }
 
+    /// Has conversions told from now on. The first word counts.
+    pub fn export_to(&self, exporter: Exporter) {
+        self.worker.export_conversions(exporter);
+    }
+
     /// Tries the exports that are due now. Says how many were tried.
     ///
     /// # Errors

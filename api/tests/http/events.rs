@@ -167,7 +167,7 @@ async fn the_same_is_told_once() {
 async fn events_are_found_by_each_filter() {
     let world = World::start().await;
     for n in 0..12 {
-        let event = json!({"name": ["a", "b"][n % 2], "user_id": format!("u{}", n % 3), "email": "Ada@example.net",
+        let event = json!({"name": (["a", "b"][n % 2]), "user_id": format!("u{}", n % 3), "email": "Ada@example.net",
                            "data": {"n": n}});
         told(&world, &event).await;
         world.hall.clock().advance(Duration::from_millis(10));
@@ -341,7 +341,7 @@ async fn visits_lead_to_funnels() {
     );
     world.hall.clock().advance(Duration::from_millis(5));
     for n in 0..3 {
-        let data = json!({"id": format!("u{n}"), "visitor_id": format!("visitor-{n}"), "signup_method": ["x", "y"][n % 2],
+        let data = json!({"id": format!("u{n}"), "visitor_id": format!("visitor-{n}"), "signup_method": (["x", "y"][n % 2]),
                           "internal": n == 2});
         told(&world, &json!({"name": "user.created", "data": data})).await;
     }

@@ -7,6 +7,7 @@ mod api_keys;
 mod batch;
 mod blocked;
 mod bodies;
+mod conversion_export;
 mod document;
 mod documented;
 mod domains;
