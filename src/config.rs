@@ -67,6 +67,9 @@ pub struct Config {
     /// The service as customers see it.
     #[serde(default)]
     pub service: ServiceSection,
+    /// Where conversions are told.
+    #[serde(default)]
+    pub conversions: ConversionsSection,
     /// What the plans include.
     #[serde(default, deserialize_with = "plans::plans")]
     pub plans: Plans,
@@ -420,6 +423,18 @@ impl Default for ServiceSection {
             domain_connect_template: None,
         }
     }
+}
+
+/// `[conversions]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConversionsSection {
+    /// Where they are posted; none is nowhere.
+    pub url: Option<String>,
+    /// With this bearer token.
+    pub token: Option<Hidden>,
+    /// With the SHA-256 of the person's address.
+    pub email_hash: bool,
 }
 
 /// `[testing]`

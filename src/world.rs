@@ -13,11 +13,13 @@ use mail::setup::Facts;
 use mail::verp::VerpKey;
 use queue::accept::{Hall, HallParts};
 use queue::clock::Clock;
+use queue::courier::http::{Poster, PosterSettings, UrlRules};
 use queue::courier::smtp::{Credentials, Dialer};
 use queue::domains::DomainsParts;
 use queue::enrol::Enrolment;
 use queue::entropy::Entropy;
 use queue::plan::{PlanSettings, Planner, Smarthost};
+use queue::product_events::{ExportSettings, Exporter};
 use queue::retry::Schedule;
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use store::engine::{Database, Options, Store, Value};
@@ -30,6 +32,9 @@ use crate::node::Identity;
 pub const KEY_FILE: &str = "secret.key";
 /// The directory of the store, in the data directory.
 pub const STORE_DIRECTORY: &str = "store";
+
+/// What the operator's own URLs may be: next door, and without TLS.
+pub const OPERATORS_URLS: UrlRules = UrlRules { allow_private: true, allow_http: true };
 
 /// The setting that signs return paths; the first thing that is sealed in a new store.
 const RETURN_PATH_KEY: &str = "return path key";
@@ -51,6 +56,9 @@ pub enum BuildError {
     /// Name servers.
     #[error("[dns] {0}")]
     Dns(String),
+    /// What tells conversions.
+    #[error("[conversions] {0}")]
+    Conversions(String),
     /// TLS for outgoing mail.
     #[error("[delivery] tls: {0}")]
     Tls(String),
@@ -133,7 +141,7 @@ impl World {
                 domains: DomainsParts {
                     vault: Arc::clone(&vault),
                     inspector: inspector(config)?,
-                    publisher: Publisher::new(resolver, config.delivery.allow_private_destinations)
+                    publisher: Publisher::new(resolver.clone(), config.delivery.allow_private_destinations)
                         .with_template(config.service.domain_connect_template.clone()),
                     facts: facts(config),
                     auto_verify: config.service.auto_verify_domains,
@@ -142,6 +150,9 @@ impl World {
         );
         if let Some(base_url) = &config.api.base_url {
             hall.open_pages_at(base_url.trim_end_matches('/'));
+        }
+        if let Some(exporter) = exporter(config, resolver)? {
+            worker.export_conversions(exporter);
         }
         let enrolment = hall.enrolment();
         Ok(Self { store, clock, entropy, worker, hall, enrolment, vault, _identity: identity })
@@ -231,6 +242,17 @@ async fn secret(
         ))
     })?;
     <[u8; 32]>::try_from(secret.as_slice()).map_err(|error| failed(&error))
+}
+
+/// What tells conversions, if the operator has named whom.
+fn exporter(config: &Config, resolver: Resolver) -> Result<Option<Exporter>, BuildError> {
+    let section = &config.conversions;
+    let Some(url) = section.url.clone() else { return Ok(None) };
+    let settings = PosterSettings { rules: OPERATORS_URLS, ..PosterSettings::default() };
+    let poster =
+        Poster::new(resolver, settings).map_err(|error| BuildError::Conversions(error.to_string()))?;
+    let token = section.token.clone().map(|hidden| hidden.0);
+    Ok(Some(Exporter::new(ExportSettings { url, token, email_hash: section.email_hash }, poster)))
 }
 
 /// What of this installation stands in its customers' records.

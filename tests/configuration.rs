@@ -10,6 +10,7 @@ const DOCUMENTED: &str = include_str!("../etc/postrider.toml");
 /// Keys that have no default: the line shows an example.
 const EXAMPLES: &[&str] = &[
     "url",
+    "token",
     "certificate",
     "private_key",
     "directory",

@@ -100,6 +100,8 @@ pub enum Media {
     JsonOrNothing,
     /// JSON, or `text/csv`.
     JsonOrCsv,
+    /// JSON that calls itself text, as what browsers may send to another site without asking (Fetch, "CORS-safelisted").
+    Beacon,
     /// What forms send, and who cannot be asked for anything better: any.
     Form,
 }
@@ -111,6 +113,7 @@ impl Media {
         match self {
             Self::Json | Self::JsonOrNothing => &["application/json"],
             Self::JsonOrCsv => &["application/json", "text/csv"],
+            Self::Beacon => &["text/plain", "application/json"],
             Self::Form => &["application/x-www-form-urlencoded", "multipart/form-data"],
         }
     }
@@ -203,6 +206,8 @@ pub struct Also {
 pub trait Reply: Send + 'static {
     /// What the bytes are.
     const MEDIA_TYPE: &'static str = JSON;
+    /// The status when it was done.
+    const STATUS: StatusCode = StatusCode::OK;
     /// What else an answer may be.
     const ALSO: &'static [Also] = &[];
 
@@ -224,17 +229,13 @@ pub trait Reply: Send + 'static {
         Self: Sized,
     {
         let media_type = HeaderValue::from_static(Self::MEDIA_TYPE);
-        Ok(Answer {
-            status: StatusCode::OK,
-            media_type,
-            headers: Vec::new(),
-            body: self.write()?,
-            more: None,
-        })
+        Ok(Answer { status: Self::STATUS, media_type, headers: Vec::new(), body: self.write()?, more: None })
     }
 }
 
 impl<T: Serialize + Describe + Send + 'static> Reply for T {
+    const STATUS: StatusCode = T::DONE;
+
     fn describe(schemas: &mut Schemas) -> Value {
         T::schema(schemas)
     }

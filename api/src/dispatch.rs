@@ -223,7 +223,8 @@ fn finish(
     if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
         headers.insert(REQUEST_ID, value);
     }
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // What is the same for everybody says itself how long it may be kept.
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if method == Method::HEAD {
         // The length stays: it is that of the GET (RFC 9110 9.3.2).

@@ -8,7 +8,7 @@
 pub mod amend;
 pub mod attachments;
 pub mod batch;
-mod fingerprint;
+pub(crate) mod fingerprint;
 pub mod labels;
 pub mod letter;
 pub mod list;

@@ -193,6 +193,8 @@ impl<T: Reply> Once<T> {
 }
 
 impl<T: Reply> Reply for Once<T> {
+    const STATUS: StatusCode = T::STATUS;
+
     fn describe(schemas: &mut Schemas) -> Value {
         T::describe(schemas)
     }
@@ -205,6 +207,6 @@ impl<T: Reply> Reply for Once<T> {
         let mut headers = self.headers;
         headers.extend(self.replayed.then(|| (REPLAYED, HeaderValue::from_static("true"))));
         let media_type = HeaderValue::from_static(T::MEDIA_TYPE);
-        Ok(Answer { status: StatusCode::OK, media_type, headers, body: self.body, more: None })
+        Ok(Answer { status: T::STATUS, media_type, headers, body: self.body, more: None })
     }
 }

@@ -46,6 +46,8 @@ const NOUNS: &[(&str, &str)] = &[
     ("logs", "The requests that were made"),
     ("metrics", "Figures over time"),
     ("webhooks", "Endpoints that are told of events"),
+    ("events", "What happened in a product: told, looked up, counted, and what it led to"),
+    ("visits", "Visits to a site, and where they came from"),
 ];
 
 /// The document as an answer.
@@ -172,7 +174,7 @@ fn tags(operations: &[Operation]) -> Value {
 fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -> Value {
     let takes = (operation.takes)(schemas);
     let mut gives = (operation.gives.schema)(schemas);
-    if takes.body.is_some() && operation.media != Media::Form {
+    if takes.body.is_some() && !matches!(operation.media, Media::Form | Media::Beacon) {
         schemas.widen(&mut gives, ("warnings", &schema::list(json!({"type": "string"}), "What was ignored")));
     }
     let mut entry = json!({
@@ -212,7 +214,7 @@ fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -
         let needs = match scope {
             Scope::Full => "Needs an API key with full access",
             Scope::Sending if operation.method == http::Method::GET || operation.path.contains('{') => {
-                "An API key that may only send will do, for the emails that it sent"
+                "An API key that may only send will do, for what it sent"
             }
             Scope::Sending => "An API key that may only send will do",
         };

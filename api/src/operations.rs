@@ -16,8 +16,8 @@ use crate::problem::Code;
 use crate::room::Room;
 use crate::schema::Schemas;
 use crate::{
-    account, auth, credentials, domains, emails, health, logs, openapi, opt_outs, suppressions, templates,
-    tracking, unsubscribe, users,
+    account, auth, credentials, domains, emails, events, health, logs, openapi, opt_outs, suppressions,
+    templates, tracking, unsubscribe, users, visits,
 };
 use store::access::{SignedIn, Tenant};
 
@@ -47,6 +47,8 @@ impl fmt::Debug for Action {
 /// What an operation gives, for the document.
 #[derive(Debug)]
 pub struct Gives {
+    /// The status when it was done.
+    pub status: http::StatusCode,
     /// What the bytes are.
     pub media_type: &'static str,
     /// The schema.
@@ -195,7 +197,7 @@ impl Entry {
             takes: I::describe,
             fails: self.fails,
             of_a_domain: self.of_a_domain,
-            gives: Gives { media_type: O::MEDIA_TYPE, schema: O::describe, also: O::ALSO },
+            gives: Gives { status: O::STATUS, media_type: O::MEDIA_TYPE, schema: O::describe, also: O::ALSO },
             action,
         }
     }
@@ -215,6 +217,8 @@ pub fn table() -> Vec<Operation> {
     table.extend(unsubscribe::operations());
     table.extend(templates::operations());
     table.extend(tracking::operations());
+    table.extend(events::operations());
+    table.extend(visits::operations());
     table
 }
 

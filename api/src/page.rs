@@ -28,6 +28,10 @@ pub const KIND_API_KEY: u8 = 10;
 pub const KIND_SMTP_CREDENTIAL: u8 = 11;
 /// Of the request log.
 pub const KIND_REQUEST: u8 = 12;
+/// Of product events.
+pub const KIND_PRODUCT_EVENT: u8 = 63;
+/// Of conversions.
+pub const KIND_CONVERSION: u8 = 67;
 const KIND_SUPPRESSION: u8 = 38;
 const KIND_OPT_OUT: u8 = 41;
 const KIND_TEMPLATE: u8 = 34;

@@ -18,6 +18,7 @@ use crate::journal::Journal;
 use crate::operations::{self, Operation};
 use crate::serve::budget::Budget;
 use crate::serve::router::Router;
+use crate::visits::Limits;
 
 /// Connections that may be open at once. An idle one costs some kilobytes.
 pub const CONNECTIONS_MAX: usize = 4_096;
@@ -103,6 +104,7 @@ pub struct Room {
     pub(crate) journal: Journal,
     pub(crate) passwords: Passwords,
     pub(crate) throttle: Throttle,
+    pub(crate) visit_limits: Limits,
     document: OnceLock<Bytes>,
 }
 
@@ -126,6 +128,7 @@ impl Room {
             journal: Journal::default(),
             passwords: Passwords::default(),
             throttle: Throttle::default(),
+            visit_limits: Limits::default(),
             document: OnceLock::new(),
         })
     }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use http::StatusCode;
 use serde_json::{Value, json};
 
 /// The named schemas of a document.
@@ -52,6 +53,9 @@ impl Schemas {
 
 /// A type that knows its schema.
 pub trait Describe {
+    /// The status of an answer of this type.
+    const DONE: StatusCode = StatusCode::OK;
+
     /// The schema, or a reference to it.
     fn schema(schemas: &mut Schemas) -> Value;
 }

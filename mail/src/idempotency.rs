@@ -38,6 +38,8 @@ pub enum Operation {
     Submit = 4,
     /// One email of `POST /emails/batch`, with a key of its own.
     SendItem = 5,
+    /// `POST /events`.
+    SendEvent = 6,
 }
 
 /// What came of it.

@@ -31,6 +31,7 @@ pub mod pace;
 pub mod people;
 pub mod plan;
 mod porter;
+pub mod product_events;
 pub mod rate;
 mod refill;
 pub mod refusal;

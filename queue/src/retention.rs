@@ -2,12 +2,14 @@
 //!
 //! Once an hour each account's oldest emails are looked at; ids are in order of time, so the walk ends
 //! at the first that is young enough. An email that still has a recipient in the queue stays. So are
-//! sessions and sign-in links forgotten that have ended, and requests and metrics that were kept for long.
+//! sessions and sign-in links forgotten that have ended, and requests, metrics and product events that were kept
+//! for long.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::id::{AccountId, EmailId, RequestId};
+use jiff::Timestamp;
+use mail::id::{AccountId, EmailId, ProductEventId, RequestId};
 use mail::metric::Hour;
 use store::engine::{Batch, CommitError, ReadError};
 use thiserror::Error;
@@ -72,6 +74,7 @@ impl Worker {
                 self.forget_requests(*account).await?;
                 self.forget_metrics(*account).await?;
                 self.forget_dmarc(*account).await?;
+                self.forget_product_events(*account, oldest_kept).await?;
                 forgotten += self.forget_of(*account, before).await?;
             }
             after = accounts.last().copied();
@@ -153,6 +156,44 @@ impl Worker {
             let found = store::dmarc::forget_before(&self.store, &mut batch, of, BATCH_VISITS).await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_VISITS || self.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Product events as long as emails; what was made of them longer.
+    async fn forget_product_events(
+        &self,
+        account: AccountId,
+        oldest: Timestamp,
+    ) -> Result<(), RetentionError> {
+        let now = self.clock.now();
+        let (oldest, since) = (ProductEventId::new(oldest, 0), |kept| now.checked_sub(kept));
+        let people = since(mail::product_event::visit::KEPT).unwrap_or(Timestamp::MIN);
+        let conversions = since(mail::product_event::conversion::KEPT).unwrap_or(Timestamp::MIN);
+        let counts = since(mail::metric::KEPT).unwrap_or(Timestamp::MIN);
+        let conversions = (account, ProductEventId::new(conversions, 0));
+        loop {
+            let (store, mut batch, most) = (&self.store, Batch::progress(), BATCH_VISITS);
+            let events = (account, oldest);
+            let found = [
+                store::product_event::forget_before(store, &mut batch, events, most).await?,
+                store::person::forget_before(store, &mut batch, (account, people), most).await?,
+                store::conversion::forget_before(store, &mut batch, conversions, most).await?,
+                store::product_event_count::forget_before(
+                    store,
+                    &mut batch,
+                    (account, Hour::of(counts)),
+                    most,
+                )
+                .await?,
+            ];
+            match self.commit_unless_empty(batch).await {
+                // Somebody came back this very moment.
+                Ok(()) | Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if found.iter().all(|found| *found < most) || self.stop.is_cancelled() {
                 return Ok(());
             }
         }

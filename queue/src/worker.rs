@@ -39,6 +39,7 @@ use crate::meter::Meter;
 use crate::pace::PaceLimits;
 use crate::plan::Planner;
 use crate::porter::Uses;
+use crate::product_events::Exporter;
 use crate::report::Reports;
 use crate::retry::Schedule;
 use crate::scheduled::Scheduled;
@@ -139,6 +140,14 @@ pub struct Worker {
     pub(crate) reports: Reports,
     /// A list of suppressions was handed in.
     pub(crate) list_handed_in: Notify,
+    /// Product events and visits wait to be counted.
+    pub(crate) uncounted: Notify,
+    /// One at a time counts.
+    pub(crate) counting: tokio::sync::Mutex<()>,
+    /// Conversions wait to be exported.
+    pub(crate) exports: Notify,
+    /// By what, if they are.
+    pub(crate) exporter: std::sync::OnceLock<Exporter>,
     /// When credentials were last used.
     pub(crate) uses: Uses,
     pub(crate) leases: Arc<Leases>,
@@ -179,6 +188,10 @@ impl Worker {
             meter: Meter::default(),
             reports: Reports::default(),
             list_handed_in: Notify::new(),
+            uncounted: Notify::new(),
+            counting: tokio::sync::Mutex::default(),
+            exports: Notify::new(),
+            exporter: std::sync::OnceLock::new(),
             uses: Uses::default(),
             flights: Flights::new(settings.places_max),
             scheduled: Scheduled::default(),
@@ -230,6 +243,11 @@ impl Worker {
         self.spawn(async move { worker.keep_reporting().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.import_lists().await });
+        let worker = Arc::clone(self);
+        self.spawn(async move { worker.keep_counting().await });
+        self.uncounted.notify_one();
+        let worker = Arc::clone(self);
+        self.spawn(async move { worker.keep_exporting().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.write_uses().await });
         let worker = Arc::clone(self);

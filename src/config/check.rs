@@ -5,6 +5,8 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use queue::courier::http::Target;
+
 use super::{Config, Engine, PaceSection};
 use crate::certificate::Certificate;
 
@@ -90,6 +92,14 @@ fn together(config: &Config, faults: &mut Vec<Fault>) {
     if config.store.engine == Engine::Postgres && config.store.url.is_none() {
         let text = "`engine = \"postgres\"` needs `url = \"postgres://USER:PASSWORD@HOST/DATABASE\"`";
         faults.push(fault("store", "engine", text));
+    }
+    if let Some(url) = &config.conversions.url
+        && let Err(error) = Target::read(url, crate::world::OPERATORS_URLS)
+    {
+        faults.push(fault("conversions", "url", format!("`url`: {error}")));
+    }
+    if config.conversions.token.is_some() && config.conversions.url.is_none() {
+        faults.push(fault("conversions", "token", "`token` goes with `url`: where conversions are posted"));
     }
     let delivery = &config.delivery;
     if delivery.smarthost_username.is_some() != delivery.smarthost_password.is_some() {

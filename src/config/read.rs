@@ -228,7 +228,7 @@ fn line_of(text: &str, table: &DeTable<'_>, fault: &check::Fault) -> Option<usiz
 
 /// The section and the key that a variable's name says; a key at the top is in no section.
 fn split(path: &str) -> (&'static str, String) {
-    const SECTIONS: [&str; 15] = [
+    const SECTIONS: [&str; 16] = [
         "store",
         // The longer name first.
         "tls.acme",
@@ -240,6 +240,7 @@ fn split(path: &str) -> (&'static str, String) {
         "dns",
         "delivery",
         "service",
+        "conversions",
         "plans.free",
         "plans.pro",
         "plans.scale",

@@ -136,6 +136,20 @@ pub enum Space {
     DmarcReport = 84,
     /// What they say, summed up by domain, day and address.
     DmarcSource = 85,
+    /// Product events.
+    ProductEvent = 63,
+    /// Product events by name, by address, by user id, and by the key that sent them.
+    ProductEventBy = 64,
+    /// Product events and visits that have not been counted yet, by partition.
+    Uncounted = 65,
+    /// Product events and visits, counted.
+    EventCount = 66,
+    /// Conversions, by the id that they are recorded by; and by time.
+    Conversion = 67,
+    /// Who visited and signed up, what they are known by, and who did what when.
+    Person = 68,
+    /// Conversions that are to be exported, by partition and due time.
+    ConversionExport = 69,
     /// What senders are to be told and have not been yet, by partition and email.
     Notice = 90,
 }

@@ -19,8 +19,9 @@ use store::access::Tenant;
 
 use super::request::Which;
 use crate::call::{Call, Input, Takes};
-use crate::emails::metrics::{from_and_to, range_parameters};
 use crate::emails::view::Moment;
+use crate::page;
+use crate::period::{time, time_parameter};
 use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
@@ -47,17 +48,21 @@ pub struct AskDmarc {
 
 impl Input for AskDmarc {
     fn describe(_: &mut Schemas) -> Takes {
-        let parameters = [Which::parameter()].into_iter().chain(range_parameters(
+        let from = time_parameter(
+            "from",
             "The day that this time lies in is the first: a time, or a date of UTC. Left out: 30 days before `to`; \
              at most 92 days, and thirteen months are kept",
+        );
+        let to = time_parameter(
+            "to",
             "The range ends before this time; left out: now, with the day that is going on",
-        ));
-        Takes { parameters: parameters.collect(), ..Takes::default() }
+        );
+        Takes { parameters: vec![Which::parameter(), from, to], ..Takes::default() }
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
-        let (from, to) = from_and_to(&call.query)?;
-        Ok(Self { which: Which::of(call)?, from, to })
+        let given = page::parameters(&call.query)?;
+        Ok(Self { which: Which::of(call)?, from: time(&given, "from")?, to: time(&given, "to")? })
     }
 }
 

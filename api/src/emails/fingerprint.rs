@@ -17,22 +17,22 @@ use super::letter::Letter;
 
 /// A fingerprint being taken. What is added is told apart by its length, so that no two requests that say
 /// different things add up to the same.
-pub(super) struct Fingerprint(Sha256);
+pub(crate) struct Fingerprint(Sha256);
 
 impl Fingerprint {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Sha256::new())
     }
 
     /// Adds one thing.
-    pub(super) fn add(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn add(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         self.0.update((bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
     }
 
     /// Adds what may be absent.
-    pub(super) fn add_if(&mut self, given: Option<impl AsRef<[u8]>>) {
+    pub(crate) fn add_if(&mut self, given: Option<impl AsRef<[u8]>>) {
         self.0.update([u8::from(given.is_some())]);
         if let Some(bytes) = given {
             self.add(bytes);
@@ -40,12 +40,12 @@ impl Fingerprint {
     }
 
     /// Says that so many things follow.
-    pub(super) fn count(&mut self, things: usize) {
+    pub(crate) fn count(&mut self, things: usize) {
         self.0.update((things as u64).to_le_bytes());
     }
 
     /// In hexadecimal.
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         self.0.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
             // Writing to a String does not fail.
             let _ = write!(text, "{byte:02x}");
@@ -95,7 +95,7 @@ impl Fingerprint {
     }
 
     /// JSON, whose objects have no order. It nests as deep as a body may.
-    fn json(&mut self, value: &Value) {
+    pub(crate) fn json(&mut self, value: &Value) {
         match value {
             Value::Null => self.add("n"),
             Value::Bool(yes) => self.add(if *yes { "t" } else { "f" }),

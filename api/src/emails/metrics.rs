@@ -9,9 +9,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 use mail::metric::{Counter, Counts, Dimension, Hour, rate};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -20,6 +17,7 @@ use store::access::Tenant;
 use super::view::Moment;
 use crate::call::{Call, Input, Takes};
 use crate::page;
+use crate::period::Period;
 use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
@@ -28,12 +26,6 @@ use crate::schema::{self, Describe, Schemas};
 const ROWS_MAX: usize = 10_000;
 /// Stored rows that are read for an answer.
 const READ_MAX: usize = 30_000;
-/// The longest range, by the hour and by the day.
-const DAYS_BY_HOUR_MAX: i64 = 92;
-const DAYS_BY_DAY_MAX: i64 = 3 * 366;
-/// The range where none is asked for, by the hour and by the day.
-const DAYS_BY_HOUR: i64 = 1;
-const DAYS_BY_DAY: i64 = 30;
 /// How long is waited for what was just done to be counted.
 const TOLD_WITHIN: Duration = Duration::from_millis(50);
 
@@ -68,83 +60,12 @@ fn dimension_of_word(word: &str) -> Option<Dimension> {
     Dimension::ALL.into_iter().find(|dimension| dimension.word() == word)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Granularity {
-    Hour,
-    Day,
-}
-
-impl Granularity {
-    fn of_word(word: &str) -> Option<Self> {
-        match word {
-            "hour" => Some(Self::Hour),
-            "day" => Some(Self::Day),
-            _ => None,
-        }
-    }
-
-    fn hours(self) -> i64 {
-        match self {
-            Self::Hour => 1,
-            Self::Day => 24,
-        }
-    }
-
-    /// The first hour of the period that an hour lies in.
-    fn period(self, hour: Hour) -> Hour {
-        match self {
-            Self::Hour => hour,
-            Self::Day => hour.day(),
-        }
-    }
-
-    /// The days of the longest range, and of the range where none is asked for.
-    fn days(self) -> (i64, i64) {
-        match self {
-            Self::Hour => (DAYS_BY_HOUR_MAX, DAYS_BY_HOUR),
-            Self::Day => (DAYS_BY_DAY_MAX, DAYS_BY_DAY),
-        }
-    }
-}
-
 /// What `GET /emails/metrics` takes.
 #[derive(Debug)]
 pub struct AskMetrics {
-    from: Option<Timestamp>,
-    to: Option<Timestamp>,
-    granularity: Granularity,
+    period: Period,
     dimensions: Vec<Dimension>,
     counters: Vec<Counter>,
-}
-
-/// A time, or a date: its midnight in UTC.
-fn time(given: &[(String, String)], name: &str) -> Result<Option<Timestamp>, Problem> {
-    let text = page::one(given, name)?.unwrap_or_default();
-    match text.len() {
-        10 => match text.parse::<Date>().ok().and_then(|date| date.to_zoned(TimeZone::UTC).ok()) {
-            Some(midnight) => Ok(Some(midnight.timestamp())),
-            None => Err(Problem::field(
-                name,
-                "must be a time like `2026-01-01T10:00:00Z` or a date like `2026-01-01`",
-            )),
-        },
-        _ => page::time(given, name),
-    }
-}
-
-/// The range that a query asks for.
-///
-/// # Errors
-/// One of the two is no time.
-pub(crate) fn from_and_to(query: &str) -> Result<(Option<Timestamp>, Option<Timestamp>), Problem> {
-    let given = page::parameters(query)?;
-    Ok((time(&given, "from")?, time(&given, "to")?))
-}
-
-/// Its parameters, for the document.
-pub(crate) fn range_parameters(from: &str, to: &str) -> [Value; 2] {
-    [("from", from), ("to", to)]
-        .map(|(name, text)| schema::query_parameter(name, text, json!({"type": "string"})))
 }
 
 impl Input for AskMetrics {
@@ -155,19 +76,8 @@ impl Input for AskMetrics {
             (parameter["style"], parameter["explode"]) = (json!("form"), json!(false));
             parameter
         };
-        let granularity = json!({"type": "string", "enum": ["hour", "day"], "default": "day"});
-        let range = range_parameters(
-            "The period that this time lies in is the first: a time, or a date of UTC. Left out: 30 days \
-             before `to` (by the hour: one day)",
-            "The range ends before this time; left out: now, with the period that is going on",
-        );
-        let rest = [
-            schema::query_parameter(
-                "granularity",
-                "How long a period is; by the hour 92 days may be asked for, by the day three years. Hours and \
-                 days are those of UTC; two years are kept",
-                granularity,
-            ),
+        let mut parameters = Period::parameters();
+        parameters.extend([
             several(
                 "dimensions",
                 DIMENSIONS,
@@ -176,17 +86,11 @@ impl Input for AskMetrics {
                  several, the rows of each. Of an hour 100 values are counted apart, the others as `(other)`",
             ),
             several("metrics", COUNTERS, "What is counted; left out: everything"),
-        ];
-        Takes { parameters: range.into_iter().chain(rest).collect(), ..Takes::default() }
+        ]);
+        Takes { parameters, ..Takes::default() }
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
-        let given = page::parameters(&call.query)?;
-        let granularity = match page::one(&given, "granularity")? {
-            None => Granularity::Day,
-            Some(word) => Granularity::of_word(word)
-                .ok_or_else(|| Problem::field("granularity", "must be `hour` or `day`"))?,
-        };
         let mut dimensions = page::words(&call.query, "dimensions", DIMENSIONS, dimension_of_word)?;
         dimensions.sort_unstable();
         dimensions.dedup();
@@ -194,37 +98,11 @@ impl Input for AskMetrics {
         if counters.is_empty() {
             counters.extend(Counter::ALL);
         }
-        let (from, to) = from_and_to(&call.query)?;
-        Ok(Self { from, to, granularity, dimensions, counters })
+        Ok(Self { period: Period::read(&call.query)?, dimensions, counters })
     }
 }
 
 impl AskMetrics {
-    /// The hours that are asked for: whole periods.
-    fn hours(&self, now: Timestamp) -> Result<Range<Hour>, Problem> {
-        let (days_max, days) = self.granularity.days();
-        let to = self.to.unwrap_or(now);
-        let from = self.from.unwrap_or_else(|| {
-            to.checked_sub(SignedDuration::from_hours(days * 24)).unwrap_or(Timestamp::MIN)
-        });
-        if from >= to {
-            return Err(Problem::field("from", "must be before `to`"));
-        }
-        let start = self.granularity.period(Hour::of(from));
-        // The last moment of the range is the one before `to`.
-        let last = to.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(to);
-        let end = Hour(self.granularity.period(Hour::of(last)).0 + self.granularity.hours());
-        // One period more, of which the range has begun a part.
-        if end.0 - start.0 > days_max * 24 + self.granularity.hours() {
-            let word = if self.granularity == Granularity::Hour { "hour" } else { "day" };
-            return Err(Problem::field(
-                "from",
-                format!("is more than {days_max} days before `to`, the most by the {word}"),
-            ));
-        }
-        Ok(start..end)
-    }
-
     fn shown(&self, counts: &Counts) -> Map<String, Value> {
         self.counters.iter().map(|c| (c.word().to_owned(), counts.get(*c).into())).collect()
     }
@@ -324,7 +202,7 @@ fn too_many(name: &str) -> Problem {
 /// # Errors
 /// The range is too long, or there is more in it than an answer holds; the store cannot be read.
 pub async fn get(room: Arc<Room>, tenant: Tenant, asked: AskMetrics) -> Result<EmailMetrics, Problem> {
-    let hours = asked.hours(room.hall.clock().now())?;
+    let hours = asked.period.hours(room.hall.clock().now())?;
     room.hall.tell_within(TOLD_WITHIN).await;
     let by_period = sums(&room, &tenant, &asked, None, hours.clone()).await?;
     let mut all = Counts::default();
@@ -336,7 +214,7 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, asked: AskMetrics) -> Result<E
             let counts = by_period.get(&(period, String::new())).cloned().unwrap_or_default();
             let period_start = Moment(period.begins_at());
             rows.push(MetricRow { period_start, dimension: None, value: None, counts: asked.shown(&counts) });
-            period = Hour(period.0 + asked.granularity.hours());
+            period = Hour(period.0 + asked.period.granularity.hours());
         }
     }
     for dimension in &asked.dimensions {
@@ -369,7 +247,7 @@ async fn sums(
     let rows = store::metric::read(store, account, dimension, hours, READ_MAX).await?;
     let mut sums: BTreeMap<(Hour, String), Counts> = BTreeMap::new();
     for (hour, value, counts) in rows.ok_or_else(|| too_many("from"))? {
-        sums.entry((asked.granularity.period(hour), value)).or_default().add_all(&counts);
+        sums.entry((asked.period.granularity.period(hour), value)).or_default().add_all(&counts);
     }
     Ok(sums)
 }

@@ -50,7 +50,8 @@ pub(super) fn of(operation: &Operation, takes: &Takes, gives: Value, shared: &mu
             _ => {}
         }
     }
-    answers.insert("200".to_owned(), json!({"description": "Done", "headers": headers, "content": content}));
+    let done = operation.gives.status.as_str().to_owned();
+    answers.insert(done, json!({"description": "Done", "headers": headers, "content": content}));
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in codes(operation, takes) {
         by_status.entry(code.status).or_default().push(code);
@@ -216,7 +217,7 @@ fn details(code: &Code) -> Option<Value> {
 pub(super) fn exemplify(paths: &mut Value, schemas: &Value) {
     let operations = paths.as_object_mut().into_iter().flatten().filter_map(|(_, path)| path.as_object_mut());
     for (_, operation) in operations.flatten() {
-        for place in ["/requestBody/content", "/responses/200/content"] {
+        for place in ["/requestBody/content", "/responses/200/content", "/responses/202/content"] {
             let contents = operation.pointer_mut(place).and_then(Value::as_object_mut);
             for (_, content) in contents.into_iter().flatten() {
                 let example = example::of(&content["schema"], schemas);

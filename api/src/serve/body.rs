@@ -196,6 +196,7 @@ fn media_type(headers: &HeaderMap, media: Media) -> Result<MediaType, Problem> {
         "application/x-www-form-urlencoded" if utf8 => Ok(MediaType::Form),
         "application/json" if utf8 => Ok(MediaType::Right),
         "text/csv" if utf8 && media == Media::JsonOrCsv => Ok(MediaType::Right),
+        "text/plain" if utf8 && media == Media::Beacon => Ok(MediaType::Right),
         kind if kind.ends_with("+json") && utf8 => Ok(MediaType::Right),
         _ => Err(wrong_type(media)),
     }

@@ -87,7 +87,8 @@ fn every_answer_is_described() {
         let entry = &document["paths"][operation.path][operation.method.as_str().to_lowercase()];
         let answers = entry["responses"].as_object().unwrap();
         assert!(
-            !answers["200"]["content"][operation.gives.media_type]["example"].is_null(),
+            !answers[operation.gives.status.as_str()]["content"][operation.gives.media_type]["example"]
+                .is_null(),
             "{}",
             operation.id
         );

@@ -37,11 +37,16 @@ const REACH: &[(bool, bool, &[&str])] = &[
             "verify_domain",
         ],
     ),
+    (true, false, &["send_event", "list_events", "get_event"]),
     (
         false,
         false,
         &[
             "get_email_metrics",
+            "count_events",
+            "get_funnel",
+            "list_conversions",
+            "count_visits",
             "get_account",
             "list_logs",
             "get_log",

@@ -1,0 +1,143 @@
+//! `GET /conversions`: sign-ups and subscriptions, each recorded once, with where they came from.
+
+use std::sync::Arc;
+
+use mail::id::ProductEventId;
+use mail::product_event::conversion::{Conversion, ConversionKind};
+use serde::Serialize;
+use serde_json::{Value, json};
+use store::access::Tenant;
+
+use crate::call::{Call, Input, Takes};
+use crate::emails::view::Moment;
+use crate::page::{KIND_CONVERSION, Page, after_id};
+use crate::problem::Problem;
+use crate::room::Room;
+use crate::schema::{self, Describe, Schemas};
+
+/// What `GET /conversions` takes.
+#[derive(Debug)]
+pub struct ListConversions(Page);
+
+impl Input for ListConversions {
+    fn describe(_: &mut Schemas) -> Takes {
+        Takes { parameters: Page::parameters(), ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        Page::read(&call.query).map(Self)
+    }
+}
+
+/// A conversion.
+#[derive(Debug, Serialize)]
+pub struct ConversionView {
+    event_id: ProductEventId,
+    kind: &'static str,
+    subject_id: String,
+    user_id: Option<String>,
+    email: Option<String>,
+    visitor_id: Option<String>,
+    source: Option<String>,
+    came_from: Option<String>,
+    signup_method: Option<String>,
+    gclid: Option<String>,
+    gbraid: Option<String>,
+    wbraid: Option<String>,
+    value: Option<f64>,
+    currency: Option<String>,
+    occurred_at: Moment,
+}
+
+impl ConversionView {
+    fn of(conversion: Conversion) -> Self {
+        let Conversion { event, kind, subject, user_id, email, context, source, value, occurred_at, .. } =
+            conversion;
+        let (value, currency) = value.unzip();
+        Self {
+            event_id: event,
+            kind: kind.word(),
+            subject_id: subject,
+            user_id,
+            email,
+            visitor_id: context.visitor_id,
+            source,
+            came_from: context.came_from,
+            signup_method: context.signup_method,
+            gclid: context.clicks.gclid,
+            gbraid: context.clicks.gbraid,
+            wbraid: context.clicks.wbraid,
+            value,
+            currency: currency.flatten(),
+            occurred_at: Moment(occurred_at),
+        }
+    }
+}
+
+impl Describe for ConversionView {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let kinds = ConversionKind::ALL.map(ConversionKind::word);
+        let text = schema::nullable_string;
+        schemas.named("Conversion", |_| {
+            schema::object(
+                "A sign-up or a subscription; recorded once for each `subject_id`",
+                [
+                    ("event_id", schema::string("The event that told of it first (`ae_…`)")),
+                    ("kind", schema::words(&kinds, "Which of them")),
+                    ("subject_id", schema::string("The id of the user, or of the subscription")),
+                    ("user_id", text("Who it was, by your own id")),
+                    ("email", text("Who it was, by address")),
+                    ("visitor_id", text("The cookie `stx_vid`")),
+                    ("source", text("Where the first visit came from, as it was measured")),
+                    ("came_from", text("What the event calls the origin")),
+                    ("signup_method", text("How they signed up")),
+                    ("gclid", text("The click that it is credited to")),
+                    ("gbraid", text("The same, of an app")),
+                    ("wbraid", text("The same, to an app")),
+                    ("value", json!({"type": ["number", "null"], "description": "What it is worth"})),
+                    ("currency", text("In what")),
+                    ("occurred_at", schema::time("When")),
+                ],
+            )
+        })
+    }
+}
+
+/// A page of conversions.
+#[derive(Debug, Serialize)]
+pub struct ConversionList {
+    conversions: Vec<ConversionView>,
+    has_more: bool,
+    next_cursor: Option<String>,
+}
+
+impl Describe for ConversionList {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let entry = ConversionView::schema(schemas);
+        schemas.named("ConversionList", |_| schema::page("conversions", entry))
+    }
+}
+
+/// `GET /conversions`.
+///
+/// # Errors
+/// The cursor is none of this list's; the store cannot be read.
+pub async fn list(
+    room: Arc<Room>,
+    tenant: Tenant,
+    ListConversions(page): ListConversions,
+) -> Result<ConversionList, Problem> {
+    let before = page.before_id(KIND_CONVERSION)?.map(ProductEventId::from_bytes);
+    super::counted(&room).await;
+    let (store, account) = (room.hall.store(), tenant.account().id);
+    let mut found = store::conversion::list(store, account, before, page.limit + 1).await?;
+    let has_more = found.len() > page.limit;
+    found.truncate(page.limit);
+    let last = found.last().map(|conversion| conversion.event.to_bytes());
+    let next_cursor = last.filter(|_| has_more).map(|id| after_id(KIND_CONVERSION, id));
+    Ok(ConversionList {
+        conversions: found.into_iter().map(ConversionView::of).collect(),
+        has_more,
+        next_cursor,
+    })
+}

@@ -1,0 +1,103 @@
+//! Conversions are told to whom the operator names: at least once, with the same id, until they are taken.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::StatusCode;
+use queue::courier::http::{Poster, PosterSettings, UrlRules};
+use queue::product_events::{ExportSettings, Exporter};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::world::World;
+
+/// Answers posts with these statuses, one after the other, and keeps heads and bodies.
+async fn platform(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, Value)>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/conversions", listener.local_addr().unwrap());
+    let heard = Arc::<Mutex<Vec<(String, Value)>>>::default();
+    let keep = Arc::clone(&heard);
+    tokio::spawn(async move {
+        for status in statuses {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut bytes = Vec::new();
+            let (head, body) = loop {
+                stream.read_buf(&mut bytes).await.unwrap();
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                if let Some((head, body)) = text.split_once("\r\n\r\n")
+                    && let Ok(body) = serde_json::from_str::<Value>(body)
+                {
+                    break (head.to_ascii_lowercase(), body);
+                }
+            };
+            keep.lock().unwrap().push((head, body));
+            let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    (url, heard)
+}
+
+fn exporter(url: String) -> Exporter {
+    let settings = dns::lookup::Settings {
+        servers: vec!["127.0.0.1:9".parse().unwrap()],
+        ..dns::lookup::Settings::default()
+    };
+    let rules = UrlRules { allow_private: true, allow_http: true };
+    let resolver = dns::lookup::Resolver::new(&settings).unwrap();
+    let poster = Poster::new(resolver, PosterSettings { rules, ..PosterSettings::default() }).unwrap();
+    Exporter::new(ExportSettings { url, token: Some("hush".into()), email_hash: true }, poster)
+}
+
+#[tokio::test]
+async fn a_conversion_is_told_until_it_is_taken() {
+    let (world, (url, heard)) = (World::start().await, platform(vec![500, 429, 204, 400]).await);
+    let events = world.hall.product_events();
+    events.export_to(exporter(url));
+    let tell = async |id: &str, more: Value| {
+        let mut data = json!({"id": id});
+        data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let event = json!({"name": "user.created", "email": "Grace@example.net", "data": data});
+        let answer = world.post("/events", event.to_string()).await;
+        assert_eq!(answer.status, StatusCode::ACCEPTED);
+        events.count().await.unwrap();
+    };
+    let try_after = async |seconds: u64| {
+        world.hall.clock().advance(Duration::from_secs(seconds));
+        events.export().await.unwrap()
+    };
+    // Not credited to a click: nobody is told.
+    tell("u0", json!({})).await;
+    assert_eq!(try_after(0).await, 0);
+    tell("u1", json!({"gclid": "g", "value": 5, "currency": "eur"})).await;
+    tell("u1", json!({"gclid": "h"})).await;
+    // Refused for the moment, twice; not sooner than a minute, and two, after that; then taken.
+    assert_eq!((try_after(0).await, try_after(30).await, try_after(31).await), (1, 0, 1));
+    assert_eq!((try_after(90).await, try_after(31).await, try_after(100_000).await), (0, 1, 0));
+    // Refused for good.
+    tell("u2", json!({"wbraid": "w"})).await;
+    assert_eq!((try_after(0).await, try_after(100_000).await), (1, 0));
+    let heard = heard.lock().unwrap();
+    assert_eq!(heard.len(), 4);
+    let (head, body) = &heard[0];
+    assert!(
+        head.starts_with("post /conversions http/1.1") && head.contains("authorization: bearer hush"),
+        "{head}"
+    );
+    // printf grace@example.net | sha256sum
+    assert_eq!(body["email_sha256"], "fa412966147ffb5f96d882bda59443f129f2ae48b8dfa946c74fd0131b08f36a");
+    let wanted = (json!("sign_up"), json!("g"), json!(5.0), json!("EUR"));
+    assert_eq!(
+        (&body["kind"], &body["gclid"], &body["value"], &body["currency"]),
+        (&wanted.0, &wanted.1, &wanted.2, &wanted.3)
+    );
+    assert!(
+        head.contains(&format!("idempotency-key: {}", body["id"].as_str().unwrap().to_ascii_lowercase()))
+    );
+    assert!(body["id"].as_str().unwrap().starts_with("ae_") && body["occurred_at"].is_string());
+    assert!(heard[1].1 == *body && heard[2].1 == *body, "the same each time");
+    assert_eq!(heard[3].1["wbraid"], "w");
+    drop(heard);
+    world.end().await;
+}

@@ -1,0 +1,158 @@
+//! Where a sign-up came from: the keys of `data` that say so (email-api.md, "Sign-up source context").
+//!
+//! Nothing here is required and nothing makes an event wrong: what cannot be used is left out.
+
+use serde_json::Value;
+
+/// The event of somebody who signed up.
+pub const USER_CREATED: &str = "user.created";
+/// The event of somebody who pays.
+pub const SUBSCRIPTION_STARTED: &str = "subscription.started";
+
+/// The longest value of one of the keys, in bytes; longer ones are cut.
+pub const VALUE_BYTES_MAX: usize = 512;
+/// The longest `rnl_ad` that is read as JSON.
+const AD_BYTES_MAX: usize = 4 * 1024;
+
+/// The identifiers of a click on an advertisement.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Clicks {
+    /// Of the web.
+    pub gclid: Option<String>,
+    /// Of an app, on the way to the web.
+    pub gbraid: Option<String>,
+    /// Of the web, on the way to an app.
+    pub wbraid: Option<String>,
+}
+
+impl Clicks {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.gclid.is_none() && self.gbraid.is_none() && self.wbraid.is_none()
+    }
+
+    /// Those in an object: by itself, or in what the cookie `rnl_ad` holds.
+    #[must_use]
+    pub fn of(data: &Value) -> Self {
+        // The cookie as an object, or as the text that it is, percent-encoded or not.
+        let cookie = match &data["rnl_ad"] {
+            Value::String(text) => read_cookie(text),
+            other => other.clone(),
+        };
+        let find = |key: &str| text(&data[key]).or_else(|| text(&cookie[key]));
+        Self { gclid: find("gclid"), gbraid: find("gbraid"), wbraid: find("wbraid") }
+    }
+}
+
+fn read_cookie(text: &str) -> Value {
+    if text.len() > AD_BYTES_MAX {
+        return Value::Null;
+    }
+    let plain = || super::redaction::decoded(text);
+    serde_json::from_str(text).or_else(|_| serde_json::from_str(&plain())).unwrap_or_default()
+}
+
+/// Where somebody came from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Context {
+    /// The id of the user or the subscription.
+    pub id: Option<String>,
+    /// The cookie `stx_vid`.
+    pub visitor_id: Option<String>,
+    /// The advertisement.
+    pub clicks: Clicks,
+    /// What the product calls the origin.
+    pub came_from: Option<String>,
+    /// How they signed up.
+    pub signup_method: Option<String>,
+    /// They joined an account that is there.
+    pub invited: bool,
+    /// They are the customer's own people.
+    pub internal: bool,
+}
+
+impl Context {
+    /// What the particulars of an event say.
+    #[must_use]
+    pub fn of(data: &Value) -> Self {
+        Self {
+            id: text(&data["id"]),
+            visitor_id: text(&data["visitor_id"]),
+            clicks: Clicks::of(data),
+            came_from: text(&data["came_from"]),
+            signup_method: text(&data["signup_method"]),
+            invited: is_true(&data["invited"]),
+            internal: is_true(&data["internal"]),
+        }
+    }
+}
+
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Bool(yes) => *yes,
+        Value::String(text) => text == "true",
+        _ => false,
+    }
+}
+
+/// A text, or a whole number as one: ids are written both ways.
+fn text(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) if number.is_i64() || number.is_u64() => number.to_string(),
+        _ => return None,
+    };
+    Some(cut(&text, VALUE_BYTES_MAX)).filter(|text| !text.is_empty())
+}
+
+/// A text of so many bytes at most, without control characters.
+#[must_use]
+pub fn cut(text: &str, bytes_max: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(bytes_max));
+    for c in text.chars().filter(|c| !c.is_control()) {
+        if out.len() + c.len_utf8() > bytes_max {
+            break;
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_said() {
+        let data = json!({"id": 7, "visitor_id": "v1", "gclid": " abc ", "came_from": "", "signup_method": "google",
+                          "invited": true, "internal": "true"});
+        let context = Context::of(&data);
+        assert_eq!((context.id.as_deref(), context.visitor_id.as_deref()), (Some("7"), Some("v1")));
+        assert_eq!(context.clicks, Clicks { gclid: Some("abc".into()), ..Clicks::default() });
+        assert_eq!((context.came_from, context.signup_method.as_deref()), (None, Some("google")));
+        assert!(context.invited && context.internal);
+        // Nothing that is there makes it fail.
+        for odd in [json!(null), json!([]), json!({"id": {}, "gclid": [], "rnl_ad": 3, "invited": "no"})] {
+            assert_eq!(Context::of(&odd), Context::default(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_cookie_of_the_advertisement() {
+        let wanted = Clicks { gclid: Some("g".into()), wbraid: Some("w".into()), gbraid: None };
+        for cookie in [
+            json!({"gclid": "g", "wbraid": "w"}),
+            json!("{\"gclid\":\"g\",\"wbraid\":\"w\",\"t\":1}"),
+            json!("%7B%22gclid%22%3A%22g%22%2C%22wbraid%22%3A%22w%22%7D"),
+        ] {
+            assert_eq!(Clicks::of(&json!({"rnl_ad": cookie})), wanted, "{cookie}");
+        }
+        let both = json!({"gclid": "own", "rnl_ad": {"gclid": "cookie"}});
+        assert_eq!(Clicks::of(&both).gclid.as_deref(), Some("own"));
+        assert!(Clicks::of(&json!({"rnl_ad": "x".repeat(10_000)})).is_empty());
+        assert!(Clicks::of(&json!({"rnl_ad": "{\"gclid\":"})).is_empty());
+        assert_eq!(cut("äöü\u{0}", 5), "äö");
+    }
+}

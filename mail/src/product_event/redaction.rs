@@ -1,0 +1,293 @@
+//! Redaction: what is stored of an event's particulars (email-api.md, "Event ingestion behaviour";
+//! completions-email.md 4).
+//!
+//! ```text
+//! "resetToken": anything          ─►  "resetToken": "REDACTED"
+//! "https://a/b?x=1&otp=123#d"     ─►  "https://a/b?x=1&otp=REDACTED#d"
+//! ```
+//!
+//! A key is compared without regard to case and without `_` and `-`. The same rule holds for the parameters of
+//! URLs, in the query and in the fragment, wherever in a text the URL stands, and also when it is itself the
+//! value of a parameter of another. A pure rule; it recurses as deep as the particulars nest, which is bounded
+//! where they are read.
+
+use serde_json::{Map, Value};
+
+/// What stands in the place of a secret.
+pub const REDACTED: &str = "REDACTED";
+
+/// Keys whose values are secrets, as they are compared.
+const KEYS: &[&str] = &["password", "secret", "otp", "apikey"];
+/// Keys that end so are, too.
+const ENDS: &str = "token";
+/// And this one, on events about signing in.
+const CODE: &str = "code";
+/// Parts of the names of such events.
+const LOGIN_PARTS: &[&str] =
+    &["auth", "login", "signin", "verify", "verification", "otp", "mfa", "code", "password"];
+/// URLs within parameters of URLs; what lies deeper is taken for a secret as a whole.
+const LEVELS_MAX: usize = 4;
+
+/// An event's particulars without the secrets in them.
+#[must_use]
+pub fn redact(event: &str, data: &Value) -> Value {
+    Rule { codes: is_login(event) }.value(data)
+}
+
+/// Whether an event is about signing in or verification: a part of its name says so.
+#[must_use]
+pub fn is_login(event: &str) -> bool {
+    event.split(['.', '_', '-']).any(|part| LOGIN_PARTS.iter().any(|login| part.eq_ignore_ascii_case(login)))
+}
+
+/// Which keys are secret.
+struct Rule {
+    /// `code` is.
+    codes: bool,
+}
+
+impl Rule {
+    fn is_secret(&self, key: &str) -> bool {
+        let plain: String =
+            key.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect();
+        KEYS.contains(&plain.as_str()) || plain.ends_with(ENDS) || self.codes && plain == CODE
+    }
+
+    fn value(&self, value: &Value) -> Value {
+        match value {
+            Value::Object(members) => Value::Object(self.members(members)),
+            Value::Array(entries) => entries.iter().map(|entry| self.value(entry)).collect(),
+            Value::String(text) => Value::String(self.text(text, 0)),
+            other => other.clone(),
+        }
+    }
+
+    fn members(&self, members: &Map<String, Value>) -> Map<String, Value> {
+        let one = |(key, value): (&String, &Value)| {
+            let value = if self.is_secret(key) { REDACTED.into() } else { self.value(value) };
+            (key.clone(), value)
+        };
+        members.iter().map(one).collect()
+    }
+
+    /// A text, with the secrets in the URLs in it taken out.
+    fn text(&self, text: &str, level: usize) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.find(ends_url).unwrap_or(rest.len());
+            let (run, after) = rest.split_at(end);
+            self.url(run, level, &mut out);
+            let next = after.chars().next().map_or(0, char::len_utf8);
+            let (between, after) = after.split_at(next);
+            out.push_str(between);
+            rest = after;
+        }
+        out
+    }
+
+    /// What may be a URL: the parameters behind its first `?` or `#`.
+    fn url(&self, run: &str, level: usize, out: &mut String) {
+        let Some(start) = run.find(['?', '#']) else { return out.push_str(run) };
+        let (before, mut rest) = run.split_at(start);
+        out.push_str(before);
+        while !rest.is_empty() {
+            // The separator, which is one byte, and what stands up to the next.
+            let (separator, after) = rest.split_at(1);
+            out.push_str(separator);
+            let end = after.find(['?', '#', '&', ';']).unwrap_or(after.len());
+            let (parameter, further) = after.split_at(end);
+            self.parameter(parameter, level, out);
+            rest = further;
+        }
+    }
+
+    fn parameter(&self, parameter: &str, level: usize, out: &mut String) {
+        let Some((name, value)) = parameter.split_once('=') else { return out.push_str(parameter) };
+        out.push_str(name);
+        out.push('=');
+        if self.is_secret(&decoded(name)) {
+            return out.push_str(if value.is_empty() { "" } else { REDACTED });
+        }
+        let plain = decoded(value);
+        if plain == value || !plain.contains(['?', '#']) {
+            return out.push_str(value);
+        }
+        // A URL within it.
+        if level >= LEVELS_MAX {
+            return out.push_str(REDACTED);
+        }
+        let redacted = self.text(&plain, level + 1);
+        if redacted == plain { out.push_str(value) } else { encode(&redacted, out) }
+    }
+}
+
+/// Where a URL in a text is over (RFC 3986 C).
+fn ends_url(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '<' | '>' | '`' | '\\' | '^' | '{' | '}' | '|')
+}
+
+/// Percent-decoding (RFC 3986 2.1) as far as it goes: what is no escape, or no text, stays as it is.
+pub(super) fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let escape = match (first, after) {
+            (b'%', [high, low, beyond @ ..]) => {
+                digit(high).zip(digit(low)).map(|(high, low)| (high * 16 + low, beyond))
+            }
+            _ => None,
+        };
+        let (byte, next) = escape.unwrap_or((*first, after));
+        bytes.push(byte);
+        rest = next;
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+fn encode(text: &str, out: &mut String) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn keys() {
+        for (event, key, secret) in [
+            ("a", "password", true),
+            ("a", "Password", true),
+            ("a", "pass_word", true),
+            ("a", "PASS-WORD", true),
+            ("a", "secret", true),
+            ("a", "client_secret", false),
+            ("a", "otp", true),
+            ("a", "OTP", true),
+            ("a", "api_key", true),
+            ("a", "API-Key", true),
+            ("a", "apiKey", true),
+            ("a", "x_api_key", false),
+            ("a", "token", true),
+            ("a", "resetToken", true),
+            ("a", "access_token", true),
+            ("a", "to_ken", true),
+            ("a", "tokens", false),
+            ("a", "token_id", false),
+            ("a", "code", false),
+            ("order.created", "code", false),
+            ("auth.code_requested", "code", true),
+            ("auth.code_requested", "Co_de", true),
+            ("auth.code_requested", "postcode", false),
+            ("user_login", "code", true),
+            ("USER-LOGIN", "code", true),
+            ("user.signin", "code", true),
+            ("email.verification", "code", true),
+            ("mfa", "code", true),
+            ("author.created", "code", false),
+            ("userlogin", "code", false),
+            ("discount.code_used", "code", true),
+        ] {
+            let stored = redact(event, &json!({key: "s3cret"}));
+            assert_eq!(stored[key] == REDACTED, secret, "{event} {key}: {stored}");
+        }
+    }
+
+    #[test]
+    fn at_any_depth_and_of_any_type() {
+        let data = json!({
+            "password": {"old": "a", "new": ["b"]}, "user": {"otp": 123456, "name": "Ada", "n": [[{"token": null}]]},
+            "secret": true, "list": [1, "x", {"API-KEY": []}],
+        });
+        let stored = json!({
+            "password": REDACTED, "user": {"otp": REDACTED, "name": "Ada", "n": [[{"token": REDACTED}]]},
+            "secret": REDACTED, "list": [1, "x", {"API-KEY": REDACTED}],
+        });
+        assert_eq!(redact("user.created", &data), stored);
+    }
+
+    #[test]
+    fn urls() {
+        for (event, text, stored) in [
+            ("a", "https://a.example/r?token=abc", "https://a.example/r?token=REDACTED"),
+            (
+                "a",
+                "https://a.example/r?x=1&resetToken=abc&y=2#z",
+                "https://a.example/r?x=1&resetToken=REDACTED&y=2#z",
+            ),
+            (
+                "a",
+                "https://a.example/#access_token=abc&state=1",
+                "https://a.example/#access_token=REDACTED&state=1",
+            ),
+            ("a", "https://a.example/#/r?api_key=abc", "https://a.example/#/r?api_key=REDACTED"),
+            ("a", "https://a.example/?a=1;otp=9", "https://a.example/?a=1;otp=REDACTED"),
+            (
+                "a",
+                "See https://a.example/?token=abc, or <https://b.example/?password=x>.",
+                "See https://a.example/?token=REDACTED or <https://b.example/?password=REDACTED>.",
+            ),
+            ("a", "a.example/r?TOKEN=abc", "a.example/r?TOKEN=REDACTED"),
+            ("a", "https://a.example/?to%6Ben=abc", "https://a.example/?to%6Ben=REDACTED"),
+            ("a", "https://a.example/?token=", "https://a.example/?token="),
+            ("a", "https://a.example/?token", "https://a.example/?token"),
+            ("a", "https://a.example/?code=abc", "https://a.example/?code=abc"),
+            ("user.login", "https://a.example/?code=abc", "https://a.example/?code=REDACTED"),
+            (
+                "a",
+                "https://a.example/?next=https%3A%2F%2Fb.example%2F%3Ftoken%3Dabc&x=1",
+                "https://a.example/?next=https%3A%2F%2Fb.example%2F%3Ftoken%3DREDACTED&x=1",
+            ),
+            (
+                "a",
+                "https://a.example/?next=https%3A%2F%2Fb.example%2F%3Fx%3dabc",
+                "https://a.example/?next=https%3A%2F%2Fb.example%2F%3Fx%3dabc",
+            ),
+            ("a", "the token=abc is not in a URL", "the token=abc is not in a URL"),
+            ("a", "https://ü.example/ß?token=ä", "https://ü.example/ß?token=REDACTED"),
+            ("a", "100%?%zz&token=1", "100%?%zz&token=REDACTED"),
+            ("a", "", ""),
+        ] {
+            let stored_text = redact(event, &json!({"url": text, "in": [text]}));
+            assert_eq!(stored_text, json!({"url": stored, "in": [stored]}), "{text}");
+        }
+    }
+
+    fn any_data() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[ -~äß?#&=;%]{0,24}".prop_map(Value::from),
+            "https://a.example/[?#]token=(hush|%68ush)[&;#]x=[a-z%?]{0,6}".prop_map(Value::from),
+        ];
+        let key = prop_oneof![Just("token".to_owned()), Just("a-OTP_".to_owned()), "[a-zA-Z_-]{0,8}"];
+        leaf.prop_recursive(5, 64, 5, move |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                proptest::collection::vec((key.clone(), inner), 0..5)
+                    .prop_map(|members| members.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        /// What is stored holds no value under a secret key, has the shape of what came, and is stored the same
+        /// when it comes again.
+        #[test]
+        fn nothing_is_left(data in any_data(), event in "(a|auth.x)") {
+            let stored = redact(&event, &data);
+            prop_assert!(!stored.to_string().contains("token=hush"), "{stored}");
+            prop_assert_eq!(redact(&event, &stored), stored);
+        }
+    }
+}

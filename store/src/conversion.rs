@@ -1,0 +1,142 @@
+//! Conversions: a row each by the id that it is recorded by, which is what makes it one; and a key by time.
+//!
+//! ```text
+//! Conversion · account · 1 · kind · hash of the id  ─►  the conversion
+//! Conversion · account · 2 · event                  ─►  the key of its row
+//! ```
+
+use jiff::Timestamp;
+use mail::id::{AccountId, ProductEventId};
+use mail::product_event::context::{Clicks, Context};
+use mail::product_event::conversion::{Conversion, ConversionKind};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::key::{KeyBuilder, Space, key};
+use crate::product_event::hash;
+use crate::row::{self, stored};
+use crate::uncounted::ClicksRow;
+
+const BY_ID: u8 = 1;
+const BY_TIME: u8 = 2;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ConversionKind", rename_all = "snake_case")]
+enum KindRow {
+    SignUp,
+    Subscription,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Context")]
+struct ContextRow {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    visitor_id: Option<String>,
+    #[serde(with = "ClicksRow")]
+    clicks: Clicks,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    came_from: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signup_method: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    invited: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    internal: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Conversion")]
+struct ConversionRow {
+    event: ProductEventId,
+    account: AccountId,
+    #[serde(with = "KindRow")]
+    kind: ConversionKind,
+    subject: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    email: Option<String>,
+    #[serde(with = "ContextRow")]
+    context: Context,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<(f64, Option<String>)>,
+    occurred_at: Timestamp,
+}
+stored!(Conversion as ConversionRow);
+
+/// The key of the conversion of this kind and id.
+#[must_use]
+pub fn key_of(account: AccountId, kind: ConversionKind, subject: &str) -> Key {
+    key(Space::Conversion).account(account).u8(BY_ID).u8(kind as u8).fixed(hash(subject)).build()
+}
+
+fn by_time(account: AccountId) -> KeyBuilder {
+    key(Space::Conversion).account(account).u8(BY_TIME)
+}
+
+/// Which of these conversions are recorded.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn recorded(store: &Store, keys: &[Key]) -> Result<Vec<bool>, ReadError> {
+    Ok(store.get_many(keys).await?.iter().map(Option::is_some).collect())
+}
+
+/// Records a conversion; the commit conflicts when it is recorded already.
+pub fn record(batch: &mut Batch, conversion: &Conversion) {
+    let row_key = key_of(conversion.account, conversion.kind, &conversion.subject);
+    batch.check(row_key.clone(), None);
+    batch.put(by_time(conversion.account).id(conversion.event.to_bytes()).build(), row_key.clone());
+    batch.put(row_key, row::encode(conversion));
+}
+
+/// The conversion of a key.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, row_key: &Key) -> Result<Option<Conversion>, ReadError> {
+    store.get(row_key).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// An account's conversions, newest first, before one, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    before: Option<ProductEventId>,
+    limit: usize,
+) -> Result<Vec<Conversion>, ReadError> {
+    let mut range = by_time(account).range();
+    if let Some(before) = before {
+        range.end = by_time(account).id(before.to_bytes()).build();
+    }
+    let entries = store.scan(range, Order::Descending, limit).await?;
+    let keys: Vec<Key> = entries.into_iter().map(|(_, row_key)| row_key).collect();
+    store.get_many(&keys).await?.iter().flatten().map(|row| row::decode(row)).collect()
+}
+
+/// Forgets an account's conversions from before an event, the oldest first, at most `limit`. Says how many.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn forget_before(
+    store: &Store,
+    batch: &mut Batch,
+    (account, before): (AccountId, ProductEventId),
+    limit: usize,
+) -> Result<usize, ReadError> {
+    let range = by_time(account).build()..by_time(account).id(before.to_bytes()).build();
+    let entries = store.scan(range, Order::Ascending, limit).await?;
+    let count = entries.len();
+    for (entry, row_key) in entries {
+        batch.delete(entry);
+        batch.delete(row_key);
+    }
+    Ok(count)
+}

@@ -1,0 +1,394 @@
+//! People who visited and signed up: a row each, keys for what they are known by, and a key for each thing
+//! that they did first at some time.
+//!
+//! ```text
+//! Person · account · 1 · hash of an alias           ─►  the person's 16 bytes
+//! Person · account · 2 · person                     ─►  the person
+//! Person · account · 3 · hash of a name · time · person   who did it first when
+//! ```
+//!
+//! A person's 16 bytes begin with the time at which they were first seen, so that the oldest are found first.
+//! [`People`] is a part of them in memory, read for what is to be counted and written back with the count;
+//! every row that was read is checked by the commit.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use jiff::Timestamp;
+use mail::id::{AccountId, ProductEventId};
+use mail::product_event::person::{Alias, Person};
+use mail::product_event::standing::Standing;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{KeyBuilder, Space, key};
+use crate::product_event::hash;
+use crate::row::{self, stored};
+
+const BY_ALIAS: u8 = 1;
+const ROW: u8 = 2;
+const BY_MARK: u8 = 3;
+/// People read at once.
+const PAGE_ROWS: usize = 500;
+
+/// A person's place in the store.
+pub type PersonKey = [u8; 16];
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Person")]
+struct PersonRow {
+    #[serde(with = "aliases")]
+    aliases: Vec<Alias>,
+    marks: BTreeMap<String, Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_source: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    came_from: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signup_method: Option<String>,
+    #[serde(default)]
+    standing: Standing,
+}
+stored!(Person as PersonRow);
+
+/// Aliases are written as texts.
+mod aliases {
+    use mail::product_event::person::Alias;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(aliases: &[Alias], out: S) -> Result<S::Ok, S::Error> {
+        out.collect_seq(aliases.iter().map(Alias::text))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Alias>, D::Error> {
+        let texts = Vec::<String>::deserialize(input)?;
+        Ok(texts.iter().filter_map(|text| Alias::read(text)).collect())
+    }
+}
+
+fn rows_of(account: AccountId, kind: u8) -> KeyBuilder {
+    key(Space::Person).account(account).u8(kind)
+}
+
+fn alias_key(account: AccountId, alias: &Alias) -> Key {
+    rows_of(account, BY_ALIAS).fixed(hash(&alias.text())).build()
+}
+
+fn row_key(account: AccountId, person: PersonKey) -> Key {
+    rows_of(account, ROW).id(person).build()
+}
+
+fn mark_key(account: AccountId, (name, at): (&str, Timestamp), person: PersonKey) -> Key {
+    rows_of(account, BY_MARK).fixed(hash(name)).time(at).id(person).build()
+}
+
+/// A person in memory.
+#[derive(Debug, Clone, Default)]
+struct Held {
+    /// The row as it was read; none when there was none.
+    row: Option<Value>,
+    before: Person,
+    /// None: they turned out to be somebody else.
+    after: Option<Person>,
+}
+
+/// An alias in memory: its row as it was read, and whom it leads to now.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    row: Option<Value>,
+    person: Option<PersonKey>,
+}
+
+/// People in memory.
+#[derive(Debug, Default)]
+pub struct People {
+    aliases: HashMap<(AccountId, Alias), Known>,
+    people: HashMap<(AccountId, PersonKey), Held>,
+}
+
+fn person_of(row: &Value) -> Result<PersonKey, ReadError> {
+    PersonKey::try_from(row.as_ref()).map_err(row::damaged)
+}
+
+impl People {
+    /// Reads those who are known by these.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn read(store: &Store, wanted: Vec<(AccountId, Alias)>) -> Result<Self, ReadError> {
+        let keys: Vec<Key> = wanted.iter().map(|(account, alias)| alias_key(*account, alias)).collect();
+        let mut people = Self::default();
+        for (one, row) in wanted.into_iter().zip(store.get_many(&keys).await?) {
+            let person = row.as_ref().map(person_of).transpose()?;
+            if let Some(person) = person {
+                people.people.entry((one.0, person)).or_default();
+            }
+            people.aliases.insert(one, Known { row, person });
+        }
+        let places: Vec<(AccountId, PersonKey)> = people.people.keys().copied().collect();
+        let keys: Vec<Key> = places.iter().map(|(account, person)| row_key(*account, *person)).collect();
+        for (place, row) in places.into_iter().zip(store.get_many(&keys).await?) {
+            let Some(row) = row else {
+                // Forgotten, but for this alias: they begin anew.
+                people.people.remove(&place);
+                let gone = |known: &&mut Known| known.person == Some(place.1);
+                people.aliases.values_mut().filter(gone).for_each(|known| known.person = None);
+                continue;
+            };
+            let person: Person = row::decode(&row)?;
+            let held = Held { row: Some(row), before: person.clone(), after: Some(person) };
+            people.people.insert(place, held);
+        }
+        Ok(people)
+    }
+
+    fn lookup(&self, account: AccountId, alias: &Alias) -> Option<PersonKey> {
+        self.aliases.get(&(account, alias.clone())).and_then(|known| known.person)
+    }
+
+    /// Whether one of these leads to somebody.
+    #[must_use]
+    pub fn knows(&self, account: AccountId, aliases: &[Alias]) -> bool {
+        aliases.iter().any(|alias| self.lookup(account, alias).is_some())
+    }
+
+    fn person(&self, account: AccountId, place: PersonKey) -> Option<&Person> {
+        self.people.get(&(account, place)).and_then(|held| held.after.as_ref())
+    }
+
+    /// The person who is known by these, all of which were read: found by the first that leads to somebody, else
+    /// made, with the place `fresh`. Those to whom the others lead turn out to be the same, unless they are
+    /// somebody else for sure.
+    pub fn find(&mut self, account: AccountId, aliases: &[Alias], fresh: PersonKey) -> Option<&mut Person> {
+        let fits = |place: &PersonKey| {
+            self.person(account, *place)
+                .is_some_and(|person| aliases.iter().all(|alias| person.may_be(alias)))
+        };
+        let place = aliases.iter().filter_map(|alias| self.lookup(account, alias)).find(fits);
+        let place = place.unwrap_or(fresh);
+        let mut person = self.people.entry((account, place)).or_default().after.take().unwrap_or_default();
+        for alias in aliases {
+            match self.lookup(account, alias) {
+                Some(there) if there == place => {}
+                Some(there) => self.absorb(account, (&mut person, place), there),
+                None if person.know_by(alias) => self.lead(account, alias, place),
+                None => {}
+            }
+        }
+        let held = self.people.entry((account, place)).or_default();
+        held.after = Some(person);
+        held.after.as_mut()
+    }
+
+    /// Somebody turns out to be the same as another, if they can be.
+    fn absorb(&mut self, account: AccountId, (person, place): (&mut Person, PersonKey), there: PersonKey) {
+        let Some(held) = self.people.get_mut(&(account, there)) else { return };
+        let same = |other: &mut Person| other.aliases.iter().all(|alias| person.may_be(alias));
+        let Some(other) = held.after.take_if(same) else { return };
+        person.merge(&other);
+        for alias in &other.aliases {
+            self.lead(account, alias, place);
+        }
+    }
+
+    fn lead(&mut self, account: AccountId, alias: &Alias, place: PersonKey) {
+        match self.aliases.get_mut(&(account, alias.clone())) {
+            Some(known) => known.person = Some(place),
+            None => {
+                // One that was not asked for, of somebody who was: it leads to where they were found.
+                let known = Known { row: None, person: Some(place) };
+                self.aliases.insert((account, alias.clone()), known);
+            }
+        }
+    }
+
+    /// Writes what has changed; the commit conflicts when somebody was changed meanwhile.
+    pub fn write(self, batch: &mut Batch) {
+        for ((account, alias), known) in self.aliases {
+            let before = known.row.as_deref().and_then(|row| PersonKey::try_from(row).ok());
+            if let Some(person) = known.person.filter(|_| before != known.person) {
+                let alias_key = alias_key(account, &alias);
+                // One that was not read is changed together with its person's row, which is checked.
+                if known.row.is_some() {
+                    batch.check(alias_key.clone(), known.row);
+                }
+                batch.put(alias_key, person.to_vec());
+            }
+        }
+        for ((account, place), held) in self.people {
+            let Held { row, before, after } = held;
+            if after.as_ref() == Some(&before) || row.is_none() && after.is_none() {
+                continue;
+            }
+            let row_key = row_key(account, place);
+            batch.check(row_key.clone(), row);
+            let marks = after.as_ref().map(|person| &person.marks);
+            for (name, at) in &before.marks {
+                if marks.and_then(|marks| marks.get(name)) != Some(at) {
+                    batch.delete(mark_key(account, (name, *at), place));
+                }
+            }
+            for (name, at) in marks.into_iter().flatten() {
+                if before.marks.get(name) != Some(at) {
+                    batch.put(mark_key(account, (name, *at), place), Vec::new());
+                }
+            }
+            match after {
+                Some(person) => batch.put(row_key, row::encode(&person)),
+                None => batch.delete(row_key),
+            };
+        }
+    }
+}
+
+/// Hands over everybody who did something first within a time. False: there are more than `limit`, and not all
+/// were handed over.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn each_who_did(
+    store: &Store,
+    (account, name): (AccountId, &str),
+    times: Range<Timestamp>,
+    limit: usize,
+    mut take: impl FnMut(&Person),
+) -> Result<bool, ReadError> {
+    let marks = || rows_of(account, BY_MARK).fixed(hash(name));
+    let mut range = marks().time(times.start).build()..marks().time(times.end).build();
+    let mut count = 0;
+    while range.start < range.end {
+        let rows = store.scan(range.clone(), Order::Ascending, PAGE_ROWS).await?;
+        count += rows.len();
+        if count > limit {
+            return Ok(false);
+        }
+        let places = rows.iter().filter_map(|(mark, _)| mark.last_chunk::<16>());
+        let keys: Vec<Key> = places.map(|place| row_key(account, *place)).collect();
+        for row in store.get_many(&keys).await?.iter().flatten() {
+            take(&row::decode(row)?);
+        }
+        let Some((last, _)) = rows.last().filter(|_| rows.len() == PAGE_ROWS) else { return Ok(true) };
+        range.start = crate::key::after(last);
+        // Rows in memory are read without waiting: others have their turn, too.
+        tokio::task::yield_now().await;
+    }
+    Ok(true)
+}
+
+/// Forgets an account's people who were first seen before a time, at most `limit`. Says how many.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn forget_before(
+    store: &Store,
+    batch: &mut Batch,
+    (account, before): (AccountId, Timestamp),
+    limit: usize,
+) -> Result<usize, ReadError> {
+    let end = ProductEventId::new(before, 0).to_bytes();
+    let range = rows_of(account, ROW).build()..row_key(account, end);
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let count = rows.len();
+    for (row_key, row) in rows {
+        let person: Person = row::decode(&row)?;
+        let Some(place) = row_key.last_chunk::<16>().copied() else { continue };
+        for alias in &person.aliases {
+            batch.delete(alias_key(account, alias));
+        }
+        for (name, at) in &person.marks {
+            batch.delete(mark_key(account, (name, *at), place));
+        }
+        batch.check(row_key.clone(), Some(row));
+        batch.delete(row_key);
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mail::product_event::person::VISIT;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn place(second: i64, aliases: &[Alias]) -> PersonKey {
+        let random = aliases.iter().fold(0, |sum, alias| sum ^ u128::from_be_bytes(hash(&alias.text())));
+        ProductEventId::new(at(second), random).to_bytes()
+    }
+
+    struct World(Store, AccountId);
+
+    impl World {
+        /// Somebody known by these did something.
+        async fn did(&self, aliases: &[Alias], name: &str, second: i64) {
+            let wanted = aliases.iter().map(|alias| (self.1, alias.clone())).collect();
+            let mut people = People::read(&self.0, wanted).await.unwrap();
+            let person = people.find(self.1, aliases, place(second, aliases)).unwrap();
+            person.mark(name, at(second));
+            let mut batch = Batch::progress();
+            people.write(&mut batch);
+            self.0.commit(batch).await.unwrap();
+        }
+
+        async fn who_did(&self, name: &str) -> Vec<Person> {
+            let mut found = Vec::new();
+            let all = each_who_did(&self.0, (self.1, name), at(0)..at(1_000), 2_000, |person| {
+                found.push(person.clone());
+            });
+            assert!(all.await.unwrap());
+            found
+        }
+    }
+
+    #[tokio::test]
+    async fn visits_are_linked_to_users_and_nobody_is_two_users() {
+        let world = World(Store::memory(), AccountId::new(at(0), 1));
+        let (user, other) = (|| Alias::User("u".into()), || Alias::User("o".into()));
+        let (visitor, email) = (|| Alias::Visitor("v".into()), || Alias::Email("e@x.example".into()));
+        world.did(&[visitor()], VISIT, 1).await;
+        world.did(&[email()], "asked", 2).await;
+        // A sign-up brings the visit and the address together; the address was somebody of their own.
+        world.did(&[user(), email(), visitor()], "user.created", 3).await;
+        world.did(&[user()], "user.activated", 4).await;
+        let created = world.who_did("user.created").await;
+        assert_eq!(created.len(), 1);
+        let names: Vec<&str> = created[0].marks.keys().map(String::as_str).collect();
+        assert_eq!(names, ["asked", "user.activated", "user.created", VISIT]);
+        assert_eq!(world.who_did(VISIT).await, created, "there is one of them");
+        // Another user on the same computer is somebody else, and the visits stay whose they were.
+        world.did(&[other(), visitor()], "user.created", 5).await;
+        world.did(&[visitor()], VISIT, 6).await;
+        let created = world.who_did("user.created").await;
+        assert_eq!(created.len(), 2);
+        assert!(!created[1].marks.contains_key(VISIT));
+        assert_eq!(world.who_did(VISIT).await.len(), 1);
+        // By what is only known of the first.
+        world.did(&[email()], "later", 7).await;
+        assert_eq!(world.who_did("later").await[0].user(), Some(&user()));
+        // All is forgotten, with every key.
+        let mut batch = Batch::progress();
+        assert_eq!(forget_before(&world.0, &mut batch, (world.1, at(9)), 99).await.unwrap(), 2);
+        world.0.commit(batch).await.unwrap();
+        assert!(world.0.scan(key(Space::Person).range(), Order::Ascending, 9).await.unwrap().is_empty());
+        world.did(&[user()], "again", 8).await;
+        assert_eq!(world.who_did("again").await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn many_are_handed_over_page_by_page() {
+        let world = World(Store::memory(), AccountId::new(at(0), 1));
+        for n in 0..1_200 {
+            world.did(&[Alias::User(n.to_string())], "a", n % 900).await;
+        }
+        assert_eq!(world.who_did("a").await.len(), 1_200);
+        let few = each_who_did(&world.0, (world.1, "a"), at(0)..at(900), 700, |_| {});
+        assert!(!few.await.unwrap());
+        let mut some = 0;
+        each_who_did(&world.0, (world.1, "a"), at(100)..at(200), 700, |_| some += 1).await.unwrap();
+        assert_eq!(some, 200);
+    }
+}

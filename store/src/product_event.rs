@@ -1,0 +1,343 @@
+//! Product events: a row each, in the order of time, and a key in each list that it is found by.
+//!
+//! ```text
+//! ProductEvent   · account · id                        ─►  the stored copy
+//! ProductEventBy · account · list · hash of text · id  ─►  nothing
+//! ```
+//!
+//! Each filter is a range of one list. With several filters the list that says most is walked and the rest is
+//! looked at in the rows; how many are, is bounded, so a page may be shorter than asked and have a next one.
+
+use jiff::Timestamp;
+use mail::credential::CredentialId;
+use mail::id::{AccountId, ProductEventId};
+use mail::product_event::ProductEvent;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use sha2::{Digest as _, Sha256};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::key::{KeyBuilder, Space, key};
+use crate::row::{self, stored};
+
+/// Rows looked through for a page.
+pub const LOOKED_THROUGH_MAX: usize = 2_000;
+/// Rows read at once.
+const PAGE_ROWS: usize = 200;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ProductEvent")]
+struct ProductEventRow {
+    id: ProductEventId,
+    account: AccountId,
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    email: Option<String>,
+    data: Json,
+    source: String,
+    created_at: Timestamp,
+}
+
+/// An event as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    /// The stored copy.
+    pub event: ProductEvent,
+    /// The key that sent it; none when it was a session.
+    pub sent_by: Option<CredentialId>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Kept")]
+struct KeptRow {
+    #[serde(flatten, with = "ProductEventRow")]
+    event: ProductEvent,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sent_by: Option<CredentialId>,
+}
+stored!(Kept as KeptRow);
+
+/// A list of events. The number is part of the stored key.
+#[derive(Debug, Clone, Copy)]
+#[repr(u8)]
+enum List {
+    Name = 1,
+    Email = 2,
+    User = 3,
+    Credential = 4,
+}
+
+fn key_of(account: AccountId, id: ProductEventId) -> Key {
+    key(Space::ProductEvent).account(account).id(id.to_bytes()).build()
+}
+
+/// The first 16 bytes of a text's SHA-256: keys are short however long a text is. Whether it is the text, the
+/// row says.
+pub(crate) fn hash(text: &str) -> [u8; 16] {
+    let digest = Sha256::digest(text.as_bytes());
+    let mut short = [0; 16];
+    short.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+    short
+}
+
+fn listed(account: AccountId, list: List, text: &str) -> KeyBuilder {
+    key(Space::ProductEventBy).account(account).u8(list as u8).fixed(hash(text))
+}
+
+/// How an address is compared.
+fn as_compared(email: &str) -> String {
+    email.to_lowercase()
+}
+
+fn lists(kept: &Kept) -> Vec<Key> {
+    let Kept { event, sent_by } = kept;
+    let email = event.email.as_deref().map(as_compared);
+    let texts = [
+        (List::Name, Some(event.name.clone())),
+        (List::Email, email),
+        (List::User, event.user_id.clone()),
+        (List::Credential, sent_by.map(|id| id.to_string())),
+    ];
+    let key = |(list, text): (List, Option<String>)| {
+        Some(listed(event.account, list, &text?).id(event.id.to_bytes()).build())
+    };
+    texts.into_iter().filter_map(key).collect()
+}
+
+/// Writes an event and finds a place for it in the lists.
+pub fn record(batch: &mut Batch, kept: &Kept) {
+    batch.put_fresh(key_of(kept.event.account, kept.event.id), row::encode(kept));
+    for entry in lists(kept) {
+        batch.put_fresh(entry, Vec::new());
+    }
+}
+
+/// An event of an account.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, account: AccountId, id: ProductEventId) -> Result<Option<Kept>, ReadError> {
+    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// Events of any accounts, in the order asked for; none where it is forgotten.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get_many(
+    store: &Store,
+    ids: &[(AccountId, ProductEventId)],
+) -> Result<Vec<Option<ProductEvent>>, ReadError> {
+    let keys: Vec<Key> = ids.iter().map(|(account, id)| key_of(*account, *id)).collect();
+    let rows = store.get_many(&keys).await?;
+    let read = |row: Option<crate::engine::Value>| {
+        row.map(|row| row::decode::<Kept>(&row).map(|kept| kept.event)).transpose()
+    };
+    rows.into_iter().map(read).collect()
+}
+
+/// Which events are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of this name.
+    pub name: Option<String>,
+    /// Of this address.
+    pub email: Option<String>,
+    /// Of this user.
+    pub user_id: Option<String>,
+    /// Sent with this key.
+    pub sent_by: Option<CredentialId>,
+    /// From this id on …
+    pub since: Option<ProductEventId>,
+    /// … up to this one, which is not.
+    pub before: Option<ProductEventId>,
+}
+
+impl Filter {
+    fn takes(&self, kept: &Kept) -> bool {
+        let Kept { event, sent_by } = kept;
+        let email = |wanted: &String| event.email.as_deref().map(as_compared) == Some(as_compared(wanted));
+        self.name.as_ref().is_none_or(|name| *name == event.name)
+            && self.email.as_ref().is_none_or(email)
+            && self.user_id.as_ref().is_none_or(|user| Some(user) == event.user_id.as_ref())
+            && self.sent_by.is_none_or(|key| Some(key) == *sent_by)
+    }
+
+    /// The list that is walked: that of one user is shorter than that of a name.
+    fn walked(&self, account: AccountId) -> KeyBuilder {
+        let by = |list, text: &str| listed(account, list, text);
+        if let Some(user) = &self.user_id {
+            by(List::User, user)
+        } else if let Some(email) = &self.email {
+            by(List::Email, &as_compared(email))
+        } else if let Some(name) = &self.name {
+            by(List::Name, name)
+        } else if let Some(sent_by) = self.sent_by {
+            by(List::Credential, &sent_by.to_string())
+        } else {
+            key(Space::ProductEvent).account(account)
+        }
+    }
+}
+
+/// A page of events.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// The events, newest first.
+    pub events: Vec<ProductEvent>,
+    /// After which the next page begins; none on the last.
+    pub next: Option<ProductEventId>,
+}
+
+/// An account's events that a filter takes, newest first.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    filter: &Filter,
+    limit: usize,
+) -> Result<Listed, ReadError> {
+    let walked = filter.walked(account);
+    let mut range = walked.clone().range();
+    if let Some(since) = filter.since {
+        range.start = walked.clone().id(since.to_bytes()).build();
+    }
+    if let Some(before) = filter.before {
+        range.end = walked.clone().id(before.to_bytes()).build();
+    }
+    let (mut page, mut looked) = (Listed::default(), 0);
+    while range.start < range.end {
+        let rows = store.scan(range.clone(), Order::Descending, PAGE_ROWS).await?;
+        let ids: Vec<ProductEventId> = rows.iter().filter_map(|(entry, _)| id_of(entry)).collect();
+        let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
+        for (id, row) in ids.iter().zip(store.get_many(&keys).await?) {
+            let Some(row) = row else { continue };
+            let kept: Kept = row::decode(&row)?;
+            if !filter.takes(&kept) {
+                continue;
+            }
+            if page.events.len() == limit {
+                page.next = page.events.last().map(|event| event.id);
+                return Ok(page);
+            }
+            page.events.push(kept.event);
+            debug_assert_eq!(page.events.last().map(|event| event.id), Some(*id));
+        }
+        looked += rows.len();
+        let Some((last, _)) = rows.last().filter(|_| rows.len() == PAGE_ROWS) else { return Ok(page) };
+        if looked >= LOOKED_THROUGH_MAX {
+            page.next = ids.last().copied();
+            return Ok(page);
+        }
+        range.end = last.clone();
+        // Rows in memory are read without waiting: others have their turn, too.
+        tokio::task::yield_now().await;
+    }
+    Ok(page)
+}
+
+/// The id at the end of a key.
+fn id_of(entry: &Key) -> Option<ProductEventId> {
+    entry.last_chunk::<16>().map(|bytes| ProductEventId::from_bytes(*bytes))
+}
+
+/// Forgets an account's events from before an id, the oldest first, at most `limit`. Says how many.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn forget_before(
+    store: &Store,
+    batch: &mut Batch,
+    (account, before): (AccountId, ProductEventId),
+    limit: usize,
+) -> Result<usize, ReadError> {
+    let range = key(Space::ProductEvent).account(account).build()..key_of(account, before);
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let count = rows.len();
+    for (row_key, row) in rows {
+        batch.delete(row_key);
+        for entry in lists(&row::decode::<Kept>(&row)?) {
+            batch.delete(entry);
+        }
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn event(n: i64, name: &str, user: Option<&str>, email: Option<&str>) -> Kept {
+        let event = ProductEvent {
+            id: ProductEventId::new(at(n), u128::try_from(n).unwrap()),
+            account: AccountId::new(at(0), 1),
+            name: name.to_owned(),
+            user_id: user.map(str::to_owned),
+            email: email.map(str::to_owned),
+            data: json!({"n": n}),
+            source: "api".to_owned(),
+            created_at: at(n),
+        };
+        Kept { event, sent_by: None }
+    }
+
+    #[tokio::test]
+    async fn every_filter_and_every_page() {
+        let store = Store::memory();
+        let account = AccountId::new(at(0), 1);
+        let mut batch = Batch::intake();
+        for n in 0..600 {
+            let (name, user) = (["a", "b", "c"][n as usize % 3], format!("u{}", n % 2));
+            let email = (n % 5 == 0).then_some("Ada@example.com");
+            record(&mut batch, &event(n, name, Some(&user), email));
+        }
+        store.commit(batch).await.unwrap();
+        let all = async |filter: &Filter, limit: usize| {
+            let (mut filter, mut seen) = (filter.clone(), Vec::new());
+            loop {
+                let page = list(&store, account, &filter, limit).await.unwrap();
+                seen.extend(page.events.iter().map(|event| event.created_at.as_second()));
+                filter.before = page.next;
+                if page.next.is_none() {
+                    return seen;
+                }
+            }
+        };
+        let expected = |keep: &dyn Fn(i64) -> bool| (0..600).rev().filter(|n| keep(*n)).collect::<Vec<_>>();
+        let text = |text: &str| Some(text.to_owned());
+        for limit in [7, 100] {
+            assert_eq!(all(&Filter::default(), limit).await, expected(&|_| true));
+            assert_eq!(
+                all(&Filter { name: text("b"), ..Filter::default() }, limit).await,
+                expected(&|n| n % 3 == 1)
+            );
+            let email = Filter { email: text("ada@EXAMPLE.com"), ..Filter::default() };
+            assert_eq!(all(&email, limit).await, expected(&|n| n % 5 == 0));
+            let both = Filter { user_id: text("u1"), name: text("a"), ..email };
+            assert_eq!(all(&both, limit).await, expected(&|n| n % 2 == 1 && n % 3 == 0 && n % 5 == 0));
+            let since = Some(ProductEventId::new(at(500), 0));
+            let since = Filter { name: text("a"), since, ..Filter::default() };
+            assert_eq!(all(&since, limit).await, expected(&|n| n >= 500 && n % 3 == 0));
+        }
+        assert_eq!(all(&Filter { name: text("none"), ..Filter::default() }, 9).await, [0i64; 0]);
+        let other = AccountId::new(at(0), 2);
+        assert!(list(&store, other, &Filter::default(), 5).await.unwrap().events.is_empty());
+        let mut batch = Batch::progress();
+        let before = (account, ProductEventId::new(at(590), 0));
+        assert_eq!(forget_before(&store, &mut batch, before, 1_000).await.unwrap(), 590);
+        store.commit(batch).await.unwrap();
+        assert_eq!(all(&Filter::default(), 7).await, expected(&|n| n >= 590));
+        let range = key(Space::ProductEventBy).range();
+        let left = store.scan(range, Order::Ascending, 1_000).await.unwrap();
+        assert_eq!(left.len(), 10 + 10 + 2, "no list has what is forgotten");
+    }
+}

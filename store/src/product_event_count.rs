@@ -1,0 +1,324 @@
+//! Product events and visits, counted: rows that are added to when what happened is counted.
+//!
+//! ```text
+//! EventCount · account · 1 · name · hour     ─►  counts        the same by the day under 2
+//! EventCount · account · 3 · name            ─►  counts        all of a name: the names that there are
+//! EventCount · account · 4 · day · source    ─►  counts        visits, and the conversions that they led to
+//! ```
+//!
+//! Names and sources are what somebody outside says: of an account so many names are counted apart
+//! ([`NAMES_MAX`]), of a day so many sources ([`SOURCES_MAX`]), the rest as [`OTHER`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use mail::id::AccountId;
+use mail::metric::Hour;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{KeyBuilder, KeyReader, Space, key};
+use crate::row::{self, stored};
+
+/// Names of an account that are counted apart.
+pub const NAMES_MAX: usize = 1_000;
+/// Sources of a day that are counted apart.
+pub const SOURCES_MAX: usize = 200;
+/// All the others.
+pub const OTHER: &str = "(other)";
+
+const BY_HOUR: u8 = 1;
+const BY_DAY: u8 = 2;
+const BY_NAME: u8 = 3;
+const BY_SOURCE: u8 = 4;
+
+/// How many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Events, or visits, that count.
+    pub count: u64,
+    /// Teammates who joined.
+    pub seats: u64,
+    /// Events of own people.
+    pub excluded: u64,
+    /// Sign-ups recorded.
+    pub sign_ups: u64,
+    /// Subscriptions recorded.
+    pub subscriptions: u64,
+    /// People whose first visit it was.
+    pub visitors: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Counts")]
+struct CountsRow {
+    #[serde(default, skip_serializing_if = "is_none")]
+    count: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
+    seats: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
+    excluded: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
+    sign_ups: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
+    subscriptions: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
+    visitors: u64,
+}
+stored!(Counts as CountsRow);
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Counts {
+    /// Some more of each.
+    pub fn add(&mut self, more: Self) {
+        for (count, more) in [
+            (&mut self.count, more.count),
+            (&mut self.seats, more.seats),
+            (&mut self.excluded, more.excluded),
+            (&mut self.sign_ups, more.sign_ups),
+            (&mut self.subscriptions, more.subscriptions),
+            (&mut self.visitors, more.visitors),
+        ] {
+            *count = count.saturating_add(more);
+        }
+    }
+}
+
+/// What is to be added.
+#[derive(Debug, Default)]
+pub struct Additions {
+    /// By name and hour.
+    pub names: BTreeMap<(AccountId, String), BTreeMap<Hour, Counts>>,
+    /// By day and source.
+    pub sources: BTreeMap<(AccountId, Hour), BTreeMap<String, Counts>>,
+}
+
+impl Additions {
+    /// Adds to a name.
+    pub fn name(&mut self, account: AccountId, name: &str, hour: Hour, counts: Counts) {
+        self.names.entry((account, name.to_owned())).or_default().entry(hour).or_default().add(counts);
+    }
+
+    /// Adds to a source.
+    pub fn source(&mut self, account: AccountId, source: &str, hour: Hour, counts: Counts) {
+        let day = self.sources.entry((account, hour.day())).or_default();
+        day.entry(source.to_owned()).or_default().add(counts);
+    }
+}
+
+fn rows_of(account: AccountId, kind: u8) -> KeyBuilder {
+    key(Space::EventCount).account(account).u8(kind)
+}
+
+fn name_key(account: AccountId, name: &str) -> Key {
+    rows_of(account, BY_NAME).text(name).build()
+}
+
+fn source_key(account: AccountId, day: Hour, source: &str) -> Key {
+    rows_of(account, BY_SOURCE).i64(day.0).text(source).build()
+}
+
+/// Adds; the commit conflicts when a row was changed meanwhile.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn add(store: &Store, batch: &mut Batch, additions: &Additions) -> Result<(), ReadError> {
+    let mut sums: BTreeMap<Key, Counts> = BTreeMap::new();
+    let mut sum = |row_key: Key, counts: Counts| sums.entry(row_key).or_default().add(counts);
+    let others = new_names_beyond(store, additions).await?;
+    for ((account, name), hours) in &additions.names {
+        let name = if others.contains(&(*account, name.as_str())) { OTHER } else { name };
+        for (hour, counts) in hours {
+            sum(rows_of(*account, BY_HOUR).text(name).i64(hour.0).build(), *counts);
+            sum(rows_of(*account, BY_DAY).text(name).i64(hour.day().0).build(), *counts);
+            sum(name_key(*account, name), *counts);
+        }
+    }
+    for ((account, day), sources) in &additions.sources {
+        let others = new_sources_beyond(store, *account, *day, sources).await?;
+        for (source, counts) in sources {
+            let source = if others.contains(source.as_str()) { OTHER } else { source };
+            sum(source_key(*account, *day, source), *counts);
+        }
+    }
+    let keys: Vec<Key> = sums.keys().cloned().collect();
+    for ((row_key, mut sum), row) in sums.into_iter().zip(store.get_many(&keys).await?) {
+        if let Some(row) = &row {
+            sum.add(row::decode(row)?);
+        }
+        batch.check(row_key.clone(), row);
+        batch.put(row_key, row::encode(&sum));
+    }
+    Ok(())
+}
+
+/// The names for which there is no room any more.
+async fn new_names_beyond<'a>(
+    store: &Store,
+    additions: &'a Additions,
+) -> Result<BTreeSet<(AccountId, &'a str)>, ReadError> {
+    let keys: Vec<Key> = additions.names.keys().map(|(account, name)| name_key(*account, name)).collect();
+    let rows = store.get_many(&keys).await?;
+    let mut new: BTreeMap<AccountId, Vec<&str>> = BTreeMap::new();
+    for ((account, name), _) in additions.names.keys().zip(rows).filter(|(_, row)| row.is_none()) {
+        new.entry(*account).or_default().push(name);
+    }
+    let mut beyond = BTreeSet::new();
+    for (account, names) in new {
+        let there = store.scan(rows_of(account, BY_NAME).range(), Order::Ascending, NAMES_MAX).await?.len();
+        beyond.extend(names.into_iter().skip(NAMES_MAX - there).map(|name| (account, name)));
+    }
+    Ok(beyond)
+}
+
+async fn new_sources_beyond<'a>(
+    store: &Store,
+    account: AccountId,
+    day: Hour,
+    sources: &'a BTreeMap<String, Counts>,
+) -> Result<BTreeSet<&'a str>, ReadError> {
+    let keys: Vec<Key> = sources.keys().map(|source| source_key(account, day, source)).collect();
+    let rows = store.get_many(&keys).await?;
+    let new: Vec<&str> = sources
+        .keys()
+        .zip(rows)
+        .filter(|(_, row)| row.is_none())
+        .map(|(source, _)| source.as_str())
+        .collect();
+    if new.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let range = rows_of(account, BY_SOURCE).i64(day.0).range();
+    let there = store.scan(range, Order::Ascending, SOURCES_MAX).await?.len();
+    Ok(new.into_iter().skip(SOURCES_MAX - there).collect())
+}
+
+/// The names that an account has counts of, in their order, with all of each.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn names(store: &Store, account: AccountId) -> Result<Vec<(String, Counts)>, ReadError> {
+    // And the others.
+    let rows = store.scan(rows_of(account, BY_NAME).range(), Order::Ascending, NAMES_MAX + 1).await?;
+    let read = |(row_key, row): &(Key, Value)| {
+        let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(row::damaged)?;
+        reader.account().and_then(|_| reader.u8()).map_err(row::damaged)?;
+        Ok((reader.text().map_err(row::damaged)?, row::decode(row)?))
+    };
+    rows.iter().map(read).collect()
+}
+
+/// A name's counts in some hours, by the hour or by the day, at most `limit` rows.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn of_name(
+    store: &Store,
+    (account, name): (AccountId, &str),
+    hours: Range<Hour>,
+    by_day: bool,
+    limit: usize,
+) -> Result<Vec<(Hour, Counts)>, ReadError> {
+    let rows = || rows_of(account, if by_day { BY_DAY } else { BY_HOUR }).text(name);
+    let range = rows().i64(hours.start.0).build()..rows().i64(hours.end.0).build();
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let read = |(row_key, row): &(Key, Value)| {
+        let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(row::damaged)?;
+        reader.account().and_then(|_| reader.u8()).and_then(|_| reader.text()).map_err(row::damaged)?;
+        Ok((Hour(reader.i64().map_err(row::damaged)?), row::decode(row)?))
+    };
+    rows.iter().map(read).collect()
+}
+
+/// The counts of all sources in some days, at most `limit` rows.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn of_sources(
+    store: &Store,
+    account: AccountId,
+    days: Range<Hour>,
+    limit: usize,
+) -> Result<Vec<(Hour, String, Counts)>, ReadError> {
+    let rows = || rows_of(account, BY_SOURCE);
+    let range = rows().i64(days.start.0).build()..rows().i64(days.end.0).build();
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let read = |(row_key, row): &(Key, Value)| {
+        let mut reader = KeyReader::new(Space::EventCount, row_key).map_err(row::damaged)?;
+        reader.account().and_then(|_| reader.u8()).map_err(row::damaged)?;
+        let day = Hour(reader.i64().map_err(row::damaged)?);
+        Ok((day, reader.text().map_err(row::damaged)?, row::decode(row)?))
+    };
+    rows.iter().map(read).collect()
+}
+
+/// Forgets an account's hours from before one, at most `limit` rows. Says how many.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn forget_before(
+    store: &Store,
+    batch: &mut Batch,
+    (account, before): (AccountId, Hour),
+    limit: usize,
+) -> Result<usize, ReadError> {
+    let mut count = 0;
+    for (name, _) in names(store, account).await? {
+        for kind in [BY_HOUR, BY_DAY] {
+            let rows = || rows_of(account, kind).text(&name);
+            let range = rows().build()..rows().i64(before.0).build();
+            for (row_key, _) in store.scan(range, Order::Ascending, limit - count).await? {
+                batch.delete(row_key);
+                count += 1;
+            }
+        }
+    }
+    let range = rows_of(account, BY_SOURCE).build()..rows_of(account, BY_SOURCE).i64(before.0).build();
+    for (row_key, _) in store.scan(range, Order::Ascending, limit - count).await? {
+        batch.delete(row_key);
+        count += 1;
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+
+    #[tokio::test]
+    async fn names_and_sources_are_bounded() {
+        let (store, account) = (Store::memory(), AccountId::new(Timestamp::UNIX_EPOCH, 1));
+        let one = Counts { count: 1, ..Counts::default() };
+        for round in 1..=2u64 {
+            let mut additions = Additions::default();
+            for n in 0..NAMES_MAX + 7 {
+                additions.name(account, &format!("n{n:05}"), Hour(25), one);
+                additions.source(account, &format!("s{n:05}"), Hour(25), one);
+            }
+            additions.name(account, "n00000", Hour(26), one);
+            let mut batch = Batch::progress();
+            add(&store, &mut batch, &additions).await.unwrap();
+            store.commit(batch).await.unwrap();
+            let names = names(&store, account).await.unwrap();
+            assert_eq!(names.len(), NAMES_MAX + 1);
+            assert_eq!((names[0].0.as_str(), names[0].1.count), (OTHER, 7 * round));
+            let hours = of_name(&store, (account, "n00000"), Hour(0)..Hour(48), false, 99).await.unwrap();
+            assert_eq!(
+                hours.iter().map(|(h, c)| (h.0, c.count)).collect::<Vec<_>>(),
+                [(25, round), (26, round)]
+            );
+            let days = of_name(&store, (account, "n00000"), Hour(0)..Hour(48), true, 99).await.unwrap();
+            assert_eq!(days.iter().map(|(h, c)| (h.0, c.count)).collect::<Vec<_>>(), [(24, 2 * round)]);
+            let sources = of_sources(&store, account, Hour(0)..Hour(48), 9_999).await.unwrap();
+            assert_eq!(sources.len(), SOURCES_MAX + 1);
+        }
+        let mut batch = Batch::progress();
+        let forgotten = forget_before(&store, &mut batch, (account, Hour(48)), 9_999).await.unwrap();
+        assert_eq!(forgotten, 2 * (NAMES_MAX + 1) + 1 + SOURCES_MAX + 1);
+    }
+}
