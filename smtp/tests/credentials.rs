@@ -45,6 +45,18 @@ async fn hall() -> Hall {
         planner: Planner::new(dns::lookup::Resolver::new(&settings).unwrap(), plan),
         dialer: Dialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
+        webhooks: queue::webhooks::WebhooksParts {
+            poster: queue::courier::http::Poster::new(
+                dns::lookup::Resolver::new(&settings).unwrap(),
+                queue::courier::http::PosterSettings {
+                    rules: queue::courier::http::UrlRules { allow_private: true, allow_http: true },
+                    ..queue::courier::http::PosterSettings::default()
+                },
+            )
+            .unwrap(),
+            vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
+            ladder: queue::webhooks::LADDER.to_vec(),
+        },
         node: "test".to_owned(),
         former_node: None,
     };

@@ -43,6 +43,7 @@ mod unsubscribe;
 mod warnings;
 mod wire;
 mod wording;
+mod webhooks;
 mod world;
 #[path = "../../../tests/world/zone.rs"]
 mod zone;
