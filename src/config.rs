@@ -406,11 +406,7 @@ pub struct WebhooksSection {
 
 impl Default for WebhooksSection {
     fn default() -> Self {
-        Self {
-            allow_private_destinations: false,
-            allow_http: false,
-            retry: queue::webhooks::LADDER.to_vec(),
-        }
+        Self { allow_private_destinations: false, allow_http: false, retry: queue::webhooks::LADDER.to_vec() }
     }
 }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::ACCEPT;
 use http::Method;
+use http::header::ACCEPT;
 use mail::credential::Scope;
 use mail::event::EventKind;
 use mail::id::EventId;
@@ -169,7 +169,9 @@ impl Reply for Listed {
                     ("has_more", schema::boolean("Whether there are more now")),
                     (
                         "next_cursor",
-                        schema::nullable_string("Where to go on; oldest first, also where there is nothing more yet"),
+                        schema::nullable_string(
+                            "Where to go on; oldest first, also where there is nothing more yet",
+                        ),
                     ),
                 ],
             )

@@ -37,8 +37,13 @@ pub fn operations() -> Vec<Operation> {
             .either(Full, create),
         read("/webhooks", "list_webhooks", "List webhook endpoints, newest first").either(Full, list),
         read("/webhooks/{id}", "get_webhook", "Get a webhook endpoint").either(Full, get),
-        of(Method::PATCH, "/webhooks/{id}", "update_webhook", "Change a webhook endpoint, or switch it off or on")
-            .either(Full, update),
+        of(
+            Method::PATCH,
+            "/webhooks/{id}",
+            "update_webhook",
+            "Change a webhook endpoint, or switch it off or on",
+        )
+        .either(Full, update),
         of(Method::DELETE, "/webhooks/{id}", "delete_webhook", "Delete a webhook endpoint")
             .either(Full, delete),
         post(
@@ -78,7 +83,9 @@ pub(crate) fn problem(error: WebhookError, room: &Room) -> Problem {
     match error {
         WebhookError::Unknown => no_such_webhook(),
         WebhookError::UnknownDelivery => Problem::not_found("delivery"),
-        WebhookError::TooMany => conflict("The account has as many webhook endpoints as it may have: delete one"),
+        WebhookError::TooMany => {
+            conflict("The account has as many webhook endpoints as it may have: delete one")
+        }
         WebhookError::Disabled => conflict("The webhook endpoint is disabled: enable it first"),
         WebhookError::Pending => conflict("The delivery is being tried: it needs no replay"),
         WebhookError::Changed => conflict("It was changed at the same time; get it and try again"),

@@ -84,11 +84,8 @@ pub fn told_of(event: &Event, email: Option<&Email>) -> Option<Map<String, Value
 #[must_use]
 pub fn body_of(event: &Event, email: Option<&Email>) -> Option<Vec<u8>> {
     let data = told_of(event, email)?;
-    let envelope = Envelope {
-        r#type: event.kind.name(),
-        created_at: moment::write(event.created_at),
-        data: &data,
-    };
+    let envelope =
+        Envelope { r#type: event.kind.name(), created_at: moment::write(event.created_at), data: &data };
     serde_json::to_vec(&envelope).ok()
 }
 

@@ -204,12 +204,7 @@ pub struct Signed {
 
 /// Signs a body for now, with each of these secrets (two while one replaces another).
 #[must_use]
-pub fn sign<'a>(
-    secrets: impl IntoIterator<Item = &'a str>,
-    id: &str,
-    at: Timestamp,
-    body: &[u8],
-) -> Signed {
+pub fn sign<'a>(secrets: impl IntoIterator<Item = &'a str>, id: &str, at: Timestamp, body: &[u8]) -> Signed {
     let timestamp = at.as_second().to_string();
     let mut service = format!("t={timestamp}");
     let mut standard = Vec::new();
@@ -246,7 +241,6 @@ pub struct Envelope<'a> {
     /// What happened.
     pub data: &'a serde_json::Map<String, serde_json::Value>,
 }
-
 
 #[cfg(test)]
 mod tests {

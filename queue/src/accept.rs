@@ -304,7 +304,7 @@ impl Hall {
 
     /// Says that an event was recorded: it is told now.
     pub fn something_to_tell(&self) {
-        self.worker.untold.notify_one();
+        self.worker.something_to_tell();
     }
 
     /// Says that a list of suppressions was handed in: it is read now.

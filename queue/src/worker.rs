@@ -424,6 +424,11 @@ impl Worker {
         self.settled.notified()
     }
 
+    /// Says that an event was recorded: it is told now.
+    pub fn something_to_tell(&self) {
+        self.untold.notify_one();
+    }
+
     /// The partitions that are ours.
     #[must_use]
     pub fn leases(&self) -> &Leases {

@@ -31,11 +31,7 @@ const PIECES_AHEAD: usize = 2;
 const PIECE_EVENTS: usize = 50;
 
 /// Begins to follow: from the cursor, or from what is told from now on.
-pub(super) async fn begin(
-    room: &Arc<Room>,
-    tenant: &Tenant,
-    input: ListEvents,
-) -> Result<Pieces, Problem> {
+pub(super) async fn begin(room: &Arc<Room>, tenant: &Tenant, input: ListEvents) -> Result<Pieces, Problem> {
     let account = tenant.account().id;
     let Some(follower) = room.hall.follow(account) else {
         let text = "Too many streams of events are open: close one";

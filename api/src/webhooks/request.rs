@@ -173,7 +173,7 @@ pub(super) fn events(value: &RawValue) -> Result<Vec<String>, String> {
         let name = fields::text(entry).map_err(|_| "must be a list of names of events".to_owned())?;
         if !is_event(&name) {
             unknown.push(format!("`{}`", fields::show(&name)));
-        } else if !names.contains(&*name) {
+        } else if !names.iter().any(|known| *known == name) {
             names.push(name.into_owned());
         }
     }
@@ -252,9 +252,8 @@ impl Input for (OfWebhook, ChangeWebhook) {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("ChangeWebhook", |_| {
-            schema::object_with("What is to be changed", &[], settings_schema())
-        });
+        let body = schemas
+            .named("ChangeWebhook", |_| schema::object_with("What is to be changed", &[], settings_schema()));
         let parameters = vec![OfWebhook::parameter()];
         Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
     }
@@ -295,10 +294,8 @@ impl Input for (OfWebhook, RotateSecret) {
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
-        const NAMES: Names = Names {
-            known: &[("grace_hours", "grace_hours"), ("graceHours", "grace_hours")],
-            foreign: &[],
-        };
+        const NAMES: Names =
+            Names { known: &[("grace_hours", "grace_hours"), ("graceHours", "grace_hours")], foreign: &[] };
         let mut notes = Notes::default();
         let given = call.given_if_any(&NAMES, &mut notes)?;
         let grace_hours = match given.value("grace_hours") {

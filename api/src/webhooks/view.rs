@@ -309,7 +309,9 @@ impl Describe for QueuedDeliveries {
                     ("queued", schema::count("How many")),
                     (
                         "next_since",
-                        schema::nullable_time("Where there were too many for one request: `since` of the next"),
+                        schema::nullable_time(
+                            "Where there were too many for one request: `since` of the next",
+                        ),
                     ),
                 ],
             )

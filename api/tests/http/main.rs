@@ -41,9 +41,9 @@ mod tls;
 mod tracking;
 mod unsubscribe;
 mod warnings;
+mod webhooks;
 mod wire;
 mod wording;
-mod webhooks;
 mod world;
 #[path = "../../../tests/world/zone.rs"]
 mod zone;

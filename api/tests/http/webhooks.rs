@@ -154,9 +154,15 @@ async fn endpoints_are_made_changed_and_deleted() {
     let changed = json!({"events": [], "enabled": false, "description": null});
     let changed = world.call(Method::PATCH, &path, &changed).await.json();
     assert_eq!(changed["webhook"]["disabled_reason"], "customer");
-    assert_eq!((&changed["webhook"]["events"], &changed["webhook"]["description"]), (&json!([]), &Value::Null));
+    assert_eq!(
+        (&changed["webhook"]["events"], &changed["webhook"]["description"]),
+        (&json!([]), &Value::Null)
+    );
     let again = world.call(Method::PATCH, &path, &json!({"enabled": true})).await.json();
-    assert_eq!((&again["webhook"]["enabled"], &again["webhook"]["disabled_reason"]), (&json!(true), &Value::Null));
+    assert_eq!(
+        (&again["webhook"]["enabled"], &again["webhook"]["disabled_reason"]),
+        (&json!(true), &Value::Null)
+    );
     for _ in 0..3 {
         world.webhook(json!({"url": "https://example.com/more"})).await;
     }
@@ -183,7 +189,10 @@ async fn what_cannot_be_an_endpoint() {
         (json!({"url": "https://user:secret@example.com/"}), "url"),
         (json!({"url": "https://example.com/", "events": ["email.eaten"]}), "events"),
         (json!({"url": "https://example.com/", "events": "email.sent"}), "events"),
-        (json!({"url": "https://example.com/", "domain_ids": ["dom_00000000000000000000000000"]}), "domain_ids"),
+        (
+            json!({"url": "https://example.com/", "domain_ids": ["dom_00000000000000000000000000"]}),
+            "domain_ids",
+        ),
         (json!({"url": "https://example.com/", "retry_policy": "never"}), "retry_policy"),
     ] {
         let refused = world.post("/webhooks", body.to_string()).await;
@@ -233,8 +242,14 @@ async fn an_event_is_posted_signed_logged_and_replayed() {
     let one = format!("{path}/{delivery}");
     let whole = world.get(&one).await.json()["delivery"].clone();
     assert_eq!(whole["payload"], body);
-    assert_eq!((&whole["attempts"][0]["n"], &whole["attempts"][0]["response_status"]), (&json!(1), &json!(200)));
-    assert_eq!((&whole["attempts"][0]["response_body"], &whole["attempts_count"]), (&json!("well"), &json!(1)));
+    assert_eq!(
+        (&whole["attempts"][0]["n"], &whole["attempts"][0]["response_status"]),
+        (&json!(1), &json!(200))
+    );
+    assert_eq!(
+        (&whole["attempts"][0]["response_body"], &whole["attempts_count"]),
+        (&json!("well"), &json!(1))
+    );
 
     let replayed = world.post(&format!("{one}/replay"), "").await;
     assert_eq!(replayed.status, StatusCode::ACCEPTED, "{replayed:?}");
@@ -297,7 +312,10 @@ async fn who_fails_for_five_days_or_is_gone_is_disabled() {
     assert_eq!(disabled["data"]["webhook_id"], *gone_id);
     assert_eq!(disabled["data"]["disabled_reason"], "gone");
     let shown = world.get(&format!("/webhooks/{gone_id}")).await.json();
-    assert_eq!((&shown["webhook"]["enabled"], &shown["webhook"]["disabled_reason"]), (&json!(false), &json!("gone")));
+    assert_eq!(
+        (&shown["webhook"]["enabled"], &shown["webhook"]["disabled_reason"]),
+        (&json!(false), &json!("gone"))
+    );
 
     let path = format!("/webhooks/{failing_id}/deliveries");
     for days in [0, 6 * 24 * 3600] {
@@ -312,9 +330,13 @@ async fn who_fails_for_five_days_or_is_gone_is_disabled() {
         }
     }
     let disabled = told.next().await.json();
-    assert_eq!((&disabled["data"]["webhook_id"], &disabled["data"]["disabled_reason"]), (&json!(failing_id), &json!("failing")));
-    let replay = world.post(&format!("/webhooks/{failing_id}/replay"), r#"{"since": "2020-01-01T00:00:00Z"}"#);
-    assert_eq!(replay.await.status, StatusCode::CONFLICT);
+    assert_eq!(
+        (&disabled["data"]["webhook_id"], &disabled["data"]["disabled_reason"]),
+        (&json!(failing_id), &json!("failing"))
+    );
+    let path = format!("/webhooks/{failing_id}/replay");
+    let replay = world.post(&path, r#"{"since": "2020-01-01T00:00:00Z"}"#).await;
+    assert_eq!(replay.status, StatusCode::CONFLICT);
     world.end().await;
 }
 

@@ -102,7 +102,8 @@ impl Lines {
     }
 
     /// How many lines there are.
-    pub(crate) fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.lock().lines.len()
     }
 }

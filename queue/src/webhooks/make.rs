@@ -117,7 +117,9 @@ impl Worker {
 /// The endpoints that an event goes to.
 fn asking<'a>(endpoints: &'a [Webhook], event: &Event, email: Option<&Email>) -> Vec<&'a Webhook> {
     let domain = match event.subject {
-        Subject::Email(_) => email.and_then(|email| email.domain.as_ref()).map(|name| AboutDomain::Name(name.as_str())),
+        Subject::Email(_) => {
+            email.and_then(|email| email.domain.as_ref()).map(|name| AboutDomain::Name(name.as_str()))
+        }
         Subject::Domain(id) => Some(AboutDomain::Id(id)),
         _ => event.detail.get("domain").and_then(|domain| domain.as_str()).map(AboutDomain::Name),
     };

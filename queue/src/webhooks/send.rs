@@ -29,6 +29,8 @@ const SLICE: usize = 64;
 const WIDTH_MAX: usize = 32;
 /// Those at first.
 const WIDTH_FIRST: usize = 8;
+/// Deliveries of one endpoint that are posted or being booked: when the store is slow, posting waits for it.
+const UNDER_WAY_MAX: usize = 512;
 /// How soon is looked again what the store could not read or take.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -98,7 +100,7 @@ impl Worker {
             if goes_on && service.waiting.is_empty() && !service.is_done {
                 self.read_slice(line, &mut service).await?;
             }
-            while goes_on && posting.len() < service.width {
+            while goes_on && posting.len() < service.width && service.under_way.len() < UNDER_WAY_MAX {
                 let Some((due, delivery)) = service.waiting.pop_front() else { break };
                 service.under_way.insert(due.delivery);
                 posting.push(self.post(service.endpoint.clone(), due, delivery));
@@ -181,7 +183,9 @@ impl Worker {
                 Ok(Some(body)) => {
                     let post = self.webhooks.signed(&endpoint, &delivery, body, self.clock.now());
                     match post {
-                        Some(post) => self.webhooks.poster.post(post).await.map_err(|error| error.to_string()),
+                        Some(post) => {
+                            self.webhooks.poster.post(post).await.map_err(|error| error.to_string())
+                        }
                         None => Err("the endpoint's secret cannot be opened".to_owned()),
                     }
                 }

@@ -139,7 +139,8 @@ impl Worker {
         }
         let what = match (after.disabled_reason, before.failing_since, after.failing_since) {
             (Some(reason), since, _) => {
-                let event = disabled(&after, reason, since, EventId::new(books.now, self.entropy.u128()), books.now);
+                let event =
+                    disabled(&after, reason, since, EventId::new(books.now, self.entropy.u128()), books.now);
                 store::event::record(batch, &event, line.partition);
                 Some(What::Disabled(reason))
             }
