@@ -33,8 +33,8 @@ const RATE: u64 = 500;
 const PARTITIONS: u16 = 64;
 
 fn main() {
-    // `cargo test` runs benches too, with this argument; there is nothing to test.
-    if std::env::args().any(|arg| arg == "--test") {
+    // `cargo test` runs benches too, without this argument; there is nothing to test.
+    if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }
     let events: u64 = std::env::var("EVENTS").ok().and_then(|text| text.parse().ok()).unwrap_or(5_000);

@@ -297,6 +297,30 @@ async fn what_fails_is_tried_by_the_ladder_and_given_up() {
 }
 
 #[tokio::test]
+async fn who_asks_to_be_left_alone_is_as_far_as_the_ladder_reaches() {
+    let world = World::working().await;
+    let statuses =
+        &["429 Slow\r\nretry-after: 60", "503 Slow\r\nretry-after: 86400", "500 No\r\nretry-after: 86400"];
+    let mut receiver = Receiver::start(statuses).await;
+    let (id, _) = world.webhook(json!({"url": receiver.url()})).await;
+    world.letter().await;
+    let path = format!("/webhooks/{id}/deliveries");
+    // Of what is left of the ladder, 30 + 120 + 120 s, no more is waited; for a plain failure, its own step.
+    for (n, least, most) in [(1, 60, 62), (2, 270, 272), (3, 120, 122)] {
+        receiver.next().await;
+        let found = world.until(&path, |page| page["deliveries"][0]["attempts_count"] == n).await;
+        let next: Timestamp = found["deliveries"][0]["next_attempt_at"].as_str().unwrap().parse().unwrap();
+        let one = format!("{path}/{}", found["deliveries"][0]["id"].as_str().unwrap());
+        let whole = world.get(&one).await.json();
+        let at = whole["delivery"]["attempts"][n - 1]["at"].as_str().unwrap().parse::<Timestamp>().unwrap();
+        let waited = next.duration_since(at).as_secs();
+        assert!(waited >= least && waited < most + 30, "{n}: {waited}");
+        world.hall.clock().advance(Duration::from_secs(u64::try_from(waited).unwrap() + 1));
+    }
+    world.end().await;
+}
+
+#[tokio::test]
 async fn who_fails_for_five_days_or_is_gone_is_disabled() {
     let world = World::working().await;
     let mut gone = Receiver::start(&["410 Gone"]).await;

@@ -19,12 +19,14 @@ use mail::setup::Facts;
 use mail::verp::VerpKey;
 use queue::accept::{Hall, HallParts};
 use queue::clock::Clock;
+use queue::courier::http::{Poster, PosterSettings, UrlRules};
 use queue::courier::smtp::{Dialer, TlsMode};
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
 use queue::people::People;
 use queue::plan::{PlanSettings, Planner};
 use queue::retry::Schedule;
+use queue::webhooks::{LADDER, WebhooksParts};
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use serde_json::Value;
 use store::engine::{Batch, Database, Purpose, Store};
@@ -101,17 +103,17 @@ async fn hall_and_worker(store: Store, change: impl FnOnce(&mut HallParts)) -> (
         planner: Planner::new(resolver(), plan),
         dialer: Dialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
-        webhooks: queue::webhooks::WebhooksParts {
-            poster: queue::courier::http::Poster::new(
+        webhooks: WebhooksParts {
+            poster: Poster::new(
                 resolver(),
-                queue::courier::http::PosterSettings {
-                    rules: queue::courier::http::UrlRules { allow_private: true, allow_http: true },
-                    ..queue::courier::http::PosterSettings::default()
+                PosterSettings {
+                    rules: UrlRules { allow_private: true, allow_http: true },
+                    ..PosterSettings::default()
                 },
             )
             .unwrap(),
             vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
-            ladder: queue::webhooks::LADDER.to_vec(),
+            ladder: LADDER.to_vec(),
         },
         node: "test".to_owned(),
         former_node: None,
