@@ -68,7 +68,6 @@ impl Followers {
 
 impl Follower {
     /// Ends when something is told, once this has been called.
-    #[must_use]
     pub fn told(&self) -> OwnedNotified {
         Arc::clone(&self.told).notified_owned()
     }
