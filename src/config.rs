@@ -64,6 +64,9 @@ pub struct Config {
     /// Delivery.
     #[serde(default)]
     pub delivery: DeliverySection,
+    /// Webhooks.
+    #[serde(default)]
+    pub webhooks: WebhooksSection,
     /// The service as customers see it.
     #[serde(default)]
     pub service: ServiceSection,
@@ -385,6 +388,25 @@ impl PaceSection {
             messages_per_connection: self.messages_per_connection,
             messages_per_second: self.messages_per_second,
         }
+    }
+}
+
+/// `[webhooks]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WebhooksSection {
+    /// Endpoints at private addresses may be posted to.
+    pub allow_private_destinations: bool,
+    /// Endpoints without TLS too.
+    pub allow_http: bool,
+    /// The waits before each attempt, the first one included.
+    #[serde(deserialize_with = "durations")]
+    pub retry: Vec<Duration>,
+}
+
+impl Default for WebhooksSection {
+    fn default() -> Self {
+        Self { allow_private_destinations: false, allow_http: false, retry: queue::webhooks::LADDER.to_vec() }
     }
 }
 

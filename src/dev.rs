@@ -163,6 +163,7 @@ fn behind(api: SocketAddr) -> SocketAddr {
 fn configuration(data_dir: &DataDir, mx: SocketAddr) -> Result<Config, DevError> {
     // A relay that is never opened: the file must listen on something, and dev opens its own doors.
     let text = "hostname = \"localhost\"\n[api]\nlisten = \"127.0.0.1:0\"\nrate_limit = \"off\"\n\
+                [webhooks]\nallow_private_destinations = true\nallow_http = true\n\
                 [service]\nauto_verify_domains = true\n\
                 sandbox_sender = \"sandbox@example.com\"\n[testing]\nclock_offset = \"0s\"\n";
     let mut config = config::from_text(text, std::iter::empty())

@@ -21,6 +21,7 @@ use queue::entropy::Entropy;
 use queue::plan::{PlanSettings, Planner, Smarthost};
 use queue::product_events::{ExportSettings, Exporter};
 use queue::retry::Schedule;
+use queue::webhooks::WebhooksParts;
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use store::engine::{Database, Options, Store, Value};
 use thiserror::Error;
@@ -120,6 +121,11 @@ impl World {
             planner: planner(config, resolver.clone()),
             dialer: dialer(config)?,
             verp,
+            webhooks: WebhooksParts {
+                poster: poster(config, resolver.clone())?,
+                vault: Arc::clone(&vault),
+                ladder: config.webhooks.retry.clone(),
+            },
             node: identity.name.clone(),
             former_node: identity.former.clone(),
         };
@@ -280,6 +286,15 @@ fn resolver(config: &Config) -> Result<Resolver, BuildError> {
     let servers = config.dns.servers.clone();
     let settings = dns::lookup::Settings { servers, ipv4_where_no_route: true, ..Default::default() };
     Resolver::new(&settings).map_err(|error| BuildError::Dns(error.to_string()))
+}
+
+fn poster(config: &Config, resolver: Resolver) -> Result<Poster, BuildError> {
+    let rules = UrlRules {
+        allow_private: config.webhooks.allow_private_destinations,
+        allow_http: config.webhooks.allow_http,
+    };
+    let settings = PosterSettings { rules, ..PosterSettings::default() };
+    Poster::new(resolver, settings).map_err(|error| BuildError::Tls(error.to_string()))
 }
 
 fn planner(config: &Config, resolver: Resolver) -> Planner {

@@ -101,6 +101,12 @@ impl<'a> Given<'a> {
         Some(*value).filter(|value| Kind::of(value) != Kind::Null)
     }
 
+    /// Whether a field was given as null: what takes a value away.
+    #[must_use]
+    pub fn is_given_as_null(&self, name: &str) -> bool {
+        self.fields.iter().any(|(n, value)| *n == name && Kind::of(value) == Kind::Null)
+    }
+
     /// Whether a field was given, or meant by a name that will not do.
     #[must_use]
     pub fn is_meant(&self, name: &str) -> bool {

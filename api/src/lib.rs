@@ -41,3 +41,5 @@ pub mod unsubscribe;
 pub mod users;
 pub mod version;
 pub mod visits;
+pub mod webhook_events;
+pub mod webhooks;

@@ -17,7 +17,7 @@ use crate::room::Room;
 use crate::schema::Schemas;
 use crate::{
     account, auth, credentials, domains, emails, events, health, logs, openapi, opt_outs, suppressions,
-    templates, tracking, unsubscribe, users, visits,
+    templates, tracking, unsubscribe, users, visits, webhook_events, webhooks,
 };
 use store::access::{SignedIn, Tenant};
 
@@ -219,6 +219,8 @@ pub fn table() -> Vec<Operation> {
     table.extend(tracking::operations());
     table.extend(events::operations());
     table.extend(visits::operations());
+    table.extend(webhooks::operations());
+    table.extend(webhook_events::operations());
     table
 }
 

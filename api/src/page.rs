@@ -35,6 +35,12 @@ pub const KIND_CONVERSION: u8 = 67;
 const KIND_SUPPRESSION: u8 = 38;
 const KIND_OPT_OUT: u8 = 41;
 const KIND_TEMPLATE: u8 = 34;
+/// Of webhook endpoints.
+pub const KIND_WEBHOOK: u8 = 57;
+/// Of deliveries to them.
+pub const KIND_DELIVERY: u8 = 59;
+/// Of the stream of events.
+pub const KIND_STREAM: u8 = 55;
 const KIND_DOMAIN: u8 = 8;
 const KIND_TEMPLATE_VERSION: u8 = 37;
 /// Of claims.
@@ -93,6 +99,14 @@ impl Page {
     /// `invalid_cursor`.
     pub fn before_id(&self, kind: u8) -> Result<Option<[u8; 16]>, Problem> {
         self.place::<16>(kind)
+    }
+
+    /// The number after, or before, which the page of a list of this kind begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn number(&self, kind: u8) -> Result<Option<u64>, Problem> {
+        self.place::<8>(kind).map(|place| place.map(u64::from_be_bytes))
     }
 
     /// The suppression after which the page begins.
@@ -176,6 +190,19 @@ pub fn after_id(kind: u8, id: [u8; 16]) -> String {
     cursor(kind, &id)
 }
 
+/// The cursor of a page of a list of this kind that ends with this number.
+#[must_use]
+pub fn after_number(kind: u8, number: u64) -> String {
+    cursor(kind, &number.to_be_bytes())
+}
+
+/// The number of a cursor of this kind; none when it is none of ours.
+#[must_use]
+pub fn number_of(kind: u8, cursor: &str) -> Option<u64> {
+    let page = Page { limit: 1, cursor: Some(cursor.to_owned()) };
+    page.number(kind).ok().flatten()
+}
+
 /// The cursor of a page that ends with this suppression.
 #[must_use]
 pub fn after_suppression(id: SuppressionId) -> String {
@@ -248,7 +275,8 @@ fn cursor(kind: u8, place: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-fn invalid() -> Problem {
+/// The cursor is none of this list's.
+pub(crate) fn invalid() -> Problem {
     Problem::new(Code::INVALID_CURSOR, "The cursor is not one that this list gave")
 }
 

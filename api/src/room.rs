@@ -10,6 +10,7 @@ use mail::address::Address;
 use mail::id::RequestId;
 use proxy::proxies::Proxies;
 use queue::accept::Hall;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::passwords::Passwords;
@@ -105,6 +106,8 @@ pub struct Room {
     pub(crate) passwords: Passwords,
     pub(crate) throttle: Throttle,
     pub(crate) visit_limits: Limits,
+    /// The door closes: what has no end of its own ends.
+    pub(crate) closing: CancellationToken,
     document: OnceLock<Bytes>,
 }
 
@@ -129,6 +132,7 @@ impl Room {
             passwords: Passwords::default(),
             throttle: Throttle::default(),
             visit_limits: Limits::default(),
+            closing: CancellationToken::new(),
             document: OnceLock::new(),
         })
     }

@@ -87,6 +87,11 @@ pub async fn api(
     };
     let (tasks, drain_max) = (room.tasks.clone(), terms.drain_max);
     let writing = tokio::spawn(Arc::clone(&room).write_journal(stop.clone()));
+    let (closing, stopped) = (room.closing.clone(), stop.clone());
+    tokio::spawn(async move {
+        stopped.cancelled().await;
+        closing.cancel();
+    });
     let answering = Arc::clone(&room);
     let answer = move |request: Request<Incoming>| dispatch(Arc::clone(&answering), request);
     listen(listener, terms, answer, stop).await?;

@@ -176,9 +176,12 @@ pub async fn delete_one(room: Arc<Room>, tenant: Tenant, input: DeleteSuppressio
             return Err(Problem::new(Code::CONFLICT, text).details(json!({"reason": Reason::Complaint})));
         }
         let mut batch = Batch::progress();
-        store::suppression::delete(&mut batch, &found);
+        room.hall.contacts().release(&mut batch, &found);
         match room.hall.store().commit(batch).await {
-            Ok(()) => return Ok(Done::OK),
+            Ok(()) => {
+                room.hall.something_to_tell();
+                return Ok(Done::OK);
+            }
             Err(CommitError::Conflict { .. }) => {}
             Err(error) => return Err(not_written(error)),
         }

@@ -1,11 +1,13 @@
 //! The payload of a webhook about an email (completions-email.md 2.10): what is common to all, then what
-//! the kind of event adds. Key order is stable.
+//! the kind of event adds. Key order is stable. And the body of a delivery about any event ([`body_of`]): the same
+//! whenever it is made, and never large.
 
 use serde_json::{Map, Value, json};
 
 use crate::email::{Email, EmailStatus};
-use crate::event::{Event, EventKind};
+use crate::event::{Event, EventKind, Subject};
 use crate::moment;
+use crate::webhook::Envelope;
 
 /// Every kind of event about an email that a webhook may be asked for, by name.
 pub const EMAIL_EVENTS: &[&str] = &[
@@ -56,6 +58,66 @@ pub fn data_of(email: &Email, event: &Event, status: EmailStatus) -> Map<String,
     }
     data.extend(particulars(event));
     data
+}
+
+/// No body is larger (completions-email.md 2.10).
+pub const BODY_BYTES_MAX: usize = 20 * 1000;
+
+/// What is told of an event: of one about an email that was sent, with that email; none when that is not there.
+#[must_use]
+pub fn told_of(event: &Event, email: Option<&Email>) -> Option<Map<String, Value>> {
+    let mut data = match event.subject {
+        // What is opened, clicked or complained about was delivered.
+        Subject::Email(_) => data_of(email?, event, EmailStatus::Delivered),
+        _ => {
+            let mut data = Map::new();
+            data.insert("event_id".to_owned(), json!(event.id));
+            data.extend(particulars(event));
+            data
+        }
+    };
+    bound(&mut data);
+    Some(data)
+}
+
+/// The body of a delivery of an event; none when what it is about is not kept any more.
+#[must_use]
+pub fn body_of(event: &Event, email: Option<&Email>) -> Option<Vec<u8>> {
+    let data = told_of(event, email)?;
+    let envelope =
+        Envelope { r#type: event.kind.name(), created_at: moment::write(event.created_at), data: &data };
+    serde_json::to_vec(&envelope).ok()
+}
+
+/// Room for the envelope around the data.
+const ENVELOPE_BYTES: usize = 200;
+
+/// Cuts long texts and lists until the data is small enough: a thousand addressees, say. What they all are, the API
+/// tells.
+fn bound(data: &mut Map<String, Value>) {
+    for (chars, entries) in [(2_000, 100), (500, 25), (100, 5), (30, 2)] {
+        let size = serde_json::to_vec(data).map_or(0, |text| text.len());
+        if size <= BODY_BYTES_MAX - ENVELOPE_BYTES {
+            return;
+        }
+        data.values_mut().for_each(|value| cut(value, chars, entries));
+    }
+}
+
+fn cut(value: &mut Value, chars: usize, entries: usize) {
+    match value {
+        Value::String(text) => {
+            if let Some((end, _)) = text.char_indices().nth(chars) {
+                text.truncate(end);
+            }
+        }
+        Value::Array(list) => {
+            list.truncate(entries);
+            list.iter_mut().for_each(|value| cut(value, chars, entries));
+        }
+        Value::Object(fields) => fields.values_mut().for_each(|value| cut(value, chars, entries)),
+        _ => {}
+    }
 }
 
 /// What the kind of event adds, without what is for our own books.

@@ -23,7 +23,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::{Address, AddressError, Mailbox, Name};
 use crate::email::Category;
-use crate::id::{AccountId, EmailId, OptOutId, SuppressionId};
+use crate::event::{Event, EventKind};
+use crate::id::{AccountId, EmailId, EventId, OptOutId, SuppressionId};
+use crate::moment;
 use crate::reply::{Enhanced, Reply};
 
 /// How long a soft bounce suppresses: the first, the second, all further ones.
@@ -244,6 +246,34 @@ pub struct Suppression {
     pub soft_bounces: u32,
     /// When it began.
     pub created_at: Timestamp,
+}
+
+impl Suppression {
+    /// The event that it was made, or taken away (completions-email.md 2.10, "Later events").
+    #[must_use]
+    pub fn event(&self, kind: EventKind, id: EventId, at: Timestamp) -> Event {
+        Event {
+            id,
+            account: self.account,
+            subject: self.id.into(),
+            kind,
+            recipient: None,
+            created_at: at,
+            detail: serde_json::json!({
+                "suppression_id": self.id, "email": self.target.key(), "reason": self.reason,
+                "source": self.source, "email_id": self.email,
+                "expires_at": self.expires_at.map(moment::write), "created_at": moment::write(self.created_at),
+            }),
+        }
+    }
+
+    /// Whether this one begins something, where that one stood.
+    #[must_use]
+    pub fn is_new_beside(&self, before: Option<&Self>, now: Timestamp) -> bool {
+        before.is_none_or(|before| {
+            before.id != self.id || before.expires_at.is_some_and(|expires_at| expires_at <= now)
+        })
+    }
 }
 
 /// What happened that calls for a suppression.

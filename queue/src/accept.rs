@@ -302,6 +302,11 @@ impl Hall {
         Ok(())
     }
 
+    /// Says that an event was recorded: it is told now.
+    pub fn something_to_tell(&self) {
+        self.worker.something_to_tell();
+    }
+
     /// Says that a list of suppressions was handed in: it is read now.
     pub fn list_handed_in(&self) {
         self.worker.list_handed_in.notify_one();

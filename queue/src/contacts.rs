@@ -138,6 +138,7 @@ impl Contacts {
             for place in places.values() {
                 if let Some(after) = &place.after {
                     store::suppression::put(&mut batch, place.before.as_ref(), after);
+                    self.tell_created(&mut batch, place.before.as_ref(), after);
                 }
             }
             also(&outcomes, &mut batch);
@@ -238,12 +239,13 @@ impl Contacts {
                 let grounds = grounds.of_email(bound.email);
                 if let Some(after) = Suppression::follow(stands, grounds, bound.account, id, now) {
                     store::suppression::put(batch, before, &after);
+                    self.tell_created(batch, before, &after);
                     self.tell(batch, bound, &Left::All(after.id));
                 }
             }
             Some(false) => {
                 if let Some(found) = before.filter(|found| found.suppression.reason == Reason::Unsubscribe) {
-                    store::suppression::delete(batch, found);
+                    self.release(batch, found);
                 }
             }
         }
@@ -265,6 +267,24 @@ impl Contacts {
             }
             (Some(true), Some(opt_out)) => store::opt_out::delete(batch, opt_out),
             _ => {}
+        }
+    }
+
+    /// Takes a suppression away, and records `suppression.deleted`.
+    pub fn release(&self, batch: &mut Batch, found: &Found) {
+        let now = self.clock.now();
+        store::suppression::delete(batch, found);
+        let id = EventId::new(now, self.entropy.u128());
+        let event = found.suppression.event(EventKind::SuppressionDeleted, id, now);
+        store::event::record_anywhere(batch, &event);
+    }
+
+    /// Records `suppression.created`, where one is new.
+    pub(crate) fn tell_created(&self, batch: &mut Batch, before: Option<&Found>, after: &Suppression) {
+        let now = self.clock.now();
+        if after.is_new_beside(before.map(|found| &found.suppression), now) {
+            let id = EventId::new(now, self.entropy.u128());
+            store::event::record_anywhere(batch, &after.event(EventKind::SuppressionCreated, id, now));
         }
     }
 

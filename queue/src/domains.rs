@@ -20,8 +20,11 @@ use dns::seal::Vault;
 use dns::setup::Inspector;
 use mail::address::{NAME_BYTES_MAX, Name};
 use mail::domain::{DeliverySettings, Domain, DomainState};
-use mail::id::{AccountId, DomainId};
+use mail::event::{Event, EventKind};
+use mail::id::{AccountId, DomainId, EventId};
+use mail::moment;
 use mail::setup::{Facts, Setup, next_look};
+use serde_json::json;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 use tokio::sync::Semaphore;
@@ -208,6 +211,7 @@ impl Domains {
             let mut batch = Batch::progress();
             store::domain::create(&mut batch, &known.domain, &count);
             store::setup::create(&mut batch, store::setup::about(&known.domain), &known.setup);
+            self.record_changes(&mut batch, None, &known);
             if self.commit(batch, &known.domain).await? {
                 return Ok(known);
             }
@@ -346,7 +350,36 @@ impl Domains {
             Some(found) => store::setup::change(&mut batch, about, found, &after.setup),
             None => store::setup::create(&mut batch, about, &after.setup),
         }
+        let setup = found.map(|found| &found.setup);
+        self.record_changes(&mut batch, Some((before, setup)), after);
         self.commit(batch, before).await
+    }
+
+    /// Records what becomes of a domain in a commit: it is verified, or a record of it is gone.
+    fn record_changes(&self, batch: &mut Batch, before: Option<(&Domain, Option<&Setup>)>, after: &Known) {
+        let (domain, now) = (&after.domain, self.worker.clock.now());
+        let is_verified = domain.state == DomainState::Verified;
+        let was_verified = before.is_some_and(|(before, _)| before.state == DomainState::Verified);
+        let was_degraded = before.and_then(|(_, setup)| setup?.degraded_since).is_some();
+        let kind = match (was_verified, is_verified, after.setup.degraded_since) {
+            (false, true, _) => EventKind::DomainVerified,
+            (true, true, Some(_)) if !was_degraded => EventKind::DomainDegraded,
+            _ => return,
+        };
+        let event = Event {
+            id: EventId::new(now, self.worker.entropy.u128()),
+            account: domain.account,
+            subject: domain.id.into(),
+            kind,
+            recipient: None,
+            created_at: now,
+            detail: json!({
+                "domain_id": domain.id, "domain": domain.name, "status": domain.state,
+                "verified_at": domain.verified_at.map(moment::write),
+                "degraded_since": after.setup.degraded_since.map(moment::write),
+            }),
+        };
+        store::event::record_anywhere(batch, &event);
     }
 
     /// Whether what is about a domain was committed; not when something was changed meanwhile. What senders know
@@ -360,7 +393,11 @@ impl Domains {
     /// Whether it was committed; not when something was changed meanwhile.
     async fn write(&self, batch: Batch) -> Result<bool, DomainError> {
         match self.store().commit(batch).await {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                // There may be something to tell.
+                self.worker.untold.notify_one();
+                Ok(true)
+            }
             Err(CommitError::Conflict { .. }) => Ok(false),
             Err(error) => Err(DomainError::Commit(error)),
         }

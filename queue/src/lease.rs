@@ -86,6 +86,18 @@ impl Leases {
         state.active.get(store::task::spread(domain, state.active.len())).copied()
     }
 
+    /// The partition that new work goes into of what has this number, the same each time while our partitions are
+    /// the same; none while we have none.
+    #[must_use]
+    pub(crate) fn choose_by(&self, number: u64) -> Option<u16> {
+        let state = self.lock();
+        if !state.is_valid() {
+            return None;
+        }
+        let place = usize::try_from(number % state.active.len().max(1) as u64).unwrap_or(0);
+        state.active.get(place).copied()
+    }
+
     /// The partitions that we work on, in order.
     pub(crate) fn active(&self) -> Vec<u16> {
         self.lock().active.clone()

@@ -50,4 +50,5 @@ pub mod tell;
 pub mod templates;
 pub mod throttle;
 pub mod visits;
+pub mod webhooks;
 pub mod worker;

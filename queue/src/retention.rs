@@ -2,14 +2,14 @@
 //!
 //! Once an hour each account's oldest emails are looked at; ids are in order of time, so the walk ends
 //! at the first that is young enough. An email that still has a recipient in the queue stays. So are
-//! sessions and sign-in links forgotten that have ended, and requests, metrics and product events that were kept
-//! for long.
+//! sessions and sign-in links forgotten that have ended, and requests, metrics, product events, streams of events and
+//! deliveries that were kept for long.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::id::{AccountId, EmailId, ProductEventId, RequestId};
+use mail::id::{AccountId, DeliveryId, EmailId, ProductEventId, RequestId};
 use mail::metric::Hour;
 use store::engine::{Batch, CommitError, ReadError};
 use thiserror::Error;
@@ -24,6 +24,10 @@ const BATCH_EMAILS: usize = 100;
 const BATCH_KEYS: usize = 1_000;
 /// Sessions looked at, and links, requests and metrics forgotten, in one commit.
 const BATCH_VISITS: usize = 1_000;
+/// Runs of an account's stream forgotten in one commit: each holds up to a thousand events.
+const BATCH_RUNS: usize = 20;
+/// How long the stream and deliveries are kept (completions-email.md 2.11).
+const EVENTS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Accounts read at once.
 const PAGE_ACCOUNTS: usize = 500;
 
@@ -75,6 +79,8 @@ impl Worker {
                 self.forget_metrics(*account).await?;
                 self.forget_dmarc(*account).await?;
                 self.forget_product_events(*account, oldest_kept).await?;
+                self.forget_stream(*account).await?;
+                self.forget_deliveries(*account).await?;
                 forgotten += self.forget_of(*account, before).await?;
             }
             after = accounts.last().copied();
@@ -161,6 +167,19 @@ impl Worker {
         }
     }
 
+    async fn forget_stream(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(before) = self.clock.now().checked_sub(EVENTS_KEPT) else { return Ok(()) };
+        loop {
+            let mut batch = Batch::progress();
+            let of = (account, before);
+            let found = store::stream::forget_before(&self.store, &mut batch, of, BATCH_RUNS).await?;
+            self.commit_unless_empty(batch).await?;
+            if found < BATCH_RUNS || self.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
     /// Product events as long as emails; what was made of them longer.
     async fn forget_product_events(
         &self,
@@ -196,6 +215,21 @@ impl Worker {
             if found.iter().all(|found| *found < most) || self.stop.is_cancelled() {
                 return Ok(());
             }
+        }
+    }
+
+    async fn forget_deliveries(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(oldest_kept) = self.clock.now().checked_sub(EVENTS_KEPT) else { return Ok(()) };
+        let (before, mut from) = (DeliveryId::new(oldest_kept, 0), None);
+        loop {
+            let (mut batch, of) = (Batch::progress(), (account, from));
+            let next =
+                store::delivery::forget_before(&self.store, &mut batch, of, before, BATCH_VISITS).await?;
+            self.commit_unless_empty(batch).await?;
+            if next.is_none() || self.stop.is_cancelled() {
+                return Ok(());
+            }
+            from = next;
         }
     }
 

@@ -49,6 +49,7 @@ impl Worker {
             let (mut batch, event) = settle::record(about, attempted, (&next, stands), now, event);
             if let Some(Suppressing { before, after: Some(after) }) = &suppressing {
                 store::suppression::put(&mut batch, before.as_ref(), after);
+                self.contacts().tell_created(&mut batch, before.as_ref(), after);
             }
             if let Some(notice) = &notice {
                 store::notice::put(&mut batch, task.partition, email, notice);

@@ -1,7 +1,7 @@
 //! Telling: what follows from events, after the commit that made them true.
 //!
 //! ```text
-//! event + outbox key ─► gather for a moment ─►[ usage + catalog + metrics - outbox keys ]
+//! event + outbox key ─► gather for a moment ─►[ usage + catalog + metrics + stream + deliveries - outbox keys ]
 //! ```
 //!
 //! Each node tells the events in its own partitions; the commit is fenced like a settlement, so that every
@@ -11,11 +11,13 @@ pub(crate) mod fresh;
 mod metric;
 mod subjects;
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mail::event::Event;
+use mail::id::AccountId;
 use mail::usage::{Period, counted};
 use store::engine::{Batch, CommitError, ReadError};
 use store::outbox::Untold;
@@ -24,17 +26,22 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use self::subjects::Subjects;
+use crate::webhooks::make::Audience;
 use crate::worker::Worker;
 
 /// How long events are gathered before they are told: an email that is delivered at once is told of in one
 /// commit, from beginning to end.
 const GATHER: Duration = Duration::from_millis(100);
+/// The same where somebody waits for them: an endpoint, or who follows the stream.
+const GATHER_FOR_LISTENERS: Duration = Duration::from_millis(3);
 /// Events told in one commit.
 const EVENTS_MAX: usize = 1_000;
 /// How often is looked for events that came into our partitions from elsewhere, or could not be told.
 const LOOK: Duration = Duration::from_secs(1);
 /// For how many times as long as a round took is rested, while there is more to tell.
 const REST: u32 = 3;
+/// The same where somebody waits.
+const REST_FOR_LISTENERS: u32 = 1;
 /// Commits tried at once, when other nodes write the same rows.
 const TRIES_MAX: usize = 20;
 
@@ -59,7 +66,8 @@ impl Worker {
                 () = tokio::time::sleep(LOOK), if self.store.is_shared() => {}
                 () = self.stop.cancelled() => return,
             }
-            tokio::time::sleep(GATHER).await;
+            let listened = self.webhooks.is_listened_to(self.clock.now());
+            tokio::time::sleep(if listened { GATHER_FOR_LISTENERS } else { GATHER }).await;
             let told = self.tell_at_leisure().await;
             let failed_before = std::mem::replace(&mut failing, told.is_err());
             if let Err(error) = told {
@@ -80,7 +88,9 @@ impl Worker {
             if !self.tell_round().await? || self.stop.is_cancelled() {
                 return Ok(());
             }
-            tokio::time::sleep(begun.elapsed() * REST).await;
+            let listened = self.webhooks.is_listened_to(self.clock.now());
+            let rest = if listened { REST_FOR_LISTENERS } else { REST };
+            tokio::time::sleep(begun.elapsed() * rest).await;
         }
     }
 
@@ -112,8 +122,10 @@ impl Worker {
                 return Ok(false);
             }
             let (subjects, count) = Subjects::read((&self.store, &self.fresh), &untold).await?;
+            let audience = self.audience(&accounts(untold.get(..count).unwrap_or_default())).await?;
+            let count = audience.room_for(untold.iter().take(count).map(|one| one.event.as_ref()));
             let some = untold.get(..count).unwrap_or_default();
-            match self.commit_told(some, &subjects).await {
+            match self.commit_told(some, &subjects, &audience).await {
                 Ok(true) => return Ok(count < untold.len() || count == EVENTS_MAX),
                 Ok(false) => return Ok(false),
                 // Another node counted for the same account, or has the partition by now; or an email was
@@ -126,12 +138,22 @@ impl Worker {
     }
 
     /// False: some of them are another node's by now.
-    async fn commit_told(&self, untold: &[Untold], subjects: &Subjects) -> Result<bool, TellError> {
+    async fn commit_told(
+        &self,
+        untold: &[Untold],
+        subjects: &Subjects,
+        audience: &Audience,
+    ) -> Result<bool, TellError> {
         let mut batch = Batch::progress();
-        if !self.leases.fence_partitions(&mut batch, untold.iter().map(|one| one.partition)) {
+        let events = || untold.iter().filter_map(|one| one.event.as_ref());
+        let email_of = |event| subjects.of(event).map(|about| &*about.email);
+        let about = events().map(|event| (event, email_of(event)));
+        let Some(made) = self.make_deliveries(&mut batch, audience, about) else { return Ok(false) };
+        let partitions = untold.iter().map(|one| one.partition).chain(made.partitions.iter().copied());
+        if !self.leases.fence_partitions(&mut batch, partitions) {
             return Ok(false);
         }
-        let events = || untold.iter().filter_map(|one| one.event.as_ref());
+        store::stream::append(&self.store, &mut batch, self.clock.now(), events()).await?;
         subjects.list(&self.store, &mut batch).await?;
         store::metric::add(&self.store, &mut batch, &metric::additions(events(), subjects)).await?;
         let additions = additions(events());
@@ -140,8 +162,16 @@ impl Worker {
         untold.iter().for_each(|one| one.told(&mut batch));
         self.store.commit(batch).await?;
         self.meter.told(events());
+        self.deliveries_made(made);
+        self.wake_followers(events().map(|event| event.account));
         Ok(true)
     }
+}
+
+/// Whose events these are, each account once.
+fn accounts(untold: &[Untold]) -> Vec<AccountId> {
+    let accounts = untold.iter().filter_map(|one| one.event.as_ref()).map(|event| event.account);
+    accounts.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// What events add to the usage.

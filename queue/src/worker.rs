@@ -45,6 +45,7 @@ use crate::retry::Schedule;
 use crate::scheduled::Scheduled;
 use crate::site::{Ready, Site};
 use crate::tell::fresh::Fresh;
+use crate::webhooks::{Webhooks, WebhooksParts};
 
 /// How long a stop waits for attempts under way: a mail host may take ten minutes for a final reply,
 /// and the service manager does not wait so long.
@@ -102,6 +103,8 @@ pub struct WorkerParts {
     pub verp: VerpKey,
     /// This node's name among others on the same store: new at every start.
     pub node: String,
+    /// What webhooks need.
+    pub webhooks: WebhooksParts,
     /// The node that is known to be dead, because this one has taken its place.
     pub former_node: Option<String>,
 }
@@ -148,6 +151,8 @@ pub struct Worker {
     pub(crate) exports: Notify,
     /// By what, if they are.
     pub(crate) exporter: std::sync::OnceLock<Exporter>,
+    /// Events on their way to endpoints.
+    pub(crate) webhooks: Webhooks,
     /// When credentials were last used.
     pub(crate) uses: Uses,
     pub(crate) leases: Arc<Leases>,
@@ -192,6 +197,7 @@ impl Worker {
             counting: tokio::sync::Mutex::default(),
             exports: Notify::new(),
             exporter: std::sync::OnceLock::new(),
+            webhooks: Webhooks::new(parts.webhooks),
             uses: Uses::default(),
             flights: Flights::new(settings.places_max),
             scheduled: Scheduled::default(),
@@ -249,6 +255,8 @@ impl Worker {
         let worker = Arc::clone(self);
         self.spawn(async move { worker.keep_exporting().await });
         let worker = Arc::clone(self);
+        self.spawn(async move { worker.keep_sending().await });
+        let worker = Arc::clone(self);
         self.spawn(async move { worker.write_uses().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.refill().await });
@@ -287,6 +295,7 @@ impl Worker {
         // What cannot be read now is read at the next look: nobody else knows of these queues.
         for partition in self.leases.unfound() {
             self.find_queues(partition).await?;
+            self.find_lines(partition).await?;
             self.reports.find(partition);
             self.leases.found(partition);
         }
@@ -413,6 +422,11 @@ impl Worker {
     /// future is first polled: so a caller asks for it, looks, and waits, and misses nothing.
     pub fn settled(&self) -> impl Future<Output = ()> + '_ {
         self.settled.notified()
+    }
+
+    /// Says that an event was recorded: it is told now.
+    pub fn something_to_tell(&self) {
+        self.untold.notify_one();
     }
 
     /// The partitions that are ours.

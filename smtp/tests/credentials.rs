@@ -19,11 +19,13 @@ use mail::setup::Facts;
 use mail::verp::VerpKey;
 use queue::accept::{Hall, HallParts};
 use queue::clock::Clock;
+use queue::courier::http::{Poster, PosterSettings};
 use queue::courier::smtp::{Dialer, TlsMode};
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
 use queue::plan::{PlanSettings, Planner};
 use queue::retry::Schedule;
+use queue::webhooks::{LADDER, WebhooksParts};
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use smtp::limits::Limits;
 use smtp::policy::Submission;
@@ -31,6 +33,16 @@ use smtp::settings::Role;
 use store::engine::{Batch, Store};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+
+/// What webhooks need, where there are none.
+fn webhooks(settings: &dns::lookup::Settings) -> WebhooksParts {
+    let resolver = dns::lookup::Resolver::new(settings).unwrap();
+    WebhooksParts {
+        poster: Poster::new(resolver, PosterSettings::default()).unwrap(),
+        vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
+        ladder: LADDER.to_vec(),
+    }
+}
 
 /// A hall whose worker is paused: what is accepted stays.
 async fn hall() -> Hall {
@@ -45,6 +57,7 @@ async fn hall() -> Hall {
         planner: Planner::new(dns::lookup::Resolver::new(&settings).unwrap(), plan),
         dialer: Dialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
+        webhooks: webhooks(&settings),
         node: "test".to_owned(),
         former_node: None,
     };

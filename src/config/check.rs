@@ -10,6 +10,9 @@ use queue::courier::http::Target;
 use super::{Config, Engine, PaceSection};
 use crate::certificate::Certificate;
 
+/// Attempts of a delivery to a webhook endpoint.
+const WEBHOOK_ATTEMPTS_MAX: usize = 20;
+
 /// Something wrong, and with which key.
 pub(super) struct Fault {
     /// The section; none for a key at the top.
@@ -155,6 +158,10 @@ fn bounds(config: &Config, faults: &mut Vec<Fault>) {
     if (submission.bytes_in_flight_max as u64) < submission.message_bytes_max {
         let text = "`bytes_in_flight_max` has room for one message at least (`message_bytes_max`)";
         faults.push(fault("submission", "bytes_in_flight_max", text));
+    }
+    if config.webhooks.retry.is_empty() || config.webhooks.retry.len() > WEBHOOK_ATTEMPTS_MAX {
+        let text = format!("`retry` has the waits before 1 to {WEBHOOK_ATTEMPTS_MAX} attempts");
+        faults.push(fault("webhooks", "retry", text));
     }
     if delivery.retry.iter().any(|wait| wait.as_secs() == 0) {
         faults.push(fault("delivery", "retry", "a wait in `retry` is at least 1s"));

@@ -7,10 +7,11 @@ use mail::event::{Event, EventKind, Subject};
 use mail::id::{AccountId, EventId};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Batch, Order, ReadError, Store};
+use crate::engine::{Batch, Key, Order, ReadError, Store};
 use crate::key::{Space, key};
 use crate::outbox;
 use crate::row::{self, stored};
+use crate::task::PARTITIONS;
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Event")]
@@ -28,12 +29,41 @@ struct EventRow {
 }
 stored!(Event as EventRow);
 
+fn key_of(account: AccountId, subject: Subject, id: EventId) -> Key {
+    key(Space::Event).account(account).id(subject.to_bytes()).id(id.to_bytes()).build()
+}
+
 /// Records an event, to be told by the owner of a partition.
 pub fn record(batch: &mut Batch, event: &Event, partition: u16) {
-    let row_key =
-        key(Space::Event).account(event.account).id(event.subject.to_bytes()).id(event.id.to_bytes()).build();
+    let row_key = key_of(event.account, event.subject, event.id);
     outbox::put(batch, partition, event, &row_key);
     batch.put(row_key, row::encode(event));
+}
+
+/// Records an event that belongs to no partition: whichever node has the one that it falls into tells it.
+pub fn record_anywhere(batch: &mut Batch, event: &Event) {
+    // Spread, so that not one node tells all.
+    let [.., last] = event.id.to_bytes();
+    record(batch, event, u16::from(last) % PARTITIONS);
+}
+
+/// Forgets an event. What waits to be told of it is not told.
+pub fn forget(batch: &mut Batch, account: AccountId, subject: Subject, id: EventId) {
+    batch.delete(key_of(account, subject, id));
+}
+
+/// Some events of an account, by what they are about and their ids, in that order; none for one that is not kept.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get_each(
+    store: &Store,
+    account: AccountId,
+    which: &[(Subject, EventId)],
+) -> Result<Vec<Option<Event>>, ReadError> {
+    let keys: Vec<Key> = which.iter().map(|(subject, id)| key_of(account, *subject, *id)).collect();
+    let rows = store.get_many(&keys).await?;
+    rows.into_iter().map(|row| row.map(|row| row::decode(&row)).transpose()).collect()
 }
 
 /// The events about something, oldest first, at most `limit`.

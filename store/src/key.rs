@@ -150,6 +150,20 @@ pub enum Space {
     Person = 68,
     /// Conversions that are to be exported, by partition and due time.
     ConversionExport = 69,
+    /// The events of an account, in the order in which they were told.
+    Stream = 55,
+    /// How many those are.
+    StreamHead = 56,
+    /// Webhook endpoints.
+    Webhook = 57,
+    /// Which webhook endpoints an account has, as a version.
+    WebhookSet = 58,
+    /// Deliveries of events to endpoints.
+    Delivery = 59,
+    /// Attempts of deliveries.
+    DeliveryAttempt = 60,
+    /// Deliveries that are to be tried, by partition, endpoint and time.
+    DeliveryDue = 61,
     /// What senders are to be told and have not been yet, by partition and email.
     Notice = 90,
 }

@@ -3,14 +3,16 @@
 //! The payload is that of a stored email and its newest event of this kind, or, where there is none, an
 //! example. It says `test: true`, and so cannot be taken for the real thing.
 
-mod example;
+pub(crate) mod example;
 
 use std::sync::Arc;
 
+use mail::delivery::DeliveryStatus;
 use mail::email::Rollup;
 use mail::event::{Event, EventKind};
-use mail::id::{EmailId, EventId};
+use mail::id::{DeliveryId, EmailId, EventId, WebhookId};
 use mail::payload::data_of;
+use mail::webhook::Webhook;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::access::Tenant;
@@ -40,6 +42,7 @@ pub struct Rehearsal {
     event: String,
     example: Value,
     email: Option<EmailId>,
+    deliver: bool,
 }
 
 impl Input for Rehearsal {
@@ -75,9 +78,8 @@ impl Input for Rehearsal {
             Ok((event, example))
         });
         let found = found.map_err(|text| notes.errors.add("event", text)).ok();
-        if let Some(Err(text)) = given.value("deliver").map(fields::boolean) {
-            notes.errors.add("deliver", text);
-        }
+        let deliver = given.value("deliver").map_or(Ok(true), fields::boolean);
+        let deliver = deliver.map_err(|text| notes.errors.add("deliver", text)).unwrap_or(true);
         let email = given.value("email_id").map(fields::text);
         let email = email.transpose().map_err(|text| notes.errors.add("email_id", text)).ok().flatten();
         match found {
@@ -90,7 +92,7 @@ impl Input for Rehearsal {
                 }
                 // What cannot be an id is the id of nothing.
                 let email = email.map(|id| id.parse().map_err(|_| no_such_email())).transpose()?;
-                Ok(Self { event, example, email })
+                Ok(Self { event, example, email, deliver })
             }
             _ => Err(notes.errors.into()),
         }
@@ -110,7 +112,16 @@ pub struct Payload {
 pub struct Rehearsed {
     payload: Payload,
     queued: bool,
-    deliveries: Vec<Value>,
+    deliveries: Vec<Queued>,
+}
+
+/// A delivery of it.
+#[derive(Debug, Serialize)]
+pub struct Queued {
+    id: DeliveryId,
+    webhook_id: WebhookId,
+    url: String,
+    status: DeliveryStatus,
 }
 
 impl Describe for Rehearsed {
@@ -124,12 +135,21 @@ impl Describe for Rehearsed {
                     ("data", json!({"type": "object", "description": "What happened; `test` is true"})),
                 ],
             );
+            let queued = schema::object(
+                "A delivery",
+                [
+                    ("id", schema::string("`whd_…`")),
+                    ("webhook_id", schema::string("The endpoint (`whk_…`)")),
+                    ("url", schema::string("Where it is")),
+                    ("status", schema::words(DeliveryStatus::WORDS, "How far it is")),
+                ],
+            );
             schema::object(
                 "What a webhook would be sent",
                 [
                     ("payload", payload),
                     ("queued", schema::boolean("Whether it is on its way to an endpoint")),
-                    ("deliveries", schema::list(json!({"type": "object"}), "One for each endpoint")),
+                    ("deliveries", schema::list(queued, "One for each endpoint")),
                 ],
             )
         })
@@ -141,7 +161,7 @@ impl Describe for Rehearsed {
 /// # Errors
 /// No such email; the store cannot be read.
 pub async fn rehearse(room: Arc<Room>, tenant: Tenant, input: Rehearsal) -> Result<Rehearsed, Problem> {
-    let Rehearsal { event, example, email } = input;
+    let Rehearsal { event, example, email, deliver } = input;
     let now = room.hall.clock().now();
     let mut created_at = now;
     let mut data = match email {
@@ -162,8 +182,33 @@ pub async fn rehearse(room: Arc<Room>, tenant: Tenant, input: Rehearsal) -> Resu
     }
     data.insert("test".to_owned(), Value::Bool(true));
     let payload = Payload { r#type: event, created_at: Moment(created_at), data };
-    // Nobody can ask for events yet.
-    Ok(Rehearsed { payload, queued: false, deliveries: Vec::new() })
+    // What goes to endpoints is the account's as a whole: a key that is bound to a domain sees the payload alone.
+    let deliveries = if deliver && tenant.bound_to().is_none() {
+        deliver_to_all(&room, &tenant, &payload).await?
+    } else {
+        Vec::new()
+    };
+    Ok(Rehearsed { payload, queued: !deliveries.is_empty(), deliveries })
+}
+
+/// Queues it to every endpoint that asks for such events.
+async fn deliver_to_all(room: &Room, tenant: &Tenant, payload: &Payload) -> Result<Vec<Queued>, Problem> {
+    let all = store::webhook::all(room.hall.store(), tenant.account().id).await?;
+    let kind = EventKind::of_name(&payload.r#type);
+    let asks = |one: &Webhook| one.enabled && kind.is_some_and(|kind| one.asks_for(kind));
+    let asking: Vec<Webhook> = all.into_iter().filter(asks).collect();
+    let text = serde_json::to_string(payload).map_err(Problem::internal)?;
+    let id = payload.data.get("event_id").and_then(Value::as_str).and_then(|id| id.parse().ok());
+    let id = id.ok_or_else(|| Problem::internal("a payload without an event's id"))?;
+    let tried = room.hall.try_webhooks(&asking, (id, &payload.r#type), &text).await;
+    let tried = tried.map_err(|error| crate::webhooks::problem(error, room))?;
+    let queued = tried.into_iter().zip(asking).map(|(delivery, endpoint)| Queued {
+        id: delivery.id,
+        webhook_id: endpoint.id,
+        url: endpoint.url,
+        status: delivery.status,
+    });
+    Ok(queued.collect())
 }
 
 fn of_email(

@@ -41,6 +41,7 @@ mod tls;
 mod tracking;
 mod unsubscribe;
 mod warnings;
+mod webhooks;
 mod wire;
 mod wording;
 mod world;

@@ -24,6 +24,7 @@ async fn path_of(world: &World, operation: &Operation) -> String {
             let body = json!({"name": "n", "from": "ada@example.com", "subject": "s", "html": "<p>Hi</p>"});
             ("/templates", body, "/template/id")
         }
+        "webhooks" => ("/webhooks", json!({"url": "http://127.0.0.1:9/"}), "/webhook/id"),
         "domains" if operation.id == "claim_domain" => {
             let other = world.account(2, Scope::Full).await;
             let added =

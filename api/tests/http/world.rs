@@ -19,12 +19,14 @@ use mail::setup::Facts;
 use mail::verp::VerpKey;
 use queue::accept::{Hall, HallParts};
 use queue::clock::Clock;
+use queue::courier::http::{Poster, PosterSettings, UrlRules};
 use queue::courier::smtp::{Dialer, TlsMode};
 use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
 use queue::people::People;
 use queue::plan::{PlanSettings, Planner};
 use queue::retry::Schedule;
+use queue::webhooks::{LADDER, WebhooksParts};
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use serde_json::Value;
 use store::engine::{Batch, Database, Purpose, Store};
@@ -83,19 +85,36 @@ fn domains(server: SocketAddr, auto_verify: bool) -> DomainsParts {
 }
 
 async fn hall_with(store: Store, change: impl FnOnce(&mut HallParts)) -> Hall {
+    hall_and_worker(store, change).await.0
+}
+
+async fn hall_and_worker(store: Store, change: impl FnOnce(&mut HallParts)) -> (Hall, Arc<Worker>) {
     let hostname: Name = "mx.example.test".parse().unwrap();
-    let resolver = dns::lookup::Resolver::new(&dns::lookup::Settings {
-        servers: vec!["127.0.0.1:9".parse().unwrap()],
-        ..dns::lookup::Settings::default()
-    });
+    let resolver = || {
+        let servers = vec!["127.0.0.1:9".parse().unwrap()];
+        dns::lookup::Resolver::new(&dns::lookup::Settings { servers, ..dns::lookup::Settings::default() })
+            .unwrap()
+    };
     let plan = PlanSettings { port: 25, smarthost: None, own_names: Vec::new() };
     let parts = WorkerParts {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
-        planner: Planner::new(resolver.unwrap(), plan),
+        planner: Planner::new(resolver(), plan),
         dialer: Dialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
+        webhooks: WebhooksParts {
+            poster: Poster::new(
+                resolver(),
+                PosterSettings {
+                    rules: UrlRules { allow_private: true, allow_http: true },
+                    ..PosterSettings::default()
+                },
+            )
+            .unwrap(),
+            vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
+            ladder: LADDER.to_vec(),
+        },
         node: "test".to_owned(),
         former_node: None,
     };
@@ -129,7 +148,7 @@ async fn hall_with(store: Store, change: impl FnOnce(&mut HallParts)) -> Hall {
     };
     change(&mut rest);
     parts.0.join().await.unwrap();
-    Hall::new(parts.0, rest)
+    (Hall::new(Arc::clone(&parts.0), rest), parts.0)
 }
 
 /// The first account may send from it.
@@ -218,6 +237,15 @@ impl World {
         let mut options = Options::new(BASE_URL);
         change(&mut options);
         let mut world = Self::of(hall(store().await).await, options).await;
+        world.key = world.account(1, Scope::Full).await;
+        world
+    }
+
+    /// One whose worker works: what happens is told to webhooks. Mail stays.
+    pub(crate) async fn working() -> Self {
+        let (hall, worker) = hall_and_worker(store().await, |_| {}).await;
+        worker.start();
+        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
         world.key = world.account(1, Scope::Full).await;
         world
     }

@@ -87,6 +87,8 @@ impl Hall {
         let hall = self.clone();
         self.worker.spawn(async move { hall.keep_releasing().await });
         self.worker.spawn(Arc::clone(&self.domains).keep_looking());
+        let hall = self.clone();
+        self.worker.spawn(async move { hall.keep_noticing().await });
         let (hall, domains) = (self.clone(), Arc::clone(&self.domains));
         self.worker.spawn(async move { domains.keep_claims(|account| hall.domains_max(account)).await });
     }

@@ -103,6 +103,7 @@ impl Returned {
             let after = Suppression::follow(held, grounds, about.account, id, now);
             if let Some(after) = &after {
                 store::suppression::put(&mut batch, before.as_ref(), after);
+                worker.contacts().tell_created(&mut batch, before.as_ref(), after);
             }
             stands = after.or(before.map(|found| found.suppression));
         }

@@ -15,10 +15,12 @@ use store::engine::{Batch, Store};
 
 use super::*;
 use crate::clock::Clock;
+use crate::courier::http::{Poster, PosterSettings};
 use crate::courier::smtp::{Dialer, TlsMode};
 use crate::entropy::Entropy;
 use crate::plan::{PlanSettings, Planner};
 use crate::retry::Schedule;
+use crate::webhooks::{LADDER, WebhooksParts};
 use crate::worker::{Manners, WorkerParts, WorkerSettings};
 
 const RECIPIENTS: [&str; 2] = ["ada@recipient.example", "bob@recipient.example"];
@@ -33,15 +35,22 @@ pub(super) fn node(store: Store) -> Returned {
     let resolver = dns::lookup::Resolver::new(&dns::lookup::Settings {
         servers: vec!["127.0.0.1:9".parse().unwrap()],
         ..dns::lookup::Settings::default()
-    });
+    })
+    .unwrap();
+    let webhooks = WebhooksParts {
+        poster: Poster::new(resolver.clone(), PosterSettings::default()).unwrap(),
+        vault: std::sync::Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
+        ladder: LADDER.to_vec(),
+    };
     let plan = PlanSettings { port: 25, smarthost: None, own_names: Vec::new() };
     let parts = WorkerParts {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
-        planner: Planner::new(resolver.unwrap(), plan),
+        planner: Planner::new(resolver, plan),
         dialer: Dialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
+        webhooks,
         node: "test".to_owned(),
         former_node: None,
     };

@@ -5,6 +5,8 @@ use serde_json::{Map, Value, json};
 
 const EMAIL: &str = "msg_00000000000000000000000000";
 const AUTOMATION: &str = "aut_00000000000000000000000000";
+const DOMAIN: &str = "dom_00000000000000000000000000";
+const SUPPRESSION: &str = "sup_00000000000000000000000000";
 const RUN: &str = "run_00000000000000000000000000";
 /// About a contact, not about an email.
 pub(super) const UNSUBSCRIBED: &str = "contact.unsubscribed";
@@ -12,7 +14,7 @@ pub(super) const UNSUBSCRIBED: &str = "contact.unsubscribed";
 pub(super) const OF_ALL: &[&str] = &["email.sent", "email.scheduled", "email.suppressed", "email.cancelled"];
 
 /// What an event adds to the payload, as an example; and with it, which events there are.
-pub(super) fn of(event: &str) -> Option<Value> {
+pub(crate) fn of(event: &str) -> Option<Value> {
     let at = "2026-01-01T10:00:00.812Z";
     Some(match event {
         "email.sent" => json!({"status": "sent", "recipients_count": 1}),
@@ -63,6 +65,17 @@ pub(super) fn of(event: &str) -> Option<Value> {
             "automation_id": AUTOMATION, "automation_name": "Trial", "run_id": RUN, "status": "running",
             "event_name": "user.created", "step_index": 0, "step_type": "send_email", "error": null,
             "output": {"email_id": EMAIL}}),
+        "domain.verified" => json!({"domain_id": DOMAIN, "domain": "example.com", "status": "verified",
+            "verified_at": at, "degraded_since": null}),
+        "domain.degraded" => json!({"domain_id": DOMAIN, "domain": "example.com", "status": "verified",
+            "verified_at": at, "degraded_since": at}),
+        "suppression.created" => json!({"suppression_id": SUPPRESSION, "email": "grace@example.net",
+            "reason": "manual", "source": "api", "email_id": null, "expires_at": null, "created_at": at}),
+        "suppression.deleted" => json!({"suppression_id": SUPPRESSION, "email": "grace@example.net",
+            "reason": "manual", "source": "api", "email_id": null, "expires_at": null, "created_at": at}),
+        "webhook.disabled" => json!({"webhook_id": "whk_00000000000000000000000000",
+            "url": "https://example.com/hooks", "disabled_reason": "failing",
+            "failing_since": "2026-01-01T10:00:00.000Z"}),
         _ => return None,
     })
 }
@@ -82,12 +95,13 @@ fn run(status: &str, error: Option<&str>) -> Value {
 }
 
 /// Whether an event has a payload of its own, and is about no email that was sent.
-pub(super) fn is_of_its_own(event: &str) -> bool {
-    event == "email.received" || event.starts_with("automation.")
+pub(crate) fn is_of_its_own(event: &str) -> bool {
+    let others = ["automation.", "domain.", "suppression.", "webhook."];
+    event == "email.received" || others.iter().any(|start| event.starts_with(start))
 }
 
 /// What the events of a kind have in common, of an email that never was.
-pub(super) fn common(name: &str, id: EventId) -> Map<String, Value> {
+pub(crate) fn common(name: &str, id: EventId) -> Map<String, Value> {
     let data = if is_of_its_own(name) {
         json!({"event_id": id})
     } else if name == UNSUBSCRIBED {

@@ -1,0 +1,242 @@
+//! Webhook endpoints: made, changed, tried, deleted; what was delivered to them, and once more
+//! (email-api.md "Webhook endpoints", completions-email.md 2.11).
+
+pub mod deliveries;
+pub mod request;
+pub mod trial;
+pub mod view;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use mail::credential::Scope;
+use mail::id::{DomainId, WebhookId};
+use mail::webhook::{DisabledReason, Webhook};
+use queue::webhooks::WebhookError;
+use store::access::Tenant;
+
+use self::request::{ChangeWebhook, CreateWebhook, ListWebhooks, OfWebhook, RotateSecret};
+use self::view::{OneWebhook, WebhookList, WebhookView, WithSecret};
+use crate::operations::{Operation, operation};
+use crate::page;
+use crate::problem::{Code, Problem};
+use crate::room::Room;
+use crate::suppressions::view::Done;
+
+/// What can be asked.
+#[must_use]
+pub fn operations() -> Vec<Operation> {
+    use Scope::Full;
+    let of = |method, path, id, summary| operation(method, path, id).about("webhooks", summary);
+    let read = |path, id, summary| of(Method::GET, path, id, summary);
+    let post = |path, id, summary| of(Method::POST, path, id, summary);
+    vec![
+        post("/webhooks", "create_webhook", "Create a webhook endpoint; its secret is shown once")
+            .fails(&[Code::NOT_FOUND])
+            .either(Full, create),
+        read("/webhooks", "list_webhooks", "List webhook endpoints, newest first").either(Full, list),
+        read("/webhooks/{id}", "get_webhook", "Get a webhook endpoint").either(Full, get),
+        of(
+            Method::PATCH,
+            "/webhooks/{id}",
+            "update_webhook",
+            "Change a webhook endpoint, or switch it off or on",
+        )
+        .either(Full, update),
+        of(Method::DELETE, "/webhooks/{id}", "delete_webhook", "Delete a webhook endpoint")
+            .either(Full, delete),
+        post(
+            "/webhooks/{id}/rotate-secret",
+            "rotate_webhook_secret",
+            "Give a webhook endpoint a new secret; the old one signs beside it for a while",
+        )
+        .either(Full, rotate),
+        post("/webhooks/{id}/test", "test_webhook", "Send an example of an event to a webhook endpoint")
+            .either(Full, trial::test),
+        read("/webhooks/{id}/deliveries", "list_webhook_deliveries", "List deliveries, newest first")
+            .either(Full, deliveries::list),
+        read(
+            "/webhooks/{id}/deliveries/{delivery_id}",
+            "get_webhook_delivery",
+            "Get a delivery, with what was sent and each attempt",
+        )
+        .either(Full, deliveries::get),
+        post(
+            "/webhooks/{id}/deliveries/{delivery_id}/replay",
+            "replay_webhook_delivery",
+            "Send a delivery once more, as the same event",
+        )
+        .either(Full, deliveries::replay),
+        post("/webhooks/{id}/replay", "replay_webhook_deliveries", "Send the deliveries of a time once more")
+            .either(Full, deliveries::replay_range),
+    ]
+}
+
+/// What is said of an endpoint that is not there.
+pub(crate) fn no_such_webhook() -> Problem {
+    Problem::not_found("webhook")
+}
+
+pub(crate) fn problem(error: WebhookError, room: &Room) -> Problem {
+    let conflict = |text: &str| Problem::new(Code::CONFLICT, text);
+    match error {
+        WebhookError::Unknown => no_such_webhook(),
+        WebhookError::UnknownDelivery => Problem::not_found("delivery"),
+        WebhookError::TooMany => {
+            conflict("The account has as many webhook endpoints as it may have: delete one")
+        }
+        WebhookError::Disabled => conflict("The webhook endpoint is disabled: enable it first"),
+        WebhookError::Pending => conflict("The delivery is being tried: it needs no replay"),
+        WebhookError::Changed => conflict("It was changed at the same time; get it and try again"),
+        WebhookError::Unavailable => Problem::unavailable("Webhooks cannot be queued at the moment", 1),
+        WebhookError::Seal => Problem::internal(error),
+        WebhookError::Read(error) => error.into(),
+        WebhookError::Commit(error) => Problem::of_refusal(error.into(), &room.options.upgrade_url),
+    }
+}
+
+/// The names of these domains, which must be the account's.
+async fn domains(
+    room: &Room,
+    tenant: &Tenant,
+    ids: &[DomainId],
+) -> Result<Vec<(DomainId, mail::address::Name)>, Problem> {
+    let mut domains = Vec::with_capacity(ids.len());
+    for id in ids {
+        let found = store::domain::get(room.hall.store(), tenant.account().id, *id).await?;
+        let Some(domain) = found else {
+            return Err(Problem::field("domain_ids", format!("{id} is none of the account's domains")));
+        };
+        domains.push((*id, domain.name));
+    }
+    Ok(domains)
+}
+
+fn check_url(room: &Room, url: &str) -> Result<(), Problem> {
+    room.hall.check_webhook_url(url).map_err(|text| Problem::field("url", text))
+}
+
+/// `POST /webhooks`.
+///
+/// # Errors
+/// What is wrong with the request; 409 when there are too many; the store cannot be written.
+pub async fn create(room: Arc<Room>, tenant: Tenant, input: CreateWebhook) -> Result<WithSecret, Problem> {
+    check_url(&room, &input.url)?;
+    let domains = domains(&room, &tenant, &input.domain_ids).await?;
+    let now = room.hall.clock().now();
+    let mut settings = Webhook {
+        id: WebhookId::new(now, 0),
+        account: tenant.account().id,
+        url: input.url,
+        events: input.events,
+        enabled: true,
+        description: input.description,
+        domains,
+        retry: input.retry,
+        secret: mail::domain::SealedKey(String::new()),
+        former_secret: None,
+        failing_since: None,
+        disabled_reason: None,
+        created_at: now,
+        updated_at: now,
+    };
+    if !input.enabled {
+        settings.switch(Some(DisabledReason::Customer));
+    }
+    let made = room.hall.create_webhook(settings).await;
+    let (webhook, secret) = made.map_err(|error| problem(error, &room))?;
+    Ok(WithSecret { webhook: WebhookView::of(&webhook), secret })
+}
+
+/// `GET /webhooks`.
+///
+/// # Errors
+/// The cursor is none of this list's; the store cannot be read.
+pub async fn list(room: Arc<Room>, tenant: Tenant, input: ListWebhooks) -> Result<WebhookList, Problem> {
+    let before = input.0.before_id(page::KIND_WEBHOOK)?.map(WebhookId::from_bytes);
+    let mut all = store::webhook::all(room.hall.store(), tenant.account().id).await?;
+    all.retain(|webhook| before.is_none_or(|before| webhook.id < before));
+    all.reverse();
+    let has_more = all.len() > input.0.limit;
+    all.truncate(input.0.limit);
+    let last = all.last().filter(|_| has_more).map(|webhook| webhook.id);
+    Ok(WebhookList {
+        webhooks: all.iter().map(WebhookView::of).collect(),
+        has_more,
+        next_cursor: last.map(|id| page::after_id(page::KIND_WEBHOOK, id.to_bytes())),
+    })
+}
+
+/// `GET /webhooks/{id}`.
+///
+/// # Errors
+/// No such endpoint; the store cannot be read.
+pub async fn get(room: Arc<Room>, tenant: Tenant, OfWebhook(id): OfWebhook) -> Result<OneWebhook, Problem> {
+    let found = room.hall.webhook(tenant.account().id, id).await;
+    Ok(OneWebhook::of(&found.map_err(|error| problem(error, &room))?))
+}
+
+/// `PATCH /webhooks/{id}`.
+///
+/// # Errors
+/// No such endpoint; what is wrong with the request; the store cannot be written.
+pub async fn update(
+    room: Arc<Room>,
+    tenant: Tenant,
+    (OfWebhook(id), input): (OfWebhook, ChangeWebhook),
+) -> Result<OneWebhook, Problem> {
+    if let Some(url) = &input.url {
+        check_url(&room, url)?;
+    }
+    let domains = match &input.domain_ids {
+        Some(ids) => Some(domains(&room, &tenant, ids).await?),
+        None => None,
+    };
+    let changed = room.hall.change_webhook(tenant.account().id, id, |webhook| {
+        if let Some(url) = &input.url {
+            webhook.url.clone_from(url);
+        }
+        if let Some(events) = &input.events {
+            webhook.events.clone_from(events);
+        }
+        if let Some(description) = &input.description {
+            webhook.description.clone_from(description);
+        }
+        if let Some(domains) = &domains {
+            webhook.domains.clone_from(domains);
+        }
+        webhook.retry = input.retry.unwrap_or(webhook.retry);
+        match input.enabled {
+            Some(true) if !webhook.enabled => webhook.switch(None),
+            Some(false) if webhook.enabled => webhook.switch(Some(DisabledReason::Customer)),
+            _ => {}
+        }
+    });
+    Ok(OneWebhook::of(&changed.await.map_err(|error| problem(error, &room))?))
+}
+
+/// `DELETE /webhooks/{id}`.
+///
+/// # Errors
+/// No such endpoint; the store cannot be written.
+pub async fn delete(room: Arc<Room>, tenant: Tenant, OfWebhook(id): OfWebhook) -> Result<Done, Problem> {
+    let deleted = room.hall.delete_webhook(tenant.account().id, id).await;
+    deleted.map_err(|error| problem(error, &room))?;
+    Ok(Done::OK)
+}
+
+/// `POST /webhooks/{id}/rotate-secret`.
+///
+/// # Errors
+/// No such endpoint; the store cannot be written.
+pub async fn rotate(
+    room: Arc<Room>,
+    tenant: Tenant,
+    (OfWebhook(id), RotateSecret { grace_hours }): (OfWebhook, RotateSecret),
+) -> Result<WithSecret, Problem> {
+    let grace = Duration::from_secs(u64::from(grace_hours) * 3_600);
+    let rotated = room.hall.rotate_webhook_secret(tenant.account().id, id, grace).await;
+    let (webhook, secret) = rotated.map_err(|error| problem(error, &room))?;
+    Ok(WithSecret { webhook: WebhookView::of(&webhook), secret })
+}

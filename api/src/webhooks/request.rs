@@ -1,0 +1,313 @@
+//! What callers say of webhook endpoints.
+
+use mail::id::{DomainId, WebhookId};
+use mail::webhook::{AFFILIATE_EVENTS, DESCRIPTION_BYTES_MAX, DOMAINS_MAX, RetryPolicy, is_event};
+use queue::courier::http::URL_BYTES_MAX;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::no_such_webhook;
+use crate::call::{Call, Input, Media, SMALL_BYTES_MAX, Takes};
+use crate::fields::{self, Given, Names, Notes};
+use crate::page::Page;
+use crate::problem::Problem;
+use crate::schema::{self, Schemas};
+
+pub(super) const ID: &str = "id";
+/// Names of events that one endpoint may list: more than there are.
+const EVENTS_MAX: usize = 100;
+/// For how long a former secret signs, unless said otherwise, in hours.
+const GRACE_HOURS: u16 = 24;
+/// The longest that it may: a week.
+const GRACE_HOURS_MAX: u16 = 168;
+
+const NAMES: Names = Names {
+    known: &[
+        ("url", "url"),
+        ("endpoint", "url"),
+        ("events", "events"),
+        ("enabled", "enabled"),
+        ("description", "description"),
+        ("domain_ids", "domain_ids"),
+        ("domainIds", "domain_ids"),
+        ("retry_policy", "retry_policy"),
+        ("retryPolicy", "retry_policy"),
+    ],
+    foreign: &[("Url", "url"), ("Triggers", "events")],
+};
+
+/// All names of events that can be asked for.
+pub(super) fn event_names() -> Vec<&'static str> {
+    let ours = mail::event::EventKind::ALL.iter().map(|kind| kind.name());
+    ours.chain(AFFILIATE_EVENTS.iter().copied()).collect()
+}
+
+/// An endpoint, from the path.
+#[derive(Debug, Clone, Copy)]
+pub struct OfWebhook(pub WebhookId);
+
+impl OfWebhook {
+    pub(super) fn parameter() -> Value {
+        schema::path_parameter(ID, "The endpoint's id (`whk_…`)")
+    }
+
+    /// What cannot be an id is the id of nothing.
+    pub(super) fn of(call: &Call) -> Result<Self, Problem> {
+        call.path_parameter(ID).parse().map(Self).map_err(|_| no_such_webhook())
+    }
+}
+
+impl Input for OfWebhook {
+    fn describe(_: &mut Schemas) -> Takes {
+        Takes { parameters: vec![Self::parameter()], ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        Self::of(call)
+    }
+}
+
+/// What `GET /webhooks` takes.
+#[derive(Debug)]
+pub struct ListWebhooks(pub(super) Page);
+
+impl Input for ListWebhooks {
+    fn describe(_: &mut Schemas) -> Takes {
+        Takes { parameters: Page::parameters(), ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        Page::read(&call.query).map(Self)
+    }
+}
+
+fn settings_schema() -> Vec<(&'static str, Value)> {
+    let mut url = schema::string("Where deliveries are posted: https, at a public address");
+    url["examples"] = json!(["https://example.com/hooks"]);
+    url["maxLength"] = json!(URL_BYTES_MAX);
+    let mut events = schema::list(
+        schema::words(&event_names(), "An event's name"),
+        "The events that it is sent; none means all but those that must be named: email.cancelled, domain.*, \
+         suppression.* and webhook.disabled",
+    );
+    events["maxItems"] = json!(EVENTS_MAX);
+    events["examples"] = json!([["email.delivered", "email.bounced"]]);
+    let mut domains = schema::list(
+        json!({"type": "string"}),
+        "The domains (`dom_…`) whose events alone it is sent; none means all events",
+    );
+    domains["maxItems"] = json!(DOMAINS_MAX);
+    domains["examples"] = json!([[]]);
+    let mut description = schema::nullable_string("What you want to remember of it");
+    description["maxLength"] = json!(DESCRIPTION_BYTES_MAX);
+    vec![
+        ("url", url),
+        ("events", events),
+        ("enabled", schema::boolean("Whether it is sent anything; true")),
+        ("description", description),
+        ("domain_ids", domains),
+        (
+            "retry_policy",
+            schema::words(
+                RetryPolicy::WORDS,
+                "`default`: five attempts within five minutes; `extended`: eight within 28 hours",
+            ),
+        ),
+    ]
+}
+
+/// What was given, each as far as it was.
+#[derive(Debug, Default)]
+struct Settings {
+    url: Option<String>,
+    events: Option<Vec<String>>,
+    enabled: Option<bool>,
+    description: Option<Option<String>>,
+    domain_ids: Option<Vec<DomainId>>,
+    retry: Option<RetryPolicy>,
+}
+
+impl Settings {
+    fn read(given: &Given<'_>, notes: &mut Notes) -> Self {
+        fn field<T>(
+            given: &Given<'_>,
+            notes: &mut Notes,
+            name: &str,
+            read: impl Fn(&RawValue) -> Result<T, String>,
+        ) -> Option<T> {
+            let read = given.value(name).map(read)?;
+            read.map_err(|text| notes.errors.add(name, text)).ok()
+        }
+        let is_null = |name: &str| given.is_given_as_null(name);
+        let mut settings = Self {
+            url: field(given, notes, "url", |value| fields::line(value, URL_BYTES_MAX)),
+            events: field(given, notes, "events", events),
+            enabled: field(given, notes, "enabled", fields::boolean),
+            description: field(given, notes, "description", |value| {
+                fields::line(value, DESCRIPTION_BYTES_MAX).map(Some)
+            }),
+            domain_ids: field(given, notes, "domain_ids", domain_ids),
+            retry: field(given, notes, "retry_policy", |value| {
+                let text = fields::text(value)?;
+                RetryPolicy::of_word(&text).ok_or_else(|| "must be `default` or `extended`".to_owned())
+            }),
+        };
+        if is_null("description") {
+            settings.description = Some(None);
+        }
+        if is_null("events") {
+            settings.events = Some(Vec::new());
+        }
+        if is_null("domain_ids") {
+            settings.domain_ids = Some(Vec::new());
+        }
+        settings
+    }
+}
+
+/// Names of events, each once; unknown ones are named.
+pub(super) fn events(value: &RawValue) -> Result<Vec<String>, String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut unknown = Vec::new();
+    for entry in fields::list(value, EVENTS_MAX)? {
+        let name = fields::text(entry).map_err(|_| "must be a list of names of events".to_owned())?;
+        if !is_event(&name) {
+            unknown.push(format!("`{}`", fields::show(&name)));
+        } else if !names.iter().any(|known| *known == name) {
+            names.push(name.into_owned());
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(names);
+    }
+    unknown.truncate(10);
+    Err(format!("there is no event {}", unknown.join(", ")))
+}
+
+fn domain_ids(value: &RawValue) -> Result<Vec<DomainId>, String> {
+    let mut ids = Vec::new();
+    for entry in fields::list(value, DOMAINS_MAX)? {
+        let id = fields::text(entry)?.parse().map_err(|_| "must be a list of ids like `dom_…`".to_owned())?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
+}
+
+/// What `POST /webhooks` takes.
+#[derive(Debug)]
+pub struct CreateWebhook {
+    pub(super) url: String,
+    pub(super) events: Vec<String>,
+    pub(super) enabled: bool,
+    pub(super) description: Option<String>,
+    pub(super) domain_ids: Vec<DomainId>,
+    pub(super) retry: RetryPolicy,
+}
+
+impl Input for CreateWebhook {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let body = schemas.named("CreateWebhook", |_| {
+            schema::object_with("An endpoint to be made", &["url"], settings_schema())
+        });
+        Takes { body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX, ..Takes::default() }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let mut notes = Notes::default();
+        let given = call.given(&NAMES, &mut notes)?;
+        let settings = Settings::read(&given, &mut notes);
+        if !given.is_meant("url") {
+            notes.errors.add("url", "is required");
+        }
+        match settings.url {
+            Some(url) if notes.errors.is_empty() => Ok(Self {
+                url,
+                events: settings.events.unwrap_or_default(),
+                enabled: settings.enabled.unwrap_or(true),
+                description: settings.description.flatten(),
+                domain_ids: settings.domain_ids.unwrap_or_default(),
+                retry: settings.retry.unwrap_or_default(),
+            }),
+            _ => Err(notes.errors.into()),
+        }
+    }
+}
+
+/// What `PATCH /webhooks/{id}` takes.
+#[derive(Debug)]
+pub struct ChangeWebhook {
+    pub(super) url: Option<String>,
+    pub(super) events: Option<Vec<String>>,
+    pub(super) enabled: Option<bool>,
+    pub(super) description: Option<Option<String>>,
+    pub(super) domain_ids: Option<Vec<DomainId>>,
+    pub(super) retry: Option<RetryPolicy>,
+}
+
+impl Input for (OfWebhook, ChangeWebhook) {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let body = schemas
+            .named("ChangeWebhook", |_| schema::object_with("What is to be changed", &[], settings_schema()));
+        let parameters = vec![OfWebhook::parameter()];
+        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let mut notes = Notes::default();
+        let given = call.given(&NAMES, &mut notes)?;
+        let Settings { url, events, enabled, description, domain_ids, retry } =
+            Settings::read(&given, &mut notes);
+        if !notes.errors.is_empty() {
+            return Err(notes.errors.into());
+        }
+        let change = ChangeWebhook { url, events, enabled, description, domain_ids, retry };
+        Ok((OfWebhook::of(call)?, change))
+    }
+}
+
+/// What `POST /webhooks/{id}/rotate-secret` takes.
+#[derive(Debug)]
+pub struct RotateSecret {
+    pub(super) grace_hours: u16,
+}
+
+impl Input for (OfWebhook, RotateSecret) {
+    const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
+    const MEDIA: Media = Media::JsonOrNothing;
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let body = schemas.named("RotateWebhookSecret", |_| {
+            let grace = json!({
+                "type": "integer", "minimum": 0, "maximum": GRACE_HOURS_MAX, "default": GRACE_HOURS,
+                "description": "For how many hours the old secret signs beside the new one",
+            });
+            schema::object_with("How the secret is replaced", &[], [("grace_hours", grace)])
+        });
+        let parameters = vec![OfWebhook::parameter()];
+        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        const NAMES: Names =
+            Names { known: &[("grace_hours", "grace_hours"), ("graceHours", "grace_hours")], foreign: &[] };
+        let mut notes = Notes::default();
+        let given = call.given_if_any(&NAMES, &mut notes)?;
+        let grace_hours = match given.value("grace_hours") {
+            None => Some(GRACE_HOURS),
+            Some(value) => value.get().parse().ok().filter(|hours| *hours <= GRACE_HOURS_MAX),
+        };
+        let Some(grace_hours) = grace_hours else {
+            return Err(Problem::field(
+                "grace_hours",
+                format!("must be a whole number from 0 to {GRACE_HOURS_MAX}"),
+            ));
+        };
+        Ok((OfWebhook::of(call)?, RotateSecret { grace_hours }))
+    }
+}

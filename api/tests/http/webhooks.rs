@@ -1,0 +1,527 @@
+//! Webhooks over HTTP: endpoints, signed deliveries, their log, replay, and the stream of events.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use jiff::Timestamp;
+use mail::credential::Scope;
+use mail::webhook::sign;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+use crate::world::World;
+
+/// What a receiver was sent.
+#[derive(Debug, Clone)]
+struct Received {
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+impl Received {
+    fn header(&self, name: &str) -> &str {
+        self.headers.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// Whether it is signed with this secret, in both ways.
+    fn is_signed_with(&self, secret: &str) -> bool {
+        let at: i64 = self.header("webhook-timestamp").parse().unwrap();
+        let at = Timestamp::from_second(at).unwrap();
+        let signed = sign([secret], self.header("webhook-id"), at, self.body.as_bytes());
+        let one = signed.service_signature.split_once(",v1=").unwrap().1.to_owned();
+        self.header("service-signature").starts_with(&format!("t={},", signed.timestamp))
+            && self.header("service-signature").contains(&one)
+            && self.header("webhook-signature").split(' ').any(|s| s == signed.webhook_signature)
+    }
+}
+
+/// A receiver that answers with one status after the other, the last one for ever.
+struct Receiver {
+    address: SocketAddr,
+    heard: mpsc::UnboundedReceiver<Received>,
+}
+
+impl Receiver {
+    async fn start(statuses: &'static [&'static str]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (tell, heard) = mpsc::unbounded_channel();
+        let count = Arc::new(AtomicUsize::new(0));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (tell, count) = (tell.clone(), Arc::clone(&count));
+                tokio::spawn(async move {
+                    let mut stream = BufReader::new(stream);
+                    while let Some(received) = receive(&mut stream).await {
+                        let n = count.fetch_add(1, Ordering::SeqCst);
+                        let status = statuses.get(n).or(statuses.last()).copied().unwrap_or("200 OK");
+                        let _ = tell.send(received);
+                        if status == "stall" {
+                            std::future::pending::<()>().await;
+                        }
+                        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 4\r\n\r\nwell");
+                        if stream.write_all(answer.as_bytes()).await.is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+        });
+        Self { address, heard }
+    }
+
+    async fn next(&mut self) -> Received {
+        self.heard.recv().await.unwrap()
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/hooks?a=b", self.address)
+    }
+}
+
+async fn receive(stream: &mut BufReader<TcpStream>) -> Option<Received> {
+    let mut headers = Vec::new();
+    let mut line = String::new();
+    stream.read_line(&mut line).await.ok().filter(|n| *n > 0)?;
+    loop {
+        line.clear();
+        stream.read_line(&mut line).await.ok().filter(|n| *n > 0)?;
+        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+        headers.push((name.to_owned(), value.to_owned()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length")?.1.parse().ok()?;
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    Some(Received { headers, body: String::from_utf8(body).ok()? })
+}
+
+impl World {
+    async fn webhook(&self, body: Value) -> (String, String) {
+        let made = self.post("/webhooks", body.to_string()).await;
+        assert_eq!(made.status, StatusCode::OK, "{made:?}");
+        let made = made.json();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        (text(&made["webhook"]["id"]), text(&made["secret"]))
+    }
+
+    async fn letter(&self) -> String {
+        let letter = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
+        let sent = self.post("/emails", letter.to_string()).await;
+        assert_eq!(sent.status, StatusCode::OK, "{sent:?}");
+        sent.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// What a path gives, once it is as it is to be.
+    async fn until(&self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let settled = self.hall.settled();
+            let found = self.get(path).await;
+            assert_eq!(found.status, StatusCode::OK, "{found:?}");
+            let found = found.json();
+            if holds(&found) {
+                return found;
+            }
+            let patience = tokio::time::timeout(Duration::from_secs(30), settled).await;
+            assert!(patience.is_ok(), "{path} stays {found}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn endpoints_are_made_changed_and_deleted() {
+    let world = World::start().await;
+    let hook = json!({"endpoint": "https://example.com/hooks", "events": ["email.sent", "payout.paid"],
+                      "description": "d", "retry_policy": "extended"});
+    let made = world.post("/webhooks", hook.to_string()).await.json();
+    let (webhook, secret) = (&made["webhook"], made["secret"].as_str().unwrap());
+    assert!(secret.starts_with("whsec_") && secret.len() == 50, "{secret}");
+    assert_eq!(webhook["url"], "https://example.com/hooks");
+    assert_eq!(webhook["events"], json!(["email.sent", "payout.paid"]));
+    assert_eq!((&webhook["enabled"], &webhook["retry_policy"]), (&json!(true), &json!("extended")));
+    let path = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
+    let shown = world.get(&path).await.json();
+    assert_eq!(shown["webhook"], *webhook);
+    assert!(!shown.to_string().contains(secret));
+    let changed = json!({"events": [], "enabled": false, "description": null});
+    let changed = world.call(Method::PATCH, &path, &changed).await.json();
+    assert_eq!(changed["webhook"]["disabled_reason"], "customer");
+    assert_eq!(
+        (&changed["webhook"]["events"], &changed["webhook"]["description"]),
+        (&json!([]), &Value::Null)
+    );
+    let again = world.call(Method::PATCH, &path, &json!({"enabled": true})).await.json();
+    assert_eq!(
+        (&again["webhook"]["enabled"], &again["webhook"]["disabled_reason"]),
+        (&json!(true), &Value::Null)
+    );
+    for _ in 0..3 {
+        world.webhook(json!({"url": "https://example.com/more"})).await;
+    }
+    let page = world.get("/webhooks?limit=2").await.json();
+    assert_eq!((page["webhooks"].as_array().unwrap().len(), &page["has_more"]), (2, &json!(true)));
+    let rest = world.get(&format!("/webhooks?cursor={}", page["next_cursor"].as_str().unwrap())).await.json();
+    assert_eq!((rest["webhooks"].as_array().unwrap().len(), &rest["next_cursor"]), (2, &Value::Null));
+    // Another account's are not there.
+    let other = world.account(2, Scope::Full).await;
+    assert_eq!(world.get_as(&other, &path).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(world.call_as(&other, Method::DELETE, &path, &json!({})).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(world.call(Method::DELETE, &path, &json!({})).await.json(), json!({"ok": true}));
+    assert_eq!(world.get(&path).await.status, StatusCode::NOT_FOUND);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_an_endpoint() {
+    let world = World::start().await;
+    for (body, field) in [
+        (json!({}), "url"),
+        (json!({"url": "hooks"}), "url"),
+        (json!({"url": "ftp://example.com/"}), "url"),
+        (json!({"url": "https://user:secret@example.com/"}), "url"),
+        (json!({"url": "https://example.com/", "events": ["email.eaten"]}), "events"),
+        (json!({"url": "https://example.com/", "events": "email.sent"}), "events"),
+        (
+            json!({"url": "https://example.com/", "domain_ids": ["dom_00000000000000000000000000"]}),
+            "domain_ids",
+        ),
+        (json!({"url": "https://example.com/", "retry_policy": "never"}), "retry_policy"),
+    ] {
+        let refused = world.post("/webhooks", body.to_string()).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{body}: {refused:?}");
+        assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{body}: {refused:?}");
+    }
+    let unknown = json!({"url": "https://example.com/", "events": ["email.eaten", "email.sent"]});
+    let refused = world.post("/webhooks", unknown.to_string()).await.json();
+    assert!(refused.to_string().contains("`email.eaten`"), "{refused}");
+    for _ in 0..mail::webhook::ENDPOINTS_MAX {
+        world.webhook(json!({"url": "https://example.com/"})).await;
+    }
+    let one_more = world.post("/webhooks", json!({"url": "https://example.com/"}).to_string()).await;
+    assert_eq!(one_more.status, StatusCode::CONFLICT);
+    // A session needs its token for more than reading.
+    let session = world.session(1).await;
+    let listed = world.browse(&session, Method::GET, "/api/webhooks", &Value::Null).await;
+    assert_eq!(listed.status, StatusCode::OK);
+    let hook = json!({"url": "https://example.com/"});
+    let forged = world.browse(&session.forged(), Method::POST, "/api/webhooks", &hook).await;
+    assert_eq!(forged.status, StatusCode::FORBIDDEN);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_event_is_posted_signed_logged_and_replayed() {
+    let world = World::working().await;
+    let mut receiver = Receiver::start(&["200 OK"]).await;
+    let (id, secret) = world.webhook(json!({"url": receiver.url(), "events": ["email.sent"]})).await;
+    let email = world.letter().await;
+    let received = receiver.next().await;
+    assert!(received.is_signed_with(&secret), "{received:?}");
+    assert!(received.header("user-agent").starts_with("postrider/"));
+    assert_eq!(received.header("content-type"), "application/json");
+    let body = received.json();
+    let names: Vec<&String> = body.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["type", "created_at", "data"]);
+    assert_eq!((&body["type"], &body["data"]["email_id"]), (&json!("email.sent"), &json!(email)));
+    assert_eq!((&body["data"]["status"], &body["data"]["recipients_count"]), (&json!("sent"), &json!(1)));
+    assert_eq!(body["data"]["event_id"], received.header("webhook-id"));
+
+    let path = format!("/webhooks/{id}/deliveries");
+    let listed = world.until(&path, |page| page["deliveries"][0]["status"] == "delivered").await;
+    let delivery = listed["deliveries"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(world.get(&format!("{path}?status=failed")).await.json()["deliveries"], json!([]));
+    assert_eq!(world.get(&format!("{path}?type=email.sent")).await.json()["deliveries"][0]["id"], *delivery);
+    let one = format!("{path}/{delivery}");
+    let whole = world.get(&one).await.json()["delivery"].clone();
+    assert_eq!(whole["payload"], body);
+    assert_eq!(
+        (&whole["attempts"][0]["n"], &whole["attempts"][0]["response_status"]),
+        (&json!(1), &json!(200))
+    );
+    assert_eq!(
+        (&whole["attempts"][0]["response_body"], &whole["attempts_count"]),
+        (&json!("well"), &json!(1))
+    );
+
+    let replayed = world.post(&format!("{one}/replay"), "").await;
+    assert_eq!(replayed.status, StatusCode::ACCEPTED, "{replayed:?}");
+    assert_eq!(replayed.json()["delivery"]["id"], *delivery);
+    let again = receiver.next().await;
+    assert_eq!((again.header("webhook-id"), &again.body), (received.header("webhook-id"), &received.body));
+    world.until(&one, |whole| whole["delivery"]["attempts_count"] == 2).await;
+    // Another account's are not there.
+    let other = world.account(2, Scope::Full).await;
+    for path in [&path, &one] {
+        assert_eq!(world.get_as(&other, path).await.status, StatusCode::NOT_FOUND);
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_fails_is_tried_by_the_ladder_and_given_up() {
+    let world = World::working().await;
+    let mut receiver = Receiver::start(&["500 No"]).await;
+    let (id, _) = world.webhook(json!({"url": receiver.url()})).await;
+    world.letter().await;
+    let path = format!("/webhooks/{id}/deliveries");
+    let first = receiver.next().await;
+    for (n, wait) in [(1, 5), (2, 30), (3, 120), (4, 120)] {
+        let found = world.until(&path, |page| page["deliveries"][0]["attempts_count"] == n).await;
+        let delivery = &found["deliveries"][0];
+        assert_eq!((&delivery["status"], &delivery["response_status"]), (&json!("pending"), &json!(500)));
+        assert!(delivery["next_attempt_at"].is_string());
+        world.hall.clock().advance(Duration::from_secs(wait));
+        assert_eq!(receiver.next().await.body, first.body);
+    }
+    let failed = world.until(&path, |page| page["deliveries"][0]["status"] == "failed").await;
+    assert_eq!(failed["deliveries"][0]["attempts_count"], 5);
+    assert_eq!(failed["deliveries"][0]["next_attempt_at"], Value::Null);
+    let webhook = world.get(&format!("/webhooks/{id}")).await.json();
+    assert!(webhook["webhook"]["failing_since"].is_string(), "{webhook}");
+    assert_eq!(webhook["webhook"]["enabled"], true);
+    let replay = json!({"since": "2020-01-01T00:00:00Z", "until": "2100-01-01T00:00:00Z"});
+    let replayed = world.post(&format!("/webhooks/{id}/replay"), replay.to_string()).await;
+    assert_eq!((replayed.status, replayed.json()["queued"].clone()), (StatusCode::ACCEPTED, json!(1)));
+    receiver.next().await;
+    let replayed = world.until(&path, |page| page["deliveries"][0]["status"] == "failed").await;
+    assert_eq!(replayed["deliveries"][0]["attempts_count"], 6);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_asks_to_be_left_alone_is_as_far_as_the_ladder_reaches() {
+    let world = World::working().await;
+    let statuses =
+        &["429 Slow\r\nretry-after: 60", "503 Slow\r\nretry-after: 86400", "500 No\r\nretry-after: 86400"];
+    let mut receiver = Receiver::start(statuses).await;
+    let (id, _) = world.webhook(json!({"url": receiver.url()})).await;
+    world.letter().await;
+    let path = format!("/webhooks/{id}/deliveries");
+    // Of what is left of the ladder, 30 + 120 + 120 s, no more is waited; for a plain failure, its own step.
+    for (n, least, most) in [(1, 60, 62), (2, 270, 272), (3, 120, 122)] {
+        receiver.next().await;
+        let found = world.until(&path, |page| page["deliveries"][0]["attempts_count"] == n).await;
+        let next: Timestamp = found["deliveries"][0]["next_attempt_at"].as_str().unwrap().parse().unwrap();
+        let one = format!("{path}/{}", found["deliveries"][0]["id"].as_str().unwrap());
+        let whole = world.get(&one).await.json();
+        let at = whole["delivery"]["attempts"][n - 1]["at"].as_str().unwrap().parse::<Timestamp>().unwrap();
+        let waited = next.duration_since(at).as_secs();
+        assert!(waited >= least && waited < most + 30, "{n}: {waited}");
+        world.hall.clock().advance(Duration::from_secs(u64::try_from(waited).unwrap() + 1));
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_fails_for_five_days_or_is_gone_is_disabled() {
+    let world = World::working().await;
+    let mut gone = Receiver::start(&["410 Gone"]).await;
+    let mut failing = Receiver::start(&["500 No"]).await;
+    let mut told = Receiver::start(&["200 OK"]).await;
+    let (gone_id, _) = world.webhook(json!({"url": gone.url()})).await;
+    let (failing_id, _) = world.webhook(json!({"url": failing.url()})).await;
+    let hook = json!({"url": told.url(), "events": ["webhook.disabled"]});
+    world.webhook(hook).await;
+    world.letter().await;
+    gone.next().await;
+    let disabled = told.next().await.json();
+    assert_eq!(disabled["data"]["webhook_id"], *gone_id);
+    assert_eq!(disabled["data"]["disabled_reason"], "gone");
+    let shown = world.get(&format!("/webhooks/{gone_id}")).await.json();
+    assert_eq!(
+        (&shown["webhook"]["enabled"], &shown["webhook"]["disabled_reason"]),
+        (&json!(false), &json!("gone"))
+    );
+
+    let path = format!("/webhooks/{failing_id}/deliveries");
+    for days in [0, 6 * 24 * 3600] {
+        world.hall.clock().advance(Duration::from_secs(days));
+        if days > 0 {
+            world.letter().await;
+        }
+        for n in 1..=5 {
+            failing.next().await;
+            world.until(&path, |page| page["deliveries"][0]["attempts_count"] == n).await;
+            world.hall.clock().advance(Duration::from_secs(120));
+        }
+    }
+    let disabled = told.next().await.json();
+    assert_eq!(
+        (&disabled["data"]["webhook_id"], &disabled["data"]["disabled_reason"]),
+        (&json!(failing_id), &json!("failing"))
+    );
+    let path = format!("/webhooks/{failing_id}/replay");
+    let replay = world.post(&path, r#"{"since": "2020-01-01T00:00:00Z"}"#).await;
+    assert_eq!(replay.status, StatusCode::CONFLICT);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn one_that_is_dead_delays_no_other() {
+    let world = World::working().await;
+    let mut dead = Receiver::start(&["stall"]).await;
+    let mut quick = Receiver::start(&["200 OK"]).await;
+    world.webhook(json!({"url": dead.url()})).await;
+    world.webhook(json!({"url": quick.url()})).await;
+    for _ in 0..20 {
+        let email = world.letter().await;
+        assert_eq!(quick.next().await.json()["data"]["email_id"], email);
+    }
+    dead.next().await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_new_secret_signs_beside_the_old_one() {
+    let world = World::working().await;
+    let mut receiver = Receiver::start(&["200 OK"]).await;
+    let (id, old) = world.webhook(json!({"url": receiver.url()})).await;
+    let rotated = world.post(&format!("/webhooks/{id}/rotate-secret"), r#"{"grace_hours": 2}"#).await.json();
+    let new = rotated["secret"].as_str().unwrap();
+    assert_ne!(old, new);
+    world.letter().await;
+    let received = receiver.next().await;
+    assert!(received.is_signed_with(&old) && received.is_signed_with(new), "{received:?}");
+    world.hall.clock().advance(Duration::from_secs(3 * 3600));
+    world.letter().await;
+    let received = receiver.next().await;
+    assert!(!received.is_signed_with(&old) && received.is_signed_with(new), "{received:?}");
+    let refused = world.post(&format!("/webhooks/{id}/rotate-secret"), r#"{"grace_hours": 999}"#).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn examples_are_sent_to_who_asks_for_them() {
+    let world = World::working().await;
+    let mut receiver = Receiver::start(&["200 OK"]).await;
+    let (id, secret) = world.webhook(json!({"url": receiver.url(), "events": ["email.bounced"]})).await;
+    let tested = world.post("/emails/test", r#"{"event": "email.bounced"}"#).await.json();
+    assert_eq!((&tested["queued"], &tested["deliveries"][0]["webhook_id"]), (&json!(true), &json!(id)));
+    assert_eq!(tested["deliveries"][0]["status"], "pending");
+    let received = receiver.next().await;
+    assert!(received.is_signed_with(&secret));
+    assert_eq!(received.json(), tested["payload"]);
+    let other = world.post("/emails/test", r#"{"event": "email.sent"}"#).await.json();
+    assert_eq!((&other["queued"], &other["deliveries"]), (&json!(false), &json!([])));
+    let dry = world.post("/emails/test", r#"{"event": "email.bounced", "deliver": false}"#).await.json();
+    assert_eq!(dry["queued"], false);
+    let event = json!({"event": "automation.started"});
+    let tested = world.post(&format!("/webhooks/{id}/test"), event.to_string()).await;
+    assert_eq!(tested.status, StatusCode::ACCEPTED, "{tested:?}");
+    let received = receiver.next().await.json();
+    assert_eq!((&received["type"], &received["data"]["test"]), (&json!("automation.started"), &json!(true)));
+    let unknown = world.post(&format!("/webhooks/{id}/test"), r#"{"event": "email.eaten"}"#).await;
+    assert_eq!(unknown.status, StatusCode::BAD_REQUEST);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn only_the_domains_asked_for() {
+    let world = World::working().await;
+    let mut receiver = Receiver::start(&["200 OK"]).await;
+    let domain = world.domain(world.tenant().await.account().id).await.id;
+    let hook = json!({"url": receiver.url(), "domain_ids": [domain]});
+    world.webhook(hook).await;
+    world.post("/suppressions", r#"{"email": "x@example.net"}"#).await;
+    let email = world.letter().await;
+    assert_eq!(receiver.next().await.json()["data"]["email_id"], email);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn the_stream_is_polled_without_gaps() {
+    let world = World::start().await;
+    let mut emails = Vec::new();
+    let mut cursor = None;
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        for _ in 0..4 {
+            emails.push(world.letter().await);
+        }
+        loop {
+            let at = cursor.as_ref().map_or(String::new(), |cursor: &String| format!("&cursor={cursor}"));
+            let page = world.get(&format!("/webhook-events?order=asc&limit=3{at}")).await.json();
+            let events = page["events"].as_array().unwrap();
+            seen.extend(events.iter().map(|one| one["data"]["email_id"].as_str().unwrap().to_owned()));
+            cursor = Some(page["next_cursor"].as_str().unwrap().to_owned());
+            if page["has_more"] == false {
+                break;
+            }
+        }
+        assert_eq!(seen, emails);
+    }
+    let down = world.get("/webhook-events?limit=100").await.json();
+    let ids = |page: &Value| -> Vec<String> {
+        let events = page["events"].as_array().unwrap().iter();
+        events.map(|one| one["data"]["email_id"].as_str().unwrap().to_owned()).collect()
+    };
+    let newest_first: Vec<String> = emails.iter().rev().cloned().collect();
+    assert_eq!((ids(&down), &down["next_cursor"]), (newest_first, &Value::Null));
+    world.post("/suppressions", r#"{"email": "x@example.net"}"#).await;
+    let some = world.get("/webhook-events?types=suppression.created,domain.verified").await.json();
+    assert_eq!(some["events"][0]["data"]["email"], "x@example.net");
+    assert_eq!(some["events"].as_array().unwrap().len(), 1);
+    for bad in ["order=up", "types=email.eaten", "cursor=x", "limit=0"] {
+        let refused = world.get(&format!("/webhook-events?{bad}")).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{bad}");
+    }
+    let other = world.account(2, Scope::Full).await;
+    assert_eq!(world.get_as(&other, "/webhook-events").await.json()["events"], json!([]));
+    world.end().await;
+}
+
+/// Reads lines until one begins so.
+async fn line(stream: &mut BufReader<TcpStream>, begins: &str) -> String {
+    loop {
+        let mut line = String::new();
+        assert!(stream.read_line(&mut line).await.unwrap() > 0, "the stream ended before {begins}");
+        if let Some(rest) = line.trim_end().strip_prefix(begins) {
+            return rest.to_owned();
+        }
+    }
+}
+
+async fn follow(world: &World, more: &str) -> BufReader<TcpStream> {
+    let mut stream = BufReader::new(TcpStream::connect(world.address).await.unwrap());
+    let request = format!(
+        "GET /webhook-events HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {}\r\naccept: text/event-stream\r\n{more}\r\n",
+        world.key
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    line(&mut stream, ": connected").await;
+    stream
+}
+
+#[tokio::test]
+async fn the_stream_is_followed_and_resumed() {
+    let world = World::working().await;
+    let mut stream = follow(&world, "").await;
+    let mut last = String::new();
+    for _ in 0..3 {
+        let email = world.letter().await;
+        last = line(&mut stream, "id: ").await;
+        assert_eq!(line(&mut stream, "event: ").await, "email.sent");
+        let event: Value = serde_json::from_str(&line(&mut stream, "data: ").await).unwrap();
+        assert_eq!(event["data"]["email_id"], email);
+    }
+    drop(stream);
+    let missed = [world.letter().await, world.letter().await];
+    let mut stream = follow(&world, &format!("last-event-id: {last}\r\n")).await;
+    for email in missed {
+        let event: Value = serde_json::from_str(&line(&mut stream, "data: ").await).unwrap();
+        assert_eq!(event["data"]["email_id"], email);
+    }
+    // It ends when the door closes.
+    world.end().await;
+    let mut rest = String::new();
+    let _ = stream.read_to_string(&mut rest).await;
+}

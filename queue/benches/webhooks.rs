@@ -1,0 +1,212 @@
+//! Webhooks end to end in one process: an event in the store's outbox, told, signed, posted to a receiver on loopback,
+//! booked. First how long that takes at 500 events a second, then how many a second go when all wait at once.
+//!
+//! `cargo bench -p queue --bench webhooks`; `EVENTS=20000` for more.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use dns::seal::Vault;
+use jiff::Timestamp;
+use mail::domain::SealedKey;
+use mail::event::{Event, EventKind};
+use mail::id::{AccountId, EventId, SuppressionId, WebhookId};
+use mail::verp::VerpKey;
+use mail::webhook::{RetryPolicy, Webhook};
+use queue::clock::Clock;
+use queue::courier::http::{Poster, PosterSettings, UrlRules};
+use queue::courier::smtp::{Dialer, TlsMode};
+use queue::entropy::Entropy;
+use queue::plan::{PlanSettings, Planner};
+use queue::retry::Schedule;
+use queue::webhooks::{LADDER, WebhooksParts};
+use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
+use store::engine::{Batch, Options, Store};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+const RATE: u64 = 500;
+const PARTITIONS: u16 = 64;
+
+fn main() {
+    // `cargo test` runs benches too, without this argument; there is nothing to test.
+    if !std::env::args().any(|arg| arg == "--bench") {
+        return;
+    }
+    let events: u64 = std::env::var("EVENTS").ok().and_then(|text| text.parse().ok()).unwrap_or(5_000);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(run(events));
+}
+
+async fn run(events: u64) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&Options::new(directory.path().join("store"))).unwrap();
+    let (url, mut heard) = receiver().await;
+    let (worker, vault) = worker(store.clone());
+    let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
+    subscribe(&store, &vault, account, url).await;
+    worker.join().await.unwrap();
+    worker.start();
+
+    // The first one opens connections and makes telling eager.
+    record(&store, account, 0..1).await;
+    worker.tell().await.unwrap();
+    heard.recv().await.unwrap();
+
+    let mut delays = Vec::new();
+    let begun = tokio::time::Instant::now();
+    let mut every = tokio::time::interval(Duration::from_millis(1_000 / RATE));
+    let sending = async {
+        for number in 0..events / 5 {
+            every.tick().await;
+            record(&store, account, number..number + 1).await;
+            worker.something_to_tell();
+        }
+    };
+    let hearing = async {
+        for _ in 0..events / 5 {
+            delays.push(heard.recv().await.unwrap());
+        }
+    };
+    tokio::join!(sending, hearing);
+    delays.sort_unstable();
+    let at = |share: f64| delays[((delays.len() - 1) as f64 * share) as usize];
+    println!(
+        "event to POST at {RATE}/s: p50 {} ms, p99 {} ms, most {} ms ({} events in {:.1} s)",
+        at(0.5),
+        at(0.99),
+        at(1.0),
+        delays.len(),
+        begun.elapsed().as_secs_f64()
+    );
+
+    for start in (0..events).step_by(500) {
+        record(&store, account, start..(start + 500).min(events)).await;
+    }
+    let begun = tokio::time::Instant::now();
+    worker.something_to_tell();
+    for _ in 0..events {
+        heard.recv().await.unwrap();
+    }
+    let rate = events as f64 / begun.elapsed().as_secs_f64();
+    println!("{events} waiting events told, signed and posted: {rate:.0}/s");
+    worker.drain().await;
+}
+
+/// Writes events into the outbox, each with the time in it.
+async fn record(store: &Store, account: AccountId, numbers: std::ops::Range<u64>) {
+    let mut batch = Batch::progress();
+    for number in numbers {
+        let (now, chance) = (Clock::default().now(), Entropy::default().u128());
+        let event = Event {
+            id: EventId::new(now, chance),
+            account,
+            subject: SuppressionId::new(now, chance).into(),
+            kind: EventKind::SuppressionCreated,
+            recipient: None,
+            created_at: now,
+            detail: serde_json::json!({"at_ms": now.as_millisecond(), "text": "x".repeat(400)}),
+        };
+        store::event::record(&mut batch, &event, u16::try_from(number % u64::from(PARTITIONS)).unwrap());
+    }
+    store.commit(batch).await.unwrap();
+}
+
+async fn subscribe(store: &Store, vault: &Vault, account: AccountId, url: String) {
+    use base64::Engine as _;
+    let id = WebhookId::new(Timestamp::UNIX_EPOCH, 1);
+    let sealed = vault.seal(&id.to_bytes(), mail::webhook::secret_text(&[7; 32]).as_bytes()).unwrap();
+    let webhook = Webhook {
+        id,
+        account,
+        url,
+        events: vec!["suppression.created".to_owned()],
+        enabled: true,
+        description: None,
+        domains: Vec::new(),
+        retry: RetryPolicy::Default,
+        secret: SealedKey(base64::engine::general_purpose::STANDARD.encode(sealed)),
+        former_secret: None,
+        failing_since: None,
+        disabled_reason: None,
+        created_at: Timestamp::UNIX_EPOCH,
+        updated_at: Timestamp::UNIX_EPOCH,
+    };
+    let mut batch = Batch::intake();
+    store::webhook::create(&mut batch, &webhook, &store::webhook::Version::default());
+    store.commit(batch).await.unwrap();
+}
+
+/// A receiver that answers at once, and says of each post how old its event was, in milliseconds.
+async fn receiver() -> (String, mpsc::UnboundedReceiver<i64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (tell, heard) = mpsc::unbounded_channel();
+    let count = Arc::new(AtomicU64::new(0));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let (tell, count) = (tell.clone(), Arc::clone(&count));
+            tokio::spawn(async move {
+                let mut buffer = Vec::new();
+                while stream.read_buf(&mut buffer).await.is_ok_and(|n| n > 0) {
+                    // The body ends with `}}`, and nothing else does.
+                    if !buffer.ends_with(b"}}") {
+                        continue;
+                    }
+                    let now = Clock::default().now().as_millisecond();
+                    let text = String::from_utf8_lossy(&buffer);
+                    let sent = text.split("\"at_ms\":").nth(1).and_then(|rest| rest.split(',').next());
+                    let _ = tell.send(now - sent.and_then(|sent| sent.parse().ok()).unwrap_or(now));
+                    count.fetch_add(1, Ordering::Relaxed);
+                    buffer.clear();
+                    if stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (url, heard)
+}
+
+fn worker(store: Store) -> (Arc<Worker>, Arc<Vault>) {
+    let servers = vec!["127.0.0.1:9".parse().unwrap()];
+    let settings = dns::lookup::Settings { servers, ..dns::lookup::Settings::default() };
+    let resolver = dns::lookup::Resolver::new(&settings).unwrap();
+    let vault = Arc::new(Vault::new(&[2; 32]).unwrap());
+    let rules = UrlRules { allow_private: true, allow_http: true };
+    let poster = Poster::new(resolver.clone(), PosterSettings { rules, ..PosterSettings::default() });
+    let hostname: mail::address::Name = "mx.example.test".parse().unwrap();
+    let parts = WorkerParts {
+        store,
+        clock: Clock::default(),
+        entropy: Entropy::default(),
+        planner: Planner::new(resolver, PlanSettings { port: 25, smarthost: None, own_names: Vec::new() }),
+        dialer: Dialer::new(hostname.clone()).unwrap(),
+        verp: VerpKey::new([1; 32]),
+        webhooks: WebhooksParts {
+            poster: poster.unwrap(),
+            vault: Arc::clone(&vault),
+            ladder: LADDER.to_vec(),
+        },
+        node: "bench".to_owned(),
+        former_node: None,
+    };
+    let retention = Duration::from_secs(3_600 * 24 * 30);
+    let settings = WorkerSettings {
+        hostname,
+        manners: Manners { schedule: Schedule::default(), paused: true, retention },
+        pace: Vec::new(),
+        tls: TlsMode::Off,
+        source_addresses: Vec::new(),
+        connections_max: 1,
+        places_max: 100,
+        ready_max: 100,
+        body_bytes_max: 1 << 20,
+    };
+    (Worker::new(parts, settings), vault)
+}

@@ -1,0 +1,271 @@
+//! Settling: what comes of attempts is booked, those of one endpoint that ended together in one commit.
+//!
+//! The commit takes the due keys away and checks that they were there, and that the partition is ours: so each
+//! attempt is booked once, whoever else tried the same.
+
+use jiff::Timestamp;
+use mail::delivery::{Delivery, DeliveryAttempt, DeliveryStatus};
+use mail::event::{Event, EventKind};
+use mail::id::{DeliveryId, EventId};
+use mail::moment;
+use mail::webhook::{DisabledReason, FAILING_MAX, Webhook};
+use serde_json::json;
+use store::delivery::{Due, LineName};
+use store::engine::{Batch, CommitError, ReadError};
+use store::webhook::Version;
+
+use super::notice::{Told, What};
+use super::send::Tried;
+use crate::worker::Worker;
+
+/// Commits tried, when the endpoint is changed meanwhile.
+const TRIES_MAX: usize = 5;
+/// What an endpoint answers that wants nothing more (completions-email.md 2.11).
+const GONE: u16 = 410;
+
+impl Worker {
+    /// Books attempts of one endpoint. Those that could not be booked are due as before.
+    pub(super) async fn settle_deliveries(&self, line: LineName, tried: Vec<Tried>) -> Vec<DeliveryId> {
+        let ids: Vec<DeliveryId> = tried.iter().map(|one| one.due.delivery).collect();
+        match self.settle_together(line, &tried).await {
+            Ok(true) => {}
+            Ok(false) if tried.len() > 1 => {
+                // One of them was booked by somebody else: the others are not.
+                for one in tried {
+                    let booked = self.settle_together(line, std::slice::from_ref(&one)).await;
+                    if let Err(error) = booked {
+                        warn(&error, line);
+                    }
+                }
+            }
+            Ok(false) => {}
+            Err(error) => {
+                warn(&error, line);
+                // They would be posted again at once.
+                tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            }
+        }
+        ids
+    }
+
+    /// False: something is not as it was read.
+    async fn settle_together(&self, line: LineName, tried: &[Tried]) -> Result<bool, CommitError> {
+        let unread = |error: ReadError| CommitError::Unknown(error.to_string().into());
+        for _ in 0..TRIES_MAX {
+            let found = store::webhook::get(&self.store, line.account, line.webhook).await.map_err(unread)?;
+            let mut batch = Batch::progress();
+            if !self.leases.fence_partitions(&mut batch, std::iter::once(line.partition)) {
+                return Ok(false);
+            }
+            let mut books = Books::open(found, self.clock.now());
+            let mut next = Vec::new();
+            for one in tried {
+                next.extend(self.settle_one(&mut batch, one, &mut books));
+            }
+            let told = self.close_books(&mut batch, line, books);
+            match self.store.commit(batch).await {
+                Ok(()) => {
+                    for due in next {
+                        self.webhooks.lines.note(line, due);
+                    }
+                    self.attempts_booked(tried, told);
+                    self.settled.notify_waiters();
+                    return Ok(true);
+                }
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Books one attempt; when the next is due, if there is one.
+    fn settle_one(&self, batch: &mut Batch, tried: &Tried, books: &mut Books) -> Option<Timestamp> {
+        let Tried { due, delivery, attempt, .. } = tried;
+        let now = books.now;
+        let mut after = delivery.clone();
+        after.attempts = attempt.number;
+        after.response_status = attempt.response_status;
+        after.next_attempt_at = None;
+        due.take(batch);
+        store::delivery::put_attempt(batch, delivery, attempt);
+        let mut next = None;
+        if tried.is_taken() {
+            (after.status, after.delivered_at) = (DeliveryStatus::Delivered, Some(now));
+            books.arrived();
+        } else if attempt.response_status == Some(GONE) {
+            after.status = DeliveryStatus::Failed;
+            books.disable(DisabledReason::Gone);
+        } else {
+            next = books.endpoint.as_ref().and_then(|(endpoint, _)| self.next_attempt(endpoint, tried, now));
+            after.next_attempt_at = next;
+            if next.is_none() {
+                // One that arrived before has arrived, whatever came of asking for it again.
+                let arrived = after.delivered_at.is_some();
+                after.status = if arrived { DeliveryStatus::Delivered } else { DeliveryStatus::Failed };
+                if !delivery.by_hand {
+                    books.exhausted();
+                }
+            }
+        }
+        if let Some(at) = next {
+            Due { at, ..*due }.put(batch);
+        }
+        store::delivery::put(batch, &after);
+        next
+    }
+
+    /// When a delivery is tried again; none when its ladder is at its end.
+    fn next_attempt(&self, endpoint: &Webhook, tried: &Tried, now: Timestamp) -> Option<Timestamp> {
+        if tried.delivery.by_hand {
+            return None;
+        }
+        let ladder = self.webhooks.ladder(endpoint.retry);
+        let made = usize::try_from(tried.attempt.number).unwrap_or(usize::MAX);
+        let rest = ladder.get(made..).unwrap_or_default();
+        let wait = *rest.first()?;
+        // What it asks for is heeded as far as the ladder reaches.
+        let window = rest.iter().sum();
+        let wait = tried.retry_after.map_or(wait, |asked| asked.clamp(wait, window));
+        now.checked_add(wait).ok()
+    }
+
+    /// Writes what became of the endpoint; whom to tell of it.
+    fn close_books(&self, batch: &mut Batch, line: LineName, books: Books) -> Option<Told> {
+        let (before, version) = books.endpoint?;
+        let after = books.after?;
+        if after == before {
+            return None;
+        }
+        let what = match (after.disabled_reason, before.failing_since, after.failing_since) {
+            (Some(reason), since, _) => {
+                let event =
+                    disabled(&after, reason, since, EventId::new(books.now, self.entropy.u128()), books.now);
+                store::event::record(batch, &event, line.partition);
+                Some(What::Disabled(reason))
+            }
+            (None, None, Some(_)) => Some(What::Failing),
+            _ => None,
+        };
+        store::webhook::update(batch, &before, &after, &version);
+        what.map(|what| Told { account: after.account, webhook: after.id, url: after.url, what })
+    }
+
+    fn attempts_booked(&self, tried: &[Tried], told: Option<Told>) {
+        for one in tried {
+            let outcome = if one.is_taken() { "delivered" } else { "failed" };
+            metrics::counter!("postrider_webhook_attempts_total", "outcome" => outcome).increment(1);
+        }
+        if let Some(told) = told {
+            if matches!(told.what, What::Disabled(_)) {
+                self.untold.notify_one();
+            }
+            // Who is mailed already is not told of more than can be mailed.
+            let _ = self.webhooks.notices.try_send(told);
+        }
+    }
+
+    /// Takes deliveries away whose endpoint is gone, or fails them, as it is disabled. False: not now.
+    pub(super) async fn drop_deliveries(
+        &self,
+        line: LineName,
+        due: Vec<(Due, Option<Delivery>)>,
+        is_gone: bool,
+    ) -> bool {
+        let mut batch = Batch::progress();
+        if !self.leases.fence_partitions(&mut batch, std::iter::once(line.partition)) {
+            return false;
+        }
+        let now = self.clock.now();
+        for (due, delivery) in due {
+            due.take(&mut batch);
+            match delivery {
+                Some(delivery) if is_gone => store::delivery::forget(&mut batch, &delivery),
+                Some(delivery) => fail(&mut batch, delivery, now),
+                None => {}
+            }
+        }
+        self.store.commit(batch).await.is_ok()
+    }
+}
+
+fn warn(error: &CommitError, line: LineName) {
+    tracing::warn!(%error, webhook.id = %line.webhook, "attempts of deliveries cannot be booked at the moment");
+}
+
+/// A delivery that is not tried, as its endpoint is disabled.
+fn fail(batch: &mut Batch, mut delivery: Delivery, now: Timestamp) {
+    delivery.attempts = delivery.attempts.saturating_add(1);
+    let attempt = DeliveryAttempt {
+        number: delivery.attempts,
+        at: now,
+        response_status: None,
+        response_body: String::new(),
+        duration_ms: 0,
+        error: Some("not tried: the endpoint is disabled".to_owned()),
+    };
+    (delivery.status, delivery.next_attempt_at) = (DeliveryStatus::Failed, None);
+    store::delivery::put_attempt(batch, &delivery, &attempt);
+    store::delivery::put(batch, &delivery);
+}
+
+fn disabled(
+    webhook: &Webhook,
+    reason: DisabledReason,
+    since: Option<Timestamp>,
+    id: EventId,
+    now: Timestamp,
+) -> Event {
+    Event {
+        id,
+        account: webhook.account,
+        subject: webhook.id.into(),
+        kind: EventKind::WebhookDisabled,
+        recipient: None,
+        created_at: now,
+        detail: json!({
+            "webhook_id": webhook.id, "url": webhook.url, "disabled_reason": reason.word(),
+            "failing_since": since.map(moment::write),
+        }),
+    }
+}
+
+/// What attempts mean for their endpoint.
+struct Books {
+    endpoint: Option<(Webhook, Version)>,
+    after: Option<Webhook>,
+    now: Timestamp,
+}
+
+impl Books {
+    fn open(endpoint: Option<(Webhook, Version)>, now: Timestamp) -> Self {
+        let after = endpoint.as_ref().map(|(endpoint, _)| endpoint.clone());
+        Self { endpoint, after, now }
+    }
+
+    fn arrived(&mut self) {
+        if let Some(after) = &mut self.after {
+            after.failing_since = None;
+        }
+    }
+
+    /// A delivery was given up.
+    fn exhausted(&mut self) {
+        let now = self.now;
+        let Some(after) = self.after.as_mut().filter(|after| after.enabled) else { return };
+        match after.failing_since {
+            None => after.failing_since = Some(now),
+            Some(since) if now.duration_since(since).unsigned_abs() >= FAILING_MAX => {
+                self.disable(DisabledReason::Failing);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn disable(&mut self, reason: DisabledReason) {
+        if let Some(after) = self.after.as_mut().filter(|after| after.enabled) {
+            after.switch(Some(reason));
+            after.updated_at = self.now;
+        }
+    }
+}

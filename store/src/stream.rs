@@ -1,0 +1,252 @@
+//! The stream of an account: its events in the order in which they were told, numbered from 1 without a gap.
+//!
+//! ```text
+//! StreamHead · account                 ─►  the number of the last event
+//! Stream     · account · last number   ─►  a run: the events that one commit told, by id, subject and kind
+//! ```
+//!
+//! Who appends checks the head, so that of two nodes that tell events of one account at the same time one
+//! conflicts and begins anew: whoever has read up to a number never finds anything new before it. One row holds
+//! all events of an account that were told together; what happened stands in the events' own rows.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use mail::event::{Event, EventKind, Subject};
+use mail::id::{AccountId, EventId};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::key::{Space, key};
+use crate::row::{self, stored};
+
+/// Runs read at once.
+const PAGE_RUNS: usize = 64;
+
+/// The place of an event in its account's stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number.
+    pub number: u64,
+    /// The event.
+    pub event: EventId,
+    /// What it is about.
+    pub subject: Subject,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What one commit told.
+#[derive(Debug)]
+struct Run {
+    first: u64,
+    told_at: Timestamp,
+    entries: Vec<(EventId, Subject, EventKind)>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Run")]
+struct RunRow {
+    first: u64,
+    told_at: Timestamp,
+    entries: Vec<(EventId, Subject, EventKind)>,
+}
+stored!(Run as RunRow);
+
+impl Run {
+    fn entries(&self) -> impl DoubleEndedIterator<Item = Entry> + '_ {
+        let numbered = (0..self.entries.len()).map(|n| self.first.saturating_add(n as u64));
+        let entries: Vec<Entry> = numbered
+            .zip(&self.entries)
+            .map(|(number, (event, subject, kind))| Entry {
+                number,
+                event: *event,
+                subject: *subject,
+                kind: *kind,
+            })
+            .collect();
+        entries.into_iter()
+    }
+}
+
+fn head_key(account: AccountId) -> Key {
+    key(Space::StreamHead).account(account).build()
+}
+
+fn number_of(row: Option<&[u8]>) -> Result<u64, ReadError> {
+    let Some(row) = row else { return Ok(0) };
+    let number = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| row::damaged("a head of a stream that is no number"))
+}
+
+/// Appends events to their accounts' streams, in the order in which they are given. The commit conflicts when
+/// somebody else appends to one of them.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn append(
+    store: &Store,
+    batch: &mut Batch,
+    told_at: Timestamp,
+    events: impl Iterator<Item = &Event>,
+) -> Result<(), ReadError> {
+    let mut runs: HashMap<AccountId, Vec<(EventId, Subject, EventKind)>> = HashMap::new();
+    for event in events {
+        runs.entry(event.account).or_default().push((event.id, event.subject, event.kind));
+    }
+    let runs: Vec<_> = runs.into_iter().collect();
+    let heads: Vec<Key> = runs.iter().map(|(account, _)| head_key(*account)).collect();
+    let rows = store.get_many(&heads).await?;
+    for (((account, entries), head), row) in runs.into_iter().zip(heads).zip(rows) {
+        let before = number_of(row.as_deref())?;
+        let last = before.saturating_add(entries.len() as u64);
+        let run = Run { first: before.saturating_add(1), told_at, entries };
+        batch.check(head.clone(), row);
+        batch.put(head, last.to_string().into_bytes());
+        batch.put_fresh(key(Space::Stream).account(account).u64(last).build(), row::encode(&run));
+    }
+    Ok(())
+}
+
+/// The number of the last event that was told.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn head(store: &Store, account: AccountId) -> Result<u64, ReadError> {
+    number_of(store.get(&head_key(account)).await?.as_deref())
+}
+
+/// The entries after a number, in order, of some runs: at least one entry, if there is any.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn after(store: &Store, account: AccountId, number: u64) -> Result<Vec<Entry>, ReadError> {
+    let all = key(Space::Stream).account(account);
+    let range = all.clone().u64(number.saturating_add(1)).build()..all.range().end;
+    let rows = store.scan(range, Order::Ascending, PAGE_RUNS).await?;
+    let mut entries = Vec::new();
+    for (_, row) in rows {
+        let run: Run = row::decode(&row)?;
+        entries.extend(run.entries().filter(|entry| entry.number > number));
+    }
+    Ok(entries)
+}
+
+/// The entries before a number, newest first, of some runs: at least one entry, if there is any.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn before(store: &Store, account: AccountId, number: u64) -> Result<Vec<Entry>, ReadError> {
+    let all = key(Space::Stream).account(account);
+    // The run that holds the number, if any, has its key at it or behind.
+    let from = all.clone().u64(number).build();
+    let around = store.scan(from.clone()..all.clone().range().end, Order::Ascending, 1).await?;
+    let rows = store.scan(all.range().start..from, Order::Descending, PAGE_RUNS).await?;
+    let mut entries = Vec::new();
+    for (_, row) in around.into_iter().chain(rows) {
+        let run: Run = row::decode(&row)?;
+        entries.extend(run.entries().rev().filter(|entry| entry.number < number));
+    }
+    Ok(entries)
+}
+
+/// Forgets runs that were told before a moment, oldest first, at most `limit`; and the events in them that are
+/// about no email that was sent, which nobody else forgets. Says how many runs.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn forget_before(
+    store: &Store,
+    batch: &mut Batch,
+    (account, before): (AccountId, Timestamp),
+    limit: usize,
+) -> Result<usize, ReadError> {
+    let rows = store.scan(key(Space::Stream).account(account).range(), Order::Ascending, limit).await?;
+    let mut forgotten = 0;
+    for (at, row) in rows {
+        let run: Run = row::decode(&row)?;
+        if run.told_at >= before {
+            break;
+        }
+        batch.delete(at);
+        for (event, subject, _) in run.entries {
+            if !matches!(subject, Subject::Email(_)) {
+                crate::event::forget(batch, account, subject, event);
+            }
+        }
+        forgotten += 1;
+    }
+    Ok(forgotten)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mail::id::EmailId;
+
+    fn event(account: u128, number: u128) -> Event {
+        let at = Timestamp::UNIX_EPOCH;
+        Event {
+            id: EventId::new(at, number),
+            account: AccountId::new(at, account),
+            subject: EmailId::new(at, number).into(),
+            kind: EventKind::Sent,
+            recipient: None,
+            created_at: at,
+            detail: serde_json::Value::Null,
+        }
+    }
+
+    async fn tell(store: &Store, numbers: std::ops::Range<u128>) {
+        let events: Vec<Event> = numbers.flat_map(|number| [event(1, number), event(2, number)]).collect();
+        let mut batch = Batch::progress();
+        append(store, &mut batch, Timestamp::UNIX_EPOCH, events.iter()).await.unwrap();
+        store.commit(batch).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn events_are_numbered_without_a_gap_and_read_both_ways() {
+        let store = Store::memory();
+        let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
+        tell(&store, 0..3).await;
+        tell(&store, 3..4).await;
+        tell(&store, 4..10).await;
+        assert_eq!(head(&store, account).await.unwrap(), 10);
+        let numbers = |entries: Vec<Entry>| entries.iter().map(|entry| entry.number).collect::<Vec<_>>();
+        for number in 0..=10 {
+            let up: Vec<u64> = (number + 1..=10).collect();
+            assert_eq!(numbers(after(&store, account, number).await.unwrap()), up);
+            let down: Vec<u64> = (1..number).rev().collect();
+            assert_eq!(numbers(before(&store, account, number).await.unwrap()), down);
+        }
+        let fifth = after(&store, account, 4).await.unwrap();
+        assert_eq!(fifth.first().map(|entry| entry.event), Some(event(1, 4).id));
+    }
+
+    #[tokio::test]
+    async fn who_appends_at_the_same_time_conflicts() {
+        let store = Store::memory();
+        let events = [event(1, 1), event(1, 2)];
+        let mut batches = [Batch::progress(), Batch::progress()];
+        for (batch, event) in batches.iter_mut().zip(&events) {
+            append(&store, batch, Timestamp::UNIX_EPOCH, std::iter::once(event)).await.unwrap();
+        }
+        let [one, other] = batches;
+        store.commit(one).await.unwrap();
+        assert!(store.commit(other).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn old_runs_are_forgotten() {
+        let store = Store::memory();
+        tell(&store, 0..3).await;
+        tell(&store, 3..6).await;
+        let account = AccountId::new(Timestamp::UNIX_EPOCH, 1);
+        let mut batch = Batch::progress();
+        let of = (account, Timestamp::from_second(1).unwrap());
+        assert_eq!(forget_before(&store, &mut batch, of, 1).await.unwrap(), 1);
+        store.commit(batch).await.unwrap();
+        assert_eq!(after(&store, account, 0).await.unwrap().first().map(|entry| entry.number), Some(4));
+        assert_eq!(head(&store, account).await.unwrap(), 6);
+    }
+}

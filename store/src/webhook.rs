@@ -1,0 +1,152 @@
+//! Webhook endpoints: a row each under the account, and a row that changes with them, so that whoever keeps them
+//! in memory learns of a change by one look, and an account has no more of them than it may.
+
+use jiff::Timestamp;
+use mail::address::Name;
+use mail::domain::SealedKey;
+use mail::id::{AccountId, DomainId, WebhookId};
+use mail::webhook::{DisabledReason, ENDPOINTS_MAX, FormerSecret, RetryPolicy, Webhook};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{Space, key};
+use crate::row::{self, stored};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "FormerSecret")]
+struct FormerSecretRow {
+    sealed: SealedKey,
+    until: Timestamp,
+}
+
+/// A former secret that may not be there.
+mod former {
+    use serde::{Deserializer, Serializer};
+
+    use super::{Deserialize, FormerSecret, FormerSecretRow, Serialize};
+
+    #[derive(Serialize, Deserialize)]
+    struct Row(#[serde(with = "FormerSecretRow")] FormerSecret);
+
+    #[derive(Serialize)]
+    struct RowOf<'a>(#[serde(with = "FormerSecretRow")] &'a FormerSecret);
+
+    #[expect(clippy::ref_option, reason = "serde gives references")]
+    pub(super) fn serialize<S: Serializer>(former: &Option<FormerSecret>, out: S) -> Result<S::Ok, S::Error> {
+        former.as_ref().map(RowOf).serialize(out)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<FormerSecret>, D::Error> {
+        Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Webhook")]
+struct WebhookRow {
+    id: WebhookId,
+    account: AccountId,
+    url: String,
+    events: Vec<String>,
+    enabled: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    domains: Vec<(DomainId, Name)>,
+    #[serde(default, skip_serializing_if = "RetryPolicy::is_default")]
+    retry: RetryPolicy,
+    secret: SealedKey,
+    #[serde(default, with = "former", skip_serializing_if = "Option::is_none")]
+    former_secret: Option<FormerSecret>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failing_since: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    disabled_reason: Option<DisabledReason>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+stored!(Webhook as WebhookRow);
+
+fn key_of(account: AccountId, id: WebhookId) -> Key {
+    key(Space::Webhook).account(account).id(id.to_bytes()).build()
+}
+
+fn set_key(account: AccountId) -> Key {
+    key(Space::WebhookSet).account(account).build()
+}
+
+/// The endpoints of an account as of one moment. Without a version there is none and never was.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Version(Option<Value>);
+
+impl Version {
+    /// Whether the account has never had an endpoint.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The endpoints change: the commit conflicts when they have changed since this was read.
+    fn turn(&self, batch: &mut Batch, account: AccountId) {
+        let number: u64 =
+            self.0.as_deref().and_then(|row| std::str::from_utf8(row).ok()?.parse().ok()).unwrap_or(0);
+        batch.check(set_key(account), self.0.clone());
+        batch.put(set_key(account), number.wrapping_add(1).to_string().into_bytes());
+    }
+}
+
+/// The versions of several accounts' endpoints, in their order.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn versions(store: &Store, accounts: &[AccountId]) -> Result<Vec<Version>, ReadError> {
+    let keys: Vec<Key> = accounts.iter().map(|account| set_key(*account)).collect();
+    Ok(store.get_many(&keys).await?.into_iter().map(Version).collect())
+}
+
+/// Writes a new endpoint, beside those of the version that was read.
+pub fn create(batch: &mut Batch, webhook: &Webhook, version: &Version) {
+    version.turn(batch, webhook.account);
+    batch.put(key_of(webhook.account, webhook.id), row::encode(webhook));
+}
+
+/// Changes an endpoint that was read as `before`; the commit conflicts when it is no more like that.
+pub fn update(batch: &mut Batch, before: &Webhook, after: &Webhook, version: &Version) {
+    let at = key_of(before.account, before.id);
+    version.turn(batch, before.account);
+    batch.check(at.clone(), Some(row::encode(before)));
+    batch.put(at, row::encode(after));
+}
+
+/// Deletes an endpoint. Its deliveries are found without it, and dropped.
+pub fn delete(batch: &mut Batch, webhook: &Webhook, version: &Version) {
+    let at = key_of(webhook.account, webhook.id);
+    version.turn(batch, webhook.account);
+    batch.check(at.clone(), Some(row::encode(webhook)));
+    batch.delete(at);
+}
+
+/// An endpoint, and the version that it belongs to.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(
+    store: &Store,
+    account: AccountId,
+    id: WebhookId,
+) -> Result<Option<(Webhook, Version)>, ReadError> {
+    let mut rows = store.get_many(&[key_of(account, id), set_key(account)]).await?.into_iter();
+    let Some(row) = rows.next().flatten() else { return Ok(None) };
+    Ok(Some((row::decode(&row)?, Version(rows.next().flatten()))))
+}
+
+/// All endpoints of an account, oldest first.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn all(store: &Store, account: AccountId) -> Result<Vec<Webhook>, ReadError> {
+    let range = key(Space::Webhook).account(account).range();
+    // Two that are made at the same time are one too many at most.
+    let rows = store.scan(range, Order::Ascending, 2 * ENDPOINTS_MAX).await?;
+    rows.iter().map(|(_, row)| row::decode(row)).collect()
+}
