@@ -371,6 +371,12 @@ async fn visits_lead_to_funnels() {
         (&json!(1), &json!(1))
     );
     assert_eq!(world.get("/conversions").await.json()["conversions"][0]["source"], "news");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn funnels_that_cannot_be() {
+    let world = World::start().await;
     for bad in [
         "",
         "steps=",
