@@ -150,6 +150,16 @@ pub enum Space {
     Person = 68,
     /// Conversions that are to be exported, by partition and due time.
     ConversionExport = 69,
+    /// Received emails by their place in the order of arrival.
+    Received = 78,
+    /// Received emails by id, which is by time.
+    ReceivedById = 79,
+    /// Bodies of received emails.
+    ReceivedBody = 80,
+    /// Which received emails share a body.
+    ReceivedUse = 81,
+    /// The last place that was given to a received email.
+    ReceivedHead = 82,
     /// What senders are to be told and have not been yet, by partition and email.
     Notice = 90,
 }
