@@ -6,6 +6,7 @@
 //! Standards: RFC 6376 6, RFC 8301 3 (no SHA-1), RFC 8463.
 
 pub mod arrival;
+pub mod blocklist;
 
 use std::borrow::Borrow;
 use std::hash::Hash;

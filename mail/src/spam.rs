@@ -37,6 +37,16 @@ pub struct Signs<'a> {
 }
 
 impl Signs<'_> {
+    /// Whether it fails by where it comes from, whatever is in it.
+    #[must_use]
+    pub fn is_marked(&self) -> bool {
+        let proven = self.auth.dmarc == AuthResult::Pass;
+        !self.has_author
+            || self.is_listed
+            || self.auth.dmarc == AuthResult::Fail
+            || self.auth.spf == AuthResult::Fail && !proven
+    }
+
     /// Its points.
     #[must_use]
     pub fn score(&self) -> Score {

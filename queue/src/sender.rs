@@ -162,6 +162,11 @@ impl Senders {
         found.kept.retain(|(of, name, _), _| *of != account && Some(name) != domain);
     }
 
+    /// The shared sandbox sender.
+    pub(crate) fn sandbox(&self) -> Option<&Address> {
+        self.sandbox.as_ref()
+    }
+
     fn is_sandbox(&self, author: &Address) -> bool {
         self.sandbox.as_ref().is_some_and(|sandbox| is_same(sandbox, author))
     }

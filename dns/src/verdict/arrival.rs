@@ -311,6 +311,14 @@ impl Verdict {
         }
     }
 
+    /// Whether it may be another one once the DNS gives answers.
+    #[must_use]
+    pub fn is_unresolved(&self) -> bool {
+        let Auth { spf, dkim, dmarc, .. } = self.auth;
+        dmarc == AuthResult::TempError
+            || dmarc != AuthResult::Pass && [spf, dkim].contains(&AuthResult::TempError)
+    }
+
     /// Whether the owner of the author's domain wants it refused.
     #[must_use]
     pub fn is_to_be_refused(&self) -> bool {
