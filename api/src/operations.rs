@@ -16,8 +16,8 @@ use crate::problem::Code;
 use crate::room::Room;
 use crate::schema::Schemas;
 use crate::{
-    account, auth, credentials, domains, emails, events, health, logs, openapi, opt_outs, suppressions,
-    templates, tracking, unsubscribe, users, visits,
+    account, auth, credentials, domains, emails, events, health, logs, openapi, opt_outs, received_emails,
+    suppressions, templates, tracking, unsubscribe, users, visits,
 };
 use store::access::{SignedIn, Tenant};
 
@@ -219,6 +219,7 @@ pub fn table() -> Vec<Operation> {
     table.extend(tracking::operations());
     table.extend(events::operations());
     table.extend(visits::operations());
+    table.extend(received_emails::operations());
     table
 }
 

@@ -32,6 +32,8 @@ pub const KIND_REQUEST: u8 = 12;
 pub const KIND_PRODUCT_EVENT: u8 = 63;
 /// Of conversions.
 pub const KIND_CONVERSION: u8 = 67;
+/// Of received emails.
+pub const KIND_RECEIVED: u8 = 78;
 const KIND_SUPPRESSION: u8 = 38;
 const KIND_OPT_OUT: u8 = 41;
 const KIND_TEMPLATE: u8 = 34;
@@ -93,6 +95,14 @@ impl Page {
     /// `invalid_cursor`.
     pub fn before_id(&self, kind: u8) -> Result<Option<[u8; 16]>, Problem> {
         self.place::<16>(kind)
+    }
+
+    /// The place after which the page of a list of this kind begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn place_of(&self, kind: u8) -> Result<Option<u64>, Problem> {
+        self.place::<8>(kind).map(|place| place.map(u64::from_be_bytes))
     }
 
     /// The suppression after which the page begins.
@@ -174,6 +184,12 @@ pub fn after_email(id: EmailId) -> String {
 #[must_use]
 pub fn after_id(kind: u8, id: [u8; 16]) -> String {
     cursor(kind, &id)
+}
+
+/// The cursor of a page of a list of this kind that ends at this place.
+#[must_use]
+pub fn after_place(kind: u8, place: u64) -> String {
+    cursor(kind, &place.to_be_bytes())
 }
 
 /// The cursor of a page that ends with this suppression.

@@ -68,7 +68,7 @@ pub struct Rspamd {
 
 /// Why rspamd gave no answer.
 #[derive(Debug, Error)]
-pub enum FilterError {
+pub(super) enum FilterError {
     /// It could not be asked.
     #[error(transparent)]
     Post(#[from] PostError),
