@@ -24,9 +24,9 @@ use queue::retry::Schedule;
 use serde::Deserialize;
 use smtp::limits::Limits;
 
+use mx::MxSection;
 pub use read::{Problem, from_file, from_file_alone, from_text};
 pub use values::{Engine, Hidden, SmarthostAddress, Switch, Tls as TlsChoice};
-use mx::MxSection;
 use values::{duration, durations, one_or_many, parsed};
 
 /// Everything that can be configured.

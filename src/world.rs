@@ -161,7 +161,18 @@ impl World {
         }
         let inbound = inbound(config, &hall, &resolver)?;
         let enrolment = hall.enrolment();
-        Ok(Self { store, clock, entropy, worker, hall, inbound, resolver, enrolment, vault, _identity: identity })
+        Ok(Self {
+            store,
+            clock,
+            entropy,
+            worker,
+            hall,
+            inbound,
+            resolver,
+            enrolment,
+            vault,
+            _identity: identity,
+        })
     }
 
     /// Begins delivery.

@@ -38,7 +38,9 @@ const TRIES_MAX: usize = 20;
 /// What can be asked.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    let of = |method, path, id, summary| operation(method, path, id).about("received_emails", summary).of_a_domain();
+    let of = |method, path, id, summary| {
+        operation(method, path, id).about("received_emails", summary).of_a_domain()
+    };
     let (get, post, full) = (Method::GET, Method::POST, Scope::Full);
     vec![
         of(
@@ -50,8 +52,13 @@ pub fn operations() -> Vec<Operation> {
         .either(full, list::list),
         of(get.clone(), "/received-emails/{id}", "get_received_email", "Get a received email with its files")
             .either(full, get_one),
-        of(get.clone(), "/received-emails/{id}/raw", "get_received_email_raw", "Get the message as it was received")
-            .either(full, raw),
+        of(
+            get.clone(),
+            "/received-emails/{id}/raw",
+            "get_received_email_raw",
+            "Get the message as it was received",
+        )
+        .either(full, raw),
         of(
             get,
             "/received-emails/{id}/attachments/{att_id}",
@@ -59,14 +66,29 @@ pub fn operations() -> Vec<Operation> {
             "Get one file of a received email",
         )
         .either(full, attachment),
-        of(post.clone(), "/received-emails/{id}/reply", "reply_to_received_email", "Answer a received email, in its thread")
-            .fails(Code::SENDING)
-            .either(full, respond::reply),
-        of(post, "/received-emails/{id}/forward", "forward_received_email", "Pass a received email on, as a file")
-            .fails(Code::SENDING)
-            .either(full, respond::forward),
-        of(Method::DELETE, "/received-emails/{id}", "delete_received_email", "Delete a received email and its message")
-            .either(full, delete),
+        of(
+            post.clone(),
+            "/received-emails/{id}/reply",
+            "reply_to_received_email",
+            "Answer a received email, in its thread",
+        )
+        .fails(Code::SENDING)
+        .either(full, respond::reply),
+        of(
+            post,
+            "/received-emails/{id}/forward",
+            "forward_received_email",
+            "Pass a received email on, as a file",
+        )
+        .fails(Code::SENDING)
+        .either(full, respond::forward),
+        of(
+            Method::DELETE,
+            "/received-emails/{id}",
+            "delete_received_email",
+            "Delete a received email and its message",
+        )
+        .either(full, delete),
     ]
 }
 

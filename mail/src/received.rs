@@ -52,8 +52,7 @@ pub enum AuthResult {
 
 impl AuthResult {
     /// Every word.
-    pub const WORDS: [&str; 7] =
-        ["none", "pass", "fail", "softfail", "neutral", "temperror", "permerror"];
+    pub const WORDS: [&str; 7] = ["none", "pass", "fail", "softfail", "neutral", "temperror", "permerror"];
 
     /// As it stands in an Authentication-Results field.
     #[must_use]
@@ -198,7 +197,8 @@ pub fn attachment_id(place: usize) -> String {
 #[must_use]
 pub fn attachment_place(id: &str) -> Option<usize> {
     let digits = id.strip_prefix(ATTACHMENT_PREFIX)?;
-    let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !(digits.len() > 1 && digits.starts_with('0'));
+    let plain =
+        digits.bytes().all(|byte| byte.is_ascii_digit()) && !(digits.len() > 1 && digits.starts_with('0'));
     digits.parse().ok().filter(|_| plain)
 }
 

@@ -14,7 +14,8 @@ const GTUBE: &[u8] = b"XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-
 const GTUBE_WITHIN_BYTES: usize = 64 << 10;
 /// Ends of names of files that run where they are opened.
 const PROGRAMS: &[&str] = &[
-    ".exe", ".scr", ".com", ".bat", ".cmd", ".pif", ".vbs", ".js", ".jse", ".wsf", ".hta", ".lnk", ".msi", ".ps1", ".iso",
+    ".exe", ".scr", ".com", ".bat", ".cmd", ".pif", ".vbs", ".js", ".jse", ".wsf", ".hta", ".lnk", ".msi",
+    ".ps1", ".iso",
 ];
 
 /// What the rules look at.
@@ -87,7 +88,8 @@ mod tests {
     use super::*;
 
     fn judged(auth: Auth, message: &[u8]) -> SpamStatus {
-        let heading = Heading { message_id: "<a@b>".to_owned(), subject: "s".to_owned(), ..Heading::default() };
+        let heading =
+            Heading { message_id: "<a@b>".to_owned(), subject: "s".to_owned(), ..Heading::default() };
         let signs = Signs {
             auth,
             iprev: AuthResult::Pass,

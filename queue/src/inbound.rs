@@ -26,15 +26,17 @@ use mail::address::{Address, Name};
 use mail::arrival::Arrival;
 use mail::domain::{Domain, DomainState};
 use mail::id::{AccountId, ReceivedId};
-use mail::received::{HEADER_BYTES_MAX, Heading, Received, SpamStatus, Trace, field_count, without_results_of};
+use mail::received::{
+    HEADER_BYTES_MAX, Heading, Received, SpamStatus, Trace, field_count, without_results_of,
+};
 use mail::spam::{self, Signs};
 use store::engine::{Body, ReadError};
 
 use crate::accept::Hall;
 use crate::returned::{Mailbox, Returned};
 
-pub use filter::{Filter, Rspamd, RspamdSettings};
 use filter::Opinion;
+pub use filter::{Filter, Rspamd, RspamdSettings};
 use line::{Intake, Line};
 
 /// Our own mailboxes that every host must have (RFC 5321 4.5.1, RFC 2142 4).
@@ -234,7 +236,10 @@ impl Inbound {
             return Ok(Place::Customer(Arc::new(domain)));
         }
         let own = *name == self.0.names.hostname || *name == self.0.names.return_path_host;
-        let below = name.as_str().strip_prefix(mail::setup::RETURN_PATH_LABEL).is_some_and(|rest| rest.starts_with('.'));
+        let below = name
+            .as_str()
+            .strip_prefix(mail::setup::RETURN_PATH_LABEL)
+            .is_some_and(|rest| rest.starts_with('.'));
         if (own || below)
             && let Some(mailbox) = self.0.returned.knows(address)
         {

@@ -1,9 +1,9 @@
 //! Retention: an email and all that is known about it is kept for so long, and then forgotten.
 //!
 //! Once an hour each account's oldest emails are looked at; ids are in order of time, so the walk ends
-//! at the first that is young enough. An email that still has a recipient in the queue stays. Received
-//! emails go the same way. So are sessions and sign-in links forgotten that have ended, and requests, metrics and
-//! product events that were kept for long.
+//! at the first that is young enough. An email that still has a recipient in the queue stays. So are received emails and
+//! sessions and sign-in links forgotten that have ended, and requests, metrics and product events that were kept
+//! for long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -196,7 +196,11 @@ impl Worker {
             }
             if found.iter().all(|found| *found < most) || self.stop.is_cancelled() {
                 return Ok(());
-    async fn forget_received(&self, account: AccountId, oldest_kept: jiff::Timestamp) -> Result<usize, RetentionError> {
+            }
+        }
+    }
+
+    async fn forget_received(&self, account: AccountId, oldest_kept: Timestamp) -> Result<usize, RetentionError> {
         let mut forgotten = 0;
         loop {
             let old = store::received::older_than(&self.store, account, oldest_kept, BATCH_EMAILS).await?;

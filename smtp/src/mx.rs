@@ -144,7 +144,8 @@ impl Mx {
 
     async fn take(&self, caller: &mut Caller, message: Message) -> Result<Reply, Reply> {
         let recipients = std::mem::take(&mut caller.recipients);
-        let is_whole = message.recipients.iter().all(|to| recipients.iter().any(|(known, _)| *known == to.address));
+        let is_whole =
+            message.recipients.iter().all(|to| recipients.iter().any(|(known, _)| *known == to.address));
         if !is_whole {
             // The session asked for every one of them; should it not have, nothing is lost.
             return Err(reply(451, (4, 3, 0), "Try again later"));
@@ -212,7 +213,9 @@ fn not_taken(why: &NotTaken, hostname: &Name) -> Reply {
         }
         NotTaken::Spam => reply(550, (5, 7, 1), "The message looks like spam"),
         NotTaken::FilterDefers => reply(451, (4, 7, 1), "Try again later"),
-        NotTaken::Unresolved => reply(451, (4, 4, 3), "The DNS gives no answer about the sender; try again later"),
+        NotTaken::Unresolved => {
+            reply(451, (4, 4, 3), "The DNS gives no answer about the sender; try again later")
+        }
         NotTaken::Full => reply(452, (4, 3, 1), "Too much mail at once; try again later"),
         NotTaken::Unavailable => reply(451, (4, 3, 0), "The message cannot be taken now; try again later"),
     }

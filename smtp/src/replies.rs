@@ -37,7 +37,8 @@ pub const TOO_MANY_SESSIONS: &str = "421 4.3.2 Too many connections; try again l
 /// No room for a session from this address.
 pub const TOO_MANY_FROM_ADDRESS: &str = "421 4.7.0 Too many connections from your address\r\n";
 /// Too many connections lately from this address.
-pub const TOO_MANY_LATELY: &str = "421 4.7.0 Too many connections from your address; try again in a minute\r\n";
+pub const TOO_MANY_LATELY: &str =
+    "421 4.7.0 Too many connections from your address; try again in a minute\r\n";
 /// Too many failed logins from this address.
 pub const TOO_MANY_AUTH_FAILURES: &str =
     "421 4.7.0 Too many failed logins from your address; try again later\r\n";

@@ -86,7 +86,8 @@ fn together(config: &Config, faults: &mut Vec<Fault>) {
         faults.push(fault("submission", "", text));
     }
     if none && !config.mx.listen.is_empty() {
-        let text = "[mx] needs a certificate: set `certificate` and `private_key` in [tls], or use [tls.acme]";
+        let text =
+            "[mx] needs a certificate: set `certificate` and `private_key` in [tls], or use [tls.acme]";
         faults.push(fault("mx", "listen", text));
     }
     if config.mx.postmaster.is_some() && config.service.sandbox_sender.is_none() {
@@ -164,33 +165,7 @@ fn bounds(config: &Config, faults: &mut Vec<Fault>) {
         let text = format!("`recipients_max` is 1 to {}", store::email::RECIPIENTS_MAX);
         faults.push(fault("submission", "recipients_max", text));
     }
-    // RFC 5321 4.5.3.1.8.
-    if !(1..=1_000).contains(&config.mx.recipients_max) {
-        faults.push(fault("mx", "recipients_max", "`recipients_max` is 1 to 1000"));
-    }
-    if (submission.bytes_in_flight_max as u64) < config.mx.message_bytes_max {
-        let text = "`message_bytes_max` is not larger than `bytes_in_flight_max` in [submission]";
-        faults.push(fault("mx", "message_bytes_max", text));
-    }
-    if config.mx.dnsbl.len() > dns::verdict::blocklist::LISTS_MAX {
-        let text = format!("`dnsbl` names at most {} lists", dns::verdict::blocklist::LISTS_MAX);
-        faults.push(fault("mx", "dnsbl", text));
-    }
-    // RFC 5321 4.5.3.2.1: clients wait five minutes for the greeting.
-    if config.mx.greet_delay.as_secs() > 60 {
-        faults.push(fault("mx", "greet_delay", "`greet_delay` is at most 60s"));
-    }
-    let scores = [
-        ("rspamd_mark_score", config.mx.rspamd_mark_score),
-        ("rspamd_reject_score", config.mx.rspamd_reject_score),
-    ];
-    for (key, _) in scores.into_iter().filter(|(_, score)| score.is_some_and(|score| !score.is_finite())) {
-        faults.push(fault("mx", key, format!("`{key}` is a number")));
-    }
-    let url = &config.mx.rspamd_url;
-    if !url.starts_with("http://") && !url.starts_with("https://") {
-        faults.push(fault("mx", "rspamd_url", "`rspamd_url` is an http address, like \"http://127.0.0.1:11333\""));
-    }
+    mx(config, faults);
     if (submission.bytes_in_flight_max as u64) < submission.message_bytes_max {
         let text = "`bytes_in_flight_max` has room for one message at least (`message_bytes_max`)";
         faults.push(fault("submission", "bytes_in_flight_max", text));
@@ -222,6 +197,41 @@ fn bounds(config: &Config, faults: &mut Vec<Fault>) {
     }
     if config.store.retention < delivery.give_up_after {
         faults.push(fault("store", "retention", "`retention` is not shorter than `give_up_after`"));
+    }
+}
+
+/// Mail from the world.
+fn mx(config: &Config, faults: &mut Vec<Fault>) {
+    // RFC 5321 4.5.3.1.8.
+    if !(1..=1_000).contains(&config.mx.recipients_max) {
+        faults.push(fault("mx", "recipients_max", "`recipients_max` is 1 to 1000"));
+    }
+    if (config.submission.bytes_in_flight_max as u64) < config.mx.message_bytes_max {
+        let text = "`message_bytes_max` is not larger than `bytes_in_flight_max` in [submission]";
+        faults.push(fault("mx", "message_bytes_max", text));
+    }
+    if config.mx.dnsbl.len() > dns::verdict::blocklist::LISTS_MAX {
+        let text = format!("`dnsbl` names at most {} lists", dns::verdict::blocklist::LISTS_MAX);
+        faults.push(fault("mx", "dnsbl", text));
+    }
+    // RFC 5321 4.5.3.2.1: clients wait five minutes for the greeting.
+    if config.mx.greet_delay.as_secs() > 60 {
+        faults.push(fault("mx", "greet_delay", "`greet_delay` is at most 60s"));
+    }
+    let scores = [
+        ("rspamd_mark_score", config.mx.rspamd_mark_score),
+        ("rspamd_reject_score", config.mx.rspamd_reject_score),
+    ];
+    for (key, _) in scores.into_iter().filter(|(_, score)| score.is_some_and(|score| !score.is_finite())) {
+        faults.push(fault("mx", key, format!("`{key}` is a number")));
+    }
+    let url = &config.mx.rspamd_url;
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        faults.push(fault(
+            "mx",
+            "rspamd_url",
+            "`rspamd_url` is an http address, like \"http://127.0.0.1:11333\"",
+        ));
     }
 }
 

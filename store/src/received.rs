@@ -88,8 +88,8 @@ impl Head {
         self.account
     }
 
-    /// The next place.
-    pub fn next(&mut self) -> u64 {
+    /// Gives out the next place.
+    pub fn give(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
     }
@@ -340,7 +340,7 @@ mod tests {
     async fn arrive(store: &Store, body: u64) -> Received {
         let mut heads = heads(store, &[account()]).await.unwrap();
         let mut batch = Batch::intake();
-        let one = received(heads[0].next(), body);
+        let one = received(heads[0].give(), body);
         heads[0].put(&mut batch);
         create(&mut batch, &one);
         put_body(&mut batch, account(), one.body, Body::from(Bytes::from_static(b"A: b")));
@@ -364,7 +364,7 @@ mod tests {
             (heads(&store, &[account()]).await.unwrap(), heads(&store, &[account()]).await.unwrap());
         for (nth, mut heads) in [one, other].into_iter().enumerate() {
             let mut batch = Batch::intake();
-            heads[0].next();
+            heads[0].give();
             heads[0].put(&mut batch);
             match store.commit(batch).await {
                 Ok(()) => assert_eq!(nth, 0),
@@ -396,7 +396,12 @@ mod tests {
         let newest = page(Order::Descending, None).await;
         assert_eq!((places(&newest), newest.has_more), (vec![5, 4], true));
         assert_eq!(places(&page(Order::Descending, Some(2)).await), [1]);
-        let within = Asked { after: Some(at(2 * 3_600)), before: Some(at(4 * 3_600)), limit: 9, ..asked(Order::Ascending, None) };
+        let within = Asked {
+            after: Some(at(2 * 3_600)),
+            before: Some(at(4 * 3_600)),
+            limit: 9,
+            ..asked(Order::Ascending, None)
+        };
         let found = list(&store, account(), &within, |r| r.received_at > at(2 * 3_600)).await.unwrap();
         assert_eq!((places(&found), found.looked_at), (vec![3, 4], Some(4)));
         let later = Asked { after: Some(at(9 * 3_600)), ..within };

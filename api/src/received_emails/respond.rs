@@ -48,7 +48,13 @@ const REPLY_NAMES: Names = Names {
 };
 
 const FORWARD_NAMES: Names = Names {
-    known: &[("to", "to"), ("text", "text"), ("textBody", "text"), ("text_body", "text"), ("plain_body", "text")],
+    known: &[
+        ("to", "to"),
+        ("text", "text"),
+        ("textBody", "text"),
+        ("text_body", "text"),
+        ("plain_body", "text"),
+    ],
     foreign: &[("To", "to"), ("TextBody", "text")],
 };
 

@@ -151,11 +151,9 @@ impl ReceivedDetail {
     /// What is shown of one; of its files also the bytes, if they are to be `inline`.
     #[must_use]
     pub fn of(received: &Received, reading: Reading, inline: bool) -> Self {
-        let mut listed = data_of(received);
-        // Here with more in them.
-        for name in ["auth", "attachments"] {
-            listed.remove(name);
-        }
+        // These two are here with more in them.
+        let again = |name: &str| matches!(name, "auth" | "attachments");
+        let listed = data_of(received).into_iter().filter(|(name, _)| !again(name)).collect();
         let files = reading.attachments.into_iter().enumerate();
         let headers = reading.headers.into_iter();
         Self {
@@ -194,7 +192,10 @@ impl Describe for ReceivedDetail {
             all.retain(|(name, _)| !["auth", "attachments"].contains(name));
             all.extend([
                 ("text", schema::nullable_string("Its plain text")),
-                ("html", schema::nullable_string("Its HTML, as the sender wrote it: not safe to show as it is")),
+                (
+                    "html",
+                    schema::nullable_string("Its HTML, as the sender wrote it: not safe to show as it is"),
+                ),
                 ("stripped_text", schema::nullable_string("Its plain text without what it answers")),
                 ("headers", schema::list(header, "The fields of its header, in their order")),
                 ("auth", auth),

@@ -158,12 +158,7 @@ async fn look(dns: &MessageAuthenticator, raw: &[u8], way: Way) -> Verdict {
         Author::One(_) => dmarc(dns, &message, &counted, (&sender_domain, sender)).await,
         Author::Nobody => (AuthResult::PermError, Policy::None),
     };
-    let auth = Auth {
-        spf: word(sender.result()),
-        dkim: overall(&verdicts),
-        dmarc,
-        arc: in_time(arc),
-    };
+    let auth = Auth { spf: word(sender.result()), dkim: overall(&verdicts), dmarc, arc: in_time(arc) };
     let passed = (auth.spf == AuthResult::Pass).then(|| sender_domain.parse().ok()).flatten();
     let signed = verdicts.iter().filter(|one| one.result == DkimResultCode::Pass);
     let mut authenticated: Vec<Name> = Vec::new();

@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn ordinary_messages_are_read_whole() {
-        let text = b"From: a@b\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\nhi\r\n--x--\r\n";
+        let text =
+            b"From: a@b\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\nhi\r\n--x--\r\n";
         assert_eq!(prefix(text).as_ref(), text);
         assert!(matches!(prefix(text), Cow::Borrowed(_)));
         assert_eq!(prefix(b"").as_ref(), b"");

@@ -131,7 +131,10 @@ fn person(addr: &Addr<'_>) -> Option<Person> {
 fn people<'a>(message: &'a Message<'_>, name: &HeaderName<'static>) -> impl Iterator<Item = Person> + 'a {
     let name = name.clone();
     let fields = message.headers().iter().filter(move |header| header.name == name);
-    fields.filter_map(|header| header.value.as_address()).flat_map(|address| address.iter()).filter_map(person)
+    fields
+        .filter_map(|header| header.value.as_address())
+        .flat_map(|address| address.iter())
+        .filter_map(person)
 }
 
 fn people_of(message: &Message<'_>, name: &HeaderName<'static>) -> Vec<Person> {
@@ -150,9 +153,11 @@ fn ids<'a>(message: &'a Message<'_>, name: &HeaderName<'static>) -> impl Iterato
         Some(HeaderValue::TextList(texts)) => texts.iter().map(AsRef::as_ref).collect(),
         _ => Vec::new(),
     };
-    texts.into_iter().map(one_line).filter(|id| !id.is_empty() && id.len() <= ID_BYTES_MAX).map(|id| {
-        if id.starts_with('<') { id } else { format!("<{id}>") }
-    })
+    texts
+        .into_iter()
+        .map(one_line)
+        .filter(|id| !id.is_empty() && id.len() <= ID_BYTES_MAX)
+        .map(|id| if id.starts_with('<') { id } else { format!("<{id}>") })
 }
 
 /// The first of a list, as many as have room.
@@ -222,7 +227,9 @@ pub(super) fn fields(message: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Whether a field has this name; blanks before the colon are let through (RFC 5322 4.5.8).
 pub(super) fn is_named(field: &[u8], name: &str) -> bool {
     let colon = memchr::memchr(b':', field);
-    colon.is_some_and(|at| field.get(..at).unwrap_or_default().trim_ascii_end().eq_ignore_ascii_case(name.as_bytes()))
+    colon.is_some_and(|at| {
+        field.get(..at).unwrap_or_default().trim_ascii_end().eq_ignore_ascii_case(name.as_bytes())
+    })
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ const DIVIDERS: &[&str] = &[
     "________________________________",
 ];
 /// What ends the line by which others introduce a quote: `On Monday Ada wrote:`.
-const WROTE: &[&str] = &["wrote:", "schrieb:", "a écrit :", "escribió:", "ha scritto:", "schreef:", "napisał(a):"];
+const WROTE: &[&str] =
+    &["wrote:", "schrieb:", "a écrit :", "escribió:", "ha scritto:", "schreef:", "napisał(a):"];
 /// What begins it.
 const ON: &[&str] = &["on ", "am ", "le ", "el ", "il ", "op ", "w dniu "];
 /// A signature begins here (RFC 3676 4.3).
@@ -55,13 +56,16 @@ fn begins_quote(lines: &[&str], at: usize) -> bool {
     if low.starts_with("from: ") || low.starts_with("von: ") || low.starts_with("de : ") {
         let next = lines.iter().skip(at + 1).take(3).map(|line| line.trim().to_lowercase());
         return next.into_iter().any(|line| {
-            ["sent: ", "to: ", "date: ", "gesendet: ", "an: ", "envoyé : "].iter().any(|word| line.starts_with(word))
+            ["sent: ", "to: ", "date: ", "gesendet: ", "an: ", "envoyé : "]
+                .iter()
+                .any(|word| line.starts_with(word))
         });
     }
     if !ON.iter().any(|word| low.starts_with(word)) {
         return false;
     }
-    let introduction: Vec<&str> = lines.iter().skip(at).take(INTRODUCTION_LINES_MAX).map(|line| line.trim()).collect();
+    let introduction: Vec<&str> =
+        lines.iter().skip(at).take(INTRODUCTION_LINES_MAX).map(|line| line.trim()).collect();
     let ends = introduction.iter().position(|line| {
         let low = line.to_lowercase();
         WROTE.iter().any(|word| low.ends_with(word))

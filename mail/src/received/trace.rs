@@ -75,9 +75,9 @@ fn claims_to_be(field: &[u8], hostname: &Name) -> bool {
     let text = String::from_utf8_lossy(field);
     let value = text.split_once(':').map(|(_, value)| value).unwrap_or_default();
     let id = value.split(';').next().unwrap_or_default().to_ascii_lowercase();
-    id.contains('(') || id.contains('"') || id.split_ascii_whitespace().next().is_none_or(|id| {
-        id.trim_end_matches('.') == hostname.as_str()
-    })
+    id.contains('(')
+        || id.contains('"')
+        || id.split_ascii_whitespace().next().is_none_or(|id| id.trim_end_matches('.') == hostname.as_str())
 }
 
 #[cfg(test)]
@@ -99,7 +99,8 @@ mod tests {
         assert_eq!(left("authentication-results : mx.example 1; none\r\n\r\nx"), "\r\nx");
         assert_eq!(left("Authentication-Results: (c) mx.example; none\r\n\r\nx"), "\r\nx");
         assert_eq!(left("Authentication-Results: \"mx.example\"; none\r\n\r\nx"), "\r\nx");
-        let other = "Authentication-Results: mx.example.net; none\r\n\r\nAuthentication-Results: mx.example; x";
+        let other =
+            "Authentication-Results: mx.example.net; none\r\n\r\nAuthentication-Results: mx.example; x";
         assert_eq!(left(other), other);
         assert_eq!(left(""), "");
     }
@@ -108,7 +109,10 @@ mod tests {
     fn loops_are_seen() {
         let to: Address = "a@b.example".parse().unwrap();
         assert!(Trace::was_delivered_to(b"Delivered-To: A@b.example\r\n\r\n", &to));
-        assert!(!Trace::was_delivered_to(b"Delivered-To: c@b.example\r\n\r\nDelivered-To: a@b.example\r\n", &to));
+        assert!(!Trace::was_delivered_to(
+            b"Delivered-To: c@b.example\r\n\r\nDelivered-To: a@b.example\r\n",
+            &to
+        ));
         let fields = |count: usize| format!("{}\r\n", "Received: x\r\n".repeat(count));
         assert!(Trace::is_worn(fields(100).as_bytes()) && !Trace::is_worn(fields(99).as_bytes()));
     }

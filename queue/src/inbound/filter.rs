@@ -125,7 +125,8 @@ impl Rspamd {
         if answer.status != 200 {
             return Err(FilterError::Answer(format!("with status {}", answer.status)));
         }
-        let said = read(&answer.body).ok_or_else(|| FilterError::Answer("something unreadable".to_owned()))?;
+        let said =
+            read(&answer.body).ok_or_else(|| FilterError::Answer("something unreadable".to_owned()))?;
         Ok(self.judge(&said))
     }
 
@@ -171,7 +172,8 @@ mod tests {
         let said = |text: &'static str| read(&Bytes::from_static(text.as_bytes()));
         let whole = said(r#"{"action":"reject","score":15.2,"symbols":{}}"#).unwrap();
         assert_eq!((whole.action.as_str(), whole.score.to_bits()), ("reject", 15.2f64.to_bits()));
-        let cut = said(r#"{"is_skipped":false,"score":-1,"action":"no action", "symbols":{"A":{"na"#).unwrap();
+        let cut =
+            said(r#"{"is_skipped":false,"score":-1,"action":"no action", "symbols":{"A":{"na"#).unwrap();
         assert_eq!(cut.action, "no action");
         for none in ["", "[]", r#"{"symbols":{"#, r#"{"error":"x"}"#] {
             assert!(said(none).is_none(), "{none}");

@@ -123,13 +123,17 @@ impl Line {
     }
 
     /// Rows, events and bodies of all.
-    fn batch<'a>(&self, intakes: impl Iterator<Item = &'a Intake>, mut heads: Vec<Head>) -> (Batch, Vec<Event>) {
+    fn batch<'a>(
+        &self,
+        intakes: impl Iterator<Item = &'a Intake>,
+        mut heads: Vec<Head>,
+    ) -> (Batch, Vec<Event>) {
         let (mut batch, mut events) = (Batch::intake(), Vec::new());
         for intake in intakes {
             let Some(head) = heads.iter_mut().find(|head| head.account() == intake.account) else { continue };
             received::put_body(&mut batch, intake.account, intake.body_id, intake.body.clone());
             for one in &intake.received {
-                let one = Received { sequence: head.next(), ..one.clone() };
+                let one = Received { sequence: head.give(), ..one.clone() };
                 received::create(&mut batch, &one);
                 events.push(self.record(&mut batch, &one));
             }

@@ -29,7 +29,8 @@ pub(super) async fn forward(
     let domain = hall.service_domain().ok_or_else(|| later(&"`sandbox_sender` in [service] is not set"))?;
     let found = store::domain::by_name(hall.store(), &domain).await.map_err(|error| later(&error))?;
     let found = found.ok_or_else(|| later(&"nobody has the domain of `sandbox_sender`"))?;
-    let tenant = store::access::by_service(hall.store(), found.account).await.map_err(|error| later(&error))?;
+    let tenant =
+        store::access::by_service(hall.store(), found.account).await.map_err(|error| later(&error))?;
     let from = Address::new(LOCAL_PART, domain).map_err(|error| later(&error))?;
     let sender = incoming.reverse_path.as_ref().map_or("<>".to_owned(), ToString::to_string);
     let parts = Composition {
@@ -40,7 +41,10 @@ pub(super) async fn forward(
         reply_to: incoming.reverse_path.clone().map(Mailbox::from).into_iter().collect(),
         subject: format!("Mail to {mailbox}"),
         html: None,
-        text: Some(format!("{sender} wrote to {mailbox}, from {}. The message is attached.\n", incoming.peer)),
+        text: Some(format!(
+            "{sender} wrote to {mailbox}, from {}. The message is attached.\n",
+            incoming.peer
+        )),
         headers: Vec::new(),
         attachments: vec![Attachment {
             name: "message.eml".to_owned(),

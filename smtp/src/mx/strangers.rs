@@ -39,7 +39,9 @@ impl Strangers {
     /// Whether an address has asked too often.
     pub(super) fn are_too_many(&self, peer: IpAddr, now: Timestamp) -> bool {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        table.get(&counted(peer)).is_some_and(|(count, since)| *count >= PER_ADDRESS_MAX && !is_over(*since, now))
+        table
+            .get(&counted(peer))
+            .is_some_and(|(count, since)| *count >= PER_ADDRESS_MAX && !is_over(*since, now))
     }
 }
 
