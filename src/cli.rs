@@ -57,7 +57,7 @@ pub struct DevArguments {
     /// SMTP submission
     #[arg(long, default_value = "127.0.0.1:1587")]
     pub submission: SocketAddr,
-    /// The mail host that catches everything that is sent
+    /// The mail host that takes mail in
     #[arg(long, default_value = "127.0.0.1:1025")]
     pub mx: SocketAddr,
     /// The web inbox; the port behind the API's unless given

@@ -5,6 +5,7 @@
 //! (`POSTRIDER_SECTION_KEY`) overrides it; [`check`] looks at what contradicts itself.
 
 mod check;
+pub mod mx;
 mod plans;
 mod read;
 mod values;
@@ -23,6 +24,7 @@ use queue::retry::Schedule;
 use serde::Deserialize;
 use smtp::limits::Limits;
 
+use mx::MxSection;
 pub use read::{Problem, from_file, from_file_alone, from_text};
 pub use values::{Engine, Hidden, SmarthostAddress, Switch, Tls as TlsChoice};
 use values::{duration, durations, one_or_many, parsed};
@@ -49,6 +51,9 @@ pub struct Config {
     /// Trusted hosts that hand in mail without AUTH.
     #[serde(default)]
     pub relay: Vec<RelaySection>,
+    /// Mail from the world.
+    #[serde(default)]
+    pub mx: MxSection,
     /// Load balancers in front of us.
     #[serde(default)]
     pub proxy: ProxySection,

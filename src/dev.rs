@@ -106,8 +106,9 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
         None => DataDir { path: own_directory()?, ours: true },
     };
     // The doors' addresses are known before the world is built: the smarthost is one of them.
-    let (mx_socket, mx) = bind(arguments.mx).await?;
-    let config = configuration(&data_dir, mx)?;
+    let any_port = SocketAddr::new(arguments.mx.ip(), 0);
+    let (capture_socket, capture_address) = bind(any_port).await?;
+    let config = configuration(&data_dir, capture_address)?;
     let certificates = Certificates::new(&Certificate::self_signed(&["localhost"])?)?;
     let world = World::build(&config).await?;
     let doors = Doors::new(&config, world.entropy.u64());
@@ -128,7 +129,8 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let networks = watch::Sender::new(Vec::new()).subscribe();
     let (proxies, tls) = (Proxies::default(), Some(certificates.smtp()));
     let door = Door { session, networks, proxies, tls, implicit_tls: false };
-    let mx = doors.smtp_on(mx_socket, door, capture)?;
+    doors.smtp_on(capture_socket, door, capture)?;
+    let mx = doors.mx(&config, &world, arguments.mx, certificates.smtp())?;
     let submission = doors.submission(&config, &world, arguments.submission, (certificates.smtp(), false))?;
     let told = Config {
         submission: SubmissionSection { listen: vec![submission], ..config.submission.clone() },
@@ -160,7 +162,7 @@ fn behind(api: SocketAddr) -> SocketAddr {
     SocketAddr::new(api.ip(), port)
 }
 
-fn configuration(data_dir: &DataDir, mx: SocketAddr) -> Result<Config, DevError> {
+fn configuration(data_dir: &DataDir, capture: SocketAddr) -> Result<Config, DevError> {
     // A relay that is never opened: the file must listen on something, and dev opens its own doors.
     let text = "hostname = \"localhost\"\n[api]\nlisten = \"127.0.0.1:0\"\nrate_limit = \"off\"\n\
                 [webhooks]\nallow_private_destinations = true\nallow_http = true\n\
@@ -169,8 +171,9 @@ fn configuration(data_dir: &DataDir, mx: SocketAddr) -> Result<Config, DevError>
     let mut config = config::from_text(text, std::iter::empty())
         .map_err(|problems| DevError::Config(problems.iter().map(ToString::to_string).collect()))?;
     config.data_dir.clone_from(&data_dir.path);
-    config.delivery.smarthost = Some(SmarthostAddress(queue::plan::SmarthostAt::Address(mx)));
+    config.delivery.smarthost = Some(SmarthostAddress(queue::plan::SmarthostAt::Address(capture)));
     config.submission.sessions_per_address_max = 1_000;
+    config.mx.sessions_per_address_max = 1_000;
     Ok(config)
 }
 

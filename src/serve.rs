@@ -19,6 +19,7 @@ use proxy::proxies::Proxies;
 use rustls::ServerConfig;
 use smtp::limits::{Budget, Limits};
 use smtp::listener::{Door, Listener};
+use smtp::mx::{Mx, Patience};
 use smtp::peers::Peers;
 use smtp::policy::{Relay, Submission};
 use smtp::settings::{Role, Settings};
@@ -158,6 +159,7 @@ pub struct Doors {
     /// What new sessions follow.
     submission: watch::Sender<Arc<Settings>>,
     relay: watch::Sender<Arc<Settings>>,
+    mx: watch::Sender<Arc<Settings>>,
     relays: Mutex<Vec<OpenRelay>>,
     proxies: Proxies,
 }
@@ -174,7 +176,7 @@ impl Doors {
     #[must_use]
     pub fn new(config: &Config, first_session: u64) -> Self {
         let budget = Budget::new(config.submission.bytes_in_flight_max);
-        let [submission, relay] = session_settings(config, &budget).map(watch::Sender::new);
+        let [submission, relay, mx] = session_settings(config, &budget).map(watch::Sender::new);
         Self {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -183,6 +185,7 @@ impl Doors {
             budget,
             submission,
             relay,
+            mx,
             relays: Mutex::default(),
             proxies: Proxies::new(&config.proxy.networks),
         }
@@ -193,7 +196,8 @@ impl Doors {
     pub fn adopt(&self, config: &Config) {
         self.peers.set_sessions_max(config.submission.sessions_max);
         self.budget.set_bytes_max(config.submission.bytes_in_flight_max);
-        let [submission, relay] = session_settings(config, &self.budget);
+        let [submission, relay, mx] = session_settings(config, &self.budget);
+        self.mx.send_replace(mx);
         self.submission.send_replace(submission);
         self.relay.send_replace(relay);
         for open in self.relays.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -255,6 +259,25 @@ impl Doors {
         let mut relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
         relays.push(OpenRelay { address, networks, account });
         Ok(local)
+    }
+
+    /// Opens a door for the world: with STARTTLS, as mail hosts know it.
+    ///
+    /// # Errors
+    /// [`ServeError::Bind`].
+    pub fn mx(
+        &self,
+        config: &Config,
+        world: &World,
+        address: SocketAddr,
+        tls: Shown,
+    ) -> Result<SocketAddr, ServeError> {
+        let session = self.mx.subscribe();
+        let networks = watch::Sender::new(Vec::new()).subscribe();
+        let proxies = self.proxies.clone();
+        let door = Door { session, networks, proxies, tls: Some(tls), implicit_tls: false };
+        let patience = Patience { unknown_recipients_max: config.mx.unknown_recipients_max };
+        self.smtp(address, door, Mx::new(world.inbound.clone(), patience))
     }
 
     /// What all sessions of a door share.
@@ -380,10 +403,12 @@ fn submission_facts(config: &Config) -> api::room::SubmissionFacts {
 }
 
 /// What sessions of submission and of relays follow.
-fn session_settings(config: &Config, budget: &Arc<Budget>) -> [Arc<Settings>; 2] {
+fn session_settings(config: &Config, budget: &Arc<Budget>) -> [Arc<Settings>; 3] {
+    let mx = Settings::new(Role::Mx, config.hostname.clone(), config.mx.limits(), Arc::clone(budget), true);
     [
         settings(config, Role::Submission, Limits::default(), budget),
         settings(config, Role::Relay, Limits::relay(), budget),
+        Arc::new(mx),
     ]
 }
 
@@ -476,6 +501,9 @@ async fn open(
         }
         for address in &config.submission.implicit_tls {
             doors.submission(config, world, *address, (certificates.smtp(), true))?;
+        }
+        for address in &config.mx.listen {
+            doors.mx(config, world, *address, certificates.smtp())?;
         }
     }
     for relay in &config.relay {

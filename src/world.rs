@@ -18,6 +18,7 @@ use queue::courier::smtp::{Credentials, Dialer};
 use queue::domains::DomainsParts;
 use queue::enrol::Enrolment;
 use queue::entropy::Entropy;
+use queue::inbound::{Filter, Inbound, Names, Rspamd, RspamdSettings};
 use queue::plan::{PlanSettings, Planner, Smarthost};
 use queue::product_events::{ExportSettings, Exporter};
 use queue::retry::Schedule;
@@ -26,6 +27,7 @@ use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use store::engine::{Database, Options, Store, Value};
 use thiserror::Error;
 
+use crate::config::mx::SpamFilter;
 use crate::config::{Config, Engine, Switch};
 use crate::node::Identity;
 
@@ -78,10 +80,13 @@ pub struct World {
     pub worker: Arc<Worker>,
     /// The door of the kitchen.
     pub hall: Hall,
+    /// Takes mail in.
+    pub inbound: Inbound,
     /// Enrols accounts.
     pub enrolment: Enrolment,
     /// Seals secrets.
     pub vault: Arc<Vault>,
+    resolver: Resolver,
     /// Holds the data directory.
     _identity: Identity,
 }
@@ -157,11 +162,23 @@ impl World {
         if let Some(base_url) = &config.api.base_url {
             hall.open_pages_at(base_url.trim_end_matches('/'));
         }
-        if let Some(exporter) = exporter(config, resolver)? {
+        if let Some(exporter) = exporter(config, resolver.clone())? {
             worker.export_conversions(exporter);
         }
+        let inbound = inbound(config, &hall, &resolver)?;
         let enrolment = hall.enrolment();
-        Ok(Self { store, clock, entropy, worker, hall, enrolment, vault, _identity: identity })
+        Ok(Self {
+            store,
+            clock,
+            entropy,
+            worker,
+            hall,
+            inbound,
+            resolver,
+            enrolment,
+            vault,
+            _identity: identity,
+        })
     }
 
     /// Begins delivery.
@@ -175,6 +192,10 @@ impl World {
         self.worker.adopt(manners(config));
         self.hall.set_message_bytes_max(config.submission.message_bytes_max);
         self.hall.set_plans(config.plans);
+        match inbound_manners(config, &self.resolver) {
+            Ok(manners) => self.inbound.adopt(manners),
+            Err(error) => tracing::error!(%error, "mail is taken in as before"),
+        }
         self.hall.throttle().switch(config.api.rate_limit == Switch::On);
     }
 
@@ -328,6 +349,39 @@ fn manners(config: &Config) -> Manners {
         paused: delivery.paused,
         retention: config.store.retention,
     }
+}
+
+/// Takes mail in.
+fn inbound(config: &Config, hall: &Hall, resolver: &Resolver) -> Result<Inbound, BuildError> {
+    let names = Names { hostname: config.hostname.clone(), return_path_host: config.return_path_host() };
+    Ok(Inbound::new(hall.clone(), resolver.clone(), names, inbound_manners(config, resolver)?))
+}
+
+/// How mail is taken in.
+fn inbound_manners(config: &Config, resolver: &Resolver) -> Result<queue::inbound::Manners, BuildError> {
+    let mx = &config.mx;
+    let filter = match mx.spam_filter {
+        SpamFilter::Off => Filter::Off,
+        SpamFilter::Rules => Filter::Rules,
+        SpamFilter::Rspamd => {
+            let settings = RspamdSettings {
+                url: mx.rspamd_url.clone(),
+                failure: mx.rspamd_failure.into(),
+                mark_score: mx.rspamd_mark_score,
+                reject_score: mx.rspamd_reject_score,
+            };
+            let rspamd = Rspamd::new(settings, resolver.clone());
+            Filter::Rspamd(rspamd.map_err(|error| BuildError::Tls(error.to_string()))?)
+        }
+    };
+    Ok(queue::inbound::Manners {
+        dmarc: mx.dmarc_reject.into(),
+        dns_failure: mx.dns_failure.into(),
+        lists: mx.dnsbl.clone(),
+        listed: mx.dnsbl_action.into(),
+        filter,
+        postmaster: mx.postmaster.clone(),
+    })
 }
 
 fn worker_settings(config: &Config) -> WorkerSettings {

@@ -31,6 +31,7 @@ pub mod opt_outs;
 pub mod page;
 pub mod period;
 pub mod problem;
+pub mod received_emails;
 pub mod room;
 pub mod schema;
 pub mod serve;

@@ -32,6 +32,8 @@ pub const KIND_REQUEST: u8 = 12;
 pub const KIND_PRODUCT_EVENT: u8 = 63;
 /// Of conversions.
 pub const KIND_CONVERSION: u8 = 67;
+/// Of received emails.
+pub const KIND_RECEIVED: u8 = 78;
 const KIND_SUPPRESSION: u8 = 38;
 const KIND_OPT_OUT: u8 = 41;
 const KIND_TEMPLATE: u8 = 34;

@@ -1,8 +1,12 @@
-//! Verdicts on the signatures of a message: for now DKIM, for the development inbox.
+//! Verdicts on messages of others: on their signatures, for the development inbox; and, with all that is known
+//! of where they come from, for the MX door ([`arrival`]).
 //!
 //! What is read here was written by anybody: it is parsed on a blocking thread, few at a time, under
 //! `catch_unwind`, within a deadline; of its signatures the first [`SIGNATURES_MAX`] are looked at.
 //! Standards: RFC 6376 6, RFC 8301 3 (no SHA-1), RFC 8463.
+
+pub mod arrival;
+pub mod blocklist;
 
 use std::borrow::Borrow;
 use std::hash::Hash;

@@ -40,6 +40,10 @@ pub enum Operation {
     SendItem = 5,
     /// `POST /events`.
     SendEvent = 6,
+    /// `POST /received-emails/{id}/reply`.
+    Reply = 20,
+    /// `POST /received-emails/{id}/forward`.
+    Forward = 21,
 }
 
 /// What came of it.

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use dns::signing_pool::SigningPool;
 use mail::account::Account;
-use mail::address::Address;
+use mail::address::{Address, Name};
 use mail::draft::Draft;
 use mail::email::EmailStatus;
 use mail::event::Event;
@@ -194,6 +194,12 @@ impl Hall {
     #[must_use]
     pub fn returned(&self) -> &Returned {
         &self.returned
+    }
+
+    /// The domain that the service itself writes from, if the operator has named one.
+    #[must_use]
+    pub fn service_domain(&self) -> Option<Name> {
+        self.senders.sandbox().map(|sender| sender.domain().clone())
     }
 
     /// Idempotency keys at work.

@@ -21,6 +21,7 @@ pub mod fair;
 mod figures;
 pub mod flight;
 pub mod import;
+pub mod inbound;
 pub mod lease;
 pub mod membership;
 pub mod meter;

@@ -1,7 +1,7 @@
 //! Retention: an email and all that is known about it is kept for so long, and then forgotten.
 //!
 //! Once an hour each account's oldest emails are looked at; ids are in order of time, so the walk ends
-//! at the first that is young enough. An email that still has a recipient in the queue stays. So are
+//! at the first that is young enough. An email that still has a recipient in the queue stays. So are received emails,
 //! sessions and sign-in links forgotten that have ended, and requests, metrics, product events, streams of events and
 //! deliveries that were kept for long.
 
@@ -82,6 +82,7 @@ impl Worker {
                 self.forget_stream(*account).await?;
                 self.forget_deliveries(*account).await?;
                 forgotten += self.forget_of(*account, before).await?;
+                forgotten += self.forget_received(*account, oldest_kept).await?;
             }
             after = accounts.last().copied();
             if accounts.len() < PAGE_ACCOUNTS || self.stop.is_cancelled() {
@@ -230,6 +231,30 @@ impl Worker {
                 return Ok(());
             }
             from = next;
+        }
+    }
+
+    async fn forget_received(
+        &self,
+        account: AccountId,
+        oldest_kept: Timestamp,
+    ) -> Result<usize, RetentionError> {
+        let mut forgotten = 0;
+        loop {
+            let old = store::received::older_than(&self.store, account, oldest_kept, BATCH_EMAILS).await?;
+            for received in &old {
+                // One by one: of those that share a body the last takes it along.
+                let mut batch = Batch::progress();
+                store::received::delete(&self.store, &mut batch, received).await?;
+                match self.store.commit(batch).await {
+                    // Somebody else deleted it, or its neighbour: the next look shows.
+                    Ok(()) | Err(CommitError::Conflict { .. }) => forgotten += 1,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if old.len() < BATCH_EMAILS || self.stop.is_cancelled() {
+                return Ok(forgotten);
+            }
         }
     }
 

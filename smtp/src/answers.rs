@@ -85,6 +85,8 @@ pub enum Question {
         reverse_path: Option<Address>,
         /// SIZE, when it was given.
         size_bytes: Option<u64>,
+        /// Who is at the other end.
+        peer: IpAddr,
     },
     /// Is this recipient taken? Relays do not ask (see [`crate::settings::Role`]).
     Recipient(Address),

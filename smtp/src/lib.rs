@@ -10,7 +10,7 @@
 //! out, so that every dialog is a text file. [`command`] is the table of verbs, [`parameter`] and
 //! [`path`] read what stands behind MAIL and RCPT, [`data`] receives content, [`sasl`] reads AUTH.
 //! [`answers`] is the seam to whoever decides; [`policy`] decides with the hall, and `take` hands it
-//! messages, with what their `Service-*` fields ask. [`listener`] owns
+//! messages, with what their `Service-*` fields ask; [`mx`] takes mail for our own. [`listener`] owns
 //! sockets, TLS and time; [`peers`] counts who is connected; [`limits`] names every bound.
 
 pub mod answers;
@@ -19,6 +19,7 @@ pub mod data;
 pub mod inbox;
 pub mod limits;
 pub mod listener;
+pub mod mx;
 pub mod parameter;
 pub mod path;
 pub mod peers;

@@ -44,6 +44,10 @@ pub struct Limits {
     /// Sessions of one address (one /64 for IPv6) at a time. Room for a busy application of a hundred
     /// connections, whose last ones are still being closed when it opens the next.
     pub sessions_per_address_max: usize,
+    /// Connections that one address (one /64 for IPv6) may open in a minute; loopback is not counted.
+    pub connections_per_minute_max: u32,
+    /// How long the greeting is held back: who speaks before it is no mail client (RFC 5321 4.3.1).
+    pub greet_delay: Duration,
     /// How long a session may wait for a command (RFC 5321 4.5.3.2.7: at least 5 minutes).
     pub command_timeout: Duration,
     /// How long content may pause (RFC 5321 4.5.3.2.5 and .6: senders wait 3 and 10 minutes).
@@ -67,6 +71,8 @@ impl Default for Limits {
             errors_max: 20,
             auth_failures_max: 3,
             sessions_per_address_max: 250,
+            connections_per_minute_max: u32::MAX,
+            greet_delay: Duration::ZERO,
             command_timeout: Duration::from_secs(300),
             content_timeout: Duration::from_secs(600),
             content_bytes_per_s_min: 500,
@@ -77,6 +83,22 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// For strangers, who bring mail for our own domains: they have less to say.
+    #[must_use]
+    pub fn mx() -> Self {
+        Self {
+            // A file of 25 MB in base 64, and the rest.
+            message_bytes_max: 36 * 1024 * 1024,
+            recipients_max: 100,
+            mails_max: 1_000,
+            commands_max: 20_000,
+            errors_max: 10,
+            sessions_per_address_max: 50,
+            connections_per_minute_max: 600,
+            ..Self::default()
+        }
+    }
+
     /// For hosts that are trusted by network: they hold few, long, busy sessions, so nothing is
     /// counted that only a stranger would abuse.
     #[must_use]

@@ -221,6 +221,11 @@ impl<A: Answers> Shared<A> {
             self.refuse(stream, peer, replies::NOT_YOUR_RELAY);
             return None;
         }
+        let often = settings.limits().connections_per_minute_max;
+        if !self.peers.may_connect(peer.ip(), often, Instant::now()) {
+            self.refuse(stream, peer, replies::TOO_MANY_LATELY);
+            return None;
+        }
         let guest = place.admit(peer.ip(), settings.limits().sessions_per_address_max);
         if guest.is_none() {
             self.refuse(stream, peer, replies::TOO_MANY_FROM_ADDRESS);

@@ -27,6 +27,8 @@ const DELAY_FIRST: Duration = Duration::from_millis(100);
 const DELAY_MAX: Duration = Duration::from_secs(10);
 /// A failure is forgotten when no other came for so long.
 const FORGET_AFTER: Duration = Duration::from_secs(900);
+/// In which connections are counted.
+const MINUTE: Duration = Duration::from_secs(60);
 /// After so many failures lately an address is refused without a look.
 const FAILURES_PER_ADDRESS_MAX: u32 = 100;
 
@@ -37,6 +39,7 @@ pub struct Peers {
     sessions: AtomicUsize,
     next_session: AtomicU64,
     by_address: Mutex<HashMap<IpAddr, usize>>,
+    lately: Mutex<HashMap<IpAddr, Lately>>,
     failures: Mutex<Failures>,
     hasher: RandomState,
 }
@@ -64,6 +67,7 @@ impl Peers {
             sessions: AtomicUsize::new(0),
             next_session: AtomicU64::new(first_session),
             by_address: Mutex::default(),
+            lately: Mutex::default(),
             failures: Mutex::default(),
             hasher: RandomState::new(),
         })
@@ -93,6 +97,29 @@ impl Peers {
     #[must_use]
     pub fn number(&self) -> u64 {
         self.next_session.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts a connection; whether its address may open another in this minute.
+    #[must_use]
+    pub fn may_connect(&self, address: IpAddr, per_minute_max: u32, now: Instant) -> bool {
+        if per_minute_max == u32::MAX || address.to_canonical().is_loopback() {
+            return true;
+        }
+        let mut lately = lock(&self.lately);
+        let address = counted(address);
+        if lately.len() >= FAILURES_MAX && !lately.contains_key(&address) {
+            lately.retain(|_, minute| now.duration_since(minute.last) <= MINUTE);
+            if lately.len() >= FAILURES_MAX {
+                lately.clear();
+            }
+        }
+        // Here `last` is when the minute began.
+        let minute = lately.entry(address).or_insert(Lately { count: 0, last: now });
+        if now.duration_since(minute.last) > MINUTE {
+            *minute = Lately { count: 0, last: now };
+        }
+        minute.count = minute.count.saturating_add(1);
+        minute.count <= per_minute_max
     }
 
     /// Whether logins from an address are listened to.
@@ -233,6 +260,16 @@ mod tests {
         let later = now + FORGET_AFTER + Duration::from_secs(1);
         assert!(peers.may_log_in(from, later));
         assert_eq!(peers.failed(from, 1, later), DELAY_FIRST);
+    }
+
+    #[tokio::test]
+    async fn connections_are_counted_by_the_minute() {
+        let (peers, now, from) = (Peers::new(1, 1), Instant::now(), address("192.0.2.1"));
+        assert!(peers.may_connect(from, 2, now) && peers.may_connect(from, 2, now));
+        assert!(!peers.may_connect(from, 2, now));
+        assert!(peers.may_connect(address("192.0.2.2"), 2, now));
+        assert!((0..9).all(|_| peers.may_connect(address("127.0.0.1"), 2, now)));
+        assert!(peers.may_connect(from, 2, now + MINUTE + Duration::from_secs(1)));
     }
 
     #[tokio::test]

@@ -31,10 +31,14 @@ pub(crate) const TOO_MANY_JUNK: &str = "421 4.7.0 Too many commands that lead no
 pub(crate) const TOO_MANY_COMMANDS: &str = "421 4.7.0 Enough commands for one session; connect again\r\n";
 pub(crate) const TOO_MANY_LOGINS: &str = "421 4.7.0 Too many failed logins\r\n";
 pub(crate) const TOO_MANY_MAILS: &str = "421 4.7.0 Enough messages for one session; connect again\r\n";
+pub(crate) const TOO_EARLY: &str = "554 5.5.1 You spoke before the greeting\r\n";
 /// No room for a session: all are taken.
 pub const TOO_MANY_SESSIONS: &str = "421 4.3.2 Too many connections; try again later\r\n";
 /// No room for a session from this address.
 pub const TOO_MANY_FROM_ADDRESS: &str = "421 4.7.0 Too many connections from your address\r\n";
+/// Too many connections lately from this address.
+pub const TOO_MANY_LATELY: &str =
+    "421 4.7.0 Too many connections from your address; try again in a minute\r\n";
 /// Too many failed logins from this address.
 pub const TOO_MANY_AUTH_FAILURES: &str =
     "421 4.7.0 Too many failed logins from your address; try again later\r\n";

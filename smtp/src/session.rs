@@ -88,6 +88,8 @@ pub enum Expect {
 /// What the session waits for.
 #[derive(Debug)]
 enum Mode {
+    /// The greeting is held back.
+    Greeting,
     Command,
     Sasl(Exchange),
     Data(Box<Receiving>),
@@ -150,16 +152,21 @@ impl Session {
         implicit_tls: bool,
         replies: &mut Replies,
     ) -> Self {
-        if !implicit_tls {
-            replies.say_wire(settings.greeting().as_bytes());
-        }
+        let mode = match (implicit_tls, settings.limits.greet_delay.is_zero()) {
+            (true, _) => Mode::Handshake { greets: true },
+            (false, false) => Mode::Greeting,
+            (false, true) => {
+                replies.say_wire(settings.greeting().as_bytes());
+                Mode::Command
+            }
+        };
         Self {
             settings,
             id,
             peer,
             now: Duration::ZERO,
             active_at: Duration::ZERO,
-            mode: if implicit_tls { Mode::Handshake { greets: true } } else { Mode::Command },
+            mode,
             greeted: None,
             tls: None,
             authenticated: false,
@@ -206,7 +213,7 @@ impl Session {
     #[must_use]
     pub fn expects(&self) -> Expect {
         match self.mode {
-            Mode::Command => {
+            Mode::Command | Mode::Greeting => {
                 Expect::Line { bytes_max: COMMAND_LINE_BYTES_MAX, auth_bytes_max: AUTH_LINE_BYTES_MAX }
             }
             Mode::Sasl(_) => {
@@ -222,6 +229,7 @@ impl Session {
     pub fn deadline(&self) -> Option<Duration> {
         let limits = &self.settings.limits;
         match &self.mode {
+            Mode::Greeting => Some(limits.greet_delay),
             Mode::Command | Mode::Sasl(_) => Some(self.active_at + limits.command_timeout),
             Mode::Data(_) | Mode::Chunk(_) => {
                 let (began, seen) = self.received();
@@ -297,6 +305,7 @@ impl Session {
         self.active_at = self.now;
         match std::mem::replace(&mut self.mode, Mode::Command) {
             Mode::Command => self.command(line, replies),
+            Mode::Greeting => self.close(replies::TOO_EARLY, replies),
             Mode::Sasl(exchange) => {
                 let text = line.strip_suffix(b"\r\n").unwrap_or(line);
                 self.sasl(exchange.step(text), replies)
@@ -345,6 +354,7 @@ impl Session {
         let in_sasl = matches!(self.mode, Mode::Sasl(_));
         match malformed {
             _ if self.expects() == Expect::Nothing => Next::Listen,
+            _ if matches!(self.mode, Mode::Greeting) => self.close(replies::TOO_EARLY, replies),
             Malformed::BareLineEnd => self.close(replies::BARE_LINE_END, replies),
             Malformed::ClientHello => self.close(replies::NOT_PLAIN_TLS, replies),
             Malformed::Endless => {
@@ -383,6 +393,11 @@ impl Session {
             return Next::Listen;
         }
         match self.mode {
+            Mode::Greeting => {
+                replies.say_wire(self.settings.greeting().as_bytes());
+                (self.mode, self.active_at) = (Mode::Command, now);
+                Next::Listen
+            }
             // Nothing can be said in the middle of a handshake.
             Mode::Handshake { .. } => Next::Close,
             Mode::Data(_) | Mode::Chunk(_) => {

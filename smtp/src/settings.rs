@@ -97,7 +97,12 @@ fn capabilities(role: Role, hostname: &Name, limits: &Limits, (secured, starttls
     let mut text = format!("250-{hostname}\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n");
     // Writing to a String does not fail.
     let _ = write!(text, "250-SIZE {}\r\n", limits.message_bytes_max);
-    text.push_str("250-CHUNKING\r\n250-BINARYMIME\r\n250-ENHANCEDSTATUSCODES\r\n250-DSN\r\n");
+    text.push_str("250-CHUNKING\r\n250-BINARYMIME\r\n250-ENHANCEDSTATUSCODES\r\n");
+    // Who asks for a report of success gets it from the host before us (RFC 3461 5.2.2): here mail ends, and
+    // nothing is written to strangers.
+    if role != Role::Mx {
+        text.push_str("250-DSN\r\n");
+    }
     if starttls {
         text.push_str("250-STARTTLS\r\n");
     }

@@ -88,6 +88,15 @@ fn together(config: &Config, faults: &mut Vec<Fault>) {
         let text = "[submission] needs a certificate: set `certificate` and `private_key` in [tls], or use [tls.acme]";
         faults.push(fault("submission", "", text));
     }
+    if none && !config.mx.listen.is_empty() {
+        let text =
+            "[mx] needs a certificate: set `certificate` and `private_key` in [tls], or use [tls.acme]";
+        faults.push(fault("mx", "listen", text));
+    }
+    if config.mx.postmaster.is_some() && config.service.sandbox_sender.is_none() {
+        let text = "`postmaster` needs `sandbox_sender` in [service]: mail is passed on from its domain";
+        faults.push(fault("mx", "postmaster", text));
+    }
     if config.api.tls && none {
         let text = "`tls = true` in [api] needs a certificate: set both keys in [tls], or use [tls.acme]";
         faults.push(fault("api", "tls", text));
@@ -143,6 +152,10 @@ fn bounds(config: &Config, faults: &mut Vec<Fault>) {
         ("submission", "message_bytes_max", submission.message_bytes_max == 0),
         ("submission", "sessions_max", submission.sessions_max == 0),
         ("submission", "sessions_per_address_max", submission.sessions_per_address_max == 0),
+        ("mx", "message_bytes_max", config.mx.message_bytes_max == 0),
+        ("mx", "sessions_per_address_max", config.mx.sessions_per_address_max == 0),
+        ("mx", "connections_per_minute_max", config.mx.connections_per_minute_max == 0),
+        ("mx", "errors_max", config.mx.errors_max == 0),
         ("api", "connections_per_address_max", config.api.connections_per_address_max == 0),
         ("delivery", "port", delivery.port == 0),
         ("delivery", "tasks_in_memory_max", delivery.tasks_in_memory_max == 0),
@@ -155,6 +168,7 @@ fn bounds(config: &Config, faults: &mut Vec<Fault>) {
         let text = format!("`recipients_max` is 1 to {}", store::email::RECIPIENTS_MAX);
         faults.push(fault("submission", "recipients_max", text));
     }
+    mx(config, faults);
     if (submission.bytes_in_flight_max as u64) < submission.message_bytes_max {
         let text = "`bytes_in_flight_max` has room for one message at least (`message_bytes_max`)";
         faults.push(fault("submission", "bytes_in_flight_max", text));
@@ -193,6 +207,41 @@ fn bounds(config: &Config, faults: &mut Vec<Fault>) {
     }
 }
 
+/// Mail from the world.
+fn mx(config: &Config, faults: &mut Vec<Fault>) {
+    // RFC 5321 4.5.3.1.8.
+    if !(1..=1_000).contains(&config.mx.recipients_max) {
+        faults.push(fault("mx", "recipients_max", "`recipients_max` is 1 to 1000"));
+    }
+    if (config.submission.bytes_in_flight_max as u64) < config.mx.message_bytes_max {
+        let text = "`message_bytes_max` is not larger than `bytes_in_flight_max` in [submission]";
+        faults.push(fault("mx", "message_bytes_max", text));
+    }
+    if config.mx.dnsbl.len() > dns::verdict::blocklist::LISTS_MAX {
+        let text = format!("`dnsbl` names at most {} lists", dns::verdict::blocklist::LISTS_MAX);
+        faults.push(fault("mx", "dnsbl", text));
+    }
+    // RFC 5321 4.5.3.2.1: clients wait five minutes for the greeting.
+    if config.mx.greet_delay.as_secs() > 60 {
+        faults.push(fault("mx", "greet_delay", "`greet_delay` is at most 60s"));
+    }
+    let scores = [
+        ("rspamd_mark_score", config.mx.rspamd_mark_score),
+        ("rspamd_reject_score", config.mx.rspamd_reject_score),
+    ];
+    for (key, _) in scores.into_iter().filter(|(_, score)| score.is_some_and(|score| !score.is_finite())) {
+        faults.push(fault("mx", key, format!("`{key}` is a number")));
+    }
+    let url = &config.mx.rspamd_url;
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        faults.push(fault(
+            "mx",
+            "rspamd_url",
+            "`rspamd_url` is an http address, like \"http://127.0.0.1:11333\"",
+        ));
+    }
+}
+
 fn pace_faults(pace: &PaceSection) -> Vec<(&'static str, &'static str)> {
     let rate = pace.messages_per_second;
     let wrong = [
@@ -216,6 +265,7 @@ fn listened(config: &Config) -> Vec<(SocketAddr, Fault)> {
     let own = [
         ("submission", "listen", &config.submission.listen),
         ("submission", "implicit_tls", &config.submission.implicit_tls),
+        ("mx", "listen", &config.mx.listen),
         ("api", "listen", &config.api.listen),
         ("ops", "listen", &config.ops.listen),
     ];
@@ -232,7 +282,7 @@ fn listened(config: &Config) -> Vec<(SocketAddr, Fault)> {
 fn listeners(config: &Config, faults: &mut Vec<Fault>) {
     let listened = listened(config);
     if listened.is_empty() {
-        let text = "nothing is listened on: set `listen` in [submission], [[relay]] or [api]";
+        let text = "nothing is listened on: set `listen` in [submission], [[relay]], [mx] or [api]";
         faults.push(fault("", "hostname", text));
     }
     if config.testing.clock_offset.is_some()

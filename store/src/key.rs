@@ -164,6 +164,16 @@ pub enum Space {
     DeliveryAttempt = 60,
     /// Deliveries that are to be tried, by partition, endpoint and time.
     DeliveryDue = 61,
+    /// Received emails by their place in the order of arrival.
+    Received = 78,
+    /// Received emails by id, which is by time.
+    ReceivedById = 79,
+    /// Bodies of received emails.
+    ReceivedBody = 80,
+    /// Which received emails share a body.
+    ReceivedUse = 81,
+    /// The last place that was given to a received email.
+    ReceivedHead = 82,
     /// What senders are to be told and have not been yet, by partition and email.
     Notice = 90,
 }

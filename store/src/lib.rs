@@ -31,6 +31,7 @@ pub mod outbox;
 pub mod person;
 pub mod product_event;
 pub mod product_event_count;
+pub mod received;
 pub mod request_log;
 mod row;
 pub mod schedule;

@@ -18,6 +18,11 @@ const SEEDS: &[&[u8]] = &[
       Content-Transfer-Encoding: base64\r\n\r\ne3t1bnN1YnNjcmliZV91cmx9fQ==\r\n--a\r\n\
       Content-Transfer-Encoding: quoted-printable\r\n\r\n=7B{unsubscribe=5Furl}}\r\n--a--\r\n",
     b"5.7.509 no",
+    b"From: =?iso-8859-1?q?J=F6?= <a@b.example>, c@d.example\r\nAuthentication-Results: mx.example; spf=pass\r\n\
+      Subject: =?utf-8?b?w7w=?=\r\nReferences: <a@b> <c@d>\r\nContent-Type: multipart/mixed; boundary=a\r\n\r\n\
+      --a\r\nContent-Type: text/html; charset=koi8-r\r\n\r\n<p>x</p>\r\n--a\r\nContent-Type: message/rfc822\r\n\r\n\
+      Subject: in\r\n\r\nx\r\n--a\r\nContent-Type: a/b; name*0*=utf-8''x%20; name*1=y\r\n\
+      Content-Transfer-Encoding: base64\r\n\r\neA==\r\n--a--\r\n",
     b"<!--[if mso]><a href=x><![endif]--><a class='b' href=\"https://a.example/?b=1&amp;c=2\">x</a></body>",
     b"<style>a{}</style><a data-track=off href=https://a.example/><area href = 'HTTP://b.example/&#38;\xc3\xa9'></html>",
     b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 587\r\nEHLO x\r\n",

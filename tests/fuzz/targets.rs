@@ -35,6 +35,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("tracking", tracking),
     ("service", service),
     ("returned", returned),
+    ("received", received),
 ];
 
 /// Bytes from a client, in two reads: every message that is taken is clean, and memory is given back.
@@ -148,6 +149,24 @@ pub fn returned(bytes: &[u8]) {
         Said::Nothing => {}
     }
     let _ = read_complaint(bytes);
+}
+
+/// What comes in is read whatever it is: bounded, in one line where one line is meant, and nothing of the
+/// message is lost but results that are not ours.
+pub fn received(bytes: &[u8]) {
+    use mail::received::{Reading, without_results_of};
+    let reading = Reading::of(bytes);
+    let heading = &reading.heading;
+    assert_eq!(*heading, Reading::heading(bytes));
+    assert_eq!(heading.attachment_count, reading.attachments.len() as u64);
+    assert!(!format!("{}{}{:?}", heading.from, heading.subject, heading.to).contains(['\r', '\n']));
+    assert!(serde_json::to_vec(heading).is_ok_and(|row| row.len() < 100_000));
+    for place in 0..reading.attachments.len().min(5) {
+        assert_eq!(Reading::attachment(bytes, place).as_ref(), reading.attachments.get(place));
+    }
+    let message = Bytes::copy_from_slice(bytes);
+    let left = without_results_of(&message, &"mx.example".parse().unwrap()).concat();
+    assert!(left.len() <= bytes.len() && bytes.ends_with(&left[left.len() - left.len().min(1)..]));
 }
 
 /// An enhanced status code reads back as itself.

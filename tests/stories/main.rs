@@ -14,6 +14,7 @@ mod delivery;
 mod doctor;
 mod enforced_tls;
 mod give_up;
+mod inbound;
 mod new_keys;
 mod operator;
 mod rate_limit;

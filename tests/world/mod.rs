@@ -64,6 +64,8 @@ pub struct TestWorld {
     pub api: SocketAddr,
     /// A relay listener.
     pub relay: SocketAddr,
+    /// The MX listener.
+    pub mx: SocketAddr,
     /// The account.
     pub account: AccountId,
     /// Its SMTP password.
@@ -147,6 +149,7 @@ impl TestWorld {
         let submission = doors.submission(config, &world, any, (certificates.smtp(), false)).unwrap();
         let relay = doors.relay(&world, &config.relay[0], any).unwrap();
         let api = doors.api(&world, any, config, None).await.unwrap();
+        let mx = doors.mx(config, &world, any, certificates.smtp()).unwrap();
         world.start();
         Self {
             sink,
@@ -154,6 +157,7 @@ impl TestWorld {
             submission,
             api,
             relay,
+            mx,
             account: enrolled.account.id,
             password: enrolled.smtp_password,
             api_key: enrolled.api_key,

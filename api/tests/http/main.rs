@@ -28,6 +28,7 @@ mod proxied;
 mod purse;
 mod rates;
 mod reach;
+mod received;
 mod rehearsal;
 mod returned;
 mod scheduled;

@@ -32,6 +32,10 @@ async fn path_of(world: &World, operation: &Operation) -> String {
             assert_eq!(added.status, StatusCode::OK, "{added:?}");
             return operation.path.to_owned();
         }
+        "received-emails" => {
+            let id = crate::received::arrive(world, 1, |_| {}).await.id;
+            return operation.path.replace("{id}", &id.to_string());
+        }
         "dns-credentials" => return operation.path.replace("{provider}", "rfc2136"),
         "domains" => return operation.path.replace("{id_or_name}", crate::world::DOMAIN),
         _ => return operation.path.to_owned(),

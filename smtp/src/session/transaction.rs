@@ -121,7 +121,8 @@ pub(crate) fn mail(session: &mut Session, arguments: Arguments<'_>, replies: &mu
         recipients: Vec::new(),
         chunks: None,
     });
-    session.ask(Asked::Sender(transaction), Question::Sender { reverse_path, size_bytes })
+    let peer = session.peer();
+    session.ask(Asked::Sender(transaction), Question::Sender { reverse_path, size_bytes, peer })
 }
 
 pub(crate) fn rcpt(session: &mut Session, arguments: Arguments<'_>, replies: &mut Replies) -> Next {

@@ -1,0 +1,297 @@
+//! `POST /received-emails/{id}/reply` and `/forward`: new emails, from the address that the other came in for.
+//!
+//! They take the one send path: plan, suppressions and access level are checked as for any other. A stranger's
+//! mail is passed on as a file of a message of the customer's own, so that nothing goes out under a name that
+//! is not the customer's.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use mail::address::Mailbox;
+use mail::compose::{Attachment, Composition, CustomHeader};
+use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
+use mail::email::{Category, Door};
+use mail::idempotency::Operation;
+use mail::received::Received;
+use mail::recipient::{Notify, RecipientKind};
+use serde_json::json;
+use serde_json::value::RawValue;
+use store::access::Tenant;
+
+use super::{OfReceived, find, id_parameter, message};
+use crate::call::{Call, Input, Takes};
+use crate::emails::recipients::{Recipients, recipients};
+use crate::emails::send::{CONTENT_BYTES_MAX, Sent};
+use crate::emails::send_once;
+use crate::fields::{self, Given, Names, Notes};
+use crate::idempotency::{self, Once};
+use crate::problem::{Code, Problem};
+use crate::room::Room;
+use crate::schema::{self, Schemas};
+
+/// Both texts, escaped.
+const BODY_BYTES_MAX: usize = 4 * CONTENT_BYTES_MAX;
+/// Bytes of a subject, with what is put before it.
+const SUBJECT_BYTES_MAX: usize = 900;
+
+const REPLY_NAMES: Names = Names {
+    known: &[
+        ("html", "html"),
+        ("htmlBody", "html"),
+        ("html_body", "html"),
+        ("text", "text"),
+        ("textBody", "text"),
+        ("text_body", "text"),
+        ("plain_body", "text"),
+    ],
+    foreign: &[("HtmlBody", "html"), ("TextBody", "text")],
+};
+
+const FORWARD_NAMES: Names = Names {
+    known: &[
+        ("to", "to"),
+        ("text", "text"),
+        ("textBody", "text"),
+        ("text_body", "text"),
+        ("plain_body", "text"),
+    ],
+    foreign: &[("To", "to"), ("TextBody", "text")],
+};
+
+/// What `POST /received-emails/{id}/reply` takes.
+#[derive(Debug)]
+pub struct ReplyToReceived {
+    id: OfReceived,
+    html: Option<String>,
+    text: Option<String>,
+    headers: HeaderMap,
+}
+
+fn content() -> serde_json::Value {
+    json!({"type": "string", "maxLength": CONTENT_BYTES_MAX})
+}
+
+/// A text of a message.
+fn body(value: &RawValue) -> Result<String, String> {
+    let text = fields::text(value)?;
+    match text.len() > CONTENT_BYTES_MAX {
+        true => Err(format!("is larger than {CONTENT_BYTES_MAX} bytes")),
+        false => Ok(text.into_owned()),
+    }
+}
+
+fn text_of(given: &Given<'_>, name: &'static str, notes: &mut Notes) -> Option<String> {
+    let read = given.value(name).map(body).transpose();
+    read.map_err(|text| notes.errors.add(name, text)).ok().flatten()
+}
+
+impl Input for ReplyToReceived {
+    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let body = schemas.named("ReplyToReceivedEmail", |_| {
+            let mut body = schema::object_with(
+                "An answer; one of its texts at least",
+                &[],
+                [("html", content()), ("text", content())],
+            );
+            body["anyOf"] = json!([{"required": ["html"]}, {"required": ["text"]}]);
+            body
+        });
+        let parameters = vec![id_parameter(), idempotency::parameter()];
+        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let mut notes = Notes::default();
+        let given = call.given(&REPLY_NAMES, &mut notes)?;
+        let (html, text) = (text_of(&given, "html", &mut notes), text_of(&given, "text", &mut notes));
+        if html.is_none() && text.is_none() && notes.errors.is_empty() {
+            notes.errors.add("html", "is required, or `text`");
+        }
+        if !notes.errors.is_empty() {
+            return Err(notes.errors.into());
+        }
+        Ok(Self { id: OfReceived::read(call)?, html, text, headers: call.headers.clone() })
+    }
+}
+
+/// `POST /received-emails/{id}/reply`.
+///
+/// # Errors
+/// No such received email, or nobody to answer; what the hall refuses.
+pub async fn reply(room: Arc<Room>, tenant: Tenant, input: ReplyToReceived) -> Result<Once<Sent>, Problem> {
+    let ReplyToReceived { id: OfReceived(id), html, text, headers } = input;
+    let said = || json!(["reply", id, html, text]).to_string();
+    let claim = idempotency::claim(&headers, said)?;
+    let draft = async {
+        let received = find(&room, &tenant, id).await?;
+        let to = whom(&received)?;
+        let heading = &received.heading;
+        let mut thread = heading.references.clone();
+        if !heading.message_id.is_empty() && !thread.contains(&heading.message_id) {
+            thread.push(heading.message_id.clone());
+        }
+        let fields = [("In-Reply-To", heading.message_id.clone()), ("References", thread.join(" "))];
+        let fields = fields.into_iter().filter(|(_, value)| !value.is_empty());
+        let parts = Composition {
+            from: Mailbox::from(received.rcpt_to.clone()),
+            to: to.clone(),
+            cc: Vec::new(),
+            bcc: Vec::new(),
+            reply_to: Vec::new(),
+            subject: subject("Re:", &heading.subject),
+            html,
+            text,
+            headers: fields.filter_map(|(name, value)| CustomHeader::new(name, &value).ok()).collect(),
+            attachments: Vec::new(),
+        };
+        Ok((draft(parts, envelope(&to)), Vec::new()))
+    };
+    send_once(&room, &tenant, (Operation::Reply, claim), draft).await
+}
+
+/// Where answers go: where the author wants them, or to the author.
+fn whom(received: &Received) -> Result<Vec<Mailbox>, Problem> {
+    let heading = &received.heading;
+    let wanted: Vec<Mailbox> = heading.reply_to.iter().filter_map(|text| text.parse().ok()).collect();
+    if !wanted.is_empty() {
+        return Ok(wanted);
+    }
+    let shown = heading.from.parse::<Mailbox>().ok();
+    let author = shown.or_else(|| heading.author.clone().map(Mailbox::from));
+    let nobody = "The email has no author who could be answered";
+    author.map(|author| vec![author]).ok_or_else(|| Problem::new(Code::VALIDATION_ERROR, nobody))
+}
+
+/// What `POST /received-emails/{id}/forward` takes.
+#[derive(Debug)]
+pub struct ForwardReceived {
+    id: OfReceived,
+    people: Recipients,
+    text: Option<String>,
+    headers: HeaderMap,
+}
+
+impl Input for ForwardReceived {
+    const BODY_BYTES_MAX: Option<usize> = Some(BODY_BYTES_MAX);
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let body = schemas.named("ForwardReceivedEmail", |_| {
+            let one = || json!({"type": "string"});
+            let to = json!({
+                "description": "To whom",
+                "oneOf": [one(), {"type": "array", "items": one(), "minItems": 1, "maxItems": 1000}],
+            });
+            let mut text = content();
+            text["description"] = json!("What is written above it");
+            schema::object_with("To whom it is passed on", &["to"], [("to", to), ("text", text)])
+        });
+        let parameters = vec![id_parameter(), idempotency::parameter()];
+        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let mut notes = Notes::default();
+        let given = call.given(&FORWARD_NAMES, &mut notes)?;
+        let people = recipients(&given, &mut notes);
+        let text = text_of(&given, "text", &mut notes);
+        if !notes.errors.is_empty() {
+            return Err(notes.errors.into());
+        }
+        Ok(Self { id: OfReceived::read(call)?, people, text, headers: call.headers.clone() })
+    }
+}
+
+/// `POST /received-emails/{id}/forward`.
+///
+/// # Errors
+/// No such received email, or its bytes are not kept any more; what the hall refuses.
+pub async fn forward(room: Arc<Room>, tenant: Tenant, input: ForwardReceived) -> Result<Once<Sent>, Problem> {
+    let ForwardReceived { id: OfReceived(id), people, text, headers } = input;
+    let said = || {
+        let to: Vec<String> = people.to.iter().map(ToString::to_string).collect();
+        json!(["forward", id, to, text]).to_string()
+    };
+    let claim = idempotency::claim(&headers, said)?;
+    let draft = async {
+        let received = find(&room, &tenant, id).await?;
+        let whole = message(&room, &received).await?;
+        let heading = &received.heading;
+        let about = format!(
+            "---------- Forwarded message ----------\nFrom: {}\nDate: {}\nSubject: {}\nTo: {}\n\nThe message is attached.\n",
+            heading.from,
+            mail::moment::write(received.received_at),
+            heading.subject,
+            heading.to.join(", "),
+        );
+        let text = text.map_or_else(|| about.clone(), |text| format!("{text}\n\n{about}"));
+        let parts = Composition {
+            from: Mailbox::from(received.rcpt_to.clone()),
+            to: people.to,
+            cc: Vec::new(),
+            bcc: Vec::new(),
+            reply_to: Vec::new(),
+            subject: subject("Fwd:", &heading.subject),
+            html: None,
+            text: Some(text),
+            headers: Vec::new(),
+            attachments: vec![Attachment {
+                name: "message.eml".to_owned(),
+                content_type: "message/rfc822".to_owned(),
+                data: whole.to_vec(),
+                content_id: None,
+            }],
+        };
+        Ok((draft(parts, people.envelope), Vec::new()))
+    };
+    send_once(&room, &tenant, (Operation::Forward, claim), draft).await
+}
+
+/// A subject with what is put before it, once.
+fn subject(before: &str, subject: &str) -> String {
+    let has = subject.get(..before.len()).is_some_and(|start| start.eq_ignore_ascii_case(before));
+    let mut whole = if has { subject.to_owned() } else { format!("{before} {subject}") };
+    while whole.len() > SUBJECT_BYTES_MAX {
+        whole.pop();
+    }
+    whole.trim().to_owned()
+}
+
+fn envelope(to: &[Mailbox]) -> Vec<DraftRecipient> {
+    let mut all: Vec<DraftRecipient> = Vec::new();
+    for mailbox in to {
+        if all.iter().all(|known| known.address != mailbox.address) {
+            let address = mailbox.address.clone();
+            all.push(DraftRecipient { address, kind: RecipientKind::To, notify: Notify::default() });
+        }
+    }
+    all
+}
+
+fn draft(parts: Composition, recipients: Vec<DraftRecipient>) -> Draft {
+    Draft {
+        door: Door::Api,
+        from: Some(parts.from.clone()),
+        envelope: Envelope::default(),
+        recipients,
+        content: Content::Parts(Box::new(parts)),
+        tags: Vec::new(),
+        category: Category::default(),
+        wishes: Wishes::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_are_not_heaped_up() {
+        assert_eq!(subject("Re:", "Hi"), "Re: Hi");
+        assert_eq!(subject("Re:", "RE: Hi"), "RE: Hi");
+        assert_eq!(subject("Fwd:", "Re: Hi"), "Fwd: Re: Hi");
+        assert_eq!(subject("Re:", ""), "Re:");
+        assert!(subject("Re:", &"ä".repeat(900)).len() <= SUBJECT_BYTES_MAX);
+    }
+}

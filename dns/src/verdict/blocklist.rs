@@ -1,0 +1,65 @@
+//! Lists of bad addresses in the DNS (RFC 5782): the address turned round, under the list's name.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use mail::address::Name;
+use tokio::time::timeout;
+
+use crate::lookup::Resolver;
+
+/// How long a list may take to answer; one that does not lists nobody.
+const DEADLINE: Duration = Duration::from_secs(4);
+/// Lists that are asked.
+pub const LISTS_MAX: usize = 10;
+
+/// The first list that an address is on; none when no list says so.
+pub async fn listed(resolver: &Resolver, peer: IpAddr, lists: &[Name]) -> Option<Name> {
+    let asked = lists.iter().take(LISTS_MAX).map(|list| async move {
+        let name = list.child(&turned_round(peer)).ok()?;
+        let found = timeout(DEADLINE, resolver.addresses(&name)).await.ok()?.ok()?;
+        found.data.into_iter().any(is_listing).then(|| list.clone())
+    });
+    join_all(asked).await.into_iter().flatten().next()
+}
+
+/// RFC 5782 2.1: an answer is an address in 127.0.0.0/8. One in 127.255.255.0/24 says that we may not ask
+/// (a habit of the large lists), and lists nobody.
+fn is_listing(answer: IpAddr) -> bool {
+    matches!(answer, IpAddr::V4(four) if matches!(four.octets(), [127, a, b, _] if (a, b) != (255, 255)))
+}
+
+fn turned_round(peer: IpAddr) -> String {
+    match peer.to_canonical() {
+        IpAddr::V4(four) => {
+            let [a, b, c, d] = four.octets();
+            format!("{d}.{c}.{b}.{a}")
+        }
+        IpAddr::V6(six) => {
+            let nibbles = six.octets().into_iter().rev().flat_map(|byte| [byte & 0xF, byte >> 4]);
+            nibbles.map(|nibble| format!("{nibble:x}")).collect::<Vec<_>>().join(".")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_turned_round() {
+        assert_eq!(turned_round("192.0.2.99".parse().unwrap()), "99.2.0.192");
+        assert_eq!(turned_round("::ffff:192.0.2.99".parse().unwrap()), "99.2.0.192");
+        let six = turned_round("2001:db8:1:2:3:4:567:89ab".parse().unwrap());
+        assert_eq!(six, "b.a.9.8.7.6.5.0.4.0.0.0.3.0.0.0.2.0.0.0.1.0.0.0.8.b.d.0.1.0.0.2");
+    }
+
+    #[test]
+    fn not_every_answer_is_a_listing() {
+        assert!(is_listing("127.0.0.2".parse().unwrap()));
+        for none in ["127.255.255.254", "192.0.2.1", "::1"] {
+            assert!(!is_listing(none.parse().unwrap()), "{none}");
+        }
+    }
+}

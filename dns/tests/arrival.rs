@@ -1,0 +1,172 @@
+//! The verdict on what comes in, against a name server on loopback.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+#[path = "../../tests/world/zone.rs"]
+mod zone;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use dns::dkim_key::{DkimKey, KeyAlgorithm};
+use dns::lookup::{Resolver, Settings};
+use dns::sign::Signer;
+use dns::verdict::arrival::{Author, Policy, Verdict, Way, judge};
+use dns::verdict::blocklist::listed;
+use jiff::Timestamp;
+use mail::received::AuthResult::{self, Fail, None as Nothing, Pass, PermError, SoftFail, TempError};
+use zone::NameServer;
+
+const ZONE: &str = r#"
+good.example          TXT "v=spf1 ip4:192.0.2.1 -all"
+_dmarc.good.example   TXT "v=DMARC1; p=reject"
+soft.example          TXT "v=spf1 ip4:192.0.2.9 ~all"
+hard.example          TXT "v=spf1 -all"
+_dmarc.strict.example TXT "v=DMARC1; p=reject; aspf=s"
+_dmarc.mild.example   TXT "v=DMARC1; p=quarantine"
+void.example          TXT "v=spf1 a:n1.void.example a:n2.void.example a:n3.void.example ip4:192.0.2.1 -all"
+two.example           TXT "v=spf1 a:n1.void.example a:n2.void.example ip4:192.0.2.1 -all"
+deep.example          TXT "v=spf1 include:deep.example -all"
+$SERVFAIL broken.example
+$SERVFAIL _dmarc.broken.example
+1.2.0.192.in-addr.arpa PTR host.good.example.
+host.good.example     A 192.0.2.1
+2.2.0.192.in-addr.arpa PTR host.good.example.
+1.2.0.192.list.example A 127.0.0.2
+2.2.0.192.list.example A 127.255.255.254
+"#;
+
+fn resolver(server: &NameServer) -> Resolver {
+    Resolver::new(&Settings {
+        servers: vec![server.address],
+        try_timeout: Duration::from_millis(200),
+        retries: 1,
+        ..Settings::default()
+    })
+    .unwrap()
+}
+
+fn way(sender: &str, peer: &str) -> Way {
+    Way {
+        peer: peer.parse().unwrap(),
+        helo: "host.good.example".to_owned(),
+        reverse_path: Some(sender).filter(|sender| !sender.is_empty()).map(|sender| sender.parse().unwrap()),
+        hostname: "mx.example".parse().unwrap(),
+    }
+}
+
+async fn verdict(zone: &str, message: &str, way: Way) -> Verdict {
+    let server = NameServer::start(zone).await;
+    judge(&resolver(&server), Bytes::from(message.to_owned()), way).await
+}
+
+fn from(author: &str) -> String {
+    format!("From: {author}\r\nSubject: s\r\n\r\nHello\r\n")
+}
+
+#[tokio::test]
+async fn spf_says_who_may_send() {
+    let cases: &[(&str, &str, AuthResult)] = &[
+        ("a@good.example", "192.0.2.1", Pass),
+        ("a@good.example", "192.0.2.2", Fail),
+        ("a@soft.example", "192.0.2.1", SoftFail),
+        ("a@nothing.example", "192.0.2.1", Nothing),
+        ("a@broken.example", "192.0.2.1", TempError),
+        ("a@void.example", "192.0.2.1", PermError),
+        ("a@two.example", "192.0.2.1", Pass),
+        ("a@deep.example", "192.0.2.1", PermError),
+    ];
+    for (sender, peer, wanted) in cases {
+        let found = verdict(ZONE, &from("a@nothing.example"), way(sender, peer)).await;
+        assert_eq!(found.auth.spf, *wanted, "{sender} {peer}");
+    }
+}
+
+#[tokio::test]
+async fn dmarc_asks_for_the_author() {
+    let cases: &[(&str, &str, AuthResult, Policy)] = &[
+        ("a@good.example", "Ada <ada@good.example>", Pass, Policy::Reject),
+        ("a@hard.example", "ada@good.example", Fail, Policy::Reject),
+        ("a@nothing.example", "ada@mild.example", Fail, Policy::Quarantine),
+        ("a@good.example", "ada@sub.strict.example", Fail, Policy::Reject),
+        ("a@good.example", "ada@nothing.example", Nothing, Policy::None),
+        ("a@good.example", "ada@broken.example", TempError, Policy::None),
+    ];
+    for (sender, author, wanted, policy) in cases {
+        let found = verdict(ZONE, &from(author), way(sender, "192.0.2.1")).await;
+        assert_eq!((found.auth.dmarc, found.policy), (*wanted, *policy), "{sender} {author}");
+        assert_eq!(found.is_to_be_refused(), (*wanted, *policy) == (Fail, Policy::Reject));
+    }
+}
+
+#[tokio::test]
+async fn nobody_stands_for_several_authors_or_none() {
+    for message in [
+        "From: a@good.example\r\nFrom: b@evil.example\r\n\r\nx".to_owned(),
+        "From: a@good.example, b@evil.example\r\n\r\nx".to_owned(),
+        "From: a@good.example\r\nfrom : a@good.example\r\n\r\nx".to_owned(),
+        "Subject: x\r\n\r\nx".to_owned(),
+        "From: \r\n\r\nx".to_owned(),
+        "From: undisclosed:;\r\n\r\nx".to_owned(),
+        String::new(),
+    ] {
+        let found = verdict(ZONE, &message, way("a@good.example", "192.0.2.1")).await;
+        assert_eq!((&found.author, found.auth.dmarc), (&Author::Nobody, PermError), "{message:?}");
+        assert!(found.field().contains("dmarc=permerror (no single author)\r\n"), "{}", found.field());
+    }
+}
+
+#[tokio::test]
+async fn a_signature_stands_for_its_domain_and_is_told() {
+    let key = DkimKey::generate(KeyAlgorithm::Ed25519).unwrap();
+    let signer = Signer::new(&"mild.example".parse().unwrap(), None, Some(("s", &key))).unwrap();
+    let message = from("ada@mild.example");
+    let now = Timestamp::from_second(1_700_000_000).unwrap();
+    let signature = signer.sign(&[message.as_bytes()], now).unwrap();
+    let signed = String::from_utf8(signature).unwrap() + &message;
+    let zone = format!("{ZONE}\ns._domainkey.mild.example TXT \"{}\"\n", key.txt_record());
+    let found = verdict(&zone, &signed, way("a@soft.example", "192.0.2.1")).await;
+    assert_eq!((found.auth.dkim, found.auth.dmarc, found.iprev), (Pass, Pass, Pass), "{found:?}");
+    let names: Vec<&str> = found.authenticated.iter().map(mail::address::Name::as_str).collect();
+    assert_eq!(names, ["mild.example"]);
+    assert_eq!(
+        found.field(),
+        "Authentication-Results: mx.example;\r\n\tiprev=pass policy.iprev=192.0.2.1;\r\n\t\
+         spf=softfail smtp.mailfrom=a@soft.example;\r\n\t\
+         dkim=pass header.d=mild.example header.s=s header.a=ed25519-sha256;\r\n\t\
+         dmarc=pass (p=quarantine) header.from=mild.example\r\n"
+    );
+    let changed = signed.replace("Hello", "Hullo");
+    let found = verdict(&zone, &changed, way("a@soft.example", "192.0.2.2")).await;
+    assert_eq!((found.auth.dkim, found.auth.dmarc, found.iprev), (Fail, Fail, Fail));
+    // Large ones take another way to the same end.
+    let large = format!("{message}{}", "A line of text.\r\n".repeat(50_000));
+    let signed = String::from_utf8(signer.sign(&[large.as_bytes()], now).unwrap()).unwrap() + &large;
+    assert_eq!(verdict(&zone, &signed, way("a@soft.example", "192.0.2.1")).await.auth.dkim, Pass);
+}
+
+#[tokio::test]
+async fn without_a_reverse_path_the_host_stands_for_itself() {
+    let zone = format!("{ZONE}\nhost.good.example TXT \"v=spf1 a -all\"\n");
+    let found = verdict(&zone, &from("ada@good.example"), way("", "192.0.2.1")).await;
+    assert_eq!((found.auth.spf, found.auth.dmarc), (Pass, Pass));
+    assert!(found.field().contains("spf=pass smtp.helo=host.good.example"), "{}", found.field());
+}
+
+#[tokio::test]
+async fn what_strangers_write_does_not_get_into_the_field() {
+    let odd = Way { helo: "x;\r\n dkim=pass (y".to_owned(), ..way("", "192.0.2.1") };
+    let found = verdict(ZONE, "DKIM-Signature: v=1; d=x y; s=\"; b\r\n\r\nx", odd).await;
+    assert!(!found.field().contains("dkim=pass"), "{}", found.field());
+}
+
+#[tokio::test]
+async fn lists_are_asked() {
+    let server = NameServer::start(ZONE).await;
+    let (resolver, lists) =
+        (resolver(&server), ["none.example", "list.example"].map(|list| list.parse().unwrap()));
+    let found = listed(&resolver, "192.0.2.1".parse().unwrap(), &lists).await;
+    assert_eq!(found.map(|list| list.to_string()).as_deref(), Some("list.example"));
+    for free in ["192.0.2.2", "192.0.2.3", "2001:db8::1"] {
+        assert_eq!(listed(&resolver, free.parse().unwrap(), &lists).await, None, "{free}");
+    }
+}

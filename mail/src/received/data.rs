@@ -1,0 +1,41 @@
+//! The payload of `email.received`: the contract's 14 fields, and those of completions-email.md 2.10 but the
+//! event's id. What lists show is the same. Key order is stable.
+
+use serde_json::{Map, Value, json};
+
+use super::Received;
+use crate::moment;
+
+/// What is told of a received email.
+#[must_use]
+pub fn data_of(received: &Received) -> Map<String, Value> {
+    let heading = &received.heading;
+    let files: Vec<Value> = heading
+        .attachments
+        .iter()
+        .map(|file| {
+            json!({"filename": file.filename, "content_type": file.content_type, "size": file.size_bytes})
+        })
+        .collect();
+    let auth = &received.auth;
+    let mut data = Map::new();
+    let mut put = |name: &str, value: Value| drop(data.insert(name.to_owned(), value));
+    put("email_id", json!(received.id));
+    put("to", json!(heading.to));
+    put("from", json!(heading.from));
+    put("subject", json!(heading.subject));
+    put("status", json!("received"));
+    put("rcpt_to", json!(received.rcpt_to));
+    put("cc", json!(heading.cc));
+    put("message_id", json!(heading.message_id));
+    put("in_reply_to", json!(heading.in_reply_to));
+    put("references", json!(heading.references));
+    put("spam_status", json!(received.spam_status));
+    put("attachment_count", json!(heading.attachment_count));
+    put("attachments", Value::Array(files));
+    put("received_at", json!(moment::write(received.received_at)));
+    put("domain", json!(received.rcpt_to.domain()));
+    put("envelope_from", json!(received.envelope_from));
+    put("auth", json!({"spf": auth.spf, "dkim": auth.dkim, "dmarc": auth.dmarc}));
+    data
+}

@@ -1,0 +1,254 @@
+//! The heading: what the header of a received message says, bounded, so that a row and a webhook's payload
+//! stay small (completions-email.md 2.10: below 20 KB) whatever somebody wrote.
+
+use mail_parser::{Addr, HeaderName, HeaderValue, Message, MessageParser};
+use serde::{Deserialize, Serialize};
+
+use super::File;
+use crate::address::{Address, Mailbox};
+
+/// Bytes of `from` and of a subject that are kept.
+const LINE_BYTES_MAX: usize = 1_000;
+/// Bytes of a list of addresses or message ids, all together.
+const LIST_BYTES_MAX: usize = 3_000;
+/// Bytes of a message id.
+const ID_BYTES_MAX: usize = 998;
+/// Bytes of what is kept of files, all together.
+const FILES_BYTES_MAX: usize = 5_000;
+/// Bytes of a file's name.
+pub(super) const FILENAME_BYTES_MAX: usize = 255;
+
+/// What a header says.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Heading {
+    /// The author, as shown: `Ada <ada@example.com>`.
+    pub from: String,
+    /// The author's address, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<Address>,
+    /// To whom, as the author says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to: Vec<String>,
+    /// And to whom else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cc: Vec<String>,
+    /// Where answers go; empty means to the author.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reply_to: Vec<String>,
+    /// The subject.
+    #[serde(default)]
+    pub subject: String,
+    /// The message id, with its angle brackets; empty when it has none.
+    #[serde(default)]
+    pub message_id: String,
+    /// The message that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_reply_to: Option<String>,
+    /// The thread before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<String>,
+    /// How many files it has.
+    #[serde(default)]
+    pub attachment_count: u64,
+    /// The first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<File>,
+}
+
+impl Heading {
+    /// Of a parsed header; files are counted apart.
+    pub(super) fn of(message: &Message<'_>) -> Self {
+        let people = |name: HeaderName<'static>| list(people(message, &name).map(|one| one.shown));
+        let mut authors = people_of(message, &HeaderName::From);
+        let (from, author) = match authors.is_empty() {
+            true => (text_of(message, &HeaderName::From), None),
+            false => {
+                let first = authors.remove(0);
+                (first.shown, first.address)
+            }
+        };
+        Self {
+            from: cut(&from, LINE_BYTES_MAX),
+            author,
+            to: people(HeaderName::To),
+            cc: people(HeaderName::Cc),
+            reply_to: people(HeaderName::ReplyTo),
+            subject: cut(&text_of(message, &HeaderName::Subject), LINE_BYTES_MAX),
+            message_id: ids(message, &HeaderName::MessageId).next().unwrap_or_default(),
+            in_reply_to: ids(message, &HeaderName::InReplyTo).next(),
+            references: last(ids(message, &HeaderName::References)),
+            attachment_count: 0,
+            attachments: Vec::new(),
+        }
+    }
+
+    /// Adds the files.
+    pub(super) fn with_files(mut self, files: impl ExactSizeIterator<Item = File>) -> Self {
+        self.attachment_count = files.len() as u64;
+        let mut bytes = 0;
+        self.attachments = files
+            .take_while(|file| {
+                // Quotes, names of fields and the size take some sixty bytes.
+                bytes += file.filename.len() + file.content_type.len() + 60;
+                bytes <= FILES_BYTES_MAX
+            })
+            .collect();
+        self
+    }
+}
+
+/// The parser for a header of its own.
+pub(super) fn header_parser() -> MessageParser {
+    MessageParser::new()
+        .with_minimal_headers()
+        .with_mime_headers()
+        .header_address(HeaderName::ReplyTo)
+        .header_id(HeaderName::MessageId)
+        .header_id(HeaderName::InReplyTo)
+        .header_id(HeaderName::References)
+        .default_header_ignore()
+}
+
+struct Person {
+    shown: String,
+    address: Option<Address>,
+}
+
+fn person(addr: &Addr<'_>) -> Option<Person> {
+    let address: Option<Address> = addr.address().and_then(|address| address.trim().parse().ok());
+    let name = addr.name().map(one_line).filter(|name| !name.is_empty());
+    let shown = match (&address, &name) {
+        (Some(address), _) => Mailbox { name, address: address.clone() }.to_string(),
+        (None, Some(name)) => match addr.address() {
+            Some(address) => format!("{name} <{}>", one_line(address)),
+            None => name.clone(),
+        },
+        (None, None) => one_line(addr.address()?),
+    };
+    Some(Person { shown, address })
+}
+
+fn people<'a>(message: &'a Message<'_>, name: &HeaderName<'static>) -> impl Iterator<Item = Person> + 'a {
+    let name = name.clone();
+    let fields = message.headers().iter().filter(move |header| header.name == name);
+    fields
+        .filter_map(|header| header.value.as_address())
+        .flat_map(|address| address.iter())
+        .filter_map(person)
+}
+
+fn people_of(message: &Message<'_>, name: &HeaderName<'static>) -> Vec<Person> {
+    people(message, name).take(1).collect()
+}
+
+fn text_of(message: &Message<'_>, name: &HeaderName<'static>) -> String {
+    let field = message.headers().iter().find(|header| header.name == *name);
+    field.and_then(|header| header.value.as_text()).map(one_line).unwrap_or_default()
+}
+
+fn ids<'a>(message: &'a Message<'_>, name: &HeaderName<'static>) -> impl Iterator<Item = String> + 'a {
+    let field = message.headers().iter().find(|header| header.name == *name);
+    let texts: Vec<&str> = match field.map(|header| &header.value) {
+        Some(HeaderValue::Text(text)) => vec![text.as_ref()],
+        Some(HeaderValue::TextList(texts)) => texts.iter().map(AsRef::as_ref).collect(),
+        _ => Vec::new(),
+    };
+    texts
+        .into_iter()
+        .map(one_line)
+        .filter(|id| !id.is_empty() && id.len() <= ID_BYTES_MAX)
+        .map(|id| if id.starts_with('<') { id } else { format!("<{id}>") })
+}
+
+/// The first of a list, as many as have room.
+fn list(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut bytes = 0;
+    texts
+        .map(|text| cut(&text, LINE_BYTES_MAX))
+        .take_while(|text| {
+            bytes += text.len() + 3;
+            bytes <= LIST_BYTES_MAX
+        })
+        .collect()
+}
+
+/// The last of a list, as many as have room: of a long thread the nearest messages count.
+fn last(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let all: Vec<String> = texts.collect();
+    let mut kept = list(all.into_iter().rev());
+    kept.reverse();
+    kept
+}
+
+/// A text in one line, without control characters.
+pub(super) fn one_line(text: &str) -> String {
+    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    clean.trim().to_owned()
+}
+
+/// The beginning of a text, at most so many bytes of it.
+pub(super) fn cut(text: &str, bytes_max: usize) -> String {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
+/// How often a field stands in the header of a message.
+#[must_use]
+pub fn field_count(message: &[u8], name: &str) -> usize {
+    fields(message).filter(|field| is_named(field, name)).count()
+}
+
+/// The fields of a message's header, each with the lines that it is folded into.
+pub(super) fn fields(message: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = message;
+    std::iter::from_fn(move || {
+        let mut end = 0;
+        loop {
+            let tail = rest.get(end..)?;
+            let line_end = memchr::memchr(b'\n', tail).map_or(tail.len(), |at| at + 1);
+            let line = tail.get(..line_end)?;
+            if end == 0 && line.trim_ascii().is_empty() {
+                return None;
+            }
+            end += line_end;
+            if !matches!(rest.get(end), Some(b' ' | b'\t')) {
+                break;
+            }
+        }
+        let (field, after) = rest.split_at_checked(end)?;
+        rest = after;
+        Some(field)
+    })
+}
+
+/// Whether a field has this name; blanks before the colon are let through (RFC 5322 4.5.8).
+pub(super) fn is_named(field: &[u8], name: &str) -> bool {
+    let colon = memchr::memchr(b':', field);
+    colon.is_some_and(|at| {
+        field.get(..at).unwrap_or_default().trim_ascii_end().eq_ignore_ascii_case(name.as_bytes())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_told_apart() {
+        let message = b"From: a\r\n b\r\nfrom : c\r\nX: from: d\r\n\r\nFrom: e\r\n";
+        assert_eq!(fields(message).count(), 3);
+        assert_eq!(field_count(message, "From"), 2);
+        assert_eq!(field_count(b"", "From"), 0);
+        assert_eq!(field_count(b"\r\nFrom: x", "From"), 0);
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut("aä", 2), "a");
+        assert_eq!(cut("aä", 3), "aä");
+        assert_eq!(one_line("a\r\n\tb\0"), "a   b");
+    }
+}

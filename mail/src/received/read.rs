@@ -1,0 +1,317 @@
+//! Reading a received message: its heading, its texts, its files.
+//!
+//! The caller runs it apart and under `catch_unwind`: what is read was written by anybody. What cannot be
+//! made out is left out; the raw message is kept whole.
+
+use mail_parser::{Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
+
+use super::bounds::{HEADER_BYTES_MAX, prefix, unhidden};
+use super::heading::{self, FILENAME_BYTES_MAX, Heading, cut, header_parser, one_line};
+use super::{File, strip_quote};
+
+/// Bytes of one field that is shown in `headers`.
+const VALUE_BYTES_MAX: usize = 16 << 10;
+/// Fields that are shown.
+const FIELDS_MAX: usize = 500;
+/// What a file is when it does not say.
+const UNKNOWN_TYPE: &str = "application/octet-stream";
+
+/// A file of a received email.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// Name, type and size.
+    pub file: File,
+    /// Its Content-ID, without brackets, by which HTML shows it.
+    pub content_id: Option<String>,
+    /// `attachment` or `inline`.
+    pub disposition: &'static str,
+    /// Its bytes, decoded.
+    pub data: Vec<u8>,
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// What the header says.
+    pub heading: Heading,
+    /// The plain text.
+    pub text: Option<String>,
+    /// The HTML.
+    pub html: Option<String>,
+    /// The plain text without what it answers and without a signature.
+    pub stripped_text: Option<String>,
+    /// The fields of the header, in their order, unfolded, as they were written.
+    pub headers: Vec<(String, String)>,
+    /// The files.
+    pub attachments: Vec<Attachment>,
+}
+
+impl Reading {
+    /// Reads a message whole.
+    #[must_use]
+    pub fn of(message: &[u8]) -> Self {
+        let read = prefix(message);
+        let parsed = body_parser().parse(read.as_ref());
+        let heading = heading_of(message, parsed.as_ref());
+        let Some(parsed) = parsed else { return Self { heading, ..Self::default() } };
+        let (text, html) = (text(&parsed), html(&parsed));
+        let stripped_text = text.as_deref().map(strip_quote);
+        let attachments =
+            parsed.attachments().enumerate().map(|(place, part)| attachment(place, part)).collect();
+        Self { heading, text, html, stripped_text, headers: headers(message), attachments }
+    }
+
+    /// Reads what is kept of a message when it comes in.
+    #[must_use]
+    pub fn heading(message: &[u8]) -> Heading {
+        let read = prefix(message);
+        heading_of(message, body_parser().parse(read.as_ref()).as_ref())
+    }
+
+    /// Reads one file.
+    #[must_use]
+    pub fn attachment(message: &[u8], place: usize) -> Option<Attachment> {
+        let read = prefix(message);
+        let parsed = body_parser().parse(read.as_ref())?;
+        let at = u32::try_from(place).ok()?;
+        parsed.attachment(at).map(|part| attachment(place, part))
+    }
+}
+
+/// Of the parts only their MIME fields are read: addresses within messages within are nobody's concern.
+fn body_parser() -> MessageParser {
+    MessageParser::new().with_mime_headers().default_header_ignore()
+}
+
+fn heading_of(message: &[u8], parsed: Option<&Message<'_>>) -> Heading {
+    let top = message.get(..message.len().min(HEADER_BYTES_MAX)).unwrap_or_default();
+    let header = header_parser().parse_headers(top);
+    let heading = header.as_ref().map(Heading::of).unwrap_or_default();
+    let places = parsed.map(|parsed| parsed.attachments.as_slice()).unwrap_or_default();
+    let part = |(place, id): (usize, &u32)| match parsed.and_then(|parsed| parsed.part(*id)) {
+        Some(part) => file(place, part),
+        None => File {
+            filename: named(place, UNKNOWN_TYPE),
+            content_type: UNKNOWN_TYPE.to_owned(),
+            size_bytes: 0,
+        },
+    };
+    heading.with_files(places.iter().enumerate().map(part))
+}
+
+fn text(parsed: &Message<'_>) -> Option<String> {
+    let texts: Vec<&str> = parsed
+        .text_bodies()
+        .filter_map(|part| match &part.body {
+            PartType::Text(text) => Some(text.as_ref()),
+            _ => None,
+        })
+        .collect();
+    (!texts.is_empty()).then(|| lines(&texts.join("\n")))
+}
+
+fn html(parsed: &Message<'_>) -> Option<String> {
+    let texts: Vec<&str> = parsed
+        .html_bodies()
+        .filter_map(|part| match &part.body {
+            PartType::Html(text) => Some(text.as_ref()),
+            _ => None,
+        })
+        .collect();
+    (!texts.is_empty()).then(|| lines(&texts.join("\n")))
+}
+
+/// Without the line ends of the wire.
+fn lines(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
+fn content_type(part: &MessagePart<'_>) -> String {
+    let read = part.content_type().map(|kind| match kind.subtype() {
+        Some(subtype) => format!("{}/{subtype}", kind.ctype()),
+        None => kind.ctype().to_owned(),
+    });
+    let read = read.map(|text| one_line(&text).to_lowercase()).filter(|text| text.contains('/'));
+    cut(&unhidden(&read.unwrap_or_else(|| UNKNOWN_TYPE.to_owned())), 127)
+}
+
+fn file(place: usize, part: &MessagePart<'_>) -> File {
+    let content_type = content_type(part);
+    // A name is shown, and perhaps stored: no directories, no control characters.
+    let name = part.attachment_name().map(one_line).map(|name| {
+        let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+        cut(last.trim(), FILENAME_BYTES_MAX)
+    });
+    let name = name.filter(|name| !name.is_empty() && name != "." && name != "..");
+    File {
+        filename: name.unwrap_or_else(|| named(place, &content_type)),
+        content_type,
+        size_bytes: bytes(part).len() as u64,
+    }
+}
+
+/// A name for what has none.
+fn named(place: usize, content_type: &str) -> String {
+    let extension = match content_type {
+        "message/rfc822" => "eml",
+        "text/plain" => "txt",
+        "text/html" => "html",
+        "text/calendar" => "ics",
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/gif" => "gif",
+        "application/pdf" => "pdf",
+        _ => "bin",
+    };
+    format!("attachment-{}.{extension}", place + 1)
+}
+
+fn bytes<'a>(part: &'a MessagePart<'_>) -> &'a [u8] {
+    match &part.body {
+        PartType::Message(message) => message.raw_message(),
+        _ => part.contents(),
+    }
+}
+
+fn attachment(place: usize, part: &MessagePart<'_>) -> Attachment {
+    let is_inline = part.content_disposition().is_some_and(mail_parser::ContentType::is_inline)
+        || (part.content_disposition().is_none() && part.content_id().is_some());
+    Attachment {
+        file: file(place, part),
+        content_id: part.content_id().map(|id| cut(&one_line(id), FILENAME_BYTES_MAX)),
+        disposition: if is_inline { "inline" } else { "attachment" },
+        data: bytes(part).to_vec(),
+    }
+}
+
+fn headers(message: &[u8]) -> Vec<(String, String)> {
+    heading::fields(message)
+        .take(FIELDS_MAX)
+        .filter_map(|field| {
+            let at = memchr::memchr(b':', field)?;
+            let (name, value) = field.split_at_checked(at)?;
+            let name = String::from_utf8_lossy(name.trim_ascii()).into_owned();
+            let value = String::from_utf8_lossy(value.get(1..)?);
+            let unfolded: String = value.split(['\r', '\n']).collect();
+            (!name.is_empty()).then(|| (name, cut(unfolded.trim(), VALUE_BYTES_MAX)))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is read of a message, as a text to compare.
+    fn shown(message: &str) -> String {
+        let reading = Reading::of(message.replace('\n', "\r\n").as_bytes());
+        let heading = &reading.heading;
+        let files: Vec<String> = reading
+            .attachments
+            .iter()
+            .map(|one| {
+                let File { filename, content_type, size_bytes } = &one.file;
+                format!("{filename} {content_type} {size_bytes} {} {:?}", one.disposition, one.content_id)
+            })
+            .collect();
+        format!(
+            "from={} to={:?} subject={} id={} text={:?} html={:?} files={files:?}",
+            heading.from, heading.to, heading.subject, heading.message_id, reading.text, reading.html
+        )
+    }
+
+    #[test]
+    fn an_ordinary_message_is_read() {
+        let message = "From: \"Ada L.\" <ada@a.example>\nTo: b@b.example, Grace <g@b.example>\n\
+                       Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\nMessage-ID: <1@a.example>\n\
+                       References: <a@b> <c@d>\nIn-Reply-To: <c@d>\nReply-To: r@a.example\n\
+                       Content-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: multipart/alternative; boundary=y\n\n\
+                       --y\n\nHello\n--y\nContent-Type: text/html\n\n<p>Hello</p>\n--y--\n--x\n\
+                       Content-Type: application/pdf; name=\"a b.pdf\"\nContent-Transfer-Encoding: base64\n\
+                       Content-Disposition: attachment\n\neHl6\n--x--\n";
+        assert_eq!(
+            shown(message),
+            "from=\"Ada L.\" <ada@a.example> to=[\"b@b.example\", \"Grace <g@b.example>\"] subject=Grüße \
+             id=<1@a.example> text=Some(\"Hello\") html=Some(\"<p>Hello</p>\") \
+             files=[\"a b.pdf application/pdf 3 attachment None\"]"
+        );
+        let heading = Reading::heading(message.replace('\n', "\r\n").as_bytes());
+        assert_eq!(heading.references, ["<a@b>", "<c@d>"]);
+        assert_eq!((heading.in_reply_to.as_deref(), heading.attachment_count), (Some("<c@d>"), 1));
+        assert_eq!(heading.reply_to, ["r@a.example"]);
+        assert_eq!(heading.author.unwrap().to_string(), "ada@a.example");
+    }
+
+    #[test]
+    fn charsets_and_encoded_words_are_read_as_they_are_meant() {
+        for (message, wanted) in [
+            ("Subject: =?iso-8859-1?Q?J=F6rg?= =?iso-8859-1?Q?_x?=\n\n", "subject=Jörg x"),
+            ("Subject: =?windows-1251?B?z/Do4uXy?=\n\n", "subject=Привет"),
+            ("Subject: =?x-unknown?Q?abc?=\n\n", "subject="),
+            ("Subject: =?utf-8?B?////?=\n\n", "subject="),
+            (
+                "Content-Type: text/plain; charset=iso-2022-jp\n\n\u{1b}$B$3$s\u{1b}(B\n",
+                "text=Some(\"こん\\n\")",
+            ),
+            ("Content-Type: text/plain; charset=\"\"\n\nabc\n", "text=Some(\"abc\\n\")"),
+            ("From: =?utf-8?q?a=0D=0ABcc:_x?= <a@b.example>\n\n", "from=\"a  Bcc: x\" <a@b.example>"),
+            ("From: nobody at all\n\n", "from="),
+            ("Content-Type: text/html\n\n<b>x</b>\n", "text=None html=Some(\"<b>x</b>\\n\")"),
+        ] {
+            assert!(shown(message).contains(wanted), "{message}: {}", shown(message));
+        }
+    }
+
+    #[test]
+    fn names_of_files_lead_nowhere() {
+        for (name, wanted) in [
+            ("name=\"../../etc/passwd\"", "passwd"),
+            ("name=\"C:\\\\x\\\\run.exe\"", "run.exe"),
+            ("name=\"..\"", "attachment-1.bin"),
+            ("name*0*=utf-8''%C3%A4; name*1=b.txt", "äb.txt"),
+            ("x=y", "attachment-1.bin"),
+        ] {
+            let message = format!(
+                "Content-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: application/octet-stream; {name}\n\n1\n--x--\n"
+            );
+            let read = Reading::of(message.replace('\n', "\r\n").as_bytes());
+            assert_eq!(read.attachments[0].file.filename, wanted, "{name}");
+        }
+    }
+
+    #[test]
+    fn broken_and_hostile_messages_are_read_somehow() {
+        let nested: String =
+            (0..500).map(|n| format!("Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n")).collect();
+        let unclosed: String =
+            (0..3_000).map(|n| format!("--b{}\nContent-Type: text/plain\n\nx\n", n % 7)).collect();
+        let addresses = format!("To: {}\n\n", vec!["a@b.example"; 20_000].join(","));
+        for message in [
+            String::new(),
+            "\n".to_owned(),
+            "x".to_owned(),
+            ":\n\n".to_owned(),
+            "Content-Type: multipart/mixed\n\n--\n".to_owned(),
+            "Content-Type: multipart/mixed; boundary=\"\"\n\n--\n--\n".to_owned(),
+            "Content-Type: message/rfc822\n\n".repeat(200),
+            format!("{nested}hello"),
+            format!("Content-Type: multipart/mixed; boundary=b0\n\n{unclosed}"),
+            addresses,
+            format!("Subject: {}\n\nx", "=?utf-8?q?a?= ".repeat(10_000)),
+            format!("References: {}\n\nx", "<a@b> ".repeat(20_000)),
+            "Content-Transfer-Encoding: base64\nContent-Type: text/plain\n\n!!!!".to_owned(),
+        ] {
+            let heading = Reading::heading(message.as_bytes());
+            assert_eq!(heading, Reading::of(message.as_bytes()).heading);
+            assert!(serde_json::to_vec(&heading).unwrap().len() < 20_000);
+        }
+    }
+
+    #[test]
+    fn a_thread_keeps_its_end() {
+        let ids: String = (0..1_000).map(|n| format!("<{n}@a.example> ")).collect();
+        let heading = Reading::heading(format!("References: {ids}\r\n\r\n").as_bytes());
+        assert_eq!(heading.references.last().map(String::as_str), Some("<999@a.example>"));
+        assert!(heading.references.len() < 300);
+    }
+}

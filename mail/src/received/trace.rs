@@ -1,0 +1,119 @@
+//! What is put on top of a message that came in, and what is taken out of it.
+//!
+//! ```text
+//! Return-Path          RFC 5321 4.4: by the host that makes the final delivery
+//! Delivered-To         RFC 9228: for whom; ours, met again, is a loop
+//! Authentication-Results, Received     the door's
+//! ```
+
+use bytes::Bytes;
+
+use super::heading::{fields, is_named};
+use crate::address::{Address, Name};
+
+const AUTHENTICATION_RESULTS: &str = "Authentication-Results";
+const DELIVERED_TO: &str = "Delivered-To";
+const RECEIVED: &str = "Received";
+/// RFC 5321 6.3 asks for 100 at least.
+const RECEIVED_MAX: usize = 100;
+
+/// The trace of a message in its header.
+#[derive(Debug)]
+pub struct Trace;
+
+impl Trace {
+    /// What is put on top, above the fields of the door.
+    #[must_use]
+    pub fn on_top(reverse_path: Option<&Address>, recipient: &Address, door: &str) -> String {
+        let path = reverse_path.map(ToString::to_string).unwrap_or_default();
+        format!("Return-Path: <{path}>\r\n{DELIVERED_TO}: {recipient}\r\n{door}")
+    }
+
+    /// Whether a message goes round in circles: it was handed on too often.
+    #[must_use]
+    pub fn is_worn(message: &[u8]) -> bool {
+        fields(message).filter(|field| is_named(field, RECEIVED)).nth(RECEIVED_MAX - 1).is_some()
+    }
+
+    /// Whether a message was here before, for the same recipient.
+    #[must_use]
+    pub fn was_delivered_to(message: &[u8], recipient: &Address) -> bool {
+        fields(message).filter(|field| is_named(field, DELIVERED_TO)).any(|field| {
+            let text = String::from_utf8_lossy(field);
+            let value = text.split_once(':').map(|(_, value)| value.trim()).unwrap_or_default();
+            let found = value.trim_start_matches('<').trim_end_matches('>').parse::<Address>();
+            found.is_ok_and(|found| {
+                found.domain() == recipient.domain() && found.local().eq_ignore_ascii_case(recipient.local())
+            })
+        })
+    }
+}
+
+/// A message without the results that somebody claims we have found (RFC 8601 5), in pieces that are not copied.
+#[must_use]
+pub fn without_results_of(message: &Bytes, hostname: &Name) -> Vec<Bytes> {
+    let mut pieces = Vec::new();
+    let (mut kept_from, mut at) = (0, 0);
+    for field in fields(message) {
+        let end = at + field.len();
+        if is_named(field, AUTHENTICATION_RESULTS) && claims_to_be(field, hostname) {
+            if at > kept_from {
+                pieces.push(message.slice(kept_from..at));
+            }
+            kept_from = end;
+        }
+        at = end;
+    }
+    if kept_from < message.len() {
+        pieces.push(message.slice(kept_from..));
+    }
+    pieces
+}
+
+/// Whether the results name us. What cannot be read for certain (comments before the name, say) is taken to.
+fn claims_to_be(field: &[u8], hostname: &Name) -> bool {
+    let text = String::from_utf8_lossy(field);
+    let value = text.split_once(':').map(|(_, value)| value).unwrap_or_default();
+    let id = value.split(';').next().unwrap_or_default().to_ascii_lowercase();
+    id.contains('(')
+        || id.contains('"')
+        || id.split_ascii_whitespace().next().is_none_or(|id| id.trim_end_matches('.') == hostname.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(message: &'static str) -> String {
+        let hostname = "mx.example".parse().unwrap();
+        let pieces = without_results_of(&Bytes::from_static(message.as_bytes()), &hostname);
+        String::from_utf8(pieces.concat()).unwrap()
+    }
+
+    #[test]
+    fn forged_results_are_taken_out() {
+        assert_eq!(
+            left("A: b\r\nAuthentication-Results: MX.example;\r\n spf=pass\r\nB: c\r\n\r\nx"),
+            "A: b\r\nB: c\r\n\r\nx"
+        );
+        assert_eq!(left("authentication-results : mx.example 1; none\r\n\r\nx"), "\r\nx");
+        assert_eq!(left("Authentication-Results: (c) mx.example; none\r\n\r\nx"), "\r\nx");
+        assert_eq!(left("Authentication-Results: \"mx.example\"; none\r\n\r\nx"), "\r\nx");
+        let other =
+            "Authentication-Results: mx.example.net; none\r\n\r\nAuthentication-Results: mx.example; x";
+        assert_eq!(left(other), other);
+        assert_eq!(left(""), "");
+    }
+
+    #[test]
+    fn loops_are_seen() {
+        let to: Address = "a@b.example".parse().unwrap();
+        assert!(Trace::was_delivered_to(b"Delivered-To: A@b.example\r\n\r\n", &to));
+        assert!(!Trace::was_delivered_to(
+            b"Delivered-To: c@b.example\r\n\r\nDelivered-To: a@b.example\r\n",
+            &to
+        ));
+        let fields = |count: usize| format!("{}\r\n", "Received: x\r\n".repeat(count));
+        assert!(Trace::is_worn(fields(100).as_bytes()) && !Trace::is_worn(fields(99).as_bytes()));
+    }
+}

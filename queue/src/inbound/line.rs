@@ -1,0 +1,191 @@
+//! The line: received emails on their way to disk, many in one commit.
+//!
+//! Places in an account's order are given out in the commit, so that of two commits for one account one
+//! would have to read again. So all that comes in while a commit is under way waits, and goes with the
+//! next: each waits for two commits at most, however many come at once. Between nodes that share a store
+//! the check of the account's head decides.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mail::event::{Event, EventKind};
+use mail::id::{AccountId, EventId, ReceivedId};
+use mail::received::{Received, data_of};
+
+use store::engine::{Batch, Body, CommitError};
+use store::received::{self, Head};
+use store::task::PARTITIONS;
+use tokio::sync::oneshot;
+
+use super::NotTaken;
+use crate::worker::Worker;
+
+/// Messages of one commit.
+const MESSAGES_MAX: usize = 256;
+/// Bytes of them, but for the first.
+const BYTES_MAX: usize = 32 << 20;
+/// How often other nodes may be quicker.
+const TRIES_MAX: usize = 50;
+
+/// What is to be kept of one message for one account.
+#[derive(Debug, Clone)]
+pub(super) struct Intake {
+    pub(super) account: AccountId,
+    pub(super) body_id: ReceivedId,
+    pub(super) body: Body,
+    pub(super) received: Vec<Received>,
+}
+
+struct Waiting {
+    intakes: Vec<Intake>,
+    done: oneshot::Sender<Result<(), NotTaken>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    /// Somebody commits.
+    is_served: bool,
+}
+
+/// The line. Clones are the same one.
+#[derive(Clone)]
+pub(super) struct Line {
+    worker: Arc<Worker>,
+    queue: Arc<Mutex<Queue>>,
+}
+
+impl Line {
+    pub(super) fn new(worker: Arc<Worker>) -> Self {
+        Self { worker, queue: Arc::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a message, for all of these or for none: returns when it is on disk.
+    pub(super) async fn take(&self, intakes: Vec<Intake>) -> Result<(), NotTaken> {
+        let (done, told) = oneshot::channel();
+        let serve = {
+            let mut queue = self.lock();
+            queue.waiting.push_back(Waiting { intakes, done });
+            !std::mem::replace(&mut queue.is_served, true)
+        };
+        if serve {
+            // Not in the session's own task: it may be cut off, and others wait.
+            tokio::spawn(Served(self.clone()).serve());
+        }
+        told.await.unwrap_or(Err(NotTaken::Unavailable))
+    }
+
+    /// The next that go together; none when nobody waits, and then nobody serves.
+    fn next(&self) -> Vec<Waiting> {
+        let mut queue = self.lock();
+        let (mut bytes, mut group) = (0, Vec::new());
+        while let Some(first) = queue.waiting.front() {
+            bytes += first.intakes.iter().map(|intake| intake.body.size_bytes()).sum::<usize>();
+            if !group.is_empty() && (group.len() == MESSAGES_MAX || bytes > BYTES_MAX) {
+                break;
+            }
+            group.extend(queue.waiting.pop_front());
+        }
+        queue.is_served = !group.is_empty();
+        group
+    }
+
+    async fn commit(&self, group: &[Waiting]) -> Result<(), NotTaken> {
+        let intakes = || group.iter().flat_map(|waiting| &waiting.intakes);
+        let mut accounts: Vec<AccountId> = intakes().map(|intake| intake.account).collect();
+        accounts.sort_unstable();
+        accounts.dedup();
+        for _ in 0..TRIES_MAX {
+            let heads = received::heads(&self.worker.store, &accounts).await.map_err(|error| {
+                tracing::error!(%error, "received mail cannot be taken");
+                NotTaken::Unavailable
+            })?;
+            let (batch, events) = self.batch(intakes(), heads);
+            match self.worker.store.commit(batch).await {
+                Ok(()) => {
+                    events.into_iter().for_each(|event| self.worker.fresh.keep(event, None));
+                    self.worker.untold.notify_one();
+                    return Ok(());
+                }
+                Err(CommitError::Conflict { key }) if received::is_about_order(&key) => {}
+                Err(CommitError::Full) => return Err(NotTaken::Full),
+                Err(error) => {
+                    tracing::error!(%error, "received mail cannot be kept");
+                    return Err(NotTaken::Unavailable);
+                }
+            }
+        }
+        Err(NotTaken::Unavailable)
+    }
+
+    /// Rows, events and bodies of all.
+    fn batch<'a>(
+        &self,
+        intakes: impl Iterator<Item = &'a Intake>,
+        mut heads: Vec<Head>,
+    ) -> (Batch, Vec<Event>) {
+        let (mut batch, mut events) = (Batch::intake(), Vec::new());
+        for intake in intakes {
+            let Some(head) = heads.iter_mut().find(|head| head.account() == intake.account) else { continue };
+            received::put_body(&mut batch, intake.account, intake.body_id, intake.body.clone());
+            for one in &intake.received {
+                let one = Received { sequence: head.give(), ..one.clone() };
+                received::create(&mut batch, &one);
+                events.push(self.record(&mut batch, &one));
+            }
+        }
+        heads.iter().for_each(|head| head.put(&mut batch));
+        (batch, events)
+    }
+
+    fn record(&self, batch: &mut Batch, received: &Received) -> Event {
+        let event = Event {
+            id: EventId::new(received.received_at, self.worker.entropy.u128()),
+            account: received.account,
+            subject: received.id.into(),
+            kind: EventKind::Received,
+            recipient: Some(received.rcpt_to.clone()),
+            created_at: received.received_at,
+            detail: data_of(received).into(),
+        };
+        // Best one of ours, which is told at once; any other is told by its owner.
+        let [.., last] = received.id.to_bytes();
+        let partition = self.worker.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
+        store::event::record(batch, &event, partition);
+        event
+    }
+}
+
+/// Who serves the line.
+struct Served(Line);
+
+impl Served {
+    async fn serve(self) {
+        loop {
+            let group = self.0.next();
+            if group.is_empty() {
+                return;
+            }
+            let result = self.0.commit(&group).await;
+            for waiting in group {
+                // Who has gone meanwhile is told nothing.
+                let _ = waiting.done.send(result.clone());
+            }
+        }
+    }
+}
+
+impl Drop for Served {
+    /// Should serving end by a bug: the next who comes serves.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut queue = self.0.lock();
+            queue.is_served = false;
+            queue.waiting.clear();
+        }
+    }
+}

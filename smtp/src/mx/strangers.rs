@@ -1,0 +1,80 @@
+//! Who asks for mailboxes that are not there: counted per address (per /64 for IPv6) over sessions, in bounded
+//! memory, and forgotten by the hour.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use mail::network::counted;
+
+/// After so many an address is not listened to until the hour is over.
+const PER_ADDRESS_MAX: u32 = 100;
+const FORGET_AFTER: SignedDuration = SignedDuration::from_hours(1);
+/// Addresses remembered.
+const ADDRESSES_MAX: usize = 16_384;
+
+#[derive(Debug, Default)]
+pub(super) struct Strangers(Mutex<HashMap<IpAddr, (u32, Timestamp)>>);
+
+impl Strangers {
+    /// Counts one.
+    pub(super) fn count(&self, peer: IpAddr, now: Timestamp) {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let peer = counted(peer);
+        if table.len() >= ADDRESSES_MAX && !table.contains_key(&peer) {
+            table.retain(|_, (_, since)| !is_over(*since, now));
+            if table.len() >= ADDRESSES_MAX {
+                // An attack from everywhere: counting by address has lost its sense, memory has not.
+                table.clear();
+            }
+        }
+        let entry = table.entry(peer).or_insert((0, now));
+        if is_over(entry.1, now) {
+            *entry = (0, now);
+        }
+        entry.0 = entry.0.saturating_add(1);
+    }
+
+    /// Whether an address has asked too often.
+    pub(super) fn are_too_many(&self, peer: IpAddr, now: Timestamp) -> bool {
+        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        table
+            .get(&counted(peer))
+            .is_some_and(|(count, since)| *count >= PER_ADDRESS_MAX && !is_over(*since, now))
+    }
+}
+
+fn is_over(since: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(since) > FORGET_AFTER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_heard_again_after_an_hour() {
+        let (strangers, now) = (Strangers::default(), Timestamp::UNIX_EPOCH);
+        let peer = "192.0.2.1".parse().unwrap();
+        for _ in 0..PER_ADDRESS_MAX {
+            assert!(!strangers.are_too_many(peer, now));
+            strangers.count(peer, now);
+        }
+        assert!(strangers.are_too_many(peer, now));
+        assert!(!strangers.are_too_many("192.0.2.2".parse().unwrap(), now));
+        let later = now + FORGET_AFTER + SignedDuration::from_secs(1);
+        assert!(!strangers.are_too_many(peer, later));
+        strangers.count(peer, later);
+        assert!(!strangers.are_too_many(peer, later));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let (strangers, now) = (Strangers::default(), Timestamp::UNIX_EPOCH);
+        for n in 0..(ADDRESSES_MAX as u32 + 10) {
+            strangers.count(IpAddr::V4(n.into()), now);
+        }
+        assert!(strangers.0.lock().unwrap().len() <= ADDRESSES_MAX);
+    }
+}

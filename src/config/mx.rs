@@ -1,0 +1,151 @@
+//! `[mx]`: mail from the world, for our customers' domains.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use mail::address::{Address, Name};
+use queue::inbound::{Failing, Unsure};
+use serde::Deserialize;
+use smtp::limits::Limits;
+
+use super::values::{duration, one_or_many};
+
+/// `[mx]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MxSection {
+    /// Where it listens.
+    #[serde(deserialize_with = "one_or_many")]
+    pub listen: Vec<SocketAddr>,
+    /// The largest message that is taken in, in bytes.
+    pub message_bytes_max: u64,
+    /// Recipients of one message.
+    pub recipients_max: usize,
+    /// Sessions of one address.
+    pub sessions_per_address_max: usize,
+    /// Connections of one address in a minute.
+    pub connections_per_minute_max: u32,
+    /// Mistakes in one session.
+    pub errors_max: u32,
+    /// Mailboxes that are not there, asked for in one session.
+    pub unknown_recipients_max: u32,
+    /// How long the greeting is held back.
+    #[serde(deserialize_with = "duration")]
+    pub greet_delay: Duration,
+    /// Lists of bad addresses.
+    #[serde(deserialize_with = "one_or_many")]
+    pub dnsbl: Vec<Name>,
+    /// What becomes of mail of a listed address.
+    pub dnsbl_action: Action,
+    /// What becomes of mail that its author's domain wants refused.
+    pub dmarc_reject: Action,
+    /// What becomes of mail when the DNS gives no answer.
+    pub dns_failure: Failure,
+    /// Who looks for spam.
+    pub spam_filter: SpamFilter,
+    /// Where rspamd is.
+    pub rspamd_url: String,
+    /// What becomes of mail when it gives no answer.
+    pub rspamd_failure: Failure,
+    /// From this score of rspamd's on mail is marked; none leaves it to rspamd.
+    pub rspamd_mark_score: Option<f64>,
+    /// And refused.
+    pub rspamd_reject_score: Option<f64>,
+    /// Where mail to postmaster and abuse at our own names goes.
+    pub postmaster: Option<Address>,
+}
+
+impl Default for MxSection {
+    fn default() -> Self {
+        let limits = Limits::mx();
+        Self {
+            listen: Vec::new(),
+            message_bytes_max: limits.message_bytes_max,
+            recipients_max: limits.recipients_max,
+            sessions_per_address_max: limits.sessions_per_address_max,
+            connections_per_minute_max: limits.connections_per_minute_max,
+            errors_max: limits.errors_max,
+            unknown_recipients_max: smtp::mx::Patience::default().unknown_recipients_max,
+            greet_delay: limits.greet_delay,
+            dnsbl: Vec::new(),
+            dnsbl_action: Action::default(),
+            dmarc_reject: Action::default(),
+            dns_failure: Failure::default(),
+            spam_filter: SpamFilter::default(),
+            rspamd_url: "http://127.0.0.1:11333".to_owned(),
+            rspamd_failure: Failure::default(),
+            rspamd_mark_score: None,
+            rspamd_reject_score: None,
+            postmaster: None,
+        }
+    }
+}
+
+impl MxSection {
+    /// What sessions keep to.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
+            message_bytes_max: self.message_bytes_max,
+            recipients_max: self.recipients_max,
+            sessions_per_address_max: self.sessions_per_address_max,
+            connections_per_minute_max: self.connections_per_minute_max,
+            errors_max: self.errors_max,
+            greet_delay: self.greet_delay,
+            ..Limits::mx()
+        }
+    }
+}
+
+/// What is done with mail that looks bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It is taken in, and marked as spam.
+    Mark,
+}
+
+impl From<Action> for Failing {
+    fn from(action: Action) -> Self {
+        match action {
+            Action::Refuse => Self::Refuse,
+            Action::Mark => Self::Mark,
+        }
+    }
+}
+
+/// What is done when somebody whom we ask gives no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Failure {
+    /// Mail is taken in.
+    #[default]
+    Open,
+    /// Mail is to come again.
+    Closed,
+}
+
+impl From<Failure> for Unsure {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Open => Self::Accept,
+            Failure::Closed => Self::Defer,
+        }
+    }
+}
+
+/// Who looks for spam.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpamFilter {
+    /// Nobody.
+    Off,
+    /// A few rules of our own.
+    #[default]
+    Rules,
+    /// rspamd.
+    Rspamd,
+}

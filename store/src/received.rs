@@ -1,0 +1,434 @@
+//! Received emails: a row each, in the order in which they were committed, and a body that those of one
+//! account that came in one message share.
+//!
+//! ```text
+//! Received     · account · place   ─►  the email
+//! ReceivedById · account · id      ─►  its place
+//! ReceivedUse  · account · body · id   who needs the body still
+//! ReceivedHead · account           ─►  the last place
+//! ```
+//!
+//! Places are given out in the commit itself, under a check of the account's head: whoever reads up to a
+//! place has read all before it, so that a poller misses nothing (completions-email.md 2.8).
+
+use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
+use mail::address::Address;
+use mail::id::{AccountId, DomainId, ReceivedId};
+use mail::received::{Auth, Heading, Received, Score, SpamStatus};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Body, Key, Order, ReadError, Store, Value};
+use crate::key::{KeyReader, Space, after, key};
+use crate::row::{self, stored};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Received")]
+struct ReceivedRow {
+    id: ReceivedId,
+    account: AccountId,
+    domain: DomainId,
+    sequence: u64,
+    rcpt_to: Address,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    envelope_from: Option<Address>,
+    heading: Heading,
+    auth: Auth,
+    spam_status: SpamStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spam_score: Option<Score>,
+    trace: String,
+    body: ReceivedId,
+    size_bytes: u64,
+    received_at: Timestamp,
+}
+stored!(Received as ReceivedRow);
+
+/// Rows read for one page: a filter that passes few gives a short page, and where to go on.
+const LOOKED_AT_MAX: usize = 2_000;
+/// Rows read at once.
+const STEP: usize = 100;
+/// Ids are by the time of arrival, places by the time of commit, and several nodes have several clocks: by
+/// so much the two orders may differ.
+const SLACK: SignedDuration = SignedDuration::from_mins(15);
+
+fn key_of(account: AccountId, sequence: u64) -> Key {
+    key(Space::Received).account(account).u64(sequence).build()
+}
+
+fn key_by_id(account: AccountId, id: ReceivedId) -> Key {
+    key(Space::ReceivedById).account(account).id(id.to_bytes()).build()
+}
+
+fn body_key(account: AccountId, body: ReceivedId) -> Key {
+    key(Space::ReceivedBody).account(account).id(body.to_bytes()).build()
+}
+
+fn use_key(received: &Received) -> Key {
+    let Received { account, body, id, .. } = received;
+    key(Space::ReceivedUse).account(*account).id(body.to_bytes()).id(id.to_bytes()).build()
+}
+
+fn head_key(account: AccountId) -> Key {
+    key(Space::ReceivedHead).account(account).build()
+}
+
+/// The last place that an account has given out, as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    account: AccountId,
+    sequence: u64,
+    row: Option<Value>,
+}
+
+impl Head {
+    /// Whose it is.
+    #[must_use]
+    pub fn account(&self) -> AccountId {
+        self.account
+    }
+
+    /// Gives out the next place.
+    pub fn give(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// Writes it; the commit conflicts when somebody else has given out places meanwhile.
+    pub fn put(&self, batch: &mut Batch) {
+        batch.check(head_key(self.account), self.row.clone());
+        batch.put(head_key(self.account), self.sequence.to_string().into_bytes());
+    }
+}
+
+/// The heads of accounts.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn heads(store: &Store, accounts: &[AccountId]) -> Result<Vec<Head>, ReadError> {
+    let keys: Vec<Key> = accounts.iter().map(|account| head_key(*account)).collect();
+    let rows = store.get_many(&keys).await?;
+    accounts.iter().zip(rows).map(|(account, row)| head(*account, row)).collect()
+}
+
+fn head(account: AccountId, row: Option<Value>) -> Result<Head, ReadError> {
+    let sequence = match &row {
+        None => Some(0),
+        Some(row) => std::str::from_utf8(row).ok().and_then(|text| text.parse().ok()),
+    };
+    let sequence = sequence.ok_or_else(|| row::damaged("a place that is no number"))?;
+    Ok(Head { account, sequence, row })
+}
+
+/// Whether a conflict is about the order of an account's received emails.
+#[must_use]
+pub fn is_about_order(conflict: &[u8]) -> bool {
+    KeyReader::new(Space::ReceivedHead, conflict).is_ok()
+}
+
+/// Writes a received email; its body apart ([`put_body`]).
+pub fn create(batch: &mut Batch, received: &Received) {
+    let row_key = key_of(received.account, received.sequence);
+    batch.put(key_by_id(received.account, received.id), received.sequence.to_string().into_bytes());
+    batch.put(use_key(received), Value::from_static(b"1"));
+    batch.put(row_key, row::encode(received));
+}
+
+/// Writes the body that received emails of an account share.
+pub fn put_body(batch: &mut Batch, account: AccountId, body: ReceivedId, bytes: Body) {
+    batch.put_body(body_key(account, body), bytes);
+}
+
+/// A received email of an account.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, account: AccountId, id: ReceivedId) -> Result<Option<Received>, ReadError> {
+    let Some(place) = store.get(&key_by_id(account, id)).await? else { return Ok(None) };
+    let sequence = head(account, Some(place))?.sequence;
+    store.get(&key_of(account, sequence)).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// The message of a received email, with what we put on top of it; none when its bytes are not kept.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn raw(store: &Store, received: &Received) -> Result<Option<Bytes>, ReadError> {
+    let body = store.body(&body_key(received.account, received.body)).await?;
+    Ok(body.map(|body| {
+        let mut whole = Vec::with_capacity(received.trace.len() + body.len());
+        whole.extend_from_slice(received.trace.as_bytes());
+        whole.extend_from_slice(&body);
+        Bytes::from(whole)
+    }))
+}
+
+/// What is asked of a list.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// Which end comes first.
+    pub order: Order,
+    /// The place after which the page begins, in that order.
+    pub from: Option<u64>,
+    /// Entries at most.
+    pub limit: usize,
+    /// Only those that arrived after this time; it spares looks, whoever asks filters.
+    pub after: Option<Timestamp>,
+    /// And before this one.
+    pub before: Option<Timestamp>,
+}
+
+/// A page.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// The received emails.
+    pub received: Vec<Received>,
+    /// There may be more.
+    pub has_more: bool,
+    /// The last place that was looked at; none when there was none.
+    pub looked_at: Option<u64>,
+}
+
+/// The first place that may hold what arrived at or after a time; none when nothing did.
+async fn place_at(store: &Store, account: AccountId, time: Timestamp) -> Result<Option<u64>, ReadError> {
+    let mut range = key(Space::ReceivedById).account(account).range();
+    range.start = key_by_id(account, ReceivedId::new(time, 0));
+    let rows = store.scan(range, Order::Ascending, 1).await?;
+    match rows.into_iter().next() {
+        Some((_, place)) => Ok(Some(head(account, Some(place))?.sequence)),
+        None => Ok(None),
+    }
+}
+
+/// A page of an account's received emails that pass.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    asked: &Asked,
+    passes: impl Fn(&Received) -> bool,
+) -> Result<Listed, ReadError> {
+    let mut range = key(Space::Received).account(account).range();
+    if let Some(time) = asked.after.and_then(|time| time.checked_sub(SLACK).ok()) {
+        match place_at(store, account, time).await? {
+            Some(place) => range.start = key_of(account, place),
+            None => return Ok(Listed::default()),
+        }
+    }
+    if let Some(time) = asked.before.and_then(|time| time.checked_add(SLACK).ok())
+        && let Some(place) = place_at(store, account, time).await?
+    {
+        range.end = key_of(account, place);
+    }
+    match (asked.order, asked.from) {
+        (Order::Ascending, Some(from)) => range.start = range.start.max(after(&key_of(account, from))),
+        (Order::Descending, Some(from)) => range.end = range.end.min(key_of(account, from)),
+        (_, None) => {}
+    }
+    let mut listed = Listed::default();
+    for _ in 0..LOOKED_AT_MAX / STEP {
+        if range.start >= range.end {
+            return Ok(listed);
+        }
+        let rows = store.scan(range.clone(), asked.order, STEP).await?;
+        let is_end = rows.len() < STEP;
+        for (at, row) in rows {
+            let received: Received = row::decode(&row)?;
+            if listed.received.len() == asked.limit {
+                listed.has_more = true;
+                return Ok(listed);
+            }
+            match asked.order {
+                Order::Ascending => range.start = after(&at),
+                Order::Descending => range.end = at,
+            }
+            listed.looked_at = Some(received.sequence);
+            if passes(&received) {
+                listed.received.push(received);
+            }
+        }
+        if is_end {
+            return Ok(listed);
+        }
+    }
+    listed.has_more = true;
+    Ok(listed)
+}
+
+/// Deletes a received email, its events, and its body when it was the last that needs it. The commit conflicts
+/// when it, or another of the same message, goes at the same time.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn delete(store: &Store, batch: &mut Batch, received: &Received) -> Result<(), ReadError> {
+    /// A received email has one event; should there be more kinds one day, there is room.
+    const EVENTS_MAX: usize = 100;
+    let Received { account, id, body, sequence, .. } = received;
+    let users = key(Space::ReceivedUse).account(*account).id(body.to_bytes()).range();
+    let own = use_key(received);
+    let others = store.scan(users, Order::Ascending, 2).await?;
+    match others.into_iter().find(|(user, _)| *user != own) {
+        Some((other, row)) => {
+            batch.check(other, Some(row));
+        }
+        None => {
+            batch.delete_body(body_key(*account, *body));
+        }
+    }
+    batch.check(key_of(*account, *sequence), Some(row::encode(received)));
+    let events = key(Space::Event).account(*account).id(id.to_bytes()).range();
+    for (event, _) in store.scan(events, Order::Ascending, EVENTS_MAX).await? {
+        batch.delete(event);
+    }
+    batch.delete(own);
+    batch.delete(key_by_id(*account, *id));
+    batch.delete(key_of(*account, *sequence));
+    Ok(())
+}
+
+/// The oldest received emails of an account that arrived before a time, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn older_than(
+    store: &Store,
+    account: AccountId,
+    time: Timestamp,
+    limit: usize,
+) -> Result<Vec<Received>, ReadError> {
+    let range = key(Space::Received).account(account).range();
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let all: Vec<Received> = rows.iter().map(|(_, row)| row::decode(row)).collect::<Result<_, _>>()?;
+    Ok(all.into_iter().take_while(|received| received.received_at < time).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::CommitError;
+
+    fn account() -> AccountId {
+        AccountId::new(Timestamp::UNIX_EPOCH, 1)
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn received(number: u64, body: u64) -> Received {
+        let second = i64::try_from(number).unwrap() * 3_600;
+        Received {
+            id: ReceivedId::new(at(second), u128::from(number)),
+            account: account(),
+            domain: DomainId::new(Timestamp::UNIX_EPOCH, 1),
+            sequence: number,
+            rcpt_to: "a@in.example".parse().unwrap(),
+            envelope_from: None,
+            heading: Heading { subject: format!("{number}"), ..Heading::default() },
+            auth: Auth::default(),
+            spam_status: SpamStatus::NotSpam,
+            spam_score: Some(Score(12)),
+            trace: "Return-Path: <>\r\n".to_owned(),
+            body: ReceivedId::new(Timestamp::UNIX_EPOCH, u128::from(body)),
+            size_bytes: 4,
+            received_at: at(second),
+        }
+    }
+
+    async fn arrive(store: &Store, body: u64) -> Received {
+        let mut heads = heads(store, &[account()]).await.unwrap();
+        let mut batch = Batch::intake();
+        let one = received(heads[0].give(), body);
+        heads[0].put(&mut batch);
+        create(&mut batch, &one);
+        put_body(&mut batch, account(), one.body, Body::from(Bytes::from_static(b"A: b")));
+        store.commit(batch).await.unwrap();
+        one
+    }
+
+    fn asked(order: Order, from: Option<u64>) -> Asked {
+        Asked { order, from, limit: 2, after: None, before: None }
+    }
+
+    fn places(listed: &Listed) -> Vec<u64> {
+        listed.received.iter().map(|received| received.sequence).collect()
+    }
+
+    #[tokio::test]
+    async fn places_are_given_out_once_and_in_order() {
+        let store = Store::memory();
+        let first = arrive(&store, 1).await;
+        let (one, other) =
+            (heads(&store, &[account()]).await.unwrap(), heads(&store, &[account()]).await.unwrap());
+        for (nth, mut heads) in [one, other].into_iter().enumerate() {
+            let mut batch = Batch::intake();
+            heads[0].give();
+            heads[0].put(&mut batch);
+            match store.commit(batch).await {
+                Ok(()) => assert_eq!(nth, 0),
+                Err(CommitError::Conflict { key }) => assert!(nth == 1 && is_about_order(&key)),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(get(&store, account(), first.id).await.unwrap(), Some(first.clone()));
+        assert_eq!(raw(&store, &first).await.unwrap().unwrap(), "Return-Path: <>\r\nA: b");
+        let other = AccountId::new(Timestamp::UNIX_EPOCH, 2);
+        assert_eq!(get(&store, other, first.id).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn pages_go_on_where_they_ended_in_both_orders() {
+        let store = Store::memory();
+        for _ in 0..5 {
+            arrive(&store, 1).await;
+        }
+        let page = |order, from| {
+            let store = store.clone();
+            async move { list(&store, account(), &asked(order, from), |_| true).await.unwrap() }
+        };
+        let first = page(Order::Ascending, None).await;
+        assert_eq!((places(&first), first.has_more, first.looked_at), (vec![1, 2], true, Some(2)));
+        let last = page(Order::Ascending, Some(4)).await;
+        assert_eq!((places(&last), last.has_more), (vec![5], false));
+        assert_eq!(page(Order::Ascending, Some(5)).await.looked_at, None);
+        let newest = page(Order::Descending, None).await;
+        assert_eq!((places(&newest), newest.has_more), (vec![5, 4], true));
+        assert_eq!(places(&page(Order::Descending, Some(2)).await), [1]);
+        let within = Asked {
+            after: Some(at(2 * 3_600)),
+            before: Some(at(4 * 3_600)),
+            limit: 9,
+            ..asked(Order::Ascending, None)
+        };
+        let found = list(&store, account(), &within, |r| r.received_at > at(2 * 3_600)).await.unwrap();
+        assert_eq!((places(&found), found.looked_at), (vec![3, 4], Some(4)));
+        let later = Asked { after: Some(at(9 * 3_600)), ..within };
+        assert!(list(&store, account(), &later, |_| true).await.unwrap().received.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_body_goes_with_the_last_that_needs_it() {
+        let store = Store::memory();
+        let (one, two) = (arrive(&store, 7).await, arrive(&store, 7).await);
+        let deletion = |received: Received| {
+            let store = store.clone();
+            async move {
+                let mut batch = Batch::progress();
+                delete(&store, &mut batch, &received).await.unwrap();
+                batch
+            }
+        };
+        let (first, second) = (deletion(one.clone()).await, deletion(two.clone()).await);
+        store.commit(first.clone()).await.unwrap();
+        assert!(matches!(store.commit(first).await, Err(CommitError::Conflict { .. })));
+        assert!(matches!(store.commit(second).await, Err(CommitError::Conflict { .. })), "both at once");
+        assert_eq!(get(&store, account(), one.id).await.unwrap(), None);
+        assert!(raw(&store, &two).await.unwrap().is_some());
+        let again = deletion(two.clone()).await;
+        store.commit(again).await.unwrap();
+        assert!(raw(&store, &two).await.unwrap().is_none());
+        assert!(older_than(&store, account(), Timestamp::MAX, 10).await.unwrap().is_empty());
+    }
+}

@@ -1,0 +1,217 @@
+//! Mail that comes in: for whom it is taken, what becomes of it, and what is never done with it.
+
+use std::collections::HashSet;
+
+use mail::address::Name;
+use queue::domains::NewDomain;
+use serde_json::Value;
+
+use crate::world::submit::dialog;
+use crate::world::{DOMAIN, TestWorld, ZONE};
+
+/// A world whose one domain takes mail in.
+async fn receiving(zone: &str) -> TestWorld {
+    let world = TestWorld::start().await;
+    world.names.set(&format!("{ZONE}\n{zone}"));
+    let (status, _) = world.call("PATCH", &format!("/domains/{DOMAIN}"), r#"{"inbound_enabled":true}"#).await;
+    assert_eq!(status, 200);
+    world
+}
+
+fn letter(author: &str, more: &str) -> String {
+    format!(
+        "From: {author}\r\nSubject: hello\r\nMessage-ID: <1@far.example>\r\nDate: Thu, 1 Jan 2026 00:00:00 +0000\r\n{more}\r\nHi\r\n."
+    )
+}
+
+/// Hands in a message; the last reply.
+async fn hand_in(world: &TestWorld, sender: &str, to: &[&str], message: &str) -> String {
+    let mut lines = vec!["EHLO host.far.example".to_owned(), format!("MAIL FROM:<{sender}>")];
+    lines.extend(to.iter().map(|to| format!("RCPT TO:<{to}>")));
+    lines.extend(["DATA".to_owned(), message.to_owned()]);
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    dialog(world.mx, &lines).await.pop().unwrap()
+}
+
+async fn received(world: &TestWorld, query: &str) -> Vec<Value> {
+    let (status, page) = world.call("GET", &format!("/received-emails{query}"), "").await;
+    assert_eq!(status, 200, "{page}");
+    page["received_emails"].as_array().unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mail_for_a_customer_is_kept_told_and_read() {
+    let world = receiving(
+        "far.example TXT \"v=spf1 ip4:127.0.0.1 -all\"\n_dmarc.far.example TXT \"v=DMARC1; p=reject\"",
+    )
+    .await;
+    let to = ["support+7@acme.example", "info@acme.example"];
+    let forged = "Authentication-Results: out.postrider.example; dkim=pass\r\n";
+    let reply = hand_in(&world, "ada@far.example", &to, &letter("Ada <ada@far.example>", forged)).await;
+    let id = reply.strip_prefix("250 2.0.0 OK ").unwrap_or_else(|| panic!("{reply}"));
+    let all = received(&world, "?order=asc").await;
+    let of: Vec<&str> = all.iter().map(|one| one["rcpt_to"].as_str().unwrap()).collect();
+    assert_eq!(of, to, "two recipients are two received emails");
+    assert_eq!((&all[0]["email_id"], &all[0]["from"]), (&id.into(), &"Ada <ada@far.example>".into()));
+    let auth = serde_json::json!({"spf": "pass", "dkim": "none", "dmarc": "pass"});
+    assert_eq!((&all[0]["auth"], &all[0]["spam_status"]), (&auth, &"not_spam".into()));
+    let events = store::event::list(
+        &world.world.store,
+        world.account,
+        id.parse::<mail::id::ReceivedId>().unwrap(),
+        10,
+    );
+    let events = events.await.unwrap();
+    assert_eq!((events.len(), events[0].kind.name()), (1, "email.received"));
+    assert_eq!(events[0].detail, all[0], "webhooks say what lists show");
+    let (_, one) = world.call("GET", &format!("/received-emails/{id}"), "").await;
+    let headers = one["received_email"]["headers"].as_array().unwrap();
+    let named = |name: &str| headers.iter().filter(|field| field["name"] == name).collect::<Vec<_>>();
+    assert_eq!(named("Return-Path")[0]["value"], "<ada@far.example>");
+    assert_eq!(named("Delivered-To")[0]["value"], "support+7@acme.example");
+    let results = named("Authentication-Results");
+    assert!(
+        results.len() == 1 && results[0]["value"].as_str().unwrap().contains("dmarc=pass"),
+        "{results:?}"
+    );
+    // One goes, and the other is whole.
+    assert_eq!(world.call("DELETE", &format!("/received-emails/{id}"), "").await.0, 200);
+    let left = received(&world, "").await;
+    let other = left[0]["email_id"].as_str().unwrap();
+    assert_eq!(
+        world.call("GET", &format!("/received-emails/{other}"), "").await.1["received_email"]["text"],
+        "Hi\n"
+    );
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_relayed_for() {
+    let world = receiving("").await;
+    for address in [
+        "a@elsewhere.example",
+        "a%elsewhere.example@acme.example",
+        "elsewhere.example!a@acme.example",
+        "\"a@elsewhere.example\"@acme.example",
+        "@acme.example:a@elsewhere.example",
+        "a@acme.example.elsewhere.example",
+        "a@sub.acme.example",
+        "a@xacme.example",
+    ] {
+        let lines = ["EHLO x", "MAIL FROM:<b@far.example>", &format!("RCPT TO:<{address}>")];
+        let replies = dialog(world.mx, &lines).await;
+        assert!(replies[3].starts_with("550 5.7.1 Relaying denied"), "{address}: {replies:?}");
+    }
+    // Our own names have no such mailbox.
+    for address in ["postmaster", "postmaster@out.postrider.example", "a@rp.out.postrider.example"] {
+        let lines = ["EHLO x", "MAIL FROM:<b@far.example>", &format!("RCPT TO:<{address}>")];
+        assert!(dialog(world.mx, &lines).await[3].starts_with("550 5."), "{address}");
+    }
+    // A report is about one.
+    let lines = ["EHLO x", "MAIL FROM:<>", "RCPT TO:<a@acme.example>", "RCPT TO:<b@acme.example>"];
+    assert!(dialog(world.mx, &lines).await[4].starts_with("550 5.5.3 "));
+    assert!(received(&world, "").await.is_empty());
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receiving_is_switched_on_and_off_at_once() {
+    let world = TestWorld::start().await;
+    let rcpt = ["EHLO x", "MAIL FROM:<b@far.example>", "RCPT TO:<a@acme.example>"];
+    for (on, code) in [(false, "550 5.7.1"), (true, "250 2.1.5"), (false, "550 5.7.1")] {
+        let body = format!(r#"{{"inbound_enabled":{on}}}"#);
+        assert_eq!(world.call("PATCH", "/domains/acme.example", &body).await.0, 200);
+        assert!(dialog(world.mx, &rcpt).await[3].starts_with(code), "{on}");
+    }
+    // One that nobody has shown to be theirs takes nothing in.
+    let name: Name = "new.example".parse().unwrap();
+    let new = NewDomain { inbound_enabled: true, ..NewDomain::named(name) };
+    world.world.hall.domains().create(world.account, new, None).await.unwrap();
+    let rcpt = ["EHLO x", "MAIL FROM:<b@far.example>", "RCPT TO:<a@new.example>"];
+    assert!(dialog(world.mx, &rcpt).await[3].starts_with("550 5.7.1"));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_fails_is_marked_or_refused() {
+    let zone = "hard.example TXT \"v=spf1 -all\"\n_dmarc.strict.example TXT \"v=DMARC1; p=reject\"";
+    let world = receiving(zone).await;
+    let to = ["a@acme.example"];
+    let reply = hand_in(&world, "x@hard.example", &to, &letter("x@hard.example", "")).await;
+    assert!(reply.starts_with("250 "), "{reply}");
+    assert_eq!(received(&world, "?spam_status=spam").await.len(), 1);
+    let refused = hand_in(&world, "x@far.example", &to, &letter("boss@strict.example", "")).await;
+    assert!(refused.starts_with("550 5.7.1 strict.example "), "{refused}");
+    world.reload_with(|config| config.mx.dmarc_reject = postrider::config::mx::Action::Mark);
+    let marked = hand_in(&world, "x@far.example", &to, &letter("boss@strict.example", "")).await;
+    assert!(marked.starts_with("250 "), "{marked}");
+    // Two authors: whichever is shown, nobody stands for it.
+    let two = letter("boss@strict.example", "From: x@far.example\r\n");
+    assert!(hand_in(&world, "x@far.example", &to, &two).await.starts_with("250 "));
+    assert_eq!(received(&world, "?spam_status=spam").await.len(), 3);
+    for (more, code) in [
+        ("Delivered-To: A@acme.example\r\n".to_owned(), "554 5.4.6"),
+        ("Received: x\r\n".repeat(100), "554 5.4.6"),
+        (format!("X: {}\r\n", "y".repeat(900)).repeat(400), "554 5.6.0"),
+    ] {
+        let reply = hand_in(&world, "x@far.example", &to, &letter("x@far.example", &more)).await;
+        assert!(reply.starts_with(code), "{reply}");
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poller_misses_nothing_whatever_comes_at_once() {
+    const MESSAGES: usize = 60;
+    let world = std::sync::Arc::new(receiving("").await);
+    let poll = tokio::spawn({
+        let world = std::sync::Arc::clone(&world);
+        async move {
+            let (mut seen, mut cursor) = (Vec::new(), String::new());
+            while seen.len() < MESSAGES {
+                let path = format!("/received-emails?order=asc&limit=7{cursor}");
+                let (_, page) = world.call("GET", &path, "").await;
+                cursor = format!("&cursor={}", page["next_cursor"].as_str().unwrap());
+                let ids = page["received_emails"].as_array().unwrap().iter();
+                seen.extend(ids.map(|one| one["email_id"].as_str().unwrap().to_owned()));
+            }
+            seen
+        }
+    });
+    let coming = (0..MESSAGES).map(|n| {
+        let world = std::sync::Arc::clone(&world);
+        tokio::spawn(async move {
+            let to = format!("box{n}@acme.example");
+            hand_in(&world, "x@far.example", &[&to], &letter("x@far.example", "")).await
+        })
+    });
+    let mut taken = HashSet::new();
+    for one in coming.collect::<Vec<_>>() {
+        let reply = one.await.unwrap();
+        taken.insert(reply.strip_prefix("250 2.0.0 OK ").unwrap_or_else(|| panic!("{reply}")).to_owned());
+    }
+    let seen = tokio::time::timeout(crate::world::PATIENCE, poll).await.unwrap().unwrap();
+    assert_eq!(seen.len(), MESSAGES, "each once");
+    assert_eq!(seen.into_iter().collect::<HashSet<_>>(), taken);
+    std::sync::Arc::into_inner(world).unwrap().end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_taken_is_there_after_a_restart_and_goes_when_its_time_is_over() {
+    let world = receiving("").await;
+    assert!(hand_in(&world, "", &["a@acme.example"], &letter("x@far.example", "")).await.starts_with("250 "));
+    let world = world.restart("").await;
+    let kept = received(&world, "").await;
+    assert_eq!((kept.len(), &kept[0]["envelope_from"]), (1, &Value::Null));
+    let id = kept[0]["email_id"].as_str().unwrap().to_owned();
+    assert_eq!(world.call("GET", &format!("/received-emails/{id}"), "").await.0, 200);
+    world.world.clock.advance(std::time::Duration::from_secs(31 * 24 * 3600));
+    let gone = async {
+        while !received(&world, "").await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(crate::world::PATIENCE, gone).await.expect("it is forgotten");
+    assert_eq!(world.call("GET", &format!("/received-emails/{id}"), "").await.0, 404);
+    world.end().await;
+}
