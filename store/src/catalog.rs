@@ -42,10 +42,10 @@ fn listed_key(account: AccountId, email: EmailId) -> Key {
 /// Whether an event may change what an email is found by.
 fn matters(kind: EventKind) -> bool {
     use EventKind as E;
-    match kind {
-        E::Sent | E::Scheduled | E::Suppressed | E::Delivered | E::Bounced | E::Failed | E::Cancelled => true,
-        _ => false,
-    }
+    matches!(
+        kind,
+        E::Sent | E::Scheduled | E::Suppressed | E::Delivered | E::Bounced | E::Failed | E::Cancelled
+    )
 }
 
 /// Whether an event is the first of its email: it brings the terms that stay.
