@@ -169,6 +169,9 @@ fn tracking_can_be_taken_out_again() {
     };
     let tracked = tracked_html("<a href=\"https://a.example/\">x", &settings, SERVICE, &key(), of(None));
     assert!(tracked.starts_with("<a href=\"https://a.example/\">x<img src=\"https://track.example.com/o/"));
+    let unseen = DeliverySettings { tracking_seen: None, ..settings };
+    let tracked = tracked_html("<a href=\"https://a.example/\">x", &unseen, SERVICE, &key(), of(None));
+    assert!(tracked.contains(&format!("<img src=\"{SERVICE}/o/")), "{tracked}");
     let none = DeliverySettings::default();
     assert_eq!(tracked_html("<p>x", &none, SERVICE, &key(), of(None)), "<p>x");
 }
