@@ -12,6 +12,7 @@
 pub mod condition;
 pub mod context;
 pub mod definition;
+pub mod job;
 pub mod person;
 pub mod read;
 pub mod run;

@@ -7,6 +7,7 @@
 pub mod access;
 pub mod account;
 pub mod attempt;
+pub mod automation;
 pub mod catalog;
 pub mod claim;
 pub mod credential;
@@ -27,6 +28,7 @@ pub mod opt_out;
 pub mod outbox;
 pub mod request_log;
 mod row;
+pub mod run;
 pub mod schedule;
 pub mod session;
 pub mod setting;
