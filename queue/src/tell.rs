@@ -134,12 +134,14 @@ impl Worker {
         let events = || untold.iter().filter_map(|one| one.event.as_ref());
         subjects.list(&self.store, &mut batch).await?;
         store::metric::add(&self.store, &mut batch, &metric::additions(events(), subjects)).await?;
+        let heard = self.ears.heed(&self.store, &mut batch, untold, self.clock.now()).await?;
         let additions = additions(events());
         let _books = self.meter.books().await;
         store::usage::add(&self.store, &mut batch, &additions).await?;
         untold.iter().for_each(|one| one.told(&mut batch));
         self.store.commit(batch).await?;
         self.meter.told(events());
+        self.ears.wake_at(&heard, self.clock.now());
         Ok(true)
     }
 }

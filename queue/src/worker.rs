@@ -27,6 +27,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::automations::ears::Ears;
 use crate::bodies::BodyBudget;
 use crate::clock::Clock;
 use crate::courier::smtp::{Dialer, TlsMode};
@@ -139,6 +140,8 @@ pub struct Worker {
     pub(crate) reports: Reports,
     /// A list of suppressions was handed in.
     pub(crate) list_handed_in: Notify,
+    /// What automations hear, and when they have something to do.
+    pub(crate) ears: Ears,
     /// When credentials were last used.
     pub(crate) uses: Uses,
     pub(crate) leases: Arc<Leases>,
@@ -179,6 +182,7 @@ impl Worker {
             meter: Meter::default(),
             reports: Reports::default(),
             list_handed_in: Notify::new(),
+            ears: Ears::default(),
             uses: Uses::default(),
             flights: Flights::new(settings.places_max),
             scheduled: Scheduled::default(),

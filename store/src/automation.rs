@@ -133,8 +133,9 @@ pub fn delete(batch: &mut Batch, before: &Found) {
 
 /// From now on events start runs of it, and its runs hear what they wait for.
 pub fn listen(batch: &mut Batch, of: &Automation, definition: &Definition) {
-    let mut put =
-        |event: &str, role| drop(batch.put(hears_key(of.account, event, role, of.id), Value::new()));
+    let mut put = |event: &str, role| {
+        batch.put(hears_key(of.account, event, role, of.id), Value::new());
+    };
     put(&definition.trigger.event, Role::Starts);
     definition.trigger.cancel_on_events.iter().for_each(|event| put(event, Role::Cancels));
     definition.waits().for_each(|event| put(event, Role::Awaits));
@@ -166,7 +167,9 @@ pub async fn forget_versions(
         // What cannot be read hears nothing that matters.
         if let Ok(version) = decode_version(row) {
             let definition = &version.definition;
-            let mut forget = |event: &str, role| drop(batch.delete(hears_key(account, event, role, id)));
+            let mut forget = |event: &str, role| {
+                batch.delete(hears_key(account, event, role, id));
+            };
             forget(&definition.trigger.event, Role::Starts);
             definition.trigger.cancel_on_events.iter().for_each(|event| forget(event, Role::Cancels));
             definition.waits().for_each(|event| forget(event, Role::Awaits));

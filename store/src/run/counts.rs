@@ -90,7 +90,9 @@ impl Counted {
         let total = prefix(of, TOTAL).build();
         batch.check(total.clone(), self.total.clone());
         batch.put(total, row::encode(&self.counts));
-        self.changes.iter().for_each(|change| drop(batch.delete(change.clone())));
+        for change in &self.changes {
+            batch.delete(change.clone());
+        }
     }
 }
 

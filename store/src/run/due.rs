@@ -97,8 +97,8 @@ pub enum Due {
 /// What of a partition is due first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FirstDue {
-    /// What is due, in the order of time.
-    pub due: Vec<Due>,
+    /// What is due and since when, in the order of time.
+    pub due: Vec<(Timestamp, Due)>,
     /// There may be more.
     pub more: bool,
     /// When the next is due, of what is not yet.
@@ -121,8 +121,8 @@ pub async fn first_due(
     for (at, value) in rows {
         match read(&at, &value) {
             Ok((due, _)) if due > now => return Ok(FirstDue { later: Some(due), more: false, ..first }),
-            Ok((_, due)) => first.due.push(due),
-            Err(_) => first.due.push(Due::Damaged(at)),
+            Ok(due) => first.due.push(due),
+            Err(_) => first.due.push((now, Due::Damaged(at))),
         }
     }
     Ok(first)

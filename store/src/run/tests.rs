@@ -80,7 +80,7 @@ async fn a_run_is_found_by_all_that_it_is() {
     assert!(behind.is_empty());
 
     let first = due::first_due(&store, 3, at(20), 9).await.unwrap();
-    assert_eq!((first.due, first.later), (vec![Due::Step(about(&two))], Some(at(50))));
+    assert_eq!((first.due, first.later), (vec![(at(10), Due::Step(about(&two)))], Some(at(50))));
     let by = |filter: Filter| {
         let store = &store;
         async move {

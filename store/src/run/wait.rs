@@ -30,12 +30,16 @@ fn keys(run: &Run) -> impl Iterator<Item = Key> + '_ {
 }
 
 pub(super) fn update(batch: &mut Batch, before: &Run, after: &Run) {
-    keys(before).for_each(|at| drop(batch.delete(at)));
-    keys(after).for_each(|at| drop(batch.put(at, Value::new())));
+    forget(batch, before);
+    for at in keys(after) {
+        batch.put(at, Value::new());
+    }
 }
 
 pub(super) fn forget(batch: &mut Batch, run: &Run) {
-    keys(run).for_each(|at| drop(batch.delete(at)));
+    for at in keys(run) {
+        batch.delete(at);
+    }
 }
 
 /// The runs that wait for an event about a person, after a key, at most `limit`, each with its key.
