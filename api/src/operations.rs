@@ -16,8 +16,8 @@ use crate::problem::Code;
 use crate::room::Room;
 use crate::schema::Schemas;
 use crate::{
-    account, auth, credentials, domains, emails, health, logs, openapi, opt_outs, suppressions, templates,
-    tracking, unsubscribe, users,
+    account, auth, automations, credentials, domains, emails, health, logs, openapi, opt_outs, suppressions,
+    templates, tracking, unsubscribe, users,
 };
 use store::access::{SignedIn, Tenant};
 
@@ -215,6 +215,7 @@ pub fn table() -> Vec<Operation> {
     table.extend(unsubscribe::operations());
     table.extend(templates::operations());
     table.extend(tracking::operations());
+    table.extend(automations::operations());
     table
 }
 

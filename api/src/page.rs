@@ -28,6 +28,12 @@ pub const KIND_API_KEY: u8 = 10;
 pub const KIND_SMTP_CREDENTIAL: u8 = 11;
 /// Of the request log.
 pub const KIND_REQUEST: u8 = 12;
+/// Of automations.
+pub const KIND_AUTOMATION: u8 = 70;
+/// Of versions of an automation.
+pub const KIND_AUTOMATION_VERSION: u8 = 71;
+/// Of runs.
+pub const KIND_RUN: u8 = 73;
 const KIND_SUPPRESSION: u8 = 38;
 const KIND_OPT_OUT: u8 = 41;
 const KIND_TEMPLATE: u8 = 34;
@@ -89,6 +95,14 @@ impl Page {
     /// `invalid_cursor`.
     pub fn before_id(&self, kind: u8) -> Result<Option<[u8; 16]>, Problem> {
         self.place::<16>(kind)
+    }
+
+    /// The number after which the page of a list of this kind begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn before_number(&self, kind: u8) -> Result<Option<u32>, Problem> {
+        self.place::<4>(kind).map(|place| place.map(u32::from_be_bytes))
     }
 
     /// The suppression after which the page begins.
@@ -170,6 +184,12 @@ pub fn after_email(id: EmailId) -> String {
 #[must_use]
 pub fn after_id(kind: u8, id: [u8; 16]) -> String {
     cursor(kind, &id)
+}
+
+/// The cursor of a page of a list of this kind that ends with this number.
+#[must_use]
+pub fn after_number(kind: u8, number: u32) -> String {
+    cursor(kind, &number.to_be_bytes())
 }
 
 /// The cursor of a page that ends with this suppression.

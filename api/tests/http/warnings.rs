@@ -24,6 +24,11 @@ async fn path_of(world: &World, operation: &Operation) -> String {
             let body = json!({"name": "n", "from": "ada@example.com", "subject": "s", "html": "<p>Hi</p>"});
             ("/templates", body, "/template/id")
         }
+        "automations" => {
+            let steps = json!([{"type": "delay", "duration": "1d"}]);
+            let body = json!({"name": "n", "trigger": {"event": "user.created"}, "steps": steps});
+            ("/automations", body, "/automation/id")
+        }
         "domains" if operation.id == "claim_domain" => {
             let other = world.account(2, Scope::Full).await;
             let added =

@@ -62,6 +62,24 @@ impl Hall {
         }
     }
 
+    /// Goes through all that is due now in our partitions; what comes due meanwhile waits for the engine.
+    pub async fn run_due(&self) {
+        let now = self.clock().now();
+        loop {
+            let mut due = Vec::new();
+            for partition in self.worker.leases.active() {
+                let first = store::run::due::first_due(self.store(), partition, now, 1).await;
+                if first.is_ok_and(|first| !first.due.is_empty()) {
+                    due.push(partition);
+                }
+            }
+            if due.is_empty() {
+                return;
+            }
+            self.work_through(&due).await;
+        }
+    }
+
     /// Goes through some of what is due in these partitions; should more be due, their turn comes again.
     async fn work_through(&self, partitions: &[u16]) {
         let mut work = Vec::new();
