@@ -22,6 +22,7 @@ mod jobs;
 mod letter;
 mod react;
 mod rehearse;
+mod retention;
 mod send;
 mod sms;
 mod step;

@@ -62,11 +62,10 @@ impl Hall {
         }
     }
 
-    /// Goes through all that is due now in our partitions; what comes due meanwhile waits for the engine.
+    /// Goes through all that is due in our partitions, until nothing is.
     pub async fn run_due(&self) {
-        let now = self.clock().now();
         loop {
-            let mut due = Vec::new();
+            let (mut due, now) = (Vec::new(), self.clock().now());
             for partition in self.worker.leases.active() {
                 let first = store::run::due::first_due(self.store(), partition, now, 1).await;
                 if first.is_ok_and(|first| !first.due.is_empty()) {

@@ -16,6 +16,7 @@ use store::run::due::{FoundJob, take_job};
 
 use super::heard::Heard;
 use super::react::{Room, Swept};
+use super::retention::RUN_EVENTS_MAX;
 use super::send::Tried;
 use crate::accept::Hall;
 
@@ -25,8 +26,6 @@ const SLICE: usize = 200;
 const SLICE_ROWS: usize = 1_000;
 /// Versions forgotten in one slice: each may be large.
 const SLICE_VERSIONS: usize = 10;
-/// Events of a run that are forgotten with it: more than its steps make.
-const RUN_EVENTS_MAX: usize = 200;
 
 impl Hall {
     /// Does a slice of a job.
