@@ -78,6 +78,9 @@ pub struct Config {
     /// Where conversions are told.
     #[serde(default)]
     pub conversions: ConversionsSection,
+    /// Text messages.
+    #[serde(default)]
+    pub sms: SmsSection,
     /// What the plans include.
     #[serde(default, deserialize_with = "plans::plans")]
     pub plans: Plans,
@@ -289,6 +292,18 @@ pub struct OpsSection {
     /// Where `/metrics` and `/healthz` are.
     #[serde(deserialize_with = "one_or_many")]
     pub listen: Vec<SocketAddr>,
+}
+
+/// `[sms]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SmsSection {
+    /// Where text messages are posted to; none where nobody sends any.
+    pub url: Option<String>,
+    /// The bearer token.
+    pub token: Option<Hidden>,
+    /// Who sends: a number or a name.
+    pub from: Option<String>,
 }
 
 /// `[dns]`

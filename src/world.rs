@@ -12,8 +12,9 @@ use mail::link::LinkKey;
 use mail::setup::Facts;
 use mail::verp::VerpKey;
 use queue::accept::{Hall, HallParts};
+use queue::automations::SmsGate;
 use queue::clock::Clock;
-use queue::courier::http::{Poster, PosterSettings, UrlRules};
+use queue::courier::http::{Poster, PosterSettings, Target, UrlRules};
 use queue::courier::smtp::{Credentials, Dialer};
 use queue::domains::DomainsParts;
 use queue::enrol::Enrolment;
@@ -62,6 +63,9 @@ pub enum BuildError {
     /// What tells conversions.
     #[error("[conversions] {0}")]
     Conversions(String),
+    /// Text messages.
+    #[error("[sms] {0}")]
+    Sms(String),
     /// TLS for outgoing mail.
     #[error("[delivery] tls: {0}")]
     Tls(String),
@@ -159,6 +163,9 @@ impl World {
                 },
             },
         );
+        if let Some(gate) = sms_gate(config)? {
+            hall.automations().send_texts_by(gate);
+        }
         if let Some(base_url) = &config.api.base_url {
             hall.open_pages_at(base_url.trim_end_matches('/'));
         }
@@ -316,6 +323,20 @@ fn poster(config: &Config, resolver: Resolver) -> Result<Poster, BuildError> {
     };
     let settings = PosterSettings { rules, ..PosterSettings::default() };
     Poster::new(resolver, settings).map_err(|error| BuildError::Tls(error.to_string()))
+}
+
+/// Who sends text messages: the operator's own choice, which may be next door.
+fn sms_gate(config: &Config) -> Result<Option<SmsGate>, BuildError> {
+    let sms = &config.sms;
+    let Some(url) = &sms.url else { return Ok(None) };
+    let rules = UrlRules { allow_private: true, allow_http: true };
+    let settings = PosterSettings { rules, ..PosterSettings::default() };
+    let failed = |error: &dyn std::fmt::Display| BuildError::Sms(error.to_string());
+    Target::read(url, rules).map_err(|error| failed(&error))?;
+    let poster = Poster::new(resolver(config)?, settings).map_err(|error| failed(&error))?;
+    let token = sms.token.as_ref().map(|hidden| hidden.0.clone()).unwrap_or_default();
+    let from = sms.from.clone().unwrap_or_default();
+    Ok(Some(SmsGate { poster, url: url.clone(), token, from }))
 }
 
 fn planner(config: &Config, resolver: Resolver) -> Planner {

@@ -23,6 +23,8 @@ const EXAMPLES: &[&str] = &[
     "smarthost_username",
     "smarthost_password",
     "sandbox_sender",
+    "token",
+    "from",
     "return_path_host",
     "spf_include_host",
     "domain_connect_template",

@@ -13,6 +13,7 @@
 pub mod access;
 pub mod account;
 pub mod auth;
+pub mod automations;
 pub mod call;
 pub mod credentials;
 pub mod depth;

@@ -16,8 +16,8 @@ use crate::problem::Code;
 use crate::room::Room;
 use crate::schema::Schemas;
 use crate::{
-    account, auth, credentials, domains, emails, events, health, logs, openapi, opt_outs, received_emails,
-    suppressions, templates, tracking, unsubscribe, users, visits, webhook_events, webhooks,
+    account, auth, automations, credentials, domains, emails, events, health, logs, openapi, opt_outs,
+    received_emails, suppressions, templates, tracking, unsubscribe, users, visits, webhook_events, webhooks,
 };
 use store::access::{SignedIn, Tenant};
 
@@ -222,6 +222,7 @@ pub fn table() -> Vec<Operation> {
     table.extend(webhooks::operations());
     table.extend(webhook_events::operations());
     table.extend(received_emails::operations());
+    table.extend(automations::operations());
     table
 }
 

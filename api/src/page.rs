@@ -34,6 +34,12 @@ pub const KIND_PRODUCT_EVENT: u8 = 63;
 pub const KIND_CONVERSION: u8 = 67;
 /// Of received emails.
 pub const KIND_RECEIVED: u8 = 78;
+/// Of automations.
+pub const KIND_AUTOMATION: u8 = 70;
+/// Of versions of an automation.
+pub const KIND_AUTOMATION_VERSION: u8 = 71;
+/// Of runs.
+pub const KIND_RUN: u8 = 73;
 const KIND_SUPPRESSION: u8 = 38;
 const KIND_OPT_OUT: u8 = 41;
 const KIND_TEMPLATE: u8 = 34;

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::address::{Address, Mailbox};
 use crate::compose::Composition;
 use crate::email::{Category, Door, Tag, TemplateFacts};
-use crate::id::EmailId;
+use crate::id::{AutomationId, EmailId, RunId};
 use crate::recipient::{Notify, RecipientKind};
 use crate::suppression::OPTIONAL;
 
@@ -81,6 +81,8 @@ pub struct Wishes {
     pub resent_from: Option<EmailId>,
     /// The template that it was made from.
     pub template: Option<TemplateFacts>,
+    /// The run of an automation that sends it.
+    pub run: Option<(AutomationId, RunId)>,
 }
 
 /// What a door hands to the hall.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::{Address, Mailbox, Name};
 use crate::credential::CredentialId;
 use crate::event::EventKind;
-use crate::id::{AccountId, EmailId, TemplateId};
+use crate::id::{AccountId, AutomationId, EmailId, RunId, TemplateId};
 use crate::recipient::{Recipient, RecipientState};
 use crate::task::Class;
 
@@ -132,6 +132,8 @@ pub struct Email {
     pub resent_from: Option<EmailId>,
     /// The template that it was made from.
     pub template: Option<TemplateFacts>,
+    /// The run of an automation that sent it.
+    pub run: Option<(AutomationId, RunId)>,
     /// The credential that it was handed in with; none where it was none, and in rows of earlier versions.
     pub sent_by: Option<CredentialId>,
     /// When it was accepted.

@@ -8,6 +8,7 @@ pub mod address;
 pub mod arrival;
 pub mod attached;
 pub mod attempt;
+pub mod automation;
 pub mod catalog;
 pub mod claim;
 pub mod classify;

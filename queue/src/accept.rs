@@ -36,6 +36,8 @@ use mail::usage::{Left, Used};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError, ReadError, State, Store};
 
+use crate::appointments::Appointments;
+use crate::automations::Automations;
 use crate::clock::Clock;
 use crate::contacts::{Contacts, ContactsError, Wish};
 use crate::domains::{Domains, DomainsParts};
@@ -56,7 +58,6 @@ use crate::worker::Worker;
 
 pub use amend::AmendError;
 pub use fill::FillError;
-use release::Appointments;
 pub use stage::SCHEDULED_AHEAD_MAX;
 use stage::Stop;
 
@@ -83,6 +84,7 @@ pub struct Hall {
     at_work: Arc<AtWork>,
     domains: Arc<Domains>,
     returned: Returned,
+    automations: Automations,
 }
 
 /// What the hall needs beside the worker.
@@ -141,8 +143,10 @@ impl Hall {
     #[must_use]
     pub fn new(worker: Arc<Worker>, parts: HallParts) -> Self {
         let store = worker.store.clone();
+        let automations = Automations::new(Arc::clone(&worker), Arc::clone(&parts.vault));
         let senders = Arc::new(Senders::new(store, parts.vault, parts.dkim, parts.sandbox_sender));
         Self {
+            automations,
             visits: Arc::new(Visits::new(Arc::clone(&worker))),
             returned: Returned::new(Arc::clone(&worker), parts.domains.facts.clone()),
             domains: Arc::new(Domains::new(Arc::clone(&worker), Arc::clone(&senders), parts.domains)),
@@ -200,6 +204,12 @@ impl Hall {
     #[must_use]
     pub fn service_domain(&self) -> Option<Name> {
         self.senders.sandbox().map(|sender| sender.domain().clone())
+    }
+
+    /// The automations.
+    #[must_use]
+    pub fn automations(&self) -> &Automations {
+        &self.automations
     }
 
     /// Idempotency keys at work.
@@ -474,7 +484,9 @@ impl Hall {
                     return Ok(());
                 }
                 Err(CommitError::Conflict { key })
-                    if store::idempotency::is_about_one(&key) || store::schedule::is_about_one(&key) =>
+                    if store::idempotency::is_about_one(&key)
+                        || store::schedule::is_about_one(&key)
+                        || store::run::is_about_one(&key) =>
                 {
                     return Err(Refusal::DoneMeanwhile);
                 }

@@ -1,7 +1,55 @@
 //! Automations: what follows, step by step, from what happens in a customer's product.
+//!
+//! ```text
+//! signal ─► react ─[ runs + automation.started + due work | runs go on | runs cancelled ]
+//! due work ─► advance ─[ step done + automation.step_completed + the next due work ] ─► … ─► completed | failed
+//! ```
+//!
+//! [`react`] writes what a signal does into the commit of whoever hears it: `POST /events`; or a job that telling
+//! leaves for an event of ours ([`ears`]). [`engine`] keeps going through what is due in our partitions, [`step`]
+//! decides what a step does, [`send`] and [`sms`] do it; [`jobs`] is what there is to do beside steps.
+//! [`rehearse`] goes through a run at once, for who tries an automation out.
+//!
+//! All lies on disk: a run that waits costs no memory. Every change of a run checks it as it was read, and the
+//! change, its event and the next due work are one commit; the email of a step is in that commit too, so that
+//! no crash sends it twice, or not at all.
 
-use mail::signal::Signal;
-use store::engine::{Batch, ReadError, Store};
+mod definitions;
+pub(crate) mod ears;
+mod engine;
+mod heard;
+mod jobs;
+mod letter;
+mod react;
+mod rehearse;
+mod retention;
+mod send;
+mod sms;
+mod step;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use dns::seal::Vault;
+use jiff::Timestamp;
+use mail::automation::context::Context;
+use mail::automation::job::{Job, Work};
+use mail::automation::run::{Fact, Run};
+use mail::event::Event;
+use mail::id::{AccountId, EventId, RunId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use store::engine::{Batch, ReadError};
+use store::task::PARTITIONS;
+use tokio::sync::Semaphore;
+
+use self::definitions::Definitions;
+pub use self::rehearse::RehearseError;
+pub use self::sms::SmsGate;
+use crate::worker::Worker;
+
+/// Text messages on their way at once.
+const SMS_AT_ONCE: usize = 64;
 
 /// What a signal did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,29 +62,117 @@ pub struct Reaction {
     pub cancelled: u64,
 }
 
-/// The automations of all accounts.
+/// The automations of all accounts. Clones are the same.
 #[derive(Clone)]
-pub struct Automations {
-    #[expect(dead_code, reason = "read by what matches signals")]
-    store: Store,
+pub struct Automations(Arc<Shared>);
+
+struct Shared {
+    worker: Arc<Worker>,
+    vault: Arc<Vault>,
+    definitions: Definitions,
+    sms: OnceLock<SmsGate>,
+    sms_places: Arc<Semaphore>,
+    /// Partitions that something was written for that is not committed yet, as far as we know.
+    touched: Mutex<HashSet<u16>>,
 }
 
 impl Automations {
-    /// The automations that lie in this store.
+    /// The automations of this worker's store; the vault seals what runs know.
     #[must_use]
-    pub fn new(store: Store) -> Self {
-        Self { store }
+    pub(crate) fn new(worker: Arc<Worker>, vault: Arc<Vault>) -> Self {
+        Self(Arc::new(Shared {
+            worker,
+            vault,
+            definitions: Definitions::default(),
+            sms: OnceLock::new(),
+            sms_places: Arc::new(Semaphore::new(SMS_AT_ONCE)),
+            touched: Mutex::default(),
+        }))
     }
 
-    /// Writes into `batch` what a signal does. The batch checks what was read: when its commit conflicts, it
-    /// is built anew, from a new reaction.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn react(&self, _signal: &Signal<'_>, _batch: &mut Batch) -> Result<Reaction, ReadError> {
-        Ok(Reaction::default())
+    /// Says who sends text messages. The first word counts.
+    pub fn send_texts_by(&self, gate: SmsGate) {
+        let _ = self.0.sms.set(gate);
     }
 
-    /// Says that a reaction was committed: its runs begin.
-    pub fn wake(&self) {}
+    /// Whether somebody sends text messages.
+    #[must_use]
+    pub fn sends_texts(&self) -> bool {
+        self.0.sms.get().is_some()
+    }
+
+    /// Says that what was written was committed: it is gone about now.
+    pub fn wake(&self) {
+        let touched = std::mem::take(&mut *self.0.touched.lock().unwrap_or_else(PoisonError::into_inner));
+        let worker = &self.0.worker;
+        worker.ears.wake_at(&touched, worker.clock.now());
+        worker.untold.notify_one();
+    }
+
+    /// An automation of the account was made, changed or deleted: what is remembered of it is read anew.
+    pub fn forget(&self, account: AccountId) {
+        self.0.worker.ears.forget(account);
+    }
+
+    /// Writes a job that is to be done now.
+    pub fn plan(&self, batch: &mut Batch, account: AccountId, work: Work) {
+        let (id, due) = (EventId::new(self.now(), self.random()), self.now());
+        let partition = self.partition();
+        store::run::due::put_job(batch, &Job { id, account, partition, due, work });
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0.worker.clock.now()
+    }
+
+    fn random(&self) -> u128 {
+        self.0.worker.entropy.u128()
+    }
+
+    /// A partition for something new: one of ours, while we have any.
+    fn partition(&self) -> u16 {
+        let (active, random) = (self.0.worker.leases.active(), self.0.worker.entropy.u64());
+        let at = |count: usize| usize::try_from(random % count.max(1) as u64).unwrap_or(0);
+        let partition = active.get(at(active.len())).copied();
+        let partition = partition.unwrap_or_else(|| u16::try_from(at(PARTITIONS.into())).unwrap_or(0));
+        self.0.touched.lock().unwrap_or_else(PoisonError::into_inner).insert(partition);
+        partition
+    }
+
+    /// Writes facts of a run as events, in their order.
+    fn record(&self, batch: &mut Batch, run: &Run, facts: &[Fact], at: Timestamp) {
+        // Within a millisecond ids are in the order of their chance: room above for those that follow.
+        let first = self.random() >> 56;
+        for (n, fact) in (0_u128..).zip(facts) {
+            let event = Event {
+                id: EventId::new(at, first + n),
+                account: run.account,
+                subject: run.id.into(),
+                kind: fact.kind,
+                recipient: None,
+                created_at: at,
+                detail: fact.detail.clone(),
+            };
+            store::event::record(batch, &event, run.partition);
+        }
+    }
+
+    /// Seals what a run knows.
+    fn seal(&self, run: RunId, context: &Context) -> Result<Vec<u8>, ReadError> {
+        self.seal_as(&run.to_bytes(), context)
+    }
+
+    fn seal_as<T: Serialize>(&self, row: &[u8], what: &T) -> Result<Vec<u8>, ReadError> {
+        let text = serde_json::to_vec(what).map_err(corrupt)?;
+        self.0.vault.seal(row, &text).map_err(corrupt)
+    }
+
+    fn open<T: DeserializeOwned>(&self, row: &[u8], sealed: &[u8]) -> Result<T, ReadError> {
+        let text = self.0.vault.open(row, sealed).map_err(corrupt)?;
+        serde_json::from_slice(&text).map_err(corrupt)
+    }
+}
+
+fn corrupt(error: impl std::fmt::Display) -> ReadError {
+    ReadError::Corrupt(Arc::from(error.to_string()))
 }

@@ -7,6 +7,7 @@
 //! [`people`] are the users of an account; [`clock`] and [`entropy`] are the only sources of time and chance in the house.
 
 pub mod accept;
+mod appointments;
 mod attempt;
 pub mod automations;
 pub mod bodies;

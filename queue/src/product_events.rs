@@ -70,12 +70,27 @@ impl Hall {
     /// Takes product events and visits in.
     #[must_use]
     pub fn product_events(&self) -> ProductEvents {
-        let automations = Automations::new(self.worker.store.clone());
-        ProductEvents { worker: Arc::clone(&self.worker), automations }
+        ProductEvents { worker: Arc::clone(&self.worker), automations: self.automations().clone() }
     }
 }
 
 impl ProductEvents {
+    /// An event as it came, with an id and a time.
+    #[must_use]
+    pub fn original(&self, tenant: &Tenant, told: Told) -> ProductEvent {
+        let now = self.worker.clock.now();
+        ProductEvent {
+            id: ProductEventId::new(now, self.worker.entropy.u128()),
+            account: tenant.account().id,
+            name: told.name,
+            user_id: told.user_id,
+            email: told.email,
+            data: told.data,
+            source: SOURCE.to_owned(),
+            created_at: now,
+        }
+    }
+
     /// Takes an event in, and writes something more in the same commit.
     ///
     /// # Errors
@@ -86,17 +101,7 @@ impl ProductEvents {
         told: Told,
         also: &(dyn Fn(&Taken, &mut Batch) + Send + Sync),
     ) -> Result<Taken, Refusal> {
-        let now = self.worker.clock.now();
-        let original = ProductEvent {
-            id: ProductEventId::new(now, self.worker.entropy.u128()),
-            account: tenant.account().id,
-            name: told.name,
-            user_id: told.user_id,
-            email: told.email,
-            data: told.data,
-            source: SOURCE.to_owned(),
-            created_at: now,
-        };
+        let original = self.original(tenant, told);
         let kept = Kept { event: original.redacted(), sent_by: tenant.confined_to() };
         for _ in 0..TRIES_MAX {
             let (mut batch, partition) = self.begin().await?;

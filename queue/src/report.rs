@@ -365,6 +365,7 @@ fn notification_of(
         scheduled: false,
         expires_in: None,
         resent_from: None,
+        run: None,
         sent_by: None,
         template: None,
         created_at: now,

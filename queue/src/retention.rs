@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::id::{AccountId, DeliveryId, EmailId, ProductEventId, RequestId};
+use mail::id::{AccountId, DeliveryId, EmailId, ProductEventId, RequestId, RunId};
 use mail::metric::Hour;
 use store::engine::{Batch, CommitError, ReadError};
 use thiserror::Error;
@@ -69,6 +69,7 @@ impl Worker {
         self.forget_sign_in_links().await?;
         let Ok(oldest_kept) = self.clock.now().checked_sub(retention) else { return Ok(0) };
         let before = EmailId::new(oldest_kept, 0);
+        let runs_before = RunId::new(oldest_kept, 0);
         let mut forgotten = 0;
         let mut after = None;
         loop {
@@ -77,6 +78,7 @@ impl Worker {
                 self.forget_sessions(*account).await?;
                 self.forget_requests(*account).await?;
                 self.forget_metrics(*account).await?;
+                self.forget_runs(*account, runs_before).await?;
                 self.forget_dmarc(*account).await?;
                 self.forget_product_events(*account, oldest_kept).await?;
                 self.forget_stream(*account).await?;

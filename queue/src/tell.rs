@@ -156,6 +156,7 @@ impl Worker {
         store::stream::append(&self.store, &mut batch, self.clock.now(), events()).await?;
         subjects.list(&self.store, &mut batch).await?;
         store::metric::add(&self.store, &mut batch, &metric::additions(events(), subjects)).await?;
+        let heard = self.ears.heed(&self.store, &mut batch, untold, self.clock.now()).await?;
         let additions = additions(events());
         let _books = self.meter.books().await;
         store::usage::add(&self.store, &mut batch, &additions).await?;
@@ -164,6 +165,7 @@ impl Worker {
         self.meter.told(events());
         self.deliveries_made(made);
         self.wake_followers(events().map(|event| event.account));
+        self.ears.wake_at(&heard, self.clock.now());
         Ok(true)
     }
 }

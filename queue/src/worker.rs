@@ -27,6 +27,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::automations::ears::Ears;
 use crate::bodies::BodyBudget;
 use crate::clock::Clock;
 use crate::courier::smtp::{Dialer, TlsMode};
@@ -153,6 +154,8 @@ pub struct Worker {
     pub(crate) exporter: std::sync::OnceLock<Exporter>,
     /// Events on their way to endpoints.
     pub(crate) webhooks: Webhooks,
+    /// What automations hear, and when they have something to do.
+    pub(crate) ears: Ears,
     /// When credentials were last used.
     pub(crate) uses: Uses,
     pub(crate) leases: Arc<Leases>,
@@ -198,6 +201,7 @@ impl Worker {
             exports: Notify::new(),
             exporter: std::sync::OnceLock::new(),
             webhooks: Webhooks::new(parts.webhooks),
+            ears: Ears::default(),
             uses: Uses::default(),
             flights: Flights::new(settings.places_max),
             scheduled: Scheduled::default(),

@@ -228,7 +228,7 @@ fn line_of(text: &str, table: &DeTable<'_>, fault: &check::Fault) -> Option<usiz
 
 /// The section and the key that a variable's name says; a key at the top is in no section.
 fn split(path: &str) -> (&'static str, String) {
-    const SECTIONS: [&str; 16] = [
+    const SECTIONS: [&str; 17] = [
         "store",
         // The longer name first.
         "tls.acme",
@@ -239,6 +239,7 @@ fn split(path: &str) -> (&'static str, String) {
         "ops",
         "dns",
         "delivery",
+        "sms",
         "service",
         "conversions",
         "plans.free",

@@ -66,6 +66,7 @@ fn email(number: u64) -> Email {
         scheduled: false,
         expires_in: None,
         resent_from: None,
+        run: None,
         template: None,
         sent_by: None,
         created_at: born(number),

@@ -14,7 +14,7 @@ use mail::address::{Address, Mailbox, Name};
 use mail::credential::CredentialId;
 use mail::email::{Category, Door, Email, HeaderFacts, Tag, TemplateFacts};
 use mail::event::EventKind;
-use mail::id::{AccountId, EmailId};
+use mail::id::{AccountId, AutomationId, EmailId, RunId};
 use mail::recipient::{Recipient, RecipientKind, RecipientState};
 use mail::reply::Reply;
 use mail::schedule::Schedule;
@@ -72,6 +72,8 @@ struct EmailRow {
     resent_from: Option<EmailId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     template: Option<TemplateFacts>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<(AutomationId, RunId)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sent_by: Option<CredentialId>,
     created_at: Timestamp,

@@ -66,6 +66,37 @@ pub async fn get_each(
     rows.into_iter().map(|row| row.map(|row| row::decode(&row)).transpose()).collect()
 }
 
+/// An event, by what it is about.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(
+    store: &Store,
+    account: AccountId,
+    (subject, id): (Subject, EventId),
+) -> Result<Option<Event>, ReadError> {
+    let row_key = key(Space::Event).account(account).id(subject.to_bytes()).id(id.to_bytes()).build();
+    store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// Forgets the events about something, at most `limit` of them.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn forget_about(
+    store: &Store,
+    batch: &mut Batch,
+    account: AccountId,
+    (subject, limit): (Subject, usize),
+) -> Result<(), ReadError> {
+    let range = key(Space::Event).account(account).id(subject.to_bytes()).range();
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    for (row_key, _) in rows {
+        batch.delete(row_key);
+    }
+    Ok(())
+}
+
 /// The events about something, oldest first, at most `limit`.
 ///
 /// # Errors

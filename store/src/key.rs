@@ -174,6 +174,22 @@ pub enum Space {
     ReceivedUse = 81,
     /// The last place that was given to a received email.
     ReceivedHead = 82,
+    /// Automations.
+    Automation = 70,
+    /// Versions of automations.
+    AutomationVersion = 71,
+    /// Automations by the events that they hear.
+    AutomationHears = 72,
+    /// Runs of automations.
+    Run = 73,
+    /// Runs by what they are found by, and how many there are.
+    RunBy = 74,
+    /// Runs that wait for an event, by its name and the person.
+    RunWait = 75,
+    /// What runs know, sealed.
+    RunSealed = 76,
+    /// What automations have to do, by partition and due time.
+    AutomationDue = 77,
     /// What senders are to be told and have not been yet, by partition and email.
     Notice = 90,
 }

@@ -7,6 +7,7 @@
 pub mod access;
 pub mod account;
 pub mod attempt;
+pub mod automation;
 pub mod catalog;
 pub mod claim;
 pub mod conversion;
@@ -34,6 +35,7 @@ pub mod product_event_count;
 pub mod received;
 pub mod request_log;
 mod row;
+pub mod run;
 pub mod schedule;
 pub mod session;
 pub mod setting;

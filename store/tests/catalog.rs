@@ -108,6 +108,7 @@ impl Choice {
             scheduled: false,
             expires_in: None,
             resent_from: None,
+            run: None,
             sent_by: credential(self.from),
             template: (self.template > 0).then(|| TemplateFacts {
                 id: template,

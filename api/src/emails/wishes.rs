@@ -22,6 +22,7 @@ pub fn wishes(given: &Given<'_>, notes: &mut Notes) -> Wishes {
         unsubscribe: read(given, notes, "unsubscribe", fields::boolean),
         resent_from: None,
         template: None,
+        run: None,
     };
     if wishes.scheduled_at.is_some() && given.value("attachments").is_some_and(|files| !is_empty(files)) {
         notes.errors.add("attachments", "are not supported on scheduled emails");

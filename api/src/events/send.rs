@@ -4,8 +4,11 @@
 use std::sync::Arc;
 
 use mail::address::Address;
+use mail::automation::run::Mode;
 use mail::idempotency::Operation;
 use mail::product_event::{DATA_BYTES_MAX, DATA_LEVELS_MAX, NAME_BYTES_MAX, USER_ID_BYTES_MAX, check_name};
+use mail::signal::Signal;
+use queue::automations::RehearseError;
 use queue::once::Claim;
 use queue::product_events::{Taken, Told};
 use serde_json::value::RawValue;
@@ -14,6 +17,7 @@ use store::access::{Actor, Tenant};
 use store::engine::Batch;
 
 use super::view::Accepted;
+use crate::automations::{no_such_automation, view::RunView};
 use crate::call::{Call, Input, Takes};
 use crate::emails::fingerprint::Fingerprint;
 use crate::fields::{self, Given, Names, Notes};
@@ -44,15 +48,6 @@ const NAMES: Names = Names {
 };
 /// Fields of a rehearsal, which only sessions may ask for.
 const REHEARSAL: [&str; 3] = ["dry_run", "test_send", "automation_id"];
-
-/// How an automation is tried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Nothing is sent.
-    DryRun,
-    /// Emails and SMS are sent.
-    TestSend,
-}
 
 /// A rehearsal that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -237,14 +232,19 @@ pub async fn send(room: Arc<Room>, tenant: Tenant, input: SendEvent) -> Result<O
 
 /// Tries an automation out with an event, which is not stored.
 async fn rehearse(
-    _room: &Room,
-    _tenant: &Tenant,
-    _told: Told,
-    rehearsal: Rehearsal,
+    room: &Room,
+    tenant: &Tenant,
+    told: Told,
+    Rehearsal { mode, automation }: Rehearsal,
 ) -> Result<Once<Accepted>, Problem> {
-    let Rehearsal { mode, automation: _ } = rehearsal;
-    let name = if mode == Mode::DryRun { "dry_run" } else { "test_send" };
-    Err(Problem::field(name, "is not possible: automations cannot be tried out here"))
+    let automation = automation.parse().map_err(|_| no_such_automation())?;
+    let event = room.hall.product_events().original(tenant, told);
+    let run = room.hall.rehearse(tenant, automation, &Signal::from(&event), mode).await;
+    let run = run.map_err(|error| match error {
+        RehearseError::NotFound => no_such_automation(),
+        RehearseError::Read(error) => error.into(),
+    })?;
+    Once::first(Accepted::rehearsed(&event, RunView::in_mode(&run, mode)))
 }
 
 fn event_schema() -> Value {

@@ -7,6 +7,7 @@ use queue::product_events::Taken;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::automations::view::RunView;
 use crate::emails::view::Moment;
 use crate::schema::{self, Describe, Schemas};
 
@@ -96,6 +97,8 @@ pub struct Accepted {
     matched_automations: u64,
     resumed_runs: u64,
     cancelled_runs: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<RunView>,
 }
 
 impl Accepted {
@@ -107,7 +110,15 @@ impl Accepted {
             matched_automations: taken.reaction.matched,
             resumed_runs: taken.reaction.resumed,
             cancelled_runs: taken.reaction.cancelled,
+            run: None,
         }
+    }
+
+    /// An event that an automation was tried out with, and the run of it.
+    #[must_use]
+    pub fn rehearsed(event: &ProductEvent, run: RunView) -> Self {
+        let event = ProductEventView::of(event.redacted());
+        Self { event, matched_automations: 1, resumed_runs: 0, cancelled_runs: 0, run: Some(run) }
     }
 }
 
@@ -116,14 +127,17 @@ impl Describe for Accepted {
 
     fn schema(schemas: &mut Schemas) -> Value {
         let event = ProductEventView::schema(schemas);
+        let run = RunView::schema(schemas);
         schemas.named("AcceptedEvent", |_| {
-            schema::object(
+            schema::object_with(
                 "The event was accepted",
+                &["event", "matched_automations", "resumed_runs", "cancelled_runs"],
                 [
                     ("event", event),
                     ("matched_automations", schema::count("Active automations whose trigger it matched")),
                     ("resumed_runs", schema::count("Runs that waited for it and go on")),
                     ("cancelled_runs", schema::count("Runs that it ended")),
+                    ("run", run),
                 ],
             )
         })

@@ -4,6 +4,7 @@
 
 mod account;
 mod api_keys;
+mod automations;
 mod batch;
 mod blocked;
 mod bodies;

@@ -25,6 +25,11 @@ async fn path_of(world: &World, operation: &Operation) -> String {
             ("/templates", body, "/template/id")
         }
         "webhooks" => ("/webhooks", json!({"url": "http://127.0.0.1:9/"}), "/webhook/id"),
+        "automations" => {
+            let steps = json!([{"type": "delay", "duration": "1d"}]);
+            let body = json!({"name": "n", "trigger": {"event": "user.created"}, "steps": steps});
+            ("/automations", body, "/automation/id")
+        }
         "domains" if operation.id == "claim_domain" => {
             let other = world.account(2, Scope::Full).await;
             let added =

@@ -250,6 +250,13 @@ impl World {
         world
     }
 
+    /// One of this hall.
+    pub(crate) async fn in_hall(hall: Hall) -> Self {
+        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
+        world.key = world.account(1, Scope::Full).await;
+        world
+    }
+
     /// One whose domains are looked for at a name server of this text.
     pub(crate) async fn with_names(zone: &str) -> (Self, NameServer) {
         let names = NameServer::start(zone).await;

@@ -9,8 +9,8 @@
 //! each account in turn: who schedules a hundred thousand for a moment does not delay the one of somebody
 //! else. Memory holds one time for each partition, however many emails wait.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,7 +26,6 @@ use serde_json::json;
 use store::email::EmailWithRecipients;
 use store::engine::Batch;
 use store::schedule::{About, Found};
-use tokio::sync::Notify;
 
 use super::reach::fate_of;
 use super::stage::size_of;
@@ -44,48 +43,13 @@ const HOLD: Duration = Duration::from_secs(300);
 /// How soon is tried again what could not be sent for a reason that passes by itself.
 const HOLD_PASSING: Duration = Duration::from_secs(10);
 
-/// When each of our partitions is to be looked at. One that is not in the table was never looked at.
-#[derive(Debug, Default)]
-pub(super) struct Appointments {
-    next: Mutex<BTreeMap<u16, Timestamp>>,
-    changed: Notify,
-}
-
-impl Appointments {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u16, Timestamp>> {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Something in the partition is due then.
-    pub(super) fn note(&self, partition: u16, due: Timestamp) {
-        // One that was never looked at will be, for all that lies in it.
-        if let Some(next) = self.lock().get_mut(&partition)
-            && due < *next
-        {
-            *next = due;
-            self.changed.notify_one();
-        }
-    }
-
-    /// A look begins: what is noted from now on counts after it.
-    fn begin(&self, partition: u16) {
-        self.lock().insert(partition, Timestamp::MAX);
-    }
-
-    /// Those of our partitions that are to be looked at now, and when the next one is. Forgets the others.
-    fn due(&self, ours: &[u16], now: Timestamp) -> (Vec<u16>, Timestamp) {
-        let mut next = self.lock();
-        next.retain(|partition, _| ours.contains(partition));
-        let due = ours.iter().copied().filter(|p| next.get(p).is_none_or(|at| *at <= now)).collect();
-        (due, next.values().copied().filter(|at| *at > now).min().unwrap_or(Timestamp::MAX))
-    }
-}
-
 impl Hall {
     /// Begins to release what is scheduled, and to look at domains.
     pub fn start(&self) {
         let hall = self.clone();
         self.worker.spawn(async move { hall.keep_releasing().await });
+        let hall = self.clone();
+        self.worker.spawn(async move { hall.keep_running().await });
         self.worker.spawn(Arc::clone(&self.domains).keep_looking());
         let hall = self.clone();
         self.worker.spawn(async move { hall.keep_noticing().await });
@@ -104,7 +68,7 @@ impl Hall {
     async fn keep_releasing(&self) {
         while !self.worker.stop.is_cancelled() {
             let leases = self.worker.leases.changed();
-            let changed = self.appointments.changed.notified();
+            let changed = self.appointments.changed();
             let (due, next) = self.appointments.due(&self.worker.leases.active(), self.clock().now());
             if due.is_empty() {
                 tokio::select! {

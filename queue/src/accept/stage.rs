@@ -78,6 +78,7 @@ impl Hall {
             expires_in: draft.wishes.expires_in,
             resent_from: draft.wishes.resent_from,
             template: draft.wishes.template,
+            run: draft.wishes.run,
             sent_by: tenant.actor().credential(),
             created_at: now,
         };

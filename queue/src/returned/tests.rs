@@ -141,6 +141,7 @@ impl Ground {
             resent_from: None,
             template: None,
             sent_by: None,
+            run: None,
             created_at: at(0),
         }
     }

@@ -1,0 +1,100 @@
+//! What a definition needs of its account before it is followed: a step at least, templates that are published,
+//! authors whose domains are verified, a provider of text messages. All that is missing is told at once, each by
+//! its step (`steps[1]`).
+
+use mail::address::Mailbox;
+use mail::automation::definition::{Action, SendEmail};
+use mail::automation::{Automation, Definition, STARTED_MAX};
+use mail::template::{TemplateKey, TemplateRef};
+use store::access::Tenant;
+use store::automation::Role;
+
+use crate::problem::{FieldErrors, Problem};
+use crate::room::Room;
+
+/// What is said where nobody sends text messages.
+const NO_TEXTS: &str = "no provider of text messages is configured (`[sms]`)";
+
+/// Whether somebody sends the text messages of a definition.
+///
+/// # Errors
+/// Nobody does.
+pub fn texts(room: &Room, definition: &Definition) -> Result<(), Problem> {
+    if room.hall.automations().sends_texts() || !definition.has_sms() {
+        return Ok(());
+    }
+    let mut errors = FieldErrors::default();
+    for (n, step) in definition.steps.iter().enumerate() {
+        if matches!(step.action, Action::Sms(_)) {
+            errors.add(&format!("steps[{n}]"), NO_TEXTS);
+        }
+    }
+    Err(errors.into())
+}
+
+/// Whether a definition can be followed.
+///
+/// # Errors
+/// What it lacks.
+pub async fn whole(
+    room: &Room,
+    tenant: &Tenant,
+    automation: &Automation,
+    definition: &Definition,
+) -> Result<(), Problem> {
+    let mut errors = FieldErrors::default();
+    if definition.steps.is_empty() {
+        errors.add("steps", "has no entries: there is nothing to do");
+    }
+    for (n, step) in definition.steps.iter().enumerate() {
+        let lacks = match &step.action {
+            Action::SendEmail(email) => email_lacks(room, tenant, email).await?,
+            Action::Sms(_) if !room.hall.automations().sends_texts() => Some(NO_TEXTS.to_owned()),
+            _ => None,
+        };
+        if let Some(text) = lacks {
+            errors.add(&format!("steps[{n}]"), text);
+        }
+    }
+    let event = &definition.trigger.event;
+    let hearers = store::automation::hearers(room.hall.store(), tenant.account().id, event).await?;
+    let others = hearers.iter().filter(|(role, id)| *role == Role::Starts && *id != automation.id).count();
+    if others >= STARTED_MAX {
+        errors
+            .add("trigger.event", format!("starts {STARTED_MAX} automations already, the most that it may"));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors.into()) }
+}
+
+async fn email_lacks(room: &Room, tenant: &Tenant, email: &SendEmail) -> Result<Option<String>, Problem> {
+    let mut author = None;
+    if let Some(named) = &email.template {
+        let reference = TemplateRef { key: TemplateKey::of(&named.name), version: named.version };
+        let (store, account) = (room.hall.store(), tenant.account().id);
+        let found = room.hall.templates().resolve(store, account, &reference).await?;
+        let Some(template) = found else {
+            return Ok(Some(format!("there is no published template `{}`", named.name)));
+        };
+        if email.subject.is_none() && !template.has_subject() {
+            return Ok(Some("`subject` is needed: the template has none".to_owned()));
+        }
+        author = template.from().cloned();
+    }
+    let author = match &email.from {
+        // Whoever it is, the hall looks at it when it is sent.
+        Some(text) if text.contains("{{") => return Ok(None),
+        Some(text) => match text.trim().parse::<Mailbox>() {
+            Ok(author) => author,
+            Err(error) => return Ok(Some(format!("`from`: {error}"))),
+        },
+        None => match author {
+            Some(author) => author,
+            None => return Ok(Some("`from` is needed: the step has none, nor has its template".to_owned())),
+        },
+    };
+    let refused = room.hall.may_send(tenant, &author.address).await.err();
+    match refused {
+        Some(refusal) if refusal.is_passing() => Err(Problem::of_refusal(refusal, &room.options.upgrade_url)),
+        refused => Ok(refused.map(|refusal| format!("`from`: {refusal}"))),
+    }
+}

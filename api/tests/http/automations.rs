@@ -1,0 +1,576 @@
+//! Automations: definitions over the API, and runs from their first step to their last.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use jiff::Timestamp;
+use mail::credential::Scope;
+use mail::id::{AccountId, ProductEventId};
+use mail::signal::Signal;
+use queue::accept::Hall;
+use queue::automations::Reaction;
+use serde_json::{Value, json};
+use store::engine::Batch;
+
+use crate::world::{Answered, World, hall, store};
+
+async fn post(world: &World, path: &str, body: Value) -> Answered {
+    world.post(path, body.to_string()).await
+}
+
+/// What happens in the product: as `POST /events` has it heard.
+async fn hear(
+    hall: &Hall,
+    account: AccountId,
+    name: &str,
+    who: (Option<&str>, Option<&str>),
+    data: Value,
+) -> Reaction {
+    let now = hall.clock().now();
+    loop {
+        let signal = Signal {
+            account,
+            name,
+            id: ProductEventId::new(now, hall.entropy().u128()).to_bytes(),
+            user_id: who.0,
+            email: who.1,
+            data: &data,
+            at: now,
+        };
+        let mut batch = Batch::intake();
+        let reaction = hall.automations().react(&signal, &mut batch).await.unwrap();
+        if hall.store().commit(batch).await.is_ok() {
+            hall.automations().wake();
+            return reaction;
+        }
+    }
+}
+
+struct Product<'a> {
+    world: &'a World,
+    account: AccountId,
+}
+
+impl<'a> Product<'a> {
+    async fn of(world: &'a World) -> Self {
+        Self { world, account: world.tenant().await.account().id }
+    }
+
+    /// What happens to user 7.
+    async fn says(&self, name: &str, data: Value) -> (u64, u64, u64) {
+        self.says_of(name, (Some("7"), Some("b@example.net")), data).await
+    }
+
+    async fn says_of(&self, name: &str, who: (Option<&str>, Option<&str>), data: Value) -> (u64, u64, u64) {
+        let reaction = hear(&self.world.hall, self.account, name, who, data).await;
+        self.world.hall.run_due().await;
+        (reaction.matched, reaction.resumed, reaction.cancelled)
+    }
+
+    async fn passes(&self, time: &str) {
+        let span = mail::automation::span::Span::read(time).unwrap();
+        self.world.hall.clock().advance(Duration::from_secs(span.seconds()));
+        self.world.hall.run_due().await;
+    }
+
+    async fn runs(&self, automation: &str) -> Vec<Value> {
+        let answer = self.world.get(&format!("/automations/{automation}/runs")).await.json();
+        answer["runs"].as_array().unwrap().clone()
+    }
+
+    /// What has become true of a run, in order.
+    async fn told(&self, run: &Value) -> Vec<(String, Value)> {
+        let id: mail::id::RunId = run["id"].as_str().unwrap().parse().unwrap();
+        let events = store::event::list(self.world.hall.store(), self.account, id, 100).await.unwrap();
+        events.into_iter().map(|event| (event.kind.name().to_owned(), event.detail)).collect()
+    }
+
+    async fn counts(&self, automation: &str) -> [u64; 5] {
+        let shown = self.world.get(&format!("/automations/{automation}")).await.json();
+        let counts = &shown["automation"]["counts"];
+        ["running", "waiting", "completed", "failed", "cancelled"].map(|name| counts[name].as_u64().unwrap())
+    }
+}
+
+/// Makes an automation and activates it.
+async fn active(world: &World, trigger: Value, steps: Value) -> String {
+    let made = post(world, "/automations", json!({"name": "A", "trigger": trigger, "steps": steps})).await;
+    assert_eq!(made.status, StatusCode::OK, "{made:?}");
+    let id = made.json()["automation"]["id"].as_str().unwrap().to_owned();
+    let activated = post(world, &format!("/automations/{id}"), json!({"action": "activate"})).await;
+    assert_eq!(activated.status, StatusCode::OK, "{activated:?}");
+    assert_eq!(activated.json()["automation"]["status"], "active");
+    id
+}
+
+fn letter(text: &str) -> Value {
+    json!({"type": "send_email", "from": "ada@example.com", "subject": "Hi", "text": text})
+}
+
+async fn template(world: &World, alias: &str, html: &str) {
+    let body = json!({"name": alias, "alias": alias, "from": "Ada <ada@example.com>", "subject": alias, "html": html});
+    post(world, "/templates", body).await;
+    let published = world.post(&format!("/templates/{alias}/publish"), "").await;
+    assert_eq!(published.status, StatusCode::OK);
+}
+
+/// The worked example (completions-email.md 2.13), from sign-up to the end of the trial.
+#[tokio::test]
+async fn the_worked_example_runs_to_its_end() {
+    let world = World::start().await;
+    let product = Product::of(&world).await;
+    template(&world, "welcome", "Hi {{name}}").await;
+    template(&world, "trial-ending", "It ends, {{event.data.name}}: {{wait.received}} {{wait.data.how}}")
+        .await;
+    let id = active(
+        &world,
+        json!({"event": "user.created", "cancel_on_events": ["subscription.started"]}),
+        json!([
+            {"type": "send_email", "template": "welcome", "variables": {"name": "{{event.data.name}}"}},
+            {"type": "wait_for_event", "event": "user.activated", "match": "user_id", "timeout": "3d", "on_timeout": "continue"},
+            {"type": "condition", "all": [{"field": "event.data.plan", "op": "eq", "value": "trial"}]},
+            {"type": "delay", "until": "{{event.data.trial_ends_at}}"},
+            {"type": "send_email", "template": "trial-ending"},
+        ]),
+    )
+    .await;
+    let ends_at = world.hall.clock().now() + Duration::from_secs(14 * 86_400);
+    let data = json!({"name": "Ada", "plan": "trial", "trial_ends_at": ends_at.to_string()});
+    assert_eq!(product.says("user.created", data).await, (1, 0, 0));
+    let run = product.runs(&id).await.remove(0);
+    assert_eq!((&run["status"], &run["current_step_index"]), (&json!("waiting"), &json!(1)), "{run}");
+    assert_eq!(run["wait"]["event"], "user.activated");
+    assert!(run["steps"][0]["output"]["email_id"].as_str().unwrap().starts_with("msg_"));
+    assert_eq!(product.counts(&id).await, [0, 1, 0, 0, 0]);
+
+    // Another's activation is none of it.
+    assert_eq!(
+        product.says_of("user.activated", (Some("8"), Some("b@example.net")), json!({})).await,
+        (0, 0, 0)
+    );
+    assert_eq!(product.says("user.activated", json!({"how": "click"})).await, (0, 1, 0));
+    let run = product.runs(&id).await.remove(0);
+    assert_eq!((&run["status"], &run["current_step_index"]), (&json!("waiting"), &json!(3)), "{run}");
+    assert_eq!(run["wait"]["event"], Value::Null);
+    assert_eq!(run["steps"][1]["output"]["received"], true);
+    product.passes("14d").await;
+    let run = product.runs(&id).await.remove(0);
+    assert_eq!((&run["status"], &run["ended_by"]), (&json!("completed"), &json!("all_steps")), "{run}");
+    assert_eq!(product.counts(&id).await, [0, 0, 1, 0, 0]);
+    let last = run["steps"][4]["output"]["email_id"].as_str().unwrap();
+    let email = world.get(&format!("/emails/{last}")).await.json()["email"].clone();
+    assert_eq!(
+        (&email["html"], &email["to"]),
+        (&json!("It ends, Ada: true click"), &json!(["b@example.net"]))
+    );
+
+    let told = product.told(&run).await;
+    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    let step = "automation.step_completed";
+    assert_eq!(names, ["automation.started", step, step, step, step, step, "automation.completed"]);
+    let keys = |detail: &Value| detail.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(
+        keys(&told[1].1),
+        [
+            "automation_id",
+            "automation_name",
+            "run_id",
+            "status",
+            "event_name",
+            "step_index",
+            "step_type",
+            "error",
+            "output"
+        ]
+    );
+    assert_eq!(
+        keys(&told[6].1),
+        [
+            "automation_id",
+            "automation_name",
+            "run_id",
+            "status",
+            "event_name",
+            "source_event_id",
+            "user_id",
+            "email",
+            "step_index",
+            "step_type",
+            "error",
+            "ended_by",
+            "started_at",
+            "completed_at",
+        ]
+    );
+    assert_eq!((&told[6].1["step_index"], &told[6].1["ended_by"]), (&json!(4), &json!("all_steps")));
+    assert!(told[0].1["source_event_id"].as_str().unwrap().starts_with("ae_"));
+    // What it knew is not kept.
+    world.end().await;
+}
+
+#[tokio::test]
+async fn definitions_are_read_kept_and_changed() {
+    let world = World::start().await;
+    let bad = json!({"name": " ", "trigger": {}, "steps": [{"type": "delay", "duration": "1d"}, {"type": "delay"},
+                     {"type": "sms", "to": "1", "body": "x"}]});
+    let answer = post(&world, "/automations", bad).await;
+    let fields = answer.json()["error"]["details"]["fields"].clone();
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    for field in ["name", "trigger.event", "steps[1].duration"] {
+        assert!(fields[field].is_string(), "{field}: {fields}");
+    }
+    let texts =
+        json!({"name": "S", "trigger": {"event": "a"}, "steps": [{"type": "sms", "to": "1", "body": "x"}]});
+    let answer = post(&world, "/automations", texts).await;
+    assert!(answer.json()["error"]["details"]["steps[0]"].as_str().unwrap().contains("[sms]"), "{answer:?}");
+
+    let steps = json!([{"type": "send_email", "template": "nothing"}, letter("x"),
+                       {"type": "send_email", "from": "x@other.example", "subject": "s", "text": "t"}]);
+    let body = json!({"name": "A", "trigger": {"event": "a", "colour": 1}, "steps": steps});
+    let made = post(&world, "/automations", body).await.json();
+    assert_eq!(made["warnings"], json!(["`trigger.colour` is not a known field and was ignored"]));
+    let path = format!("/automations/{}", made["automation"]["id"].as_str().unwrap());
+    assert_eq!((&made["automation"]["status"], &made["automation"]["version"]), (&json!("draft"), &json!(1)));
+    let answer = post(&world, &path, json!({"action": "activate"})).await;
+    let details = answer.json()["error"]["details"].clone();
+    assert_eq!(answer.code(), "validation_error");
+    assert!(details["steps[0]"].as_str().unwrap().contains("nothing"), "{details}");
+    assert!(details["steps[2]"].as_str().unwrap().contains("other.example"), "{details}");
+    assert!(details.get("steps[1]").is_none());
+    for (body, field) in [
+        (json!({}), "action"),
+        (json!({"action": "explode"}), "action"),
+        (json!({"action": "pause", "name": "x"}), "action"),
+        (json!({"steps": [5]}), "steps[0]"),
+    ] {
+        let answer = post(&world, &path, body.clone()).await;
+        assert!(answer.json()["error"]["details"]["fields"][field].is_string(), "{body}: {answer:?}");
+    }
+    let answer = post(&world, &path, json!({"action": "pause"})).await;
+    assert_eq!(
+        (answer.code().as_str(), &answer.json()["error"]["details"]["status"]),
+        ("validation_error", &json!("draft"))
+    );
+
+    // A draft is written anew; what runs may follow gets another version.
+    let edited = post(&world, &path, json!({"steps": [letter("one")]})).await.json();
+    assert_eq!(edited["automation"]["version"], 1);
+    let activated = post(&world, &path, json!({"action": "activate"})).await.json();
+    assert!(activated["automation"]["activated_at"].is_string());
+    let edited = post(&world, &path, json!({"steps": [letter("two")], "name": "B"})).await.json();
+    assert_eq!((&edited["automation"]["version"], &edited["automation"]["name"]), (&json!(2), &json!("B")));
+    assert_eq!(post(&world, &path, json!({"name": "C"})).await.json()["automation"]["version"], 2);
+    let versions = world.get(&format!("{path}/versions?limit=1")).await.json();
+    assert_eq!((&versions["versions"][0]["version"], &versions["has_more"]), (&json!(2), &json!(true)));
+    let cursor = versions["next_cursor"].as_str().unwrap();
+    let versions = world.get(&format!("{path}/versions?limit=1&cursor={cursor}")).await.json();
+    assert_eq!(
+        (&versions["versions"][0]["steps"][0]["text"], &versions["has_more"]),
+        (&json!("one"), &json!(false))
+    );
+
+    let copy = world.post(&format!("{path}/duplicate"), "").await.json()["automation"].clone();
+    assert_eq!(
+        (&copy["name"], &copy["status"], &copy["version"]),
+        (&json!("C (copy)"), &json!("draft"), &json!(1))
+    );
+    let listed = async |query: &str| {
+        let list = world.get(&format!("/automations?{query}")).await.json();
+        list["automations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|a| a["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(listed("").await, ["C (copy)", "C"]);
+    assert_eq!(listed("status=active,paused").await, ["C"]);
+    assert_eq!(world.get("/automations?status=gone").await.code(), "validation_error");
+    assert_eq!(world.call(Method::DELETE, &path, &json!({})).await.json(), json!({"ok": true}));
+    for rest in ["", "/versions", "/runs"] {
+        assert_eq!(world.get(&format!("{path}{rest}")).await.code(), "not_found");
+    }
+    assert_eq!(listed("").await, ["C (copy)"]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_may_enter_again() {
+    let world = World::start().await;
+    let product = Product::of(&world).await;
+    let steps = json!([{"type": "delay", "duration": "1h"}]);
+    for (reentry, expected) in [("always", [1, 1, 1]), ("once", [1, 0, 0]), ("while_not_running", [1, 0, 1])]
+    {
+        let trigger = json!({"event": reentry, "reentry": reentry});
+        active(&world, trigger, steps.clone()).await;
+        let mut matched = Vec::new();
+        for n in 0..3 {
+            if n == 2 {
+                product.passes("1h").await;
+            }
+            matched.push(product.says(reentry, json!({})).await.0);
+        }
+        assert_eq!(matched, expected, "{reentry}");
+        // Another person is another; the same address without an id is the same.
+        assert_eq!(
+            product.says_of(reentry, (Some("9"), Some("b@example.net")), json!({})).await.0,
+            1,
+            "{reentry}"
+        );
+    }
+    // Many at the same time are one.
+    let trigger = json!({"event": "rush", "reentry": "once"});
+    active(&world, trigger, steps.clone()).await;
+    let hear = || hear(&world.hall, product.account, "rush", (Some("7"), None), json!({}));
+    let all = futures_util::future::join_all((0..8).map(|_| hear())).await;
+    assert_eq!(all.iter().map(|reaction| reaction.matched).sum::<u64>(), 1);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn filters_branches_and_timeouts() {
+    let world = World::start().await;
+    let product = Product::of(&world).await;
+    let id = active(
+        &world,
+        json!({"event": "order", "filter": {"all": [{"field": "event.data.total", "op": "gt", "value": 10}]}}),
+        json!([
+            {"type": "wait_for_event", "event": "paid", "match": "auto", "timeout": "1h",
+             "filter": {"all": [{"field": "wait.data.order", "op": "eq", "value": "{{event.data.order}}"}]}},
+            {"type": "condition", "all": [{"field": "wait.received", "op": "eq", "value": true}], "on_false": "skip_to", "target": "late"},
+            {"type": "condition", "all": [{"field": "event.data.never", "op": "exists"}]},
+            {"type": "delay", "key": "late", "duration": "1h"},
+        ]),
+    )
+    .await;
+    assert_eq!(product.says("order", json!({"total": 5, "order": 1})).await, (0, 0, 0));
+    assert_eq!(product.says("order", json!({"total": 50, "order": 1})).await, (1, 0, 0));
+    assert_eq!(product.says("order", json!({"total": 50, "order": 2})).await, (1, 0, 0));
+    assert_eq!(product.says_of("paid", (None, Some("B@example.net")), json!({"order": 2})).await, (0, 1, 0));
+    let runs = product.runs(&id).await;
+    let (two, one) = (&runs[0], &runs[1]);
+    assert_eq!((&two["status"], &two["ended_by"]), (&json!("completed"), &json!("condition")));
+    assert_eq!(two["steps"][3]["status"], "skipped");
+    assert_eq!(one["status"], "waiting");
+    product.passes("1h").await;
+    let one = product.runs(&id).await.remove(1);
+    assert_eq!(
+        (&one["current_step_index"], &one["steps"][2]["status"]),
+        (&json!(3), &json!("skipped")),
+        "{one}"
+    );
+    for (on_timeout, status) in [("stop", "completed"), ("fail", "failed")] {
+        let wait = json!([{"type": "wait_for_event", "event": "x", "timeout": "1h", "on_timeout": on_timeout}, letter("x")]);
+        let id = active(&world, json!({"event": on_timeout}), wait).await;
+        product.says(on_timeout, json!({})).await;
+        product.passes("1h").await;
+        let run = product.runs(&id).await.remove(0);
+        assert_eq!((&run["status"], &run["ended_by"]), (&json!(status), &Value::Null), "{run}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn runs_hold_go_on_and_are_cancelled() {
+    let world = World::start().await;
+    let product = Product::of(&world).await;
+    let trigger = json!({"event": "a", "cancel_on_events": ["stop"]});
+    let id = active(
+        &world,
+        trigger,
+        json!([{"type": "delay", "duration": "1h"}, {"type": "delay", "duration": "1h"}]),
+    )
+    .await;
+    let path = format!("/automations/{id}");
+    product.says("a", json!({})).await;
+    post(&world, &path, json!({"action": "pause"})).await;
+    assert_eq!(product.says("a", json!({})).await, (0, 0, 0));
+    product.passes("5h").await;
+    let run = product.runs(&id).await.remove(0);
+    assert_eq!((&run["status"], &run["current_step_index"]), (&json!("waiting"), &json!(0)), "{run}");
+    // An edit makes another version; the run stays on its own.
+    post(&world, &path, json!({"steps": [letter("x")]})).await;
+    post(&world, &path, json!({"action": "activate"})).await;
+    world.hall.run_due().await;
+    let run = product.runs(&id).await.remove(0);
+    assert_eq!((&run["current_step_index"], &run["automation_version"]), (&json!(1), &json!(1)), "{run}");
+    assert_eq!(product.says_of("stop", (Some("8"), None), json!({})).await, (0, 0, 0));
+    assert_eq!(product.says("stop", json!({})).await, (0, 0, 1));
+    let run = product.runs(&id).await.remove(0);
+    assert_eq!((&run["status"], &run["cancelled_by"]), (&json!("cancelled"), &json!("event")));
+    assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 1]);
+
+    // By hand: one; and all.
+    post(&world, &path, json!({"steps": [{"type": "delay", "duration": "1h"}]})).await;
+    for _ in 0..3 {
+        product.says("a", json!({})).await;
+    }
+    let one = product.runs(&id).await.remove(0)["id"].as_str().unwrap().to_owned();
+    let cancelled = world.post(&format!("{path}/runs/{one}/cancel"), "").await.json()["run"].clone();
+    assert_eq!((&cancelled["status"], &cancelled["cancelled_by"]), (&json!("cancelled"), &json!("api")));
+    assert_eq!(product.counts(&id).await, [0, 2, 0, 0, 2]);
+    post(&world, &path, json!({"action": "cancel_runs"})).await;
+    world.hall.run_due().await;
+    assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 4]);
+    for (query, count) in [
+        ("status=cancelled", 4),
+        ("status=waiting,running", 0),
+        ("email=B@example.net", 4),
+        ("user_id=8", 0),
+        ("user_id=7&status=cancelled", 4),
+    ] {
+        let runs = world.get(&format!("{path}/runs?{query}")).await.json()["runs"].as_array().unwrap().len();
+        assert_eq!(runs, count, "{query}");
+    }
+    product.says("a", json!({})).await;
+    post(&world, &path, json!({"action": "archive"})).await;
+    world.hall.run_due().await;
+    assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 5]);
+    assert_eq!(product.says("a", json!({})).await, (0, 0, 0));
+    // Deleted, nothing of it is left.
+    world.call(Method::DELETE, &path, &json!({})).await;
+    world.hall.run_due().await;
+    let (account, automation) = (product.account, id.parse().unwrap());
+    assert!(store::run::oldest(world.hall.store(), (account, automation), None, 9).await.unwrap().is_empty());
+    assert!(store::automation::heard(world.hall.store(), account).await.unwrap().unwrap().is_empty());
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_is_told_in_the_run() {
+    let world = World::start().await;
+    let product = Product::of(&world).await;
+    post(&world, "/suppressions", json!({"email": "gone@example.net"})).await;
+    let id = active(&world, json!({"event": "a"}), json!([letter("Hi {{event.data.name}}"), letter("more")]))
+        .await;
+    let run = async |who: Option<&str>, data: Value| {
+        product.says_of("a", (None, who), data).await;
+        product.runs(&id).await.remove(0)
+    };
+    let skipped = run(Some("gone@example.net"), json!({"name": "x"})).await;
+    assert_eq!(
+        (&skipped["status"], &skipped["steps"][0]["output"]["suppressed"]),
+        (&json!("completed"), &json!(true))
+    );
+    let missing = run(Some("b@example.net"), json!({})).await;
+    assert_eq!(missing["status"], "failed");
+    assert!(missing["error"].as_str().unwrap().contains("event.data.name"), "{missing}");
+    assert_eq!(product.told(&missing).await.last().unwrap().0, "automation.failed");
+    let nobody = run(None, json!({"name": "x"})).await;
+    assert!(nobody["error"].as_str().unwrap().contains("`to`"), "{nobody}");
+    let several = run(Some("a@x.example, b@y.example"), json!({"name": "x"})).await;
+    assert_eq!(several["status"], "failed", "{several}");
+    // The domain goes; and comes back too late for who waits for nothing.
+    let domain = world.domain(product.account).await;
+    world.call(Method::DELETE, &format!("/domains/{}?force=true", domain.id), &json!({})).await;
+    world.hall.clock().advance(Duration::from_secs(5));
+    let refused = run(Some("b@example.net"), json!({"name": "x"})).await;
+    assert!(refused["error"].as_str().unwrap().contains("not verified"), "{refused}");
+    world.end().await;
+}
+
+/// What happens to emails is heard too; what an automation sends does not start it again.
+#[tokio::test]
+async fn events_about_emails_start_runs_but_not_endlessly() {
+    let world = World::start().await;
+    let product = Product::of(&world).await;
+    let sent =
+        active(&world, json!({"event": "email.sent"}), json!([letter("again, {{event.data.subject}}")]))
+            .await;
+    let other = active(&world, json!({"event": "email.sent", "filter": {"all": [{"field": "event.data.subject", "op": "eq", "value": "Hi"}]}}), json!([letter("b")])).await;
+    let mail = json!({"from": "ada@example.com", "to": "b@example.net", "subject": "first", "text": "t"});
+    post(&world, "/emails", mail).await;
+    for _ in 0..6 {
+        world.hall.tell().await.unwrap();
+        world.hall.run_due().await;
+    }
+    // The first starts one run; its mail starts one of the other; the mail of that starts none of both.
+    let (one, two) = (product.runs(&sent).await, product.runs(&other).await);
+    assert_eq!((one.len(), two.len()), (1, 1), "{one:#?} {two:#?}");
+    assert!(one[0]["event_id"].as_str().unwrap().starts_with("evt_"));
+    assert_eq!((&one[0]["email"], &one[0]["status"]), (&json!("b@example.net"), &json!("completed")));
+    world.end().await;
+}
+
+/// Ended at any moment, and begun anew by another process: each step is done once.
+#[tokio::test]
+async fn a_run_survives_its_process() {
+    for patience in (0..60).step_by(4) {
+        let store = store().await;
+        let world = World::in_hall(hall(store.clone()).await).await;
+        let product = Product::of(&world).await;
+        let id = active(
+            &world,
+            json!({"event": "a"}),
+            json!([letter("one"), {"type": "condition", "all": [{"field": "event.name", "op": "eq", "value": "a"}]}, letter("two")]),
+        )
+        .await;
+        hear(&world.hall, product.account, "a", (Some("7"), Some("b@example.net")), json!({})).await;
+        let cut = world.hall.clone();
+        let running = tokio::spawn(async move { cut.run_due().await });
+        for _ in 0..patience {
+            tokio::task::yield_now().await;
+        }
+        running.abort();
+        let _ = running.await;
+        let next = hall(store.clone()).await;
+        next.run_due().await;
+        let run = product.runs(&id).await.remove(0);
+        assert_eq!(run["status"], "completed", "{patience}: {run}");
+        assert_eq!(product.told(&run).await.len(), 5, "{patience}");
+        let emails = world.get("/emails").await.json()["emails"].as_array().unwrap().len();
+        assert_eq!(emails, 2, "{patience}");
+        world.end().await;
+    }
+}
+
+/// One event that matches more runs than one commit changes: all are counted, and all go on.
+#[tokio::test]
+async fn many_that_wait_go_on_in_slices() {
+    let world = World::start().await;
+    let product = Product::of(&world).await;
+    let wait = json!([{"type": "wait_for_event", "event": "go", "timeout": "1d"}]);
+    let id = active(&world, json!({"event": "a", "cancel_on_events": ["stop"]}), wait).await;
+    for _ in 0..1_100 {
+        hear(&world.hall, product.account, "a", (Some("7"), None), json!({})).await;
+    }
+    world.hall.run_due().await;
+    assert_eq!(product.counts(&id).await, [0, 1_100, 0, 0, 0]);
+    assert_eq!(product.says("go", json!({})).await, (0, 1_100, 0));
+    assert_eq!(product.counts(&id).await, [0, 0, 1_100, 0, 0]);
+    for _ in 0..1_100 {
+        hear(&world.hall, product.account, "a", (Some("7"), None), json!({})).await;
+    }
+    assert_eq!(product.says("stop", json!({})).await, (0, 0, 1_100));
+    assert_eq!(product.counts(&id).await, [0, 0, 1_100, 0, 1_100]);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn accounts_do_not_see_each_other() {
+    let world = World::start().await;
+    let product = Product::of(&world).await;
+    let id = active(&world, json!({"event": "a"}), json!([{"type": "delay", "duration": "1h"}])).await;
+    product.says("a", json!({})).await;
+    let run = product.runs(&id).await.remove(0)["id"].as_str().unwrap().to_owned();
+    let other = world.account(2, Scope::Full).await;
+    assert_eq!(world.get_as(&other, "/automations").await.json()["automations"], json!([]));
+    for (method, path) in [
+        (Method::GET, format!("/automations/{id}")),
+        (Method::POST, format!("/automations/{id}")),
+        (Method::DELETE, format!("/automations/{id}")),
+        (Method::POST, format!("/automations/{id}/duplicate")),
+        (Method::GET, format!("/automations/{id}/versions")),
+        (Method::GET, format!("/automations/{id}/runs")),
+        (Method::GET, format!("/automations/{id}/runs/{run}")),
+        (Method::POST, format!("/automations/{id}/runs/{run}/cancel")),
+        (Method::GET, "/automations/none".to_owned()),
+    ] {
+        let answer = world.call_as(&other, method, &path, &json!({"action": "pause"})).await;
+        assert_eq!((answer.status, answer.code().as_str()), (StatusCode::NOT_FOUND, "not_found"), "{path}");
+    }
+    let theirs = AccountId::new(Timestamp::from_second(1_700_000_000).unwrap(), 2);
+    assert_eq!(hear(&world.hall, theirs, "a", (Some("7"), None), json!({})).await, Reaction::default());
+    assert_eq!(product.counts(&id).await, [0, 1, 0, 0, 0]);
+    world.end().await;
+}

@@ -1,0 +1,281 @@
+//! What a run knows: the event that began it, and the one that it waited for last.
+//!
+//! ```text
+//! {"event": {"name", "email", "user_id", "data"}, "wait": {"received", "name", "email", "user_id", "data"}}
+//! ```
+//!
+//! References (`{{event.data.plan}}`, `{{wait.received}}`) are tags of a template, filled in by the engine that
+//! fills in templates ([`crate::template`]), with its bounds. It is kept sealed while the run lasts: the data
+//! is the customer's, with what was left out of the stored copy of the event.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::email::Category;
+use crate::signal::Signal;
+use crate::template::render::{VARIABLE_NAME_BYTES_MAX, VARIABLES_DEPTH_MAX};
+use crate::template::{Bodies, Program, RenderError, Rendered, Settings};
+
+/// An event, as references see it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// What happened.
+    pub name: String,
+    /// To whom, by address.
+    pub email: Option<String>,
+    /// To whom, by the product's own id.
+    pub user_id: Option<String>,
+    /// Particulars.
+    pub data: Value,
+}
+
+impl From<&Signal<'_>> for Facts {
+    fn from(signal: &Signal<'_>) -> Self {
+        Self {
+            name: signal.name.to_owned(),
+            email: signal.email.map(str::to_owned),
+            user_id: signal.user_id.map(str::to_owned),
+            data: signal.data.clone(),
+        }
+    }
+}
+
+/// What became of the last wait.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Waited {
+    /// The event came, and not the timeout.
+    pub received: bool,
+    /// The event, if it came.
+    #[serde(flatten)]
+    pub facts: Option<Facts>,
+}
+
+/// What a run knows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Context {
+    /// What began it.
+    pub event: Facts,
+    /// What became of the last wait; none before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Waited>,
+}
+
+impl Context {
+    /// A run that begins with this event.
+    #[must_use]
+    pub fn new(event: Facts) -> Self {
+        Self { event, wait: None }
+    }
+
+    /// What references see. Before the first wait nothing was received.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let nothing = Waited { received: false, facts: None };
+        json!({"event": self.event, "wait": self.wait.as_ref().unwrap_or(&nothing)})
+    }
+}
+
+/// What filters see of an event: as `event`, and, where it is waited for, as `wait` too.
+#[must_use]
+pub fn at_hand(facts: &Facts) -> Value {
+    json!({"event": facts, "wait": Waited { received: true, facts: Some(facts.clone()) }})
+}
+
+/// The value at a path: `event.data.items.0.name`.
+#[must_use]
+pub fn look_up<'a>(root: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(root, |value, name| match value {
+        Value::Object(fields) => fields.get(name),
+        Value::Array(entries) => entries.get(name.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
+/// The path of a text that is one reference and nothing else.
+#[must_use]
+pub fn reference(text: &str) -> Option<&str> {
+    let path = text.trim().strip_prefix("{{")?.strip_suffix("}}")?.trim();
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
+    (path.starts_with("event.") || path.starts_with("wait.")).then_some(path).filter(|p| p.chars().all(plain))
+}
+
+/// A template of a subject and bodies that a step has of its own, read.
+///
+/// # Errors
+/// The parts that cannot be read, and why.
+pub fn compile(
+    subject: Option<&str>,
+    html: Option<&str>,
+    text: Option<&str>,
+) -> Result<Program, Vec<(&'static str, String)>> {
+    let settings = Settings {
+        category: Category::Transactional,
+        unsubscribe_enabled: false,
+        from: None,
+        reply_to: Vec::new(),
+        subject: subject.map(str::to_owned),
+        preheader: None,
+        variables: Vec::new(),
+    };
+    let bodies = Bodies { html: html.map(str::to_owned), text: text.map(str::to_owned) };
+    Program::compile(&settings, &bodies)
+        .map_err(|errors| errors.into_iter().map(|(part, error)| (part, error.to_string())).collect())
+}
+
+/// Fills the references of a subject and bodies in; `variables` are seen beside what the run knows.
+///
+/// # Errors
+/// What is missing, or will not do.
+pub fn fill(
+    program: &Program,
+    root: &Value,
+    variables: &Map<String, Value>,
+) -> Result<Rendered, RenderError> {
+    program.render(&seen(root, variables))
+}
+
+/// What a template sees: what the run knows, and variables beside it.
+#[must_use]
+pub fn seen(root: &Value, variables: &Map<String, Value>) -> Value {
+    let mut seen = match pruned(root, 0) {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    seen.extend(variables.clone());
+    Value::Object(seen)
+}
+
+/// Fills the references of one text in. A text without any is as it is.
+///
+/// # Errors
+/// What is missing, or will not do.
+pub fn fill_text<'a>(text: &'a str, root: &Value) -> Result<Cow<'a, str>, String> {
+    if !text.contains("{{") {
+        return Ok(Cow::Borrowed(text));
+    }
+    let program = compile(None, None, Some(text)).map_err(|errors| {
+        errors.into_iter().next().map_or_else(|| "cannot be read".to_owned(), |(_, message)| message)
+    })?;
+    let rendered = fill(&program, root, &Map::new()).map_err(|error| error.to_string())?;
+    Ok(Cow::Owned(rendered.text.unwrap_or_default()))
+}
+
+/// Fills the references of all texts of a value in. A text that is one reference becomes what it leads to,
+/// whatever that is; leads it nowhere, what it is the value of is left out.
+///
+/// # Errors
+/// What is missing, or will not do.
+pub fn fill_value(value: &Value, root: &Value) -> Result<Option<Value>, String> {
+    Ok(match value {
+        Value::String(text) => match reference(text) {
+            Some(path) => look_up(root, path).filter(|found| !found.is_null()).cloned(),
+            None => Some(Value::String(fill_text(text, root)?.into_owned())),
+        },
+        Value::Array(entries) => {
+            let filled: Result<Vec<_>, _> = entries.iter().map(|entry| fill_value(entry, root)).collect();
+            Some(Value::Array(filled?.into_iter().flatten().collect()))
+        }
+        Value::Object(fields) => {
+            let mut filled = Map::new();
+            for (name, value) in fields {
+                if let Some(value) = fill_value(value, root)? {
+                    filled.insert(name.clone(), value);
+                }
+            }
+            Some(Value::Object(filled))
+        }
+        other => Some(other.clone()),
+    })
+}
+
+/// Without what a template would refuse to look at as a whole, though it needs none of it: what is too deep, and
+/// names that are too long.
+fn pruned(value: &Value, depth: usize) -> Value {
+    match value {
+        Value::Array(entries) if depth < VARIABLES_DEPTH_MAX => {
+            entries.iter().map(|entry| pruned(entry, depth + 1)).collect()
+        }
+        Value::Object(fields) if depth < VARIABLES_DEPTH_MAX => {
+            let fits = fields.iter().filter(|(name, _)| name.len() <= VARIABLE_NAME_BYTES_MAX);
+            fits.map(|(name, value)| (name.clone(), pruned(value, depth + 1))).collect()
+        }
+        Value::Array(_) | Value::Object(_) => Value::Null,
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root() -> Value {
+        let data = json!({"name": "Ada <b>", "items": [1, 2], "none": null});
+        let event = Facts {
+            name: "user.created".to_owned(),
+            email: Some("a@x.example".to_owned()),
+            user_id: None,
+            data,
+        };
+        Context::new(event).to_json()
+    }
+
+    #[test]
+    fn references_are_filled_in() {
+        let root = root();
+        for (given, expected) in [
+            (json!("plain"), Some(json!("plain"))),
+            (json!("{{event.data.items}}"), Some(json!([1, 2]))),
+            (json!("{{ event.data.items.1 }}"), Some(json!(2))),
+            (json!("{{event.data.none}}"), None),
+            (json!("{{event.user_id}}"), None),
+            (json!("Hi {{event.data.name}}"), Some(json!("Hi Ada <b>"))),
+            (json!("{{wait.received}}"), Some(json!(false))),
+            (
+                json!({"a": "{{event.data.x}}", "b": [1, "{{event.email}}"]}),
+                Some(json!({"b": [1, "a@x.example"]})),
+            ),
+        ] {
+            assert_eq!(fill_value(&given, &root), Ok(expected), "{given}");
+        }
+        let error = fill_value(&json!("Hi {{event.data.nobody}}"), &root).unwrap_err();
+        assert!(error.contains("event.data.nobody"), "{error}");
+        assert!(fill_text("{{#if", &root).is_err());
+    }
+
+    #[test]
+    fn html_is_escaped_and_a_subject_is_one_line() {
+        let program =
+            compile(Some("Hi {{event.data.name}}"), Some("{{event.data.name}} {{plan}}"), None).unwrap();
+        let variables = json!({"plan": "pro"}).as_object().cloned().unwrap();
+        let filled = fill(&program, &root(), &variables).unwrap();
+        assert_eq!(filled.subject.as_deref(), Some("Hi Ada <b>"));
+        assert_eq!(filled.html.as_deref(), Some("Ada &lt;b&gt; pro"));
+    }
+
+    #[test]
+    fn what_is_too_deep_is_in_nobodys_way() {
+        let deep = (0..60).fold(json!(1), |inner, _| json!({"a": inner}));
+        let event =
+            Facts { name: "x".to_owned(), email: None, user_id: None, data: json!({"deep": deep, "n": 1}) };
+        let root = Context::new(event).to_json();
+        assert_eq!(fill_text("{{event.data.n}}!", &root).unwrap(), "1!");
+    }
+
+    #[test]
+    fn what_is_known_is_kept_and_read_back() {
+        let event =
+            Facts { name: "a".to_owned(), email: None, user_id: Some("7".to_owned()), data: json!({"b": 1}) };
+        let mut context = Context::new(event.clone());
+        for wait in [
+            None,
+            Some(Waited { received: false, facts: None }),
+            Some(Waited { received: true, facts: Some(event) }),
+        ] {
+            context.wait = wait;
+            let text = serde_json::to_string(&context).unwrap();
+            assert_eq!(serde_json::from_str::<Context>(&text).unwrap(), context);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Windows: the days and hours at which a delay may end, in a time zone.
+//!
+//! `{"tz": "Europe/Berlin", "days": ["mon", …, "fri"], "hours": "09:00-17:00"}`. Without `days` every day, without
+//! `hours` the whole day. Hours that end before they begin go on after midnight and belong to the day on which
+//! they begin. Zones are those of IANA as they were compiled in, so that nothing is read from the machine; where
+//! the clocks are turned, a time that there is not is the one an hour later, and of one that comes twice the
+//! first counts.
+
+use jiff::civil::{Date, Time, Weekday};
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use jiff::{Timestamp, ToSpan as _};
+use serde_json::{Value, json};
+
+/// The days of a week, as they are written.
+pub const DAYS: [(&str, Weekday); 7] = [
+    ("mon", Weekday::Monday),
+    ("tue", Weekday::Tuesday),
+    ("wed", Weekday::Wednesday),
+    ("thu", Weekday::Thursday),
+    ("fri", Weekday::Friday),
+    ("sat", Weekday::Saturday),
+    ("sun", Weekday::Sunday),
+];
+/// Minutes of a day.
+const DAY_MINUTES: u16 = 24 * 60;
+
+/// When a delay may end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Window {
+    /// The zone's name, as it was given.
+    pub tz: String,
+    zone: TimeZone,
+    /// On which days; all when it is empty.
+    pub days: Vec<Weekday>,
+    /// From which minute of the day until before which; none for all day.
+    pub hours: Option<(u16, u16)>,
+}
+
+/// The zone of this name.
+///
+/// # Errors
+/// There is none.
+pub fn zone(name: &str) -> Result<TimeZone, String> {
+    let short = name.len() <= 64;
+    short
+        .then(|| TimeZoneDatabase::bundled().get(name).ok())
+        .flatten()
+        .ok_or_else(|| "must be a time zone of IANA, like `Europe/Berlin` or `UTC`".to_owned())
+}
+
+/// Reads `09:00-17:00`, as minutes of the day.
+///
+/// # Errors
+/// It is something else.
+pub fn hours(text: &str) -> Result<(u16, u16), String> {
+    let minutes = |text: &str| -> Option<u16> {
+        let (hour, minute) = text.trim().split_once(':').unwrap_or((text.trim(), "0"));
+        let digits = |text: &str| (1..=2).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+        let (hour, minute): (u16, u16) =
+            (digits(hour) && digits(minute)).then(|| Some((hour.parse().ok()?, minute.parse().ok()?)))??;
+        let all = hour * 60 + minute;
+        (minute < 60 && all <= DAY_MINUTES).then_some(all)
+    };
+    let read = text.split_once('-').and_then(|(from, until)| Some((minutes(from)?, minutes(until)?)));
+    read.filter(|(from, until)| from != until && *from < DAY_MINUTES)
+        .ok_or_else(|| "must be hours like `09:00-17:00`".to_owned())
+}
+
+impl Window {
+    /// A window in the zone of this name.
+    ///
+    /// # Errors
+    /// There is no such zone.
+    pub fn new(tz: &str, days: Vec<Weekday>, hours: Option<(u16, u16)>) -> Result<Self, String> {
+        Ok(Self { tz: tz.to_owned(), zone: zone(tz)?, days, hours })
+    }
+
+    /// The first moment at `at` or after that lies in the window.
+    #[must_use]
+    pub fn first(&self, at: Timestamp) -> Timestamp {
+        let today = at.to_zoned(self.zone.clone()).date();
+        // Yesterday's hours may go on past midnight; a week from now has every day.
+        let days = (-1..=8).filter_map(|n| today.checked_add(n.days()).ok());
+        let days = days.filter(|day| self.days.is_empty() || self.days.contains(&day.weekday()));
+        let mut spans = days.filter_map(|day| self.on(day));
+        spans.find(|(_, until)| *until > at).map_or(at, |(from, _)| from.max(at))
+    }
+
+    fn on(&self, day: Date) -> Option<(Timestamp, Timestamp)> {
+        let (from, until) = self.hours.unwrap_or((0, DAY_MINUTES));
+        let until = if until <= from { until + DAY_MINUTES } else { until };
+        Some((self.moment(day, from)?, self.moment(day, until)?))
+    }
+
+    fn moment(&self, day: Date, minute: u16) -> Option<Timestamp> {
+        let day = day.checked_add(i64::from(minute / DAY_MINUTES).days()).ok()?;
+        let minute = minute % DAY_MINUTES;
+        let time = Time::new(i8::try_from(minute / 60).ok()?, i8::try_from(minute % 60).ok()?, 0, 0).ok()?;
+        self.zone.to_timestamp(day.to_datetime(time)).ok()
+    }
+
+    /// As it is written.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut json = json!({"tz": self.tz});
+        if !self.days.is_empty() {
+            let words = DAYS.iter().filter(|(_, day)| self.days.contains(day)).map(|(word, _)| *word);
+            json["days"] = words.collect();
+        }
+        if let Some((from, until)) = self.hours {
+            let clock = |minute: u16| format!("{:02}:{:02}", minute / 60, minute % 60);
+            json["hours"] = json!(format!("{}-{}", clock(from), clock(until)));
+        }
+        json
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_moment_moves_into_the_window() {
+        let work = Window::new(
+            "Europe/Berlin",
+            DAYS[..5].iter().map(|(_, day)| *day).collect(),
+            Some(hours("09:00-17:00").unwrap()),
+        )
+        .unwrap();
+        let night = Window::new("UTC", vec![Weekday::Friday], Some(hours("22-6").unwrap())).unwrap();
+        let any = Window::new("America/New_York", Vec::new(), None).unwrap();
+        let weekend = Window::new("Asia/Tokyo", vec![Weekday::Sunday], None).unwrap();
+        for (window, given, expected) in [
+            // Winter: an hour ahead of UTC. A Wednesday.
+            (&work, "2026-01-07T07:59:59Z", "2026-01-07T08:00:00Z"),
+            (&work, "2026-01-07T08:00:00Z", "2026-01-07T08:00:00Z"),
+            (&work, "2026-01-07T15:59:59Z", "2026-01-07T15:59:59Z"),
+            (&work, "2026-01-07T16:00:00Z", "2026-01-08T08:00:00Z"),
+            // A Friday evening; and a weekend over which the clocks are turned.
+            (&work, "2026-01-09T16:00:00Z", "2026-01-12T08:00:00Z"),
+            (&work, "2026-03-27T16:00:00Z", "2026-03-30T07:00:00Z"),
+            (&night, "2026-01-09T21:00:00Z", "2026-01-09T22:00:00Z"),
+            (&night, "2026-01-10T05:59:00Z", "2026-01-10T05:59:00Z"),
+            (&night, "2026-01-10T06:00:00Z", "2026-01-16T22:00:00Z"),
+            (&any, "2026-01-10T06:00:00Z", "2026-01-10T06:00:00Z"),
+            (&weekend, "2026-01-10T14:59:59Z", "2026-01-10T15:00:00Z"),
+        ] {
+            assert_eq!(window.first(at(given)), at(expected), "{given}");
+        }
+    }
+
+    #[test]
+    fn an_hour_that_the_clocks_leave_out_is_the_one_after() {
+        let window = Window::new("Europe/Berlin", Vec::new(), Some(hours("02:30-02:45").unwrap())).unwrap();
+        assert_eq!(window.first(at("2026-03-29T00:00:00Z")), at("2026-03-29T01:30:00Z"));
+    }
+
+    #[test]
+    fn what_is_no_window_is_refused() {
+        for bad in ["9", "9-9", "25:00-26:00", "09:60-10:00", "24:00-01:00", "a-b", "-", "09:00-17:00-18:00"]
+        {
+            assert!(hours(bad).is_err(), "{bad}");
+        }
+        assert!(hours("22:00-24:00").is_ok());
+        for bad in ["", "Mars/Olympus", "../../etc/passwd", &"x".repeat(100)] {
+            assert!(zone(bad).is_err(), "{bad}");
+        }
+    }
+}

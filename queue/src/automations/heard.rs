@@ -1,0 +1,50 @@
+//! What was heard: a signal, from whom, and by what way.
+
+use jiff::Timestamp;
+use mail::automation::context::Facts;
+use mail::automation::person::{self, PersonKey};
+use mail::id::{AccountId, AutomationId, ProductEventId};
+use mail::signal::Signal;
+use serde::{Deserialize, Serialize};
+
+/// A signal as automations take it; sealed, it is what is left of it to be done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Heard {
+    /// Whose it is.
+    pub(super) account: AccountId,
+    /// What happened, and to whom.
+    pub(super) facts: Facts,
+    /// The event's id, as it is written.
+    pub(super) source: String,
+    /// When it happened.
+    pub(super) at: Timestamp,
+    /// A machine opened or clicked.
+    pub(super) machine: bool,
+    /// The automations whose mail it is about, and those whose mail led to that: none of them is started by it.
+    pub(super) lineage: Vec<AutomationId>,
+}
+
+impl Heard {
+    /// A product event.
+    pub(super) fn of_product(signal: &Signal<'_>) -> Self {
+        Self {
+            account: signal.account,
+            facts: Facts::from(signal),
+            source: ProductEventId::from_bytes(signal.id).to_string(),
+            at: signal.at,
+            machine: false,
+            lineage: Vec::new(),
+        }
+    }
+
+    /// The keys of the person that it is about.
+    pub(super) fn persons(&self) -> Vec<PersonKey> {
+        let user = self.facts.user_id.as_deref().map(person::of_user);
+        user.into_iter().chain(self.facts.email.as_deref().map(person::of_email)).collect()
+    }
+
+    /// The user id and the address.
+    pub(super) fn who(&self) -> (Option<&str>, Option<&str>) {
+        (self.facts.user_id.as_deref(), self.facts.email.as_deref())
+    }
+}

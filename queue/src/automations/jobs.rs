@@ -1,0 +1,210 @@
+//! Jobs: what there is to do beside steps, a slice at a time, each slice one commit with the note of what is left.
+
+use std::collections::HashSet;
+
+use mail::automation::context::Facts;
+use mail::automation::job::{Job, Work};
+use mail::automation::run::{CancelledBy, Run, RunStatus};
+use mail::email::Rollup;
+use mail::event::{Event, Subject};
+use mail::id::{AccountId, AutomationId};
+use mail::payload;
+use serde_json::Value;
+use store::engine::{Batch, ReadError};
+use store::run::About;
+use store::run::due::{FoundJob, take_job};
+
+use super::heard::Heard;
+use super::react::{Room, Swept};
+use super::retention::RUN_EVENTS_MAX;
+use super::send::Tried;
+use crate::accept::Hall;
+
+/// Runs of one slice.
+const SLICE: usize = 200;
+/// Rows of lists forgotten in one slice.
+const SLICE_ROWS: usize = 1_000;
+/// Versions forgotten in one slice: each may be large.
+const SLICE_VERSIONS: usize = 10;
+
+impl Hall {
+    /// Does a slice of a job.
+    pub(super) async fn do_job(&self, found: &FoundJob) -> Result<Tried, ReadError> {
+        let job = &found.job;
+        let mut batch = Batch::progress();
+        let left = match &job.work {
+            Work::Hear { subject, event } => {
+                self.hear_job(job, (*subject, *event), &mut batch).await?;
+                None
+            }
+            Work::Rest { .. } => self.rest_job(job, &mut batch).await?,
+            Work::Cancel { automation, before } => {
+                let about = (job.account, *automation);
+                self.cancel_some(about, *before, &mut batch).await?.then(|| job.work.clone())
+            }
+            Work::Release { automation } => {
+                let about = (job.account, *automation);
+                self.release_some(about, &mut batch).await?.then(|| job.work.clone())
+            }
+            Work::Forget { automation } => {
+                let about = (job.account, *automation);
+                self.forget_some(about, &mut batch).await?.then(|| job.work.clone())
+            }
+        };
+        // What is left is put behind what others have to do meanwhile.
+        let after = left.map(|work| Job { due: self.clock().now(), work, ..job.clone() });
+        if let Some(after) = &after {
+            self.worker.ears.appointments.note(after.partition, after.due);
+        }
+        take_job(&mut batch, found, after.as_ref());
+        let tried = self.book(batch).await?;
+        if matches!(tried, Tried::Committed) {
+            self.automations().wake();
+        }
+        // Somebody changed a run under our hands: the slice is done again.
+        Ok(if matches!(tried, Tried::Changed) { Tried::Again } else { tried })
+    }
+
+    async fn hear_job(
+        &self,
+        job: &Job,
+        event: (Subject, mail::id::EventId),
+        batch: &mut Batch,
+    ) -> Result<(), ReadError> {
+        let Some(event) = store::event::get(self.store(), job.account, event).await? else { return Ok(()) };
+        if let Some(heard) = self.heard_of(&event).await? {
+            self.automations().hear(&heard, batch).await?;
+        }
+        Ok(())
+    }
+
+    /// An event of ours, as automations hear it: with the payload of its webhooks as data. None when what it is
+    /// about is gone.
+    async fn heard_of(&self, event: &Event) -> Result<Option<Heard>, ReadError> {
+        let (data, email, lineage) = match event.subject {
+            Subject::Email(id) => {
+                let Some(found) = store::email::get(self.store(), event.account, id).await? else {
+                    return Ok(None);
+                };
+                let status = Rollup::of(&found.recipients).status;
+                let data = payload::data_of(&found.email, event, status);
+                let first = found.recipients.first().map(|recipient| recipient.address.to_string());
+                let whom = event.recipient.as_ref().map(ToString::to_string).or(first);
+                (Value::Object(data), whom, self.lineage(event.account, found.email.run).await?)
+            }
+            _ => {
+                let from = event.detail.get("from").and_then(Value::as_str);
+                let from = from.and_then(|from| from.parse::<mail::address::Mailbox>().ok());
+                (event.detail.clone(), from.map(|from| from.address.to_string()), Vec::new())
+            }
+        };
+        let machine = ["open", "click"].iter().any(|kind| {
+            event.detail.pointer(&format!("/{kind}/machine")).and_then(Value::as_bool).unwrap_or_default()
+        });
+        let facts = Facts { name: event.kind.name().to_owned(), email, user_id: None, data };
+        let (account, at) = (event.account, event.created_at);
+        Ok(Some(Heard { account, facts, source: event.id.to_string(), at, machine, lineage }))
+    }
+
+    /// The automations whose mail an email is, and whose mail led to that.
+    async fn lineage(
+        &self,
+        account: AccountId,
+        run: Option<(AutomationId, mail::id::RunId)>,
+    ) -> Result<Vec<AutomationId>, ReadError> {
+        let Some((automation, run)) = run else { return Ok(Vec::new()) };
+        let found = store::run::get(self.store(), (account, automation, run)).await?;
+        let mut lineage = found.map(|found| found.run.lineage).unwrap_or_default();
+        lineage.push(automation);
+        Ok(lineage)
+    }
+
+    async fn rest_job(&self, job: &Job, batch: &mut Batch) -> Result<Option<Work>, ReadError> {
+        let Work::Rest { signal, cancels, after } = &job.work else { return Ok(None) };
+        let (heard, automations) = (self.automations().left(signal)?, self.automations());
+        let (mut room, mut done) = (Room::new(), HashSet::new());
+        let Swept { left, .. } = if *cancels {
+            let hearers = store::automation::hearers(self.store(), heard.account, &heard.facts.name).await?;
+            let ids: Vec<_> = hearers
+                .into_iter()
+                .filter(|(role, _)| *role == store::automation::Role::Cancels)
+                .map(|(_, id)| id)
+                .collect();
+            automations.cancel_by(&heard, &ids, (&mut room, &mut done), batch).await?
+        } else {
+            automations.resume(&heard, after, (&mut room, &done), batch).await?
+        };
+        Ok(left.map(|after| Work::Rest { signal: signal.clone(), cancels: *cancels, after }))
+    }
+
+    async fn change_each(
+        &self,
+        (account, automation): (AccountId, AutomationId),
+        ids: Vec<mail::id::RunId>,
+        batch: &mut Batch,
+        change: impl Fn(&mut Run),
+    ) -> Result<(), ReadError> {
+        let abouts: Vec<About> = ids.into_iter().map(|id| (account, automation, id)).collect();
+        for (found, _) in store::run::get_each(self.store(), &abouts).await? {
+            let mut after = found.run.clone();
+            change(&mut after);
+            if let Some(due) = after.due {
+                self.worker.ears.appointments.note(after.partition, due);
+            }
+            store::run::update(batch, &found, &after);
+        }
+        Ok(())
+    }
+
+    async fn cancel_some(
+        &self,
+        about: (AccountId, AutomationId),
+        before: mail::id::RunId,
+        batch: &mut Batch,
+    ) -> Result<bool, ReadError> {
+        let now = self.clock().now();
+        for status in [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting] {
+            let ids = store::run::by::in_state(self.store(), about, status, (before, SLICE)).await?;
+            if !ids.is_empty() {
+                let cancel = |run: &mut Run| run.cancel(CancelledBy::Api, now);
+                self.change_each(about, ids, batch, cancel).await?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn release_some(
+        &self,
+        about: (AccountId, AutomationId),
+        batch: &mut Batch,
+    ) -> Result<bool, ReadError> {
+        let now = self.clock().now();
+        let ids = store::run::by::held_of(self.store(), about, SLICE).await?;
+        let more = ids.len() == SLICE;
+        self.change_each(about, ids, batch, |run| run.release(now)).await?;
+        Ok(more)
+    }
+
+    async fn forget_some(
+        &self,
+        about: (AccountId, AutomationId),
+        batch: &mut Batch,
+    ) -> Result<bool, ReadError> {
+        let runs = store::run::oldest(self.store(), about, None, SLICE).await?;
+        for found in &runs {
+            store::run::forget(batch, found);
+            let of = (found.run.id.into(), RUN_EVENTS_MAX);
+            store::event::forget_about(self.store(), batch, about.0, of).await?;
+        }
+        if !runs.is_empty() {
+            return Ok(true);
+        }
+        let versions = store::automation::forget_versions(self.store(), batch, about, SLICE_VERSIONS).await?;
+        if !batch.is_empty() || versions {
+            self.automations().forget(about.0);
+            return Ok(true);
+        }
+        store::run::by::forget_lists(self.store(), batch, about, SLICE_ROWS).await
+    }
+}

@@ -1,0 +1,47 @@
+//! Forgetting runs: those that ended, with their events, as long after they were made as emails are kept.
+
+use mail::automation::AUTOMATIONS_MAX;
+use mail::id::{AccountId, RunId};
+use store::engine::{Batch, CommitError, ReadError};
+
+use crate::worker::Worker;
+
+/// Runs forgotten in one commit.
+const BATCH_RUNS: usize = 100;
+/// Events of a run that are forgotten with it: more than its steps make.
+pub(super) const RUN_EVENTS_MAX: usize = 200;
+
+impl Worker {
+    /// Forgets the runs of an account that were made before this one and are over.
+    pub(crate) async fn forget_runs(&self, account: AccountId, before: RunId) -> Result<(), ReadError> {
+        let automations =
+            store::automation::list(&self.store, account, None, AUTOMATIONS_MAX, |_| true).await?;
+        for automation in automations.0 {
+            let (of, mut after) = ((account, automation.id), None);
+            loop {
+                let found = store::run::oldest(&self.store, of, after, BATCH_RUNS).await?;
+                after = found.last().map(|found| found.run.id);
+                let is_last = found.len() < BATCH_RUNS || after >= Some(before);
+                let mut batch = Batch::progress();
+                let over =
+                    found.iter().filter(|found| found.run.id < before && !found.run.status.is_active());
+                for found in over {
+                    store::run::forget(&mut batch, found);
+                    let about = (found.run.id.into(), RUN_EVENTS_MAX);
+                    store::event::forget_about(&self.store, &mut batch, account, about).await?;
+                }
+                if !batch.is_empty() {
+                    match self.store.commit(batch).await {
+                        // Whatever it is, the next walk is in an hour.
+                        Ok(()) | Err(CommitError::Conflict { .. }) => {}
+                        Err(error) => return Err(super::corrupt(error)),
+                    }
+                }
+                if is_last || self.stop.is_cancelled() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! What automations have to do, by partition and due time: the steps of runs, and jobs.
+//!
+//! ```text
+//! AutomationDue · partition · due · kind · account · automation · id  ─►  (nothing), or the job
+//! ```
+
+use jiff::Timestamp;
+use mail::automation::job::{Job, Work};
+use mail::automation::run::Run;
+use mail::id::{AccountId, AutomationId, EventId, RunId};
+use serde::{Deserialize, Serialize};
+
+use super::About;
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{KeyError, KeyReader, Space, key};
+use crate::row::{self, stored};
+
+const STEP: u8 = 0;
+const JOB: u8 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Job")]
+struct JobRow {
+    id: EventId,
+    account: AccountId,
+    partition: u16,
+    due: Timestamp,
+    work: Work,
+}
+stored!(Job as JobRow);
+
+fn step_key(run: &Run, at: Timestamp) -> Key {
+    key(Space::AutomationDue)
+        .u16(run.partition)
+        .time(at)
+        .u8(STEP)
+        .account(run.account)
+        .id(run.automation.to_bytes())
+        .id(run.id.to_bytes())
+        .build()
+}
+
+fn job_key(job: &Job) -> Key {
+    key(Space::AutomationDue)
+        .u16(job.partition)
+        .time(job.due)
+        .u8(JOB)
+        .account(job.account)
+        .id([0; 16])
+        .id(job.id.to_bytes())
+        .build()
+}
+
+pub(super) fn put_step(batch: &mut Batch, run: &Run, at: Timestamp) {
+    batch.put(step_key(run, at), Value::new());
+}
+
+pub(super) fn take_step(batch: &mut Batch, run: &Run, at: Timestamp) {
+    batch.delete(step_key(run, at));
+}
+
+/// Writes a new job.
+pub fn put_job(batch: &mut Batch, job: &Job) {
+    batch.put(job_key(job), row::encode(job));
+}
+
+/// A job with its row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundJob {
+    /// The job.
+    pub job: Job,
+    row: Value,
+}
+
+/// Takes a job away, and puts another in its place when there is more to do; the commit conflicts when somebody
+/// else did it.
+pub fn take_job(batch: &mut Batch, before: &FoundJob, after: Option<&Job>) {
+    let at = job_key(&before.job);
+    batch.check(at.clone(), Some(before.row.clone()));
+    batch.delete(at);
+    if let Some(after) = after {
+        put_job(batch, after);
+    }
+}
+
+/// Something that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Due {
+    /// A run goes on.
+    Step(About),
+    /// A job.
+    Job(Box<FoundJob>),
+    /// A row that is neither.
+    Damaged(Key),
+}
+
+/// What of a partition is due first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FirstDue {
+    /// What is due and since when, in the order of time.
+    pub due: Vec<(Timestamp, Due)>,
+    /// There may be more.
+    pub more: bool,
+    /// When the next is due, of what is not yet.
+    pub later: Option<Timestamp>,
+}
+
+/// What of a partition is due first, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn first_due(
+    store: &Store,
+    partition: u16,
+    now: Timestamp,
+    limit: usize,
+) -> Result<FirstDue, ReadError> {
+    let range = key(Space::AutomationDue).u16(partition).range();
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let mut first = FirstDue { more: rows.len() == limit, ..FirstDue::default() };
+    for (at, value) in rows {
+        match read(&at, &value) {
+            Ok((due, _)) if due > now => return Ok(FirstDue { later: Some(due), more: false, ..first }),
+            Ok(due) => first.due.push(due),
+            Err(_) => first.due.push((now, Due::Damaged(at))),
+        }
+    }
+    Ok(first)
+}
+
+/// Takes a row away that nobody can do anything with.
+pub fn take_damaged(batch: &mut Batch, at: Key) {
+    batch.delete(at);
+}
+
+/// Takes the key of a run away that is not due then.
+pub fn take_stale(batch: &mut Batch, partition: u16, at: Timestamp, (account, automation, run): About) {
+    let stale = key(Space::AutomationDue).u16(partition).time(at).u8(STEP);
+    batch.delete(stale.account(account).id(automation.to_bytes()).id(run.to_bytes()).build());
+}
+
+fn read(at: &Key, value: &Value) -> Result<(Timestamp, Due), ReadError> {
+    let parts = |at: &Key| -> Result<_, KeyError> {
+        let mut reader = KeyReader::new(Space::AutomationDue, at)?;
+        reader.u16()?;
+        let (due, kind, account) = (reader.time()?, reader.u8()?, reader.account()?);
+        let automation = AutomationId::from_bytes(reader.id()?);
+        Ok((due, kind, (account, automation, RunId::from_bytes(reader.id()?))))
+    };
+    let (due, kind, about) = parts(at).map_err(row::damaged)?;
+    match kind {
+        STEP => Ok((due, Due::Step(about))),
+        _ => Ok((due, Due::Job(Box::new(FoundJob { job: row::decode(value)?, row: value.clone() })))),
+    }
+}
