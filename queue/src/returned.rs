@@ -100,29 +100,31 @@ impl Returned {
     /// # Errors
     /// [`ReturnedError`]: nothing was booked.
     pub async fn take(&self, mailbox: Mailbox, arrival: &Arrival) -> Result<(), ReturnedError> {
-        match mailbox {
-            Mailbox::ReturnPath => self.take_at_return_path(arrival).await,
+        let taken_for = match mailbox {
+            Mailbox::ReturnPath => self.take_at_return_path(arrival).await?,
             Mailbox::Complaints => match returned::read_complaint(&arrival.message) {
-                Some(complaint) => self.complain(complaint, arrival).await,
-                None => Ok(told(mailbox, "nothing")),
+                Some(complaint) => self.complain(complaint, arrival).await?,
+                None => "nothing",
             },
-            Mailbox::DmarcReports => self.take_aggregate(arrival).await,
-        }
+            Mailbox::DmarcReports => self.count_aggregate(arrival).await?,
+        };
+        told(mailbox, taken_for);
+        Ok(())
     }
 
-    async fn take_at_return_path(&self, arrival: &Arrival) -> Result<(), ReturnedError> {
+    async fn take_at_return_path(&self, arrival: &Arrival) -> Result<&'static str, ReturnedError> {
         let Some(about) = self.whose(&arrival.recipient).await? else {
-            return Ok(told(Mailbox::ReturnPath, "unknown"));
+            return Ok("unknown");
         };
         let address = match store::email::look(&self.worker.store, about.account, about.task).await? {
             Some(found) => found.recipient.address,
-            None => return Ok(told(Mailbox::ReturnPath, "unknown")),
+            None => return Ok("unknown"),
         };
         let news = match returned::read(&arrival.message, Some(&address)) {
             Said::Failed(failure) => News::Failed(failure),
             Said::Delayed(failure) => News::Delayed(failure),
             Said::Complaint(complaint) => News::Complaint(complaint),
-            Said::Nothing => return Ok(told(Mailbox::ReturnPath, "nothing")),
+            Said::Nothing => return Ok("nothing"),
         };
         self.book(about, &news, arrival.received_at).await
     }

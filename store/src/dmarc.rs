@@ -175,11 +175,14 @@ pub async fn sums(
     Ok((by_ip.into_values().collect(), by_day))
 }
 
+/// What is done with each row of a day.
+type Take<'a> = dyn FnMut(Hour, &[u8]) -> Result<(), ReadError> + Send + 'a;
+
 async fn each(
     store: &Store,
     (space, of): (Space, Of),
     hours: Range<Hour>,
-    take: &mut (dyn FnMut(Hour, &[u8]) -> Result<(), ReadError> + Send),
+    take: &mut Take<'_>,
 ) -> Result<(), ReadError> {
     let end = rows_of(space, of).i64(hours.end.0).build();
     let mut start = rows_of(space, of).i64(hours.start.0).build();

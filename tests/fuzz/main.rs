@@ -29,6 +29,13 @@ const SEEDS: &[&[u8]] = &[
     b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0d\xc0\0\x02\x01\xc6\x33\x64\x01\xdc\x04\x02\x4b\x04EHLO x\r\n",
     b"hostname = \"a.example\"\n[api]\nlisten = [\"127.0.0.1:1\"]\n[delivery]\nretry = [\"1m\"]\n",
     b"Hi {{a}} {{{a}}}\n{{#each b as |c n|}}{{#if c.a}}{{@index}}{{else if ../a}}{{c}}{{/if}}{{else}}{{! x }}{{/each}} \\{{a}}",
+    b"From: MAILER-DAEMON@x.example\r\nContent-Type: multipart/report; boundary=b\r\n\r\n--b\r\n\r\nNo.\r\n--b\r\n\
+      Content-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; x\r\n\r\nFinal-Recipient: rfc822; a@b.example\r\n\
+      Action: failed\r\nStatus: 5.1.1\r\nDiagnostic-Code: smtp; 550-5.1.1 no\r\n such user\r\n--b--\r\n",
+    b"Subject: failure notice\r\n\r\nHi. This is the qmail-send program.\r\n<a@b.example>:\r\nhost b.example said: 550 5.1.1 no\r\n",
+    b"Content-Type: multipart/report; boundary=\"b\"\r\n\r\n--b\r\nContent-Type: message/feedback-report\r\n\r\n\
+      Feedback-Type: abuse\r\nArrival-Date: Sat, 21 Nov 2026 08:00:00 +0000\r\n\r\n--b\r\nContent-Type: text/rfc822-headers\r\n\r\n\
+      Return-Path: <b-01jd3k5m7n9pqrstvwxyz01234-0-abcdefgh@rp.b.example>\r\n--b--\r\n",
 ];
 const ROUNDS: u32 = 40_000;
 

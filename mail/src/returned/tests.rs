@@ -86,7 +86,7 @@ fn what_leads_to_the_email_is_found() {
     let address = |text: &str| text.parse::<Address>().unwrap();
     let path = address("b-01jd3k5m7n9pqrstvwxyz01234-0-abcdefgh@rp.acme.example");
     let yahoo = complaint("arf_yahoo.eml");
-    assert_eq!(yahoo.return_paths, [path.clone()]);
+    assert_eq!(yahoo.return_paths, std::slice::from_ref(&path));
     assert_eq!(yahoo.message_id.as_deref(), Some("01jd3k5m7n9pqrstvwxyz01234@acme.example"));
     assert_eq!(yahoo.user_agent.as_deref(), Some("Yahoo!-Mail-Feedback/2.0"));
     assert_eq!(yahoo.recipients, [address("ada@yahoo.example")]);
@@ -96,7 +96,7 @@ fn what_leads_to_the_email_is_found() {
         (outlook.feedback_type.as_str(), &outlook.recipients[..]),
         ("abuse", &[address("ada@hotmail.example")][..])
     );
-    assert_eq!(complaint("arf_redacted.eml").return_paths, [path.clone()]);
+    assert_eq!(complaint("arf_redacted.eml").return_paths, std::slice::from_ref(&path));
     assert_eq!(complaint("arf_rewritten_sender.eml").return_paths[0].local(), path.local());
     let (_, _, spam) = corpus().into_iter().find(|(file, ..)| file == "arf_not_spam.eml").unwrap();
     assert_eq!(read_complaint(&spam), None);

@@ -27,7 +27,7 @@ use mail::suppression::shortened;
 use mail_auth::report::{self as wire, ActionDisposition, Alignment, Disposition, DmarcResult};
 use store::engine::{Batch, CommitError};
 
-use super::{Mailbox, Returned, ReturnedError, told};
+use super::{Returned, ReturnedError};
 
 /// A message that is longer is no report: of the largest reporters they have some hundred kilobytes.
 const MESSAGE_BYTES_MAX: usize = 12 << 20;
@@ -52,14 +52,8 @@ struct Opened {
 }
 
 impl Returned {
-    /// Counts a report that came in.
-    pub(super) async fn take_aggregate(&self, arrival: &Arrival) -> Result<(), ReturnedError> {
-        let outcome = self.count_aggregate(arrival).await?;
-        told(Mailbox::DmarcReports, outcome);
-        Ok(())
-    }
-
-    async fn count_aggregate(&self, arrival: &Arrival) -> Result<&'static str, ReturnedError> {
+    /// Counts a report that came in, and says what was made of it.
+    pub(super) async fn count_aggregate(&self, arrival: &Arrival) -> Result<&'static str, ReturnedError> {
         let Some(reporter) = author_that_stands_behind(arrival) else { return Ok("untrusted") };
         let message = arrival.message.clone();
         let opened = {

@@ -23,7 +23,7 @@ use store::email::FoundRecipient;
 use store::engine::{Batch, CommitError};
 use store::task::PARTITIONS;
 
-use super::{About, Mailbox, Returned, ReturnedError, counts, told};
+use super::{About, Returned, ReturnedError, counts};
 
 /// How often is begun again when others write at the same time: each time one of them got on.
 const TRIES_MAX: usize = 50;
@@ -47,21 +47,22 @@ struct Step {
 }
 
 impl Returned {
-    /// Books it.
+    /// Books it, and says what was made of it.
     pub(super) async fn book(
         &self,
         about: About,
         news: &News,
         received_at: Timestamp,
-    ) -> Result<(), ReturnedError> {
+    ) -> Result<&'static str, ReturnedError> {
         let worker = &self.worker;
-        for tries in 1.. {
+        let mut tries = TRIES_MAX;
+        loop {
             let Some(found) = store::email::look(&worker.store, about.account, about.task).await? else {
-                return Ok(told(Mailbox::ReturnPath, "unknown"));
+                return Ok("unknown");
             };
             let now = worker.clock.now();
             let Some(step) = decide(&found.recipient, news, received_at, now)? else {
-                return Ok(told(Mailbox::ReturnPath, "changed_nothing"));
+                return Ok("changed_nothing");
             };
             let batch = self.batch(about, &found, (&step, news), now).await?;
             match worker.store.commit(batch).await {
@@ -70,16 +71,18 @@ impl Returned {
                         event = step.kind.name(), "a report came back");
                     worker.untold.notify_one();
                     worker.settled.notify_waiters();
-                    return Ok(told(Mailbox::ReturnPath, step.kind.name()));
+                    return Ok(step.kind.name());
                 }
                 Err(CommitError::Conflict { key })
-                    if tries < TRIES_MAX
+                    if tries > 1
                         && (store::email::is_about_recipient(&key)
-                            || store::suppression::is_about_one(&key)) => {}
+                            || store::suppression::is_about_one(&key)) =>
+                {
+                    tries -= 1;
+                }
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(())
     }
 
     async fn batch(

@@ -12,7 +12,7 @@ use mail::sending_name::organisation;
 use mail::task::TaskId;
 
 use super::book::News;
-use super::{About, Mailbox, Returned, ReturnedError, told};
+use super::{About, Returned, ReturnedError};
 
 impl Returned {
     /// Books a complaint that came to where complaints come in.
@@ -20,12 +20,12 @@ impl Returned {
         &self,
         complaint: Complaint,
         arrival: &Arrival,
-    ) -> Result<(), ReturnedError> {
+    ) -> Result<&'static str, ReturnedError> {
         let about = match self.by_return_path(&complaint).await? {
             Some(about) => Some(about),
             None => self.by_message_id(&complaint, arrival).await?,
         };
-        let Some(about) = about else { return Ok(told(Mailbox::Complaints, "unknown")) };
+        let Some(about) = about else { return Ok("unknown") };
         self.book(about, &News::Complaint(complaint), arrival.received_at).await
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::join_all;
+use futures_util::future::{LocalBoxFuture, join_all};
 use mail::address::Mailbox as Author;
 use mail::email::{Category, Door, Email, HeaderFacts, Rollup};
 use mail::event::{Event, EventKind};
@@ -269,7 +269,7 @@ async fn the_same_counts_once_however_often_and_wherever_it_comes() {
         Ground { returned: node(ground.store.clone()), store: ground.store.clone(), email: ground.email };
     let (bounce, complaint) = (unknown(), arf("From: x"));
     let full = dsn("failed", "5.2.2", "552 5.2.2 mailbox full");
-    let mut all: Vec<std::pin::Pin<Box<dyn Future<Output = Result<(), ReturnedError>>>>> = Vec::new();
+    let mut all: Vec<LocalBoxFuture<'_, Result<(), ReturnedError>>> = Vec::new();
     for node in [&ground, &other] {
         for message in [&bounce, &complaint, &full, &bounce, &complaint] {
             all.push(Box::pin(node.comes(0, message, 20)));

@@ -9,6 +9,7 @@ use mail::id::{AccountId, DomainId};
 use mail::metric::Hour;
 use store::engine::Store;
 
+use super::super::Mailbox;
 use super::super::tests::{at, node};
 use super::*;
 
