@@ -90,7 +90,6 @@ pub struct World {
     pub enrolment: Enrolment,
     /// Seals secrets.
     pub vault: Arc<Vault>,
-    resolver: Resolver,
     /// Holds the data directory.
     _identity: Identity,
 }
@@ -174,18 +173,7 @@ impl World {
         }
         let inbound = inbound(config, &hall, &resolver)?;
         let enrolment = hall.enrolment();
-        Ok(Self {
-            store,
-            clock,
-            entropy,
-            worker,
-            hall,
-            inbound,
-            resolver,
-            enrolment,
-            vault,
-            _identity: identity,
-        })
+        Ok(Self { store, clock, entropy, worker, hall, inbound, enrolment, vault, _identity: identity })
     }
 
     /// Begins delivery.
@@ -199,7 +187,7 @@ impl World {
         self.worker.adopt(manners(config));
         self.hall.set_message_bytes_max(config.submission.message_bytes_max);
         self.hall.set_plans(config.plans);
-        match inbound_manners(config, &self.resolver) {
+        match inbound_manners(config, self.inbound.resolver()) {
             Ok(manners) => self.inbound.adopt(manners),
             Err(error) => tracing::error!(%error, "mail is taken in as before"),
         }

@@ -205,6 +205,12 @@ impl Inbound {
         &self.0.hall
     }
 
+    /// Asks the DNS.
+    #[must_use]
+    pub fn resolver(&self) -> &Resolver {
+        &self.0.resolver
+    }
+
     /// Our own name.
     #[must_use]
     pub fn hostname(&self) -> &Name {
