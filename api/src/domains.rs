@@ -24,36 +24,44 @@ use store::access::Tenant;
 
 use self::request::{CreateDomain, DeleteDomain, ListDomains, OfDomain, UpdateDomain, Which};
 use self::view::{DomainList, OneDomain, Verified, ZoneFile};
-use crate::operations::{Operation, operation};
+use crate::operations::{Entry, Operation, operation};
 use crate::page;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::suppressions::not_written;
 use crate::suppressions::view::Done;
 
+/// Why an account may not have a domain.
+const LIMITS: &[Code] = &[Code::DOMAIN_LIMIT, Code::DOMAIN_CLAIMED, Code::CONFLICT];
+
 /// The operations on domains.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
+    let mut all = of_domains();
+    all.extend(of_claims());
+    all.extend(of_publishing());
+    all
+}
+
+fn of(method: Method, path: &'static str, id: &'static str, summary: &'static str) -> Entry {
+    operation(method, path, id).about("domains", summary)
+}
+
+fn read(path: &'static str, id: &'static str, summary: &'static str) -> Entry {
+    of(Method::GET, path, id, summary)
+}
+
+fn post(path: &'static str, id: &'static str, summary: &'static str) -> Entry {
+    of(Method::POST, path, id, summary)
+}
+
+fn of_domains() -> Vec<Operation> {
     use Scope::Full;
-    const LIMITS: &[Code] = &[Code::DOMAIN_LIMIT, Code::DOMAIN_CLAIMED, Code::CONFLICT];
-    let of = |method, path, id, summary| operation(method, path, id).about("domains", summary);
-    let read = |path, id, summary| of(Method::GET, path, id, summary);
-    let post = |path, id, summary| of(Method::POST, path, id, summary);
     vec![
         post("/domains", "create_domain", "Add a domain, and get the records to publish")
             .fails(LIMITS)
             .either(Full, create),
         read("/domains", "list_domains", "List domains, newest first").either(Full, list),
-        post("/domains/claims", "claim_domain", "Claim a domain that another account has")
-            .fails(&[Code::NOT_FOUND, Code::CONFLICT])
-            .either(Full, claims::claim),
-        read("/domains/claims", "list_domain_claims", "List claims, newest first").either(Full, claims::list),
-        read("/domains/claims/{id}", "get_domain_claim", "Get a claim").either(Full, claims::get),
-        post("/domains/claims/{id}/cancel", "cancel_domain_claim", "Give a claim up")
-            .either(Full, claims::cancel),
-        post("/domains/claims/{id}/verify", "verify_domain_claim", "Look for the record of a claim")
-            .fails(LIMITS)
-            .either(Full, claims::verify),
         read("/domains/{id_or_name}", "get_domain", "Get a domain, and how far its records are")
             .of_a_domain()
             .either(Full, get),
@@ -83,6 +91,28 @@ pub fn operations() -> Vec<Operation> {
             "Drop new keys that do not sign yet",
         )
         .either(Full, drop_rotation),
+    ]
+}
+
+fn of_claims() -> Vec<Operation> {
+    use Scope::Full;
+    vec![
+        post("/domains/claims", "claim_domain", "Claim a domain that another account has")
+            .fails(&[Code::NOT_FOUND, Code::CONFLICT])
+            .either(Full, claims::claim),
+        read("/domains/claims", "list_domain_claims", "List claims, newest first").either(Full, claims::list),
+        read("/domains/claims/{id}", "get_domain_claim", "Get a claim").either(Full, claims::get),
+        post("/domains/claims/{id}/cancel", "cancel_domain_claim", "Give a claim up")
+            .either(Full, claims::cancel),
+        post("/domains/claims/{id}/verify", "verify_domain_claim", "Look for the record of a claim")
+            .fails(LIMITS)
+            .either(Full, claims::verify),
+    ]
+}
+
+fn of_publishing() -> Vec<Operation> {
+    use Scope::Full;
+    vec![
         post("/domains/{id_or_name}/dns/apply", "apply_domain_dns", "Publish the records at a DNS provider")
             .fails(&[Code::CONFLICT, Code::UPSTREAM_ERROR])
             .either(Full, publish::apply),

@@ -376,7 +376,8 @@ impl Inbound {
                         authenticated: looked.verdict.authenticated.clone(),
                     };
                     self.0.returned.take(*mailbox, &arrival).await.map_err(|error| {
-                        tracing::error!(%error, "what came back could not be booked");
+                        // It comes again: to what is still being delivered in a while, to a store in need later.
+                        tracing::warn!(%error, "what came back is not booked yet");
                         NotTaken::Unavailable
                     })?;
                 }

@@ -46,12 +46,13 @@ impl Worker {
         let mut manners = self.manners_heard();
         loop {
             let retention = manners.borrow_and_update().retention;
+            // As of the look's beginning: what grows old meanwhile is the next one's.
+            let next = self.clock.now().checked_add(INTERVAL).unwrap_or(jiff::Timestamp::MAX);
             match self.forget_older_than(retention).await {
                 Ok(0) => {}
                 Ok(forgotten) => tracing::info!(forgotten, "old emails were forgotten"),
                 Err(error) => tracing::warn!(%error, "forgetting old emails; trying again in an hour"),
             }
-            let next = self.clock.now().checked_add(INTERVAL).unwrap_or(jiff::Timestamp::MAX);
             tokio::select! {
                 () = self.clock.sleep_until(next) => {}
                 _ = manners.changed() => {}

@@ -84,6 +84,9 @@ pub struct WebhooksParts {
     pub ladder: Vec<Duration>,
 }
 
+/// An account's endpoints, and as of which version of them.
+type Known = (Version, Arc<Vec<Webhook>>);
+
 /// The webhooks of all accounts.
 pub(crate) struct Webhooks {
     poster: Poster,
@@ -93,7 +96,7 @@ pub(crate) struct Webhooks {
     followers: Followers,
     payloads: Payloads,
     posts: Semaphore,
-    known: Mutex<HashMap<AccountId, (Version, Arc<Vec<Webhook>>)>>,
+    known: Mutex<HashMap<AccountId, Known>>,
     secrets: Mutex<HashMap<WebhookId, (String, Arc<str>)>>,
     /// Until when, in seconds, telling is eager.
     eager_until: AtomicI64,

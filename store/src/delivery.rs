@@ -401,7 +401,7 @@ mod tests {
         let of = (delivery(1, 1).0.account, delivery(1, 1).0.webhook);
         let (mut seen, mut before) = (Vec::new(), None);
         loop {
-            let even = |one: &Delivery| u128::from_be_bytes(one.id.to_bytes()) % 2 == 0;
+            let even = |one: &Delivery| u128::from_be_bytes(one.id.to_bytes()).is_multiple_of(2);
             let (page, next) = list(&store, of, before, (7, 20), even).await.unwrap();
             seen.extend(page.into_iter().map(|one| one.id));
             before = next;

@@ -37,7 +37,7 @@ const SEEDS: &[&[u8]] = &[
       Feedback-Type: abuse\r\nArrival-Date: Sat, 21 Nov 2026 08:00:00 +0000\r\n\r\n--b\r\nContent-Type: text/rfc822-headers\r\n\r\n\
       Return-Path: <b-01jd3k5m7n9pqrstvwxyz01234-0-abcdefgh@rp.b.example>\r\n--b--\r\n",
 ];
-const ROUNDS: u32 = 40_000;
+const ROUNDS: u32 = 12_000;
 
 /// A generator that needs no crate and gives the same numbers everywhere (xorshift).
 struct Chance(u64);

@@ -166,7 +166,7 @@ pub fn received(bytes: &[u8]) {
     }
     let message = Bytes::copy_from_slice(bytes);
     let left = without_results_of(&message, &"mx.example".parse().unwrap()).concat();
-    assert!(left.len() <= bytes.len() && bytes.ends_with(&left[left.len() - left.len().min(1)..]));
+    assert!(left.len() <= bytes.len());
 }
 
 /// An enhanced status code reads back as itself.

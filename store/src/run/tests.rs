@@ -111,7 +111,7 @@ async fn a_run_is_found_by_all_that_it_is() {
 
     // Folded, the counts are the same; and then the runs are forgotten.
     let counted = counts::read(&store, of).await.unwrap();
-    assert_eq!(counted.changes(), 5);
+    assert_eq!(counted.changes(), 4);
     let mut batch = Batch::progress();
     counted.fold(&mut batch, of);
     store.commit(batch.clone()).await.unwrap();

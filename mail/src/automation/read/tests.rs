@@ -63,10 +63,8 @@ fn everything_that_there_is_is_written_and_read() {
     assert_eq!(stored(&written).unwrap(), read);
 }
 
-#[test]
-fn what_is_wrong_is_told_by_its_place() {
-    let sound = json!({"event": "a"});
-    for (step, field) in [
+fn wrong_times() -> Vec<(Value, &'static str)> {
+    vec![
         (json!(5), "steps[0]"),
         (json!({}), "steps[0].type"),
         (json!({"type": "webhook"}), "steps[0].type"),
@@ -97,6 +95,11 @@ fn what_is_wrong_is_told_by_its_place() {
             json!({"type": "wait_for_event", "event": "a", "timeout": "1d", "filter": {"all": []}}),
             "steps[0].filter.all",
         ),
+    ]
+}
+
+fn wrong_doings() -> Vec<(Value, &'static str)> {
+    vec![
         (json!({"type": "condition"}), "steps[0].all"),
         (json!({"type": "condition", "all": [{"op": "eq", "value": 1}]}), "steps[0].all[0].field"),
         (
@@ -147,7 +150,13 @@ fn what_is_wrong_is_told_by_its_place() {
         (json!({"type": "send_email", "template": "a", "category": "x"}), "steps[0].category"),
         (json!({"type": "send_email", "template": "a", "tags": {"a:b": "c"}}), "steps[0].tags[0]"),
         (json!({"type": "delay", "duration": "1d", "key": "5"}), "steps[0].key"),
-    ] {
+    ]
+}
+
+#[test]
+fn what_is_wrong_is_told_by_its_place() {
+    let sound = json!({"event": "a"});
+    for (step, field) in wrong_times().into_iter().chain(wrong_doings()) {
         let told = errors(&sound, &json!([step]));
         assert!(told.contains(&field.to_owned()), "{step}: {told:?}");
     }
