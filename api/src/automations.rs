@@ -121,10 +121,11 @@ async fn current(room: &Room, automation: &Automation) -> Result<Version, Proble
 
 /// Commits a change; false when somebody else changed the automation meanwhile.
 async fn commit(room: &Room, tenant: &Tenant, batch: Batch) -> Result<bool, Problem> {
+    let partitions = store::run::due::partitions_of(&batch);
     match room.hall.store().commit(batch).await {
         Ok(()) => {
             room.hall.automations().forget(tenant.account().id);
-            room.hall.automations().wake();
+            room.hall.automations().wake(&partitions);
             Ok(true)
         }
         Err(CommitError::Conflict { .. }) => Ok(false),

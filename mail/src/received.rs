@@ -7,6 +7,7 @@
 //!
 //! What is kept of the header is bounded: whoever writes a header of a megabyte fills no list with it.
 
+mod author;
 mod bounds;
 mod data;
 mod heading;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::Address;
 use crate::id::{AccountId, DomainId, ReceivedId};
 
+pub use author::author_domain;
 pub use bounds::{HEADER_BYTES_MAX, LINES_MAX, PARTS_MAX, prefix};
 pub use data::data_of;
 pub use heading::{Heading, field_count};

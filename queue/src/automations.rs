@@ -28,7 +28,7 @@ mod sms;
 mod step;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use dns::seal::Vault;
 use jiff::Timestamp;
@@ -72,8 +72,6 @@ struct Shared {
     definitions: Definitions,
     sms: OnceLock<SmsGate>,
     sms_places: Arc<Semaphore>,
-    /// Partitions that something was written for that is not committed yet, as far as we know.
-    touched: Mutex<HashSet<u16>>,
 }
 
 impl Automations {
@@ -86,7 +84,6 @@ impl Automations {
             definitions: Definitions::default(),
             sms: OnceLock::new(),
             sms_places: Arc::new(Semaphore::new(SMS_AT_ONCE)),
-            touched: Mutex::default(),
         }))
     }
 
@@ -101,11 +98,12 @@ impl Automations {
         self.0.sms.get().is_some()
     }
 
-    /// Says that what was written was committed: it is gone about now.
-    pub fn wake(&self) {
-        let touched = std::mem::take(&mut *self.0.touched.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Says that a batch was committed that brought something to do in these partitions
+    /// ([`store::run::due::partitions_of`]): it is gone about now. Whoever commits says so for the own batch and
+    /// after the own commit: a look before it would find nothing.
+    pub fn wake(&self, partitions: &HashSet<u16>) {
         let worker = &self.0.worker;
-        worker.ears.wake_at(&touched, worker.clock.now());
+        worker.ears.wake_at(partitions, worker.clock.now());
         worker.untold.notify_one();
     }
 
@@ -134,9 +132,7 @@ impl Automations {
         let (active, random) = (self.0.worker.leases.active(), self.0.worker.entropy.u64());
         let at = |count: usize| usize::try_from(random % count.max(1) as u64).unwrap_or(0);
         let partition = active.get(at(active.len())).copied();
-        let partition = partition.unwrap_or_else(|| u16::try_from(at(PARTITIONS.into())).unwrap_or(0));
-        self.0.touched.lock().unwrap_or_else(PoisonError::into_inner).insert(partition);
-        partition
+        partition.unwrap_or_else(|| u16::try_from(at(PARTITIONS.into())).unwrap_or(0))
     }
 
     /// Writes facts of a run as events, in their order.

@@ -340,7 +340,9 @@ impl Inbound {
             message: &incoming.message,
         };
         let own = signs.score();
-        let by_rules = Opinion { status: spam::status(own), score: Some(own) };
+        // Points that speak for it do not outweigh what marks by itself.
+        let status = if signs.is_marked() { SpamStatus::Spam } else { spam::status(own) };
+        let by_rules = Opinion { status, score: Some(own) };
         match &manners.filter {
             Filter::Off => Ok(Opinion::default()),
             Filter::Rules => Ok(by_rules),

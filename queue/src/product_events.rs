@@ -111,11 +111,12 @@ impl ProductEvents {
             let reaction = self.automations.react(&Signal::from(&original), &mut batch).await?;
             let taken = Taken { event: kept.event.clone(), reaction };
             also(&taken, &mut batch);
+            let partitions = store::run::due::partitions_of(&batch);
             match self.worker.store.commit(batch).await {
                 Ok(()) => {
                     self.worker.uncounted.notify_one();
-                    if reaction != Reaction::default() {
-                        self.automations.wake();
+                    if !partitions.is_empty() {
+                        self.automations.wake(&partitions);
                     }
                     metrics::counter!("postrider_product_events_total").increment(1);
                     return Ok(taken);

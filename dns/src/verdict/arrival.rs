@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mail::address::{Address, Name};
-use mail::received::{Auth, AuthResult, field_count};
+use mail::received::{Auth, AuthResult, author_domain};
 use mail_auth::dmarc::Policy as Published;
 use mail_auth::dmarc::verify::DmarcParameters;
 use mail_auth::spf::verify::SpfParameters;
@@ -171,14 +171,12 @@ async fn look(dns: &MessageAuthenticator, raw: &[u8], way: Way) -> Verdict {
     Verdict { auth, helo, iprev, dkim: verdicts, author, policy, authenticated, way }
 }
 
-/// The one address of the one From field. Of several, a reader might be shown another than the one that was
-/// checked.
+/// Whose the message says that it is, where our reading of its From field is also that of who judges DMARC.
 fn author(raw: &[u8], message: &AuthenticatedMessage<'_>) -> Author {
-    match message.from.as_slice() {
-        [one] if field_count(raw, "From") == 1 => {
-            let domain = one.rsplit_once('@').and_then(|(_, domain)| domain.parse().ok());
-            domain.map_or(Author::Nobody, Author::One)
-        }
+    let [one] = message.from.as_slice() else { return Author::Nobody };
+    let judged = one.rsplit_once('@').and_then(|(_, domain)| domain.parse::<Name>().ok());
+    match author_domain(raw) {
+        Some(domain) if Some(&domain) == judged.as_ref() => Author::One(domain),
         _ => Author::Nobody,
     }
 }

@@ -20,8 +20,11 @@ const HEADER_LINES_MAX: usize = 50_000;
 pub const HEADER_BYTES_MAX: usize = 256 << 10;
 /// Messages within messages.
 const NESTED_MAX: usize = 50;
+/// Boundaries that are told apart; with more, every line that begins with two hyphens may be one.
+const BOUNDARIES_MAX: usize = 64;
 
 const MESSAGE: &[u8] = b"message/";
+const BOUNDARY: &[u8] = b"boundary";
 /// A type that no parser looks into.
 const HIDDEN: &[u8] = b"hidden--";
 
@@ -72,13 +75,17 @@ struct Walk {
     message_types: Vec<usize>,
     is_encoded: bool,
     hidden: Vec<usize>,
+    /// What header fields say that lines between parts begin with.
+    boundaries: Vec<Vec<u8>>,
+    /// A field said it in a way that we do not read: any line with two hyphens may be a boundary.
+    any_boundary: bool,
 }
 
 impl Walk {
     /// Takes the next line; false when it is one too many.
     fn takes(&mut self, line: &[u8], at: usize) -> bool {
         self.lines += 1;
-        if line.starts_with(b"--") {
+        if self.is_boundary(line) {
             self.parts += 1;
             self.end_of_header();
             self.in_header = true;
@@ -100,9 +107,33 @@ impl Walk {
             && self.header_bytes <= HEADER_BYTES_MAX
     }
 
+    /// Whether a parser may take a line for one between parts. Signatures, logs and comments begin with two
+    /// hyphens too.
+    fn is_boundary(&self, line: &[u8]) -> bool {
+        let Some(rest) = line.strip_prefix(b"--") else { return false };
+        self.any_boundary || self.boundaries.iter().any(|boundary| rest.starts_with(boundary))
+    }
+
+    /// Notes the boundaries that a line of header names (RFC 2046 5.1.1).
+    fn note_boundaries(&mut self, line: &[u8]) {
+        let mut from = 0;
+        while let Some(found) = find(line, from, BOUNDARY) {
+            from = found + BOUNDARY.len();
+            match boundary_after(line.get(from..).unwrap_or_default()) {
+                Some(boundary) if self.boundaries.len() < BOUNDARIES_MAX => {
+                    if !self.boundaries.contains(&boundary) {
+                        self.boundaries.push(boundary);
+                    }
+                }
+                _ => self.any_boundary = true,
+            }
+        }
+    }
+
     fn header_line(&mut self, line: &[u8], at: usize) {
         self.header_lines += 1;
         self.header_bytes += line.len();
+        self.note_boundaries(line);
         // Wherever it stands: folded, in a comment, in another field. One too many is hidden, none too few.
         let mut from = 0;
         while let Some(found) = find(line, from, MESSAGE) {
@@ -119,6 +150,18 @@ impl Walk {
         self.message_types.clear();
         (self.header_bytes, self.is_encoded) = (0, false);
     }
+}
+
+/// The value that stands behind the word `boundary`; none when it is not plainly there (folded, in pieces, with
+/// a comment or an escape).
+fn boundary_after(rest: &[u8]) -> Option<Vec<u8>> {
+    let value = rest.trim_ascii_start().strip_prefix(b"=")?.trim_ascii();
+    let boundary = match value.strip_prefix(b"\"") {
+        Some(quoted) => quoted.get(..memchr(b'"', quoted)?)?,
+        None => value.split(|byte| byte.is_ascii_whitespace() || matches!(byte, b';' | b'(')).next()?,
+    };
+    let plain = !boundary.is_empty() && !boundary.contains(&b'\\');
+    plain.then(|| boundary.trim_ascii_end().to_vec())
 }
 
 fn find(line: &[u8], from: usize, word: &[u8]) -> Option<usize> {
@@ -142,12 +185,24 @@ mod tests {
     }
 
     #[test]
+    fn hyphens_are_no_boundaries() {
+        let log = "-- a comment\r\n".repeat(100_000);
+        let text =
+            format!("Content-Type: multipart/mixed; boundary=\"b1\"\r\n\r\n--b1\r\n\r\n{log}\r\n--b1--\r\n");
+        assert_eq!(prefix(text.as_bytes()).len(), text.len());
+        let signed = format!("A: b\r\n\r\n--\r\n{}", "x".repeat(2 * HEADER_BYTES_MAX));
+        assert_eq!(prefix(signed.as_bytes()).len(), signed.len());
+    }
+
+    #[test]
     fn bombs_are_cut() {
-        let parts = format!("A: b\r\n\r\n{}", "--x\r\n\r\n".repeat(100_000));
-        assert!(prefix(parts.as_bytes()).len() < 10 * PARTS_MAX);
+        for named in ["boundary=x", "boundary=\"x\"", "boundary*0=x", "boundary (c) = x", "boundary=\r\n x"] {
+            let parts = format!("Content-Type: a/b; {named}\r\n\r\n{}", "--x\r\n\r\n".repeat(100_000));
+            assert!(prefix(parts.as_bytes()).len() < 10 * PARTS_MAX, "{named}");
+        }
         let header = "a:\r\n".repeat(1_000_000);
         assert!(prefix(header.as_bytes()).len() <= HEADER_BYTES_MAX + 4);
-        let pieces = format!("A: b\r\n\r\n--x\r\nC: d;\r\n{}", " n*0=a;\r\n".repeat(1_000_000));
+        let pieces = format!("A: b; boundary=x\r\n\r\n--x\r\nC: d;\r\n{}", " n*0=a;\r\n".repeat(1_000_000));
         assert!(prefix(pieces.as_bytes()).len() <= HEADER_BYTES_MAX + 100);
         let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(100_000);
         assert!(prefix(nested.as_bytes()).len() < 100 * NESTED_MAX);

@@ -172,11 +172,14 @@ pub(super) fn read(message: &[u8], parts: &[Part<'_>]) -> Option<Said> {
     let lower = opening(&lines);
     let subject = parts::field(message, "Subject").unwrap_or_default().to_lowercase();
     let says = |sentences: &[&str]| sentences.iter().any(|known| lower.contains(known));
-    let by_daemon = is_by_daemon(message);
-    if says(DELAYS) || (by_daemon && subject.contains("(delay)")) {
+    // People and their auto-replies use the same words: who writes decides (RFC 3834 3.2).
+    if !is_by_daemon(message) {
+        return None;
+    }
+    if says(DELAYS) || subject.contains("(delay)") {
         return Some(Said::Delayed(failure(&lines)));
     }
-    let by_subject = by_daemon && SUBJECTS.iter().any(|known| subject.contains(known));
+    let by_subject = SUBJECTS.iter().any(|known| subject.trim_start().starts_with(known));
     if !says(FAILURES) && !by_subject {
         return None;
     }

@@ -50,6 +50,12 @@ pub(super) fn read(parts: &[Part<'_>], about: Option<&Address>) -> Option<Said> 
 fn told(fields: &[(String, String)]) -> Option<Told<'_>> {
     let action = of_group(fields, "action")?.split_whitespace().next()?.to_ascii_lowercase();
     let action = match action.trim_end_matches([';', ',', '.']) {
+        // What contradicts itself says nothing (RFC 3463 2: class 2 is success).
+        "failed" | "failure"
+            if of_group(fields, "status").and_then(enhanced).is_some_and(|c| c.class == 2) =>
+        {
+            return None;
+        }
         "failed" | "failure" => Action::Failed,
         "delayed" => Action::Delayed,
         "delivered" | "relayed" | "expanded" => Action::Arrived,
@@ -73,7 +79,7 @@ fn names(fields: &[(String, String)], about: &Address) -> bool {
 }
 
 fn failure(fields: &[(String, String)], reporter: Option<&str>) -> Failure {
-    let status = of_group(fields, "status").and_then(enhanced).filter(|code| code.class != 2);
+    let status = of_group(fields, "status").and_then(enhanced).filter(|code| matches!(code.class, 4 | 5));
     let (kind, said) = of_group(fields, "diagnostic-code")
         .map(|value| value.split_once(';').unwrap_or(("", value)))
         .map_or(("", ""), |(kind, said)| (kind.trim(), said.trim()));
@@ -83,7 +89,9 @@ fn failure(fields: &[(String, String)], reporter: Option<&str>) -> Failure {
     // What is given up in the end for what might have passed says so in either place (RFC 3463: x.4.7).
     let expired = |code: Enhanced| code.class == 4 || (code.subject, code.detail) == (4, 7);
     let soft = [status, coded.enhanced].into_iter().flatten().any(expired)
-        || (status.is_none() && coded.code.is_some_and(|code| code < 500));
+        || (status.is_none() && coded.code.is_some_and(|code| code < 500))
+        // Nobody says that it is for good.
+        || (status.is_none() && said.is_empty());
     // `5.0.0` says nothing; the other of the two may.
     let vague = |code: Enhanced| (code.subject, code.detail) == (0, 0);
     coded.enhanced = match (coded.enhanced, status) {

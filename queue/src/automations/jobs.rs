@@ -57,9 +57,10 @@ impl Hall {
             self.worker.ears.appointments.note(after.partition, after.due);
         }
         take_job(&mut batch, found, after.as_ref());
+        let partitions = store::run::due::partitions_of(&batch);
         let tried = self.book(batch).await?;
         if matches!(tried, Tried::Committed) {
-            self.automations().wake();
+            self.automations().wake(&partitions);
         }
         // Somebody changed a run under our hands: the slice is done again.
         Ok(if matches!(tried, Tried::Changed) { Tried::Again } else { tried })

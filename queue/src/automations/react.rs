@@ -289,12 +289,7 @@ impl Automations {
             store::run::put_sealed(batch, store::run::about(&run), self.seal(run.id, &known)?);
         }
         self.record(batch, &run, &facts, now);
-        self.touch(run.partition);
         Ok(())
-    }
-
-    fn touch(&self, partition: u16) {
-        self.0.touched.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(partition);
     }
 
     /// Starts runs.

@@ -4,6 +4,8 @@
 //! AutomationDue · partition · due · kind · account · automation · id  ─►  (nothing), or the job
 //! ```
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use mail::automation::job::{Job, Work};
 use mail::automation::run::Run;
@@ -126,6 +128,13 @@ pub async fn first_due(
         }
     }
     Ok(first)
+}
+
+/// The partitions in which a batch brings something to do.
+#[must_use]
+pub fn partitions_of(batch: &Batch) -> HashSet<u16> {
+    let brought = batch.rows.iter().filter(|row| row.value.is_some());
+    brought.filter_map(|row| KeyReader::new(Space::AutomationDue, &row.key).ok()?.u16().ok()).collect()
 }
 
 /// Takes a row away that nobody can do anything with.
