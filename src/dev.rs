@@ -95,7 +95,8 @@ impl Drop for DataDir {
 /// [`DevError`].
 pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let mut stop = StopSignals::new()?;
-    let inbox_wanted = arguments.inbox.unwrap_or_else(|| behind(arguments.api));
+    let inbox_wanted =
+        arguments.inbox.unwrap_or_else(|| behind(arguments.api, [arguments.submission, arguments.mx]));
     for address in [arguments.api, arguments.submission, arguments.mx, inbox_wanted] {
         if !address.ip().is_loopback() {
             return Err(DevError::NotLoopback(address));
@@ -156,10 +157,11 @@ fn own_directory() -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-/// The port behind the API's; any port when the API takes any.
-fn behind(api: SocketAddr) -> SocketAddr {
-    let port = if api.port() == 0 { 0 } else { api.port().wrapping_add(1) };
-    SocketAddr::new(api.ip(), port)
+/// The first port behind the API's that no other door was given; any port when the API takes any.
+fn behind(api: SocketAddr, others: [SocketAddr; 2]) -> SocketAddr {
+    let is_free = |port: &u16| others.iter().all(|other| other.port() != *port);
+    let next = (api.port()..=u16::MAX).skip(1).find(is_free);
+    SocketAddr::new(api.ip(), next.filter(|_| api.port() != 0).unwrap_or(0))
 }
 
 fn configuration(data_dir: &DataDir, capture: SocketAddr) -> Result<Config, DevError> {

@@ -135,7 +135,7 @@ pub async fn create(room: Arc<Room>, tenant: Tenant, input: CreateWebhook) -> Re
         domains,
         retry: input.retry,
         secret: mail::domain::SealedKey(String::new()),
-        former_secret: None,
+        former_secrets: Vec::new(),
         failing_since: None,
         disabled_reason: None,
         created_at: now,

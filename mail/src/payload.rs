@@ -52,7 +52,9 @@ pub fn data_of(email: &Email, event: &Event, status: EmailStatus) -> Map<String,
     put("category", json!(email.category));
     put("template_id", json!(email.template.as_ref().map(|template| template.id)));
     put("domain", json!(email.domain));
-    put("sent_at", json!(moment::write(email.created_at)));
+    // What waits for its time, or was taken back before, was not sent.
+    let unsent = matches!(event.kind, EventKind::Scheduled | EventKind::Cancelled | EventKind::Suppressed);
+    put("sent_at", json!((!unsent).then(|| moment::write(email.created_at))));
     if event.kind == EventKind::Delivered {
         put("delivered_at", json!(moment::write(event.created_at)));
     }

@@ -105,6 +105,10 @@ impl DisabledReason {
     }
 }
 
+/// Secrets that sign beside the one that holds: a rotation that is asked for again, because its answer was lost,
+/// must not take the secret away that receivers have.
+pub const FORMER_SECRETS_MAX: usize = 3;
+
 /// A secret that was replaced, and still signs for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormerSecret {
@@ -135,8 +139,8 @@ pub struct Webhook {
     pub retry: RetryPolicy,
     /// What signs, sealed.
     pub secret: SealedKey,
-    /// What signed before.
-    pub former_secret: Option<FormerSecret>,
+    /// What signed before and still does, the latest first; [`FORMER_SECRETS_MAX`] at most.
+    pub former_secrets: Vec<FormerSecret>,
     /// Since when nothing arrived; none while things arrive.
     pub failing_since: Option<Timestamp>,
     /// Why it is not enabled.
@@ -280,7 +284,7 @@ mod tests {
             domains: Vec::new(),
             retry: RetryPolicy::Default,
             secret: SealedKey(String::new()),
-            former_secret: None,
+            former_secrets: Vec::new(),
             failing_since: None,
             disabled_reason: None,
             created_at: now,

@@ -130,7 +130,7 @@ async fn subscribe(store: &Store, vault: &Vault, account: AccountId, url: String
         domains: Vec::new(),
         retry: RetryPolicy::Default,
         secret: SealedKey(base64::engine::general_purpose::STANDARD.encode(sealed)),
-        former_secret: None,
+        former_secrets: Vec::new(),
         failing_since: None,
         disabled_reason: None,
         created_at: Timestamp::UNIX_EPOCH,

@@ -18,6 +18,8 @@ use crate::worker::Worker;
 
 /// How often is looked.
 const INTERVAL: Duration = Duration::from_secs(3600);
+/// When is gone on with a look that failed.
+const AGAIN: Duration = Duration::from_secs(60);
 /// Emails forgotten in one commit.
 const BATCH_EMAILS: usize = 100;
 /// Idempotency keys forgotten in one commit.
@@ -47,12 +49,18 @@ impl Worker {
         loop {
             let retention = manners.borrow_and_update().retention;
             // As of the look's beginning: what grows old meanwhile is the next one's.
-            let next = self.clock.now().checked_add(INTERVAL).unwrap_or(jiff::Timestamp::MAX);
+            let began = self.clock.now();
+            let mut wait = INTERVAL;
             match self.forget_older_than(retention).await {
                 Ok(0) => {}
                 Ok(forgotten) => tracing::info!(forgotten, "old emails were forgotten"),
-                Err(error) => tracing::warn!(%error, "forgetting old emails; trying again in an hour"),
+                // Somebody wrote what was to be forgotten, or the store is in need.
+                Err(error) => {
+                    tracing::warn!(%error, "forgetting what is old; going on in a minute");
+                    wait = AGAIN;
+                }
             }
+            let next = began.checked_add(wait).unwrap_or(jiff::Timestamp::MAX);
             tokio::select! {
                 () = self.clock.sleep_until(next) => {}
                 _ = manners.changed() => {}

@@ -19,7 +19,7 @@ struct FormerSecretRow {
     until: Timestamp,
 }
 
-/// A former secret that may not be there.
+/// Former secrets.
 mod former {
     use serde::{Deserializer, Serializer};
 
@@ -31,13 +31,12 @@ mod former {
     #[derive(Serialize)]
     struct RowOf<'a>(#[serde(with = "FormerSecretRow")] &'a FormerSecret);
 
-    #[expect(clippy::ref_option, reason = "serde gives references")]
-    pub(super) fn serialize<S: Serializer>(former: &Option<FormerSecret>, out: S) -> Result<S::Ok, S::Error> {
-        former.as_ref().map(RowOf).serialize(out)
+    pub(super) fn serialize<S: Serializer>(former: &[FormerSecret], out: S) -> Result<S::Ok, S::Error> {
+        out.collect_seq(former.iter().map(RowOf))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<FormerSecret>, D::Error> {
-        Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<FormerSecret>, D::Error> {
+        Ok(Vec::<Row>::deserialize(input)?.into_iter().map(|row| row.0).collect())
     }
 }
 
@@ -56,8 +55,8 @@ struct WebhookRow {
     #[serde(default, skip_serializing_if = "RetryPolicy::is_default")]
     retry: RetryPolicy,
     secret: SealedKey,
-    #[serde(default, with = "former", skip_serializing_if = "Option::is_none")]
-    former_secret: Option<FormerSecret>,
+    #[serde(default, with = "former", skip_serializing_if = "Vec::is_empty")]
+    former_secrets: Vec<FormerSecret>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failing_since: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

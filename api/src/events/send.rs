@@ -11,6 +11,7 @@ use mail::signal::Signal;
 use queue::automations::RehearseError;
 use queue::once::Claim;
 use queue::product_events::{Taken, Told};
+use queue::refusal::Refusal;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use store::access::{Actor, Tenant};
@@ -96,8 +97,9 @@ impl Input for SendEvent {
             return Err(notes.errors.into());
         }
         let told = Told { name, user_id, email, data };
-        let claim = idempotency::claim(&call.headers, || fingerprint(&told, &call.ignored.borrow()))?;
         let rehearsal = rehearsal(&given).transpose();
+        let tried = rehearsal.as_ref().and_then(|asked| asked.as_ref().ok());
+        let claim = idempotency::claim(&call.headers, || fingerprint(&told, tried, &call.ignored.borrow()))?;
         Ok(Self { told, rehearsing, rehearsal, claim })
     }
 }
@@ -190,13 +192,16 @@ fn rehearsal(given: &Given<'_>) -> Result<Option<Rehearsal>, Problem> {
 }
 
 /// The fingerprint of an event: what it says, however it is written.
-fn fingerprint(told: &Told, ignored: &[String]) -> String {
+fn fingerprint(told: &Told, rehearsal: Option<&Rehearsal>, ignored: &[String]) -> String {
     let Told { name, user_id, email, data } = told;
     let mut fingerprint = Fingerprint::new();
     fingerprint.add(name);
     fingerprint.add_if(user_id.as_ref());
     fingerprint.add_if(email.as_ref());
     fingerprint.json(data);
+    if let Some(Rehearsal { mode, automation }) = rehearsal {
+        fingerprint.add(&format!("{mode:?} {automation}"));
+    }
     fingerprint.count(ignored.len());
     ignored.iter().for_each(|warning| fingerprint.add(warning));
     fingerprint.finish()
@@ -213,14 +218,22 @@ pub async fn send(room: Arc<Room>, tenant: Tenant, input: SendEvent) -> Result<O
     {
         return Err(Problem::field(name, "is for dashboard sessions, not for API keys"));
     }
-    if let Some(rehearsal) = rehearsal {
-        return rehearse(&room, &tenant, told, rehearsal?).await;
-    }
+    let rehearsal = rehearsal.transpose()?;
     let slot = match idempotency::look(&room, &tenant, Operation::SendEvent, claim).await? {
         Turn::Done(body) => return Ok(Once::again(body)),
         Turn::Go(slot) => slot,
     };
     let now = room.hall.clock().now();
+    if let Some(rehearsal) = rehearsal {
+        let accepted = rehearse(&room, &tenant, told, rehearsal).await?;
+        if let Some(slot) = &slot {
+            let mut batch = Batch::progress();
+            slot.keep(&mut batch, done(&accepted), now);
+            let kept = room.hall.store().commit(batch).await.map_err(Refusal::from);
+            return conclude(Some(slot), &room, kept.map(|()| accepted)).await;
+        }
+        return Once::first(accepted);
+    }
     let also = |taken: &Taken, batch: &mut Batch| {
         if let Some(slot) = &slot {
             slot.keep(batch, done(&Accepted::of(taken)), now);
@@ -236,7 +249,7 @@ async fn rehearse(
     tenant: &Tenant,
     told: Told,
     Rehearsal { mode, automation }: Rehearsal,
-) -> Result<Once<Accepted>, Problem> {
+) -> Result<Accepted, Problem> {
     let automation = automation.parse().map_err(|_| no_such_automation())?;
     let event = room.hall.product_events().original(tenant, told);
     let run = room.hall.rehearse(tenant, automation, &Signal::from(&event), mode).await;
@@ -244,7 +257,7 @@ async fn rehearse(
         RehearseError::NotFound => no_such_automation(),
         RehearseError::Read(error) => error.into(),
     })?;
-    Once::first(Accepted::rehearsed(&event, RunView::in_mode(&run, mode)))
+    Ok(Accepted::rehearsed(&event, RunView::in_mode(&run, mode)))
 }
 
 fn event_schema() -> Value {

@@ -21,8 +21,9 @@ use crate::room::Room;
 
 /// How it begins: a comment, so that the client knows that it is connected; and when it is to come back.
 pub(super) const BEGINNING: Bytes = Bytes::from_static(b": connected\nretry: 2000\n\n");
-/// After so long without anything a comment is sent.
-const QUIET_MAX: Duration = Duration::from_secs(15);
+/// After so long without anything a comment is sent: the second one that nobody takes shows that the client is
+/// gone, and gives its place to the next.
+const QUIET_MAX: Duration = Duration::from_secs(5);
 /// How often is looked what other nodes have told.
 const LOOK: Duration = Duration::from_secs(1);
 /// Pieces that wait for the client.

@@ -39,8 +39,9 @@ async fn hear(
         };
         let mut batch = Batch::intake();
         let reaction = hall.automations().react(&signal, &mut batch).await.unwrap();
+        let partitions = store::run::due::partitions_of(&batch);
         if hall.store().commit(batch).await.is_ok() {
-            hall.automations().wake();
+            hall.automations().wake(&partitions);
             return reaction;
         }
     }

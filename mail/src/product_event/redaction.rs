@@ -106,7 +106,8 @@ impl Rule {
         let Some((name, value)) = parameter.split_once('=') else { return out.push_str(parameter) };
         out.push_str(name);
         out.push('=');
-        if self.is_secret(&decoded(name)) {
+        // `user[token]` is how forms nest keys.
+        if decoded(name).split(['[', ']']).any(|key| self.is_secret(key)) {
             return out.push_str(if value.is_empty() { "" } else { REDACTED });
         }
         let plain = decoded(value);

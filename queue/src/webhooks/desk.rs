@@ -11,7 +11,7 @@ use mail::delivery::{Delivery, DeliveryStatus};
 use mail::domain::SealedKey;
 use mail::event::Event;
 use mail::id::{AccountId, EventId, WebhookId};
-use mail::webhook::{ENDPOINTS_MAX, FormerSecret, Webhook, secret_text};
+use mail::webhook::{ENDPOINTS_MAX, FORMER_SECRETS_MAX, FormerSecret, Webhook, secret_text};
 use serde_json::{Map, Value};
 use store::engine::{Batch, CommitError, ReadError};
 use store::stream::Entry;
@@ -192,7 +192,7 @@ impl Hall {
         Err(WebhookError::Changed)
     }
 
-    /// Gives an endpoint another secret; the one before signs beside it for a while.
+    /// Gives an endpoint another secret; those before sign beside it for a while.
     ///
     /// # Errors
     /// [`WebhookError`].
@@ -206,20 +206,29 @@ impl Hall {
         let before = self.webhook(account, id).await?;
         let text = secret_text(&self.entropy().secret());
         let secret = webhooks.seal(&id.to_bytes(), &text)?;
-        let until = self.clock().now().checked_add(grace).unwrap_or(Timestamp::MAX);
+        let now = self.clock().now();
+        let until = now.checked_add(grace).unwrap_or(Timestamp::MAX);
         let former = match webhooks.open(id, &before.secret.0).filter(|_| !grace.is_zero()) {
             Some(text) => Some(webhooks.seal(&[&id.to_bytes(), FORMER].concat(), &text)?),
             None => None,
         };
         let changed = self.change_webhook(account, id, |webhook| {
             // Of two rotations at the same time the later one's secret holds; the former is what both knew.
-            webhook.former_secret = former.clone().map(|sealed| FormerSecret { sealed, until });
+            match former.clone() {
+                Some(sealed) => {
+                    webhook.former_secrets.retain(|former| former.until > now);
+                    webhook.former_secrets.insert(0, FormerSecret { sealed, until });
+                    webhook.former_secrets.truncate(FORMER_SECRETS_MAX);
+                }
+                // Without a grace none of them signs any more: that is how a stolen one is ended.
+                None => webhook.former_secrets.clear(),
+            }
             webhook.secret = secret.clone();
         });
         Ok((changed.await?, text))
     }
 
-    /// Queues a body of somebody's making to endpoints, one attempt each: to try them.
+    /// Queues a body of somebody's making to endpoints, to try them: delivered as all else is.
     ///
     /// # Errors
     /// [`WebhookError`].
@@ -244,7 +253,7 @@ impl Hall {
                 body: Some(body.to_owned()),
                 status: DeliveryStatus::Pending,
                 attempts: 0,
-                by_hand: true,
+                by_hand: false,
                 next_attempt_at: Some(now),
                 response_status: None,
                 created_at: now,

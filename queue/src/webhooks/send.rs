@@ -226,9 +226,8 @@ impl Webhooks {
         now: Timestamp,
     ) -> Option<Post> {
         let mut secrets = vec![self.open(endpoint.id, &endpoint.secret.0)?];
-        if let Some(former) = endpoint.former_secret.as_ref().filter(|former| former.until > now) {
-            secrets.extend(self.open_former(endpoint.id, &former.sealed.0));
-        }
+        let former = endpoint.former_secrets.iter().filter(|former| former.until > now);
+        secrets.extend(former.filter_map(|former| self.open_former(endpoint.id, &former.sealed.0)));
         let id = delivery.event.to_string();
         let signed = sign(secrets.iter().map(AsRef::as_ref), &id, now, &body);
         Some(Post {
