@@ -143,13 +143,7 @@ fn nullable(paths: &mut Value, schemas: &mut Value) {
             Some(component) => component,
             None => schema,
         };
-        let required = schema["required"].clone();
-        let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
-        for (name, field) in fields.into_iter().flatten() {
-            if !required.as_array().into_iter().flatten().any(|required| required == name) {
-                schema::or_null(field);
-            }
-        }
+        schema::left_out_or_null(schema);
     }
 }
 

@@ -84,6 +84,17 @@ pub fn nullable_time(description: &str) -> Value {
     json!({"type": ["string", "null"], "format": "date-time", "description": description})
 }
 
+/// Makes an object's fields that may be left out take null as well.
+pub fn left_out_or_null(schema: &mut Value) {
+    let required = schema["required"].clone();
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, field) in fields.into_iter().flatten() {
+        if !required.as_array().into_iter().flatten().any(|required| required == name) {
+            or_null(field);
+        }
+    }
+}
+
 /// Makes a schema take null as well.
 pub fn or_null(schema: &mut Value) {
     if schema.get("$ref").is_some() {

@@ -225,11 +225,13 @@ fn condition_schema(schemas: &mut Schemas) -> Value {
             ],
         );
         let questions = |text: &str| schema::list(question.clone(), text);
-        schema::object_with(
+        let mut condition = schema::object_with(
             "Questions, all or any of which must hold",
             &[],
             [("all", questions("All must hold")), ("any", questions("One must hold"))],
-        )
+        );
+        schema::left_out_or_null(&mut condition);
+        condition
     })
 }
 
@@ -252,6 +254,7 @@ pub fn trigger_schema(schemas: &mut Schemas) -> Value {
                 ("include_machine", schema::boolean("Opens and clicks by machines count as well")),
             ],
         );
+        schema::left_out_or_null(&mut trigger);
         trigger["examples"] = json!([{
             "event": "user.created", "cancel_on_events": ["subscription.started"], "reentry": "always",
         }]);
@@ -272,6 +275,7 @@ pub fn steps_schema(schemas: &mut Schemas) -> Value {
                 ("name", schema::string("What people call it")),
             ],
         );
+        schema::left_out_or_null(&mut step);
         step["additionalProperties"] = json!(true);
         step["examples"] = json!([{"type": "delay", "duration": "2d4h"}]);
         step

@@ -320,7 +320,7 @@ impl Describe for DomainDmarc {
             let day = schema::object(
                 "A day of UTC",
                 [
-                    ("date", json!({"type": "string", "format": "date", "description": "Which"})),
+                    ("date", json!({"type": "string", "format": "date", "examples": ["2026-01-01"], "description": "Which"})),
                     ("sent", schema::nullable_count("Recipients that mail was accepted for here")),
                     ("reported", schema::count("Messages in reports")),
                     ("passed", schema::count("Of those, passed")),

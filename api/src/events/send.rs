@@ -200,7 +200,7 @@ fn fingerprint(told: &Told, rehearsal: Option<&Rehearsal>, ignored: &[String]) -
     fingerprint.add_if(email.as_ref());
     fingerprint.json(data);
     if let Some(Rehearsal { mode, automation }) = rehearsal {
-        fingerprint.add(&format!("{mode:?} {automation}"));
+        fingerprint.add(format!("{mode:?} {automation}"));
     }
     fingerprint.count(ignored.len());
     ignored.iter().for_each(|warning| fingerprint.add(warning));
