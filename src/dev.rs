@@ -1,4 +1,5 @@
-//! `postrider dev`: everything on loopback, nothing to set up, nothing leaves the machine.
+//! `postrider dev`: everything on loopback, nothing to set up, no mail leaves the machine. (Who sends what is
+//! handed in at the MX door is looked up in the DNS, and webhooks go where they are told to.)
 //!
 //! The same world and the same doors as in production; the smarthost is a mail host of its own that
 //! catches everything ([`capture`]) and shows it in a web inbox ([`inbox`], [`page`]). So every message
