@@ -167,6 +167,12 @@ pub fn received(bytes: &[u8]) {
     let message = Bytes::copy_from_slice(bytes);
     let left = without_results_of(&message, &"mx.example".parse().unwrap()).concat();
     assert!(left.len() <= bytes.len());
+    let body = bytes
+        .windows(3)
+        .position(|three| three == b"\n\r\n")
+        .and_then(|at| bytes.get(at..))
+        .unwrap_or_default();
+    assert!(left.ends_with(body.get(1..).unwrap_or_default()));
 }
 
 /// An enhanced status code reads back as itself.
