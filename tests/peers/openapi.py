@@ -72,7 +72,10 @@ def judge(where, schema, example):
 
 for path, methods in document["paths"].items():
     for method, operation in methods.items():
-        places = {"request": operation.get("requestBody", {}), "200": operation["responses"]["200"]}
+        answers = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
+        places = {"request": operation.get("requestBody", {}), **answers}
+        if not answers:
+            print(f"{method} {path}: has no answer of success")
         for place, part in places.items():
             for kind, content in part.get("content", {}).items():
                 where = f"{method} {path} {place} {kind}:"
