@@ -38,6 +38,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::Name;
 use mail::setup::Record;
@@ -223,11 +224,17 @@ impl Publisher {
     ///
     /// # Errors
     /// [`ApplyError`] when it ended before anything was changed. What ended it later is in the report.
-    pub async fn apply(
-        &self,
-        credentials: &Credentials,
-        request: &Request<'_>,
-    ) -> Result<Report, ApplyError> {
+    pub fn apply<'a>(
+        &'a self,
+        credentials: &'a Credentials,
+        request: &'a Request<'a>,
+    ) -> BoxFuture<'a, Result<Report, ApplyError>> {
+        // An `async fn` is compiled anew in each crate that awaits it, and with it all that it awaits: here the
+        // hundred providers of dns-update, half of what those crates have to compile.
+        Box::pin(self.change(credentials, request))
+    }
+
+    async fn change(&self, credentials: &Credentials, request: &Request<'_>) -> Result<Report, ApplyError> {
         let wanted = request.wanted;
         let deadline = Instant::now() + BUDGET;
         let mut zone = Zone::open(self, credentials, request, deadline).await?;
