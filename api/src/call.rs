@@ -6,6 +6,7 @@
 //!
 //! What a reader ignores of a body ([`Call::given`]) is told in the answer's `warnings`, here for all.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::future::Future;
 use std::net::IpAddr;
@@ -298,16 +299,21 @@ where
 
 /// Reads a call; and what was ignored of it.
 async fn read<I: Input>(call: Call) -> Result<(I, Vec<String>), Problem> {
-    let small = call.body.len() <= READ_INLINE_BYTES_MAX;
-    let read = move || {
-        depth::check(&call.body)?;
-        let input = I::read(&call)?;
-        Ok((input, call.ignored.into_inner()))
-    };
-    if small {
-        return read();
+    if call.body.len() <= READ_INLINE_BYTES_MAX {
+        return read_here(call);
     }
-    tokio::task::spawn_blocking(read).await.map_err(Problem::internal)?
+    // One type for all inputs: a task of its own type each would be a sixth of what this crate has to compile.
+    let read: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send> =
+        Box::new(move || Box::new(read_here::<I>(call)) as Box<dyn Any + Send>);
+    let done = tokio::task::spawn_blocking(read).await.map_err(Problem::internal)?;
+    let done = done.downcast::<Result<(I, Vec<String>), Problem>>();
+    *done.map_err(|_| Problem::internal("what was read is of another type"))?
+}
+
+fn read_here<I: Input>(call: Call) -> Result<(I, Vec<String>), Problem> {
+    depth::check(&call.body)?;
+    let input = I::read(&call)?;
+    Ok((input, call.ignored.into_inner()))
 }
 
 /// An answer, with what was ignored of the request before its own `warnings`.
