@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+use mail::address_pattern::AddressPattern;
 use mail::tags::check_line;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -223,6 +224,22 @@ pub fn list(value: &RawValue, entries_max: usize) -> Result<Vec<&RawValue>, Stri
         Err(_) if Kind::of(value) == Kind::List => Err(too_many()),
         Err(_) => Err("must be a list".to_owned()),
     }
+}
+
+/// Patterns of addresses, each once.
+///
+/// # Errors
+/// It is no list of them; what is none is shown.
+pub fn address_patterns(value: &RawValue, entries_max: usize) -> Result<Vec<AddressPattern>, String> {
+    let mut patterns: Vec<AddressPattern> = Vec::new();
+    for entry in list(value, entries_max)? {
+        let text = text(entry).map_err(|_| "must be a list of addresses".to_owned())?;
+        let pattern = text.parse().map_err(|why| format!("`{}`: {why}", show(&text)))?;
+        if !patterns.contains(&pattern) {
+            patterns.push(pattern);
+        }
+    }
+    Ok(patterns)
 }
 
 /// Yes or no.

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
+use mail::address::Name;
+use mail::address_pattern::AddressPattern;
 use mail::credential::Scope;
 use mail::id::{DomainId, WebhookId};
 use mail::webhook::{DisabledReason, Webhook};
@@ -97,11 +99,7 @@ pub(crate) fn problem(error: WebhookError, room: &Room) -> Problem {
 }
 
 /// The names of these domains, which must be the account's.
-async fn domains(
-    room: &Room,
-    tenant: &Tenant,
-    ids: &[DomainId],
-) -> Result<Vec<(DomainId, mail::address::Name)>, Problem> {
+async fn domains(room: &Room, tenant: &Tenant, ids: &[DomainId]) -> Result<Vec<(DomainId, Name)>, Problem> {
     let mut domains = Vec::with_capacity(ids.len());
     for id in ids {
         let found = store::domain::get(room.hall.store(), tenant.account().id, *id).await?;
@@ -111,6 +109,21 @@ async fn domains(
         domains.push((*id, domain.name));
     }
     Ok(domains)
+}
+
+/// Mail comes in for an account at its own domains only: at another's, a pattern is a slip of the pen.
+async fn check_addresses(room: &Room, tenant: &Tenant, addresses: &[AddressPattern]) -> Result<(), Problem> {
+    let mut domains: Vec<&Name> = addresses.iter().map(AddressPattern::domain).collect();
+    domains.sort_unstable();
+    domains.dedup();
+    for name in domains {
+        let found = store::domain::by_name(room.hall.store(), name).await?;
+        if found.is_none_or(|domain| domain.account != tenant.account().id) {
+            let text = format!("`{name}` is none of the account's domains");
+            return Err(Problem::field("inbound_addresses", text));
+        }
+    }
+    Ok(())
 }
 
 fn check_url(room: &Room, url: &str) -> Result<(), Problem> {
@@ -124,6 +137,7 @@ fn check_url(room: &Room, url: &str) -> Result<(), Problem> {
 pub async fn create(room: Arc<Room>, tenant: Tenant, input: CreateWebhook) -> Result<WithSecret, Problem> {
     check_url(&room, &input.url)?;
     let domains = domains(&room, &tenant, &input.domain_ids).await?;
+    check_addresses(&room, &tenant, &input.inbound_addresses).await?;
     let now = room.hall.clock().now();
     let mut settings = Webhook {
         id: WebhookId::new(now, 0),
@@ -133,6 +147,7 @@ pub async fn create(room: Arc<Room>, tenant: Tenant, input: CreateWebhook) -> Re
         enabled: true,
         description: input.description,
         domains,
+        addresses: input.inbound_addresses,
         retry: input.retry,
         secret: mail::domain::SealedKey(String::new()),
         former_secrets: Vec::new(),
@@ -193,6 +208,9 @@ pub async fn update(
         Some(ids) => Some(domains(&room, &tenant, ids).await?),
         None => None,
     };
+    if let Some(addresses) = &input.inbound_addresses {
+        check_addresses(&room, &tenant, addresses).await?;
+    }
     let changed = room.hall.change_webhook(tenant.account().id, id, |webhook| {
         if let Some(url) = &input.url {
             webhook.url.clone_from(url);
@@ -205,6 +223,9 @@ pub async fn update(
         }
         if let Some(domains) = &domains {
             webhook.domains.clone_from(domains);
+        }
+        if let Some(addresses) = &input.inbound_addresses {
+            webhook.addresses.clone_from(addresses);
         }
         webhook.retry = input.retry.unwrap_or(webhook.retry);
         match input.enabled {

@@ -5,7 +5,8 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::address::Name;
+use crate::address::{Address, Name};
+use crate::address_pattern::AddressPattern;
 use crate::id::{AccountId, DomainId};
 
 /// Whether the domain's records were found.
@@ -143,10 +144,33 @@ pub struct Domain {
     pub delivery: DeliverySettings,
     /// Mail to the domain is taken in.
     pub inbound_enabled: bool,
+    /// For these addresses only; none means for every one (a catch-all).
+    pub inbound_addresses: Vec<AddressPattern>,
     /// When it was added.
     pub created_at: Timestamp,
     /// When its records were first found.
     pub verified_at: Option<Timestamp>,
     /// When it was last changed: its settings, its keys or its state.
     pub updated_at: Timestamp,
+}
+
+/// Patterns of addresses that a domain may take mail in for.
+pub const INBOUND_ADDRESSES_MAX: usize = 100;
+/// The mailbox that every domain with mail has (RFC 5321 4.5.1).
+const POSTMASTER: &str = "postmaster";
+
+impl Domain {
+    /// Whether mail for addresses of it is taken in.
+    #[must_use]
+    pub fn takes_mail_in(&self) -> bool {
+        self.inbound_enabled && self.state == DomainState::Verified
+    }
+
+    /// Whether this is one of the addresses that it takes mail in for.
+    #[must_use]
+    pub fn receives(&self, address: &Address) -> bool {
+        self.inbound_addresses.is_empty()
+            || self.inbound_addresses.iter().any(|pattern| pattern.means(address))
+            || address.local().eq_ignore_ascii_case(POSTMASTER)
+    }
 }

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use crate::address::Name;
+use crate::address::{Address, Name};
+use crate::address_pattern::AddressPattern;
 use crate::domain::SealedKey;
 use crate::event::EventKind;
 use crate::id::{AccountId, DomainId, WebhookId};
@@ -21,6 +22,8 @@ pub const SECRET_PREFIX: &str = "whsec_";
 pub const DESCRIPTION_BYTES_MAX: usize = 500;
 /// Domains that an endpoint can be narrowed to.
 pub const DOMAINS_MAX: usize = 50;
+/// Patterns of addresses that it can be narrowed to.
+pub const ADDRESSES_MAX: usize = 100;
 /// For how long an endpoint may do nothing but fail before it is disabled.
 pub const FAILING_MAX: std::time::Duration = std::time::Duration::from_secs(5 * 24 * 3600);
 
@@ -135,6 +138,8 @@ pub struct Webhook {
     pub description: Option<String>,
     /// The only domains whose events it gets; none means all events.
     pub domains: Vec<(DomainId, Name)>,
+    /// The only addresses whose received mail it gets; none means all received mail.
+    pub addresses: Vec<AddressPattern>,
     /// How it is tried again.
     pub retry: RetryPolicy,
     /// What signs, sealed.
@@ -179,6 +184,12 @@ impl Webhook {
                 Some(AboutDomain::Name(one)) => name.as_str() == one,
                 None => false,
             })
+    }
+
+    /// Whether mail that came in for this address is for it.
+    #[must_use]
+    pub fn routes(&self, received_for: &Address) -> bool {
+        self.addresses.is_empty() || self.addresses.iter().any(|pattern| pattern.means(received_for))
     }
 
     /// It is switched off, or on again.
@@ -282,6 +293,7 @@ mod tests {
             enabled: true,
             description: None,
             domains: Vec::new(),
+            addresses: Vec::new(),
             retry: RetryPolicy::Default,
             secret: SealedKey(String::new()),
             former_secrets: Vec::new(),
@@ -298,6 +310,12 @@ mod tests {
         assert!(!webhook.covers(None) && webhook.covers(Some(AboutDomain::Name(name))));
         assert!(webhook.covers(Some(AboutDomain::Id(DomainId::new(now, 7)))));
         assert!(!webhook.covers(Some(AboutDomain::Name("example.net"))));
+        let at = |address: &str| address.parse().unwrap();
+        assert!(webhook.routes(&at("anybody@example.com")));
+        webhook.addresses =
+            vec!["support+*@example.com".parse().unwrap(), "hello@example.com".parse().unwrap()];
+        assert!(webhook.routes(&at("support+1@example.com")) && webhook.routes(&at("Hello@example.com")));
+        assert!(!webhook.routes(&at("support@example.com")) && !webhook.routes(&at("hello@example.net")));
         assert!(is_event("payout.paid") && is_event("email.sent") && !is_event("email.eaten"));
     }
 }

@@ -128,6 +128,7 @@ async fn subscribe(store: &Store, vault: &Vault, account: AccountId, url: String
         enabled: true,
         description: None,
         domains: Vec::new(),
+        addresses: Vec::new(),
         retry: RetryPolicy::Default,
         secret: SealedKey(base64::engine::general_purpose::STANDARD.encode(sealed)),
         former_secrets: Vec::new(),

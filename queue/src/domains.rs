@@ -19,6 +19,7 @@ use dns::provider::Publisher;
 use dns::seal::Vault;
 use dns::setup::Inspector;
 use mail::address::{NAME_BYTES_MAX, Name};
+use mail::address_pattern::AddressPattern;
 use mail::domain::{DeliverySettings, Domain, DomainState};
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, DomainId, EventId};
@@ -87,6 +88,8 @@ pub struct NewDomain {
     pub delivery: DeliverySettings,
     /// Mail to it is taken in.
     pub inbound_enabled: bool,
+    /// For these addresses only, if there are any.
+    pub inbound_addresses: Vec<AddressPattern>,
     /// The selector of its RSA key; one of our own, if not given.
     pub selector: Option<String>,
     /// Its RSA key; a new one, if not given.
@@ -101,6 +104,7 @@ impl NewDomain {
             name,
             delivery: DeliverySettings::default(),
             inbound_enabled: false,
+            inbound_addresses: Vec::new(),
             selector: None,
             rsa: None,
         }
@@ -196,6 +200,7 @@ impl Domains {
             former_dkim: None,
             delivery: new.delivery,
             inbound_enabled: new.inbound_enabled,
+            inbound_addresses: new.inbound_addresses,
             created_at: now,
             verified_at: None,
             updated_at: now,

@@ -147,6 +147,7 @@ impl World {
             former_dkim: None,
             delivery: mail::domain::DeliverySettings::default(),
             inbound_enabled: false,
+            inbound_addresses: Vec::new(),
             created_at: now,
             verified_at: Some(now),
             updated_at: now,

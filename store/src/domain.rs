@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use mail::address::Name;
+use mail::address_pattern::AddressPattern;
 use mail::domain::{DeliverySettings, Dkim, Domain, DomainState, FormerDkim, SealedKey};
 use mail::id::{AccountId, DomainId};
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,8 @@ struct DomainRow {
     former_dkim: Option<FormerDkim>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     inbound_enabled: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    inbound_addresses: Vec<AddressPattern>,
     #[serde(default, skip_serializing_if = "DeliverySettings::is_default")]
     delivery: DeliverySettings,
     created_at: Timestamp,

@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 use mail::address::Name;
+use mail::address_pattern::AddressPattern;
 use mail::domain::SealedKey;
 use mail::id::{AccountId, DomainId, WebhookId};
 use mail::webhook::{DisabledReason, ENDPOINTS_MAX, FormerSecret, RetryPolicy, Webhook};
@@ -52,6 +53,8 @@ struct WebhookRow {
     description: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     domains: Vec<(DomainId, Name)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    addresses: Vec<AddressPattern>,
     #[serde(default, skip_serializing_if = "RetryPolicy::is_default")]
     retry: RetryPolicy,
     secret: SealedKey,

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use mail::address::Name;
-use mail::domain::{DeliverySettings, Domain, DomainState, TlsMode};
+use mail::address_pattern::AddressPattern;
+use mail::domain::{DeliverySettings, Domain, DomainState, INBOUND_ADDRESSES_MAX, TlsMode};
 use mail::id::DomainId;
 use mail::sending_name;
 use mail::setup::RETURN_PATH_LABEL;
@@ -69,6 +70,7 @@ struct Settings {
     click_tracking: Option<bool>,
     tls_mode: Option<TlsMode>,
     inbound_enabled: Option<bool>,
+    inbound_addresses: Option<Vec<AddressPattern>>,
     /// `null` takes the host away.
     tracking_host: Option<Option<Name>>,
 }
@@ -86,12 +88,23 @@ impl Settings {
         let host = given.fields().iter().find(|(name, _)| *name == "tracking_host");
         let host = host.map(|(_, value)| tracking_host(value)).transpose();
         let tracking_host = host.map_err(|text| notes.errors.add("tracking_host", text)).ok().flatten();
-        Self { open_tracking, click_tracking, tls_mode, inbound_enabled, tracking_host }
+        let inbound_addresses = inbound_addresses(given, notes);
+        Self { open_tracking, click_tracking, tls_mode, inbound_enabled, inbound_addresses, tracking_host }
+    }
+
+    /// What does not fit the domain: the field, and why.
+    fn misfit(&self, domain: &Name) -> Option<(&'static str, String)> {
+        if let Err(text) = self.host_fits(domain) {
+            return Some(("tracking_host", text.to_owned()));
+        }
+        let foreign = |pattern: &&AddressPattern| pattern.domain() != domain;
+        let stranger = self.inbound_addresses.as_ref().and_then(|all| all.iter().find(foreign))?;
+        Some(("inbound_addresses", format!("`{stranger}` is not at `{domain}`")))
     }
 
     /// A tracking host is below the domain: links under another's name would be nobody's word. And `rp` is the
     /// return path.
-    fn fits(&self, domain: &Name) -> Result<(), &'static str> {
+    fn host_fits(&self, domain: &Name) -> Result<(), &'static str> {
         let Some(Some(host)) = &self.tracking_host else { return Ok(()) };
         let label = host.as_str().strip_suffix(domain.as_str()).and_then(|rest| rest.strip_suffix('.'));
         match label {
@@ -104,25 +117,47 @@ impl Settings {
         }
     }
 
-    fn apply(&self, delivery: &mut DeliverySettings, inbound_enabled: &mut bool) {
+    fn apply(&self, delivery: &mut DeliverySettings, inbound: (&mut bool, &mut Vec<AddressPattern>)) {
         delivery.open_tracking = self.open_tracking.unwrap_or(delivery.open_tracking);
         delivery.click_tracking = self.click_tracking.unwrap_or(delivery.click_tracking);
         delivery.tls_mode = self.tls_mode.unwrap_or(delivery.tls_mode);
-        *inbound_enabled = self.inbound_enabled.unwrap_or(*inbound_enabled);
+        *inbound.0 = self.inbound_enabled.unwrap_or(*inbound.0);
+        if let Some(addresses) = &self.inbound_addresses {
+            inbound.1.clone_from(addresses);
+        }
         if let Some(host) = &self.tracking_host {
             delivery.tracking_host.clone_from(host);
         }
     }
 
     fn properties() -> Vec<(&'static str, Value)> {
+        let mut addresses = schema::list(
+            schema::string("An address, or a pattern of addresses"),
+            "The addresses of the domain that mail is taken in for: `support@example.com`, sub-addresses \
+             (`support+*@example.com`) or all (`*@example.com`); none means every one. `postmaster` always receives",
+        );
+        addresses["maxItems"] = json!(INBOUND_ADDRESSES_MAX);
+        addresses["examples"] = json!([[]]);
         vec![
             ("open_tracking", schema::boolean("HTML gets a pixel")),
             ("click_tracking", schema::boolean("Links in HTML lead through us")),
             ("tls_mode", schema::words(TLS_MODES, "TLS where it is offered, or never in the clear")),
             ("inbound_enabled", schema::boolean("Mail to the domain is taken in")),
+            ("inbound_addresses", addresses),
             ("tracking_host", schema::nullable_string("A host of yours for tracking links; `null` for ours")),
         ]
     }
+}
+
+/// `null` is every address, as no address at all is.
+fn inbound_addresses(given: &Given<'_>, notes: &mut Notes) -> Option<Vec<AddressPattern>> {
+    const NAME: &str = "inbound_addresses";
+    if given.is_given_as_null(NAME) {
+        return Some(Vec::new());
+    }
+    let read =
+        given.value(NAME).map(|value| fields::address_patterns(value, INBOUND_ADDRESSES_MAX)).transpose();
+    read.map_err(|text| notes.errors.add(NAME, text)).ok().flatten()
 }
 
 fn tls_mode(value: &RawValue) -> Result<TlsMode, String> {
@@ -178,6 +213,7 @@ impl Input for CreateDomain {
                 ("tls_mode", "tls_mode"),
                 ("tls", "tls_mode"),
                 ("inbound_enabled", "inbound_enabled"),
+                ("inbound_addresses", "inbound_addresses"),
                 ("tracking_host", "tracking_host"),
                 ("dkim_selector", "dkim_selector"),
                 ("dkim_private_key", "dkim_private_key"),
@@ -192,13 +228,13 @@ impl Input for CreateDomain {
         let selector = selector.map_err(|text| notes.errors.add("dkim_selector", text)).ok().flatten();
         let rsa = given.value("dkim_private_key").map(private_key).transpose();
         let rsa = rsa.map_err(|text| notes.errors.add("dkim_private_key", text)).ok().flatten();
-        if let Some(Err(text)) = name.as_ref().map(|name| settings.fits(name)) {
-            notes.errors.add("tracking_host", text);
+        if let Some((field, text)) = name.as_ref().and_then(|name| settings.misfit(name)) {
+            notes.errors.add(field, text);
         }
         match name {
             Some(name) if notes.errors.is_empty() => {
                 let mut new = NewDomain { selector, rsa, ..NewDomain::named(name) };
-                settings.apply(&mut new.delivery, &mut new.inbound_enabled);
+                settings.apply(&mut new.delivery, (&mut new.inbound_enabled, &mut new.inbound_addresses));
                 Ok(Self(new))
             }
             _ => Err(notes.errors.into()),
@@ -242,11 +278,12 @@ pub struct UpdateDomain {
 impl UpdateDomain {
     /// What does not fit this domain.
     pub(super) fn misfit(&self, domain: &Name) -> Option<Problem> {
-        self.settings.fits(domain).err().map(|text| Problem::field("tracking_host", text))
+        self.settings.misfit(domain).map(|(field, text)| Problem::field(field, text))
     }
 
     pub(super) fn apply(&self, domain: &mut Domain) {
-        self.settings.apply(&mut domain.delivery, &mut domain.inbound_enabled);
+        let inbound = (&mut domain.inbound_enabled, &mut domain.inbound_addresses);
+        self.settings.apply(&mut domain.delivery, inbound);
     }
 }
 
@@ -269,6 +306,7 @@ impl Input for UpdateDomain {
                 ("tls_mode", "tls_mode"),
                 ("tls", "tls_mode"),
                 ("inbound_enabled", "inbound_enabled"),
+                ("inbound_addresses", "inbound_addresses"),
                 ("tracking_host", "tracking_host"),
             ],
             foreign: &[("tracking_subdomain", "tracking_host")],

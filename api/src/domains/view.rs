@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use mail::address::Name;
+use mail::address_pattern::AddressPattern;
 use mail::domain::{DomainState, TlsMode};
 use mail::id::DomainId;
 use mail::setup::{Finding, Purpose, Record, RecordStatus, RecordType};
@@ -103,6 +104,7 @@ pub(super) struct DomainView {
     name: Name,
     status: DomainState,
     inbound_enabled: bool,
+    inbound_addresses: Vec<AddressPattern>,
     open_tracking: bool,
     click_tracking: bool,
     tls_mode: TlsMode,
@@ -128,6 +130,7 @@ impl DomainView {
             name: domain.name.clone(),
             status: domain.state,
             inbound_enabled: domain.inbound_enabled,
+            inbound_addresses: domain.inbound_addresses.clone(),
             open_tracking: domain.delivery.open_tracking,
             click_tracking: domain.delivery.click_tracking,
             tls_mode: domain.delivery.tls_mode,
@@ -192,6 +195,13 @@ impl DomainView {
                         schema::words(&["unverified", "verified"], "Whether mail may be sent from it"),
                     ),
                     ("inbound_enabled", schema::boolean("Mail to it is taken in")),
+                    (
+                        "inbound_addresses",
+                        schema::list(
+                            schema::string("An address, `support+*@example.com` or `*@example.com`"),
+                            "The addresses that mail is taken in for; none means every one (a catch-all)",
+                        ),
+                    ),
                     ("open_tracking", schema::boolean("HTML gets a pixel")),
                     ("click_tracking", schema::boolean("Links in HTML lead through us")),
                     (

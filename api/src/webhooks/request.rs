@@ -1,7 +1,10 @@
 //! What callers say of webhook endpoints.
 
+use mail::address_pattern::AddressPattern;
 use mail::id::{DomainId, WebhookId};
-use mail::webhook::{AFFILIATE_EVENTS, DESCRIPTION_BYTES_MAX, DOMAINS_MAX, RetryPolicy, is_event};
+use mail::webhook::{
+    ADDRESSES_MAX, AFFILIATE_EVENTS, DESCRIPTION_BYTES_MAX, DOMAINS_MAX, RetryPolicy, is_event,
+};
 use queue::courier::http::URL_BYTES_MAX;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -30,6 +33,8 @@ const NAMES: Names = Names {
         ("description", "description"),
         ("domain_ids", "domain_ids"),
         ("domainIds", "domain_ids"),
+        ("inbound_addresses", "inbound_addresses"),
+        ("inboundAddresses", "inbound_addresses"),
         ("retry_policy", "retry_policy"),
         ("retryPolicy", "retry_policy"),
     ],
@@ -98,6 +103,14 @@ fn settings_schema() -> Vec<(&'static str, Value)> {
     );
     domains["maxItems"] = json!(DOMAINS_MAX);
     domains["examples"] = json!([[]]);
+    let mut addresses = schema::list(
+        schema::string("An address, or a pattern of addresses"),
+        "The addresses whose received mail alone it is sent (`support@example.com`), sub-addresses \
+         (`support+*@example.com`) or all of a domain (`*@example.com`); none means all received mail. Other \
+         events are sent as without it",
+    );
+    addresses["maxItems"] = json!(ADDRESSES_MAX);
+    addresses["examples"] = json!([[]]);
     let mut description = schema::nullable_string("What you want to remember of it");
     description["maxLength"] = json!(DESCRIPTION_BYTES_MAX);
     vec![
@@ -106,6 +119,7 @@ fn settings_schema() -> Vec<(&'static str, Value)> {
         ("enabled", schema::boolean("Whether it is sent anything; true")),
         ("description", description),
         ("domain_ids", domains),
+        ("inbound_addresses", addresses),
         (
             "retry_policy",
             schema::words(
@@ -124,6 +138,7 @@ struct Settings {
     enabled: Option<bool>,
     description: Option<Option<String>>,
     domain_ids: Option<Vec<DomainId>>,
+    inbound_addresses: Option<Vec<AddressPattern>>,
     retry: Option<RetryPolicy>,
 }
 
@@ -147,6 +162,9 @@ impl Settings {
                 fields::line(value, DESCRIPTION_BYTES_MAX).map(Some)
             }),
             domain_ids: field(given, notes, "domain_ids", domain_ids),
+            inbound_addresses: field(given, notes, "inbound_addresses", |value| {
+                fields::address_patterns(value, ADDRESSES_MAX)
+            }),
             retry: field(given, notes, "retry_policy", |value| {
                 let text = fields::text(value)?;
                 RetryPolicy::of_word(&text).ok_or_else(|| "must be `default` or `extended`".to_owned())
@@ -160,6 +178,9 @@ impl Settings {
         }
         if is_null("domain_ids") {
             settings.domain_ids = Some(Vec::new());
+        }
+        if is_null("inbound_addresses") {
+            settings.inbound_addresses = Some(Vec::new());
         }
         settings
     }
@@ -203,6 +224,7 @@ pub struct CreateWebhook {
     pub(super) enabled: bool,
     pub(super) description: Option<String>,
     pub(super) domain_ids: Vec<DomainId>,
+    pub(super) inbound_addresses: Vec<AddressPattern>,
     pub(super) retry: RetryPolicy,
 }
 
@@ -230,6 +252,7 @@ impl Input for CreateWebhook {
                 enabled: settings.enabled.unwrap_or(true),
                 description: settings.description.flatten(),
                 domain_ids: settings.domain_ids.unwrap_or_default(),
+                inbound_addresses: settings.inbound_addresses.unwrap_or_default(),
                 retry: settings.retry.unwrap_or_default(),
             }),
             _ => Err(notes.errors.into()),
@@ -245,6 +268,7 @@ pub struct ChangeWebhook {
     pub(super) enabled: Option<bool>,
     pub(super) description: Option<Option<String>>,
     pub(super) domain_ids: Option<Vec<DomainId>>,
+    pub(super) inbound_addresses: Option<Vec<AddressPattern>>,
     pub(super) retry: Option<RetryPolicy>,
 }
 
@@ -261,12 +285,13 @@ impl Input for (OfWebhook, ChangeWebhook) {
     fn read(call: &Call) -> Result<Self, Problem> {
         let mut notes = Notes::default();
         let given = call.given(&NAMES, &mut notes)?;
-        let Settings { url, events, enabled, description, domain_ids, retry } =
+        let Settings { url, events, enabled, description, domain_ids, inbound_addresses, retry } =
             Settings::read(&given, &mut notes);
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
-        let change = ChangeWebhook { url, events, enabled, description, domain_ids, retry };
+        let change =
+            ChangeWebhook { url, events, enabled, description, domain_ids, inbound_addresses, retry };
         Ok((OfWebhook::of(call)?, change))
     }
 }

@@ -1,6 +1,7 @@
 //! What callers are shown of webhook endpoints and deliveries.
 
 use http::StatusCode;
+use mail::address_pattern::AddressPattern;
 use mail::delivery::{Delivery, DeliveryAttempt, DeliveryStatus};
 use mail::id::{DeliveryId, DomainId, EventId, WebhookId};
 use mail::webhook::{DisabledReason, RetryPolicy, Webhook};
@@ -20,6 +21,7 @@ pub struct WebhookView {
     enabled: bool,
     description: Option<String>,
     domain_ids: Vec<DomainId>,
+    inbound_addresses: Vec<AddressPattern>,
     retry_policy: RetryPolicy,
     failing_since: Option<Moment>,
     disabled_reason: Option<DisabledReason>,
@@ -38,6 +40,7 @@ impl WebhookView {
             enabled: webhook.enabled,
             description: webhook.description.clone(),
             domain_ids: webhook.domains.iter().map(|(id, _)| *id).collect(),
+            inbound_addresses: webhook.addresses.clone(),
             retry_policy: webhook.retry,
             failing_since: webhook.failing_since.map(Moment),
             disabled_reason: webhook.disabled_reason,
@@ -69,6 +72,13 @@ impl Describe for WebhookView {
                     (
                         "domain_ids",
                         schema::list(schema::string("`dom_…`"), "The domains whose events alone it is sent"),
+                    ),
+                    (
+                        "inbound_addresses",
+                        schema::list(
+                            schema::string("An address, `support+*@example.com` or `*@example.com`"),
+                            "The addresses whose received mail alone it is sent",
+                        ),
                     ),
                     ("retry_policy", schema::words(RetryPolicy::WORDS, "How deliveries are tried again")),
                     ("failing_since", schema::nullable_time("Since when nothing has arrived")),

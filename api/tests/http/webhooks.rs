@@ -8,8 +8,12 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use jiff::Timestamp;
 use mail::credential::Scope;
+use mail::event::{Event, EventKind};
+use mail::id::EventId;
+use mail::received::data_of;
 use mail::webhook::sign;
 use serde_json::{Value, json};
+use store::engine::Batch;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -194,6 +198,12 @@ async fn what_cannot_be_an_endpoint() {
             "domain_ids",
         ),
         (json!({"url": "https://example.com/", "retry_policy": "never"}), "retry_policy"),
+        (json!({"url": "https://example.com/", "inbound_addresses": "a@example.com"}), "inbound_addresses"),
+        (
+            json!({"url": "https://example.com/", "inbound_addresses": ["su*@example.com"]}),
+            "inbound_addresses",
+        ),
+        (json!({"url": "https://example.com/", "inbound_addresses": ["*@example.net"]}), "inbound_addresses"),
     ] {
         let refused = world.post("/webhooks", body.to_string()).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{body}: {refused:?}");
@@ -434,6 +444,62 @@ async fn only_the_domains_asked_for() {
     world.post("/suppressions", r#"{"email": "x@example.net"}"#).await;
     let email = world.letter().await;
     assert_eq!(receiver.next().await.json()["data"]["email_id"], email);
+    world.end().await;
+}
+
+/// An email comes in for an address.
+async fn received_for(world: &World, address: &str) {
+    let received = crate::received::arrive(world, 1, |one| one.rcpt_to = address.parse().unwrap()).await;
+    let event = Event {
+        id: EventId::new(received.received_at, world.hall.entropy().u128()),
+        account: received.account,
+        subject: received.id.into(),
+        kind: EventKind::Received,
+        recipient: Some(received.rcpt_to.clone()),
+        created_at: received.received_at,
+        detail: data_of(&received).into(),
+    };
+    let mut batch = Batch::intake();
+    store::event::record(&mut batch, &event, 0);
+    world.hall.store().commit(batch).await.unwrap();
+    world.hall.tell().await.unwrap();
+}
+
+#[tokio::test]
+async fn received_mail_goes_where_its_address_is_asked_for() {
+    let world = World::working().await;
+    let (mut support, mut rest) = (Receiver::start(&["200 OK"]).await, Receiver::start(&["200 OK"]).await);
+    let addresses = json!(["Support@example.com", "support+*@example.com", "support@example.com"]);
+    let events = ["email.received", "email.sent"];
+    let hook = json!({"url": support.url(), "events": events, "inbound_addresses": addresses});
+    let (id, _) = world.webhook(hook).await;
+    let kept = json!(["support@example.com", "support+*@example.com"]);
+    let path = format!("/webhooks/{id}");
+    assert_eq!(world.get(&path).await.json()["webhook"]["inbound_addresses"], kept, "each once");
+    assert_eq!(world.get("/webhooks").await.json()["webhooks"][0]["inbound_addresses"], kept);
+    let hook =
+        json!({"url": rest.url(), "events": ["email.received"], "inbound_addresses": ["*@example.com"]});
+    world.webhook(hook).await;
+    for address in
+        ["sales@example.com", "SUPPORT@example.com", "support+7@example.com", "supporter@example.com"]
+    {
+        received_for(&world, address).await;
+    }
+    let got = |told: Received| told.json()["data"]["rcpt_to"].as_str().unwrap().to_owned();
+    let mut heard = vec![got(support.next().await), got(support.next().await)];
+    heard.sort_unstable();
+    assert_eq!(heard, ["SUPPORT@example.com", "support+7@example.com"]);
+    for _ in 0..4 {
+        rest.next().await;
+    }
+    // What is no received mail comes as ever.
+    let email = world.letter().await;
+    assert_eq!(support.next().await.json()["data"]["email_id"], email);
+    // And all of it again, once nothing is asked for.
+    let all = world.call(Method::PATCH, &path, &json!({"inbound_addresses": null})).await.json();
+    assert_eq!(all["webhook"]["inbound_addresses"], json!([]));
+    received_for(&world, "sales@example.com").await;
+    assert_eq!(got(support.next().await), "sales@example.com");
     world.end().await;
 }
 

@@ -174,6 +174,7 @@ fn domain(account: AccountId, now: Timestamp) -> Domain {
         former_dkim: None,
         delivery: DeliverySettings::default(),
         inbound_enabled: false,
+        inbound_addresses: Vec::new(),
         created_at: now,
         verified_at: Some(now),
         updated_at: now,

@@ -198,6 +198,7 @@ mod tests {
             former_dkim: None,
             delivery: DeliverySettings::default(),
             inbound_enabled: false,
+            inbound_addresses: Vec::new(),
             created_at: at(0),
             verified_at: None,
             updated_at: at(0),

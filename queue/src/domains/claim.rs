@@ -282,6 +282,7 @@ impl Domains {
             former_dkim: None,
             delivery: new.delivery,
             inbound_enabled: false,
+            inbound_addresses: Vec::new(),
             created_at: now,
             verified_at: None,
             updated_at: now,

@@ -123,7 +123,16 @@ fn asking<'a>(endpoints: &'a [Webhook], event: &Event, email: Option<&Email>) ->
         Subject::Domain(id) => Some(AboutDomain::Id(id)),
         _ => event.detail.get("domain").and_then(|domain| domain.as_str()).map(AboutDomain::Name),
     };
-    let asks = |one: &&Webhook| one.enabled && one.asks_for(event.kind) && one.covers(domain);
+    let received_for = match event.subject {
+        Subject::Received(_) => event.recipient.as_ref(),
+        _ => None,
+    };
+    let asks = |one: &&Webhook| {
+        one.enabled
+            && one.asks_for(event.kind)
+            && one.covers(domain)
+            && received_for.is_none_or(|address| one.routes(address))
+    };
     endpoints.iter().filter(asks).collect()
 }
 

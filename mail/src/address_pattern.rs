@@ -1,0 +1,181 @@
+//! A pattern of addresses: one address, the sub-addresses of one, or all of a domain.
+//!
+//! ```text
+//! support@example.com     this address
+//! support+*@example.com   its sub-addresses (RFC 5233), whatever stands behind the `+`
+//! *@example.com           every address of the domain
+//! ```
+//!
+//! Local parts are compared without regard to the case of ASCII letters: those who own a domain's addresses tell
+//! them by how they are read, and nobody has two that differ in case alone.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::address::{Address, AddressError, Name};
+
+/// What stands for everything.
+const ANY: &str = "*";
+/// What stands before a sub-address (RFC 5233 1).
+const SEPARATOR: char = '+';
+
+/// Why a text is no pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum PatternError {
+    /// It is no address either.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// A `*` where it stands for nothing that we know.
+    #[error("`*` stands alone before the @, or behind a `+`: `*@example.com`, `support+*@example.com`")]
+    Star,
+}
+
+/// Which local parts are meant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Locals {
+    /// Every one.
+    Any,
+    /// This one.
+    One(Box<str>),
+    /// Those that are this one, a `+` and more.
+    Below(Box<str>),
+}
+
+/// A pattern of addresses.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct AddressPattern {
+    locals: Locals,
+    domain: Name,
+}
+
+impl AddressPattern {
+    /// The domain that its addresses are at.
+    #[must_use]
+    pub fn domain(&self) -> &Name {
+        &self.domain
+    }
+
+    /// Whether it means this address.
+    #[must_use]
+    pub fn means(&self, address: &Address) -> bool {
+        let local = address.local();
+        let is_meant = match &self.locals {
+            Locals::Any => true,
+            Locals::One(one) => local.eq_ignore_ascii_case(one),
+            Locals::Below(base) => {
+                local.split_once(SEPARATOR).is_some_and(|(before, _)| before.eq_ignore_ascii_case(base))
+            }
+        };
+        is_meant && *address.domain() == self.domain
+    }
+}
+
+impl FromStr for AddressPattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        let (local, domain) = text.rsplit_once('@').ok_or(AddressError::Form)?;
+        if local == ANY {
+            return Ok(Self { locals: Locals::Any, domain: domain.parse()? });
+        }
+        let base = local.strip_suffix(ANY).and_then(|rest| rest.strip_suffix(SEPARATOR));
+        // The address as it is kept: quotes that it does not need are gone.
+        let address: Address = format!("{}@{domain}", base.unwrap_or(local)).parse()?;
+        if address.local().contains(ANY) || base.is_some() && address.local().contains(SEPARATOR) {
+            return Err(PatternError::Star);
+        }
+        let local = address.local().to_ascii_lowercase().into_boxed_str();
+        let locals = if base.is_some() { Locals::Below(local) } else { Locals::One(local) };
+        Ok(Self { locals, domain: address.domain().clone() })
+    }
+}
+
+impl TryFrom<String> for AddressPattern {
+    type Error = PatternError;
+
+    fn try_from(text: String) -> Result<Self, PatternError> {
+        text.parse()
+    }
+}
+
+impl From<AddressPattern> for String {
+    fn from(pattern: AddressPattern) -> Self {
+        pattern.to_string()
+    }
+}
+
+impl fmt::Display for AddressPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let domain = &self.domain;
+        match &self.locals {
+            Locals::Any => write!(f, "{ANY}@{domain}"),
+            Locals::One(one) => write!(f, "{one}@{domain}"),
+            Locals::Below(base) => write!(f, "{base}{SEPARATOR}{ANY}@{domain}"),
+        }
+    }
+}
+
+impl fmt::Debug for AddressPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_means_what_it_says() {
+        let means = |pattern: &str, address: &str| {
+            pattern.parse::<AddressPattern>().unwrap().means(&address.parse().unwrap())
+        };
+        for (pattern, address, is_meant) in [
+            ("support@example.com", "Support@Example.com", true),
+            ("support@example.com", "support+42@example.com", false),
+            ("support@example.com", "support@mail.example.com", false),
+            ("support+42@example.com", "support+42@example.com", true),
+            ("support+*@example.com", "SUPPORT+42@example.com", true),
+            ("support+*@example.com", "support+@example.com", true),
+            ("support+*@example.com", "support+a+b@example.com", true),
+            ("support+*@example.com", "support@example.com", false),
+            ("support+*@example.com", "supporter+1@example.com", false),
+            ("*@example.com", "anybody@example.com", true),
+            ("*@example.com", "anybody@example.org", false),
+            ("*@exämple.com", "anybody@xn--exmple-cua.com", true),
+        ] {
+            assert_eq!(means(pattern, address), is_meant, "{pattern} {address}");
+        }
+    }
+
+    #[test]
+    fn it_is_written_as_it_is_read() {
+        for (text, written) in [
+            ("Support@Example.COM", "support@example.com"),
+            ("Support+*@example.com", "support+*@example.com"),
+            ("*@Example.com", "*@example.com"),
+        ] {
+            assert_eq!(text.parse::<AddressPattern>().unwrap().to_string(), written);
+        }
+        for wrong in [
+            "",
+            "support",
+            "@example.com",
+            "+*@example.com",
+            "**@example.com",
+            "su*@example.com",
+            "*",
+            "a+b+*@example.com",
+            "*+*@example.com",
+            "support+*@",
+            "support @example.com",
+            "*@*.example.com",
+        ] {
+            assert!(wrong.parse::<AddressPattern>().is_err(), "{wrong}");
+        }
+    }
+}
