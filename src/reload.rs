@@ -131,6 +131,7 @@ const KEYS: &[Key] = &[
     live!(mx.rspamd_mark_score),
     live!(mx.rspamd_reject_score),
     live!(mx.postmaster),
+    live!(mx.complaint_reporters),
     restart!(proxy.networks),
     restart!(api.listen),
     restart!(api.base_url),

@@ -390,6 +390,7 @@ fn inbound_manners(config: &Config, resolver: &Resolver) -> Result<queue::inboun
         listed: mx.dnsbl_action.into(),
         filter,
         postmaster: mx.postmaster.clone(),
+        reporters: mx.complaint_reporters.clone(),
     })
 }
 

@@ -15,6 +15,7 @@ mod codes;
 mod complaint;
 mod form;
 pub mod parts;
+pub mod reporter;
 mod status;
 
 use jiff::Timestamp;
@@ -81,6 +82,8 @@ pub struct Complaint {
     pub message_id: Option<String>,
     /// The recipients that it names.
     pub recipients: Vec<Address>,
+    /// The DKIM signatures in the enclosed header, as [`signatures`] reads them.
+    pub signatures: Vec<String>,
 }
 
 /// Reads what came back to the return path of a recipient, or to where complaints come in.
@@ -104,6 +107,13 @@ pub fn read_complaint(message: &[u8]) -> Option<Complaint> {
         Some(_) => None,
         None => complaint::read_provider_form(message, &parts),
     }
+}
+
+/// The DKIM signatures in a header: the value of each field's `b=`, without blanks. Only who had the message has
+/// them, and they stay as they are where a provider blackens the rest.
+#[must_use]
+pub fn signatures(header: &[u8]) -> Vec<String> {
+    complaint::signatures(header)
 }
 
 /// The first part of one of these types.

@@ -24,11 +24,12 @@ use dns::verdict::blocklist;
 use jiff::Timestamp;
 use mail::address::{Address, Name};
 use mail::arrival::Arrival;
-use mail::domain::{Domain, DomainState};
+use mail::domain::Domain;
 use mail::id::{AccountId, ReceivedId};
 use mail::received::{
     HEADER_BYTES_MAX, Heading, Received, SpamStatus, Trace, field_count, without_results_of,
 };
+use mail::returned::reporter::Reporter;
 use mail::spam::{self, Signs};
 use store::engine::{Body, ReadError};
 
@@ -77,6 +78,8 @@ pub struct Manners {
     pub filter: Filter,
     /// Where mail to our own mailboxes goes; none: it is refused.
     pub postmaster: Option<Address>,
+    /// Who is believed about complaints.
+    pub reporters: Vec<Reporter>,
 }
 
 impl Default for Manners {
@@ -88,6 +91,7 @@ impl Default for Manners {
             listed: Failing::default(),
             filter: Filter::Rules,
             postmaster: None,
+            reporters: Reporter::usual(),
         }
     }
 }
@@ -235,11 +239,9 @@ impl Inbound {
     pub async fn place(&self, address: &Address) -> Result<Place, Nowhere> {
         let name = address.domain();
         let found = store::domain::by_name(self.0.hall.store(), name).await.map_err(Nowhere::Unread)?;
-        if let Some(domain) = found
-            && domain.inbound_enabled
-            && domain.state == DomainState::Verified
-        {
-            return Ok(Place::Customer(Arc::new(domain)));
+        if let Some(domain) = found.filter(Domain::takes_mail_in) {
+            let is_one = domain.receives(address);
+            return if is_one { Ok(Place::Customer(Arc::new(domain))) } else { Err(Nowhere::Unknown) };
         }
         let own = *name == self.0.names.hostname || *name == self.0.names.return_path_host;
         let below = name
@@ -247,7 +249,7 @@ impl Inbound {
             .strip_prefix(mail::setup::RETURN_PATH_LABEL)
             .is_some_and(|rest| rest.starts_with('.'));
         if (own || below)
-            && let Some(mailbox) = self.0.returned.knows(address)
+            && let Some(mailbox) = self.0.returned.knows(address).await.map_err(Nowhere::Unread)?
         {
             return Ok(Place::Returned(mailbox));
         }
@@ -364,6 +366,7 @@ impl Inbound {
 
     /// Hands over what is not a customer's. Should the rest fail, it comes again, and changes nothing twice.
     async fn hand_over(&self, incoming: &Incoming, looked: &Looked) -> Result<(), NotTaken> {
+        let manners = self.manners();
         for (address, place) in &incoming.recipients {
             match place {
                 Place::Customer(_) => {}
@@ -377,14 +380,14 @@ impl Inbound {
                         message: incoming.message.clone(),
                         authenticated: looked.verdict.authenticated.clone(),
                     };
-                    self.0.returned.take(*mailbox, &arrival).await.map_err(|error| {
+                    self.0.returned.take(*mailbox, &arrival, &manners.reporters).await.map_err(|error| {
                         // It comes again: to what is still being delivered in a while, to a store in need later.
                         tracing::warn!(%error, "what came back is not booked yet");
                         NotTaken::Unavailable
                     })?;
                 }
                 Place::Postmaster => {
-                    let to = self.manners().postmaster.clone().ok_or(NotTaken::Unavailable)?;
+                    let to = manners.postmaster.clone().ok_or(NotTaken::Unavailable)?;
                     postmaster::forward(&self.0.hall, to, address, incoming).await?;
                 }
             }

@@ -12,6 +12,7 @@
 mod aggregate;
 mod book;
 mod complaint;
+mod hosts;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +21,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use mail::address::{Address, Name};
 use mail::arrival::Arrival;
+use mail::email::Email;
 use mail::id::AccountId;
+use mail::returned::reporter::Reporter;
 use mail::returned::{self, Said};
 use mail::setup::Facts;
 use mail::task::TaskId;
@@ -80,30 +83,51 @@ impl Returned {
     }
 
     /// Whether an address at a return-path host is one that anything may come back to; asked at RCPT.
-    #[must_use]
-    pub fn knows(&self, address: &Address) -> Option<Mailbox> {
-        if self.worker.verp.read(address).is_some() {
-            return Some(Mailbox::ReturnPath);
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn knows(&self, address: &Address) -> Result<Option<Mailbox>, ReadError> {
+        if let Some(task) = self.worker.verp.read(address) {
+            return Ok(self.is_of(address, task).await?.then_some(Mailbox::ReturnPath));
         }
         let is = |name: &str| address.local().eq_ignore_ascii_case(name);
-        match address.domain() == &self.facts.return_path_host {
+        Ok(match address.domain() == &self.facts.return_path_host {
             true if is(DMARC_REPORTS) => Some(Mailbox::DmarcReports),
             true if COMPLAINTS.into_iter().any(is) => Some(Mailbox::Complaints),
             _ => None,
+        })
+    }
+
+    /// Whether a signed return path is at the host that it was made for: the one below the domain that the email
+    /// was sent from; or that one's alias, which is our own name: some hosts put it in its place (qmail, sendmail).
+    async fn is_of(&self, path: &Address, task: TaskId) -> Result<bool, ReadError> {
+        if *path.domain() == self.facts.return_path_host {
+            return Ok(true);
         }
+        let Some(domain) = VerpKey::domain(path) else { return Ok(false) };
+        Ok(match self.email_of(&domain, task).await? {
+            Some(email) => email.domain == Some(domain),
+            // The email is not kept any more: what comes is taken, and changes nothing.
+            None => self.account_of(Some(domain)).await?.is_some(),
+        })
     }
 
     /// Books what came back to an address that is [known](Self::knows): returns when what it says is on disk.
     /// What says nothing that we understand changes nothing, and is taken too: an error would bounce a
-    /// bounce (RFC 5321 6.1).
+    /// bounce (RFC 5321 6.1). `trusted` are those who are believed about complaints.
     ///
     /// # Errors
     /// [`ReturnedError`]: nothing was booked.
-    pub async fn take(&self, mailbox: Mailbox, arrival: &Arrival) -> Result<(), ReturnedError> {
+    pub async fn take(
+        &self,
+        mailbox: Mailbox,
+        arrival: &Arrival,
+        trusted: &[Reporter],
+    ) -> Result<(), ReturnedError> {
         let taken_for = match mailbox {
             Mailbox::ReturnPath => self.take_at_return_path(arrival).await?,
             Mailbox::Complaints => match returned::read_complaint(&arrival.message) {
-                Some(complaint) => self.complain(complaint, arrival).await?,
+                Some(complaint) => self.complain(complaint, arrival, trusted).await?,
                 None => "nothing",
             },
             Mailbox::DmarcReports => self.count_aggregate(arrival).await?,
@@ -132,15 +156,23 @@ impl Returned {
     /// Whose recipient a return path is; none when it is not one of ours.
     async fn whose(&self, address: &Address) -> Result<Option<About>, ReadError> {
         let Some(task) = self.worker.verp.read(address) else { return Ok(None) };
+        let email = match VerpKey::domain(address) {
+            Some(domain) => self.email_of(&domain, task).await?,
+            None => store::email::find(&self.worker.store, task.email).await?.map(|found| found.email),
+        };
+        Ok(email.map(|email| About { account: email.account, task }))
+    }
+
+    /// The email of a task, most likely sent from this domain.
+    async fn email_of(&self, domain: &Name, task: TaskId) -> Result<Option<Email>, ReadError> {
         let store = &self.worker.store;
-        if let Some(account) = self.account_of(VerpKey::domain(address)).await?
-            && store::email::get_bare(store, account, task.email).await?.is_some()
+        if let Some(account) = self.account_of(Some(domain.clone())).await?
+            && let Some(email) = store::email::get_bare(store, account, task.email).await?
         {
-            return Ok(Some(About { account, task }));
+            return Ok(Some(email));
         }
         // The domain is no more, or another's by now; or a host on the way has put the address into one of its own.
-        let found = store::email::find(store, task.email).await?;
-        Ok(found.map(|found| About { account: found.email.account, task }))
+        Ok(store::email::find(store, task.email).await?.map(|found| found.email))
     }
 
     async fn account_of(&self, domain: Option<Name>) -> Result<Option<AccountId>, ReadError> {

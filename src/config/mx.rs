@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use mail::address::{Address, Name};
+use mail::returned::reporter::Reporter;
 use queue::inbound::{Failing, Unsure};
 use serde::Deserialize;
 use smtp::limits::Limits;
@@ -53,6 +54,9 @@ pub struct MxSection {
     pub rspamd_reject_score: Option<f64>,
     /// Where mail to postmaster and abuse at our own names goes.
     pub postmaster: Option<Address>,
+    /// Who is believed about complaints.
+    #[serde(deserialize_with = "one_or_many")]
+    pub complaint_reporters: Vec<Reporter>,
 }
 
 impl Default for MxSection {
@@ -77,6 +81,7 @@ impl Default for MxSection {
             rspamd_mark_score: None,
             rspamd_reject_score: None,
             postmaster: None,
+            complaint_reporters: Reporter::usual(),
         }
     }
 }

@@ -123,12 +123,42 @@ async fn receiving_is_switched_on_and_off_at_once() {
         assert_eq!(world.call("PATCH", "/domains/acme.example", &body).await.0, 200);
         assert!(dialog(world.mx, &rcpt).await[3].starts_with(code), "{on}");
     }
+    // For some addresses only, each as its pattern says; postmaster is always one of them (RFC 5321 4.5.1).
+    let some =
+        r#"{"inbound_enabled":true,"inbound_addresses":["support@acme.example","support+*@acme.example"]}"#;
+    assert_eq!(world.call("PATCH", "/domains/acme.example", some).await.0, 200);
+    for (local, code) in [
+        ("Support", "250 2.1.5"),
+        ("support+7", "250 2.1.5"),
+        ("Postmaster", "250 2.1.5"),
+        ("a", "550 5.1.1"),
+        ("supporter", "550 5.1.1"),
+    ] {
+        let rcpt = ["EHLO x", "MAIL FROM:<b@far.example>", &format!("RCPT TO:<{local}@acme.example>")];
+        assert!(dialog(world.mx, &rcpt).await[3].starts_with(code), "{local}");
+    }
+    let foreign = r#"{"inbound_addresses":["support@far.example"]}"#;
+    let (status, refused) = world.call("PATCH", "/domains/acme.example", foreign).await;
+    assert_eq!(status, 400);
+    assert!(refused["error"]["details"]["fields"]["inbound_addresses"].is_string(), "{refused}");
     // One that nobody has shown to be theirs takes nothing in.
     let name: Name = "new.example".parse().unwrap();
     let new = NewDomain { inbound_enabled: true, ..NewDomain::named(name) };
     world.world.hall.domains().create(world.account, new, None).await.unwrap();
     let rcpt = ["EHLO x", "MAIL FROM:<b@far.example>", "RCPT TO:<a@new.example>"];
     assert!(dialog(world.mx, &rcpt).await[3].starts_with("550 5.7.1"));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_has_the_name_that_leads_back_to_it() {
+    let zone = "9.2.0.192.in-addr.arpa PTR mx.far.example.\nmx.far.example A 192.0.2.9\n\
+                8.2.0.192.in-addr.arpa PTR mx.far.example.";
+    let world = receiving(zone).await;
+    let asked = ["192.0.2.9", "192.0.2.8", "192.0.2.7"].map(|ip| ip.parse().unwrap());
+    let hosts = world.world.hall.returned().hosts(asked.to_vec()).await;
+    let name: Name = "mx.far.example".parse().unwrap();
+    assert_eq!(hosts.into_iter().collect::<Vec<_>>(), [(asked[0], name)]);
     world.end().await;
 }
 

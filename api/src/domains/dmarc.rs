@@ -3,7 +3,7 @@
 //!
 //! Days are those of UTC, as in metrics; a report counts on the day that its time begins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -131,9 +131,17 @@ impl TallyView {
 #[derive(Debug, Serialize)]
 struct SourceView {
     ip: Option<IpAddr>,
+    host: Option<Name>,
     ours: bool,
     #[serde(flatten)]
     tally: TallyView,
+}
+
+impl SourceView {
+    fn of(source: Source, hosts: &HashMap<IpAddr, Name>) -> Self {
+        let host = source.ip.and_then(|ip| hosts.get(&ip).cloned());
+        Self { ip: source.ip, host, ours: source.ours, tally: TallyView::of(&source.tally) }
+    }
 }
 
 /// Who reported.
@@ -186,13 +194,16 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, asked: AskDmarc) -> Result<Dom
     let sent = sent_by_day(&room, &domain, hours.clone()).await?;
     let mut totals = Tally::default();
     sources.iter().for_each(|source| totals.add(&source.tally));
+    let sources = shown_sources(sources);
+    let addresses = sources.iter().filter_map(|source| source.ip).collect();
+    let hosts = room.hall.returned().hosts(addresses).await;
     let latest = reports.iter().max_by_key(|report| report.ends_at);
     Ok(DomainDmarc {
         dmarc: DmarcView {
             domain: domain.name,
             policy: latest.map(|report| PolicyView::of(report.policy)),
             totals: TallyView::of(&totals),
-            sources: shown_sources(sources),
+            sources: sources.into_iter().map(|source| SourceView::of(source, &hosts)).collect(),
             reporters: reporters(&reports),
             days: days(hours, &by_day, sent.as_ref()),
         },
@@ -200,15 +211,14 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, asked: AskDmarc) -> Result<Dom
 }
 
 /// Those with the most messages, and the rest together.
-fn shown_sources(mut sources: Vec<Source>) -> Vec<SourceView> {
+fn shown_sources(mut sources: Vec<Source>) -> Vec<Source> {
     // What has no address is the rest of its day.
     sources.sort_unstable_by_key(|one| (one.ip.is_none(), std::cmp::Reverse(one.tally.messages), one.ip));
     let mut rest = Tally::default();
     let apart = sources.iter().take(SOURCES_MAX).filter(|one| one.ip.is_some()).count();
     sources.drain(apart..).for_each(|one| rest.add(&one.tally));
     let rest = (rest.messages > 0).then_some(Source { ip: None, ours: false, tally: rest });
-    let view = |one: Source| SourceView { ip: one.ip, ours: one.ours, tally: TallyView::of(&one.tally) };
-    sources.into_iter().chain(rest).map(view).collect()
+    sources.into_iter().chain(rest).collect()
 }
 
 fn reporters(reports: &[Report]) -> Vec<ReporterView> {
@@ -302,6 +312,12 @@ impl Describe for DomainDmarc {
                 "What came from one address",
                 [
                     ("ip", schema::nullable_string("The address; null is all those that are not told apart")),
+                    (
+                        "host",
+                        schema::nullable_string(
+                            "The host's name, if it leads back to the address; null where it was not found in a moment",
+                        ),
+                    ),
                     ("ours", schema::boolean("It is one that this service sends from")),
                 ]
                 .into_iter()

@@ -8,6 +8,7 @@ use mail::arrival::Arrival;
 use mail::event::EventKind;
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
+use mail::returned::reporter::Reporter;
 use mail::task::TaskId;
 use mail::verp::VerpKey;
 use queue::returned::Mailbox;
@@ -53,11 +54,15 @@ fn return_path(email: EmailId) -> String {
     VerpKey::new([1; 32]).address(task, &"rp.example.com".parse().unwrap()).unwrap().to_string()
 }
 
+fn trusted() -> Vec<Reporter> {
+    vec!["reporter.example".parse().unwrap()]
+}
+
 /// What came is taken at the door that knows it.
 async fn comes(world: &World, recipient: &str, message: &str) {
     let returned = world.hall.returned();
-    let mailbox = returned.knows(&recipient.parse().unwrap()).unwrap();
-    returned.take(mailbox, &arrival(world, recipient, message)).await.unwrap();
+    let mailbox = returned.knows(&recipient.parse().unwrap()).await.unwrap().unwrap();
+    returned.take(mailbox, &arrival(world, recipient, message), &trusted()).await.unwrap();
 }
 
 const DSN: &str = "From: MAILER-DAEMON@mx.dest.example\nAuto-Submitted: auto-replied\n\
@@ -122,27 +127,55 @@ async fn it_bounces_the_next_day_and_is_called_spam_later() {
 }
 
 #[tokio::test]
-async fn a_complaint_without_a_return_path_finds_its_email_by_message_id() {
+async fn a_complaint_without_a_return_path_must_prove_what_it_says() {
     let world = World::start().await;
     let one = delivered(&world, &["ada@dest.example"]).await;
     let several = delivered(&world, &["ada@dest.example", "bob@dest.example"]).await;
-    for email in [one, several] {
-        let id = shown(&world, email).await["message_id"].as_str().unwrap().to_owned();
-        comes(&world, "fbl@rp.example.net", &complaint(&format!("Message-ID: {id}"))).await;
-    }
-    assert!(shown(&world, one).await["recipients"][0]["complained_at"].is_string());
-    // Of several, who says so must be the recipient's own provider.
-    let before = shown(&world, several).await;
-    assert!(before["recipients"][0]["complained_at"].is_null());
-    let id = before["message_id"].as_str().unwrap().to_owned();
-    let by_provider = Arrival {
-        authenticated: vec!["mail.dest.example".parse().unwrap()],
-        ..arrival(&world, "fbl@rp.example.net", &complaint(&format!("Message-ID: {id}")))
+    let complained = async |email| {
+        let recipients = shown(&world, email).await["recipients"].clone();
+        let all = recipients.as_array().unwrap().iter();
+        all.map(|one| one["complained_at"].is_string()).collect::<Vec<bool>>()
     };
-    world.hall.returned().take(Mailbox::Complaints, &by_provider).await.unwrap();
-    let after = shown(&world, several).await;
-    assert!(after["recipients"][0]["complained_at"].is_string());
-    assert!(after["recipients"][1]["complained_at"].is_null());
+    let header = async |email| {
+        let raw = world.get(&format!("/emails/{email}/raw")).await.body;
+        raw.split_once("\r\n\r\n").unwrap().0.replace("\r\n", "\n")
+    };
+    let signature = |header: &str| header.split_once(" b=").unwrap().1.chars().take(40).collect::<String>();
+    // Anybody can know a Message-ID, and have mail signed by a domain of their own.
+    let by = async |authenticated: &str, message: &str| {
+        let authenticated = vec![authenticated.parse().unwrap()];
+        let arrival = Arrival { authenticated, ..arrival(&world, "fbl@rp.example.net", message) };
+        world.hall.returned().take(Mailbox::Complaints, &arrival, &trusted()).await.unwrap();
+    };
+    let (of_one, of_several) = (header(one).await, header(several).await);
+    for (email, header) in [(one, &of_one), (several, &of_several)] {
+        let id = shown(&world, email).await["message_id"].as_str().unwrap().to_owned();
+        by("evil.example", &complaint(&format!("Message-ID: {id}"))).await;
+        by("dest.example", &complaint(&format!("Message-ID: {id}"))).await;
+        let forged = header.replace(&signature(header), &"A".repeat(40));
+        by("dest.example", &complaint(&forged)).await;
+        let anothers = format!("{}\nMessage-ID: {id}", of_several.replace("Message-ID", "X-Was"));
+        if email == one {
+            by("dest.example", &complaint(&anothers)).await;
+        }
+    }
+    assert_eq!((complained(one).await, complained(several).await), (vec![false], vec![false, false]));
+    assert_eq!(world.get("/suppressions/ada@dest.example").await.status, StatusCode::NOT_FOUND);
+    // Who has the header has had the email. Of several, the recipient's own provider must say which it is.
+    by("evil.example", &complaint(&of_several)).await;
+    assert_eq!(complained(several).await, [false, false]);
+    by("evil.example", &complaint(&of_one)).await;
+    assert_eq!(complained(one).await, [true]);
+    by("mail.dest.example", &complaint(&of_several)).await;
+    assert_eq!(complained(several).await, [true, false]);
+    // A reporter that the operator trusts needs neither.
+    let other = delivered(&world, &["bob@far.example"]).await;
+    let id = shown(&world, other).await["message_id"].as_str().unwrap().to_owned();
+    let theirs = complaint(&format!("Message-ID: {id}")).replace("fbl@dest.example", "fbl@reporter.example");
+    by("evil.example", &theirs).await;
+    assert_eq!(complained(other).await, [false]);
+    comes(&world, "fbl@rp.example.net", &theirs).await;
+    assert_eq!(complained(other).await, [true]);
     comes(&world, "abuse@rp.example.net", &complaint("Message-ID: <nonsense@example.com>")).await;
     comes(&world, "abuse@rp.example.net", "Subject: please stop\n\nThanks.\n").await;
     world.end().await;

@@ -26,6 +26,10 @@ const ENCLOSED: [&str; 6] = [
 ];
 /// Return paths that are looked at: a header names one, in a few fields.
 const RETURN_PATHS_MAX: usize = 16;
+/// Signatures that are looked at: ours are two, hosts on the way and lists put on some more.
+const SIGNATURES_MAX: usize = 16;
+/// Shorter ones are none: Ed25519 has 88 characters (RFC 8463), RSA more.
+const SIGNATURE_CHARS_MIN: usize = 80;
 /// Recipients that are looked at.
 const RECIPIENTS_MAX: usize = 8;
 /// How a return path of ours begins ([`crate::verp`]).
@@ -78,8 +82,25 @@ fn enclosed(parts: &[Part<'_>]) -> Complaint {
             .map(|id| id.trim_matches(['<', '>', ' ']).to_owned())
             .filter(|id| !id.is_empty() && id.len() <= 998),
         recipients: recipient.as_deref().and_then(address).into_iter().collect(),
+        signatures: signatures(header),
         ..Complaint::default()
     }
+}
+
+/// See [`super::signatures`].
+pub(super) fn signatures(header: &[u8]) -> Vec<String> {
+    let (fields, _) = crate::message::fields(header);
+    let values = fields.iter().filter(|field| field.is(header, "DKIM-Signature"));
+    let values = values.filter_map(|field| header.get(field.name_end..field.end)).take(SIGNATURES_MAX);
+    values.filter_map(|value| signature(&String::from_utf8_lossy(value))).collect()
+}
+
+/// `b=` of a signature's tags (RFC 6376 3.5); its value may be folded anywhere.
+fn signature(value: &str) -> Option<String> {
+    let tags = value.trim_start_matches(':').split(';');
+    let value = tags.filter_map(|tag| tag.split_once('=')).find(|(name, _)| name.trim() == "b")?.1;
+    let value: String = value.chars().filter(|c| !c.is_whitespace()).collect();
+    (value.len() >= SIGNATURE_CHARS_MIN).then_some(value)
 }
 
 fn address(value: &str) -> Option<Address> {

@@ -1,15 +1,19 @@
 //! DMARC aggregate reports: opened, parsed, counted (RFC 7489 7.2, RFC 9990).
 //!
 //! ```text
-//! message ─► sent by whom it says? ─► gzip, zip or XML, bounded ─► mail-auth's parser ─► a domain of ours?
-//!         ─►[ report + sums by day and address ]
+//! message ─► sent by whom it says? ─► gzip, zip or XML, bounded ─► mail-auth's parser ─► domains of ours?
+//!         ─►[ report + sums by day and address ], for each of them
 //! ```
+//!
+//! A report is about the domain whose policy was found, which for a part of it without a policy of its own is the
+//! organization's (RFC 7489 6.6.3). Who has such a part here is shown the rows whose author is at it or below it;
+//! who has the domain itself, all of them.
 //!
 //! Anybody may write to the address, so a report counts only when the domain of its author stands behind it (DKIM
 //! or SPF, aligned); it is kept under that domain's name, and of each report number there once. What is none, or
 //! is about a domain that is not verified here, is dropped: nobody is asked to send it again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -35,6 +39,8 @@ const MESSAGE_BYTES_MAX: usize = 12 << 20;
 const XML_BYTES_MAX: u64 = 16 << 20;
 /// Files of an archive that are looked at: a report is one.
 const FILES_MAX: usize = 3;
+/// Names that are looked for in a report, beside its own: the parts of it that authors are at.
+const NAMES_MAX: usize = 500;
 /// How long it is looked which addresses are ours.
 const LOOK_MAX: Duration = Duration::from_secs(10);
 /// How often is begun again when others count for the same day.
@@ -48,7 +54,62 @@ struct Opened {
     begins_at: Timestamp,
     ends_at: Timestamp,
     policy: Policy,
+    rows: Rows,
+}
+
+/// Sums by author's domain and address; an author that is not named is the report's domain.
+type Rows = BTreeMap<(Name, IpAddr), Tally>;
+
+/// What a report says of one domain of ours.
+struct Part {
+    domain: Domain,
+    report: Report,
     sources: Vec<Source>,
+}
+
+impl Opened {
+    /// The domains that it may be about: its own, and the parts of it that authors are at.
+    fn names(&self) -> BTreeSet<Name> {
+        let mut names = BTreeSet::from([self.domain.clone()]);
+        for (author, _) in self.rows.keys() {
+            let mut at = Some(author.clone());
+            while let Some(name) = at.filter(|name| is_below(name, &self.domain) && !names.contains(name)) {
+                if names.len() > NAMES_MAX {
+                    return names;
+                }
+                at = name.parent();
+                names.insert(name);
+            }
+        }
+        names
+    }
+
+    /// What it says of this one.
+    fn part(&self, domain: Domain, reporter: &Name, received_at: Timestamp) -> Part {
+        let mut sums: BTreeMap<IpAddr, Tally> = BTreeMap::new();
+        let about = self.rows.iter().filter(|((author, _), _)| is_below(author, &domain.name));
+        about.for_each(|((_, ip), tally)| sums.entry(*ip).or_default().add(tally));
+        let mut whole = Tally::default();
+        sums.values().for_each(|tally| whole.add(tally));
+        let sources = sums.into_iter().map(|(ip, tally)| Source { ip: Some(ip), ours: false, tally });
+        let report = Report {
+            reporter: reporter.clone(),
+            org_name: self.org_name.clone(),
+            report_id: self.report_id.clone(),
+            begins_at: self.begins_at,
+            ends_at: self.ends_at,
+            policy: self.policy,
+            tally: whole,
+            received_at,
+        };
+        Part { domain, report, sources: told_apart(sources.collect()) }
+    }
+}
+
+/// Whether a name is this one, or below it.
+fn is_below(name: &Name, top: &Name) -> bool {
+    let rest = name.as_str().strip_suffix(top.as_str());
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 impl Returned {
@@ -61,29 +122,27 @@ impl Returned {
             let _place = self.opening.acquire().await;
             tokio::task::spawn_blocking(move || open(&message)).await.ok().flatten()
         };
-        let Some(mut opened) = opened else { return Ok("nothing") };
-        let Some(domain) = self.domain_of(&opened.domain).await? else { return Ok("unknown") };
-        let mut tally = Tally::default();
-        opened.sources.iter().for_each(|source| tally.add(&source.tally));
-        let mut sources = told_apart(std::mem::take(&mut opened.sources));
-        let report = Report {
-            reporter,
-            org_name: opened.org_name,
-            report_id: opened.report_id,
-            begins_at: opened.begins_at,
-            ends_at: opened.ends_at,
-            policy: opened.policy,
-            tally,
-            received_at: arrival.received_at,
-        };
-        if !report.is_of_a_sane_time(arrival.received_at) {
-            return Ok("nothing");
+        let Some(opened) = opened else { return Ok("nothing") };
+        let mut parts = Vec::new();
+        let mut said = "unknown";
+        for name in opened.names() {
+            let Some(domain) = self.domain_of(&name).await? else { continue };
+            let part = opened.part(domain, &reporter, arrival.received_at);
+            if !part.report.is_of_a_sane_time(arrival.received_at) {
+                return Ok("nothing");
+            }
+            let of = (part.domain.account, part.domain.id);
+            if store::dmarc::knows(&self.worker.store, of, &part.report).await? {
+                said = "changed_nothing";
+            } else {
+                parts.push(part);
+            }
         }
-        if store::dmarc::knows(&self.worker.store, (domain.account, domain.id), &report).await? {
-            return Ok("changed_nothing");
+        self.find_ours(&mut parts).await;
+        for part in &parts {
+            said = self.write_aggregate(part).await?;
         }
-        self.find_ours(&mut sources).await;
-        self.write_aggregate(&domain, &report, &sources).await
+        Ok(said)
     }
 
     /// A domain of somebody's here that is verified.
@@ -93,11 +152,12 @@ impl Returned {
     }
 
     /// Says of the addresses which are ours: those that the SPF record passes that customers include.
-    async fn find_ours(&self, sources: &mut [Source]) {
+    async fn find_ours(&self, parts: &mut [Part]) {
         let resolver = self.worker.planner.resolver();
         let (host, hello) = (&self.facts.spf_include_host, &self.worker.settings.hostname);
         let look = async {
-            for source in sources {
+            // The same address in another part is answered from the cache.
+            for source in parts.iter_mut().flat_map(|part| &mut part.sources) {
                 let Some(ip) = source.ip else { continue };
                 match sender_policy::check(resolver, host, (ip, hello)).await {
                     PolicyResult::Pass => source.ours = true,
@@ -114,14 +174,12 @@ impl Returned {
 
     async fn write_aggregate(
         &self,
-        domain: &Domain,
-        report: &Report,
-        sources: &[Source],
+        Part { domain, report, sources }: &Part,
     ) -> Result<&'static str, ReturnedError> {
         let (store, of) = (&self.worker.store, (domain.account, domain.id));
         for tries in 1.. {
             let mut batch = Batch::intake();
-            if !store::dmarc::count(store, &mut batch, of, (report, sources)).await? {
+            if !store::dmarc::count(store, &mut batch, of, (report, sources.as_slice())).await? {
                 return Ok("changed_nothing");
             }
             match store.commit(batch).await {
@@ -196,7 +254,7 @@ fn parse(xml: &[u8]) -> Option<Opened> {
         begins_at: time(about.date_range.begin)?,
         ends_at: time(about.date_range.end)?,
         policy: policy(&report.policy_published),
-        sources: sources(&report.record, &domain),
+        rows: rows(&report.record, &domain),
         domain,
     })
 }
@@ -216,21 +274,18 @@ fn policy(published: &wire::PolicyPublished) -> Policy {
     }
 }
 
-/// Sums by address of what names the domain, or one below it, as the author's.
-fn sources(records: &[wire::Record], domain: &Name) -> Vec<Source> {
-    let mut sums: BTreeMap<IpAddr, Tally> = BTreeMap::new();
+/// What names the domain, or one below it, as the author's.
+fn rows(records: &[wire::Record], domain: &Name) -> Rows {
+    let mut rows = Rows::new();
     for record in records {
         let Some(ip) = record.row.source_ip else { continue };
-        let author = record.identifiers.header_from.trim().trim_end_matches('.').to_ascii_lowercase();
-        let below =
-            author.strip_suffix(domain.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-        if !(author.is_empty() || below) {
-            continue;
-        }
+        let author = record.identifiers.header_from.trim().trim_end_matches('.');
+        let author = if author.is_empty() { Some(domain.clone()) } else { author.parse().ok() };
+        let Some(author) = author.filter(|author| is_below(author, domain)) else { continue };
         let (messages, judged) = (u64::from(record.row.count), &record.row.policy_evaluated);
         let of = |is_so: bool| if is_so { messages } else { 0 };
         let (dkim, spf) = (judged.dkim == DmarcResult::Pass, judged.spf == DmarcResult::Pass);
-        sums.entry(ip.to_canonical()).or_default().add(&Tally {
+        rows.entry((author, ip.to_canonical())).or_default().add(&Tally {
             messages,
             passed: of(dkim || spf),
             dkim_aligned: of(dkim),
@@ -239,7 +294,7 @@ fn sources(records: &[wire::Record], domain: &Name) -> Vec<Source> {
             rejected: of(judged.disposition == ActionDisposition::Reject),
         });
     }
-    sums.into_iter().map(|(ip, tally)| Source { ip: Some(ip), ours: false, tally }).collect()
+    rows
 }
 
 #[cfg(test)]

@@ -1,18 +1,40 @@
-//! Which recipient a complaint is about.
+//! Which recipient a complaint is about, and whether it is to be believed.
 //!
-//! A return path of ours in it says so, and cannot be made up. Without one there is the email's `Message-ID`,
-//! which for mail that we composed holds the email's id; that everybody has who got the email, so it is enough
-//! for an email to one recipient, and else only with the recipient's address, in a report of their own provider's.
+//! ```text
+//! a return path of ours in it    ─► that recipient: nobody can make one up
+//! the email's Message-ID         ─► the email, if the report proves that it stands on it:
+//!     a reporter that the operator trusts (DKIM or SPF, aligned) wrote it, or
+//!     a DKIM signature of ours is in the enclosed header, as we made it
+//! ```
+//!
+//! A `Message-ID` by itself is no proof: it stands in archives and in quoted replies, and a complaint suppresses
+//! for good (RFC 6449 5.2: who consumes reports checks who sent them). Of an email to several, all of whom have
+//! the same header, the report must name which one it is about, and come from a trusted reporter or from the
+//! recipient's own provider. What proves nothing is counted, logged, and changes nothing.
 
+use bytes::Bytes;
 use mail::address::{Address, Name};
 use mail::arrival::Arrival;
 use mail::id::EmailId;
-use mail::returned::Complaint;
+use mail::message;
+use mail::recipient::Recipient;
+use mail::returned::reporter::{self, Reporter};
+use mail::returned::{Complaint, signatures};
 use mail::sending_name::organisation;
 use mail::task::TaskId;
+use store::email::EmailWithRecipients;
 
 use super::book::News;
 use super::{About, Returned, ReturnedError};
+
+/// Why a complaint is believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    /// A reporter that the operator trusts wrote it.
+    Reporter,
+    /// It has a signature that only those have who got the email.
+    Signature,
+}
 
 impl Returned {
     /// Books a complaint that came to where complaints come in.
@@ -20,12 +42,23 @@ impl Returned {
         &self,
         complaint: Complaint,
         arrival: &Arrival,
+        trusted: &[Reporter],
     ) -> Result<&'static str, ReturnedError> {
         let about = match self.by_return_path(&complaint).await? {
-            Some(about) => Some(about),
-            None => self.by_message_id(&complaint, arrival).await?,
+            Some(about) => about,
+            None => {
+                let Some(found) = self.by_message_id(&complaint).await? else { return Ok("unknown") };
+                let proof = self.proof_of(&found, &complaint, (arrival, trusted)).await?;
+                let meant = proof.and_then(|proof| whose(&found, &complaint, (proof, arrival)));
+                let Some(meant) = meant else {
+                    tracing::info!(email.id = %found.email.id, peer = %arrival.peer, proof = ?proof,
+                        "a complaint that does not prove whose it is changes nothing");
+                    return Ok("unproven");
+                };
+                let task = TaskId { email: found.email.id, recipient: meant.index };
+                About { account: found.email.account, task }
+            }
         };
-        let Some(about) = about else { return Ok("unknown") };
         self.book(about, &News::Complaint(complaint), arrival.received_at).await
     }
 
@@ -38,11 +71,11 @@ impl Returned {
         Ok(None)
     }
 
+    /// The email whose `Message-ID` is in it: that of mail that we composed holds the email's id.
     async fn by_message_id(
         &self,
         complaint: &Complaint,
-        arrival: &Arrival,
-    ) -> Result<Option<About>, ReturnedError> {
+    ) -> Result<Option<EmailWithRecipients>, ReturnedError> {
         let Some((id, domain)) = complaint.message_id.as_deref().and_then(|id| id.rsplit_once('@')) else {
             return Ok(None);
         };
@@ -50,18 +83,46 @@ impl Returned {
             return Ok(None);
         };
         let Some(account) = self.account_of(domain.parse().ok()).await? else { return Ok(None) };
-        let Some(found) = store::email::get(&self.worker.store, account, email).await? else {
+        Ok(store::email::get(&self.worker.store, account, email).await?)
+    }
+
+    async fn proof_of(
+        &self,
+        found: &EmailWithRecipients,
+        complaint: &Complaint,
+        (arrival, trusted): (&Arrival, &[Reporter]),
+    ) -> Result<Option<Proof>, ReturnedError> {
+        if reporter::wrote(trusted, arrival) {
+            return Ok(Some(Proof::Reporter));
+        }
+        if complaint.signatures.is_empty() {
             return Ok(None);
-        };
-        let vouches = |address: &Address| arrival.authenticated.iter().any(|name| stands_for(name, address));
-        let recipient = match found.recipients.as_slice() {
-            [one] => Some(one),
-            several => several.iter().find(|one| {
-                let is_named = complaint.recipients.iter().any(|named| same(named, &one.address));
-                is_named && vouches(&one.address)
-            }),
-        };
-        Ok(recipient.map(|one| About { account, task: TaskId { email, recipient: one.index } }))
+        }
+        let (store, email) = (&self.worker.store, &found.email);
+        let sent = store::email::raw(store, email.account, email.id).await?;
+        let ours = sent.as_ref().map(header).map(signatures).unwrap_or_default();
+        let has_one = ours.iter().any(|ours| complaint.signatures.contains(ours));
+        Ok(has_one.then_some(Proof::Signature))
+    }
+}
+
+fn header(message: &Bytes) -> &[u8] {
+    message.get(..message::fields(message).1).unwrap_or_default()
+}
+
+/// The recipient that it is about.
+fn whose<'f>(
+    found: &'f EmailWithRecipients,
+    complaint: &Complaint,
+    (proof, arrival): (Proof, &Arrival),
+) -> Option<&'f Recipient> {
+    let vouches = |address: &Address| arrival.authenticated.iter().any(|name| stands_for(name, address));
+    match found.recipients.as_slice() {
+        [one] => Some(one),
+        several => several.iter().find(|one| {
+            let is_named = complaint.recipients.iter().any(|named| same(named, &one.address));
+            is_named && (proof == Proof::Reporter || vouches(&one.address))
+        }),
     }
 }
 

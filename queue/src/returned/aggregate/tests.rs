@@ -16,12 +16,18 @@ use super::*;
 /// A verified domain, and a node.
 async fn ground() -> (Returned, (AccountId, DomainId)) {
     let store = Store::memory();
-    let (account, id) = (AccountId::new(at(0), 1), DomainId::new(at(0), 2));
+    let of = has(&store, 1, "acme.example").await;
+    (node(store), of)
+}
+
+/// An account has a verified domain.
+async fn has(store: &Store, number: u128, name: &str) -> (AccountId, DomainId) {
+    let (account, id) = (AccountId::new(at(0), number), DomainId::new(at(0), number + 1));
     let sealed = || SealedKey(String::new());
     let domain = Domain {
         id,
         account,
-        name: "acme.example".parse().unwrap(),
+        name: name.parse().unwrap(),
         state: DomainState::Verified,
         dkim: Dkim {
             selector: "s".into(),
@@ -36,15 +42,16 @@ async fn ground() -> (Returned, (AccountId, DomainId)) {
         former_dkim: None,
         delivery: DeliverySettings::default(),
         inbound_enabled: false,
+        inbound_addresses: Vec::new(),
         created_at: at(0),
         verified_at: Some(at(0)),
         updated_at: at(0),
     };
     let mut batch = Batch::progress();
-    let count = store::domain::count(&store, account).await.unwrap();
+    let count = store::domain::count(store, account).await.unwrap();
     store::domain::create(&mut batch, &domain, &count);
     store.commit(batch).await.unwrap();
-    (node(store), (account, id))
+    (account, id)
 }
 
 fn record(ip: &str, count: u32, (dkim, spf, disposition): (&str, &str, &str), from: &str) -> String {
@@ -126,7 +133,7 @@ async fn reports_are_counted_once_however_they_are_packed() {
         (usual("1").into_bytes(), "application/xml"),
     ];
     for (file, kind) in &packed {
-        returned.take(Mailbox::DmarcReports, &arrival(file, kind, FROM)).await.unwrap();
+        returned.take(Mailbox::DmarcReports, &arrival(file, kind, FROM), &[]).await.unwrap();
     }
     let hours = Hour::of(at(0)).day()..Hour(Hour::of(at(0)).day().0 + 48);
     let store = &returned.worker.store;
@@ -180,11 +187,11 @@ async fn what_nobody_stands_behind_or_nobody_has_is_not_counted() {
         arrival(b"<!DOCTYPE x [<!ENTITY a \"b\">]><feedback>&a;</feedback>", "text/xml", FROM),
     ];
     for arrival in &arrivals {
-        returned.take(Mailbox::DmarcReports, arrival).await.unwrap();
+        returned.take(Mailbox::DmarcReports, arrival, &[]).await.unwrap();
     }
     let all = Hour(i64::MIN / 2)..Hour(i64::MAX / 2);
     assert!(store::dmarc::reports(&returned.worker.store, of, all.clone()).await.unwrap().is_empty());
-    returned.take(Mailbox::DmarcReports, &good).await.unwrap();
+    returned.take(Mailbox::DmarcReports, &good, &[]).await.unwrap();
     assert_eq!(store::dmarc::reports(&returned.worker.store, of, all).await.unwrap().len(), 1);
 }
 
@@ -194,11 +201,46 @@ async fn many_reports_at_once_all_count() {
     let (returned, of) = ground().await;
     let arrivals: Vec<Arrival> =
         (0..20).map(|n| arrival(usual(&format!("{}", n % 10)).as_bytes(), "text/xml", FROM)).collect();
-    let all = arrivals.iter().map(|arrival| returned.take(Mailbox::DmarcReports, arrival));
+    let all = arrivals.iter().map(|arrival| returned.take(Mailbox::DmarcReports, arrival, &[]));
     for outcome in futures_util::future::join_all(all).await {
         outcome.unwrap();
     }
     let all = Hour(i64::MIN / 2)..Hour(i64::MAX / 2);
     let (sources, _) = store::dmarc::sums(&returned.worker.store, of, all).await.unwrap();
     assert_eq!(sources.iter().map(|source| source.tally.messages).sum::<u64>(), 10 * 18);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_a_part_of_a_domain_is_shown_what_is_said_of_that() {
+    let (returned, whole) = ground().await;
+    let store = &returned.worker.store;
+    let part = has(store, 7, "mail.acme.example").await;
+    let other = has(store, 9, "shop.acme.example").await;
+    let pass = ("pass", "pass", "none");
+    let records = [
+        record("192.0.2.1", 1, pass, "acme.example"),
+        record("192.0.2.1", 10, pass, "Mail.acme.example"),
+        record("192.0.2.2", 100, pass, "news.mail.acme.example"),
+        record("192.0.2.2", 1_000, pass, "notmail.acme.example"),
+        record("192.0.2.2", 10_000, pass, ""),
+    ];
+    let report = arrival(xml("acme.example", "1", &records.concat()).as_bytes(), "text/xml", FROM);
+    for _ in 0..2 {
+        returned.take(Mailbox::DmarcReports, &report, &[]).await.unwrap();
+    }
+    // Of a part that has a policy of its own nobody above is told.
+    let records = [record("192.0.2.1", 5, pass, "mail.acme.example")];
+    let report = arrival(xml("mail.acme.example", "2", &records.concat()).as_bytes(), "text/xml", FROM);
+    returned.take(Mailbox::DmarcReports, &report, &[]).await.unwrap();
+    let all = Hour(i64::MIN / 2)..Hour(i64::MAX / 2);
+    for (of, messages, reports) in [(whole, 11_111, 1), (part, 115, 2), (other, 0, 0)] {
+        let (sources, _) = store::dmarc::sums(store, of, all.clone()).await.unwrap();
+        assert_eq!(sources.iter().map(|source| source.tally.messages).sum::<u64>(), messages);
+        assert_eq!(store::dmarc::reports(store, of, all.clone()).await.unwrap().len(), reports);
+    }
+    // However many parts a report names, so many are looked for and no more.
+    let records: Vec<String> =
+        (0..2_000).map(|n| record("192.0.2.1", 1, pass, &format!("n{n}.acme.example"))).collect();
+    let opened = parse(xml("acme.example", "3", &records.concat()).as_bytes()).unwrap();
+    assert_eq!(opened.names().len(), NAMES_MAX + 1);
 }
