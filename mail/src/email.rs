@@ -272,7 +272,7 @@ impl Rollup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipient::RecipientKind;
+    use crate::recipient::{Notify, RecipientKind};
     use crate::reply::{Enhanced, Reply};
 
     fn recipient(index: u16, state: RecipientState, second: i64) -> Recipient {
@@ -300,6 +300,7 @@ mod tests {
             bounced_at: (state == RecipientState::Bounced).then_some(at),
             complained_at: None,
             next_attempt_at: None,
+            notify: Notify::default(),
         }
     }
 

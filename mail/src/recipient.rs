@@ -117,4 +117,6 @@ pub struct Recipient {
     pub complained_at: Option<Timestamp>,
     /// When it is tried again.
     pub next_attempt_at: Option<Timestamp>,
+    /// What whoever handed it in asked to be told.
+    pub notify: Notify,
 }

@@ -1,6 +1,7 @@
-//! What a sender is to be told of a recipient: that it was given up; and, where the client asked for it
-//! (RFC 3461 4.1), that it was delivered, or is late. Decided when the recipient is settled, and written in
-//! that commit as a notice; [`crate::report`] tells it.
+//! What a sender is to be told of a recipient: that it was given up, or came back after it was delivered; and,
+//! where the client asked for it (RFC 3461 4.1), that it was delivered, or is late. Decided when the recipient is
+//! settled, or when the report of its bounce comes back, and written in that commit as a notice;
+//! [`crate::report`] tells it.
 //!
 //! Only mail that came in by SMTP is answered, and never a notification itself: it has the null reverse path.
 
@@ -10,6 +11,8 @@ use jiff::Timestamp;
 use mail::email::{Door, Email};
 use mail::notice::{Action, Notice};
 use mail::outcome::Outcome;
+use mail::recipient::Recipient;
+use mail::returned::Failure;
 use mail::task::Task;
 
 use crate::settle::{Attempted, Next};
@@ -66,9 +69,41 @@ pub(crate) async fn of(
     })
 }
 
+/// The notice of a bounce of what was delivered, if its sender is to have one.
+pub(crate) fn of_late(
+    email: &Email,
+    recipient: &Recipient,
+    failure: &Failure,
+    now: Timestamp,
+) -> Option<Notice> {
+    if !is_told_of(email) || !recipient.notify.on_failure() {
+        return None;
+    }
+    let host = failure.host.clone().or_else(|| recipient.mx_host.clone());
+    let mut explanation = "It was taken there first, and was reported as undeliverable later.".to_owned();
+    // A code that nobody said is not quoted.
+    let reply = (failure.has_code || failure.reply.enhanced.is_some()).then(|| failure.reply.clone());
+    if reply.is_none() {
+        explanation.push_str(" The report says: ");
+        explanation.push_str(&failure.diagnostic);
+    }
+    Some(Notice {
+        recipient: recipient.index,
+        address: recipient.address.clone(),
+        action: Action::Failed,
+        original_recipient: recipient.notify.original_recipient.clone(),
+        reply,
+        remote_host: host,
+        explanation,
+        accepted_at: email.created_at,
+        last_attempt_at: recipient.delivered_at.unwrap_or(now),
+        smtputf8: recipient.address.needs_smtputf8(),
+    })
+}
+
 fn explanation(attempted: &Attempted, next: &Next) -> String {
     match (&attempted.outcome, next) {
-        (_, Next::Delivered) => "What becomes of it there is not reported any more.".to_owned(),
+        (_, Next::Delivered) => "You will hear of it again only if it comes back.".to_owned(),
         (Outcome::Unreachable(text) | Outcome::Unconfirmed(text), Next::Retry { .. }) => {
             format!("It is tried again and again. The last attempt: {text}")
         }

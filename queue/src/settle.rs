@@ -197,6 +197,7 @@ pub fn record(
         bounced_at: (state == RecipientState::Bounced).then_some(now),
         complained_at: None,
         next_attempt_at,
+        notify: task.notify.clone(),
     };
     store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
     store::attempt::put(

@@ -257,6 +257,7 @@ impl Staged {
             bounced_at: None,
             complained_at: None,
             next_attempt_at: (state == RecipientState::Queued).then_some(self.now),
+            notify: to.notify.clone(),
         }
     }
 }

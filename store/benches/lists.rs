@@ -92,6 +92,7 @@ fn recipient(number: u64) -> Recipient {
         bounced_at: None,
         complained_at: None,
         next_attempt_at: None,
+        notify: mail::recipient::Notify::default(),
     }
 }
 

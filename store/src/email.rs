@@ -15,7 +15,7 @@ use mail::credential::CredentialId;
 use mail::email::{Category, Door, Email, HeaderFacts, Tag, TemplateFacts};
 use mail::event::EventKind;
 use mail::id::{AccountId, AutomationId, EmailId, RunId};
-use mail::recipient::{Recipient, RecipientKind, RecipientState};
+use mail::recipient::{Notify, Recipient, RecipientKind, RecipientState};
 use mail::reply::Reply;
 use mail::schedule::Schedule;
 use serde::{Deserialize, Serialize};
@@ -101,6 +101,8 @@ struct RecipientRow {
     complained_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_attempt_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Notify::is_default")]
+    notify: Notify,
 }
 stored!(Recipient as RecipientRow);
 

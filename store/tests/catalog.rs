@@ -133,6 +133,7 @@ impl Choice {
             bounced_at: None,
             complained_at: None,
             next_attempt_at: None,
+            notify: mail::recipient::Notify::default(),
         };
         self.to.iter().enumerate().map(of).collect()
     }

@@ -134,3 +134,49 @@ async fn who_sends_with_smtputf8_gets_a_report_in_utf8() {
     }
     world.end().await;
 }
+
+/// What the recipient's host sends back to a return path, and what we answer.
+async fn comes_back(world: &TestWorld, return_path: &str) -> String {
+    let report = "From: MAILER-DAEMON@mx.dest.example\r\nSubject: Undelivered Mail Returned to Sender\r\n\
+        Content-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n\
+        --b\r\n\r\nSorry.\r\n--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.dest.example\r\n\r\n\
+        Final-Recipient: rfc822; someone@inside.example\r\nAction: failed\r\nStatus: 5.1.1\r\n\
+        Remote-MTA: dns; inside.example\r\nDiagnostic-Code: smtp; 550 5.1.1 user unknown\r\n\r\n--b--\r\n.";
+    let to = format!("RCPT TO:<{return_path}>");
+    let lines = ["EHLO mx.dest.example", "MAIL FROM:<>", &to, "DATA", report];
+    submit::dialog(world.mx, &lines).await.pop().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sent_it_hears_once_of_a_bounce_that_comes_late() {
+    let world = TestWorld::start().await;
+    let orcpt = " ORCPT=rfc822;one@alias.example";
+    let id = world.relay_with(&["one@dest.example"], orcpt, "told").await;
+    let quiet = world.relay_with(&["two@dest.example"], " NOTIFY=NEVER", "not told").await;
+    for id in [id, quiet] {
+        world.wait(id, |email| email.recipients[0].state == RecipientState::Delivered).await;
+    }
+    let paths: Vec<String> = world.sink.wait_for(2).await.into_iter().map(|taken| taken.sender).collect();
+    for path in paths.iter().chain(&paths) {
+        let said = comes_back(&world, path).await;
+        assert!(said.starts_with("250 "), "{said}");
+    }
+    for id in [id, quiet] {
+        world.wait(id, |email| email.recipients[0].state == RecipientState::Bounced).await;
+    }
+    let reported = |taken: &crate::world::sink::Taken| taken.recipient == "ada@acme.example";
+    let report = world.sink.wait_for(3).await.into_iter().find(reported).unwrap();
+    assert_eq!(report.sender, "", "nobody answers it");
+    for line in [
+        "Original-Recipient: rfc822;one@alias.example\r\nFinal-Recipient: rfc822; one@dest.example\r\nAction: failed\r\nStatus: 5.1.1\r\n",
+        "Remote-MTA: dns; inside.example\r\nDiagnostic-Code: smtp; 550 5.1.1 user unknown\r\n",
+        "\r\nSubject: told\r\n",
+    ] {
+        assert!(report.content.contains(line), "{line}: {}", report.content);
+    }
+    // One more email, and it is seen that nothing else was sent.
+    world.relay(&["three@other.example"], "last").await;
+    let taken = world.sink.wait_for(4).await;
+    assert_eq!((taken.len(), taken.iter().filter(|one| reported(one)).count()), (4, 1));
+    world.end().await;
+}

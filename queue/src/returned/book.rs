@@ -1,7 +1,7 @@
 //! Booking what comes back about a recipient: decided by its row, written in one commit.
 //!
 //! ```text
-//! failed     delivered ─► bounced     + email.bounced            + suppression
+//! failed     delivered ─► bounced     + email.bounced            + suppression   + notice (crate::notification)
 //! delayed    delivered ─► delivered   + email.delivery_delayed   (once in a row)
 //! complaint  done with ─► the same    + email.complained         + suppression
 //! ```
@@ -24,6 +24,7 @@ use store::engine::{Batch, CommitError};
 use store::task::PARTITIONS;
 
 use super::{About, Returned, ReturnedError, counts};
+use crate::notification;
 
 /// How often is begun again when others write at the same time: each time one of them got on.
 const TRIES_MAX: usize = 50;
@@ -64,9 +65,14 @@ impl Returned {
             let Some(step) = decide(&found.recipient, news, received_at, now)? else {
                 return Ok("changed_nothing");
             };
-            let batch = self.batch(about, &found, (&step, news), now).await?;
+            let mut batch = self.batch(about, &found, (&step, news), now).await?;
+            let told_from = self.notify_sender(&mut batch, about, (&step, news), now).await?;
             match worker.store.commit(batch).await {
                 Ok(()) => {
+                    if let Some(partition) = told_from {
+                        // Should there be no room to remember it now, it is found later.
+                        let _ = worker.reports.note((about.account, about.task.email), partition, now);
+                    }
                     tracing::info!(email.id = %about.task.email, recipient = about.task.recipient,
                         event = step.kind.name(), "a report came back");
                     worker.untold.notify_one();
@@ -120,10 +126,37 @@ impl Returned {
             detail: particulars(news, stands.as_ref()),
         };
         // Who tells it does not matter, as long as not one node tells all.
-        let [.., last] = email.to_bytes();
-        store::event::record(&mut batch, &event, u16::from(last) % PARTITIONS);
+        store::event::record(&mut batch, &event, any_partition(about));
         Ok(batch)
     }
+
+    /// Who handed the email in by SMTP hears that it bounced, as they would have, had it been refused at once:
+    /// the partition that the notice lies in.
+    async fn notify_sender(
+        &self,
+        batch: &mut Batch,
+        about: About,
+        (step, news): (&Step, &News),
+        now: Timestamp,
+    ) -> Result<Option<u16>, ReturnedError> {
+        let (News::Failed(failure), worker) = (news, &self.worker) else { return Ok(None) };
+        let email = store::email::get_bare(&worker.store, about.account, about.task.email).await?;
+        let notice = email.and_then(|email| notification::of_late(&email, &step.after, failure, now));
+        let Some(notice) = notice else { return Ok(None) };
+        // In one of our own it is told at once; in another's, when that is taken over.
+        let any = any_partition(about);
+        let ours = worker.leases.choose_by(any.into());
+        let ours = ours.filter(|partition| worker.leases.fence_partitions(batch, [*partition].into_iter()));
+        let partition = ours.unwrap_or(any);
+        store::notice::put(batch, partition, (about.account, about.task.email), &notice);
+        Ok(ours)
+    }
+}
+
+/// A partition, the same one for all that is about an email.
+fn any_partition(about: About) -> u16 {
+    let [.., last] = about.task.email.to_bytes();
+    u16::from(last) % PARTITIONS
 }
 
 /// Decides what follows; nothing, when it is too late, or was known.

@@ -8,7 +8,7 @@ use mail::address::Mailbox as Author;
 use mail::email::{Category, Door, Email, HeaderFacts, Rollup};
 use mail::event::{Event, EventKind};
 use mail::id::EmailId;
-use mail::recipient::{Recipient, RecipientKind, RecipientState};
+use mail::recipient::{Notify as Wish, Recipient, RecipientKind, RecipientState};
 use mail::suppression::{Reason, Suppression};
 use serde_json::json;
 use store::engine::{Batch, Store};
@@ -110,6 +110,7 @@ impl Ground {
                 bounced_at: None,
                 complained_at: None,
                 next_attempt_at: None,
+                notify: Wish::default(),
             })
             .collect();
         store::email::create(&mut batch, &ground.new_email(), &recipients, Bytes::from_static(b"x").into());
@@ -164,12 +165,12 @@ impl Ground {
     }
 
     async fn comes(&self, recipient: u16, message: &str, hours: i64) -> Result<(), ReturnedError> {
-        self.returned.take(Mailbox::ReturnPath, &self.arrival(recipient, message, hours)).await
+        self.returned.take(Mailbox::ReturnPath, &self.arrival(recipient, message, hours), &[]).await
     }
 
     async fn complaint_comes(&self, message: &str) {
         let arrival = self.arrival(0, message, 20);
-        self.returned.take(Mailbox::Complaints, &arrival).await.unwrap();
+        self.returned.take(Mailbox::Complaints, &arrival, &[]).await.unwrap();
     }
 
     async fn recipients(&self) -> Vec<Recipient> {
@@ -350,19 +351,29 @@ async fn what_changes_nothing_changes_nothing() {
 #[tokio::test]
 async fn forged_paths_are_not_known_and_forgotten_emails_are_taken() {
     let ground = Ground::of([Delivered, Delivered]).await;
-    let knows = |text: &str| ground.returned.knows(&text.parse().unwrap());
     let path = ground.path(0).to_string();
-    assert_eq!(knows(&path), Some(Mailbox::ReturnPath));
-    assert_eq!(knows(&path.to_uppercase()), Some(Mailbox::ReturnPath));
-    assert_eq!(knows(&path.replace("-0-", "-1-")), None);
-    assert_eq!(knows("hello@rp.acme.example"), None);
-    assert_eq!(knows("fbl@rp.service.example"), Some(Mailbox::Complaints));
-    assert_eq!(knows("Abuse@rp.service.example"), Some(Mailbox::Complaints));
-    assert_eq!(knows("dmarc@rp.service.example"), Some(Mailbox::DmarcReports));
-    assert_eq!(knows("dmarc@rp.acme.example"), None);
+    let at = |host: &str| path.replace("rp.acme.example", host);
+    for (text, mailbox) in [
+        (path.clone(), Some(Mailbox::ReturnPath)),
+        (path.to_uppercase(), Some(Mailbox::ReturnPath)),
+        (path.replace("-0-", "-1-"), None),
+        // At no other host than it was made for, but for the one that it is an alias of.
+        (at("rp.service.example"), Some(Mailbox::ReturnPath)),
+        (at("rp.evil.example"), None),
+        (at("rp.mail.acme.example"), None),
+        (at("acme.example"), None),
+        (at("mx.acme.example"), None),
+        ("hello@rp.acme.example".to_owned(), None),
+        ("fbl@rp.service.example".to_owned(), Some(Mailbox::Complaints)),
+        ("Abuse@rp.service.example".to_owned(), Some(Mailbox::Complaints)),
+        ("dmarc@rp.service.example".to_owned(), Some(Mailbox::DmarcReports)),
+        ("dmarc@rp.acme.example".to_owned(), None),
+    ] {
+        assert_eq!(ground.returned.knows(&text.parse().unwrap()).await.unwrap(), mailbox, "{text}");
+    }
     let forged: Address = path.replace("-0-", "-1-").parse().unwrap();
     let arrival = Arrival { recipient: forged, ..ground.arrival(0, &unknown(), 20) };
-    ground.returned.take(Mailbox::ReturnPath, &arrival).await.unwrap();
+    ground.returned.take(Mailbox::ReturnPath, &arrival, &[]).await.unwrap();
     let mut batch = Batch::progress();
     store::email::forget(&ground.store, &mut batch, ground.account(), &[ground.email]).await.unwrap();
     ground.store.commit(batch).await.unwrap();
