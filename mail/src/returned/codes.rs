@@ -47,9 +47,16 @@ fn enhanced_of(word: &str) -> Option<Enhanced> {
     (rest.is_empty() && code.class != 2).then_some(code)
 }
 
+/// What stands behind `smtp;`.
+fn of_protocol(word: &str) -> Option<&str> {
+    word.split_once(';').filter(|(kind, _)| kind.eq_ignore_ascii_case("smtp")).map(|(_, code)| code)
+}
+
 /// `550`, `550-5.1.1`, `#550`; and what else is in the word.
 fn in_word(word: &str) -> (Option<u16>, Option<Enhanced>) {
     let word = bare(word);
+    // `smtp;550`, as in a report's field, without the blank.
+    let word = of_protocol(word).unwrap_or(word);
     if let Some(code) = code_of(word) {
         return (Some(code), None);
     }
@@ -67,14 +74,18 @@ fn in_word(word: &str) -> (Option<u16>, Option<Enhanced>) {
 /// announces them, or with an enhanced code; or an enhanced code.
 pub(super) fn find(line: &str) -> Option<Coded> {
     /// A word before a code that says that it is one.
-    const ANNOUNCE: [&str; 8] = ["said", "error", "code", "status", "reply", "response", "returned", "smtp"];
+    const ANNOUNCE: [&str; 9] =
+        ["said", "error", "error_code", "code", "status", "reply", "response", "returned", "smtp"];
+    /// In a transcript, what stands before what the other side said.
+    const HEARD: [&str; 2] = ["<--", "<<<"];
     let mut before: Option<&str> = None;
     let mut words = line.split_whitespace().take(200).peekable();
     while let Some(word) = words.next() {
         let (code, mut enhanced) = in_word(word);
         let announced = before.is_none_or(|before| {
             let plain = bare(before).to_ascii_lowercase();
-            before.ends_with(':') || before.ends_with(';') || ANNOUNCE.contains(&plain.as_str())
+            let ends = before.ends_with(':') || before.ends_with(';') || of_protocol(bare(word)).is_some();
+            ends || HEARD.contains(&before) || ANNOUNCE.contains(&plain.as_str())
         });
         before = Some(word);
         if code.is_none() && enhanced.is_none() {
@@ -106,6 +117,8 @@ mod tests {
             ("Remote Server returned '550 5.1.10 RESOLVER'", Some(550), Some((5, 1, 10)), "RESOLVER'"),
             ("<mx.example #5.2.2 smtp; 552 full>", None, Some((5, 2, 2)), "smtp; 552 full>"),
             ("#< #5.1.1> #SMTP#", None, Some((5, 1, 1)), "#SMTP#"),
+            ("Diagnostic code: smtp;552 5.2.2 full", Some(552), Some((5, 2, 2)), "full"),
+            ("08:00:00: <-- 550 unknown", Some(550), None, "unknown"),
             ("Sorry, no mailbox here by that name. (#5.1.1)", None, Some((5, 1, 1)), ""),
         ] {
             let found = find(line).unwrap_or_else(|| panic!("{line}"));

@@ -30,6 +30,9 @@ const DELAYS: &[&str] = &[
     "we will continue to attempt",
     "will be retried for",
     "warning: could not send message for past",
+    // OpenSMTPD, PowerMTA
+    "a message is delayed for more than",
+    "; will keep trying until",
 ];
 
 /// Sentences of those who give up, in lower case.
@@ -94,6 +97,44 @@ const FAILURES: &[&str] = &[
     "undeliverable to the following",
     "the message could not be delivered",
     "your mail message to the following address",
+    // OpenSMTPD, DragonFly, PowerMTA, Courier
+    "an error has occurred while attempting to deliver a message",
+    "there was an error delivering your mail to",
+    "delivery failed; will not continue trying",
+    "your message to the following recipients cannot be delivered",
+    // MDaemon, GroupWise, CommuniGate, Kerio, iCloud
+    "had permanent fatal delivery errors",
+    "was undeliverable to the following",
+    "failed to deliver to '",
+    "your message cannot be delivered to the following recipients",
+    // MessageLabs, Amazon, Mimecast, Barracuda
+    "i was not able to deliver your message",
+    "an error occurred while trying to deliver the mail to the following recipients",
+    "was not able to be delivered",
+    "was blocked by our spam firewall",
+    // NetEase, QQ; Naver, Daum
+    "您的邮件被退回",
+    "邮件无法送达",
+    "메일이 전송되지 않았습니다",
+    "메일을 보낼 수 없습니다",
+    // Italian, Portuguese, French, Dutch
+    "non può essere recapitato",
+    "impossibile recapitare",
+    "não pôde ser entregue",
+    "não foi possível entregar",
+    "n'a pas pu être distribué",
+    "n'a pas pu être délivré",
+    "kon niet worden bezorgd",
+    "kan niet worden bezorgd",
+    // Polish, Czech, Turkish, Swedish, Danish, Norwegian, Finnish, Hungarian
+    "nie mogła zostać dostarczona",
+    "nie można dostarczyć",
+    "nepodařilo doručit",
+    "teslim edilemedi",
+    "kunde inte levereras",
+    "kunne ikke leveres",
+    "ei voitu toimittaa",
+    "nem kézbesíthető",
 ];
 
 /// Subjects of mailer daemons that give up, in lower case.
@@ -118,6 +159,10 @@ const SUBJECTS: &[&str] = &[
     "undelivered",
     "unzustellbar",
     "non remis",
+    "message status - undeliverable",
+    "permanent delivery failure",
+    "message delivery failure",
+    "delivery status notification: error",
 ];
 
 /// Who writes bounces, by the beginning of their address.
@@ -141,6 +186,9 @@ const RETURNED: &[&str] = &[
     "----- original message",
     "----- original headers",
     "--- enclosed is a copy of the message",
+    "message headers follow.",
+    "original message follows.",
+    "below is a copy of the original message:",
     "original message headers:",
     "original message header:",
     "----- unsent message follows",
