@@ -13,7 +13,10 @@ pub(crate) const TAKEN: &str = "250 2.0.0 OK\r\n";
 pub(crate) const START_CONTENT: &str = "354 End data with <CR><LF>.<CR><LF>\r\n";
 pub(crate) const START_TLS: &str = "220 2.0.0 Ready to start TLS\r\n";
 pub(crate) const BYE: &str = "221 2.0.0 Bye\r\n";
-pub(crate) const HELP: &str = "214-2.0.0 EHLO HELO STARTTLS AUTH MAIL RCPT DATA BDAT RSET NOOP VRFY QUIT\r\n\
+pub(crate) const HELP: &str = "214-2.0.0 EHLO HELO STARTTLS MAIL RCPT DATA BDAT RSET NOOP VRFY QUIT\r\n\
+     214 2.0.0 RFC 5321 tells the rest\r\n";
+/// Where one logs in.
+pub(crate) const HELP_SUBMISSION: &str = "214-2.0.0 EHLO HELO STARTTLS AUTH MAIL RCPT DATA BDAT RSET NOOP VRFY QUIT\r\n\
      214 2.0.0 RFC 5321 and RFC 6409 tell the rest\r\n";
 pub(crate) const CANNOT_VERIFY: &str = "252 2.1.5 Send mail to it and see\r\n";
 pub(crate) const AUTHENTICATED: &str = "235 2.7.0 Authentication succeeded\r\n";

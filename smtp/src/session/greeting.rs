@@ -7,6 +7,7 @@ use crate::answers::{Answer, Question, TlsFacts};
 use crate::command::Arguments;
 use crate::replies::{self, Replies};
 use crate::sasl::{self, Progress};
+use crate::settings::Role;
 
 /// RFC 5321 4.1.1.1: a domain is at most 255 bytes.
 const HELO_BYTES_MAX: usize = 255;
@@ -50,8 +51,9 @@ pub(crate) fn noop(_: &mut Session, _: Arguments<'_>, replies: &mut Replies) -> 
     Next::Listen
 }
 
-pub(crate) fn help(_: &mut Session, _: Arguments<'_>, replies: &mut Replies) -> Next {
-    replies.say(replies::HELP);
+pub(crate) fn help(session: &mut Session, _: Arguments<'_>, replies: &mut Replies) -> Next {
+    let is_submission = session.settings.role() == Role::Submission;
+    replies.say(if is_submission { replies::HELP_SUBMISSION } else { replies::HELP });
     Next::Listen
 }
 
