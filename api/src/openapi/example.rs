@@ -48,6 +48,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("event", "email.delivered"),
     ("url", "https://example.com/hooks/mail"),
     ("domain", "example.com"),
+    ("inbound_addresses", "support@example.com"),
     ("mx_host", "mx1.example.net"),
     ("ip", "192.0.2.1"),
     ("request_id", "req_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"),
