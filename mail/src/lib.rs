@@ -34,6 +34,7 @@ pub mod metric;
 pub mod moment;
 pub mod network;
 pub mod notice;
+pub mod number;
 pub mod outcome;
 pub mod payload;
 pub mod plan;

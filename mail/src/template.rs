@@ -130,11 +130,12 @@ impl VariableType {
     /// Whether a value is of this type.
     #[must_use]
     pub fn takes(self, value: &Value) -> bool {
+        let is_number = |value| crate::number::digits(value).is_some();
         match self {
-            Self::String => value.is_string() || value.is_number() || value.is_boolean(),
-            Self::Number => value.is_number(),
+            Self::String => value.is_string() || is_number(value) || value.is_boolean(),
+            Self::Number => is_number(value),
             Self::Boolean => value.is_boolean(),
-            Self::Object => value.is_object(),
+            Self::Object => value.is_object() && !is_number(value),
             Self::List => value.is_array(),
         }
     }

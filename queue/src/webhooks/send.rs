@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{ATTEMPT_MAX, Webhooks};
-use crate::courier::http::Post;
+use crate::courier::http::{Again, Post};
 use crate::worker::Worker;
 
 /// Deliveries of one endpoint read at once.
@@ -240,6 +240,8 @@ impl Webhooks {
             ],
             body,
             timeout: ATTEMPT_MAX,
+            // By `webhook-id`.
+            again: Again::Harmless,
         })
     }
 }
