@@ -36,6 +36,7 @@ pub mod network;
 pub mod notice;
 pub mod number;
 pub mod outcome;
+pub mod owner_notice;
 pub mod payload;
 pub mod plan;
 pub mod product_event;

@@ -176,8 +176,7 @@ impl Worker {
         let at = self.clock.now();
         let (mut answer, mut duration_ms) = (Err("the endpoint is gone".to_owned()), 0);
         if let Some(endpoint) = endpoint {
-            // The semaphore is never closed.
-            let _turn = self.webhooks.posts.acquire().await;
+            let _place = self.webhooks.posts.take(endpoint.account).await;
             let begun = Instant::now();
             answer = match self.webhooks.body(&self.store, &delivery).await {
                 Ok(Some(body)) => {
