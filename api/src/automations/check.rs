@@ -58,7 +58,8 @@ pub async fn events(room: &Room, tenant: &Tenant, definition: &Definition) -> Re
         let (store, account) = (room.hall.store(), tenant.account().id);
         let told = store::product_event::list(store, account, &filter, 1).await?;
         if told.events.is_empty() {
-            let ours = EventKind::ALL.into_iter().map(EventKind::name).filter(|name| name.starts_with(OF_EMAILS));
+            let ours =
+                EventKind::ALL.into_iter().map(EventKind::name).filter(|name| name.starts_with(OF_EMAILS));
             let text = format!(
                 "is none of our events about emails ({}), and your product has told of no such event yet",
                 ours.collect::<Vec<_>>().join(", ")

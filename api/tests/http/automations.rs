@@ -230,7 +230,10 @@ async fn an_event_about_emails_that_there_is_not_is_a_slip() {
     }
     assert_eq!(fields.as_object().unwrap().len(), 3, "{fields}");
     // One of the product's own may be called so.
-    assert_eq!(made(json!({"event": "email.verified"}), "email.clicked").await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(
+        made(json!({"event": "email.verified"}), "email.clicked").await.status,
+        StatusCode::BAD_REQUEST
+    );
     let told = world.post("/events", r#"{"name": "email.verified", "user_id": "7"}"#).await;
     assert_eq!(told.status, StatusCode::ACCEPTED);
     let answer = made(json!({"event": "email.verified"}), "email.clicked").await;

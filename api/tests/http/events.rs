@@ -107,7 +107,8 @@ async fn what_is_wrong_is_named() {
     let numbers = "{\"name\":\"a\",\"data\":{\"x\":-0.0,\"y\":18446744073709551616,\"z\":1e-400}}";
     assert_eq!(world.post("/events", numbers).await.status, StatusCode::ACCEPTED);
     // To the digit, and in their order, at once, when the key comes again, and when it is looked up.
-    let data = r#"{"z":19.90,"order":12345678901234567890123,"a":[-0,1E+2,{"rate":0.1000}],"token":"REDACTED"}"#;
+    let data =
+        r#"{"z":19.90,"order":12345678901234567890123,"a":[-0,1E+2,{"rate":0.1000}],"token":"REDACTED"}"#;
     let sent = format!(r#"{{"name":"exact","data":{}}}"#, data.replace("\"REDACTED\"", "7.50"));
     let whole = |answer: &Answered| String::from_utf8(answer.body.to_vec()).unwrap();
     let told = world.post("/events", sent).await;

@@ -387,7 +387,15 @@ async fn a_letter_to_the_owner_survives_who_was_to_send_it() {
     assert_eq!(world.get(letters).await.json()["emails"], json!([]));
     assert_eq!(waiting().await, 1);
     world.hall.start();
-    let sent = world.until(letters, |page| page["emails"] != json!([])).await;
+    let sent = async {
+        loop {
+            let page = world.get(letters).await.json();
+            if page["emails"] != json!([]) {
+                return page;
+            }
+        }
+    };
+    let sent = tokio::time::timeout(Duration::from_secs(30), sent).await.expect("the letter");
     assert_eq!(sent["emails"].as_array().unwrap().len(), 1);
     assert_eq!(sent["emails"][0]["subject"], "A webhook endpoint was disabled");
     assert_eq!(waiting().await, 0);

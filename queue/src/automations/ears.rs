@@ -87,7 +87,9 @@ impl Ears {
     ) -> Result<HashSet<u16>, ReadError> {
         let mut partitions = HashSet::new();
         for one in untold {
-            let Some(event) = one.event.as_ref().filter(|event| event.kind.is_heard_by_automations()) else { continue };
+            let Some(event) = one.event.as_ref().filter(|event| event.kind.is_heard_by_automations()) else {
+                continue;
+            };
             if !self.hear(store, (event.account, event.kind.name()), now).await? {
                 continue;
             }

@@ -123,7 +123,8 @@ impl Hall {
     async fn mail_owner(&self, found: &Found) -> Result<(), Unmailed> {
         let notice = &found.notice;
         let (tenant, from) = self.service_sender().await?;
-        let owner = store::account::get(self.store(), notice.account).await.map_err(|error| not_now(&error))?;
+        let owner =
+            store::account::get(self.store(), notice.account).await.map_err(|error| not_now(&error))?;
         let owner = owner.ok_or_else(|| Unmailed::Never("the account is gone".to_owned()))?;
         let draft = draft(from, owner.email, notice);
         let also = |outcomes: &[Result<Accepted, Refusal>], batch: &mut Batch| {
@@ -135,9 +136,7 @@ impl Hall {
         match self.accept_many(&tenant, vec![draft], false, &also).await {
             Ok(outcomes) => match outcomes.into_iter().next() {
                 None | Some(Ok(_) | Err(Refusal::Blocked { .. })) => Ok(()),
-                Some(Err(refusal)) if refusal.is_passing() || matches!(refusal, Refusal::Unconfirmed { .. }) => {
-                    Err(not_now(&refusal))
-                }
+                Some(Err(refusal)) if refusal.is_passing() => Err(not_now(&refusal)),
                 Some(Err(refusal)) => Err(Unmailed::Never(refusal.to_string())),
             },
             Err(Refusal::DoneMeanwhile) => Ok(()),
@@ -148,11 +147,13 @@ impl Hall {
     /// As whom the service writes, and from which address.
     async fn service_sender(&self) -> Result<(Tenant, Address), Unmailed> {
         let never = |error: &dyn std::fmt::Display| Unmailed::Never(error.to_string());
-        let sandbox = self.senders.sandbox().ok_or_else(|| never(&"`sandbox_sender` in [service] is not set"))?;
+        let sandbox =
+            self.senders.sandbox().ok_or_else(|| never(&"`sandbox_sender` in [service] is not set"))?;
         let local = LOCAL_PARTS.into_iter().find(|local| !sandbox.local().eq_ignore_ascii_case(local));
         let from = Address::new(local.unwrap_or_default(), sandbox.domain().clone());
         let from = from.map_err(|error| never(&error))?;
-        let domain = store::domain::by_name(self.store(), from.domain()).await.map_err(|error| not_now(&error))?;
+        let domain =
+            store::domain::by_name(self.store(), from.domain()).await.map_err(|error| not_now(&error))?;
         let domain = domain.ok_or_else(|| never(&"nobody has the domain of `sandbox_sender`"))?;
         let tenant = store::access::by_service(self.store(), domain.account).await;
         Ok((tenant.map_err(|error| not_now(&error))?, from))

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dns::lookup::{Resolver, Settings};
-use queue::courier::http::{ANSWER_BYTES_MAX, Again, Answer, Post, PostError, Poster, PosterSettings, UrlRules};
+use queue::courier::http::{
+    ANSWER_BYTES_MAX, Again, Answer, Post, PostError, Poster, PosterSettings, UrlRules,
+};
 use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::PrivateKeyDer;
 use tokio::io::{
@@ -284,7 +286,17 @@ async fn names_that_lead_home_are_refused() {
         several.example AAAA ::1";
     let (_dns, poster) = poster(zone, UrlRules::default(), None).await;
     for host in [
-        "private", "meta", "six", "nat64", "ula", "alias", "cgnat", "teredo", "sixtofour", "compatible", "zero",
+        "private",
+        "meta",
+        "six",
+        "nat64",
+        "ula",
+        "alias",
+        "cgnat",
+        "teredo",
+        "sixtofour",
+        "compatible",
+        "zero",
         "several",
     ] {
         // With the dot of the root it is the same name.
@@ -295,7 +307,8 @@ async fn names_that_lead_home_are_refused() {
     }
     let nowhere = poster.post(post("https://nowhere.example/".to_owned(), AMPLE)).await;
     assert!(matches!(nowhere, Err(PostError::Lost(_))), "{nowhere:?}");
-    for host in ["2130706433", "0177.0.0.1", "0x7f.1", "127.1", "127.0.0.1.", "[::ffff:7f00:1]", "localhost."] {
+    for host in ["2130706433", "0177.0.0.1", "0x7f.1", "127.1", "127.0.0.1.", "[::ffff:7f00:1]", "localhost."]
+    {
         let literal = poster.post(post(format!("https://{host}/"), AMPLE)).await;
         assert!(matches!(literal, Err(PostError::Url(_))), "{host}: {literal:?}");
     }

@@ -69,8 +69,7 @@ impl Answering {
     pub(super) async fn read(self, until: Instant) -> Exchanged {
         let Self { head, body, connection } = self;
         let (body, whole) = beginning(body, until).await;
-        let answer =
-            Answer { status: head.status.as_u16(), retry_after_s: retry_after(&head.headers), body };
+        let answer = Answer { status: head.status.as_u16(), retry_after_s: retry_after(&head.headers), body };
         // What switches to another protocol (101) is of no more use.
         let usable = whole && !head.status.is_informational();
         Exchanged { answer, connection: usable.then_some(connection) }
