@@ -47,7 +47,7 @@ fn marked(json: &str) -> Cow<'_, str> {
                 let rest = bytes.get(at..).unwrap_or_default();
                 let length = rest.iter().take_while(|byte| is_part(**byte)).count();
                 let digits = json.get(at..at + length).unwrap_or_default();
-                if !is_kept(digits) && is_number(digits) {
+                if !is_kept(digits) && is_written_so(digits) {
                     out.push_str(json.get(copied..at).unwrap_or_default());
                     out.push_str(MARK_BEGINS);
                     out.push_str(digits);
@@ -93,7 +93,7 @@ fn is_kept(digits: &str) -> bool {
 }
 
 /// Whether this is a number by the grammar (RFC 8259 6), however large.
-fn is_number(text: &str) -> bool {
+fn is_written_so(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let text = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -112,7 +112,17 @@ fn is_number(text: &str) -> bool {
 
 fn digits_in(fields: &Map<String, Value>) -> Option<&str> {
     let digits = fields.get(MARK).filter(|_| fields.len() == 1)?.as_str()?;
-    is_number(digits).then_some(digits)
+    is_written_so(digits).then_some(digits)
+}
+
+/// Whether a value is a number.
+#[must_use]
+pub fn is_number(value: &Value) -> bool {
+    match value {
+        Value::Number(_) => true,
+        Value::Object(fields) => digits_in(fields).is_some(),
+        _ => false,
+    }
 }
 
 /// A number as it is written; none when the value is none.

@@ -22,6 +22,7 @@ use serde_json::Value;
 use crate::address::Mailbox;
 use crate::email::Category;
 use crate::id::{AccountId, TemplateId};
+use crate::number::is_number;
 
 pub use self::markup::MarkupError;
 pub use self::render::{Compiled, Program, RenderError, Rendered};
@@ -130,7 +131,6 @@ impl VariableType {
     /// Whether a value is of this type.
     #[must_use]
     pub fn takes(self, value: &Value) -> bool {
-        let is_number = |value| crate::number::digits(value).is_some();
         match self {
             Self::String => value.is_string() || is_number(value) || value.is_boolean(),
             Self::Number => is_number(value),

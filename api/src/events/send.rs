@@ -153,7 +153,7 @@ fn data(given: &Given<'_>) -> Result<Value, String> {
 fn levels(value: &Value) -> usize {
     match value {
         Value::Array(entries) => 1 + entries.iter().map(levels).max().unwrap_or(0),
-        number if number::digits(number).is_some() => 0,
+        number if number::is_number(number) => 0,
         Value::Object(members) => 1 + members.values().map(levels).max().unwrap_or(0),
         _ => 0,
     }

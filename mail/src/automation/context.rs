@@ -178,7 +178,7 @@ pub fn fill_value(value: &Value, root: &Value) -> Result<Option<Value>, String> 
             let filled: Result<Vec<_>, _> = entries.iter().map(|entry| fill_value(entry, root)).collect();
             Some(Value::Array(filled?.into_iter().flatten().collect()))
         }
-        Value::Object(_) if number::digits(value).is_some() => Some(value.clone()),
+        number if number::is_number(number) => Some(number.clone()),
         Value::Object(fields) => {
             let mut filled = Map::new();
             for (name, value) in fields {
@@ -199,7 +199,7 @@ fn pruned(value: &Value, depth: usize) -> Value {
         Value::Array(entries) if depth < VARIABLES_DEPTH_MAX => {
             entries.iter().map(|entry| pruned(entry, depth + 1)).collect()
         }
-        Value::Object(_) if number::digits(value).is_some() => value.clone(),
+        number if number::is_number(number) => number.clone(),
         Value::Object(fields) if depth < VARIABLES_DEPTH_MAX => {
             let fits = fields.iter().filter(|(name, _)| name.len() <= VARIABLE_NAME_BYTES_MAX);
             fits.map(|(name, value)| (name.clone(), pruned(value, depth + 1))).collect()

@@ -146,7 +146,7 @@ fn operand(op: Op, value: Option<&Value>) -> Option<String> {
             Some("must be a string".to_owned())
         }
         (Op::Gt | Op::Gte | Op::Lt | Op::Lte, Some(value))
-            if !value.is_string() && number::digits(value).is_none() =>
+            if !value.is_string() && !number::is_number(value) =>
         {
             Some("must be a number or a string".to_owned())
         }

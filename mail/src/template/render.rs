@@ -300,7 +300,7 @@ fn measure(value: &Value, depth: usize, left: &mut usize) -> Result<(), String> 
             take(VALUE_BYTES)?;
             list.iter().try_for_each(|entry| measure(entry, depth + 1, left))
         }
-        Value::Object(_) if number::digits(value).is_some() => take(VALUE_BYTES),
+        number if number::is_number(number) => take(VALUE_BYTES),
         Value::Object(fields) => {
             for (name, value) in fields {
                 if name.len() > VARIABLE_NAME_BYTES_MAX {

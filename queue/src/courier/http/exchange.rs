@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
+use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use jiff::fmt::rfc2822;
@@ -47,7 +48,8 @@ pub(super) fn request(target: &Target, post: &Post, user_agent: &HeaderValue) ->
 
 /// An answer whose head has come.
 pub(super) struct Answering {
-    head: hyper::http::response::Parts,
+    status: StatusCode,
+    headers: HeaderMap,
     body: Incoming,
     connection: Connection,
 }
@@ -60,18 +62,18 @@ pub(super) async fn ask(mut connection: Connection, request: Request) -> Result<
         .await
         .map_err(|error| Lost { unanswered: !error.is_parse(), reason: told(&error) })?;
     let (head, body) = answered.into_parts();
-    Ok(Answering { head, body, connection })
+    Ok(Answering { status: head.status, headers: head.headers, body, connection })
 }
 
 impl Answering {
     /// Reads the beginning of the body, as far as it comes until then. A body that is longer is not read to its
     /// end: its connection is closed.
     pub(super) async fn read(self, until: Instant) -> Exchanged {
-        let Self { head, body, connection } = self;
+        let Self { status, headers, body, connection } = self;
         let (body, whole) = beginning(body, until).await;
-        let answer = Answer { status: head.status.as_u16(), retry_after_s: retry_after(&head.headers), body };
+        let answer = Answer { status: status.as_u16(), retry_after_s: retry_after(&headers), body };
         // What switches to another protocol (101) is of no more use.
-        let usable = whole && !head.status.is_informational();
+        let usable = whole && !status.is_informational();
         Exchanged { answer, connection: usable.then_some(connection) }
     }
 }
