@@ -155,7 +155,7 @@ async fn what_may_have_been_taken_is_posted_again_only_where_that_does_no_harm()
     })
     .await;
     let (_dns, poster) = poster("", OPEN, None).await;
-    let mut times = async |again: Again| {
+    let times = async |again: Again| {
         let before = taken.load(Ordering::SeqCst);
         let post = Post { again, ..post(format!("http://{address}/"), AMPLE) };
         assert_eq!(poster.post(post).await.unwrap().status, 200);
