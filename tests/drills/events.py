@@ -51,7 +51,7 @@ class Server:
     """A postrider that dies often."""
 
     def __init__(self, directory, sink, store="", beside=None):
-        directory.mkdir()
+        directory.mkdir(exist_ok=True)
         self.port = free_port()
         self.config = directory / "postrider.toml"
         self.log = directory / "log"
