@@ -325,6 +325,7 @@ async fn own_people_do_not_count_where_no_address_says_that_it_is_them() {
         paid("u3", "s4"),
     ] {
         told(&world, &event).await;
+        world.hall.clock().advance(Duration::from_millis(5));
     }
     let listed = world.get("/conversions").await.json();
     let subjects: Vec<_> =

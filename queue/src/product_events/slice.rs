@@ -83,6 +83,8 @@ impl Slice {
                 Happened::Visit(visit) => Some(One::of_visit((*account, visit), *partition)),
             });
         }
+        // Whichever partition they lie in: what was said first of somebody counts for what they do next.
+        ones.sort_by_key(|one| one.at);
         let aliases =
             ones.iter().flat_map(|one| one.aliases.iter().map(|alias| (one.account, alias.clone())));
         let aliases: HashSet<_> = aliases.collect();
