@@ -119,12 +119,22 @@ async fn current(room: &Room, automation: &Automation) -> Result<Version, Proble
     found.ok_or_else(no_such_automation)
 }
 
-/// Commits a change; false when somebody else changed the automation meanwhile.
-async fn commit(room: &Room, tenant: &Tenant, batch: Batch) -> Result<bool, Problem> {
+/// Commits a change; false when somebody else changed the automation meanwhile. What cancels runs is answered when
+/// they are cancelled, and not by what was before: those whom the change is to cancel are ended here, as many as
+/// one request may; the job that it leaves finds the others.
+async fn commit(
+    room: &Room,
+    tenant: &Tenant,
+    (batch, cancels): (Batch, Option<&Work>),
+) -> Result<bool, Problem> {
     let partitions = store::run::due::partitions_of(&batch);
     match room.hall.store().commit(batch).await {
         Ok(()) => {
-            room.hall.automations().forget(tenant.account().id);
+            let account = tenant.account().id;
+            room.hall.automations().forget(account);
+            if let Some(Work::Cancel { automation, before }) = cancels {
+                room.hall.cancel_runs((account, *automation), *before).await;
+            }
             room.hall.automations().wake(&partitions);
             Ok(true)
         }
@@ -166,7 +176,7 @@ async fn keep_new(
     let mut batch = Batch::intake();
     store::automation::create(&mut batch, &automation);
     store::automation::put_version(&mut batch, &automation, &version);
-    if !commit(room, tenant, batch).await? {
+    if !commit(room, tenant, (batch, None)).await? {
         return Err(changed_meanwhile());
     }
     answer(room, &automation, &version).await
@@ -182,6 +192,7 @@ pub async fn create(
     request: CreateAutomation,
 ) -> Result<OneAutomation, Problem> {
     check::texts(&room, &request.definition)?;
+    check::events(&room, &tenant, &request.definition).await?;
     keep_new(&room, &tenant, (request.name, request.definition)).await
 }
 
@@ -297,9 +308,9 @@ async fn act(
         (Action::Archive, _) => {
             after.status = Archived;
             store::automation::unlisten(&mut batch, before, &version.definition);
-            automations.plan(&mut batch, before.account, cancel);
+            automations.plan(&mut batch, before.account, cancel.clone());
         }
-        (Action::CancelRuns, _) => automations.plan(&mut batch, before.account, cancel),
+        (Action::CancelRuns, _) => automations.plan(&mut batch, before.account, cancel.clone()),
         (Action::Pause, status @ (Draft | Archived)) => {
             let text = format!("Only an active automation can be paused; this one is {}", status.word());
             let problem = Problem::new(Code::VALIDATION_ERROR, text);
@@ -308,7 +319,8 @@ async fn act(
     }
     after.updated_at = now;
     store::automation::update(&mut batch, found, &after);
-    Ok(commit(room, tenant, batch).await?.then(|| (after, version.clone())))
+    let cancels = matches!(action, Action::Archive | Action::CancelRuns).then_some(&cancel);
+    Ok(commit(room, tenant, (batch, cancels)).await?.then(|| (after, version.clone())))
 }
 
 /// Changes what is given; none when somebody else was quicker.
@@ -328,6 +340,7 @@ async fn edit(
     let mut current = version.clone();
     if definition != version.definition {
         check::texts(room, &definition)?;
+        check::events(room, tenant, &definition).await?;
         current = Version { number: version.number, definition, created_at: now };
         // What no run can follow yet is written anew.
         if before.activated_at.is_some() {
@@ -346,7 +359,7 @@ async fn edit(
         store::automation::put_version(&mut batch, &after, &current);
     }
     store::automation::update(&mut batch, found, &after);
-    Ok(commit(room, tenant, batch).await?.then_some((after, current)))
+    Ok(commit(room, tenant, (batch, None)).await?.then_some((after, current)))
 }
 
 /// `DELETE /automations/{id}`.
@@ -363,7 +376,7 @@ pub async fn delete(room: Arc<Room>, tenant: Tenant, of: OfAutomation) -> Result
         store::automation::delete(&mut batch, &found);
         let forget = Work::Forget { automation: automation.id };
         room.hall.automations().plan(&mut batch, automation.account, forget);
-        if commit(&room, &tenant, batch).await? {
+        if commit(&room, &tenant, (batch, None)).await? {
             return Ok(Deleted { ok: true });
         }
     }

@@ -144,6 +144,12 @@ impl EventKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
+    /// Whether automations hear it: those about emails, and that somebody left.
+    #[must_use]
+    pub fn is_heard_by_automations(self) -> bool {
+        self == Self::Unsubscribed || self.name().starts_with("email.")
+    }
+
     /// Whether only who names it is told of it: it came after the contract's list, and who asked for all
     /// events asked for that list (completions-email.md 2.10, "Later events").
     #[must_use]

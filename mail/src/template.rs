@@ -22,6 +22,7 @@ use serde_json::Value;
 use crate::address::Mailbox;
 use crate::email::Category;
 use crate::id::{AccountId, TemplateId};
+use crate::number::is_number;
 
 pub use self::markup::MarkupError;
 pub use self::render::{Compiled, Program, RenderError, Rendered};
@@ -131,10 +132,10 @@ impl VariableType {
     #[must_use]
     pub fn takes(self, value: &Value) -> bool {
         match self {
-            Self::String => value.is_string() || value.is_number() || value.is_boolean(),
-            Self::Number => value.is_number(),
+            Self::String => value.is_string() || is_number(value) || value.is_boolean(),
+            Self::Number => is_number(value),
             Self::Boolean => value.is_boolean(),
-            Self::Object => value.is_object(),
+            Self::Object => value.is_object() && !is_number(value),
             Self::List => value.is_array(),
         }
     }

@@ -486,7 +486,8 @@ impl Hall {
                 Err(CommitError::Conflict { key })
                     if store::idempotency::is_about_one(&key)
                         || store::schedule::is_about_one(&key)
-                        || store::run::is_about_one(&key) =>
+                        || store::run::is_about_one(&key)
+                        || store::owner_notice::is_about_one(&key) =>
                 {
                     return Err(Refusal::DoneMeanwhile);
                 }

@@ -7,7 +7,8 @@
 //!
 //! [`react`] writes what a signal does into the commit of whoever hears it: `POST /events`; or a job that telling
 //! leaves for an event of ours ([`ears`]). [`engine`] keeps going through what is due in our partitions, [`step`]
-//! decides what a step does, [`send`] and [`sms`] do it; [`jobs`] is what there is to do beside steps.
+//! decides what a step does, [`send`] and [`sms`] do it; [`jobs`] is what there is to do beside steps;
+//! [`turns`] says who goes next.
 //! [`rehearse`] goes through a run at once, for who tries an automation out.
 //!
 //! All lies on disk: a run that waits costs no memory. Every change of a run checks it as it was read, and the
@@ -26,6 +27,7 @@ mod retention;
 mod send;
 mod sms;
 mod step;
+mod turns;
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};

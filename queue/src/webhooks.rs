@@ -17,6 +17,7 @@ pub(crate) mod lines;
 pub(crate) mod make;
 mod notice;
 mod payload;
+mod places;
 mod replay;
 mod send;
 mod settle;
@@ -32,25 +33,25 @@ use mail::id::{AccountId, WebhookId};
 use mail::webhook::{RetryPolicy, Webhook};
 use store::engine::{ReadError, Store};
 use store::webhook::Version;
-use tokio::sync::{Semaphore, mpsc};
 
+use crate::appointments::Appointments;
 use crate::courier::http::{Poster, UrlRules};
 use follow::Followers;
 use lines::Lines;
-use notice::Told;
 use payload::Payloads;
+use places::Places;
 
 pub use desk::WebhookError;
 pub use replay::Range;
 
 /// How long one attempt may take (completions-email.md 2.11).
 pub const ATTEMPT_MAX: Duration = Duration::from_secs(15);
-/// Posts under way at once, to all endpoints together.
+/// Posts under way at once, to all endpoints together …
 const POSTS_MAX: usize = 1_024;
+/// … and to those of one account.
+const POSTS_OF_ONE_MAX: usize = 256;
 /// Accounts whose endpoints are kept in memory.
 const ACCOUNTS_MAX: usize = 10_000;
-/// Notices to owners that wait to be mailed.
-const NOTICES_MAX: usize = 256;
 /// For so long after something was delivered or followed telling does not dawdle.
 const EAGER_FOR_S: i64 = 600;
 
@@ -95,18 +96,17 @@ pub(crate) struct Webhooks {
     pub(crate) lines: Lines,
     followers: Followers,
     payloads: Payloads,
-    posts: Semaphore,
+    posts: Places,
     known: Mutex<HashMap<AccountId, Known>>,
     secrets: Mutex<HashMap<WebhookId, (String, Arc<str>)>>,
     /// Until when, in seconds, telling is eager.
     eager_until: AtomicI64,
-    notices: mpsc::Sender<Told>,
-    noticed: Mutex<Option<mpsc::Receiver<Told>>>,
+    /// When each partition is to be looked at for notices to owners.
+    pub(crate) notices: Appointments,
 }
 
 impl Webhooks {
     pub(crate) fn new(parts: WebhooksParts) -> Self {
-        let (notices, noticed) = mpsc::channel(NOTICES_MAX);
         Self {
             poster: parts.poster,
             vault: parts.vault,
@@ -114,12 +114,11 @@ impl Webhooks {
             lines: Lines::default(),
             followers: Followers::default(),
             payloads: Payloads::default(),
-            posts: Semaphore::new(POSTS_MAX),
+            posts: Places::new(POSTS_MAX, POSTS_OF_ONE_MAX),
             known: Mutex::default(),
             secrets: Mutex::default(),
             eager_until: AtomicI64::new(0),
-            notices,
-            noticed: Mutex::new(Some(noticed)),
+            notices: Appointments::default(),
         }
     }
 

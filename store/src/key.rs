@@ -190,6 +190,8 @@ pub enum Space {
     RunSealed = 76,
     /// What automations have to do, by partition and due time.
     AutomationDue = 77,
+    /// What owners are to be mailed, by partition and due time.
+    OwnerNotice = 86,
     /// What senders are to be told and have not been yet, by partition and email.
     Notice = 90,
 }

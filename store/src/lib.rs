@@ -29,6 +29,7 @@ pub mod metric;
 pub mod notice;
 pub mod opt_out;
 pub mod outbox;
+pub mod owner_notice;
 pub mod person;
 pub mod product_event;
 pub mod product_event_count;

@@ -3,12 +3,13 @@
 
     POSTRIDER=target/release/postrider tests/drills/events.py               10,000 events
     POSTRIDER=target/debug/postrider tests/drills/events.py --events 400    a short one
+    tests/drills/events.py --postgres 3                                     three nodes on one PostgreSQL
 
-Flow: start a server, a sink for mail and a receiver of webhooks; make an automation (condition, delay,
-send_email) and a webhook for all events; post events with idempotency keys, each until it is answered; kill and
-start the server meanwhile; wait until no run is under way and no delivery waits; then compare what was
-answered, what the runs say, what the books of the emails say, what the stream of events says, what the
-receiver got and what the sink got. Exits with 1 and the differences when an event was lost or counted twice,
+Flow: start a server (or nodes on a PostgreSQL of the drill's own), a sink for mail and a receiver of webhooks;
+make an automation (condition, delay, send_email) and a webhook for all events; post events with idempotency
+keys, each until it is answered; kill and start the server (one of the nodes) meanwhile; wait until no run is
+under way and no delivery waits; then compare what was answered, what the runs say, what the books of the emails
+say, what the stream of events says, what the receiver got and what the sink got. Exits with 1 and the differences when an event was lost or counted twice,
 a run is not completed, a step was taken twice, or a webhook never came.
 """
 
@@ -20,6 +21,7 @@ import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,7 +32,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from nodes import Sink, free_port, until  # noqa: E402
+from nodes import Postgres, Sink, free_port, until  # noqa: E402
 
 OWNER, DOMAIN = "owner@acme.example", "acme.example"
 CLIENTS = 8
@@ -48,14 +50,21 @@ WANTED = {
 class Server:
     """A postrider that dies often."""
 
-    def __init__(self, base, sink):
-        self.directory = base
+    def __init__(self, directory, sink, store="", beside=None):
+        directory.mkdir(exist_ok=True)
         self.port = free_port()
-        self.config = base / "postrider.toml"
-        self.log = base / "log"
+        self.config = directory / "postrider.toml"
+        self.log = directory / "log"
+        self.data = directory / "data"
+        if beside:
+            # The nodes of a cluster share their key.
+            self.data.mkdir()
+            shutil.copy(beside.data / "secret.key", self.data / "secret.key")
         self.config.write_text(f"""
 hostname = "mx.postrider.example"
-data_dir = "{base / 'data'}"
+data_dir = "{self.data}"
+[store]
+{store}
 [api]
 listen = "127.0.0.1:{self.port}"
 rate_limit = "off"
@@ -156,8 +165,8 @@ class Receiver:
 class Load:
     """Posts each event until it is answered."""
 
-    def __init__(self, server, key, count):
-        self.server, self.key = server, key
+    def __init__(self, servers, key, count):
+        self.servers, self.key = servers, key
         self.left = collections.deque(range(count))
         self.answers = {}
         self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(CLIENTS)]
@@ -181,7 +190,8 @@ class Load:
         }
         while True:
             try:
-                status, answer = call(self.server.port, self.key, "POST", "/events", event, idempotency_key=f"order-{number}")
+                server = random.choice(self.servers)
+                status, answer = call(server.port, self.key, "POST", "/events", event, idempotency_key=f"order-{number}")
             except (OSError, http.client.HTTPException):
                 time.sleep(0.05)
                 continue
@@ -225,8 +235,26 @@ def pages(server, key, path, name):
 def drill(args, base):
     """Runs it; the differences found."""
     sink, receiver = Sink(), Receiver()
-    server = Server(base, sink)
+    database, store = None, ""
+    if args.postgres:
+        database = Postgres(base, "postgres").init().start("fsync=off", "full_page_writes=off")
+        database.sql("CREATE DATABASE mail", "postgres")
+        store = f'engine = "postgres"\nurl = "postgres://postgres@127.0.0.1:{database.port}/mail"'
+    try:
+        return drill_on(args, (base, store), (sink, receiver))
+    finally:
+        if database:
+            database.end()
+
+
+def drill_on(args, place, peers):
+    (base, store), (sink, receiver) = place, peers
+    server = Server(base / "node0", sink, store)
     server.start()
+    servers = [server]
+    for number in range(1, args.postgres):
+        servers.append(Server(base / f"node{number}", sink, store, beside=server))
+        servers[-1].start()
     made = server.admin("account", "create", "--email", OWNER, "--plan", "dedicated", "--production")
     key = made["api_key"]["secret"]
     server.admin("domain", "create", DOMAIN, "--account", OWNER, "--verified")
@@ -241,7 +269,7 @@ def drill(args, base):
     made = ask("POST", "/automations", automation())["automation"]
     ask("POST", f"/automations/{made['id']}", {"action": "activate"})
     began = time.monotonic()
-    load = Load(server, key, args.events)
+    load = Load(servers, key, args.events)
     kills, chance = 0, random.Random(args.seed)
 
     def say(text):
@@ -253,9 +281,10 @@ def drill(args, base):
 
     def kill():
         nonlocal kills
-        server.kill()
+        victim = chance.choice(servers)
+        victim.kill()
         kills += 1
-        server.start()
+        victim.start()
         say(f"killed {kills} times")
 
     while any(thread.is_alive() for thread in load.threads):
@@ -274,9 +303,10 @@ def drill(args, base):
     until(lambda: sum(map(len, receiver.got.values())) >= total, "the webhooks", PATIENCE_S)
     say("every webhook came")
     found = list(differences(args, server, key, (load, receiver, sink, made["id"], counts())))
-    server.process.send_signal(signal.SIGTERM)
-    if server.process.wait() != 0:
-        found.append(f"the server did not end well: see {server.log}")
+    for server in servers:
+        server.process.send_signal(signal.SIGTERM)
+        if server.process.wait() != 0:
+            found.append(f"a server did not end well: see {server.log}")
     return found, kills
 
 
@@ -321,8 +351,10 @@ def main():
     parser.add_argument("--pause", type=float, default=2.0, help="seconds between kills, about")
     parser.add_argument("--kills-after", type=int, default=3, help="kills when all events are in")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--postgres", type=int, default=0, metavar="NODES", help="so many nodes on one PostgreSQL")
     args = parser.parse_args()
     base = Path(tempfile.mkdtemp(prefix="events-"))
+    base.chmod(0o755)
     found, kills = drill(args, base)
     for difference in found:
         print(f"!! {difference}")

@@ -5,13 +5,17 @@
 use mail::address::Mailbox;
 use mail::automation::definition::{Action, SendEmail};
 use mail::automation::{Automation, Definition, STARTED_MAX};
+use mail::event::EventKind;
 use mail::template::{TemplateKey, TemplateRef};
 use store::access::Tenant;
 use store::automation::Role;
+use store::product_event::Filter;
 
 use crate::problem::{FieldErrors, Problem};
 use crate::room::Room;
 
+/// How the names of our events about emails begin.
+const OF_EMAILS: &str = "email.";
 /// What is said where nobody sends text messages.
 const NO_TEXTS: &str = "no provider of text messages is configured (`[sms]`)";
 
@@ -30,6 +34,40 @@ pub fn texts(room: &Room, definition: &Definition) -> Result<(), Problem> {
         }
     }
     Err(errors.into())
+}
+
+/// Whether the events that a definition names may ever come: what begins with `email.` and is none of ours is likely
+/// a slip, unless the product has told of such an event of its own.
+///
+/// # Errors
+/// One of them is unknown; the store cannot be read.
+pub async fn events(room: &Room, tenant: &Tenant, definition: &Definition) -> Result<(), Problem> {
+    let mut named = vec![("trigger.event".to_owned(), &definition.trigger.event)];
+    let cancelling = definition.trigger.cancel_on_events.iter().enumerate();
+    named.extend(cancelling.map(|(n, event)| (format!("trigger.cancel_on_events[{n}]"), event)));
+    named.extend(definition.steps.iter().enumerate().filter_map(|(n, step)| match &step.action {
+        Action::WaitForEvent(wait) => Some((format!("steps[{n}].event"), &wait.event)),
+        _ => None,
+    }));
+    let mut errors = FieldErrors::default();
+    for (field, event) in named {
+        if !event.starts_with(OF_EMAILS) || EventKind::of_name(event).is_some() {
+            continue;
+        }
+        let filter = Filter { name: Some(event.clone()), ..Filter::default() };
+        let (store, account) = (room.hall.store(), tenant.account().id);
+        let told = store::product_event::list(store, account, &filter, 1).await?;
+        if told.events.is_empty() {
+            let ours =
+                EventKind::ALL.into_iter().map(EventKind::name).filter(|name| name.starts_with(OF_EMAILS));
+            let text = format!(
+                "is none of our events about emails ({}), and your product has told of no such event yet",
+                ours.collect::<Vec<_>>().join(", ")
+            );
+            errors.add(&field, text);
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors.into()) }
 }
 
 /// Whether a definition can be followed.

@@ -108,7 +108,7 @@ fn name(value: &RawValue) -> Result<String, String> {
 }
 
 fn json_of(given: &Given<'_>, field: &str) -> Option<Value> {
-    given.value(field).and_then(|raw| serde_json::from_str(raw.get()).ok())
+    given.value(field).and_then(|raw| mail::number::read(raw.get()).ok())
 }
 
 fn told(call: &Call, notes: &mut Notes) {

@@ -18,7 +18,9 @@ pub struct AutomationView {
     name: String,
     status: AutomationStatus,
     version: u32,
+    #[serde(serialize_with = "mail::number::serialize")]
     trigger: Value,
+    #[serde(serialize_with = "mail::number::serialize")]
     steps: Value,
     counts: Counts,
     created_at: Moment,
@@ -84,7 +86,9 @@ pub struct Deleted {
 #[derive(Debug, Serialize)]
 pub struct VersionView {
     version: u32,
+    #[serde(serialize_with = "mail::number::serialize")]
     trigger: Value,
+    #[serde(serialize_with = "mail::number::serialize")]
     steps: Value,
     created_at: Moment,
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use mail::address::Address;
 use mail::automation::run::Mode;
 use mail::idempotency::Operation;
+use mail::number;
 use mail::product_event::{DATA_BYTES_MAX, DATA_LEVELS_MAX, NAME_BYTES_MAX, USER_ID_BYTES_MAX, check_name};
 use mail::signal::Signal;
 use queue::automations::RehearseError;
 use queue::once::Claim;
 use queue::product_events::{Taken, Told};
 use queue::refusal::Refusal;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use store::access::{Actor, Tenant};
 use store::engine::Batch;
@@ -141,29 +141,19 @@ fn data(given: &Given<'_>) -> Result<Value, String> {
     if value.get().len() > DATA_BYTES_MAX {
         return Err(format!("is larger than {DATA_BYTES_MAX} bytes"));
     }
-    let data = parsed(value)?;
+    // The grammar was checked: what can be wrong is half of a surrogate pair.
+    let data = number::read(value.get()).map_err(|_| "holds text that is not valid".to_owned())?;
     if levels(&data) > DATA_LEVELS_MAX {
         return Err(format!("is nested deeper than {DATA_LEVELS_MAX} levels"));
     }
     Ok(data)
 }
 
-/// The grammar was checked: what can be wrong is half of a surrogate pair, or a number beyond all numbers.
-fn parsed(value: &RawValue) -> Result<Value, String> {
-    serde_json::from_str(value.get()).map_err(|error| {
-        let what = if error.to_string().contains("number") {
-            "a number that is too large"
-        } else {
-            "text that is not valid"
-        };
-        format!("holds {what}")
-    })
-}
-
 /// Levels of lists and objects; bodies are nested no deeper than `depth::LEVELS_MAX`.
 fn levels(value: &Value) -> usize {
     match value {
         Value::Array(entries) => 1 + entries.iter().map(levels).max().unwrap_or(0),
+        number if number::is_number(number) => 0,
         Value::Object(members) => 1 + members.values().map(levels).max().unwrap_or(0),
         _ => 0,
     }

@@ -18,6 +18,7 @@ pub struct ProductEventView {
     name: String,
     user_id: Option<String>,
     email: Option<String>,
+    #[serde(serialize_with = "mail::number::serialize")]
     data: Value,
     source: String,
     created_at: Moment,

@@ -210,6 +210,38 @@ fn is_told_step_by_step(told: &[(String, Value)]) {
     );
     assert_eq!((&told[6].1["step_index"], &told[6].1["ended_by"]), (&json!(4), &json!("all_steps")));
     assert!(told[0].1["source_event_id"].as_str().unwrap().starts_with("ae_"));
+    assert_eq!(told[0].1["started_at"], told[6].1["started_at"], "a run starts once");
+}
+
+#[tokio::test]
+async fn an_event_about_emails_that_there_is_not_is_a_slip() {
+    let world = World::start().await;
+    let made = async |trigger: Value, event: &str| {
+        let wait = json!({"type": "wait_for_event", "event": event, "match": "auto", "timeout": "1d"});
+        post(&world, "/automations", json!({"name": "A", "trigger": trigger, "steps": [wait]})).await
+    };
+    let trigger = json!({"event": "email.deliverd", "cancel_on_events": ["email.opened", "email.open"]});
+    let answer = made(trigger, "email.seen").await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    let fields = answer.json()["error"]["details"]["fields"].clone();
+    for field in ["trigger.event", "trigger.cancel_on_events[1]", "steps[0].event"] {
+        let text = fields[field].as_str().unwrap_or_default();
+        assert!(text.contains("email.delivered, email.delivery_delayed"), "{field}: {fields}");
+    }
+    assert_eq!(fields.as_object().unwrap().len(), 3, "{fields}");
+    // One of the product's own may be called so.
+    assert_eq!(
+        made(json!({"event": "email.verified"}), "email.clicked").await.status,
+        StatusCode::BAD_REQUEST
+    );
+    let told = world.post("/events", r#"{"name": "email.verified", "user_id": "7"}"#).await;
+    assert_eq!(told.status, StatusCode::ACCEPTED);
+    let answer = made(json!({"event": "email.verified"}), "email.clicked").await;
+    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+    let path = format!("/automations/{}", answer.json()["automation"]["id"].as_str().unwrap());
+    let edited = post(&world, &path, json!({"trigger": {"event": "email.verifyed"}})).await;
+    assert_eq!(edited.status, StatusCode::BAD_REQUEST);
+    world.end().await;
 }
 
 #[tokio::test]
@@ -421,7 +453,10 @@ async fn runs_hold_go_on_and_are_cancelled() {
     let cancelled = world.post(&format!("{path}/runs/{one}/cancel"), "").await.json()["run"].clone();
     assert_eq!((&cancelled["status"], &cancelled["cancelled_by"]), (&json!("cancelled"), &json!("api")));
     assert_eq!(product.counts(&id).await, [0, 2, 0, 0, 2]);
-    post(&world, &path, json!({"action": "cancel_runs"})).await;
+    // It answers what it did.
+    let answer = post(&world, &path, json!({"action": "cancel_runs"})).await;
+    let counts = &answer.json()["automation"]["counts"];
+    assert_eq!((&counts["waiting"], &counts["cancelled"]), (&json!(0), &json!(4)), "{answer:?}");
     world.hall.run_due().await;
     assert_eq!(product.counts(&id).await, [0, 0, 0, 0, 4]);
     for (query, count) in [

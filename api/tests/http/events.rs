@@ -120,6 +120,21 @@ async fn what_is_wrong_is_named() {
 }
 
 #[tokio::test]
+async fn what_is_told_is_shown_to_the_digit() {
+    let world = World::start().await;
+    // In its order, too: at once, and when it is looked up.
+    let data =
+        r#"{"z":19.90,"order":12345678901234567890123,"a":[-0,1E+2,{"rate":0.1000}],"token":"REDACTED"}"#;
+    let sent = format!(r#"{{"name":"exact","data":{}}}"#, data.replace("\"REDACTED\"", "7.50"));
+    let whole = |answer: &Answered| String::from_utf8(answer.body.to_vec()).unwrap();
+    let told = world.post("/events", sent).await;
+    assert!(whole(&told).contains(data), "{told:?}");
+    let listed = world.get("/events?name=exact").await;
+    assert!(whole(&listed).contains(data), "{listed:?}");
+    world.end().await;
+}
+
+#[tokio::test]
 async fn the_same_is_told_once() {
     let [world, other] = World::pair().await;
     let event = json!({"name": "a", "user_id": "u", "data": {"x": 1, "token": "t"}});
@@ -291,6 +306,37 @@ async fn conversions_are_recorded_once_and_own_people_do_not_count() {
             "{bad}"
         );
     }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn own_people_do_not_count_where_no_address_says_that_it_is_them() {
+    let world = World::start().await;
+    let paid =
+        |user: &str, id: &str| json!({"name": "subscription.started", "user_id": user, "data": {"id": id}});
+    for event in [
+        // It is known whose user ids these are, …
+        json!({"name": "user.created", "user_id": "u1", "email": "owner1+test@example.com"}),
+        json!({"name": "user.created", "user_id": "u2", "data": {"internal": true}}),
+        paid("u1", "s1"),
+        paid("u2", "s2"),
+        // … this one says it, and this one is somebody.
+        paid("Owner1+b@example.com", "s3"),
+        paid("u3", "s4"),
+    ] {
+        told(&world, &event).await;
+        world.hall.clock().advance(Duration::from_millis(5));
+    }
+    let listed = world.get("/conversions").await.json();
+    let subjects: Vec<_> =
+        listed["conversions"].as_array().unwrap().iter().map(|one| &one["subject_id"]).collect();
+    assert_eq!(subjects, [&json!("s4")], "{listed}");
+    let counts = world.get("/events/counts?name=subscription.started").await.json();
+    assert_eq!(
+        (&counts["totals"][0]["count"], &counts["totals"][0]["excluded"]),
+        (&json!(1), &json!(3)),
+        "{counts}"
+    );
     world.end().await;
 }
 

@@ -374,6 +374,44 @@ async fn who_fails_for_five_days_or_is_gone_is_disabled() {
     world.end().await;
 }
 
+/// The owner's letter is in the commit that disables the endpoint: whoever starts next sends it, once.
+#[tokio::test]
+async fn a_letter_to_the_owner_survives_who_was_to_send_it() {
+    let sandbox = "sandbox@example.com".parse().unwrap();
+    let world = World::working_with(|parts| parts.sandbox_sender = Some(sandbox)).await;
+    let mut gone = Receiver::start(&["410 Gone"]).await;
+    let (id, _) = world.webhook(json!({"url": gone.url()})).await;
+    world.letter().await;
+    gone.next().await;
+    world.until(&format!("/webhooks/{id}"), |shown| shown["webhook"]["enabled"] == false).await;
+    let letters = "/emails?to=owner1@example.com";
+    let store = world.hall.store();
+    let waiting = async || {
+        let (mut count, now) = (0, world.hall.clock().now());
+        for partition in 0..store::task::PARTITIONS {
+            count += store::owner_notice::due(store, partition, now, 9).await.unwrap().0.len();
+        }
+        count
+    };
+    // Nobody sends it: the process that settled had died.
+    assert_eq!(world.get(letters).await.json()["emails"], json!([]));
+    assert_eq!(waiting().await, 1);
+    world.hall.start();
+    let sent = async {
+        loop {
+            let page = world.get(letters).await.json();
+            if page["emails"] != json!([]) {
+                return page;
+            }
+        }
+    };
+    let sent = tokio::time::timeout(Duration::from_secs(30), sent).await.expect("the letter");
+    assert_eq!(sent["emails"].as_array().unwrap().len(), 1);
+    assert_eq!(sent["emails"][0]["subject"], "A webhook endpoint was disabled");
+    assert_eq!(waiting().await, 0);
+    world.end().await;
+}
+
 #[tokio::test]
 async fn one_that_is_dead_delays_no_other() {
     let world = World::working().await;

@@ -244,7 +244,12 @@ impl World {
 
     /// One whose worker works: what happens is told to webhooks. Mail stays.
     pub(crate) async fn working() -> Self {
-        let (hall, worker) = hall_and_worker(store().await, |_| {}).await;
+        Self::working_with(|_| {}).await
+    }
+
+    /// The same, of a hall that is otherwise in something.
+    pub(crate) async fn working_with(change: impl FnOnce(&mut HallParts)) -> Self {
+        let (hall, worker) = hall_and_worker(store().await, change).await;
         worker.start();
         let mut world = Self::of(hall, Options::new(BASE_URL)).await;
         world.key = world.account(1, Scope::Full).await;

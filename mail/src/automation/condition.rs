@@ -6,7 +6,7 @@
 //!
 //! | op | holds when |
 //! |---|---|
-//! | `eq` `neq` | the field is (is not) the value: numbers by size, all else by kind and content; `null` is a field that is missing |
+//! | `eq` `neq` | the field is (is not) the value: numbers by size, to the digit, all else by kind and content; `null` is a field that is missing |
 //! | `gt` `gte` `lt` `lte` | both are numbers; or both are texts: as times where both are times, else by their characters |
 //! | `contains` | a text holds the text; a list holds the value |
 //! | `starts_with` `ends_with` | a text begins (ends) so |
@@ -22,7 +22,7 @@ use std::cmp::Ordering;
 use serde_json::{Value, json};
 
 use super::context;
-use crate::moment;
+use crate::{moment, number};
 
 /// Questions of one condition.
 pub const QUESTIONS_MAX: usize = 50;
@@ -195,29 +195,16 @@ fn is_empty(field: &Value) -> bool {
 }
 
 fn is_equal(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Number(one), Value::Number(other)) => numbers(one, other) == Some(Ordering::Equal),
-        _ => one == other,
-    }
+    number::compare(one, other).map_or_else(|| one == other, Ordering::is_eq)
 }
 
 fn order(one: &Value, other: &Value) -> Option<Ordering> {
     match (one, other) {
-        (Value::Number(one), Value::Number(other)) => numbers(one, other),
         (Value::String(one), Value::String(other)) => match (moment::read(one), moment::read(other)) {
             (Ok(one), Ok(other)) => Some(one.cmp(&other)),
             _ => Some(one.cmp(other)),
         },
-        _ => None,
-    }
-}
-
-/// Whole numbers exactly, all others as JSON reads them.
-fn numbers(one: &serde_json::Number, other: &serde_json::Number) -> Option<Ordering> {
-    let whole = |n: &serde_json::Number| n.as_i64().map(i128::from).or_else(|| n.as_u64().map(i128::from));
-    match (whole(one), whole(other)) {
-        (Some(one), Some(other)) => Some(one.cmp(&other)),
-        _ => one.as_f64()?.partial_cmp(&other.as_f64()?),
+        _ => number::compare(one, other),
     }
 }
 
@@ -272,6 +259,12 @@ mod tests {
             (json!("a"), In, json!(["b", "a"]), true),
             (json!("a"), In, json!("abc"), false),
             (Value::Null, In, json!([null]), false),
+            (number::read("19.90").unwrap(), Eq, json!(19.9), true),
+            (number::read("12345678901234567890123").unwrap(), Gt, json!(1.2345678901234567e22), true),
+            (number::read("[1.10]").unwrap(), Contains, json!(1.1), true),
+            (number::read("-0").unwrap(), In, json!([1, 0]), true),
+            (number::read("0.00").unwrap(), IsEmpty, Value::Null, false),
+            (number::read("1.10").unwrap(), Eq, json!("1.10"), false),
         ] {
             assert_eq!(answer(op, &field, &value), holds, "{field} {} {value}", op.word());
         }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::email::Category;
+use crate::number;
 use crate::signal::Signal;
 use crate::template::render::{VARIABLE_NAME_BYTES_MAX, VARIABLES_DEPTH_MAX};
 use crate::template::{Bodies, Program, RenderError, Rendered, Settings};
@@ -177,6 +178,7 @@ pub fn fill_value(value: &Value, root: &Value) -> Result<Option<Value>, String> 
             let filled: Result<Vec<_>, _> = entries.iter().map(|entry| fill_value(entry, root)).collect();
             Some(Value::Array(filled?.into_iter().flatten().collect()))
         }
+        number if number::is_number(number) => Some(number.clone()),
         Value::Object(fields) => {
             let mut filled = Map::new();
             for (name, value) in fields {
@@ -197,6 +199,7 @@ fn pruned(value: &Value, depth: usize) -> Value {
         Value::Array(entries) if depth < VARIABLES_DEPTH_MAX => {
             entries.iter().map(|entry| pruned(entry, depth + 1)).collect()
         }
+        number if number::is_number(number) => number.clone(),
         Value::Object(fields) if depth < VARIABLES_DEPTH_MAX => {
             let fits = fields.iter().filter(|(name, _)| name.len() <= VARIABLE_NAME_BYTES_MAX);
             fits.map(|(name, value)| (name.clone(), pruned(value, depth + 1))).collect()
@@ -239,6 +242,12 @@ mod tests {
         ] {
             assert_eq!(fill_value(&given, &root), Ok(expected), "{given}");
         }
+        let data = number::read(r#"{"price":19.90,"order":12345678901234567890123,"owed":0.00}"#).unwrap();
+        let event = Facts { name: "paid".to_owned(), email: None, user_id: None, data };
+        let exact = Context::new(event).to_json();
+        let text = "{{event.data.order}}: {{event.data.price}}{{#if event.data.owed}}, and more{{/if}}";
+        assert_eq!(fill_text(text, &exact).unwrap(), "12345678901234567890123: 19.90");
+        assert_eq!(fill_value(&json!("{{event.data.price}}"), &exact).unwrap(), number::read("19.90").ok());
         let error = fill_value(&json!("Hi {{event.data.nobody}}"), &root).unwrap_err();
         assert!(error.contains("event.data.nobody"), "{error}");
         assert!(fill_text("{{#if", &root).is_err());

@@ -14,6 +14,7 @@ pub use self::fields::Notes;
 use super::condition::{Condition, FIELD_BYTES_MAX, LIST_MAX, Op, QUESTIONS_MAX, Question, VALUE_BYTES_MAX};
 use super::definition::{Definition, Reentry, Step, Trigger};
 use super::{DEFINITION_BYTES_MAX, STEPS_MAX};
+use crate::number;
 
 /// An event's name.
 pub const EVENT_BYTES_MAX: usize = 100;
@@ -144,7 +145,9 @@ fn operand(op: Op, value: Option<&Value>) -> Option<String> {
         (Op::StartsWith | Op::EndsWith, Some(value)) if !value.is_string() => {
             Some("must be a string".to_owned())
         }
-        (Op::Gt | Op::Gte | Op::Lt | Op::Lte, Some(value)) if !value.is_string() && !value.is_number() => {
+        (Op::Gt | Op::Gte | Op::Lt | Op::Lte, Some(value))
+            if !value.is_string() && !number::is_number(value) =>
+        {
             Some("must be a number or a string".to_owned())
         }
         (_, Some(value)) if fields::depth(value) > fields::DEPTH_MAX => {

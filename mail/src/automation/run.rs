@@ -304,7 +304,7 @@ impl Run {
             started_at: None,
             completed_at: None,
         };
-        let fact = Fact { kind: EventKind::AutomationStarted, detail: run.told("running", None, at) };
+        let fact = Fact { kind: EventKind::AutomationStarted, detail: run.told("running", None) };
         (run, fact)
     }
 
@@ -403,8 +403,7 @@ impl Run {
         }
         self.error = Some(error.to_owned());
         self.close(RunStatus::Failed, now);
-        let at = self.started_at.unwrap_or(now);
-        vec![Fact { kind: EventKind::AutomationFailed, detail: self.told("failed", Some(self.index), at) }]
+        vec![Fact { kind: EventKind::AutomationFailed, detail: self.told("failed", Some(self.index)) }]
     }
 
     /// It is ended from outside, which is no fact that anybody is told of.
@@ -422,8 +421,7 @@ impl Run {
     fn end(&mut self, ended_by: Option<EndedBy>, now: Timestamp) -> Fact {
         self.ended_by = ended_by;
         self.close(RunStatus::Completed, now);
-        let at = self.started_at.unwrap_or(now);
-        Fact { kind: EventKind::AutomationCompleted, detail: self.told("completed", Some(self.index), at) }
+        Fact { kind: EventKind::AutomationCompleted, detail: self.told("completed", Some(self.index)) }
     }
 
     fn close(&mut self, status: RunStatus, now: Timestamp) {
@@ -435,8 +433,9 @@ impl Run {
         }
     }
 
-    /// `automation.started`, `completed`, `failed` (completions-email.md 2.10).
-    fn told(&self, status: &str, step: Option<usize>, started_at: Timestamp) -> Value {
+    /// `automation.started`, `completed`, `failed` (completions-email.md 2.10). A run starts for who is told of it
+    /// when `automation.started` says so, in all of its events: when it was made.
+    fn told(&self, status: &str, step: Option<usize>) -> Value {
         json!({
             "automation_id": self.automation,
             "automation_name": self.automation_name,
@@ -450,7 +449,7 @@ impl Run {
             "step_type": step.and_then(|step| self.steps.get(step)).map(|step| step.r#type.as_str()),
             "error": self.error,
             "ended_by": self.ended_by.map(EndedBy::word),
-            "started_at": moment::write(started_at),
+            "started_at": moment::write(self.created_at),
             "completed_at": self.completed_at.map(moment::write),
         })
     }

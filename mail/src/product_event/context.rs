@@ -100,8 +100,14 @@ fn is_true(value: &Value) -> bool {
 fn text(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
-        Value::Number(number) if number.is_i64() || number.is_u64() => number.to_string(),
-        _ => return None,
+        number => {
+            let digits = crate::number::digits(number)?;
+            let whole = digits.strip_prefix('-').unwrap_or(&digits).bytes().all(|byte| byte.is_ascii_digit());
+            if !whole {
+                return None;
+            }
+            digits.into_owned()
+        }
     };
     Some(cut(&text, VALUE_BYTES_MAX)).filter(|text| !text.is_empty())
 }
@@ -133,6 +139,9 @@ mod tests {
         assert_eq!(context.clicks, Clicks { gclid: Some("abc".into()), ..Clicks::default() });
         assert_eq!((context.came_from, context.signup_method.as_deref()), (None, Some("google")));
         assert!(context.invited && context.internal);
+        let long = crate::number::read(r#"{"id":12345678901234567890123,"visitor_id":1.5}"#).unwrap();
+        let context = Context::of(&long);
+        assert_eq!((context.id.as_deref(), context.visitor_id), (Some("12345678901234567890123"), None));
         // Nothing that is there makes it fail.
         for odd in [json!(null), json!([]), json!({"id": {}, "gclid": [], "rnl_ad": 3, "invited": "no"})] {
             assert_eq!(Context::of(&odd), Context::default(), "{odd}");

@@ -94,8 +94,8 @@ pub fn told(
 /// What an event says that it is worth: `value` (or `amount`) and `currency`.
 #[must_use]
 pub fn worth(data: &serde_json::Value) -> Option<(f64, Option<String>)> {
-    let value =
-        data["value"].as_f64().or_else(|| data["amount"].as_f64()).filter(|value| value.is_finite())?;
+    let number = |name: &str| crate::number::as_f64(&data[name]);
+    let value = number("value").or_else(|| number("amount")).filter(|value| value.is_finite())?;
     let currency = data["currency"].as_str().map(str::trim);
     let is_code = |code: &&str| code.len() == 3 && code.bytes().all(|b| b.is_ascii_alphabetic());
     Some((value, currency.filter(is_code).map(str::to_ascii_uppercase)))

@@ -55,6 +55,7 @@ impl Rule {
 
     fn value(&self, value: &Value) -> Value {
         match value {
+            number if crate::number::is_number(number) => number.clone(),
             Value::Object(members) => Value::Object(self.members(members)),
             Value::Array(entries) => entries.iter().map(|entry| self.value(entry)).collect(),
             Value::String(text) => Value::String(self.text(text, 0)),

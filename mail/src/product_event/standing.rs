@@ -1,7 +1,9 @@
 //! Whether an event counts: not that of a workspace's own people, and an invited teammate is a seat.
 //!
 //! Own people are the users of the account, with any plus-alias of their addresses, and whoever an event calls
-//! `internal`.
+//! `internal`. An event need not name an address for that: a user id that is a member's (their id here, or their
+//! address, which many products take for an id) will do, and so will whatever its person is known by, once an
+//! event has said that the person is a member ([`super::person::Person`]).
 
 use std::collections::BTreeSet;
 
@@ -22,21 +24,30 @@ pub enum Standing {
     Excluded,
 }
 
-/// The addresses of an account's own people, as they are compared.
+/// The addresses and ids of an account's own people, as they are compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Members(BTreeSet<String>);
 
 impl Members {
-    /// Those with these addresses.
-    pub fn new<T: AsRef<str>>(addresses: impl IntoIterator<Item = T>) -> Self {
-        Self(addresses.into_iter().map(|address| base(address.as_ref())).collect())
+    /// Those with these addresses and ids.
+    pub fn new<T: AsRef<str>>(keys: impl IntoIterator<Item = T>) -> Self {
+        Self(keys.into_iter().map(|key| base(key.as_ref())).collect())
     }
 
-    /// Whether an address is one of theirs, or a plus-alias of one.
+    /// Whether this is an address or the id of one of theirs, or a plus-alias of such an address.
     #[must_use]
-    pub fn has(&self, address: &str) -> bool {
-        self.0.contains(&base(address))
+    pub fn has(&self, key: &str) -> bool {
+        self.0.contains(&base(key))
     }
+}
+
+/// Whom an event says that it is about, in all the ways that it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Whom<'a> {
+    /// By address.
+    pub email: Option<&'a str>,
+    /// By the product's own id.
+    pub user_id: Option<&'a str>,
 }
 
 /// An address in lower case and without what follows the first `+` of its local part.
@@ -54,16 +65,25 @@ pub fn base(address: &str) -> String {
 }
 
 impl Standing {
-    /// As what an event of this name and address counts.
+    /// As what an event of this name counts, by itself.
     #[must_use]
-    pub fn of(name: &str, email: Option<&str>, context: &Context, members: &Members) -> Self {
-        if context.internal || email.is_some_and(|email| members.has(email)) {
+    pub fn of(name: &str, whom: Whom<'_>, context: &Context, members: &Members) -> Self {
+        let signed_up = context.id.as_deref().filter(|_| name == USER_CREATED);
+        let keys = [whom.email, whom.user_id, signed_up];
+        if context.internal || keys.into_iter().flatten().any(|key| members.has(key)) {
             Self::Excluded
         } else if context.invited && name == USER_CREATED {
             Self::Seat
         } else {
             Self::Counted
         }
+    }
+
+    /// As what it counts when its person is this: what is done by own people never counts, whether or not the
+    /// event says that it is them.
+    #[must_use]
+    pub fn by(self, person: Self) -> Self {
+        if person == Self::Excluded { Self::Excluded } else { self }
     }
 }
 
@@ -73,7 +93,7 @@ mod tests {
 
     #[test]
     fn whose_events_count() {
-        let members = Members::new(["Ada@Example.com", "bob+work@example.com"]);
+        let members = Members::new(["Ada@Example.com", "bob+work@example.com", "usr_01KDXJ"]);
         let plain = Context::default();
         let (invited, internal) =
             (Context { invited: true, ..plain.clone() }, Context { internal: true, ..plain.clone() });
@@ -90,7 +110,23 @@ mod tests {
             (USER_CREATED, Some("ada@example.com"), &invited, Standing::Excluded),
             ("a", None, &internal, Standing::Excluded),
         ] {
-            assert_eq!(Standing::of(name, email, context, &members), standing, "{name} {email:?}");
+            let whom = Whom { email, user_id: None };
+            assert_eq!(Standing::of(name, whom, context, &members), standing, "{name} {email:?}");
         }
+        let paid = "subscription.started";
+        for (name, user_id, id, standing) in [
+            (paid, Some("u_1"), Some("sub_1"), Standing::Counted),
+            (paid, Some("usr_01KDXJ"), Some("sub_1"), Standing::Excluded),
+            (paid, Some("ada+trial@example.com"), Some("sub_1"), Standing::Excluded),
+            // The id is the subscription's there, and the user's here.
+            (paid, None, Some("usr_01KDXJ"), Standing::Counted),
+            (USER_CREATED, None, Some("USR_01KDXJ"), Standing::Excluded),
+        ] {
+            let context = Context { id: id.map(str::to_owned), ..Context::default() };
+            let whom = Whom { email: None, user_id };
+            assert_eq!(Standing::of(name, whom, &context, &members), standing, "{name} {user_id:?} {id:?}");
+        }
+        assert_eq!(Standing::Counted.by(Standing::Excluded), Standing::Excluded);
+        assert_eq!(Standing::Counted.by(Standing::Seat), Standing::Counted);
     }
 }

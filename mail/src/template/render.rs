@@ -18,6 +18,7 @@ use crate::address::Mailbox;
 use crate::draft::Wishes;
 use crate::email::{Category, TemplateFacts};
 use crate::id::TemplateId;
+use crate::number;
 
 /// The variables of one email, about as many bytes of JSON.
 pub const VARIABLES_BYTES_MAX: usize = 256 << 10;
@@ -232,6 +233,7 @@ impl Program {
                 }
             }
         }
+        data.values_mut().for_each(show_numbers);
         data.insert(UNSUBSCRIBE_URL.to_owned(), json!(format!("{{{{{UNSUBSCRIBE_URL}}}}}")));
         Some(Value::Object(data))
     }
@@ -298,6 +300,7 @@ fn measure(value: &Value, depth: usize, left: &mut usize) -> Result<(), String> 
             take(VALUE_BYTES)?;
             list.iter().try_for_each(|entry| measure(entry, depth + 1, left))
         }
+        number if number::is_number(number) => take(VALUE_BYTES),
         Value::Object(fields) => {
             for (name, value) in fields {
                 if name.len() > VARIABLE_NAME_BYTES_MAX {
@@ -309,6 +312,19 @@ fn measure(value: &Value, depth: usize, left: &mut usize) -> Result<(), String> 
             Ok(())
         }
         _ => take(VALUE_BYTES),
+    }
+}
+
+/// Numbers that are kept by their digits are shown by them.
+fn show_numbers(value: &mut Value) {
+    if let Some(shown) = number::shown(value) {
+        *value = shown;
+        return;
+    }
+    match value {
+        Value::Array(entries) => entries.iter_mut().for_each(show_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(show_numbers),
+        _ => {}
     }
 }
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::automation::job::{Job, Work};
-use mail::event::{Event, EventKind};
 use mail::id::AccountId;
 use store::engine::{Batch, ReadError, Store};
 use store::outbox::Untold;
@@ -88,7 +87,9 @@ impl Ears {
     ) -> Result<HashSet<u16>, ReadError> {
         let mut partitions = HashSet::new();
         for one in untold {
-            let Some(event) = one.event.as_ref().filter(|event| is_heard(event)) else { continue };
+            let Some(event) = one.event.as_ref().filter(|event| event.kind.is_heard_by_automations()) else {
+                continue;
+            };
             if !self.hear(store, (event.account, event.kind.name()), now).await? {
                 continue;
             }
@@ -104,9 +105,4 @@ impl Ears {
     pub(crate) fn wake_at(&self, partitions: &HashSet<u16>, now: Timestamp) {
         partitions.iter().for_each(|partition| self.appointments.note(*partition, now));
     }
-}
-
-/// Whether an event of ours is one that automations may hear: those about emails, and that somebody left.
-fn is_heard(event: &Event) -> bool {
-    event.kind == EventKind::Unsubscribed || event.kind.name().starts_with("email.")
 }

@@ -1,10 +1,11 @@
 //! The engine: goes through what is due in our partitions.
 //!
 //! ```text
-//! partition due? ─► a slice of its due work ─► side by side: run ─► step ─[ commit ]─► next step, while it is due
+//! partition due? ─► slices of due work ─► in turns by account, side by side: run ─► step ─[ commit ]─► next step,
+//! while it is due
 //! ```
 //!
-//! Memory holds one time for each partition and one slice of work, however many runs wait. What changes under
+//! Memory holds one time for each partition and slices of work, however many runs wait. What changes under
 //! our hands conflicts, and is read again.
 
 use std::time::Duration;
@@ -22,11 +23,14 @@ use store::run::{About, Found};
 
 use super::send::Tried;
 use super::step::{self, Moved};
+use super::turns;
 use super::{Automations, corrupt};
 use crate::accept::Hall;
 
-/// Work of a partition that is read at once.
+/// Work of a partition that is read at once: what is due the longest, and as much of what became due last.
 const SLICE: usize = 256;
+/// Work of one round. What was read and has no place in it is read again.
+const ROUND: usize = 4_096;
 /// Runs and jobs that go on side by side: enough to share commits.
 const AT_ONCE: usize = 128;
 /// How soon is tried again what the store could not take.
@@ -86,7 +90,7 @@ impl Hall {
         for partition in partitions {
             let appointments = &self.worker.ears.appointments;
             appointments.begin(*partition);
-            match store::run::due::first_due(self.store(), *partition, now, SLICE).await {
+            match store::run::due::at_hand(self.store(), *partition, now, SLICE).await {
                 Ok(first) => {
                     if let Some(next) = if first.more { Some(now) } else { first.later } {
                         appointments.note(*partition, next);
@@ -99,6 +103,8 @@ impl Hall {
                 }
             }
         }
+        let (work, left) = turns::in_turns(work, ROUND);
+        left.iter().for_each(|(partition, _)| self.worker.ears.appointments.note(*partition, now));
         let mut done = futures_util::stream::iter(work)
             .map(|(partition, due)| async move { (partition, self.work_at(partition, due).await) })
             .buffer_unordered(AT_ONCE);

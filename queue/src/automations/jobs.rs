@@ -22,6 +22,8 @@ use crate::accept::Hall;
 
 /// Runs of one slice.
 const SLICE: usize = 200;
+/// Slices of runs that one request cancels: ten thousand runs.
+const CANCELLED_SLICES_MAX: usize = 50;
 /// Rows of lists forgotten in one slice.
 const SLICE_ROWS: usize = 1_000;
 /// Versions forgotten in one slice: each may be large.
@@ -173,6 +175,23 @@ impl Hall {
             }
         }
         Ok(false)
+    }
+
+    /// Cancels runs of an automation that were made before one, as many as one request waits for. What goes wrong
+    /// is left to the job that the request leaves.
+    pub async fn cancel_runs(&self, about: (AccountId, AutomationId), before: mail::id::RunId) {
+        for _ in 0..CANCELLED_SLICES_MAX {
+            let mut batch = Batch::progress();
+            let cancelled = match self.cancel_some(about, before, &mut batch).await {
+                Ok(true) => self.book(batch).await,
+                Ok(false) => return,
+                Err(error) => Err(error),
+            };
+            // Where somebody changed a run under our hands, the slice is done again.
+            if !matches!(cancelled, Ok(Tried::Committed | Tried::Changed)) {
+                return;
+            }
+        }
     }
 
     async fn release_some(

@@ -21,7 +21,7 @@ use store::run::{About, Found};
 use super::send::Tried;
 use super::step::{self, Moved};
 use crate::accept::Hall;
-use crate::courier::http::{Answer, Post, PostError, Poster};
+use crate::courier::http::{Again, Answer, Post, PostError, Poster};
 
 /// How long a provider may take.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -81,7 +81,10 @@ impl SmsGate {
         let body = json!({"to": text.to, "from": self.from, "body": text.body});
         let headers = vec![("authorization", format!("Bearer {}", self.token)), ("idempotency-key", key)];
         let body = Bytes::from(body.to_string());
-        self.poster.post(Post { url: self.url.clone(), headers, body, timeout: TIMEOUT }).await
+        // The books try again when nobody knows whether it was taken; two at once would be two texts where a
+        // provider does not heed the key.
+        let (url, again) = (self.url.clone(), Again::Never);
+        self.poster.post(Post { url, headers, body, timeout: TIMEOUT, again }).await
     }
 }
 

@@ -22,9 +22,10 @@ use dns::lookup::Resolver;
 use hyper::header::HeaderValue;
 use rustls::RootCertStore;
 use thiserror::Error;
+use tokio::time::Instant;
 
 use dial::Dialer;
-use exchange::Exchanged;
+use exchange::{Answering, Exchanged};
 use kept::Kept;
 pub use target::{Target, URL_BYTES_MAX, UrlRules};
 
@@ -39,6 +40,19 @@ pub struct Post {
     pub body: Bytes,
     /// How long it may take, from resolving the name to the last byte of the answer that is read.
     pub timeout: Duration,
+    /// Whether it may be posted again at once.
+    pub again: Again,
+}
+
+/// Whether something may be posted twice. A connection that was kept may end before anything was answered: its
+/// server had closed it, or took what was posted and was lost, and nobody knows which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// Then the same is posted over a fresh one: who receives tells doubles by a key in its headers, or it was only
+    /// a question.
+    Harmless,
+    /// Never; so it has a fresh one from the start.
+    Never,
 }
 
 /// What was answered: any status.
@@ -136,36 +150,39 @@ impl Poster {
     }
 
     /// Posts once; follows no redirect. Only when a kept connection ends before anything was answered, the
-    /// same is posted again over a fresh one: who receives may see it twice, and never not at all.
+    /// same is posted again over a fresh one, as far as [`Again`] allows it. An answer whose body does not come to
+    /// its end in time is an answer: its status stands.
     ///
     /// # Errors
     /// [`PostError`].
     pub async fn post(&self, post: Post) -> Result<Answer, PostError> {
         let target = Target::read(&post.url, self.0.rules).map_err(PostError::Url)?;
         let request = exchange::request(&target, &post, &self.0.user_agent)?;
-        let time = post.timeout;
+        let (time, until) = (post.timeout, Instant::now() + post.timeout);
         // What is dropped at the deadline takes its connection with it.
-        tokio::time::timeout(time, self.exchange(&target, request))
-            .await
-            .unwrap_or(Err(PostError::Timeout(time)))
+        let asked = tokio::time::timeout_at(until, self.ask(&target, request, post.again)).await;
+        let answering = asked.unwrap_or(Err(PostError::Timeout(time)))?;
+        let Exchanged { answer, connection } = answering.read(until).await;
+        self.0.kept.put(&target, connection);
+        Ok(answer)
     }
 
-    async fn exchange(&self, target: &Target, request: exchange::Request) -> Result<Answer, PostError> {
-        let kept = &self.0.kept;
-        if let Some(connection) = kept.take(target).await {
-            match exchange::exchange(connection, request.clone()).await {
-                Ok(Exchanged { answer, connection }) => {
-                    kept.put(target, connection);
-                    return Ok(answer);
-                }
+    async fn ask(
+        &self,
+        target: &Target,
+        request: exchange::Request,
+        again: Again,
+    ) -> Result<Answering, PostError> {
+        if again == Again::Harmless
+            && let Some(connection) = self.0.kept.take(target).await
+        {
+            match exchange::ask(connection, request.clone()).await {
+                Ok(answering) => return Ok(answering),
                 Err(lost) if lost.unanswered => {}
                 Err(lost) => return Err(PostError::Lost(lost.reason)),
             }
         }
         let connection = self.0.dialer.dial(target).await?;
-        let Exchanged { answer, connection } =
-            exchange::exchange(connection, request).await.map_err(|lost| PostError::Lost(lost.reason))?;
-        kept.put(target, connection);
-        Ok(answer)
+        exchange::ask(connection, request).await.map_err(|lost| PostError::Lost(lost.reason))
     }
 }

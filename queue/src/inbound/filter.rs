@@ -13,7 +13,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use super::{Incoming, NotTaken, Unsure};
-use crate::courier::http::{Post, PostError, Poster, PosterError, PosterSettings, UrlRules};
+use crate::courier::http::{Again, Post, PostError, Poster, PosterError, PosterSettings, UrlRules};
 
 /// How long a filter may take: the peer waits for our reply for ten minutes (RFC 5321 4.5.3.2.6).
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -120,6 +120,7 @@ impl Rspamd {
             headers,
             body: incoming.message.clone(),
             timeout: PATIENCE,
+            again: Again::Harmless,
         };
         let answer = self.poster.post(post).await?;
         if answer.status != 200 {

@@ -22,7 +22,7 @@ use store::conversion_export::Found;
 use store::engine::{Batch, CommitError};
 
 use super::count::CountError;
-use crate::courier::http::{Answer, Post, PostError, Poster};
+use crate::courier::http::{Again, Answer, Post, PostError, Poster};
 use crate::worker::Worker;
 
 /// How long one POST may take.
@@ -79,7 +79,8 @@ impl Exporter {
             headers.push(("authorization", format!("Bearer {token}")));
         }
         let body = Bytes::from(body(conversion, self.settings.email_hash).to_string());
-        self.poster.post(Post { url: self.settings.url.clone(), headers, body, timeout: TIMEOUT }).await
+        let (url, again) = (self.settings.url.clone(), Again::Harmless);
+        self.poster.post(Post { url, headers, body, timeout: TIMEOUT, again }).await
     }
 }
 

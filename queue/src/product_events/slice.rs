@@ -10,7 +10,7 @@ use mail::product_event::context::{Context, USER_CREATED};
 use mail::product_event::conversion::{self, Conversion, ConversionKind};
 use mail::product_event::funnel::UNKNOWN;
 use mail::product_event::person::{Alias, VISIT};
-use mail::product_event::standing::{Members, Standing};
+use mail::product_event::standing::{Members, Standing, Whom};
 use mail::product_event::visit::{Visit, is_visitor_id};
 use store::engine::{Batch, Key, ReadError, Store};
 use store::person::{People, PersonKey};
@@ -37,7 +37,7 @@ enum What {
     Visit(Box<Visit>),
 }
 
-/// An event, and what it comes to.
+/// An event, and what it comes to by itself.
 struct Heard {
     event: ProductEvent,
     context: Context,
@@ -83,6 +83,8 @@ impl Slice {
                 Happened::Visit(visit) => Some(One::of_visit((*account, visit), *partition)),
             });
         }
+        // Whichever partition they lie in: what was said first of somebody counts for what they do next.
+        ones.sort_by_key(|one| one.at);
         let aliases =
             ones.iter().flat_map(|one| one.aliases.iter().map(|alias| (one.account, alias.clone())));
         let aliases: HashSet<_> = aliases.collect();
@@ -113,9 +115,9 @@ impl Slice {
                 }
                 What::Event(heard) => heard,
             };
-            let source = self.person(&one, heard, fresh);
-            let (mut counts, hour) = (counts_of(heard.standing), Hour::of(one.at));
-            if let Some(conversion) = self.conversion(&one, heard, source) {
+            let (source, standing) = self.person(&one, heard, fresh);
+            let (mut counts, hour) = (counts_of(standing), Hour::of(one.at));
+            if let Some(conversion) = self.conversion(&one, (heard, standing), source) {
                 credit(&mut counts, conversion.kind);
                 let mut credited = Counts::default();
                 credit(&mut credited, conversion.kind);
@@ -160,12 +162,15 @@ impl Slice {
         additions.name(one.account, VISIT, hour, counts);
     }
 
-    /// Remembers what a person did; says where they came from first.
-    fn person(&mut self, one: &One, heard: &Heard, fresh: PersonKey) -> Option<String> {
+    /// Remembers what a person did; says where they came from first, and as what it counts that they did it: of
+    /// somebody who was known as a member once, nothing does.
+    fn person(&mut self, one: &One, heard: &Heard, fresh: PersonKey) -> (Option<String>, Standing) {
         if one.aliases.is_empty() {
-            return None;
+            return (None, heard.standing);
         }
-        let person = self.people.find(one.account, &one.aliases, fresh)?;
+        let Some(person) = self.people.find(one.account, &one.aliases, fresh) else {
+            return (None, heard.standing);
+        };
         person.mark(&heard.event.name, one.at);
         person.stand(heard.standing);
         let context = &heard.context;
@@ -176,13 +181,18 @@ impl Slice {
                 known.clone_from(said);
             }
         }
-        person.source.clone()
+        (person.source.clone(), heard.standing.by(person.standing))
     }
 
     /// The conversion that an event tells of, if nothing told of it before.
-    fn conversion(&mut self, one: &One, heard: &Heard, source: Option<String>) -> Option<Conversion> {
+    fn conversion(
+        &mut self,
+        one: &One,
+        (heard, standing): (&Heard, Standing),
+        source: Option<String>,
+    ) -> Option<Conversion> {
         let Heard { event, context, .. } = heard;
-        let (kind, subject) = heard.conversion()?;
+        let (kind, subject) = heard.conversion(standing)?;
         if !self.recorded.insert(store::conversion::key_of(one.account, kind, &subject)) {
             return None;
         }
@@ -202,16 +212,17 @@ impl Slice {
 }
 
 impl Heard {
-    fn conversion(&self) -> Option<(ConversionKind, String)> {
-        let Self { event, context, standing } = self;
-        conversion::told(&event.name, event.user_id.as_deref(), context, *standing)
+    fn conversion(&self, standing: Standing) -> Option<(ConversionKind, String)> {
+        let Self { event, context, .. } = self;
+        conversion::told(&event.name, event.user_id.as_deref(), context, standing)
     }
 }
 
 impl One {
     fn of_event(event: ProductEvent, partition: u16, members: &Members) -> Self {
         let context = Context::of(&event.data);
-        let standing = Standing::of(&event.name, address_of(&event), &context, members);
+        let whom = Whom { email: address_of(&event), user_id: event.user_id.as_deref() };
+        let standing = Standing::of(&event.name, whom, &context, members);
         let aliases = aliases_of(&event, &context);
         let (account, at) = (event.account, event.created_at);
         Self {
@@ -230,7 +241,7 @@ impl One {
 
     fn conversion_key(&self) -> Option<Key> {
         let What::Event(heard) = &self.what else { return None };
-        let (kind, subject) = heard.conversion()?;
+        let (kind, subject) = heard.conversion(heard.standing)?;
         Some(store::conversion::key_of(self.account, kind, &subject))
     }
 }
@@ -267,11 +278,11 @@ fn credit(counts: &mut Counts, kind: ConversionKind) {
     }
 }
 
-/// The addresses of an account's own people: its users, and its owner.
+/// The addresses and ids of an account's own people: its users, and its owner.
 async fn own_people(store: &Store, account: AccountId) -> Result<Members, ReadError> {
     let users = store::user::list(store, account).await?;
     let owner = store::account::get(store, account).await?;
-    let users = users.into_iter().map(|user| user.email.to_string());
+    let users = users.into_iter().flat_map(|user| [user.email.to_string(), user.id.to_string()]);
     Ok(Members::new(users.chain(owner.map(|owner| owner.email.to_string()))))
 }
 

@@ -1,77 +1,167 @@
 //! Telling the owner by mail: an endpoint begins to fail, or was disabled.
 //!
+//! ```text
+//! attempt settled ─►[ … + notice ] ─► find what is due in our partitions ─►[ the email - the notice ]
+//! ```
+//!
 //! Mailed as the service's other mail is, from the domain of the sandbox sender, as the account that has it. Where
-//! there is none, or it cannot send, the operator's log says so; the endpoint's own fields tell it anyway.
+//! there is none, or it cannot send, the operator's log says so; the endpoint's own fields tell it anyway. What
+//! passes by itself is waited for, up to a day.
 
-use std::sync::PoisonError;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use mail::address::{Address, Mailbox};
 use mail::compose::Composition;
 use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
 use mail::email::{Category, Door};
-use mail::id::{AccountId, WebhookId};
+use mail::owner_notice::{OwnerNotice, What};
 use mail::recipient::{Notify, RecipientKind};
-use mail::webhook::DisabledReason;
+use store::access::Tenant;
+use store::engine::{Batch, CommitError};
+use store::owner_notice::Found;
 
-use crate::accept::Hall;
+use crate::accept::{Accepted, Hall};
+use crate::refusal::Refusal;
 
 /// Who writes; or the other one, when the first is the sandbox sender itself, which reaches nobody but owners.
 const LOCAL_PARTS: [&str; 2] = ["no-reply", "webhooks"];
+/// Notices of a partition read at once.
+const SLICE: usize = 50;
+/// How soon is tried again what cannot be mailed at the moment …
+const AGAIN: Duration = Duration::from_secs(60);
+/// … and for how long.
+const TRIED_FOR: Duration = Duration::from_secs(24 * 3600);
+/// How often all partitions are looked at: other nodes put notices into them, and go.
+const LOOK: Duration = Duration::from_secs(5);
 
-/// What is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    /// Nothing arrives.
-    Failing,
-    /// Nothing is sent any more.
-    Disabled(DisabledReason),
+/// Why a notice is not mailed.
+enum Unmailed {
+    /// It never will be.
+    Never(String),
+    /// Not at the moment.
+    NotNow(String),
 }
 
-/// To whom, about what.
-#[derive(Debug)]
-pub(super) struct Told {
-    pub(super) account: AccountId,
-    pub(super) webhook: WebhookId,
-    pub(super) url: String,
-    pub(super) what: What,
+fn not_now(error: &dyn std::fmt::Display) -> Unmailed {
+    Unmailed::NotNow(error.to_string())
 }
 
 impl Hall {
-    /// Mails what is to be told until the worker stops.
+    /// Mails what owners are to be told until the worker stops.
     pub(crate) async fn keep_noticing(&self) {
-        let taken = self.worker.webhooks.noticed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut noticed) = taken else { return };
-        loop {
-            let told = tokio::select! {
-                told = noticed.recv() => told,
-                () = self.worker.stop.cancelled() => None,
-            };
-            let Some(told) = told else { return };
-            if let Err(cause) = self.mail_owner(&told).await {
-                tracing::warn!(%cause, webhook.id = %told.webhook, "an owner could not be mailed about an endpoint");
+        let (worker, appointments) = (&self.worker, &self.worker.webhooks.notices);
+        while !worker.stop.is_cancelled() {
+            let (leases, changed) = (worker.leases.changed(), appointments.changed());
+            let (due, next) = appointments.due(&worker.leases.active(), self.clock().now());
+            if due.is_empty() {
+                tokio::select! {
+                    () = self.clock().sleep_until(next) => {}
+                    () = changed => {}
+                    () = leases => {}
+                    () = tokio::time::sleep(LOOK), if self.store().is_shared() => appointments.look_at_all(),
+                    () = worker.stop.cancelled() => {}
+                }
+            }
+            for partition in due {
+                self.mail_notices(partition).await;
             }
         }
     }
 
-    async fn mail_owner(&self, told: &Told) -> Result<(), String> {
-        let text = |error: &dyn std::fmt::Display| error.to_string();
-        let sandbox = self.senders.sandbox().ok_or("`sandbox_sender` in [service] is not set")?;
+    /// Mails what of a partition is due.
+    async fn mail_notices(&self, partition: u16) {
+        let (now, appointments) = (self.clock().now(), &self.worker.webhooks.notices);
+        appointments.begin(partition);
+        match store::owner_notice::due(self.store(), partition, now, SLICE).await {
+            Ok((due, next)) => {
+                let next = if due.len() == SLICE { Some(now) } else { next };
+                next.into_iter().for_each(|next| appointments.note(partition, next));
+                for found in due {
+                    if let Some(next) = self.mail_notice(&found).await {
+                        appointments.note(partition, next);
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "notices for owners cannot be read at the moment");
+                appointments.note(partition, self.worker.later(AGAIN));
+            }
+        }
+    }
+
+    /// Mails one, or puts it off: until when.
+    async fn mail_notice(&self, found: &Found) -> Option<Timestamp> {
+        let (notice, now) = (&found.notice, self.clock().now());
+        let why = match self.mail_owner(found).await {
+            Ok(()) => return None,
+            Err(why) => why,
+        };
+        let mut batch = Batch::progress();
+        let end = notice.since.checked_add(TRIED_FOR).unwrap_or(Timestamp::MAX);
+        let next = match why {
+            Unmailed::NotNow(_) if now < end => {
+                let next = self.worker.later(AGAIN);
+                found.put_off(&mut batch, next);
+                Some(next)
+            }
+            Unmailed::NotNow(cause) | Unmailed::Never(cause) => {
+                tracing::warn!(%cause, webhook.id = %notice.webhook, "an owner could not be mailed about an endpoint");
+                found.take(&mut batch);
+                None
+            }
+        };
+        match self.store().commit(batch).await {
+            Ok(()) => next,
+            // Somebody else did it.
+            Err(CommitError::Conflict { .. }) => None,
+            Err(_) => Some(self.worker.later(AGAIN)),
+        }
+    }
+
+    /// Accepts the email, and takes the notice away in the same commit.
+    async fn mail_owner(&self, found: &Found) -> Result<(), Unmailed> {
+        let notice = &found.notice;
+        let (tenant, from) = self.service_sender().await?;
+        let owner =
+            store::account::get(self.store(), notice.account).await.map_err(|error| not_now(&error))?;
+        let owner = owner.ok_or_else(|| Unmailed::Never("the account is gone".to_owned()))?;
+        let draft = draft(from, owner.email, notice);
+        let also = |outcomes: &[Result<Accepted, Refusal>], batch: &mut Batch| {
+            // An owner who is suppressed is not written to: then that is over, too.
+            if outcomes.iter().all(|outcome| matches!(outcome, Ok(_) | Err(Refusal::Blocked { .. }))) {
+                found.take(batch);
+            }
+        };
+        match self.accept_many(&tenant, vec![draft], false, &also).await {
+            Ok(outcomes) => match outcomes.into_iter().next() {
+                None | Some(Ok(_) | Err(Refusal::Blocked { .. })) => Ok(()),
+                Some(Err(refusal)) if refusal.is_passing() => Err(not_now(&refusal)),
+                Some(Err(refusal)) => Err(Unmailed::Never(refusal.to_string())),
+            },
+            Err(Refusal::DoneMeanwhile) => Ok(()),
+            Err(refusal) => Err(not_now(&refusal)),
+        }
+    }
+
+    /// As whom the service writes, and from which address.
+    async fn service_sender(&self) -> Result<(Tenant, Address), Unmailed> {
+        let never = |error: &dyn std::fmt::Display| Unmailed::Never(error.to_string());
+        let sandbox =
+            self.senders.sandbox().ok_or_else(|| never(&"`sandbox_sender` in [service] is not set"))?;
         let local = LOCAL_PARTS.into_iter().find(|local| !sandbox.local().eq_ignore_ascii_case(local));
         let from = Address::new(local.unwrap_or_default(), sandbox.domain().clone());
-        let from = from.map_err(|error| text(&error))?;
-        let store = self.store();
-        let domain = store::domain::by_name(store, from.domain()).await.map_err(|error| text(&error))?;
-        let domain = domain.ok_or("nobody has the domain of `sandbox_sender`")?;
-        let tenant = store::access::by_service(store, domain.account).await.map_err(|error| text(&error))?;
-        let owner = store::account::get(store, told.account).await.map_err(|error| text(&error))?;
-        let Some(owner) = owner else { return Ok(()) };
-        let accepted = self.accept(&tenant, draft(from, owner.email, told)).await;
-        accepted.map(drop).map_err(|refusal| text(&refusal))
+        let from = from.map_err(|error| never(&error))?;
+        let domain =
+            store::domain::by_name(self.store(), from.domain()).await.map_err(|error| not_now(&error))?;
+        let domain = domain.ok_or_else(|| never(&"nobody has the domain of `sandbox_sender`"))?;
+        let tenant = store::access::by_service(self.store(), domain.account).await;
+        Ok((tenant.map_err(|error| not_now(&error))?, from))
     }
 }
 
-fn draft(from: Address, to: Address, told: &Told) -> Draft {
-    let Told { webhook, url, what, .. } = told;
+fn draft(from: Address, to: Address, notice: &OwnerNotice) -> Draft {
+    let OwnerNotice { webhook, url, what, .. } = notice;
     let (subject, text) = match what {
         What::Failing => (
             "A webhook endpoint does not take deliveries",
@@ -81,14 +171,14 @@ fn draft(from: Address, to: Address, told: &Told) -> Draft {
                  disabled.\n"
             ),
         ),
-        What::Disabled(DisabledReason::Gone) => (
+        What::Gone => (
             "A webhook endpoint was disabled",
             format!(
                 "{url} ({webhook}) answered 410 (gone), so nothing is sent to it any more.\n\nTo enable it again: \
                  PATCH /webhooks/{webhook} with {{\"enabled\": true}}.\n"
             ),
         ),
-        What::Disabled(_) => (
+        What::Disabled => (
             "A webhook endpoint was disabled",
             format!(
                 "Nothing arrived at {url} ({webhook}) for five days, so nothing is sent to it any more.\n\nTo \

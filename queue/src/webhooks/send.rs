@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{ATTEMPT_MAX, Webhooks};
-use crate::courier::http::Post;
+use crate::courier::http::{Again, Post};
 use crate::worker::Worker;
 
 /// Deliveries of one endpoint read at once.
@@ -176,8 +176,7 @@ impl Worker {
         let at = self.clock.now();
         let (mut answer, mut duration_ms) = (Err("the endpoint is gone".to_owned()), 0);
         if let Some(endpoint) = endpoint {
-            // The semaphore is never closed.
-            let _turn = self.webhooks.posts.acquire().await;
+            let _place = self.webhooks.posts.take(endpoint.account).await;
             let begun = Instant::now();
             answer = match self.webhooks.body(&self.store, &delivery).await {
                 Ok(Some(body)) => {
@@ -240,6 +239,8 @@ impl Webhooks {
             ],
             body,
             timeout: ATTEMPT_MAX,
+            // By `webhook-id`.
+            again: Again::Harmless,
         })
     }
 }

@@ -8,13 +8,13 @@ use mail::delivery::{Delivery, DeliveryAttempt, DeliveryStatus};
 use mail::event::{Event, EventKind};
 use mail::id::{DeliveryId, EventId};
 use mail::moment;
+use mail::owner_notice::{OwnerNotice, What};
 use mail::webhook::{DisabledReason, FAILING_MAX, Webhook};
 use serde_json::json;
 use store::delivery::{Due, LineName};
 use store::engine::{Batch, CommitError, ReadError};
 use store::webhook::Version;
 
-use super::notice::{Told, What};
 use super::send::Tried;
 use crate::worker::Worker;
 
@@ -62,13 +62,13 @@ impl Worker {
             for one in tried {
                 next.extend(self.settle_one(&mut batch, one, &mut books));
             }
-            let told = self.close_books(&mut batch, line, books);
+            let notice = self.close_books(&mut batch, line, books);
             match self.store.commit(batch).await {
                 Ok(()) => {
                     for due in next {
                         self.webhooks.lines.note(line, due);
                     }
-                    self.attempts_booked(tried, told);
+                    self.attempts_booked(tried, line, notice);
                     self.settled.notify_waiters();
                     return Ok(true);
                 }
@@ -130,38 +130,38 @@ impl Worker {
         now.checked_add(wait).ok()
     }
 
-    /// Writes what became of the endpoint; whom to tell of it.
-    fn close_books(&self, batch: &mut Batch, line: LineName, books: Books) -> Option<Told> {
-        let (before, version) = books.endpoint?;
-        let after = books.after?;
+    /// Writes what became of the endpoint, and the notice of it for its owner. That notice.
+    fn close_books(&self, batch: &mut Batch, line: LineName, books: Books) -> Option<OwnerNotice> {
+        let ((before, version), after, now) = (books.endpoint?, books.after?, books.now);
         if after == before {
             return None;
         }
         let what = match (after.disabled_reason, before.failing_since, after.failing_since) {
             (Some(reason), since, _) => {
-                let event =
-                    disabled(&after, reason, since, EventId::new(books.now, self.entropy.u128()), books.now);
+                let event = disabled(&after, reason, since, EventId::new(now, self.entropy.u128()), now);
                 store::event::record(batch, &event, line.partition);
-                Some(What::Disabled(reason))
+                Some(What::disabled(reason))
             }
             (None, None, Some(_)) => Some(What::Failing),
             _ => None,
         };
         store::webhook::update(batch, &before, &after, &version);
-        what.map(|what| Told { account: after.account, webhook: after.id, url: after.url, what })
+        let id = EventId::new(now, self.entropy.u128());
+        let (account, webhook, url) = (after.account, after.id, after.url);
+        let notice = OwnerNotice { id, account, webhook, url, what: what?, since: now };
+        store::owner_notice::put(batch, line.partition, &notice);
+        Some(notice)
     }
 
-    fn attempts_booked(&self, tried: &[Tried], told: Option<Told>) {
+    fn attempts_booked(&self, tried: &[Tried], line: LineName, notice: Option<OwnerNotice>) {
         for one in tried {
             let outcome = if one.is_taken() { "delivered" } else { "failed" };
             metrics::counter!("postrider_webhook_attempts_total", "outcome" => outcome).increment(1);
         }
-        if let Some(told) = told {
-            if matches!(told.what, What::Disabled(_)) {
-                self.untold.notify_one();
-            }
-            // Who is mailed already is not told of more than can be mailed.
-            let _ = self.webhooks.notices.try_send(told);
+        if let Some(notice) = notice {
+            self.webhooks.notices.note(line.partition, notice.since);
+            // The event of an endpoint that was disabled.
+            self.untold.notify_one();
         }
     }
 

@@ -117,15 +117,52 @@ pub async fn first_due(
     now: Timestamp,
     limit: usize,
 ) -> Result<FirstDue, ReadError> {
+    Ok(look(store, partition, now, limit).await?.0)
+}
+
+/// What is due first, and the last key that was looked at.
+async fn look(
+    store: &Store,
+    partition: u16,
+    now: Timestamp,
+    limit: usize,
+) -> Result<(FirstDue, Option<Key>), ReadError> {
     let range = key(Space::AutomationDue).u16(partition).range();
     let rows = store.scan(range, Order::Ascending, limit).await?;
+    let last = rows.last().map(|(at, _)| at.clone());
     let mut first = FirstDue { more: rows.len() == limit, ..FirstDue::default() };
     for (at, value) in rows {
         match read(&at, &value) {
-            Ok((due, _)) if due > now => return Ok(FirstDue { later: Some(due), more: false, ..first }),
+            Ok((due, _)) if due > now => {
+                return Ok((FirstDue { later: Some(due), more: false, ..first }, last));
+            }
             Ok(due) => first.due.push(due),
             Err(_) => first.due.push((now, Due::Damaged(at))),
         }
+    }
+    Ok((first, last))
+}
+
+/// What of a partition is at hand: what is due the longest and, where that is more than `limit`, what became due
+/// last, as many again, oldest first.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn at_hand(
+    store: &Store,
+    partition: u16,
+    now: Timestamp,
+    limit: usize,
+) -> Result<FirstDue, ReadError> {
+    let (mut first, last) = look(store, partition, now, limit).await?;
+    // Behind all that is due now, whatever it is.
+    let end = key(Space::AutomationDue).u16(partition).time(now).u8(u8::MAX).build();
+    let start = last.filter(|_| first.more).map(|last| crate::key::after(&last));
+    let Some(start) = start.filter(|start| *start < end) else { return Ok(first) };
+    let mut last = store.scan(start..end, Order::Descending, limit).await?;
+    last.reverse();
+    for (at, value) in last {
+        first.due.push(read(&at, &value).unwrap_or((now, Due::Damaged(at))));
     }
     Ok(first)
 }

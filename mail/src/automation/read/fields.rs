@@ -29,6 +29,7 @@ impl Notes {
 pub(super) fn depth(value: &Value) -> usize {
     match value {
         Value::Array(entries) => 1 + entries.iter().map(depth).max().unwrap_or(0),
+        number if crate::number::is_number(number) => 0,
         Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
         _ => 0,
     }

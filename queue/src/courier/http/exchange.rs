@@ -2,9 +2,11 @@
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
+use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use jiff::fmt::rfc2822;
+use tokio::time::Instant;
 
 use super::kept::Connection;
 use super::target::Target;
@@ -44,31 +46,47 @@ pub(super) fn request(target: &Target, post: &Post, user_agent: &HeaderValue) ->
     Ok(request)
 }
 
-/// Sends a request, reads the head of the answer and the beginning of its body. A body that is longer is not
-/// read to its end: its connection is closed.
-pub(super) async fn exchange(mut connection: Connection, request: Request) -> Result<Exchanged, Lost> {
+/// An answer whose head has come.
+pub(super) struct Answering {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Incoming,
+    connection: Connection,
+}
+
+/// Sends a request, and reads the head of the answer.
+pub(super) async fn ask(mut connection: Connection, request: Request) -> Result<Answering, Lost> {
     let answered = connection
         .sender
         .send_request(request)
         .await
         .map_err(|error| Lost { unanswered: !error.is_parse(), reason: told(&error) })?;
     let (head, body) = answered.into_parts();
-    let (body, whole) = beginning(body).await;
-    let answer = Answer { status: head.status.as_u16(), retry_after_s: retry_after(&head.headers), body };
-    // What switches to another protocol (101) is of no more use.
-    let usable = whole && !head.status.is_informational();
-    Ok(Exchanged { answer, connection: usable.then_some(connection) })
+    Ok(Answering { status: head.status, headers: head.headers, body, connection })
 }
 
-/// What is kept of a body, and whether that is all of it. One that breaks off is kept as far as it came: the
-/// status stands.
-async fn beginning(mut body: Incoming) -> (Bytes, bool) {
+impl Answering {
+    /// Reads the beginning of the body, as far as it comes until then. A body that is longer is not read to its
+    /// end: its connection is closed.
+    pub(super) async fn read(self, until: Instant) -> Exchanged {
+        let Self { status, headers, body, connection } = self;
+        let (body, whole) = beginning(body, until).await;
+        let answer = Answer { status: status.as_u16(), retry_after_s: retry_after(&headers), body };
+        // What switches to another protocol (101) is of no more use.
+        let usable = whole && !status.is_informational();
+        Exchanged { answer, connection: usable.then_some(connection) }
+    }
+}
+
+/// What is kept of a body, and whether that is all of it. One that breaks off, or does not come to its end in time,
+/// is kept as far as it came: the status stands.
+async fn beginning(mut body: Incoming, until: Instant) -> (Bytes, bool) {
     let mut kept = BytesMut::new();
     loop {
-        match body.frame().await {
-            None => return (kept.freeze(), true),
-            Some(Err(_)) => return (kept.freeze(), false),
-            Some(Ok(frame)) => {
+        match tokio::time::timeout_at(until, body.frame()).await {
+            Ok(None) => return (kept.freeze(), true),
+            Ok(Some(Err(_))) | Err(_) => return (kept.freeze(), false),
+            Ok(Some(Ok(frame))) => {
                 let Ok(data) = frame.into_data() else { continue };
                 let room = ANSWER_BYTES_MAX.saturating_sub(kept.len());
                 kept.extend_from_slice(data.get(..room).unwrap_or(&data));

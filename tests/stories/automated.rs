@@ -1,0 +1,190 @@
+//! Automations and webhooks over two nodes: a run that is begun at one goes on at the other, whichever hears of it; what
+//! a node leaves is taken over; and everything happens once.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use postrider::config::Config;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+use crate::database::Server;
+use crate::world::{DOMAIN, PATIENCE, TestWorld};
+
+/// Two nodes of one cluster, that may post to this machine.
+async fn nodes(server: &Server) -> [TestWorld; 2] {
+    let change = |config: &mut Config| {
+        config.webhooks.allow_http = true;
+        config.webhooks.allow_private_destinations = true;
+    };
+    let url = server.database();
+    let one = TestWorld::node(&url, None, change).await;
+    let two = TestWorld::node(&url, Some(&one), change).await;
+    [one, two]
+}
+
+async fn ask(node: &TestWorld, method: &str, path: &str, body: Value) -> Value {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let (status, answer) = node.call(method, path, &body).await;
+    assert!((200..300).contains(&status), "{method} {path}: {status} {answer}");
+    answer
+}
+
+/// Makes an automation and activates it.
+async fn automation(node: &TestWorld, trigger: &str, steps: Value) -> String {
+    let definition = json!({"name": "A", "trigger": {"event": trigger}, "steps": steps});
+    let made = ask(node, "POST", "/automations", definition).await;
+    let path = format!("/automations/{}", made["automation"]["id"].as_str().unwrap());
+    ask(node, "POST", &path, json!({"action": "activate"})).await;
+    path
+}
+
+async fn tell(node: &TestWorld, name: &str, user: usize) -> Value {
+    let event = json!({"name": name, "user_id": user.to_string(), "email": format!("u{user}@dest.example")});
+    ask(node, "POST", "/events", event).await
+}
+
+/// Asks until the answer is as wanted.
+async fn until(node: &TestWorld, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let asking = async {
+        loop {
+            let answer = ask(node, "GET", path, Value::Null).await;
+            if wanted(&answer) {
+                return answer;
+            }
+        }
+    };
+    let answer = tokio::time::timeout(PATIENCE, asking).await;
+    answer.unwrap_or_else(|_| panic!("{path} does not come to what is wanted"))
+}
+
+/// Waits until so many runs of an automation are in a state.
+async fn runs(node: &TestWorld, path: &str, (state, count): (&str, usize)) {
+    until(node, path, |answer| {
+        let counts = &answer["automation"]["counts"];
+        assert_eq!((&counts["failed"], &counts["cancelled"]), (&json!(0), &json!(0)), "{counts}");
+        counts[state] == json!(count)
+    })
+    .await;
+}
+
+/// A receiver: says the type and the id of each event that is posted to it.
+async fn receiver() -> (SocketAddr, mpsc::UnboundedReceiver<(String, String)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (tell, heard) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(receive(BufReader::new(stream), tell.clone()));
+        }
+    });
+    (address, heard)
+}
+
+async fn receive(mut stream: BufReader<TcpStream>, tell: mpsc::UnboundedSender<(String, String)>) {
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if stream.read_line(&mut head).await.is_ok_and(|read| read > 0) {
+                continue;
+            }
+            return;
+        }
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let mut body = vec![0; length.unwrap().trim().parse().unwrap()];
+        stream.read_exact(&mut body).await.unwrap();
+        let event: Value = serde_json::from_slice(&body).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let _ = tell.send((text(&event["type"]), text(&event["data"]["event_id"])));
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    }
+}
+
+/// How often each type came, once there are so many; none comes twice.
+async fn came(
+    heard: &mut mpsc::UnboundedReceiver<(String, String)>,
+    count: usize,
+) -> BTreeMap<String, usize> {
+    let (mut ids, mut types) = (std::collections::BTreeSet::new(), BTreeMap::new());
+    for _ in 0..count {
+        let next = tokio::time::timeout(PATIENCE, heard.recv()).await;
+        let (kind, id) = next.unwrap_or_else(|_| panic!("of {count} came {types:?}")).unwrap();
+        assert!(ids.insert(id), "{kind} came twice");
+        *types.entry(kind).or_default() += 1;
+    }
+    types
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_that_begins_at_one_node_ends_at_the_other() {
+    const USERS: usize = 10;
+    let server = Server::start(&[]);
+    let nodes = nodes(&server).await;
+    let (address, mut heard) = receiver().await;
+    ask(&nodes[0], "POST", "/webhooks", json!({"url": format!("http://{address}/")})).await;
+    let letter = json!({"type": "send_email", "from": format!("a@{DOMAIN}"), "subject": "u {{event.user_id}}", "text": "t"});
+    let wait = json!({"type": "wait_for_event", "event": "ended", "match": "auto", "timeout": "1d"});
+    let path = automation(&nodes[0], "begun", json!([wait, letter])).await;
+    for user in 0..USERS {
+        let begun = tell(&nodes[user % 2], "begun", user).await;
+        assert_eq!(begun["matched_automations"], 1, "{begun}");
+    }
+    // They wait, wherever they are looked at.
+    for node in &nodes {
+        runs(node, &path, ("waiting", USERS)).await;
+    }
+    for user in 0..USERS {
+        let ended = tell(&nodes[(user + 1) % 2], "ended", user).await;
+        assert_eq!(ended["resumed_runs"], 1, "{ended}");
+    }
+    runs(&nodes[1], &path, ("completed", USERS)).await;
+    assert_eq!(nodes[0].sink.wait_for(USERS).await.len(), USERS);
+    let types = came(&mut heard, 6 * USERS).await;
+    let wanted = [
+        ("automation.completed", USERS),
+        ("automation.started", USERS),
+        ("automation.step_completed", 2 * USERS),
+        ("email.delivered", USERS),
+        ("email.sent", USERS),
+    ];
+    assert_eq!(types, wanted.map(|(name, count)| (name.to_owned(), count)).into());
+    let [one, two] = nodes;
+    two.end().await;
+    one.end().await;
+    assert!(heard.try_recv().is_err(), "each is delivered once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_of_a_node_that_is_gone_go_on() {
+    const USERS: usize = 10;
+    let server = Server::start(&[]);
+    let [one, two] = nodes(&server).await;
+    let delay = json!({"type": "delay", "duration": "1h"});
+    let gate = json!({"type": "condition", "all": [{"field": "event.user_id", "op": "exists"}]});
+    let path = automation(&one, "begun", json!([delay, gate, delay])).await;
+    for user in 0..USERS {
+        tell(&two, "begun", user).await;
+    }
+    runs(&one, &path, ("waiting", USERS)).await;
+    two.end().await;
+    one.world.clock.advance(Duration::from_secs(3_601));
+    // The second delay begins before more time passes.
+    let listed = format!("{path}/runs?limit=100");
+    until(&one, &listed, |answer| {
+        let mut listed = answer["runs"].as_array().unwrap().iter();
+        listed.all(|run| run["current_step_index"] == 2 && run["status"] == "waiting")
+    })
+    .await;
+    one.world.clock.advance(Duration::from_secs(3_601));
+    runs(&one, &path, ("completed", USERS)).await;
+    let of = |answer: &Value, kind: &str| {
+        answer["events"].as_array().unwrap().iter().filter(|event| event["type"] == kind).count()
+    };
+    let told =
+        until(&one, "/webhook-events?order=asc&limit=100", |told| of(told, "automation.completed") == USERS);
+    assert_eq!(of(&told.await, "automation.step_completed"), 3 * USERS, "each step once");
+    one.end().await;
+}
