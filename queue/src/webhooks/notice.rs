@@ -5,15 +5,13 @@
 
 use std::sync::PoisonError;
 
-use mail::address::{Address, Mailbox};
-use mail::compose::Composition;
-use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
-use mail::email::{Category, Door};
+use mail::address::Address;
 use mail::id::{AccountId, WebhookId};
-use mail::recipient::{Notify, RecipientKind};
+use mail::letter::Letter;
 use mail::webhook::DisabledReason;
 
 use crate::accept::Hall;
+use crate::postman::{self, Postman};
 
 /// Who writes; or the other one, when the first is the sandbox sender itself, which reaches nobody but owners.
 const LOCAL_PARTS: [&str; 2] = ["no-reply", "webhooks"];
@@ -56,21 +54,16 @@ impl Hall {
     async fn mail_owner(&self, told: &Told) -> Result<(), String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let sandbox = self.senders.sandbox().ok_or("`sandbox_sender` in [service] is not set")?;
-        let local = LOCAL_PARTS.into_iter().find(|local| !sandbox.local().eq_ignore_ascii_case(local));
-        let from = Address::new(local.unwrap_or_default(), sandbox.domain().clone());
-        let from = from.map_err(|error| text(&error))?;
-        let store = self.store();
-        let domain = store::domain::by_name(store, from.domain()).await.map_err(|error| text(&error))?;
-        let domain = domain.ok_or("nobody has the domain of `sandbox_sender`")?;
-        let tenant = store::access::by_service(store, domain.account).await.map_err(|error| text(&error))?;
-        let owner = store::account::get(store, told.account).await.map_err(|error| text(&error))?;
+        let from =
+            postman::beside(sandbox, LOCAL_PARTS).ok_or("`sandbox_sender` is no address to write from")?;
+        let postman = Postman::find(self, from).await.map_err(|error| text(&error))?;
+        let owner = store::account::get(self.store(), told.account).await.map_err(|error| text(&error))?;
         let Some(owner) = owner else { return Ok(()) };
-        let accepted = self.accept(&tenant, draft(from, owner.email, told)).await;
-        accepted.map(drop).map_err(|refusal| text(&refusal))
+        postman.send(self, letter(owner.email, told)).await.map_err(|refusal| text(&refusal))
     }
 }
 
-fn draft(from: Address, to: Address, told: &Told) -> Draft {
+fn letter(to: Address, told: &Told) -> Letter {
     let Told { webhook, url, what, .. } = told;
     let (subject, text) = match what {
         What::Failing => (
@@ -97,27 +90,5 @@ fn draft(from: Address, to: Address, told: &Told) -> Draft {
             ),
         ),
     };
-    let from = Mailbox::from(from);
-    let parts = Composition {
-        from: from.clone(),
-        to: vec![Mailbox::from(to.clone())],
-        cc: Vec::new(),
-        bcc: Vec::new(),
-        reply_to: Vec::new(),
-        subject: subject.to_owned(),
-        html: None,
-        text: Some(text),
-        headers: Vec::new(),
-        attachments: Vec::new(),
-    };
-    Draft {
-        door: Door::System,
-        from: Some(from),
-        envelope: Envelope::default(),
-        recipients: vec![DraftRecipient { address: to, kind: RecipientKind::To, notify: Notify::default() }],
-        content: Content::Parts(Box::new(parts)),
-        tags: Vec::new(),
-        category: Category::Transactional,
-        wishes: Wishes::default(),
-    }
+    Letter::new(to, subject, text)
 }
