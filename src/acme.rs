@@ -1,7 +1,7 @@
 //! `[tls.acme]`: certificates from an authority that speaks ACME (RFC 8555), got and renewed by ourselves.
 //!
 //! ```text
-//! kept in the store? ─► shown ─► two thirds of its life ─► order ─► kept ─► shown ─► …
+//! kept in the store? ─► shown ─► when its authority advises, or two thirds of its life ─► order ─► kept ─► shown ─► …
 //!                 └─ no: a self-signed one is shown, and the order made at once
 //! ```
 //!
@@ -11,9 +11,10 @@
 //! what to do, counted, shown by `admin certificate`, and tried again ever more rarely, while the certificate
 //! that is there is shown on.
 //!
-//! Nodes that share a store share the account; those with the same names share the certificate, which one of
-//! them renews under a lease; and each shows the proofs of all.
+//! Nodes that share a store share the account, and order one at a time, under a lease; those with the same
+//! names share the certificate; and each shows the proofs of all.
 
+mod advice;
 pub mod challenge;
 mod client;
 mod facts;
@@ -22,7 +23,7 @@ mod order;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dns::lookup::Resolver;
@@ -47,8 +48,10 @@ use crate::world::World;
 
 /// How often a node looks for what other nodes left for it.
 const LOOK: Duration = Duration::from_secs(5);
-/// For so long others leave the renewal to a node that has begun it.
+/// For so long others leave the order to a node that has begun one.
 const LEASE: Duration = Duration::from_secs(10 * 60);
+/// How long all of an order may take: less than its lease.
+const WHOLE_ORDER_MAX: Duration = Duration::from_secs(9 * 60);
 /// How long an order is waited for.
 const ORDER_MAX: Duration = Duration::from_secs(3 * 60);
 /// The port that TLS-ALPN-01 comes to (RFC 8737 3).
@@ -93,6 +96,9 @@ pub enum AcmeError {
         /// Which name.
         name: String,
     },
+    /// It takes too long.
+    #[error("the authority was not done within {} minutes", WHOLE_ORDER_MAX.as_secs() / 60)]
+    Late,
     /// What it gave is no certificate.
     #[error("the authority's certificate: {0}")]
     Certificate(String),
@@ -146,6 +152,8 @@ pub struct Wish {
     pub servers: Vec<SocketAddr>,
     /// How an order is polled.
     pub patience: RetryPolicy,
+    /// How often a node looks for what other nodes left for it.
+    pub look: Duration,
 }
 
 impl Wish {
@@ -166,6 +174,7 @@ impl Wish {
             roots: acme.roots.clone(),
             servers: config.dns.servers.clone(),
             patience: poll,
+            look: LOOK,
         })
     }
 }
@@ -223,6 +232,8 @@ pub struct Standing {
     pub expires_at: Option<Timestamp>,
     /// When it is renewed.
     pub renews_at: Option<Timestamp>,
+    /// When the authority is asked again whether it advises otherwise; none where it gives no advice.
+    pub asks_again_at: Option<Timestamp>,
     /// Failures since it last went well.
     pub failures: u32,
     /// What went wrong then, and what to do.
@@ -241,6 +252,10 @@ pub struct Keeper {
     challenges: Arc<Challenges>,
     certificates: Arc<Certificates>,
     standing: watch::Sender<Standing>,
+    /// The chain that is shown; empty while a self-signed one is.
+    shown: Mutex<Vec<u8>>,
+    /// Which part of an authority's window passes before a renewal.
+    share: u32,
 }
 
 impl Keeper {
@@ -263,6 +278,7 @@ impl Keeper {
             proved_by: wish.ways.iter().map(|way| way.name()).collect(),
             expires_at: None,
             renews_at: None,
+            asks_again_at: None,
             failures: 0,
             last_failure: None,
             tries_again_at: None,
@@ -276,6 +292,8 @@ impl Keeper {
             challenges,
             certificates,
             standing: watch::Sender::new(standing),
+            shown: Mutex::default(),
+            share: u32::try_from(world.entropy.u64() >> 32).unwrap_or_default(),
             wish,
         };
         if let Some(certificate) = keeper.kept.certificate().await? {
@@ -299,26 +317,32 @@ impl Keeper {
     /// The answer to HTTP-01: what another node proves is in the store.
     pub async fn answer(&self, host: &str, token: &str) -> Option<String> {
         let name = host.to_ascii_lowercase();
-        if let Some(answer) = self.challenges.answer(&name, token) {
-            return Some(answer);
+        let answer = self.challenges.answer(&name, token);
+        if answer.is_some() || !self.kept.is_shared() {
+            return answer;
         }
-        if !self.kept.is_shared() || !self.wish.names.contains(&name) {
-            return None;
-        }
-        let proof = self.kept.proof(&name).await.ok()??;
+        let proof = self.kept.proofs().await.ok()?.remove(&name)?;
         (proof.token == token).then_some(proof.key_authorization)
     }
 
     /// Keeps the certificate fresh until `stop`.
     pub async fn keep(self: Arc<Self>, stop: CancellationToken) {
         loop {
-            let next = {
+            let (due, asks) = {
                 let standing = self.standing.borrow();
-                standing.tries_again_at.or(standing.renews_at).unwrap_or(Timestamp::UNIX_EPOCH)
+                let due = standing.tries_again_at.or(standing.renews_at).unwrap_or(Timestamp::UNIX_EPOCH);
+                (due, standing.asks_again_at)
             };
             tokio::select! {
-                () = self.clock.sleep_until(next) => {}
-                () = tokio::time::sleep(LOOK), if self.kept.is_shared() => {
+                biased;
+                () = self.clock.sleep_until(due) => {}
+                () = self.clock.sleep_until(asks.unwrap_or_default()), if asks.is_some() => {
+                    tokio::select! {
+                        () = self.advise() => continue,
+                        () = stop.cancelled() => return,
+                    }
+                }
+                () = tokio::time::sleep(self.wish.look), if self.kept.is_shared() => {
                     if let Err(error) = self.follow().await {
                         tracing::debug!(%error, "what other nodes left cannot be seen");
                     }
@@ -335,42 +359,53 @@ impl Keeper {
 
     /// Shows what another node got, and proves what another node is asked.
     async fn follow(&self) -> Result<(), AcmeError> {
-        for name in &self.wish.names {
-            match self.kept.proof(name).await? {
-                Some(proof) => self.challenges.put(name, proof),
-                None => self.challenges.remove(name),
-            }
-        }
+        self.challenges.show(self.kept.proofs().await?);
         match self.kept.certificate().await? {
             Some(certificate) => self.show(&certificate),
             None => Ok(()),
         }
     }
 
-    /// Renews, unless another node has, or does at the moment.
+    /// Renews, unless another node has, or orders at the moment.
     async fn renew(&self) -> Result<bool, AcmeError> {
-        let now = self.clock.now();
-        if let Some(kept) = self.kept.certificate().await?
-            && Validity::of(&kept.chain).is_ok_and(|validity| validity.renew_at() > now)
-        {
-            self.show(&kept)?;
-            return Ok(true);
+        if !self.kept.is_shared() {
+            return self.order_and_show().await.map(|()| true);
         }
+        let now = self.clock.now();
         let until = now.checked_add(LEASE).unwrap_or(Timestamp::MAX);
-        if self.kept.is_shared() && !self.kept.lease(&self.node, now, until).await? {
+        if !self.kept.lease(&self.node, now, until).await? {
+            self.follow().await?;
             return Ok(false);
         }
-        let obtained = self.obtain().await;
-        if self.kept.is_shared()
-            && let Err(error) = self.kept.release().await
-        {
+        // Looked at under the lease: what another node got is there by now.
+        let renewed = match self.another_has(now).await {
+            Ok(true) => Ok(()),
+            Ok(false) => self.order_and_show().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = self.kept.release(&self.node).await {
             tracing::debug!(%error, "the lease is left to its end");
         }
-        let (chain, key) = obtained?;
+        renewed.map(|()| true)
+    }
+
+    /// Whether the store has another certificate than the one that is shown, which is not to be renewed yet.
+    async fn another_has(&self, now: Timestamp) -> Result<bool, AcmeError> {
+        let Some(kept) = self.kept.certificate().await? else { return Ok(false) };
+        if kept.chain == self.shown() {
+            return Ok(false);
+        }
+        self.show(&kept)?;
+        Ok(Validity::of(&kept.chain).is_ok_and(|validity| validity.renew_at() > now))
+    }
+
+    async fn order_and_show(&self) -> Result<(), AcmeError> {
+        let obtained = tokio::time::timeout(WHOLE_ORDER_MAX, self.obtain()).await;
+        let (chain, key) = obtained.map_err(|_| AcmeError::Late)??;
         // What cannot be shown, or is to be renewed at once, is not kept.
         Certificate { chain: chain.clone().into(), key: key.clone().into() }.server(Vec::new())?;
         let validity = Validity::of(chain.as_bytes()).map_err(AcmeError::Certificate)?;
-        if validity.renew_at() <= now {
+        if validity.renew_at() <= self.clock.now() {
             let old =
                 format!("it is old: it holds until {}; is this machine's clock right?", validity.not_after);
             return Err(AcmeError::Certificate(old));
@@ -378,23 +413,28 @@ impl Keeper {
         let certificate = self.kept.keep_certificate(chain, key).await?;
         self.show(&certificate)?;
         tracing::info!(names = self.wish.names.join(" "), "a new certificate is shown");
-        Ok(true)
+        Ok(())
+    }
+
+    /// The chain that is shown; empty while a self-signed one is.
+    fn shown(&self) -> Vec<u8> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Shows a certificate, if it is another than the one that is shown.
     fn show(&self, certificate: &Certificate) -> Result<(), AcmeError> {
-        let validity = Validity::of(&certificate.chain).map_err(AcmeError::Certificate)?;
-        let shown = (Some(validity.not_after), Some(validity.renew_at()));
-        if (self.standing.borrow().expires_at, self.standing.borrow().renews_at) == shown {
+        if self.shown() == certificate.chain {
             return Ok(());
         }
+        let validity = Validity::of(&certificate.chain).map_err(AcmeError::Certificate)?;
         self.certificates.replace(certificate)?;
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&certificate.chain);
         #[expect(clippy::cast_precision_loss, reason = "gauges are floating point")]
         metrics::gauge!("postrider_certificate_expires_timestamp_seconds")
             .set(validity.not_after.as_second() as f64);
         self.standing.send_modify(|standing| {
-            (standing.expires_at, standing.renews_at) = shown;
-            standing.tries_again_at = None;
+            (standing.expires_at, standing.renews_at) = (Some(validity.not_after), Some(validity.renew_at()));
+            (standing.asks_again_at, standing.tries_again_at) = (Some(Timestamp::UNIX_EPOCH), None);
         });
         Ok(())
     }
@@ -407,7 +447,9 @@ impl Keeper {
         self.standing.send_modify(|standing| match renewed {
             Ok(done) => {
                 (standing.failures, standing.last_failure) = (0, None);
-                standing.tries_again_at = (!done).then(|| again_at(1, now));
+                // One node orders at a time: it is soon done.
+                let soon = now.checked_add(self.wish.look * 2).unwrap_or(Timestamp::MAX);
+                standing.tries_again_at = (!done).then_some(soon);
             }
             Err(error) => {
                 standing.failures = standing.failures.saturating_add(1);

@@ -14,7 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dns::provider::Template;
+use dns::provider::{RequestKey, Template};
 use mail::account::Plan;
 use mail::address::{Address, Name};
 use mail::network::Network;
@@ -95,6 +95,21 @@ impl Config {
     #[must_use]
     pub fn return_path_host(&self) -> Name {
         self.service.return_path_host.clone().unwrap_or_else(|| self.below("rp"))
+    }
+
+    /// The key that signs requests of Domain Connect, if there is one.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no such key.
+    pub fn domain_connect_key(&self) -> Result<Option<RequestKey>, String> {
+        let (Some(file), Some(name)) =
+            (&self.service.domain_connect_key, &self.service.domain_connect_key_name)
+        else {
+            return Ok(None);
+        };
+        let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+        let pem = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+        RequestKey::new(&pem, name).map(Some).map_err(|error| wrong(&error))
     }
 
     /// The name whose SPF record lists the addresses that we send from (RFC 7208 5.2): each sending
@@ -451,6 +466,11 @@ pub struct ServiceSection {
     /// The template that is registered with DNS providers for Domain Connect.
     #[serde(deserialize_with = "parsed::template_option")]
     pub domain_connect_template: Option<Template>,
+    /// The key that signs requests for it, PEM.
+    pub domain_connect_key: Option<PathBuf>,
+    /// The name at which its public half is published.
+    #[serde(deserialize_with = "parsed::host_name_option")]
+    pub domain_connect_key_name: Option<Name>,
 }
 
 impl Default for ServiceSection {
@@ -463,6 +483,8 @@ impl Default for ServiceSection {
             spf_include_host: None,
             ownership_label: "_service".to_owned(),
             domain_connect_template: None,
+            domain_connect_key: None,
+            domain_connect_key_name: None,
         }
     }
 }

@@ -13,6 +13,7 @@
 mod addresses;
 mod blocklists;
 mod certificates;
+pub(crate) mod connect;
 mod der;
 mod dial;
 mod disk;
@@ -67,6 +68,7 @@ const CHECKS: &[Check] = &[
     check!("spf", sender::spf),
     check!("return_path", sender::return_path),
     check!("dmarc_reports", reports::dmarc_reports),
+    check!("domain_connect", connect::domain_connect),
     check!("port_25_out", port_25::out),
     check!("port_25_in", port_25::incoming),
     check!("blocklists", blocklists::blocklists),

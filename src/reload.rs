@@ -164,6 +164,8 @@ const KEYS: &[Key] = &[
     restart!(service.return_path_host),
     restart!(service.spf_include_host),
     restart!(service.domain_connect_template),
+    restart!(service.domain_connect_key),
+    restart!(service.domain_connect_key_name),
     restart!(conversions.url),
     restart!(conversions.token),
     restart!(conversions.email_hash),

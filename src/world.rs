@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dns::lookup::Resolver;
-use dns::provider::Publisher;
+use dns::provider::{Publisher, RequestKey};
 use dns::seal::Vault;
 use dns::setup::Inspector;
 use dns::signing_pool::SigningPool;
@@ -63,6 +63,9 @@ pub enum BuildError {
     /// What tells conversions.
     #[error("[conversions] {0}")]
     Conversions(String),
+    /// What signs requests of Domain Connect.
+    #[error("[service] domain_connect_key: {0}")]
+    RequestKey(String),
     /// Text messages.
     #[error("[sms] {0}")]
     Sms(String),
@@ -156,7 +159,7 @@ impl World {
                     vault: Arc::clone(&vault),
                     inspector: inspector(config)?,
                     publisher: Publisher::new(resolver.clone(), config.delivery.allow_private_destinations)
-                        .with_template(config.service.domain_connect_template.clone()),
+                        .with_template(config.service.domain_connect_template.clone(), request_key(config)?),
                     facts: facts(config),
                     auto_verify: config.service.auto_verify_domains,
                 },
@@ -287,6 +290,10 @@ fn facts(config: &Config) -> Facts {
         mail_host: config.hostname.clone(),
         pages_host: pages.and_then(|url| url.host()?.parse().ok()),
     }
+}
+
+fn request_key(config: &Config) -> Result<Option<RequestKey>, BuildError> {
+    config.domain_connect_key().map_err(BuildError::RequestKey)
 }
 
 fn inspector(config: &Config) -> Result<Inspector, BuildError> {

@@ -31,6 +31,8 @@ const EXAMPLES: &[&str] = &[
     "return_path_host",
     "spf_include_host",
     "domain_connect_template",
+    "domain_connect_key",
+    "domain_connect_key_name",
     "clock_offset",
 ];
 

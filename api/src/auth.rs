@@ -21,12 +21,9 @@ pub mod view;
 
 use mail::address::Address;
 use queue::people::PeopleError;
-use serde::Serialize;
-use serde_json::Value;
 
 use crate::fields::{self, Given, Notes};
 use crate::problem::{Code, Problem};
-use crate::schema::{self, Describe, Schemas};
 
 /// What goes wrong about users, on the wire.
 #[must_use]
@@ -38,23 +35,6 @@ pub fn problem(error: PeopleError) -> Problem {
         }
         PeopleError::Read(error) => Problem::outage(error),
         PeopleError::Commit(error) => Problem::outage(error),
-    }
-}
-
-/// It was done.
-#[derive(Debug, Serialize)]
-pub struct Done {
-    ok: bool,
-}
-
-impl Done {
-    /// It was.
-    pub const OK: Self = Self { ok: true };
-}
-
-impl Describe for Done {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("Ok", |_| schema::object("Done", [("ok", schema::boolean("Always true"))]))
     }
 }
 

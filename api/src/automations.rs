@@ -24,6 +24,7 @@ use store::automation::Found;
 use store::engine::{Batch, CommitError};
 
 use crate::call::{Call, Input, Takes};
+use crate::done::Done;
 use crate::operations::{Operation, operation};
 use crate::page::{self, KIND_AUTOMATION, KIND_AUTOMATION_VERSION, Page};
 use crate::problem::{Code, Problem};
@@ -31,7 +32,7 @@ use crate::room::Room;
 use crate::schema::{self, Schemas};
 
 use self::request::{Action, Change, CopyAutomation, CreateAutomation, Edit};
-use self::view::{AutomationList, AutomationView, Deleted, OneAutomation, VersionList, VersionView};
+use self::view::{AutomationList, AutomationView, OneAutomation, VersionList, VersionView};
 
 /// How often something is tried again that somebody else changed meanwhile.
 const TRIES_MAX: usize = 10;
@@ -366,7 +367,7 @@ async fn edit(
 ///
 /// # Errors
 /// No such automation; the store cannot be written.
-pub async fn delete(room: Arc<Room>, tenant: Tenant, of: OfAutomation) -> Result<Deleted, Problem> {
+pub async fn delete(room: Arc<Room>, tenant: Tenant, of: OfAutomation) -> Result<Done, Problem> {
     for _ in 0..TRIES_MAX {
         let found = find(&room, &tenant, of).await?;
         let version = current(&room, &found.automation).await?;
@@ -377,7 +378,7 @@ pub async fn delete(room: Arc<Room>, tenant: Tenant, of: OfAutomation) -> Result
         let forget = Work::Forget { automation: automation.id };
         room.hall.automations().plan(&mut batch, automation.account, forget);
         if commit(&room, &tenant, (batch, None)).await? {
-            return Ok(Deleted { ok: true });
+            return Ok(Done::OK);
         }
     }
     Err(changed_meanwhile())

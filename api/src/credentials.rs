@@ -22,8 +22,8 @@ use store::credential::{Credential, Face};
 use store::engine::{Batch, CommitError};
 
 use self::request::{Change, Create, ListOf, Of, Rotate};
-use crate::auth::Done;
 use crate::call::Reply;
+use crate::done::Done;
 use crate::emails::view::Moment;
 use crate::page::after_id;
 use crate::problem::{Code, Problem};

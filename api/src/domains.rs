@@ -24,12 +24,12 @@ use store::access::Tenant;
 
 use self::request::{CreateDomain, DeleteDomain, ListDomains, OfDomain, UpdateDomain, Which};
 use self::view::{DomainList, OneDomain, Verified, ZoneFile};
+use crate::done::Done;
 use crate::operations::{Entry, Operation, operation};
 use crate::page;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::suppressions::not_written;
-use crate::suppressions::view::Done;
 
 /// Why an account may not have a domain.
 const LIMITS: &[Code] = &[Code::DOMAIN_LIMIT, Code::DOMAIN_CLAIMED, Code::CONFLICT];

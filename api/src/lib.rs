@@ -19,6 +19,7 @@ pub mod credentials;
 pub mod depth;
 pub mod dispatch;
 pub mod domains;
+pub mod done;
 pub mod emails;
 pub mod events;
 pub mod fields;

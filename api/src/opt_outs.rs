@@ -14,6 +14,7 @@ use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 
 use crate::call::{Call, Input, Takes};
+use crate::done::Done;
 use crate::emails::view::Moment;
 use crate::fields::{self, Names, Notes};
 use crate::operations::{Operation, operation};
@@ -22,7 +23,6 @@ use crate::problem::{FieldErrors, Problem};
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
 use crate::suppressions::not_written;
-use crate::suppressions::view::Done;
 
 /// The body: two fields.
 const BODY_BYTES_MAX: usize = 16 << 10;

@@ -4,6 +4,8 @@
 //! place, so a cursor of another list is told from one of this: `invalid_cursor`. It holds nothing
 //! secret, and no tenant: whose rows are read never depends on it.
 
+use std::str::FromStr;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
@@ -17,6 +19,8 @@ use crate::schema;
 pub const LIMIT_MAX: usize = 100;
 /// The entries of a page when nothing is asked.
 pub const LIMIT_DEFAULT: usize = 25;
+/// Values of one filter.
+pub const VALUES_MAX: usize = 10;
 /// A longer query holds nothing that we gave.
 const QUERY_BYTES_MAX: usize = 8 << 10;
 
@@ -316,6 +320,24 @@ pub fn one<'a>(parameters: &'a [(String, String)], name: &str) -> Result<Option<
         (first, None) => Ok(first.map(|(_, value)| value.as_str())),
         _ => Err(Problem::field(name, "must be given once")),
     }
+}
+
+/// The values of a filter, `a,b`; empty when nothing is filtered. `what` says what each must be.
+///
+/// # Errors
+/// One is none, there are too many, or the parameter is given more than once.
+pub fn values<T: FromStr>(
+    parameters: &[(String, String)],
+    name: &str,
+    what: &str,
+) -> Result<Vec<T>, Problem> {
+    let text = one(parameters, name)?.unwrap_or_default();
+    let values: Vec<&str> = text.split(',').map(str::trim).filter(|value| !value.is_empty()).collect();
+    if values.len() > VALUES_MAX {
+        return Err(Problem::field(name, format!("has more than {VALUES_MAX} values")));
+    }
+    let refused = || Problem::field(name, format!("must be {what}, or several with commas"));
+    values.into_iter().map(|value| value.parse().map_err(|_| refused())).collect()
 }
 
 /// A parameter that is true or false; false, if not given.

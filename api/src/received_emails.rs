@@ -24,13 +24,13 @@ use store::received;
 
 use self::view::{OneReceived, ReceivedDetail};
 use crate::call::{Answer, Call, Input, Reply, Takes};
+use crate::done::Done;
 use crate::operations::{Operation, operation};
 use crate::page;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
 use crate::suppressions::not_written;
-use crate::suppressions::view::Done;
 
 /// How often a deletion is tried when another email of the same message goes at the same time.
 const TRIES_MAX: usize = 20;

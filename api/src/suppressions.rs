@@ -25,6 +25,7 @@ use store::engine::{Batch, CommitError};
 use store::suppression::Found;
 
 use crate::call::{Call, Input, Takes};
+use crate::done::Done;
 use crate::operations::{Operation, operation};
 use crate::page;
 use crate::problem::{Code, Problem};
@@ -32,7 +33,7 @@ use crate::room::Room;
 use crate::schema::{self, Schemas};
 
 use self::select::{ListSuppressions, Selection};
-use self::view::{Done, OneSuppression, SuppressionList, SuppressionView};
+use self::view::{OneSuppression, SuppressionList, SuppressionView};
 
 /// How often a deletion is tried when the suppression is changed at the same time.
 const TRIES_MAX: usize = 20;

@@ -22,6 +22,7 @@ use store::engine::{Batch, CommitError};
 use store::template::Taken;
 
 use crate::call::{Call, Input, Takes};
+use crate::done::Done;
 use crate::operations::{Operation, operation};
 use crate::page::{self, Page};
 use crate::problem::{Code, FieldErrors, Problem};
@@ -29,7 +30,7 @@ use crate::room::Room;
 use crate::schema::{self, Schemas};
 
 use self::draft::{CopyTemplate, CreateTemplate, UpdateTemplate};
-use self::view::{Deleted, OneTemplate, TemplateList, TemplateView};
+use self::view::{OneTemplate, TemplateList, TemplateView};
 
 /// The operations on templates.
 #[must_use]
@@ -292,17 +293,13 @@ pub async fn update(
 ///
 /// # Errors
 /// No such template; the store cannot be written.
-pub async fn delete(
-    room: Arc<Room>,
-    tenant: Tenant,
-    OfTemplate(key): OfTemplate,
-) -> Result<Deleted, Problem> {
+pub async fn delete(room: Arc<Room>, tenant: Tenant, OfTemplate(key): OfTemplate) -> Result<Done, Problem> {
     for _ in 0..TRIES_MAX {
         let template = find(&room, &tenant, &key).await?;
         let mut batch = Batch::progress();
         store::template::delete(&mut batch, &template);
         if commit(&room, batch).await? {
-            return Ok(Deleted { ok: true });
+            return Ok(Done::OK);
         }
     }
     Err(changed_meanwhile())

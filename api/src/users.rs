@@ -11,9 +11,10 @@ use serde_json::Value;
 use store::access::SignedIn;
 
 use crate::auth::mailed::{self, Why};
+use crate::auth::problem;
 use crate::auth::view::UserView;
-use crate::auth::{Done, problem};
 use crate::call::{Call, Input, Nothing, SMALL_BYTES_MAX, Takes};
+use crate::done::Done;
 use crate::fields::{self, Given, Names, Notes};
 use crate::problem::Problem;
 use crate::room::Room;

@@ -20,11 +20,11 @@ use store::access::Tenant;
 
 use self::request::{ChangeWebhook, CreateWebhook, ListWebhooks, OfWebhook, RotateSecret};
 use self::view::{OneWebhook, WebhookList, WebhookView, WithSecret};
+use crate::done::Done;
 use crate::operations::{Operation, operation};
 use crate::page;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
-use crate::suppressions::view::Done;
 
 /// What can be asked.
 #[must_use]

@@ -147,6 +147,11 @@ impl DkimKey {
         &self.pkcs8
     }
 
+    /// The public key, Base64.
+    pub(crate) fn public(&self) -> &str {
+        &self.public
+    }
+
     /// The value of the TXT record that publishes it (RFC 6376 3.6.1, RFC 8463 4). RSA's is longer than
     /// the 255 bytes of one DNS string and must be published as two.
     #[must_use]

@@ -32,6 +32,7 @@ mod rfc2136;
 mod route53;
 mod secret;
 mod server;
+mod signature;
 mod zone;
 
 use std::fmt;
@@ -53,6 +54,7 @@ pub use fetch::Web;
 pub use plan::{Action, Change, Kind, Merge, Standing, plan};
 pub use secret::Secret;
 pub use server::{ServerAddress, ServerError};
+pub use signature::{NoRequestKey, RequestKey};
 use zone::Zone;
 
 /// Records of one request. No domain of ours needs as many.
@@ -198,6 +200,7 @@ pub struct Publisher {
     resolver: Resolver,
     allow_private: bool,
     template: Option<Template>,
+    request_key: Option<RequestKey>,
     web: Web,
 }
 
@@ -205,13 +208,13 @@ impl Publisher {
     /// A publisher. With `allow_private`, servers that customers name may have private addresses.
     #[must_use]
     pub fn new(resolver: Resolver, allow_private: bool) -> Self {
-        Self { resolver, allow_private, template: None, web: Web::default() }
+        Self { resolver, allow_private, template: None, request_key: None, web: Web::default() }
     }
 
-    /// The same, with the operator's template for Domain Connect.
+    /// The same, with the operator's template for Domain Connect, and the key that signs requests for it.
     #[must_use]
-    pub fn with_template(self, template: Option<Template>) -> Self {
-        Self { template, ..self }
+    pub fn with_template(self, template: Option<Template>, request_key: Option<RequestKey>) -> Self {
+        Self { template, request_key, ..self }
     }
 
     /// The same, reaching pages in another way.

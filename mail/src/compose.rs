@@ -204,10 +204,19 @@ pub fn compose(parts: &Composition, message_id: &str, now: Timestamp) -> Vec<u8>
     if parts.text.is_none() && parts.html.is_none() && parts.attachments.is_empty() {
         builder = builder.body(MimePart::new("text/plain", ""));
     }
-    let mut out = Vec::with_capacity(1024 + parts.html.as_ref().map_or(0, String::len));
+    let mut out = Vec::with_capacity(room_for(parts));
     // Writing into memory does not fail.
     let _ = builder.write_to(&mut out);
     out
+}
+
+/// Bytes that a message will hardly exceed: header and boundaries, bodies with some of their lines broken or a sixteenth
+/// of them encoded, files in Base64. A message that grows is copied each time it does.
+fn room_for(parts: &Composition) -> usize {
+    const HEADER: usize = 1_536;
+    let bodies = [&parts.text, &parts.html].into_iter().flatten().map(String::len).sum::<usize>();
+    let files = parts.attachments.iter().map(|file| 512 + file.data.len() / 9 * 13).sum::<usize>();
+    HEADER + bodies + bodies / 16 + files
 }
 
 /// Two bodies, or one, as what follows `MIME-Version: 1.0` in a header: fields, an empty line, the body.
@@ -243,7 +252,7 @@ pub fn write_reply_to(out: &mut Vec<u8>, reply_to: &[Mailbox]) {
 /// The builder takes every line feed for a line end and lets a lone CR through, which no message may
 /// hold (RFC 5322 2.3).
 fn line_feeds(text: &str) -> Cow<'_, str> {
-    if text.contains('\r') {
+    if memchr::memchr(b'\r', text.as_bytes()).is_some() {
         Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
     } else {
         Cow::Borrowed(text)

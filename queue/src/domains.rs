@@ -10,6 +10,7 @@
 mod check;
 mod claim;
 mod keys;
+mod line;
 mod publish;
 mod turns;
 

@@ -33,6 +33,7 @@ pub mod pace;
 pub mod people;
 pub mod plan;
 mod porter;
+pub mod postman;
 pub mod product_events;
 pub mod rate;
 mod refill;

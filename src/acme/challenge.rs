@@ -3,7 +3,7 @@
 //! By TLS-ALPN-01 (RFC 8737) a handshake that offers `acme-tls/1` and nothing else is shown a certificate
 //! made for the challenge; by HTTP-01 (RFC 8555 8.3) a path answers with the key authorization.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use instant_acme::ChallengeType;
@@ -52,6 +52,9 @@ pub(super) struct Proof {
     pub(super) key_authorization: String,
 }
 
+/// What is answered about each name of an order.
+pub(super) type Proofs = BTreeMap<String, Proof>;
+
 /// The proofs of this moment, by name.
 #[derive(Debug, Default)]
 pub struct Challenges {
@@ -62,22 +65,20 @@ pub struct Challenges {
 type Shown = (Proof, Option<Arc<CertifiedKey>>);
 
 impl Challenges {
-    /// Answers with this from now on.
-    pub(super) fn put(&self, name: &str, proof: Proof) {
+    /// Answers with these, and with nothing else, from now on.
+    pub(super) fn show(&self, wanted: Proofs) {
         let mut proofs = self.proofs.write().unwrap_or_else(PoisonError::into_inner);
-        if proofs.get(name).is_some_and(|(known, _)| *known == proof) {
-            return;
+        proofs.retain(|name, (known, _)| wanted.get(name) == Some(&*known));
+        for (name, proof) in wanted {
+            if proofs.contains_key(&name) {
+                continue;
+            }
+            let shown = certificate(&name, &proof);
+            if let Err(error) = &shown {
+                tracing::warn!(name, error, "no certificate for the challenge can be made");
+            }
+            proofs.insert(name, (proof, shown.ok()));
         }
-        let shown = certificate(name, &proof);
-        if let Err(error) = &shown {
-            tracing::warn!(name, error, "no certificate for the challenge can be made");
-        }
-        proofs.insert(name.to_owned(), (proof, shown.ok()));
-    }
-
-    /// Answers with nothing any more.
-    pub(super) fn remove(&self, name: &str) {
-        self.proofs.write().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
     /// The answer to HTTP-01.

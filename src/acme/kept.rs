@@ -4,12 +4,13 @@
 //! ```text
 //! setting `acme account DIRECTORY`     ─►  sealed credentials
 //! setting `acme certificate NAMES`     ─►  sealed chain and key
-//! setting `acme challenge NAME`        ─►  proof
-//! setting `acme lease NAMES`           ─►  node and time
+//! setting `acme proofs DIRECTORY`      ─►  the proofs of the order under way
+//! setting `acme lease DIRECTORY`       ─►  node and time
 //! ```
 //!
-//! Nodes with the same names share a certificate; all nodes answer each other's challenges. Account and keys
-//! are sealed with the installation's key: a copy of the store alone gives nothing away.
+//! Nodes with the same names share a certificate; all nodes answer each other's challenges, and one of them
+//! orders at a time: names that several have are then never proved by two at once. Account and keys are sealed
+//! with the installation's key: a copy of the store alone gives nothing away.
 
 use std::fmt::Write as _;
 
@@ -23,7 +24,7 @@ use store::engine::{CommitError, Store, Value};
 use store::setting;
 
 use super::AcmeError;
-use super::challenge::Proof;
+use super::challenge::Proofs;
 use crate::certificate::Certificate;
 
 /// A certificate as it is kept.
@@ -33,7 +34,7 @@ struct Pair {
     key: String,
 }
 
-/// Who renews, and until when others leave it to them.
+/// Who orders, and until when others leave it to them.
 #[derive(Serialize, Deserialize)]
 struct Lease {
     node: String,
@@ -46,6 +47,7 @@ pub(super) struct Kept {
     vault: std::sync::Arc<Vault>,
     account: String,
     certificate: String,
+    proofs: String,
     lease: String,
 }
 
@@ -63,7 +65,8 @@ impl Kept {
             vault: std::sync::Arc::clone(&world.vault),
             account: format!("acme account {directory}"),
             certificate: format!("acme certificate {short}"),
-            lease: format!("acme lease {short}"),
+            proofs: format!("acme proofs {directory}"),
+            lease: format!("acme lease {directory}"),
         }
     }
 
@@ -111,22 +114,24 @@ impl Kept {
         Ok(Certificate { chain: chain.into(), key: key.into() })
     }
 
-    /// Leaves a proof for other nodes.
-    pub(super) async fn keep_proof(&self, name: &str, proof: &Proof) -> Result<(), AcmeError> {
-        let row = serde_json::to_vec(proof).map_err(AcmeError::of_store)?;
-        Ok(setting::put(&self.store, &challenge(name), Value::from(row)).await?)
+    /// Leaves proofs for other nodes to show, instead of those that are there.
+    pub(super) async fn keep_proofs(&self, proofs: &Proofs) -> Result<(), AcmeError> {
+        if proofs.is_empty() {
+            return Ok(setting::remove(&self.store, &self.proofs).await?);
+        }
+        let row = serde_json::to_vec(proofs).map_err(AcmeError::of_store)?;
+        Ok(setting::put(&self.store, &self.proofs, Value::from(row)).await?)
     }
 
-    pub(super) async fn proof(&self, name: &str) -> Result<Option<Proof>, AcmeError> {
-        let row = setting::get(&self.store, &challenge(name)).await?;
-        row.map(|row| serde_json::from_slice(&row)).transpose().map_err(AcmeError::of_store)
+    /// What another node is to prove, or this one.
+    pub(super) async fn proofs(&self) -> Result<Proofs, AcmeError> {
+        match setting::get(&self.store, &self.proofs).await? {
+            Some(row) => serde_json::from_slice(&row).map_err(AcmeError::of_store),
+            None => Ok(Proofs::new()),
+        }
     }
 
-    pub(super) async fn forget_proof(&self, name: &str) -> Result<(), AcmeError> {
-        Ok(setting::remove(&self.store, &challenge(name)).await?)
-    }
-
-    /// Whether `node` renews until then. False: another node does at the moment.
+    /// Whether `node` orders until then. False: another node does at the moment.
     pub(super) async fn lease(
         &self,
         node: &str,
@@ -140,19 +145,20 @@ impl Kept {
         }
         let lease = Lease { node: node.to_owned(), until };
         let after = serde_json::to_vec(&lease).map_err(AcmeError::of_store)?;
-        match setting::change(&self.store, &self.lease, before, Value::from(after)).await {
+        match setting::change(&self.store, &self.lease, before, Some(Value::from(after))).await {
             Ok(()) => Ok(true),
             Err(CommitError::Conflict { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Another node may renew.
-    pub(super) async fn release(&self) -> Result<(), AcmeError> {
-        Ok(setting::remove(&self.store, &self.lease).await?)
+    /// Another node may order.
+    pub(super) async fn release(&self, node: &str) -> Result<(), AcmeError> {
+        let before = setting::get(&self.store, &self.lease).await?;
+        let held = before.as_ref().and_then(|row| serde_json::from_slice::<Lease>(row).ok());
+        if held.is_some_and(|lease| lease.node == node) {
+            setting::change(&self.store, &self.lease, before, None).await?;
+        }
+        Ok(())
     }
-}
-
-fn challenge(name: &str) -> String {
-    format!("acme challenge {name}")
 }

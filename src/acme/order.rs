@@ -4,14 +4,12 @@
 //! account ─► order ─► a proof for each name, for all nodes to show ─► ready ─► finalize ─► chain and key
 //! ```
 
-use std::time::Duration;
-
 use instant_acme::{
     Account, AuthorizationStatus, Error, Identifier, NewAccount, NewOrder, Order, OrderStatus, Problem,
 };
 
-use super::challenge::{Proof, Way};
-use super::{AcmeError, Keeper, LOOK};
+use super::challenge::{Proof, Proofs, Way};
+use super::{AcmeError, Keeper};
 
 /// The authority has lost our account, or is another one by now (RFC 8555 6.7).
 const ACCOUNT_GONE: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
@@ -20,9 +18,7 @@ impl Keeper {
     /// Gets a certificate: its chain and its key, PEM.
     pub(super) async fn obtain(&self) -> Result<(String, String), AcmeError> {
         let account = self.account().await?;
-        let names = &self.wish.names;
-        let identifiers: Vec<Identifier> = names.iter().map(|name| Identifier::Dns(name.clone())).collect();
-        let mut order = match account.new_order(&NewOrder::new(&identifiers)).await {
+        let mut order = match self.order(&account).await {
             Err(Error::Api(problem)) if problem.r#type.as_deref() == Some(ACCOUNT_GONE) => {
                 self.kept.forget_account().await?;
                 return Err(Error::Api(problem).into());
@@ -30,19 +26,38 @@ impl Keeper {
             ordered => ordered?,
         };
         let finished = self.prove_and_finish(&mut order).await;
-        for name in names {
-            self.challenges.remove(name);
-            if self.kept.is_shared()
-                && let Err(error) = self.kept.forget_proof(name).await
-            {
-                tracing::debug!(%error, name, "a proof stays in the store");
-            }
+        if let Err(error) = self.show_proofs(Proofs::new()).await {
+            tracing::debug!(%error, "proofs stay in the store");
         }
         finished
     }
 
+    /// Orders, in the place of the certificate that is shown, if the authority follows what replaces what
+    /// (RFC 9773 5): an order that does is outside of its limits.
+    async fn order(&self, account: &Account) -> Result<Order, Error> {
+        let identifiers: Vec<Identifier> =
+            self.wish.names.iter().map(|name| Identifier::Dns(name.clone())).collect();
+        if let Some(old) = self.identifier() {
+            match account.new_order(&NewOrder::new(&identifiers).replaces(old)).await {
+                Ok(order) => return Ok(order),
+                // It does not, or has replaced that one, or never made it.
+                Err(error) => tracing::debug!(%error, "ordered without saying what it replaces"),
+            }
+        }
+        account.new_order(&NewOrder::new(&identifiers)).await
+    }
+
+    /// Proves these names here, and by all other nodes, instead of those that were proved.
+    async fn show_proofs(&self, proofs: Proofs) -> Result<(), AcmeError> {
+        if self.kept.is_shared() {
+            self.kept.keep_proofs(&proofs).await?;
+        }
+        self.challenges.show(proofs);
+        Ok(())
+    }
+
     /// Our account there, made at the first time. The operator has agreed to the terms by configuring it.
-    async fn account(&self) -> Result<Account, AcmeError> {
+    pub(super) async fn account(&self) -> Result<Account, AcmeError> {
         let builder = || Account::builder_with_http(Box::new(self.client.clone()));
         let contact: Vec<&str> = self.wish.contact.iter().map(String::as_str).collect();
         if let Some(credentials) = self.kept.account().await? {
@@ -75,7 +90,7 @@ impl Keeper {
 
     /// Shows the proofs, and says so.
     async fn prove(&self, order: &mut Order) -> Result<(), AcmeError> {
-        let mut proving = Vec::new();
+        let (mut proving, mut proofs) = (Vec::new(), Proofs::new());
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
             let mut authorization = authorization?;
@@ -88,17 +103,14 @@ impl Keeper {
             let way = way.ok_or_else(|| AcmeError::NoWay { name: name.clone() })?;
             if let Some(challenge) = authorization.challenge(way.kind()) {
                 let key_authorization = challenge.key_authorization().as_str().to_owned();
-                let proof = Proof { token: challenge.token.clone(), key_authorization };
-                if self.kept.is_shared() {
-                    self.kept.keep_proof(&name, &proof).await?;
-                }
-                self.challenges.put(&name, proof);
+                proofs.insert(name.clone(), Proof { token: challenge.token.clone(), key_authorization });
                 proving.push((name, way));
             }
         }
-        if self.kept.is_shared() {
-            // The authority may ask any node: each has looked twice by then.
-            tokio::time::sleep(LOOK * 2 + Duration::from_secs(1)).await;
+        self.show_proofs(proofs).await?;
+        if self.kept.is_shared() && proving.iter().any(|(_, way)| *way == Way::TlsAlpn) {
+            // The authority may ask any node: each has looked twice by then. (HTTP-01 looks when it is asked.)
+            tokio::time::sleep(self.wish.look * 2 + self.wish.look / 5).await;
         }
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {

@@ -100,6 +100,7 @@ pub fn check(arguments: &ConfigArguments) -> ExitCode {
                 if let Some(wish) = Wish::of(&config) {
                     println!("{wish}");
                 }
+                tell_request_key(&config);
             }
             ExitCode::SUCCESS
         }
@@ -107,6 +108,18 @@ pub fn check(arguments: &ConfigArguments) -> ExitCode {
             tell(arguments, &problems);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// What is to be published of the key that signs requests of Domain Connect.
+fn tell_request_key(config: &Config) {
+    let name = config.service.domain_connect_key_name.as_ref();
+    if let (Some(name), Ok(Some(key))) = (name, config.domain_connect_key()) {
+        println!(
+            "Requests of Domain Connect are signed. Publish, and set \"syncPubKeyDomain\": \"{}\" in the template:\n{}",
+            key.domain(),
+            crate::doctor::connect::records(&key, name)
+        );
     }
 }
 

@@ -82,6 +82,7 @@ fn together(config: &Config, faults: &mut Vec<Fault>) {
         faults.push(fault("tls", key, "[tls] needs both `certificate` and `private_key`"));
     }
     acme(config, faults);
+    domain_connect(config, faults);
     let submission = &config.submission;
     let none = tls.certificate.is_none() && tls.acme.is_none();
     if none && !(submission.listen.is_empty() && submission.implicit_tls.is_empty()) {
@@ -305,6 +306,19 @@ fn listeners(config: &Config, faults: &mut Vec<Fault>) {
     }
 }
 
+/// A key signs requests for a template, and is published somewhere.
+fn domain_connect(config: &Config, faults: &mut Vec<Fault>) {
+    let own = &config.service;
+    if own.domain_connect_key.is_some() != own.domain_connect_key_name.is_some() {
+        let text = "`domain_connect_key` and `domain_connect_key_name` go together";
+        faults.push(fault("service", "domain_connect_key", text));
+    }
+    if own.domain_connect_key.is_some() && own.domain_connect_template.is_none() {
+        let text = "`domain_connect_key` signs requests for a template: set `domain_connect_template`";
+        faults.push(fault("service", "domain_connect_key", text));
+    }
+}
+
 /// Whether both cannot be listened on. Whether IPv6's "any" takes IPv4 too is the system's setting: that
 /// shows when the doors are opened.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
@@ -332,6 +346,9 @@ pub(super) fn on_this_machine(config: &Config) -> Vec<Fault> {
         && let Some(error) = unreadable(roots)
     {
         faults.push(fault("tls.acme", "roots", shown(roots, error)));
+    }
+    if let Err(error) = config.domain_connect_key() {
+        faults.push(fault("service", "domain_connect_key", error));
     }
     if let Some((directory, error)) = unwritable(&config.data_dir) {
         faults.push(fault("", "data_dir", shown(&directory, error)));

@@ -37,6 +37,10 @@ const DAYS_LEFT: i64 = 14;
 /// Looks at the files that the configuration names.
 pub(super) async fn certificate(place: &Place) -> Finding {
     let config = &place.config;
+    if config.tls.acme.is_some() {
+        let found = "certificates come by ACME: `postrider admin certificate` shows how that stands";
+        return Finding::skipped(NAME, found);
+    }
     let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.private_key) else {
         return Finding::skipped(
             NAME,

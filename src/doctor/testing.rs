@@ -20,9 +20,14 @@ impl Ground {
 
 /// `mx1.example.net`, with more lines in the section `[delivery]`.
 pub(super) async fn place(ground: &Ground, more: &str) -> Place {
+    place_with(ground, &format!("[delivery]\n{more}\n")).await
+}
+
+/// `mx1.example.net`, with more sections.
+pub(super) async fn place_with(ground: &Ground, sections: &str) -> Place {
     let dns = ground.0.address;
     let text = format!(
-        "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n[dns]\nservers = [\"{dns}\"]\n[delivery]\n{more}\n"
+        "hostname = \"mx1.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n[dns]\nservers = [\"{dns}\"]\n{sections}"
     );
     let config = config::from_text(&text, []).unwrap();
     Place::look(config, Options::default(), Clock::default()).await.unwrap()

@@ -36,7 +36,7 @@ pub async fn put(store: &Store, name: &str, value: Value) -> Result<(), CommitEr
     store.commit(batch).await
 }
 
-/// Writes the setting of this name if it is as it was read; else the commit conflicts.
+/// Writes the setting of this name, or takes it away, if it is as it was read; else the commit conflicts.
 ///
 /// # Errors
 /// The store cannot be written, or somebody else was quicker.
@@ -44,10 +44,14 @@ pub async fn change(
     store: &Store,
     name: &str,
     before: Option<Value>,
-    after: Value,
+    after: Option<Value>,
 ) -> Result<(), CommitError> {
     let mut batch = Batch::progress();
-    batch.check(key_of(name), before).put(key_of(name), after);
+    batch.check(key_of(name), before);
+    match after {
+        Some(after) => batch.put(key_of(name), after),
+        None => batch.delete(key_of(name)),
+    };
     store.commit(batch).await
 }
 

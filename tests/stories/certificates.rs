@@ -5,11 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use instant_acme::RetryPolicy;
+use jiff::Timestamp;
 use postrider::acme::challenge::Way;
 use postrider::acme::{Keeper, Standing, Wish};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use crate::database::Server;
+use crate::two_nodes;
 use crate::world::authority::Authority;
 use crate::world::{PATIENCE, TestWorld, tls};
 
@@ -17,14 +20,20 @@ const NAMES: [&str; 2] = ["out.postrider.example", "api.postrider.example"];
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 async fn keeper(world: &TestWorld, authority: &Authority, way: Way) -> Arc<Keeper> {
+    keeper_of(world, authority, way, NAMES).await
+}
+
+async fn keeper_of(world: &TestWorld, authority: &Authority, way: Way, names: [&str; 2]) -> Arc<Keeper> {
     let wish = Wish {
         directory: authority.directory(),
         contact: Some("mailto:ops@postrider.example".to_owned()),
-        names: NAMES.map(str::to_owned).to_vec(),
+        names: names.map(str::to_owned).to_vec(),
         ways: vec![way],
         roots: None,
         servers: Vec::new(),
         patience: RetryPolicy::new().initial_delay(Duration::from_millis(1)),
+        // For TLS-ALPN-01 an order waits until the others have looked.
+        look: Duration::from_millis(if way == Way::Http { 20 } else { 500 }),
     };
     Keeper::open(wish, &world.world).await.unwrap()
 }
@@ -74,6 +83,8 @@ async fn a_certificate_comes_is_renewed_and_is_there_after_a_restart() {
     let renewed = wait(&mut standing, |now| now.expires_at > got.expires_at).await;
     assert!(renewed.renews_at.unwrap() > world.world.clock.now());
     assert_eq!(shown(&first).await, authority.issued()[1]);
+    // The second order says which certificate it replaces (RFC 9773 5).
+    assert_eq!(authority.replaced().iter().map(Option::is_some).collect::<Vec<_>>(), [false, true]);
 
     let world = world.restart("").await;
     world.world.clock.advance(61 * DAY);
@@ -99,6 +110,82 @@ async fn names_are_proved_on_the_port_of_the_api() {
     assert_eq!(tls::shown(connect().await, NAMES[1], &[b"h2"]).await.unwrap(), authority.issued()[0]);
     assert_eq!(tls::shown(connect().await, NAMES[1], &[b"acme-tls/1"]).await, None);
     world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_is_renewed_when_its_authority_advises() {
+    let world = TestWorld::start().await;
+    let authority = Authority::start(&world.world.clock).await;
+    let keeper = keeper(&world, &authority, Way::Http).await;
+    let http = world.doors().challenges(&keeper, anywhere()).await.unwrap();
+    authority.lead(Some(http), None);
+    let now = world.world.clock.now();
+    authority.advise((now + 5 * DAY, now + 6 * DAY));
+    keep(&world, &keeper);
+    let mut standing = keeper.standing();
+    let first = wait(&mut standing, |now| now.asks_again_at > Some(Timestamp::UNIX_EPOCH)).await;
+    let renews_at = first.renews_at.unwrap();
+    assert!((now + 5 * DAY..=now + 6 * DAY).contains(&renews_at), "{first:#?}");
+    // It changes its mind: what it has to revoke, it says to be renewed at once.
+    authority.advise((now - DAY, now));
+    world.world.clock.advance(2 * DAY);
+    let renewed = wait(&mut standing, |now| now.expires_at > first.expires_at).await;
+    assert_eq!((renewed.failures, authority.orders()), (0, 2));
+    // The new one is not renewed at once, although the authority says that of it, too.
+    let advised = wait(&mut standing, |now| now.asks_again_at > Some(Timestamp::UNIX_EPOCH)).await;
+    assert!(advised.renews_at.unwrap() > now + 2 * DAY, "{advised:#?}");
+    world.end().await;
+}
+
+/// Two nodes: one orders at a time, and who is asked for a proof has it.
+async fn of_two_nodes(server: &Server, way: Way, names: [[&str; 2]; 2]) -> usize {
+    let nodes = two_nodes::nodes(server, |_, _| {}).await;
+    let authority = Authority::start(&nodes[0].world.clock).await;
+    let one = keeper_of(&nodes[0], &authority, way, names[0]).await;
+    let two = keeper_of(&nodes[1], &authority, way, names[1]).await;
+    // All names lead to the second node: what the first orders is proved by another.
+    let http = nodes[1].doors().challenges(&two, anywhere()).await.unwrap();
+    let tls = Some(two.certificates().http());
+    let api = nodes[1].doors().api(&nodes[1].world, anywhere(), &nodes[1].config(), tls).await.unwrap();
+    authority.lead(Some(http), Some(api));
+    keep(&nodes[0], &one);
+    keep(&nodes[1], &two);
+    for keeper in [&one, &two] {
+        let got = wait(&mut keeper.standing(), |now| now.expires_at.is_some()).await;
+        assert_eq!((got.failures, got.last_failure), (0, None));
+        assert!(authority.issued().contains(&shown(keeper).await));
+    }
+    if names[0] == names[1] {
+        assert_eq!(shown(&one).await, shown(&two).await);
+    }
+    let orders = authority.orders();
+    // And again, when it is time: the other is told of it within a look.
+    let first = one.standing().borrow().expires_at;
+    nodes[0].world.clock.advance(61 * DAY);
+    wait(&mut one.standing(), |now| now.expires_at > first).await;
+    if names[0] == names[1] {
+        wait(&mut two.standing(), |now| now.expires_at > first).await;
+        assert_eq!(shown(&one).await, shown(&two).await);
+        assert_eq!(authority.orders(), orders + 1);
+    }
+    two_nodes::end(nodes).await;
+    orders
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_with_the_same_names_share_one_certificate() {
+    let server = Server::start(&[]);
+    for way in [Way::Http, Way::TlsAlpn] {
+        assert_eq!(of_two_nodes(&server, way, [NAMES; 2]).await, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_share_a_name_prove_it_one_after_the_other() {
+    let server = Server::start(&[]);
+    for way in [Way::Http, Way::TlsAlpn] {
+        assert_eq!(of_two_nodes(&server, way, [NAMES, ["two.postrider.example", NAMES[1]]]).await, 2);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,14 +16,15 @@ use crate::new_keys::selectors;
 use crate::world::{DOMAIN, OWNER, PATIENCE, TestWorld, ZONE};
 
 /// Two nodes of one cluster.
-async fn nodes(server: &Server, change: impl Fn(usize, &mut Config)) -> [TestWorld; 2] {
+pub(crate) async fn nodes(server: &Server, change: impl Fn(usize, &mut Config)) -> [TestWorld; 2] {
     let url = server.database();
     let one = TestWorld::node(&url, None, |config| change(0, config)).await;
     let two = TestWorld::node(&url, Some(&one), |config| change(1, config)).await;
     [one, two]
 }
 
-async fn end([one, two]: [TestWorld; 2]) {
+/// Ends them, in the order that lets the second go first.
+pub(crate) async fn end([one, two]: [TestWorld; 2]) {
     two.end().await;
     one.end().await;
 }

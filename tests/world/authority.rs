@@ -1,6 +1,6 @@
 //! A certificate authority that speaks ACME (RFC 8555), as far as an honest client can tell: nonces are used
 //! once, requests are signed, names are proved by a look at where they lead, and certificates hold for ninety
-//! days of the test's clock.
+//! days of the test's clock. It advises when to renew (RFC 9773), when the test says so.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
 use queue::clock::Clock;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PublicKeyData};
 use serde_json::{Value, json};
@@ -34,6 +35,8 @@ struct Order {
     /// One for each name: none before it is looked at.
     proved: Vec<Option<bool>>,
     chain: Option<String>,
+    /// Which certificate it is in the place of.
+    replaces: Option<String>,
 }
 
 #[derive(Default)]
@@ -45,6 +48,8 @@ struct State {
     issued: Vec<Vec<u8>>,
     /// Where names lead: HTTP and TLS.
     leads: (Option<SocketAddr>, Option<SocketAddr>),
+    /// When to renew, whichever certificate is asked about.
+    window: Option<(Timestamp, Timestamp)>,
 }
 
 /// The authority. Clones are the same one.
@@ -118,6 +123,16 @@ impl Authority {
         self.state.lock().unwrap().orders.len()
     }
 
+    /// From now on it advises to renew then.
+    pub fn advise(&self, window: (Timestamp, Timestamp)) {
+        self.state.lock().unwrap().window = Some(window);
+    }
+
+    /// What each order said that it replaces.
+    pub fn replaced(&self) -> Vec<Option<String>> {
+        self.state.lock().unwrap().orders.iter().map(|order| order.replaces.clone()).collect()
+    }
+
     fn url(&self, path: &str) -> String {
         format!("http://{}/{path}", self.address)
     }
@@ -137,6 +152,7 @@ impl Authority {
         let answered = match parts.as_slice() {
             ["directory"] => Ok((200, Vec::new(), self.listed())),
             ["nonce"] => Ok((200, Vec::new(), String::new())),
+            ["renewal", _] => self.advice(),
             _ => match self.signed(&path, &body) {
                 Ok((payload, jwk)) => self.asked(&parts, &payload, jwk).await,
                 Err(error) => Err(error),
@@ -156,9 +172,15 @@ impl Authority {
     fn listed(&self) -> String {
         json!({
             "newNonce": self.url("nonce"), "newAccount": self.url("account"), "newOrder": self.url("order"),
-            "revokeCert": self.url("revoke"), "keyChange": self.url("key"),
+            "revokeCert": self.url("revoke"), "keyChange": self.url("key"), "renewalInfo": self.url("renewal"),
         })
         .to_string()
+    }
+
+    fn advice(&self) -> Answer {
+        let (start, end) = self.state.lock().unwrap().window.ok_or("no advice")?;
+        let window = json!({"suggestedWindow": {"start": start.to_string(), "end": end.to_string()}});
+        Ok((200, vec![("retry-after", "21600".to_owned())], window.to_string()))
     }
 
     /// The payload of a request, and the key of one that brings it (RFC 8555 6.2).
@@ -203,9 +225,11 @@ impl Authority {
                 let names = payload["identifiers"].as_array().ok_or("no identifiers")?;
                 let names: Vec<String> =
                     names.iter().map(|name| name["value"].as_str().unwrap().to_owned()).collect();
+                let replaces = payload["replaces"].as_str().map(str::to_owned);
                 let order = {
                     let mut state = self.state.lock().unwrap();
-                    state.orders.push(Order { proved: vec![None; names.len()], names, chain: None });
+                    let proved = vec![None; names.len()];
+                    state.orders.push(Order { proved, names, chain: None, replaces });
                     state.orders.len() - 1
                 };
                 Ok((201, vec![("location", self.url(&format!("order/{order}")))], self.order(order)))
@@ -255,6 +279,9 @@ impl Authority {
                 places.map(|n| self.url(&format!("authorization/{number}/{n}"))).collect::<Vec<_>>(),
             "finalize": self.url(&format!("finalize/{number}")),
         });
+        if let Some(replaces) = &order.replaces {
+            shown["replaces"] = json!(replaces);
+        }
         if order.chain.is_some() {
             shown["certificate"] = json!(self.url(&format!("certificate/{number}")));
         }
@@ -319,6 +346,7 @@ impl Authority {
             let month = u8::try_from(date.month()).unwrap();
             rcgen::date_time_ymd(date.year().into(), month, u8::try_from(date.day()).unwrap())
         };
+        asked.use_authority_key_identifier_extension = true;
         asked.not_before = day(today);
         asked.not_after = day(today.checked_add(jiff::Span::new().days(DAYS)).unwrap());
         let issuer = Issuer::from_params(&self.root.0, &self.root.1);

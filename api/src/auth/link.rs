@@ -17,8 +17,9 @@ use store::engine::Batch;
 
 use super::sign_in::begin;
 use super::view::{OneSession, WithCookie};
-use super::{Done, EMAIL, email, mailed, problem};
+use super::{EMAIL, email, mailed, problem};
 use crate::call::{Also, Answer, Call, Input, PAGE, Reply, SMALL_BYTES_MAX, Takes};
+use crate::done::Done;
 use crate::fields::{Names, Notes};
 use crate::problem::{Code, Problem};
 use crate::room::Room;

@@ -7,16 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mail::address::{Address, Mailbox};
+use mail::address::Address;
 use mail::claim::Claim;
-use mail::compose::Composition;
-use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
-use mail::email::{Category, Door};
 use mail::id::AccountId;
-use mail::recipient::{Notify, RecipientKind};
+use mail::letter::Letter;
 use mail::user::{LinkToken, SignInLink, User};
-use queue::accept::Hall;
-use store::access::Tenant;
+use queue::postman::{self, NoPostman, Postman};
 use store::engine::Batch;
 
 use crate::emails::view::Moment;
@@ -50,8 +46,8 @@ pub fn sender(room: &Room) -> Result<Address, Problem> {
                     (`sandbox_sender` in [service]); sign in with a password";
         return Err(Problem::unavailable(text, RETRY_AFTER_S));
     };
-    let local = LOCAL_PARTS.into_iter().find(|local| !sandbox.local().eq_ignore_ascii_case(local));
-    Address::new(local.unwrap_or_default(), sandbox.domain().clone()).map_err(Problem::internal)
+    postman::beside(sandbox, LOCAL_PARTS)
+        .ok_or_else(|| Problem::internal("`sandbox_sender` is no address to write from"))
 }
 
 /// Makes a link and mails it.
@@ -59,7 +55,7 @@ pub fn sender(room: &Room) -> Result<Address, Problem> {
 /// # Errors
 /// The service cannot mail, or not now.
 pub async fn send(room: &Arc<Room>, user: &User, why: Why) -> Result<(), Problem> {
-    let (hall, postman) = (&room.hall, Postman::find(room).await?);
+    let (hall, postman) = (&room.hall, postman(room).await?);
     let store = hall.store();
     let holds = match why {
         Why::SignIn => ASKED_FOR,
@@ -74,7 +70,9 @@ pub async fn send(room: &Arc<Room>, user: &User, why: Why) -> Result<(), Problem
     let url = format!("{}/auth/link/{}", room.options.base_url, token.text());
     let account = store::account::get(store, user.account).await?;
     let account = account.ok_or_else(|| Problem::not_found("account"))?;
-    postman.mail(hall, user.email.clone(), text(why, &url, &account.email)).await
+    let (subject, text) = text(why, &url, &account.email);
+    let letter = Letter::new(user.email.clone(), subject, text);
+    postman.send(hall, letter).await.map_err(|refusal| cannot(&refusal))
 }
 
 /// Tells the account that has a domain that another claims it.
@@ -82,7 +80,7 @@ pub async fn send(room: &Arc<Room>, user: &User, why: Why) -> Result<(), Problem
 /// # Errors
 /// The service cannot mail, or not now.
 pub async fn tell_of_claim(room: &Arc<Room>, account: AccountId, claim: &Claim) -> Result<(), Problem> {
-    let postman = Postman::find(room).await?;
+    let postman = postman(room).await?;
     let account = store::account::get(room.hall.store(), account).await?;
     let account = account.ok_or_else(|| Problem::not_found("account"))?;
     let facts = room.hall.domains().facts();
@@ -96,13 +94,8 @@ pub async fn tell_of_claim(room: &Arc<Room>, account: AccountId, claim: &Claim) 
         own.value
     );
     let subject = format!("Your domain {name} is claimed by another account");
-    postman.mail(&room.hall, account.email, (&subject, text)).await
-}
-
-/// Who mails for the service: the account of the sandbox sender's domain.
-struct Postman {
-    from: Address,
-    tenant: Tenant,
+    let letter = Letter::new(account.email, subject, text);
+    postman.send(&room.hall, letter).await.map_err(|refusal| cannot(&refusal))
 }
 
 fn cannot(cause: &dyn std::fmt::Display) -> Problem {
@@ -110,19 +103,11 @@ fn cannot(cause: &dyn std::fmt::Display) -> Problem {
     Problem::new(Code::SERVICE_UNAVAILABLE, "Links cannot be mailed at the moment")
 }
 
-impl Postman {
-    async fn find(room: &Room) -> Result<Self, Problem> {
-        let (from, store) = (sender(room)?, room.hall.store());
-        let domain = store::domain::by_name(store, from.domain()).await?;
-        let domain = domain.ok_or_else(|| cannot(&"nobody has the domain"))?;
-        let tenant = store::access::by_service(store, domain.account).await;
-        Ok(Self { from, tenant: tenant.map_err(|error| cannot(&error))? })
-    }
-
-    async fn mail(self, hall: &Hall, to: Address, content: (&str, String)) -> Result<(), Problem> {
-        let draft = draft(self.from, to, content);
-        hall.accept(&self.tenant, draft).await.map(drop).map_err(|refusal| cannot(&refusal))
-    }
+async fn postman(room: &Room) -> Result<Postman, Problem> {
+    Postman::find(&room.hall, sender(room)?).await.map_err(|error| match error {
+        NoPostman::Read(error) => error.into(),
+        error => cannot(&error),
+    })
 }
 
 /// Subject and text.
@@ -143,31 +128,5 @@ fn text(why: Why, url: &str, account: &Address) -> (&'static str, String) {
                  If you do not know who that is, leave it: without the link nothing happens.\n"
             ),
         ),
-    }
-}
-
-fn draft(from: Address, to: Address, (subject, text): (&str, String)) -> Draft {
-    let from = Mailbox::from(from);
-    let parts = Composition {
-        from: from.clone(),
-        to: vec![Mailbox::from(to.clone())],
-        cc: Vec::new(),
-        bcc: Vec::new(),
-        reply_to: Vec::new(),
-        subject: subject.to_owned(),
-        html: None,
-        text: Some(text),
-        headers: Vec::new(),
-        attachments: Vec::new(),
-    };
-    Draft {
-        door: Door::System,
-        from: Some(from),
-        envelope: Envelope::default(),
-        recipients: vec![DraftRecipient { address: to, kind: RecipientKind::To, notify: Notify::default() }],
-        content: Content::Parts(Box::new(parts)),
-        tags: Vec::new(),
-        category: Category::Transactional,
-        wishes: Wishes::default(),
     }
 }

@@ -7,8 +7,9 @@ use queue::people::People;
 use serde_json::json;
 use store::access::SignedIn;
 
-use super::{Done, PASSWORD, password, passwords, problem};
+use super::{PASSWORD, password, passwords, problem};
 use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
+use crate::done::Done;
 use crate::fields::{Names, Notes};
 use crate::problem::{Code, Problem};
 use crate::room::Room;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use store::access::SignedIn;
 use store::engine::Batch;
 
+use super::cookie;
 use super::view::{OneSession, SessionView, WithCookie};
-use super::{Done, cookie};
 use crate::call::Nothing;
+use crate::done::Done;
 use crate::problem::Problem;
 use crate::room::Room;
 

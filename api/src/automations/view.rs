@@ -75,13 +75,6 @@ pub struct AutomationList {
     pub next_cursor: Option<String>,
 }
 
-/// It is deleted.
-#[derive(Debug, Serialize)]
-pub struct Deleted {
-    /// `true`.
-    pub ok: bool,
-}
-
 /// A version.
 #[derive(Debug, Serialize)]
 pub struct VersionView {
@@ -330,12 +323,6 @@ impl Describe for OneAutomation {
 impl Describe for AutomationList {
     fn schema(schemas: &mut Schemas) -> Value {
         schema::page("automations", AutomationView::schema(schemas))
-    }
-}
-
-impl Describe for Deleted {
-    fn schema(_: &mut Schemas) -> Value {
-        schema::object("It is deleted", [("ok", schema::boolean("true"))])
     }
 }
 

@@ -13,12 +13,12 @@ use super::request::{OfDomain, Which};
 use super::view::{DomainView, RecordView};
 use super::{find, problem};
 use crate::call::{Call, Input, Nothing, SMALL_BYTES_MAX, Takes};
+use crate::done::Done;
 use crate::emails::view::Moment;
 use crate::fields::{self, Names, Notes};
 use crate::problem::{Code, FieldErrors, Problem};
 use crate::room::Room;
 use crate::schema::{self, Describe, Schemas};
-use crate::suppressions::view::Done;
 
 const PROVIDER: &str = "provider";
 

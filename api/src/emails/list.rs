@@ -5,7 +5,6 @@
 //! finds. A request reads a bounded number of rows: a page of a question that little answers may be short,
 //! and still have a next one.
 
-use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,8 +24,6 @@ use crate::schema::{self, Schemas};
 
 /// How long is waited for what was just done to be found.
 const TOLD_WITHIN: Duration = Duration::from_millis(50);
-/// Values of one filter.
-const VALUES_MAX: usize = 10;
 
 const STATUSES: &[&str] = &["scheduled", "queued", "sent", "delivered", "bounced", "failed", "cancelled"];
 
@@ -51,27 +48,12 @@ pub struct ListEmails {
     domains: Vec<DomainId>,
 }
 
-/// The values of a filter, `a,b`; empty when nothing is filtered.
-fn values<T: std::str::FromStr>(
-    given: &[(String, String)],
-    name: &str,
-    what: impl Display,
-) -> Result<Vec<T>, Problem> {
-    let text = page::one(given, name)?.unwrap_or_default();
-    let values: Vec<&str> = text.split(',').map(str::trim).filter(|value| !value.is_empty()).collect();
-    if values.len() > VALUES_MAX {
-        return Err(Problem::field(name, format!("has more than {VALUES_MAX} values")));
-    }
-    let refused = || Problem::field(name, format!("must be {what}, or several with commas"));
-    values.into_iter().map(|value| value.parse().map_err(|_| refused())).collect()
-}
-
 /// `tag=name:value`, once for each tag that an email must have. A value may have commas in it.
 fn tags(given: &[(String, String)]) -> Result<Vec<String>, Problem> {
     let tags = given.iter().filter(|(name, value)| name == "tag" && !value.is_empty());
     let tags: Vec<String> = tags.map(|(_, value)| value.clone()).collect();
-    if tags.len() > VALUES_MAX {
-        return Err(Problem::field("tag", format!("is given more than {VALUES_MAX} times")));
+    if tags.len() > page::VALUES_MAX {
+        return Err(Problem::field("tag", format!("is given more than {} times", page::VALUES_MAX)));
     }
     match tags.iter().all(|tag| tag.find(':').is_some_and(|at| at > 0)) {
         true => Ok(tags),
@@ -100,7 +82,7 @@ impl Input for ListEmails {
             (parameter["style"], parameter["explode"]) = (json!("form"), json!(false));
             parameter
         };
-        let tag = json!({"type": "array", "maxItems": VALUES_MAX, "items": {"type": "string", "pattern": "^[^:]+:"}});
+        let tag = json!({"type": "array", "maxItems": page::VALUES_MAX, "items": {"type": "string", "pattern": "^[^:]+:"}});
         let mut parameters = vec![
             schema::query_parameter(
                 "limit",
@@ -133,18 +115,18 @@ impl Input for ListEmails {
         let given = page::parameters(&call.query)?;
         let filter = Filter {
             statuses: page::words(&call.query, "status", STATUSES, status_of_word)?,
-            to: values(&given, "to", "an email address")?,
-            from: values(&given, "from", "an email address")?,
+            to: page::values(&given, "to", "an email address")?,
+            from: page::values(&given, "from", "an email address")?,
             tags: tags(&given)?,
             categories: page::words(&call.query, "category", Category::WORDS, Category::of_word)?,
-            templates: values(&given, "template", "a template's id or alias")?,
+            templates: page::values(&given, "template", "a template's id or alias")?,
             domains: Vec::new(),
             words: subject(&given)?,
             sent_by: None,
             after: page::time(&given, "created_after")?,
             before: page::time(&given, "created_before")?,
         };
-        let domains = values(&given, "domain_id", "the id of a domain (`dom_…`)")?;
+        let domains = page::values(&given, "domain_id", "the id of a domain (`dom_…`)")?;
         Ok(Self { page: Page::read(&call.query)?, filter, domains })
     }
 }

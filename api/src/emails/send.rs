@@ -204,7 +204,9 @@ fn contents(given: &Given<'_>, notes: &mut Notes) -> (Option<String>, Option<Str
     let mut content = |name: &str| {
         let text = fields::text(given.value(name)?);
         let text = text.and_then(|text| match text.len() {
-            0..=CONTENT_BYTES_MAX if text.contains('\0') => Err("must not contain NUL characters".to_owned()),
+            0..=CONTENT_BYTES_MAX if memchr::memchr(b'\0', text.as_bytes()).is_some() => {
+                Err("must not contain NUL characters".to_owned())
+            }
             0..=CONTENT_BYTES_MAX => Ok(lines(text)),
             _ => Err(format!("is longer than {CONTENT_BYTES_MAX} bytes")),
         });
@@ -223,7 +225,10 @@ fn contents(given: &Given<'_>, notes: &mut Notes) -> (Option<String>, Option<Str
 /// Line ends of any kind become LF, which the composer writes as CRLF: a CR that stands alone would
 /// go into the message as it is (RFC 5322 2.3 forbids that).
 fn lines(text: Cow<'_, str>) -> String {
-    if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.into_owned() }
+    if memchr::memchr(b'\r', text.as_bytes()).is_none() {
+        return text.into_owned();
+    }
+    text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 impl Input for SendRequest {

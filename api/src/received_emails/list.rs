@@ -22,9 +22,6 @@ use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{self, Schemas};
 
-/// Values of one filter.
-const VALUES_MAX: usize = 10;
-
 /// What `GET /received-emails` takes.
 #[derive(Debug)]
 pub struct ListReceivedEmails {
@@ -62,21 +59,6 @@ impl Filter {
     }
 }
 
-/// The values of a filter, `a,b`; empty when nothing is filtered.
-fn values<T: std::str::FromStr>(
-    given: &[(String, String)],
-    name: &str,
-    what: &str,
-) -> Result<Vec<T>, Problem> {
-    let text = page::one(given, name)?.unwrap_or_default();
-    let values: Vec<&str> = text.split(',').map(str::trim).filter(|value| !value.is_empty()).collect();
-    if values.len() > VALUES_MAX {
-        return Err(Problem::field(name, format!("has more than {VALUES_MAX} values")));
-    }
-    let refused = || Problem::field(name, format!("must be {what}, or several with commas"));
-    values.into_iter().map(|value| value.parse().map_err(|_| refused())).collect()
-}
-
 impl Input for ListReceivedEmails {
     fn describe(_: &mut Schemas) -> Takes {
         let text = || json!({"type": "string"});
@@ -111,9 +93,9 @@ impl Input for ListReceivedEmails {
             Some(_) => return Err(Problem::field("order", "must be `desc` or `asc`")),
         };
         let filter = Filter {
-            to: values(&given, "to", "an email address")?,
-            from: values(&given, "from", "an email address")?,
-            domains: values(&given, "domain_id", "the id of a domain (`dom_…`)")?,
+            to: page::values(&given, "to", "an email address")?,
+            from: page::values(&given, "from", "an email address")?,
+            domains: page::values(&given, "domain_id", "the id of a domain (`dom_…`)")?,
             spam: page::words(&call.query, "spam_status", &SpamStatus::WORDS, SpamStatus::of_word)?,
             after: page::time(&given, "received_after")?,
             before: page::time(&given, "received_before")?,

@@ -131,22 +131,3 @@ impl Describe for OneSuppression {
         schemas.named("OneSuppression", |_| schema::object("A suppression", [("suppression", suppression)]))
     }
 }
-
-/// It was done, and there is nothing more to say.
-#[derive(Debug, Serialize)]
-pub struct Done {
-    ok: bool,
-}
-
-impl Done {
-    /// It was done.
-    pub const OK: Self = Self { ok: true };
-}
-
-impl Describe for Done {
-    fn schema(schemas: &mut Schemas) -> Value {
-        schemas.named("Done", |_| {
-            schema::object("It was done", [("ok", json!({"type": "boolean", "const": true}))])
-        })
-    }
-}

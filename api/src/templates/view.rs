@@ -114,13 +114,6 @@ pub struct TemplateList {
     pub next_cursor: Option<String>,
 }
 
-/// It is deleted.
-#[derive(Debug, Serialize)]
-pub struct Deleted {
-    /// `true`.
-    pub ok: bool,
-}
-
 /// A version in a list.
 #[derive(Debug, Serialize)]
 pub struct VersionView {
@@ -330,11 +323,5 @@ impl Describe for VersionList {
     fn schema(schemas: &mut Schemas) -> Value {
         let version = VersionView::schema(schemas);
         schemas.named("TemplateVersionList", |_| schema::page("versions", version))
-    }
-}
-
-impl Describe for Deleted {
-    fn schema(_: &mut Schemas) -> Value {
-        schema::object("It is deleted", [("ok", json!({"type": "boolean", "const": true}))])
     }
 }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use dns::provider::Web;
+use dns::provider::{RequestKey, Web};
 use http::{Method, Response, StatusCode};
 use http_body_util::Full;
 use hyper::server::conn::http1;
@@ -79,7 +79,7 @@ fn refused(answer: &Answered) -> (String, String) {
 async fn the_customer_is_led_to_the_page_of_their_provider() {
     let (web, pages) = provider().await;
     let template = Some("example.net/email".parse().unwrap());
-    let (world, names) = World::with_provider(ZONE, template, web).await;
+    let (world, names) = World::with_provider(ZONE, template, None, web).await;
     let added = world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await.json();
     assert_eq!(refused(&connect(&world).await).0, "not_offered", "the zone says nothing");
 
@@ -129,9 +129,27 @@ async fn the_customer_is_led_to_the_page_of_their_provider() {
 }
 
 #[tokio::test]
+async fn requests_are_signed_where_the_operator_has_a_key() {
+    const KEY: &str = include_str!("../../../dns/tests/keys/rsa2048.pkcs8.pem");
+    let (web, pages) = provider().await;
+    let template = Some("example.net/email".parse().unwrap());
+    let key = RequestKey::new(KEY, &"_dck1.example.net".parse().unwrap()).unwrap();
+    let zone = format!("{ZONE}_domainconnect.acme.test TXT \"{HOST}/dc\"\n");
+    let (world, _names) = World::with_provider(&zone, template, Some(key), web).await;
+    world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
+    let settings = json!({"urlSyncUX": "https://dns.example/page"});
+    pages.lock().unwrap().insert(SETTINGS, (200, settings.to_string()));
+    let url = connect(&world).await.json()["url"].as_str().unwrap().to_owned();
+    let (_, query) = url.split_once('?').unwrap();
+    let fields: Vec<&str> = query.split('&').map(|field| field.split_once('=').unwrap().0).collect();
+    assert!(fields.ends_with(&["sig", "key"]) && fields.starts_with(&["domain"]), "{fields:?}");
+    assert!(query.ends_with("&key=_dck1"), "{query}");
+}
+
+#[tokio::test]
 async fn without_a_template_nobody_is_asked() {
     let (web, _) = provider().await;
-    let (world, _names) = World::with_provider(ZONE, None, web).await;
+    let (world, _names) = World::with_provider(ZONE, None, None, web).await;
     world.call(Method::POST, "/domains", &json!({"name": "acme.test"})).await;
     assert_eq!(refused(&connect(&world).await).0, "no_template");
     let none = world.call(Method::POST, "/domains/other.test/dns/connect", &json!({})).await;

@@ -276,12 +276,13 @@ impl World {
     pub(crate) async fn with_provider(
         zone: &str,
         template: Option<dns::provider::Template>,
+        request_key: Option<dns::provider::RequestKey>,
         web: dns::provider::Web,
     ) -> (Self, NameServer) {
         let names = NameServer::start(zone).await;
         let hall = hall_with(store().await, |parts| {
             let domains = domains(names.address, false);
-            let publisher = domains.publisher.clone().with_template(template).with_web(web);
+            let publisher = domains.publisher.clone().with_template(template, request_key).with_web(web);
             parts.domains = DomainsParts { publisher, ..domains };
         });
         let mut world = Self::of(hall.await, Options::new(BASE_URL)).await;

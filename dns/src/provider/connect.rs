@@ -16,7 +16,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::Publisher;
+use super::{Publisher, RequestKey};
 use crate::setup::{Inspector, Trouble, spf};
 
 /// What stands as it is in a query (RFC 3986 2.3).
@@ -154,7 +154,7 @@ impl Publisher {
         {
             return Err(ConnectError::UnknownTemplate);
         }
-        connect_url(&settings, template, &zone, domain, records)
+        connect_url(&settings, (template, self.request_key.as_ref()), &zone, domain, records)
     }
 }
 
@@ -171,7 +171,7 @@ fn settings_url(texts: &[String], zone: &Name) -> Option<String> {
 /// [`ConnectError`].
 fn connect_url(
     settings: &[u8],
-    template: &Template,
+    (template, request_key): (&Template, Option<&RequestKey>),
     zone: &Name,
     domain: &Name,
     records: &[Record],
@@ -182,22 +182,21 @@ fn connect_url(
     if !host.is_empty() && !host.ends_with('.') {
         return Err(ConnectError::NoZone);
     }
-    let mut url = format!(
-        "{page}/v2/domainTemplates/providers/{}/services/{}/apply?domain={zone}",
-        encode(&template.provider_id),
-        encode(&template.service_id)
-    );
+    let (provider, service) = (encode(&template.provider_id), encode(&template.service_id));
+    let page = format!("{page}/v2/domainTemplates/providers/{provider}/services/{service}/apply");
+    let mut query = format!("domain={zone}");
     if !host.is_empty() {
-        url += &format!("&host={}", encode(host.trim_end_matches('.')));
+        query += &format!("&host={}", encode(host.trim_end_matches('.')));
     }
     let groups: Vec<&str> =
         GROUPS.iter().filter(|(_, of)| of.is_among(records)).map(|(name, _)| *name).collect();
-    url += &format!("&groupId={}", encode(&groups.join(",")));
+    query += &format!("&groupId={}", encode(&groups.join(",")));
     let mut keys = 0;
     for (name, value) in records.iter().flat_map(|record| variables(record, domain, &mut keys)) {
-        url += &format!("&{name}={}", encode(&value));
+        query += &format!("&{name}={}", encode(&value));
     }
-    Ok(url)
+    let query = request_key.map_or_else(|| query.clone(), |key| key.sign(&query));
+    Ok(format!("{page}?{query}"))
 }
 
 /// The groups of a template's records: what a domain may go without has a group of its own, so that it is only
@@ -248,7 +247,7 @@ fn variables(record: &Record, domain: &Name, keys: &mut usize) -> Vec<(String, S
     told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn encode(text: &str) -> String {
+pub(super) fn encode(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
@@ -321,7 +320,13 @@ mod tests {
             record(Purpose::Spf, "mail.shop.example", "v=spf1 include:spf.post.example ~all"),
         ];
         let url = |settings: &str, zone: &str| {
-            connect_url(settings.as_bytes(), &template, &name(zone), &name("mail.shop.example"), &records)
+            connect_url(
+                settings.as_bytes(),
+                (&template, None),
+                &name(zone),
+                &name("mail.shop.example"),
+                &records,
+            )
         };
         assert_eq!(
             url(r#"{"providerName":"X","urlSyncUX":"https://connect.dns.example/"}"#, "shop.example")

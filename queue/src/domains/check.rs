@@ -1,28 +1,31 @@
 //! Looking at a domain's records: when somebody asks, and by itself.
 //!
-//! Each node looks at the domains of its own partitions, the longest due first, some at a time: what has waited
-//! through an outage comes one after the other, and is spread over the hour again by when it comes next.
+//! Each node looks at the domains of its own partitions, the longest due first, some at a time, with accounts in
+//! turn ([`Line`]): what has waited through an outage comes one after the other, and is spread over the hour again by
+//! when it comes next.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
 use mail::domain::{Domain, DomainState};
 use mail::id::{AccountId, DomainId};
 use mail::setup::{Seen, assess, next_look};
 use store::setup::About;
 
+use super::line::Line;
 use super::{DomainError, Domains, Known, TRIES_MAX};
 
-/// How often is looked what is due: the first look is a minute after a domain was added.
+/// How often is read what is due: the first look is a minute after a domain was added.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
-/// How soon is looked again where more was due than was done.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// Domains of one partition in one round.
-const SLICE: usize = 16;
-/// Domains looked at side by side.
-const AT_ONCE: usize = 16;
+/// How soon it is read again where there was more of it, and all that was read is done.
+const READ_AGAIN: Duration = Duration::from_millis(200);
+/// Domains of one partition that are read at once.
+const READ_MAX: usize = 1_000;
+/// A look that takes so long waited for name servers that do not answer.
+const SLOW: Duration = Duration::from_secs(1);
 
 impl Domains {
     /// Looks at a domain's records now, and settles what that means.
@@ -100,49 +103,70 @@ impl Domains {
         Err(DomainError::Changed)
     }
 
-    /// Keeps looking at what is due, until the worker stops.
+    /// Keeps looking at what is due, until the worker stops. What is under way then is left, and is due still.
     pub(crate) async fn keep_looking(self: Arc<Self>) {
         if self.parts.auto_verify {
             return;
         }
-        while !self.worker.stop.is_cancelled() {
-            let wait = match self.look_at_due().await {
-                Ok(true) => LOOK_AGAIN,
-                Ok(false) => LOOK_EVERY,
-                Err(error) => {
-                    tracing::warn!(%error, "the records of domains cannot be looked at now");
-                    LOOK_EVERY
-                }
-            };
-            let next = self.worker.later(wait);
+        let (mut line, mut looks) = (Line::default(), FuturesUnordered::new());
+        let (mut reads_at, mut more) = (self.worker.clock.now(), false);
+        loop {
+            let now = self.worker.clock.now();
+            if reads_at <= now {
+                more = self.read_due(&mut line, now).await.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "which domains are to be looked at cannot be read now");
+                    false
+                });
+                reads_at = self.worker.later(LOOK_EVERY);
+            }
+            while let Some(about) = line.next() {
+                looks.push(self.look_again(about));
+            }
             tokio::select! {
-                () = self.worker.clock.sleep_until(next) => {}
-                () = self.worker.stop.cancelled() => {}
+                Some((about, looked)) = looks.next() => {
+                    line.done(about, matches!(looked, Ok(true)));
+                    if let Err(error) = looked {
+                        tracing::warn!(%error, "the records of domains cannot be looked at now");
+                        // They are due still, and read again.
+                        line.leave();
+                    }
+                    if more && line.is_empty() {
+                        (reads_at, more) = (reads_at.min(self.worker.later(READ_AGAIN)), false);
+                    }
+                }
+                () = self.worker.clock.sleep_until(reads_at) => {}
+                () = self.worker.stop.cancelled() => return,
             }
         }
     }
 
-    /// One round over our partitions; whether there may be more that is due.
-    async fn look_at_due(&self) -> Result<bool, DomainError> {
-        let now = self.worker.clock.now();
-        let (mut due, mut more) = (Vec::new(), false);
+    /// Puts in line what is due in our partitions; whether there is more of it.
+    async fn read_due(&self, line: &mut Line, now: Timestamp) -> Result<bool, DomainError> {
+        let mut more = false;
         for partition in self.worker.leases.active() {
-            let (first, _) = store::setup::first_due(self.store(), partition, now, SLICE).await?;
-            more |= first.len() == SLICE;
-            due.extend(first);
-        }
-        let looks = due.into_iter().map(|about| self.look_again(about, now));
-        let mut done = futures_util::stream::iter(looks).buffer_unordered(AT_ONCE);
-        while let Some(one) = done.next().await {
-            match one {
-                Ok(()) | Err(DomainError::Unknown | DomainError::Changed) => {}
-                Err(error) => return Err(error),
+            let (due, _) = store::setup::first_due(self.store(), partition, now, READ_MAX).await?;
+            more |= due.len() == READ_MAX;
+            for about in due {
+                more |= !line.join(about);
             }
         }
         Ok(more)
     }
 
-    async fn look_again(&self, about: About, now: Timestamp) -> Result<(), DomainError> {
+    /// Looks at a domain that was due, and settles what that means; whether it took long.
+    async fn look_again(&self, about: About) -> (About, Result<bool, DomainError>) {
+        let begun = self.worker.clock.now();
+        let looked = match self.look_if_due(about, begun).await {
+            Ok(()) | Err(DomainError::Unknown | DomainError::Changed) => {
+                let took = self.worker.clock.now().duration_since(begun);
+                Ok(Duration::try_from(took).is_ok_and(|took| took >= SLOW))
+            }
+            Err(error) => Err(error),
+        };
+        (about, looked)
+    }
+
+    async fn look_if_due(&self, about: About, now: Timestamp) -> Result<(), DomainError> {
         let Some(domain) = store::domain::get(self.store(), about.0, about.1).await? else { return Ok(()) };
         if self.know(domain.clone()).await?.0.setup.due.is_none_or(|due| due > now) {
             return Ok(());

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mail::id::AccountId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Looks of one account at once.
-const EACH_MAX: usize = 4;
+/// Looks of one account at once: those that come by themselves ([`super::line`]), and some that somebody asks for.
+const EACH_MAX: usize = 6;
 
 /// Gives out turns.
 #[derive(Debug, Default)]

@@ -3,14 +3,13 @@
 //! As a file in a message of the service's own, from the domain of `[service] sandbox_sender`, as sign-in links
 //! are: what a stranger wrote is not sent on under the stranger's name, which would fail DMARC at the next host.
 
-use mail::address::{Address, Mailbox};
-use mail::compose::{Attachment, Composition};
-use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
-use mail::email::{Category, Door};
-use mail::recipient::{Notify, RecipientKind};
+use mail::address::Address;
+use mail::compose::Attachment;
+use mail::letter::Letter;
 
 use super::{Incoming, NotTaken};
 use crate::accept::Hall;
+use crate::postman::Postman;
 
 /// Who passes it on.
 const LOCAL_PART: &str = "mailer";
@@ -27,41 +26,19 @@ pub(super) async fn forward(
         NotTaken::Unavailable
     };
     let domain = hall.service_domain().ok_or_else(|| later(&"`sandbox_sender` in [service] is not set"))?;
-    let found = store::domain::by_name(hall.store(), &domain).await.map_err(|error| later(&error))?;
-    let found = found.ok_or_else(|| later(&"nobody has the domain of `sandbox_sender`"))?;
-    let tenant =
-        store::access::by_service(hall.store(), found.account).await.map_err(|error| later(&error))?;
     let from = Address::new(LOCAL_PART, domain).map_err(|error| later(&error))?;
+    let postman = Postman::find(hall, from).await.map_err(|error| later(&error))?;
     let sender = incoming.reverse_path.as_ref().map_or("<>".to_owned(), ToString::to_string);
-    let parts = Composition {
-        from: Mailbox::from(from.clone()),
-        to: vec![Mailbox::from(to.clone())],
-        cc: Vec::new(),
-        bcc: Vec::new(),
-        reply_to: incoming.reverse_path.clone().map(Mailbox::from).into_iter().collect(),
-        subject: format!("Mail to {mailbox}"),
-        html: None,
-        text: Some(format!(
-            "{sender} wrote to {mailbox}, from {}. The message is attached.\n",
-            incoming.peer
-        )),
-        headers: Vec::new(),
-        attachments: vec![Attachment {
+    let text = format!("{sender} wrote to {mailbox}, from {}. The message is attached.\n", incoming.peer);
+    let letter = Letter {
+        reply_to: incoming.reverse_path.clone(),
+        attachment: Some(Attachment {
             name: "message.eml".to_owned(),
             content_type: "message/rfc822".to_owned(),
             data: incoming.message.to_vec(),
             content_id: None,
-        }],
+        }),
+        ..Letter::new(to, format!("Mail to {mailbox}"), text)
     };
-    let draft = Draft {
-        door: Door::System,
-        from: Some(Mailbox::from(from)),
-        envelope: Envelope::default(),
-        recipients: vec![DraftRecipient { address: to, kind: RecipientKind::To, notify: Notify::default() }],
-        content: Content::Parts(Box::new(parts)),
-        tags: Vec::new(),
-        category: Category::Transactional,
-        wishes: Wishes::default(),
-    };
-    hall.accept(&tenant, draft).await.map(drop).map_err(|refusal| later(&refusal))
+    postman.send(hall, letter).await.map_err(|refusal| later(&refusal))
 }

@@ -11,17 +11,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::address::{Address, Mailbox};
-use mail::compose::Composition;
-use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
-use mail::email::{Category, Door};
+use mail::address::Address;
+use mail::letter::Letter;
 use mail::owner_notice::{OwnerNotice, What};
-use mail::recipient::{Notify, RecipientKind};
-use store::access::Tenant;
 use store::engine::{Batch, CommitError};
 use store::owner_notice::Found;
 
 use crate::accept::{Accepted, Hall};
+use crate::postman::{self, NoPostman, Postman};
 use crate::refusal::Refusal;
 
 /// Who writes; or the other one, when the first is the sandbox sender itself, which reaches nobody but owners.
@@ -122,45 +119,39 @@ impl Hall {
     /// Accepts the email, and takes the notice away in the same commit.
     async fn mail_owner(&self, found: &Found) -> Result<(), Unmailed> {
         let notice = &found.notice;
-        let (tenant, from) = self.service_sender().await?;
+        let postman = self.owners_postman().await?;
         let owner =
             store::account::get(self.store(), notice.account).await.map_err(|error| not_now(&error))?;
         let owner = owner.ok_or_else(|| Unmailed::Never("the account is gone".to_owned()))?;
-        let draft = draft(from, owner.email, notice);
         let also = |outcomes: &[Result<Accepted, Refusal>], batch: &mut Batch| {
             // An owner who is suppressed is not written to: then that is over, too.
             if outcomes.iter().all(|outcome| matches!(outcome, Ok(_) | Err(Refusal::Blocked { .. }))) {
                 found.take(batch);
             }
         };
-        match self.accept_many(&tenant, vec![draft], false, &also).await {
-            Ok(outcomes) => match outcomes.into_iter().next() {
-                None | Some(Ok(_) | Err(Refusal::Blocked { .. })) => Ok(()),
-                Some(Err(refusal)) if refusal.is_passing() => Err(not_now(&refusal)),
-                Some(Err(refusal)) => Err(Unmailed::Never(refusal.to_string())),
-            },
+        match postman.send_with(self, letter(owner.email, notice), &also).await {
+            Ok(None | Some(Ok(_) | Err(Refusal::Blocked { .. }))) => Ok(()),
+            Ok(Some(Err(refusal))) if refusal.is_passing() => Err(not_now(&refusal)),
+            Ok(Some(Err(refusal))) => Err(Unmailed::Never(refusal.to_string())),
             Err(Refusal::DoneMeanwhile) => Ok(()),
             Err(refusal) => Err(not_now(&refusal)),
         }
     }
 
-    /// As whom the service writes, and from which address.
-    async fn service_sender(&self) -> Result<(Tenant, Address), Unmailed> {
-        let never = |error: &dyn std::fmt::Display| Unmailed::Never(error.to_string());
+    async fn owners_postman(&self) -> Result<Postman, Unmailed> {
+        let never = |cause: &dyn std::fmt::Display| Unmailed::Never(cause.to_string());
         let sandbox =
             self.senders.sandbox().ok_or_else(|| never(&"`sandbox_sender` in [service] is not set"))?;
-        let local = LOCAL_PARTS.into_iter().find(|local| !sandbox.local().eq_ignore_ascii_case(local));
-        let from = Address::new(local.unwrap_or_default(), sandbox.domain().clone());
-        let from = from.map_err(|error| never(&error))?;
-        let domain =
-            store::domain::by_name(self.store(), from.domain()).await.map_err(|error| not_now(&error))?;
-        let domain = domain.ok_or_else(|| never(&"nobody has the domain of `sandbox_sender`"))?;
-        let tenant = store::access::by_service(self.store(), domain.account).await;
-        Ok((tenant.map_err(|error| not_now(&error))?, from))
+        let from = postman::beside(sandbox, LOCAL_PARTS)
+            .ok_or_else(|| never(&"`sandbox_sender` is no address to write from"))?;
+        Postman::find(self, from).await.map_err(|error| match error {
+            NoPostman::Nobody => never(&error),
+            NoPostman::Access(_) | NoPostman::Read(_) => not_now(&error),
+        })
     }
 }
 
-fn draft(from: Address, to: Address, notice: &OwnerNotice) -> Draft {
+fn letter(to: Address, notice: &OwnerNotice) -> Letter {
     let OwnerNotice { webhook, url, what, .. } = notice;
     let (subject, text) = match what {
         What::Failing => (
@@ -187,27 +178,5 @@ fn draft(from: Address, to: Address, notice: &OwnerNotice) -> Draft {
             ),
         ),
     };
-    let from = Mailbox::from(from);
-    let parts = Composition {
-        from: from.clone(),
-        to: vec![Mailbox::from(to.clone())],
-        cc: Vec::new(),
-        bcc: Vec::new(),
-        reply_to: Vec::new(),
-        subject: subject.to_owned(),
-        html: None,
-        text: Some(text),
-        headers: Vec::new(),
-        attachments: Vec::new(),
-    };
-    Draft {
-        door: Door::System,
-        from: Some(from),
-        envelope: Envelope::default(),
-        recipients: vec![DraftRecipient { address: to, kind: RecipientKind::To, notify: Notify::default() }],
-        content: Content::Parts(Box::new(parts)),
-        tags: Vec::new(),
-        category: Category::Transactional,
-        wishes: Wishes::default(),
-    }
+    Letter::new(to, subject, text)
 }

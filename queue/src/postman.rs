@@ -1,0 +1,89 @@
+//! Who writes for the service: letters ([`Letter`]) go out from the domain of `[service] sandbox_sender`, as the account
+//! that has that domain, so that they are signed and delivered like any other mail.
+//!
+//! That account must be one that may write to anybody. The sandbox sender's own address reaches nobody but owners, so
+//! letters come from another address beside it.
+
+use mail::address::Address;
+use mail::letter::Letter;
+use store::access::{AccessError, Tenant};
+use store::engine::ReadError;
+use thiserror::Error;
+
+use crate::accept::{Accepted, AlsoOfMany, Hall};
+use crate::refusal::Refusal;
+
+/// Why nobody can write for the service.
+#[derive(Debug, Error)]
+pub enum NoPostman {
+    /// The domain is not there.
+    #[error("nobody has the domain of `sandbox_sender`")]
+    Nobody,
+    /// The account that has it may not send.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// Writes for the service.
+#[derive(Debug)]
+pub struct Postman {
+    from: Address,
+    tenant: Tenant,
+}
+
+/// An address beside the sandbox sender's: the first of two that is another.
+#[must_use]
+pub fn beside(sandbox: &Address, local_parts: [&str; 2]) -> Option<Address> {
+    let local = local_parts.into_iter().find(|local| !sandbox.local().eq_ignore_ascii_case(local))?;
+    Address::new(local, sandbox.domain().clone()).ok()
+}
+
+impl Postman {
+    /// The one that writes from this address.
+    ///
+    /// # Errors
+    /// [`NoPostman`].
+    pub async fn find(hall: &Hall, from: Address) -> Result<Self, NoPostman> {
+        let domain = store::domain::by_name(hall.store(), from.domain()).await?.ok_or(NoPostman::Nobody)?;
+        let tenant = store::access::by_service(hall.store(), domain.account).await?;
+        Ok(Self { from, tenant })
+    }
+
+    /// Sends a letter.
+    ///
+    /// # Errors
+    /// The hall does not take it.
+    pub async fn send(self, hall: &Hall, letter: Letter) -> Result<(), Refusal> {
+        hall.accept(&self.tenant, letter.draft(self.from)).await.map(drop)
+    }
+
+    /// Sends a letter, and writes something more in the same commit: what came of it, if it was taken.
+    ///
+    /// # Errors
+    /// The hall takes nothing at the moment, or what was to be written is there already.
+    pub async fn send_with(
+        self,
+        hall: &Hall,
+        letter: Letter,
+        also: &AlsoOfMany<'_>,
+    ) -> Result<Option<Result<Accepted, Refusal>>, Refusal> {
+        let outcomes = hall.accept_many(&self.tenant, vec![letter.draft(self.from)], false, also).await?;
+        Ok(outcomes.into_iter().next())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_do_not_come_from_the_sandbox_sender_itself() {
+        let from =
+            |sandbox: &str| beside(&sandbox.parse().unwrap(), ["no-reply", "sign-in"]).unwrap().to_string();
+        assert_eq!(from("onboarding@example.net"), "no-reply@example.net");
+        assert_eq!(from("No-Reply@example.net"), "sign-in@example.net");
+    }
+}
