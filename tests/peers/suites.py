@@ -448,7 +448,8 @@ def arc(key, door):
         lines = dkim.arc_sign(message, b"s", b"example.org", key.rsa, b"lists.example.org")
         passed = message = b"".join(lines) + message
         table.note(f"dkimpy's, {count} sets", "pass", door.auth(passed)["arc"])
-        message = message.replace(b"arc=none", b"arc=pass")
+        field = b"\nAuthentication-Results: lists.example.org; arc="
+        message = message.replace(field + b"none", field + b"pass")
     table.close()
 
 

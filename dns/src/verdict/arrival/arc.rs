@@ -43,9 +43,10 @@ pub(super) async fn judge(
         DkimResult::Pass if unusable => AuthResult::Fail,
         DkimResult::Pass => AuthResult::Pass,
         DkimResult::TempError(_) => AuthResult::TempError,
-        DkimResult::None => AuthResult::None,
-        // RFC 8617 4.4: a chain is none, pass or fail.
-        DkimResult::Fail(_) | DkimResult::Neutral(_) | DkimResult::PermError(_) => AuthResult::Fail,
+        // RFC 8617 4.4: a chain is none, pass or fail; and there is one, if not a whole one.
+        DkimResult::None | DkimResult::Fail(_) | DkimResult::Neutral(_) | DkimResult::PermError(_) => {
+            AuthResult::Fail
+        }
     }
 }
 
