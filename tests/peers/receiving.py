@@ -90,9 +90,9 @@ servers = ["{names.address}"]
                 return found
 
     def resident(self):
-        """MiB in memory."""
+        """MiB in memory, files that are mapped (the binary, the store) left out."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
+            if line.startswith("RssAnon:"):
                 return int(line.split()[1]) / 1024
         return 0.0
 
