@@ -328,6 +328,9 @@ pub struct DnsSection {
     /// Name servers; none means the system's.
     #[serde(deserialize_with = "parsed::servers")]
     pub servers: Vec<SocketAddr>,
+    /// How long a lookup may take, for `postrider dev`; not in the file.
+    #[serde(skip)]
+    pub deadline: Option<Duration>,
 }
 
 /// `[delivery]`

@@ -307,7 +307,10 @@ fn inspector(config: &Config) -> Result<Inspector, BuildError> {
 
 fn resolver(config: &Config) -> Result<Resolver, BuildError> {
     let servers = config.dns.servers.clone();
-    let settings = dns::lookup::Settings { servers, ipv4_where_no_route: true, ..Default::default() };
+    let mut settings = dns::lookup::Settings { servers, ipv4_where_no_route: true, ..Default::default() };
+    if let Some(deadline) = config.dns.deadline {
+        (settings.try_timeout, settings.retries, settings.deadline) = (deadline, 0, deadline);
+    }
     Resolver::new(&settings).map_err(|error| BuildError::Dns(error.to_string()))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A [`Resolver`] asks the configured servers (none configured: the system's) over UDP, over TCP when
 //! an answer does not fit, and keeps answers and refusals for as long as their owner said, within
-//! bounds. It is built through mail-auth, so that signatures are checked through the same cache.
+//! bounds.
 //! Every answer says for how long it holds ([`Answer::ttl`]), so that a plan made of it can be kept.
 //!
 //! Aliases are followed (8 deep). "Nothing there" is an answer, not an error: an empty list, or a
@@ -186,11 +186,6 @@ impl Resolver {
         Ok(Self(Arc::new(Shared { authenticator, turns, bursts, deadline: settings.deadline, ipv6 })))
     }
 
-    /// The same resolver for checking signatures.
-    pub(crate) fn authenticator(&self) -> &MessageAuthenticator {
-        &self.0.authenticator
-    }
-
     /// Forgets every answer kept.
     pub fn forget(&self) {
         self.0.authenticator.resolver().clear_cache();
@@ -282,10 +277,7 @@ impl Resolver {
     /// [`LookupError::Temporary`].
     pub async fn txt(&self, name: &Name) -> Result<Answer<Vec<String>>, LookupError> {
         let found = self.ask(&wire(name)?, RecordType::TXT).await?;
-        Ok(collect(&found, RECORDS_MAX, |data| match data {
-            RData::TXT(txt) => Some(String::from_utf8_lossy(&txt.txt_data.concat()).into_owned()),
-            _ => None,
-        }))
+        Ok(collect(&found, RECORDS_MAX, text))
     }
 
     /// The names that an address says it has; none when it says none.
@@ -298,6 +290,30 @@ impl Resolver {
             RData::PTR(ptr) => ptr.to_ascii().parse().ok(),
             _ => None,
         }))
+    }
+
+    /// The records of one kind at a name, as they stand, what they are aliases of before them; none when there are
+    /// none.
+    ///
+    /// # Errors
+    /// [`LookupError::Temporary`].
+    pub(crate) async fn records(
+        &self,
+        name: &WireName,
+        kind: RecordType,
+    ) -> Result<Option<Lookup>, LookupError> {
+        Ok(match self.ask(name, kind).await? {
+            Found::Records(lookup) => Some(lookup),
+            Found::NoData(_) | Found::NoName(_) => None,
+        })
+    }
+
+    /// Whether a name is there at all (RFC 8020).
+    ///
+    /// # Errors
+    /// [`LookupError`].
+    pub(crate) async fn exists(&self, name: &Name) -> Result<bool, LookupError> {
+        Ok(!matches!(self.ask(&wire(name)?, RecordType::A).await?, Found::NoName(_)))
     }
 
     /// The zone that a name is in: the nearest name upwards that has name servers of its own. `None` when there
@@ -402,6 +418,26 @@ fn wire(name: &Name) -> Result<WireName, LookupError> {
         .map_err(|_| LookupError::Malformed { name: name.to_string(), reason: "it is no DNS name" })?;
     wire.set_fqdn(true);
     Ok(wire)
+}
+
+/// A name of whatever bytes, as strangers write them where they name one; none where a label is empty or too long.
+pub(crate) fn any_name(name: &str) -> Option<WireName> {
+    let mut labels = name.strip_suffix('.').unwrap_or(name).split('.');
+    let mut wire = WireName::from_labels(labels.clone().map(str::as_bytes)).ok()?;
+    wire.set_fqdn(true);
+    labels.all(|label| !label.is_empty()).then_some(wire)
+}
+
+/// The TXT records of an answer, each with its strings joined.
+pub(crate) fn texts(found: Option<&Lookup>) -> impl Iterator<Item = String> {
+    found.into_iter().flat_map(Lookup::answers).filter_map(|record| text(&record.data))
+}
+
+fn text(data: &RData) -> Option<String> {
+    match data {
+        RData::TXT(txt) => Some(String::from_utf8_lossy(&txt.txt_data.concat()).into_owned()),
+        _ => None,
+    }
 }
 
 fn ttl_of(lookup: &Lookup) -> Duration {

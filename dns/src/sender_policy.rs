@@ -1,19 +1,30 @@
-//! Sender policy: what a domain's SPF record says of an address (RFC 7208 4).
+//! Sender policy: what a domain's SPF record says of an address (RFC 7208).
 //!
-//! Evaluated by mail-auth through our resolver: includes, redirects, macros and the limits on look-ups are
-//! followed as a receiving host does. So who asks learns what others will say of our own mail.
+//! ```text
+//! who asks for whom ([`Asked`]) ─► TXT ─► [record] (terms) ─► [evaluate] (look-ups, limits) ─► PolicyResult
+//!                                              └─► crate::setup (what is wrong with a customer's record)
+//! ```
+//!
+//! One reader and one evaluation for all: the verdict on what comes in, the operator's doctor, the DMARC reports that
+//! are counted, and the inspection of domains. So who asks learns what others will say of our own mail.
+
+mod evaluate;
+pub(crate) mod record;
+mod target;
 
 use std::net::IpAddr;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use mail::address::Name;
-use mail_auth::SpfResult;
-use mail_auth::spf::verify::SpfParameters;
 use tokio::time::timeout;
 
+use self::evaluate::Check;
+pub(crate) use self::evaluate::{HOSTS_MAX, LOOKUPS_MAX, VOIDS_MAX};
+pub(crate) use self::target::Target;
 use crate::lookup::Resolver;
 
-/// How long an evaluation may take: ten terms that look something up (RFC 7208 4.6.4), each in its time.
+/// How long an evaluation may take: RFC 7208 4.6.4 asks for at least 20 s.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The result, in the words of RFC 7208 2.6.
@@ -51,20 +62,46 @@ impl PolicyResult {
     }
 }
 
+/// Who sends, in whose name, and who asks (RFC 7208 4.1).
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Who hands the mail in.
+    pub peer: IpAddr,
+    /// What that host calls itself.
+    pub hello: &'a str,
+    /// The sender's local part; empty is `postmaster`.
+    pub local: &'a str,
+    /// The sender's domain: that of the reverse path, or the name that the host gives itself.
+    pub domain: &'a str,
+    /// Our own name and the time, for explanations.
+    pub receiver: (&'a str, Timestamp),
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// In one word.
+    pub result: PolicyResult,
+    /// Why it fails, says the domain's owner, who may say anything (`exp=`).
+    pub explanation: Option<String>,
+}
+
+/// What the SPF record of a sender's domain says of who hands its mail in, within a time.
+pub async fn check_host(resolver: &Resolver, asked: &Asked<'_>, within: Duration) -> Checked {
+    match timeout(within, Check::new(resolver, asked).run()).await {
+        Ok((result, explanation)) => Checked { result, explanation },
+        Err(_) => Checked { result: PolicyResult::TempError, explanation: None },
+    }
+}
+
 /// What the SPF record of `domain` says of mail from `address`, whose host says `hello`.
 pub async fn check(resolver: &Resolver, domain: &Name, (address, hello): (IpAddr, &Name)) -> PolicyResult {
-    let sender = format!("postmaster@{domain}");
-    let asked = SpfParameters::verify_mail_from(address, hello.as_str(), hello.as_str(), &sender);
-    match timeout(DEADLINE, resolver.authenticator().check_host(asked.into())).await {
-        Err(_) => PolicyResult::TempError,
-        Ok(output) => match output.result() {
-            SpfResult::Pass => PolicyResult::Pass,
-            SpfResult::Fail => PolicyResult::Fail,
-            SpfResult::SoftFail => PolicyResult::SoftFail,
-            SpfResult::Neutral => PolicyResult::Neutral,
-            SpfResult::None => PolicyResult::None,
-            SpfResult::TempError => PolicyResult::TempError,
-            SpfResult::PermError => PolicyResult::PermError,
-        },
-    }
+    let asked = Asked {
+        peer: address,
+        hello: hello.as_str(),
+        local: "",
+        domain: domain.as_str(),
+        receiver: (hello.as_str(), Timestamp::UNIX_EPOCH),
+    };
+    check_host(resolver, &asked, DEADLINE).await.result
 }

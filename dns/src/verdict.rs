@@ -1,33 +1,30 @@
 //! Verdicts on messages of others: on their signatures, for the development inbox; and, with all that is known
 //! of where they come from, for the MX door ([`arrival`]).
 //!
+//! ```text
+//! message ─► mail-auth (fields, hashes) ─► [keys] (one question for each key) ─► mail-auth (crypto) ─► [signature] ─► DkimVerdict
+//! ```
+//!
 //! What is read here was written by anybody: it is parsed on a blocking thread, few at a time, under
 //! `catch_unwind`, within a deadline; of its signatures the first [`SIGNATURES_MAX`] are looked at.
-//! Standards: RFC 6376 6, RFC 8301 3 (no SHA-1), RFC 8463.
+//! Standards: RFC 6376 6, RFC 8301 3 (no SHA-1), RFC 8463, RFC 8601 2.7.1 (the words).
 
 pub mod arrival;
 pub mod blocklist;
+mod keys;
+mod signature;
 
-use std::borrow::Borrow;
-use std::hash::Hash;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hickory_resolver::config::{ResolverConfig, ResolverOpts};
-use hickory_resolver::proto::op::ResponseCode;
-use mail_auth::common::crypto::Algorithm;
-use mail_auth::common::parse::TxtRecordParser as _;
-use mail_auth::common::verify::DomainKey;
-use mail_auth::dkim::Canonicalization;
-use mail_auth::{
-    AuthenticatedMessage, DkimOutput, DkimResult, DnsError, Error, MessageAuthenticator, Parameters,
-    ResolverCache, Txt,
-};
+use mail_auth::common::crypto::CryptoError;
+use mail_auth::common::verify::VerifySignature as _;
+use mail_auth::dkim::{Canonicalization, DkimError};
+use mail_auth::{AuthenticatedMessage, DkimOutput, DkimResult, Error, Parameters};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
+use self::keys::{Keys, offline};
 use crate::lookup::Resolver;
 use crate::relax::trim_end;
 
@@ -35,7 +32,7 @@ use crate::relax::trim_end;
 pub const SIGNATURES_MAX: usize = 10;
 /// Messages looked at at once.
 const VERDICTS_MAX: usize = 8;
-/// How long one message may take, lookups included.
+/// How long the keys of one message may take to come.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 static PLACES: Semaphore = Semaphore::const_new(VERDICTS_MAX);
@@ -54,13 +51,13 @@ pub enum PublicKeys {
 pub enum DkimResultCode {
     /// It holds.
     Pass,
-    /// It does not hold.
+    /// It does not hold: the header or the body is not the one that was signed.
     Fail,
-    /// It cannot be judged: written wrongly, expired, or the body is not the one signed.
+    /// It says nothing: written wrongly, expired, or over a part of the body only.
     Neutral,
     /// The key could not be fetched now.
     TempError,
-    /// The key is missing or unusable.
+    /// It cannot be verified: the key is missing or for something else, or it leaves the author unsigned.
     PermError,
 }
 
@@ -122,32 +119,45 @@ pub async fn dkim(message: Bytes, keys: PublicKeys) -> Vec<DkimVerdict> {
 }
 
 async fn judge(raw: &[u8], keys: &PublicKeys) -> Vec<DkimVerdict> {
-    let Some(mut message) = AuthenticatedMessage::parse(raw) else { return Vec::new() };
+    match AuthenticatedMessage::parse(raw) {
+        Some(message) => signatures(&bounded(message), keys, DEADLINE).await,
+        None => Vec::new(),
+    }
+}
+
+/// A message with no more signatures than are looked at.
+fn bounded(mut message: AuthenticatedMessage<'_>) -> AuthenticatedMessage<'_> {
     message.dkim_headers.truncate(SIGNATURES_MAX);
     message.errors.truncate(SIGNATURES_MAX);
-    mend_body_hashes(&mut message);
-    let given = match keys {
-        PublicKeys::Dns(_) => Given(&[]),
-        PublicKeys::Given(records) => Given(records),
-    };
-    let verified = async {
-        match keys {
-            PublicKeys::Dns(resolver) => resolver.authenticator().verify_dkim(&message).await,
-            PublicKeys::Given(_) => {
-                let Some(authenticator) = offline() else { return Vec::new() };
-                authenticator.verify_dkim(Parameters::new(&message).with_txt_cache(&given)).await
-            }
-        }
-    };
-    match timeout(DEADLINE, verified).await {
-        Ok(outputs) => outputs.iter().map(verdict).collect(),
-        Err(_) => {
-            vec![DkimVerdict::without_signature(
-                DkimResultCode::TempError,
-                "the keys could not be fetched in time",
-            )]
-        }
+    for signature in &mut message.dkim_headers {
+        // Who may sign for whom by another record (RFC 6541, and where to report, RFC 6651) is not asked for.
+        (signature.header.atps, signature.header.r) = (None, false);
     }
+    mend_body_hashes(&mut message);
+    message
+}
+
+/// The verdicts on the signatures of a message: those that cannot be read, and then the others, in the order of its
+/// header.
+async fn signatures(
+    message: &AuthenticatedMessage<'_>,
+    source: &PublicKeys,
+    within: Duration,
+) -> Vec<DkimVerdict> {
+    let Some(verifier) = offline() else { return Vec::new() };
+    let names: Vec<String> = message.dkim_headers.iter().map(|one| one.header.domain_key()).collect();
+    let keys = Keys::of(&names, source, within).await;
+    let outputs = verifier.verify_dkim(Parameters::new(message).with_txt_cache(&keys)).await;
+    unreadable(message).chain(outputs.iter().map(|output| verdict(output, message, &keys))).collect()
+}
+
+/// Of the fields that are no signature at all: mail-auth tells only of those that nearly are one.
+fn unreadable(message: &AuthenticatedMessage<'_>) -> impl Iterator<Item = DkimVerdict> {
+    let is_untold = |name: &[u8], error: &Error| {
+        name.trim_ascii().eq_ignore_ascii_case(b"DKIM-Signature") && !matches!(error, Error::Dkim(_))
+    };
+    let untold = message.errors.iter().filter(move |field| is_untold(field.name, &field.header));
+    untold.map(|field| DkimVerdict::without_signature(DkimResultCode::Neutral, &field.header.to_string()))
 }
 
 /// mail-auth counts blanks at the end of a relaxed body as a line; RFC 6376 3.4.4 does not. Where there
@@ -167,69 +177,41 @@ fn mend_body_hashes(message: &mut AuthenticatedMessage<'_>) {
     }
 }
 
-fn verdict(output: &DkimOutput<'_>) -> DkimVerdict {
+fn verdict(output: &DkimOutput<'_>, message: &AuthenticatedMessage<'_>, keys: &Keys) -> DkimVerdict {
     let (result, reason) = match output.result() {
         DkimResult::Pass => (DkimResultCode::Pass, String::new()),
-        DkimResult::Fail(error) => (DkimResultCode::Fail, error.to_string()),
-        DkimResult::Neutral(error) => (DkimResultCode::Neutral, error.to_string()),
+        DkimResult::None => (DkimResultCode::Neutral, "no result".to_owned()),
         DkimResult::TempError(error) => (DkimResultCode::TempError, error.to_string()),
         DkimResult::PermError(error) => (DkimResultCode::PermError, error.to_string()),
-        DkimResult::None => (DkimResultCode::Neutral, "no result".to_owned()),
+        DkimResult::Neutral(error) | DkimResult::Fail(error) => (code(error), error.to_string()),
     };
     let Some(signature) = output.signature() else { return DkimVerdict::without_signature(result, &reason) };
-    let verdict = DkimVerdict {
+    let field = message.dkim_headers.iter().find(|field| std::ptr::eq(&raw const field.header, signature));
+    let flaw = field.and_then(|field| signature::flaw(field.value, signature::DKIM));
+    let unusable =
+        keys.objection(&signature.domain_key()).or_else(|| signature::objection(signature.a, &signature.h));
+    let (result, reason) = match (result, flaw, unusable) {
+        (_, Some(flaw), _) => (DkimResultCode::Neutral, flaw.to_owned()),
+        (DkimResultCode::Pass, None, Some(why)) => (DkimResultCode::PermError, why.to_owned()),
+        _ => (result, reason),
+    };
+    DkimVerdict {
         domain: signature.d.clone(),
         selector: signature.s.clone(),
         algorithm: signature.a.name(),
         result,
         reason,
-    };
-    // RFC 8301 3.1: a signature with SHA-1 is as good as none.
-    if signature.a == Algorithm::RsaSha1 && result == DkimResultCode::Pass {
-        let reason = "rsa-sha1 is not accepted (RFC 8301)".to_owned();
-        return DkimVerdict { result: DkimResultCode::PermError, reason, ..verdict };
     }
-    verdict
 }
 
-/// A resolver that knows no server: all that it will be asked stands in [`Given`].
-fn offline() -> Option<&'static MessageAuthenticator> {
-    static OFFLINE: OnceLock<Option<MessageAuthenticator>> = OnceLock::new();
-    OFFLINE
-        .get_or_init(|| {
-            let nowhere = ResolverConfig::from_parts(None, Vec::new(), Vec::new());
-            MessageAuthenticator::new(nowhere, ResolverOpts::default()).ok()
-        })
-        .as_ref()
-}
-
-/// Answers every question from the list, so that none reaches the DNS.
-struct Given<'a>(&'a [(String, String)]);
-
-impl ResolverCache<Box<str>, Txt> for Given<'_> {
-    fn get<Q>(&self, name: &Q) -> Option<Txt>
-    where
-        Box<str>: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        let record = self.0.iter().find(|(given, _)| {
-            let fqdn = format!("{}.", given.trim_end_matches('.').to_ascii_lowercase()).into_boxed_str();
-            <Box<str> as Borrow<Q>>::borrow(&fqdn) == name
-        });
-        Some(match record.map(|(_, value)| DomainKey::parse(value.as_bytes())) {
-            Some(Ok(key)) => key.into(),
-            Some(Err(error)) => Txt::Error(error),
-            None => Txt::Error(Error::Dns(DnsError::RecordNotFound(ResponseCode::NXDomain))),
-        })
+/// The word for what went wrong with a signature itself (RFC 8601 2.7.1).
+fn code(error: &Error) -> DkimResultCode {
+    match error {
+        Error::Dkim(DkimError::FailedBodyHashMatch) | Error::Crypto(CryptoError::FailedVerification) => {
+            DkimResultCode::Fail
+        }
+        // What signs for a name that is not its own, or with a key of another kind.
+        Error::Dkim(DkimError::FailedAuidMatch) | Error::Crypto(_) => DkimResultCode::PermError,
+        _ => DkimResultCode::Neutral,
     }
-
-    fn remove<Q>(&self, _: &Q) -> Option<Txt>
-    where
-        Box<str>: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        None
-    }
-
-    fn insert(&self, _: Box<str>, _: Txt, _: std::time::Instant) {}
 }

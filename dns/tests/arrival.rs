@@ -26,6 +26,14 @@ _dmarc.mild.example   TXT "v=DMARC1; p=quarantine"
 void.example          TXT "v=spf1 a:n1.void.example a:n2.void.example a:n3.void.example ip4:192.0.2.1 -all"
 two.example           TXT "v=spf1 a:n1.void.example a:n2.void.example ip4:192.0.2.1 -all"
 deep.example          TXT "v=spf1 include:deep.example -all"
+double.example        TXT "v=spf1 ip4:192.0.2.1 -all"
+double.example        TXT "v=spf1 -all"
+_dmarc.double.example TXT "v=DMARC1; p=reject"
+_dmarc.double.example TXT "v=DMARC1; p=none"
+prefix.example        TXT "v=spf1 ip4:192.0.2.0/33 -all"
+macro.example         TXT "v=spf1 exists:%{ir}.%{l}.list.example -all exp=why.macro.example"
+why.macro.example     TXT "%{i} may not (%{h})"
+1.2.0.192.ada.list.example A 127.0.0.2
 $SERVFAIL broken.example
 $SERVFAIL _dmarc.broken.example
 1.2.0.192.in-addr.arpa PTR host.good.example.
@@ -51,6 +59,7 @@ fn way(sender: &str, peer: &str) -> Way {
         helo: "host.good.example".to_owned(),
         reverse_path: Some(sender).filter(|sender| !sender.is_empty()).map(|sender| sender.parse().unwrap()),
         hostname: "mx.example".parse().unwrap(),
+        received_at: Timestamp::UNIX_EPOCH,
     }
 }
 
@@ -74,11 +83,22 @@ async fn spf_says_who_may_send() {
         ("a@void.example", "192.0.2.1", PermError),
         ("a@two.example", "192.0.2.1", Pass),
         ("a@deep.example", "192.0.2.1", PermError),
+        ("a@double.example", "192.0.2.1", PermError),
+        ("a@prefix.example", "192.0.2.1", PermError),
+        ("ada@macro.example", "192.0.2.1", Pass),
     ];
     for (sender, peer, wanted) in cases {
         let found = verdict(ZONE, &from("a@nothing.example"), way(sender, peer)).await;
         assert_eq!(found.auth.spf, *wanted, "{sender} {peer}");
     }
+}
+
+#[tokio::test]
+async fn why_it_fails_is_told() {
+    let found = verdict(ZONE, &from("a@nothing.example"), way("eve@macro.example", "192.0.2.1")).await;
+    assert_eq!(found.spf_explanation.as_deref(), Some("192.0.2.1 may not (host.good.example)"));
+    let field = found.field();
+    assert!(field.contains("spf=fail (192.0.2.1 may not  host.good.example ) smtp.mailfrom"), "{field}");
 }
 
 #[tokio::test]
@@ -89,6 +109,7 @@ async fn dmarc_asks_for_the_author() {
         ("a@nothing.example", "ada@mild.example", Fail, Policy::Quarantine),
         ("a@good.example", "ada@sub.strict.example", Fail, Policy::Reject),
         ("a@good.example", "ada@nothing.example", Nothing, Policy::None),
+        ("a@good.example", "ada@double.example", Nothing, Policy::None),
         ("a@good.example", "ada@broken.example", TempError, Policy::None),
     ];
     for (sender, author, wanted, policy) in cases {

@@ -301,6 +301,7 @@ impl Inbound {
             helo: incoming.helo.clone(),
             reverse_path: incoming.reverse_path.clone(),
             hostname: shared.names.hostname.clone(),
+            received_at,
         };
         let (verdict, heading) = tokio::join!(
             arrival::judge(&shared.resolver, incoming.message.clone(), way),

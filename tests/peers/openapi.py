@@ -88,15 +88,15 @@ for word, example in document["components"]["examples"].items():
 """
 
 
-def environment():
+def environment(directory=ENVIRONMENT, packages=PACKAGES):
     """The directory of the programs; made when it is not there, or of other packages."""
-    programs, mark = ENVIRONMENT / "bin", ENVIRONMENT / "packages"
-    if mark.is_file() and mark.read_text() == "\n".join(PACKAGES):
+    programs, mark = directory / "bin", directory / "packages"
+    if mark.is_file() and mark.read_text() == "\n".join(packages):
         return programs
-    ENVIRONMENT.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     made = [
-        [sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT)],
-        [str(programs / "pip"), "install", "--quiet", "--retries", "1", "--timeout", "10", *PACKAGES],
+        [sys.executable, "-m", "venv", "--clear", str(directory)],
+        [str(programs / "pip"), "install", "--quiet", "--retries", "1", "--timeout", "10", *packages],
     ]
     for command in made:
         try:
@@ -104,7 +104,7 @@ def environment():
         except (subprocess.SubprocessError, OSError) as failure:
             said = (getattr(failure, "stderr", None) or b"").decode(errors="replace").strip()[-300:]
             raise Skip(f"the Python environment could not be made (PyPI away?): {said or failure}") from None
-    mark.write_text("\n".join(PACKAGES))
+    mark.write_text("\n".join(packages))
     return programs
 
 

@@ -8,9 +8,9 @@
 use mail::setup::{Purpose, Record, RecordType};
 use serde::Serialize;
 
+use crate::sender_policy::LOOKUPS_MAX;
 use crate::setup::judge::dkim::{self, Fault, Wrong};
-use crate::setup::spf::walk::LOOKUPS_MAX;
-use crate::setup::spf::{self, Terms};
+use crate::setup::spf;
 
 /// The type of a record that stands at a provider: what can be in the way of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -151,20 +151,20 @@ fn sender_policy(texts: &[&str], record: &Record, merge: bool) -> Change {
             return conflict(record, reason);
         }
     };
-    let terms = match Terms::parse(existing) {
+    let terms = match spf::read(existing) {
         Ok(terms) => terms,
         Err(why) => {
             return conflict(record, format!("the domain's SPF record cannot be read: {why}; mend it first"));
         }
     };
     let ours = spf::mechanisms(&record.value);
-    if ours.iter().all(|our| terms.passes(our)) {
+    if ours.iter().all(|our| spf::passes(&terms, our)) {
         return skip(record, Some("the domain's SPF record holds ours".to_owned()));
     }
     let Some(merged) = spf::merge::merge(&[existing], &ours) else {
         return conflict(record, "the domain's SPF record cannot be read; mend it first".to_owned());
     };
-    let lookups = Terms::parse(&merged).map_or(0, |terms| terms.lookups());
+    let lookups = spf::read(&merged).map_or(0, |terms| terms.lookups());
     let merged = Record { value: merged, ..record.clone() };
     if lookups > LOOKUPS_MAX {
         let reason = format!(

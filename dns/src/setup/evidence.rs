@@ -10,8 +10,8 @@ use mail::setup::{Purpose, Record, RecordStatus, RecordType};
 
 use super::judge;
 use super::look::{Look, Looker, OBSOLETE_SPF, Seen};
+use super::spf;
 use super::spf::walk::Walk;
-use super::spf::{self, Terms};
 
 /// Aliases from a name to the host that it should lead to.
 const CHAIN_MAX: usize = 8;
@@ -126,7 +126,7 @@ impl SpfAnswers {
                 return answers;
             }
             [one] => {
-                let Ok(terms) = Terms::parse(one) else { return answers };
+                let Ok(terms) = spf::read(one) else { return answers };
                 let walk = Walk::through(looker, domain, terms).await;
                 let complete = ours.iter().all(|our| walk.passes.contains(our));
                 answers.walk = Some(walk);
@@ -137,7 +137,7 @@ impl SpfAnswers {
             _ => {}
         }
         if let Some(merged) = spf::merge::merge(&records, &ours)
-            && let Ok(terms) = Terms::parse(&merged)
+            && let Ok(terms) = spf::read(&merged)
         {
             answers.merged = Some((merged, Walk::through(looker, domain, terms).await));
         }

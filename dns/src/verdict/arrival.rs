@@ -9,28 +9,26 @@
 //! lookups per SPF check (RFC 7208 4.6.4), messages at once, and time, after which what is not known is
 //! `temperror`. A panic in the parser is the end of its task, and the message counts as unreadable.
 
+mod arc;
+mod dmarc;
 mod results;
-mod voids;
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hickory_resolver::proto::rr::{RData, RecordType};
+use jiff::Timestamp;
 use mail::address::{Address, Name};
 use mail::received::{Auth, AuthResult, author_domain};
-use mail_auth::dmarc::Policy as Published;
-use mail_auth::dmarc::verify::DmarcParameters;
-use mail_auth::spf::verify::SpfParameters;
-use mail_auth::{
-    AuthenticatedMessage, DkimOutput, DkimResult, DmarcResult, IprevResult, MessageAuthenticator, SpfOutput,
-    SpfResult,
-};
+use mail_auth::AuthenticatedMessage;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use self::voids::Voids;
-use super::{DkimResultCode, DkimVerdict, SIGNATURES_MAX, mend_body_hashes, verdict};
-use crate::lookup::Resolver;
+use self::dmarc::{NoAnswer, Proof};
+use super::{DkimResultCode, DkimVerdict, PublicKeys, bounded, signatures};
+use crate::lookup::{Resolver, any_name};
+use crate::sender_policy::{Asked, Checked, PolicyResult, check_host};
 
 /// Messages judged at once: most of the time of one is waiting for name servers.
 const VERDICTS_MAX: usize = 512;
@@ -44,8 +42,8 @@ const DEADLINE: Duration = Duration::from_secs(7);
 const DMARC_DEADLINE: Duration = Duration::from_secs(3);
 /// How long a message waits for its turn.
 const TURN_MAX: Duration = Duration::from_secs(30);
-/// Sets of ARC fields that are looked at (RFC 8617 5.2 allows 50).
-const ARC_SETS_MAX: usize = 20;
+/// Names of a host that are looked at (RFC 8601 2.7.3).
+const HOST_NAMES_MAX: usize = 4;
 /// Domains behind a message that are remembered.
 const AUTHENTICATED_MAX: usize = 10;
 
@@ -63,6 +61,8 @@ pub struct Way {
     pub reverse_path: Option<Address>,
     /// Who we are.
     pub hostname: Name,
+    /// When it came.
+    pub received_at: Timestamp,
 }
 
 /// Whose the author's domain is.
@@ -93,6 +93,8 @@ pub struct Verdict {
     pub auth: Auth,
     /// Of the name that the host gave itself.
     pub helo: AuthResult,
+    /// Why SPF fails, says the owner of the reverse path's domain.
+    pub spf_explanation: Option<String>,
     /// The host's address and name lead to each other (RFC 8601 3).
     pub iprev: AuthResult,
     /// The signatures, in the order of the header.
@@ -115,7 +117,7 @@ pub async fn judge(resolver: &Resolver, message: Bytes, way: Way) -> Verdict {
     let resolver = resolver.clone();
     let judging = async move {
         let _place = place;
-        look(resolver.authenticator(), &message, way).await
+        look(&resolver, &message, way).await
     };
     let judged = if std::ptr::eq(places, &raw const LARGE_PLACES) {
         let runtime = tokio::runtime::Handle::current();
@@ -129,46 +131,37 @@ pub async fn judge(resolver: &Resolver, message: Bytes, way: Way) -> Verdict {
     })
 }
 
-async fn look(dns: &MessageAuthenticator, raw: &[u8], way: Way) -> Verdict {
-    let mut message = AuthenticatedMessage::parse(raw).unwrap_or_default();
-    message.dkim_headers.truncate(SIGNATURES_MAX);
-    message.errors.truncate(SIGNATURES_MAX);
-    mend_body_hashes(&mut message);
+async fn look(resolver: &Resolver, raw: &[u8], way: Way) -> Verdict {
+    let message = bounded(AuthenticatedMessage::parse(raw).unwrap_or_default());
     let author = author(raw, &message);
-    let in_time = |result: Result<AuthResult, _>| result.unwrap_or(AuthResult::TempError);
+    let keys = PublicKeys::Dns(resolver.clone());
     let (helo, mail, dkim, arc, iprev) = tokio::join!(
-        spf(dns, &way, None),
-        spf(dns, &way, way.reverse_path.as_ref()),
-        timeout(DEADLINE, dns.verify_dkim(&message)),
-        timeout(DEADLINE, arc(dns, &message)),
-        timeout(DEADLINE, iprev(dns, way.peer)),
+        spf(resolver, &way, None),
+        spf(resolver, &way, way.reverse_path.as_ref()),
+        signatures(&message, &keys, DEADLINE),
+        arc::judge(&message, &keys, DEADLINE),
+        iprev(resolver, way.peer),
     );
-    let late = [];
-    let outputs: &[DkimOutput<'_>] = dkim.as_deref().unwrap_or(&late);
-    let mut verdicts: Vec<DkimVerdict> = outputs.iter().map(verdict).collect();
-    if dkim.is_err() {
-        let reason = "the keys could not be fetched in time";
-        verdicts = vec![DkimVerdict::without_signature(DkimResultCode::TempError, reason)];
-    }
     // Without a reverse path the name that the host gave itself stands for it (RFC 7208 2.4).
     let sender = if way.reverse_path.is_some() { &mail } else { &helo };
-    let sender_domain = sender_domain(&way);
-    let counted: Vec<DkimOutput<'_>> = outputs.iter().filter(|output| counts(output)).cloned().collect();
+    let (spf, sender_domain) = (word(sender.result), sender_domain(&way));
+    let proof = proof(spf, sender_domain.as_ref());
     let (dmarc, policy) = match &author {
-        Author::One(_) => dmarc(dns, &message, &counted, (&sender_domain, sender)).await,
+        Author::One(domain) => dmarc(resolver, domain, proof, &dkim).await,
         Author::Nobody => (AuthResult::PermError, Policy::None),
     };
-    let auth = Auth { spf: word(sender.result()), dkim: overall(&verdicts), dmarc, arc: in_time(arc) };
-    let passed = (auth.spf == AuthResult::Pass).then(|| sender_domain.parse().ok()).flatten();
-    let signed = verdicts.iter().filter(|one| one.result == DkimResultCode::Pass);
+    let auth = Auth { spf, dkim: overall(&dkim), dmarc, arc };
+    let passed = sender_domain.filter(|_| auth.spf == AuthResult::Pass);
+    let signed = dkim.iter().filter(|one| one.result == DkimResultCode::Pass);
     let mut authenticated: Vec<Name> = Vec::new();
     for name in signed.filter_map(|one| one.domain.parse().ok()).chain(passed) {
         if !authenticated.contains(&name) && authenticated.len() < AUTHENTICATED_MAX {
             authenticated.push(name);
         }
     }
-    let (helo, iprev) = (word(helo.result()), in_time(iprev));
-    Verdict { auth, helo, iprev, dkim: verdicts, author, policy, authenticated, way }
+    let spf_explanation = sender.explanation.clone();
+    let helo = word(helo.result);
+    Verdict { auth, helo, spf_explanation, iprev, dkim, author, policy, authenticated, way }
 }
 
 /// Whose the message says that it is, where our reading of its From field is also that of who judges DMARC.
@@ -181,111 +174,103 @@ fn author(raw: &[u8], message: &AuthenticatedMessage<'_>) -> Author {
     }
 }
 
-fn sender_domain(way: &Way) -> String {
+fn sender_domain(way: &Way) -> Option<Name> {
     match &way.reverse_path {
-        Some(path) => path.domain().to_string(),
-        None => way.helo.trim_end_matches('.').to_ascii_lowercase(),
+        Some(path) => Some(path.domain().clone()),
+        None => way.helo.parse().ok(),
     }
 }
 
-/// RFC 8301 3.1: a signature with SHA-1 is as good as none.
-fn counts(output: &DkimOutput<'_>) -> bool {
-    output.signature().is_none_or(|signature| signature.a != mail_auth::common::crypto::Algorithm::RsaSha1)
-}
-
-async fn spf(dns: &MessageAuthenticator, way: &Way, path: Option<&Address>) -> SpfOutput {
-    let (helo, hostname) = (way.helo.as_str(), way.hostname.as_str());
-    let sender = path.map(ToString::to_string).unwrap_or_default();
-    // An address literal is no domain (RFC 7208 2.3).
-    let parameters = match path {
-        Some(_) => SpfParameters::verify_mail_from(way.peer, helo, hostname, &sender),
-        None => SpfParameters::verify_ehlo(way.peer, helo.trim_end_matches('.'), hostname),
+/// Who is proven by a result, or may turn out to be.
+fn proof(result: AuthResult, domain: Option<&Name>) -> Option<Proof> {
+    let holds = match result {
+        AuthResult::Pass => true,
+        AuthResult::TempError => false,
+        _ => return None,
     };
-    let voids = Voids::default();
-    let checked = timeout(DEADLINE, dns.check_host(voids.watch(parameters))).await;
-    let temporary = || SpfOutput::default().with_result(SpfResult::TempError);
-    match checked {
-        Err(_) => temporary(),
-        Ok(output) if output.result() != SpfResult::TempError && voids.are_too_many() => {
-            SpfOutput::default().with_result(SpfResult::PermError)
+    Some(Proof { domain: domain?.clone(), holds })
+}
+
+async fn spf(resolver: &Resolver, way: &Way, path: Option<&Address>) -> Checked {
+    let hello = way.helo.trim_end_matches('.');
+    let (local, domain) = path.map_or(("", hello), |path| (path.local(), path.domain().as_str()));
+    let receiver = (way.hostname.as_str(), way.received_at);
+    check_host(resolver, &Asked { peer: way.peer, hello, local, domain, receiver }, DEADLINE).await
+}
+
+/// Whether an address leads to a name, and that back to it (RFC 8601 2.7.3).
+async fn iprev(resolver: &Resolver, peer: IpAddr) -> AuthResult {
+    let peer = peer.to_canonical();
+    let look = async {
+        let Ok(names) = resolver.ptr(peer).await else { return AuthResult::TempError };
+        if names.data.is_empty() {
+            return AuthResult::PermError;
         }
-        Ok(output) => output,
-    }
-}
-
-async fn arc(dns: &MessageAuthenticator, message: &AuthenticatedMessage<'_>) -> AuthResult {
-    if message.ams_headers.is_empty() && message.as_headers.is_empty() && message.aar_headers.is_empty() {
-        return if message.has_arc_errors { AuthResult::Fail } else { AuthResult::None };
-    }
-    if message.ams_headers.len().max(message.as_headers.len()) > ARC_SETS_MAX {
-        return AuthResult::Fail;
-    }
-    match dns.verify_arc(message).await.result() {
-        DkimResult::Pass => AuthResult::Pass,
-        DkimResult::TempError(_) => AuthResult::TempError,
-        DkimResult::None => AuthResult::None,
-        // RFC 8617 4.4: a chain is none, pass or fail.
-        DkimResult::Fail(_) | DkimResult::Neutral(_) | DkimResult::PermError(_) => AuthResult::Fail,
-    }
-}
-
-async fn iprev(dns: &MessageAuthenticator, peer: IpAddr) -> AuthResult {
-    match dns.verify_iprev(peer).await.result() {
-        IprevResult::Pass => AuthResult::Pass,
-        IprevResult::Fail(_) => AuthResult::Fail,
-        IprevResult::TempError(_) => AuthResult::TempError,
-        IprevResult::PermError(_) => AuthResult::PermError,
-        IprevResult::None => AuthResult::None,
-    }
+        let mut result = AuthResult::Fail;
+        let kind = if peer.is_ipv4() { RecordType::A } else { RecordType::AAAA };
+        for name in names.data.iter().take(HOST_NAMES_MAX).filter_map(|name| any_name(name.as_str())) {
+            let Ok(found) = resolver.records(&name, kind).await else {
+                result = AuthResult::TempError;
+                continue;
+            };
+            let leads_back = |data: &RData| match data {
+                RData::A(four) => IpAddr::V4(four.0) == peer,
+                RData::AAAA(six) => IpAddr::V6(six.0) == peer,
+                _ => false,
+            };
+            if found.iter().flat_map(|lookup| lookup.answers()).any(|record| leads_back(&record.data)) {
+                return AuthResult::Pass;
+            }
+        }
+        result
+    };
+    timeout(DEADLINE, look).await.unwrap_or(AuthResult::TempError)
 }
 
 async fn dmarc(
-    dns: &MessageAuthenticator,
-    message: &AuthenticatedMessage<'_>,
-    dkim: &[DkimOutput<'_>],
-    (domain, spf): (&str, &SpfOutput),
+    resolver: &Resolver,
+    author: &Name,
+    spf: Option<Proof>,
+    dkim: &[DkimVerdict],
 ) -> (AuthResult, Policy) {
-    let parameters = DmarcParameters::new(message, dkim, domain, spf);
-    let Ok(output) = timeout(DMARC_DEADLINE, dns.verify_dmarc(parameters)).await else {
-        return (AuthResult::TempError, Policy::None);
-    };
-    let result = match output.result() {
-        DmarcResult::Pass => AuthResult::Pass,
-        DmarcResult::Fail(_) => AuthResult::Fail,
-        DmarcResult::TempError(_) => AuthResult::TempError,
-        DmarcResult::PermError(_) => AuthResult::PermError,
-        DmarcResult::None => AuthResult::None,
-    };
-    let policy = match output.policy() {
-        Published::Reject => Policy::Reject,
-        Published::Quarantine => Policy::Quarantine,
-        Published::None | Published::Unspecified => Policy::None,
-    };
-    (result, policy)
-}
-
-fn word(result: SpfResult) -> AuthResult {
-    match result {
-        SpfResult::Pass => AuthResult::Pass,
-        SpfResult::Fail => AuthResult::Fail,
-        SpfResult::SoftFail => AuthResult::SoftFail,
-        SpfResult::Neutral => AuthResult::Neutral,
-        SpfResult::TempError => AuthResult::TempError,
-        SpfResult::PermError => AuthResult::PermError,
-        SpfResult::None => AuthResult::None,
+    let proofs = dkim.iter().filter_map(|one| {
+        let holds = match one.result {
+            DkimResultCode::Pass => true,
+            DkimResultCode::TempError => false,
+            _ => return None,
+        };
+        Some(Proof { domain: one.domain.parse().ok()?, holds })
+    });
+    let proofs: Vec<Proof> = proofs.collect();
+    match timeout(DMARC_DEADLINE, dmarc::judge(resolver, author, spf, &proofs)).await {
+        Ok(Ok(judged)) => judged,
+        Ok(Err(NoAnswer)) | Err(_) => (AuthResult::TempError, Policy::None),
     }
 }
 
-/// One word for all signatures: one that holds is enough; else what became of the first.
+fn word(result: PolicyResult) -> AuthResult {
+    match result {
+        PolicyResult::Pass => AuthResult::Pass,
+        PolicyResult::Fail => AuthResult::Fail,
+        PolicyResult::SoftFail => AuthResult::SoftFail,
+        PolicyResult::Neutral => AuthResult::Neutral,
+        PolicyResult::TempError => AuthResult::TempError,
+        PolicyResult::PermError => AuthResult::PermError,
+        PolicyResult::None => AuthResult::None,
+    }
+}
+
+/// One word for all signatures: one that holds is enough; else the one that says most, of which there is a field for
+/// each (RFC 8601 2.7.1).
 fn overall(verdicts: &[DkimVerdict]) -> AuthResult {
-    let best = verdicts.iter().find(|one| one.result == DkimResultCode::Pass).or(verdicts.first());
-    best.map_or(AuthResult::None, |one| match one.result {
-        DkimResultCode::Pass => AuthResult::Pass,
-        // The body is not the one that was signed: to whoever reads, the signature fails.
-        DkimResultCode::Fail | DkimResultCode::Neutral => AuthResult::Fail,
-        DkimResultCode::TempError => AuthResult::TempError,
-        DkimResultCode::PermError => AuthResult::PermError,
-    })
+    let rank = |one: &DkimVerdict| match one.result {
+        DkimResultCode::Pass => (0, AuthResult::Pass),
+        DkimResultCode::TempError => (1, AuthResult::TempError),
+        DkimResultCode::Fail => (2, AuthResult::Fail),
+        DkimResultCode::PermError => (3, AuthResult::PermError),
+        DkimResultCode::Neutral => (4, AuthResult::Neutral),
+    };
+    verdicts.iter().map(rank).min_by_key(|(rank, _)| *rank).map_or(AuthResult::None, |(_, word)| word)
 }
 
 impl Verdict {
@@ -295,6 +280,7 @@ impl Verdict {
         Self {
             auth: Auth { spf: unknown, dkim: unknown, dmarc: unknown, arc: unknown },
             helo: unknown,
+            spf_explanation: None,
             iprev: unknown,
             dkim: Vec::new(),
             author: Author::Nobody,

@@ -1,8 +1,9 @@
 //! The SPF record: one, readable, within the limits, and one that lets our mail pass (RFC 7208).
 
 use super::{Case, Verdict};
-use crate::setup::spf::walk::{LOOKUPS_COUNTED_MAX, LOOKUPS_MAX, VOIDS_MAX, Walk};
-use crate::setup::spf::{Term, Terms, is_nearly_record, is_record, mechanisms};
+use crate::sender_policy::{LOOKUPS_MAX, VOIDS_MAX};
+use crate::setup::spf::walk::{LOOKUPS_COUNTED_MAX, Walk};
+use crate::setup::spf::{Mechanism, Qualifier, Record, Term, is_nearly_record, is_record, mechanisms, read};
 use crate::setup::text::{list, short};
 
 pub(super) fn verdict(case: &Case<'_>) -> Verdict {
@@ -52,7 +53,7 @@ fn none(case: &Case<'_>) -> Verdict {
 
 fn one_record(case: &Case<'_>, text: &str) -> Verdict {
     let name = case.name();
-    let terms = match Terms::parse(text) {
+    let terms = match read(text) {
         Ok(terms) => terms,
         Err(why) => {
             return Verdict::mismatch(format!(
@@ -101,7 +102,7 @@ fn fault(walk: &Walk) -> Option<String> {
     })
 }
 
-fn without_ours(case: &Case<'_>, terms: &Terms, walk: &Walk, ours: &[String]) -> Verdict {
+fn without_ours(case: &Case<'_>, terms: &Record, walk: &Walk, ours: &[String]) -> Verdict {
     let name = case.name();
     let unanswered = walk.unanswered.iter().take(5).map(|host| short(host)).collect::<Vec<String>>();
     if !unanswered.is_empty() {
@@ -113,7 +114,7 @@ fn without_ours(case: &Case<'_>, terms: &Terms, walk: &Walk, ours: &[String]) ->
     }
     let named = list(ours);
     let is_ours = |term: &&Term| match term {
-        Term::Include { host, .. } => ours.contains(&format!("include:{host}")),
+        Term::Mechanism(_, Mechanism::Include(host)) => ours.contains(&format!("include:{}", host.as_str())),
         _ => false,
     };
     let what = if terms.read().any(|term| is_ours(&term)) {
@@ -150,19 +151,19 @@ fn short_enough(merged: &str) -> String {
 }
 
 /// What works and should not stay so, as the end of a sentence.
-fn unwise(terms: &Terms, walk: &Walk) -> Option<String> {
+fn unwise(terms: &Record, walk: &Walk) -> Option<String> {
     if !walk.unanswered.is_empty() {
         let names: Vec<String> = walk.unanswered.iter().take(5).map(|host| short(host)).collect();
         return Some(format!("the DNS gave no answer about {}, which it names", list(&names)));
     }
     match terms.all() {
-        Some('+') => Some(
+        Some(Qualifier::Pass) => Some(
             "its \"+all\" lets everybody send as your domain. End it with \"~all\" or \"-all\"".to_owned(),
         ),
-        Some('?') => {
+        Some(Qualifier::Neutral) => {
             Some("its \"?all\" says nothing about other senders. End it with \"~all\" or \"-all\"".to_owned())
         }
-        None if !terms.redirects() => Some(
+        None if terms.redirect().is_none() => Some(
             "it has no \"all\" and so says nothing about other senders. End it with \"~all\" or \"-all\""
                 .to_owned(),
         ),

@@ -1,6 +1,6 @@
 //! Ours put into what is there: a domain has one SPF record, so a second sender joins the first one's.
 
-use super::{Term, Terms};
+use super::{Mechanism, Qualifier, Term, read, words};
 
 /// Records that are put into one.
 const RECORDS_MAX: usize = 4;
@@ -13,40 +13,40 @@ pub(crate) fn merge(records: &[&str], ours: &[String]) -> Option<String> {
     if records.len() > RECORDS_MAX {
         return None;
     }
-    let mut words: Vec<String> = Vec::new();
+    let mut merged: Vec<String> = Vec::new();
     let (mut alls, mut redirects) = (Vec::new(), Vec::new());
     for record in records {
-        let terms = Terms::parse(record).ok()?;
-        for (word, term) in record.split_whitespace().skip(1).zip(&terms.0) {
+        let terms = read(record).ok()?;
+        for (word, term) in words(record).zip(&terms.0) {
             match term {
-                Term::All { qualifier } => alls.push((*qualifier, word.to_owned())),
-                Term::Redirect { host } => redirects.push((host.clone(), word.to_owned())),
+                Term::Mechanism(qualifier, Mechanism::All) => alls.push((*qualifier, word.to_owned())),
+                Term::Redirect(host) => redirects.push((host.as_str().to_owned(), word.to_owned())),
                 // With another qualifier, or behind the end, it does not do what it is there for.
                 _ if ours.iter().any(|our| is(word, our)) => {}
-                _ if words.iter().any(|there| there.eq_ignore_ascii_case(word)) => {}
-                _ => words.push(word.to_owned()),
+                _ if merged.iter().any(|there| there.eq_ignore_ascii_case(word)) => {}
+                _ => merged.push(word.to_owned()),
             }
         }
     }
-    words.extend(ours.iter().cloned());
+    merged.extend(ours.iter().cloned());
     match (records, redirects.as_slice()) {
-        ([_], [(_, redirect)]) if alls.is_empty() => words.push(redirect.clone()),
-        ([_], _) => words.extend(alls.first().map(|(_, word)| word.clone())),
+        ([_], [(_, redirect)]) if alls.is_empty() => merged.push(redirect.clone()),
+        ([_], _) => merged.extend(alls.first().map(|(_, word)| word.clone())),
         _ => {
             // In one record with others, a redirect would be reached by nobody's `all`.
             for (host, _) in &redirects {
-                words.push(format!("include:{host}"));
+                merged.push(format!("include:{host}"));
             }
-            words.push(mildest(&alls));
+            merged.push(mildest(&alls));
         }
     }
-    Some(format!("v=spf1 {}", words.join(" ")))
+    Some(format!("v=spf1 {}", merged.join(" ")))
 }
 
 /// `+all` would let everybody send: it is never taken over from several.
-fn mildest(alls: &[(char, String)]) -> String {
+fn mildest(alls: &[(Qualifier, String)]) -> String {
     let has = |sign| alls.iter().any(|(qualifier, _)| *qualifier == sign);
-    match (has('?'), has('~'), has('-')) {
+    match (has(Qualifier::Neutral), has(Qualifier::SoftFail), has(Qualifier::Fail)) {
         (true, _, _) => "?all",
         (_, false, true) => "-all",
         _ => "~all",

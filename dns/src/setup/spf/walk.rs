@@ -6,17 +6,12 @@
 use futures_util::future::join_all;
 use hickory_proto::rr::RecordType;
 
-use super::{Term, Terms, has_macro, is_record};
+use super::{Mechanism, Qualifier, Record, Term, is_record, passes, read};
+use crate::sender_policy::{HOSTS_MAX, Target};
 use crate::setup::look::{Data, Look, Looker, Seen};
 
-/// Receivers stop here (RFC 7208 4.6.4).
-pub(crate) const LOOKUPS_MAX: usize = 10;
-/// And at so many that find nothing.
-pub(in crate::setup) const VOIDS_MAX: usize = 2;
 /// So far we count.
 pub(in crate::setup) const LOOKUPS_COUNTED_MAX: usize = 20;
-/// Mail hosts of an `mx` whose addresses a receiver looks up.
-const MAIL_HOSTS_MAX: usize = 10;
 
 /// What was seen on the way through a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,7 +33,7 @@ struct Page {
     domain: String,
     /// The domains through whose records it was reached, from the first one on.
     through: Vec<String>,
-    terms: Terms,
+    record: Record,
     passes: bool,
 }
 
@@ -59,10 +54,10 @@ enum Kind {
 
 impl Walk {
     /// Goes through a record of a domain.
-    pub(in crate::setup) async fn through(looker: &Looker<'_>, domain: &str, terms: Terms) -> Self {
+    pub(in crate::setup) async fn through(looker: &Looker<'_>, domain: &str, record: Record) -> Self {
         let mut walk = Self::default();
         let mut pages =
-            vec![Page { domain: domain.to_ascii_lowercase(), through: Vec::new(), terms, passes: true }];
+            vec![Page { domain: domain.to_ascii_lowercase(), through: Vec::new(), record, passes: true }];
         while !pages.is_empty() && walk.lookups <= LOOKUPS_COUNTED_MAX {
             let mut steps = Vec::new();
             for page in pages.drain(..) {
@@ -78,28 +73,30 @@ impl Walk {
     }
 
     fn turn(&mut self, page: &Page, steps: &mut Vec<Step>) {
-        for term in page.terms.read() {
+        for term in page.record.read().filter(|term| term.asks()) {
             let (host, kind, passes) = match term {
-                Term::All { .. } | Term::Network | Term::Other => continue,
-                Term::Include { qualifier, host } => {
-                    let include = format!("include:{host}");
+                Term::Mechanism(qualifier, Mechanism::Include(host)) => {
+                    let include = format!("include:{}", host.as_str());
                     // The first that matches decides (RFC 7208 4.6.2): one before it may refuse.
-                    let passes = page.passes && *qualifier == '+' && page.terms.passes(&include);
+                    let passes =
+                        page.passes && *qualifier == Qualifier::Pass && passes(&page.record, &include);
                     if passes {
                         self.passes.push(include);
                     }
-                    (host.as_str(), Some(Kind::Record), passes)
+                    (Some(host), Some(Kind::Record), passes)
                 }
-                Term::Redirect { host } => (host.as_str(), Some(Kind::Record), page.passes),
-                Term::Hosts { mail, host } => {
+                Term::Redirect(host) => (Some(host), Some(Kind::Record), page.passes),
+                Term::Mechanism(_, Mechanism::Hosts { mail, host, .. }) => {
                     let kind = if *mail { Kind::MailHosts } else { Kind::Addresses };
-                    (host.as_deref().unwrap_or(&page.domain), Some(kind), false)
+                    (host.as_ref(), Some(kind), false)
                 }
-                Term::Exists { host } => (host.as_str(), Some(Kind::Addresses), false),
-                Term::Ptr => ("", None, false),
+                Term::Mechanism(_, Mechanism::Exists(host)) => (Some(host), Some(Kind::Addresses), false),
+                _ => (None, None, false),
             };
             self.lookups += 1;
-            let Some(kind) = kind.filter(|_| !has_macro(host)) else { continue };
+            // What has a macro in it is known only when mail comes.
+            let Some(kind) = kind.filter(|_| !host.is_some_and(Target::has_macro)) else { continue };
+            let host = host.map_or(page.domain.as_str(), Target::as_str);
             let mut through = Vec::new();
             if kind == Kind::Record {
                 through = [page.through.as_slice(), std::slice::from_ref(&page.domain)].concat();
@@ -125,8 +122,8 @@ impl Walk {
         match kind {
             Kind::Addresses => None,
             Kind::MailHosts => {
-                if look.data.len() > MAIL_HOSTS_MAX {
-                    self.faults.push(format!("\"mx\" of {host} names more than {MAIL_HOSTS_MAX} hosts"));
+                if look.data.len() > HOSTS_MAX {
+                    self.faults.push(format!("\"mx\" of {host} names more than {HOSTS_MAX} hosts"));
                 }
                 None
             }
@@ -139,8 +136,8 @@ impl Walk {
         let fault = match (records.next(), records.next()) {
             (None, _) => format!("it includes {host}, which has no SPF record"),
             (Some(_), Some(_)) => format!("it includes {host}, which has several SPF records"),
-            (Some(record), None) => match Terms::parse(record) {
-                Ok(terms) => return Some(Page { domain: host, through, terms, passes }),
+            (Some(record), None) => match read(record) {
+                Ok(record) => return Some(Page { domain: host, through, record, passes }),
                 Err(why) => format!("it includes {host}, in whose SPF record {why}"),
             },
         };

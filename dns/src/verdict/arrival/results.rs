@@ -20,6 +20,9 @@ impl Verdict {
         let _ = write!(text, ";\r\n\tiprev={}", self.iprev.word());
         property(&mut text, "policy.iprev", &way.peer.to_canonical().to_string());
         let _ = write!(text, ";\r\n\tspf={}", self.auth.spf.word());
+        if let Some(why) = &self.spf_explanation {
+            let _ = write!(text, " ({})", comment(why));
+        }
         match &way.reverse_path {
             Some(path) => property(&mut text, "smtp.mailfrom", &path.to_string()),
             None => property(&mut text, "smtp.helo", &way.helo),

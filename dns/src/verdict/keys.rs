@@ -1,0 +1,165 @@
+//! The public keys that a message's signatures name: all are asked for at once, each name once, and judged; then
+//! mail-auth verifies with them and asks nobody anything.
+//!
+//! What mail-auth takes and RFC 6376 3.6.1 does not is an objection here: a key for another hash, for another
+//! service, of another version.
+
+use std::borrow::Borrow;
+use std::hash::Hash;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use hickory_resolver::config::{ResolverConfig, ResolverOpts};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::RecordType;
+use mail_auth::common::parse::TxtRecordParser as _;
+use mail_auth::common::verify::DomainKey;
+use mail_auth::{DnsError, Error, MessageAuthenticator, ResolverCache, Txt};
+use tokio::time::timeout;
+
+use super::PublicKeys;
+use crate::lookup::{any_name, texts};
+
+/// Records looked at of one name: nobody has so many keys there.
+const RECORDS_MAX: usize = 8;
+
+/// Keys by name.
+pub(super) struct Keys(Vec<Key>);
+
+struct Key {
+    /// `sel._domainkey.example.com.`, in small letters.
+    name: Box<str>,
+    found: Txt,
+    objection: Option<&'static str>,
+}
+
+impl Keys {
+    /// Gets the keys of these names (`sel._domainkey.example.com.`). What has not come in time may come later.
+    pub(super) async fn of(names: &[String], source: &PublicKeys, within: Duration) -> Self {
+        let mut wanted: Vec<Box<str>> =
+            names.iter().map(|name| name.to_lowercase().into_boxed_str()).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        Self(join_all(wanted.into_iter().map(|name| key(name, source, within))).await)
+    }
+
+    /// Why the key of a name does not count, whatever it verifies.
+    pub(super) fn objection(&self, name: &str) -> Option<&'static str> {
+        let name = name.to_lowercase();
+        self.0.iter().find(|key| *key.name == *name).and_then(|key| key.objection)
+    }
+}
+
+async fn key(name: Box<str>, source: &PublicKeys, within: Duration) -> Key {
+    let temporary = || Err(Txt::Error(Error::Dns(DnsError::Resolver("no answer".to_owned()))));
+    let texts = match source {
+        PublicKeys::Given(records) => {
+            let is =
+                |given: &str| given.trim_end_matches('.').eq_ignore_ascii_case(name.trim_end_matches('.'));
+            let found = records.iter().filter(|(given, _)| is(given));
+            Ok(found.map(|(_, value)| value.clone()).collect::<Vec<String>>())
+        }
+        PublicKeys::Dns(resolver) => match any_name(&name) {
+            None => Ok(Vec::new()),
+            Some(wire) => match timeout(within, resolver.records(&wire, RecordType::TXT)).await {
+                Err(_) | Ok(Err(_)) => temporary(),
+                Ok(Ok(found)) => Ok(texts(found.as_ref()).take(RECORDS_MAX).collect()),
+            },
+        },
+    };
+    let texts = match texts {
+        Ok(texts) => texts,
+        Err(found) => return Key { name, found, objection: None },
+    };
+    // RFC 6376 3.6.2.2: of several, any may be taken; we take one that will do.
+    let text = texts.iter().find(|text| objection(text).is_none()).or(texts.first());
+    let (found, objection) = match text {
+        None => (Txt::Error(Error::Dns(DnsError::RecordNotFound(ResponseCode::NXDomain))), None),
+        Some(text) => match DomainKey::parse(text.as_bytes()) {
+            Ok(key) => (key.into(), objection(text)),
+            Err(error) => (Txt::Error(error), None),
+        },
+    };
+    Key { name, found, objection }
+}
+
+/// Why a key may not be used for what signs email today (RFC 6376 3.6.1, RFC 8301 3.1).
+fn objection(text: &str) -> Option<&'static str> {
+    let tag = |name: &str| {
+        let mut tags = text.split(';').filter_map(|part| part.split_once('='));
+        tags.find(|(tag, _)| tag.trim() == name)
+            .map(|(_, value)| value.trim())
+            .filter(|value| !value.is_empty())
+    };
+    let lists = |list: &str, wanted: &[&str]| {
+        list.split(':').any(|word| wanted.iter().any(|one| word.trim().eq_ignore_ascii_case(one)))
+    };
+    if tag("v").is_some_and(|version| version != "DKIM1") {
+        return Some("the key is of another version (v=)");
+    }
+    if tag("h").is_some_and(|hashes| !lists(hashes, &["sha256"])) {
+        return Some("the key is for another hash (h=)");
+    }
+    if tag("s").is_some_and(|services| !lists(services, &["*", "email"])) {
+        return Some("the key is not for email (s=)");
+    }
+    None
+}
+
+/// A verifier that knows no server: all that it will ask stands in [`Keys`].
+pub(super) fn offline() -> Option<&'static MessageAuthenticator> {
+    static OFFLINE: OnceLock<Option<MessageAuthenticator>> = OnceLock::new();
+    OFFLINE
+        .get_or_init(|| {
+            let nowhere = ResolverConfig::from_parts(None, Vec::new(), Vec::new());
+            MessageAuthenticator::new(nowhere, ResolverOpts::default()).ok()
+        })
+        .as_ref()
+}
+
+/// Answers every question, so that none reaches the DNS.
+impl ResolverCache<Box<str>, Txt> for Keys {
+    fn get<Q>(&self, name: &Q) -> Option<Txt>
+    where
+        Box<str>: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let key = self.0.iter().find(|key| <Box<str> as Borrow<Q>>::borrow(&key.name) == name);
+        Some(match key {
+            Some(key) => key.found.clone(),
+            None => Txt::Error(Error::Dns(DnsError::RecordNotFound(ResponseCode::NXDomain))),
+        })
+    }
+
+    fn remove<Q>(&self, _: &Q) -> Option<Txt>
+    where
+        Box<str>: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        None
+    }
+
+    fn insert(&self, _: Box<str>, _: Txt, _: std::time::Instant) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::objection;
+
+    #[test]
+    fn keys_that_are_for_something_else() {
+        for good in
+            ["p=A", "v=DKIM1; k=rsa; h=sha1:sha256; s=email; p=A", "s=*;h=;p=A", "v=DKIM1;s=other:Email;p=A"]
+        {
+            assert_eq!(objection(good), None, "{good}");
+        }
+        for (bad, why) in [
+            ("v=DKIM2; p=A", "version"),
+            ("v=DKIM1; h=sha1; p=A", "hash"),
+            ("v=DKIM1; s=tlsrpt; p=A", "email"),
+        ] {
+            assert!(objection(bad).unwrap().contains(why), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What a signature must be beside right: whole, and over what matters (RFC 6376 3.5, 6.1.1; RFC 8617 4.1).
+//!
+//! mail-auth reads the fields leniently: here is looked at what it lets pass.
+
+use mail_auth::common::crypto::Algorithm;
+
+/// Tags of one field that are read.
+const TAGS_MAX: usize = 64;
+/// A DKIM-Signature needs these (RFC 6376 3.5).
+pub(super) const DKIM: &[&str] = &["v", "a", "b", "bh", "d", "h", "s"];
+/// An ARC-Message-Signature needs these (RFC 8617 4.1.2).
+pub(super) const ARC_MESSAGE: &[&str] = &["i", "a", "b", "bh", "d", "h", "s"];
+/// An ARC-Seal needs these (RFC 8617 4.1.3).
+pub(super) const ARC_SEAL: &[&str] = &["i", "a", "b", "cv", "d", "s"];
+
+/// What is wrong with a field as a list of tags (RFC 6376 3.2): a tag that is none, twice there or missing.
+pub(super) fn flaw(value: &[u8], needed: &[&str]) -> Option<&'static str> {
+    let Ok(text) = std::str::from_utf8(value) else { return Some("it is not written in UTF-8") };
+    let mut names: Vec<&str> = Vec::new();
+    let text = text.trim_end();
+    for part in text.strip_suffix(';').unwrap_or(text).split(';') {
+        let Some((name, _)) = part.split_once('=') else { return Some("there is a tag that is none") };
+        let name = name.trim();
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if !is_name {
+            return Some("there is a tag that is none");
+        }
+        if names.contains(&name) {
+            return Some("a tag is there twice");
+        }
+        if names.len() == TAGS_MAX {
+            return Some("there are too many tags");
+        }
+        names.push(name);
+    }
+    (!needed.iter().all(|name| names.contains(name))).then_some("a tag that is needed is missing")
+}
+
+/// Why a signature that verifies does not count all the same.
+pub(super) fn objection(algorithm: Algorithm, covered: &[String]) -> Option<&'static str> {
+    if algorithm == Algorithm::RsaSha1 {
+        return Some("rsa-sha1 is not accepted (RFC 8301)");
+    }
+    let covers_author = covered.iter().any(|field| field.trim().eq_ignore_ascii_case("from"));
+    // Anybody could put another author on top (RFC 6376 6.1.1).
+    (!covers_author).then_some("it does not cover the From field")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_tags() {
+        let whole = "v=1; a=rsa-sha256; d=a.example; s=s;\r\n\th=from; bh=A=; b=B=";
+        assert_eq!(flaw(whole.as_bytes(), DKIM), None);
+        assert_eq!(flaw(format!("{whole};\r\n").as_bytes(), DKIM), None);
+        for (bad, why) in [
+            (format!("{whole}; d=b.example"), "twice"),
+            (format!("{whole};; x=1"), "none"),
+            (format!("{whole}; 1=1"), "none"),
+            (whole.replace("s=s", "S=s"), "missing"),
+            (whole.replace("v=1;", ""), "missing"),
+        ] {
+            assert!(flaw(bad.as_bytes(), DKIM).unwrap().contains(why), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_signed() {
+        let fields = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect::<Vec<String>>();
+        assert_eq!(objection(Algorithm::RsaSha256, &fields(&["Subject", "From"])), None);
+        assert!(objection(Algorithm::RsaSha1, &fields(&["From"])).unwrap().contains("rsa-sha1"));
+        assert!(objection(Algorithm::Ed25519Sha256, &fields(&["Subject"])).unwrap().contains("From"));
+    }
+}

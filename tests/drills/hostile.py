@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Hostile and broken messages, thousands of them, at the MX door of a real server with verdict and DNS.
+
+    POSTRIDER=target/release/postrider tests/drills/hostile.py                  10,000 messages
+    POSTRIDER=target/debug/postrider tests/drills/hostile.py --messages 300     a short one
+
+Flow: start a name server and a server with one domain that takes mail in; make messages from a seed (by hand, and by
+mutation of messages of our own and of test messages that happen to be on this machine); hand them in over many
+connections, by DATA and by BDAT, some with lengths that lie or in the middle of nonsense; sample the server's memory
+meanwhile; then list what came in, and read each (as JSON with its files, raw, and each file alone). Exits with 1
+when a message got no answer, an answer was not one of SMTP, something accepted is missing, unreadable or not byte for
+byte what was sent, the log tells of a panic, the memory grew beyond the bound, or the server did not end well.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import random
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "peers"))
+from events import call  # noqa: E402
+from messages import Maker  # noqa: E402
+from nameserver import NameServer  # noqa: E402
+from receiving import DOMAIN, Server, Session  # noqa: E402
+
+ZONE = {
+    "good.example": [("TXT", "v=spf1 ip4:127.0.0.1 -all"), ("A", "127.0.0.1")],
+    "_dmarc.good.example": [("TXT", "v=DMARC1; p=reject")],
+    "hard.example": [("TXT", "v=spf1 -all exp=why.hard.example")],
+    "why.hard.example": [("TXT", "%{i} may not send as %{s}\x07; see %{T}")],
+    "_dmarc.hard.example": [("TXT", "v=DMARC1; p=quarantine")],
+    "loop.example": [("TXT", "v=spf1 include:loop.example -all")],
+    "broken.example": ["TROUBLE"],
+    "_dmarc.broken.example": ["TROUBLE"],
+    "two.example": [("TXT", "v=spf1 -all"), ("TXT", "v=spf1 +all")],
+    "key._domainkey.good.example": [("TXT", "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=")],
+}
+
+
+class Sender:
+    """One worker: its own chance, its own connections."""
+
+    def __init__(self, server, maker, chance):
+        self.server, self.maker, self.chance = server, maker, chance
+        self.session = None
+
+    def hand_in(self, number):
+        """(what it was, answer's code, id of what came in, the message)"""
+        kind, message = self.maker.make(self.chance)
+        for _ in range(3):
+            try:
+                if self.session is None:
+                    self.session = Session(self.server.mx)
+                code, text = self.dialog(message)
+                break
+            except ConnectionError:
+                # A session that made too many mistakes has ended, with an answer to the last of them.
+                self.session = None
+        else:
+            return kind, None, None, message
+        if code == 421 or code == 554 or code >= 600:
+            self.session.close()
+            self.session = None
+        found = text.split()[-1] if code == 250 else None
+        return kind, code, found, message
+
+    def dialog(self, message):
+        session, chance = self.session, self.chance
+        if chance.random() < 0.05:
+            session.say(self.maker.nonsense(chance))
+            session.say("RSET")
+        sender = chance.choice(self.maker.senders)
+        code, text = session.say(f"MAIL FROM:<{sender}>" + (" BODY=8BITMIME" if chance.random() < 0.5 else ""))
+        if code != 250:
+            return code, text
+        code, text = session.say(f"RCPT TO:<{chance.choice(['a', 'b+c', 'd'])}@{DOMAIN}>")
+        if code != 250:
+            session.say("RSET")
+            return code, text
+        if chance.random() < 0.3:
+            return self.by_chunks(message)
+        code, text = session.say("DATA")
+        if code != 354:
+            return code, text
+        stuffed = (b"\r\n" + message).replace(b"\r\n.", b"\r\n..")[2:]
+        session.socket.sendall(stuffed + (b"" if stuffed.endswith(b"\r\n") else b"\r\n") + b".\r\n")
+        return session.reply()
+
+    def by_chunks(self, message):
+        session, size = self.session, self.chance.choice([1 << 20, 4096, 777])
+        chunks = [message[at : at + size] for at in range(0, len(message), size)] or [b""]
+        if len(chunks) > 200:
+            chunks = [message]
+        if self.chance.random() < 0.02:
+            # A length that lies: more is announced than comes, and the connection ends.
+            session.socket.sendall(b"BDAT %d LAST\r\n" % (len(message) + 10) + message)
+            session.close()
+            self.session = Session(self.server.mx)
+            return self.session.say("NOOP")
+        for at, chunk in enumerate(chunks):
+            last = b" LAST" if at == len(chunks) - 1 else b""
+            session.socket.sendall(b"BDAT %d%s\r\n" % (len(chunk), last) + chunk)
+            code, text = session.reply()
+            if code != 250:
+                session.say("RSET")
+                return code, text
+        return code, text
+
+
+class Count:
+    """What came of it."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.codes, self.kinds = collections.Counter(), collections.defaultdict(collections.Counter)
+        self.accepted, self.faults = {}, []
+
+    def note(self, kind, code, found, message):
+        with self.lock:
+            self.codes[code] += 1
+            self.kinds[kind][code] += 1
+            if code is None:
+                self.faults.append(f"{kind}: no answer")
+            if found and found.startswith("inb_"):
+                self.accepted[found] = (kind, message)
+
+    def fault(self, text):
+        with self.lock:
+            self.faults.append(text)
+
+
+def hand_in_all(args, server, maker, count):
+    chance = random.Random(args.seed)
+    local = threading.local()
+    seeds = [chance.getrandbits(64) for _ in range(args.messages)]
+
+    def one(number):
+        if not hasattr(local, "sender"):
+            local.sender = Sender(server, maker, random.Random())
+        # Each message by its number, whoever takes it.
+        local.sender.chance = random.Random(seeds[number])
+        try:
+            count.note(*local.sender.hand_in(number))
+        except (OSError, ValueError) as error:
+            count.fault(f"message {number}: {error!r}")
+            local.sender.session = None
+
+    began = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(args.connections) as pool:
+        for done, _ in enumerate(pool.map(one, range(args.messages)), 1):
+            if done % 1000 == 0:
+                rate = done / (time.monotonic() - began)
+                print(f"  {done} handed in, {rate:.0f}/s, {server.rss[-1]:.0f} MiB", flush=True)
+    return time.monotonic() - began
+
+
+def read(server, count, found):
+    kind, message = count.accepted[found]
+    try:
+        whole = server.ask("GET", f"/received-emails/{found}")["received_email"]
+        status, raw = call(server.api, server.key, "GET", f"/received-emails/{found}/raw")
+        raw = raw if isinstance(raw, bytes) else json.dumps(raw).encode()
+        if status != 200:
+            count.fault(f"{kind}: raw of {found} was answered {status}")
+        # DATA ends in a line end, whatever the message does.
+        elif not (raw.endswith(message) or raw.endswith(message + b"\r\n")):
+            count.fault(f"{kind}: {found} is not what was sent: {len(raw)} bytes, not {len(message)} behind what we put on top")
+        for file in whole["attachments"]:
+            path = f"/received-emails/{found}/attachments/{file['id']}"
+            status, data = call(server.api, server.key, "GET", path)
+            size = len(data) if isinstance(data, bytes) else None
+            if status != 200 or size not in (None, file["size"]):
+                count.fault(f"{kind}: {path} was answered {status}, {size} bytes of {file['size']}")
+    except (RuntimeError, OSError, ValueError, KeyError) as error:
+        count.fault(f"{kind}: {found} cannot be read: {error!r}")
+
+
+def drill(args, base):
+    names = NameServer(ZONE)
+    server, count = Server(os.environ["POSTRIDER"], base, names), Count()
+    maker = Maker()
+    print(f"  {len(maker.corpus)} messages to start from, {len(maker.kinds)} ways to break them", flush=True)
+    took = hand_in_all(args, server, maker, count)
+    ids = [one["email_id"] for one in server.received()]
+    missing = set(count.accepted) - set(ids)
+    count.faults += [f"{found} was accepted and is not listed" for found in missing]
+    began = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(lambda found: read(server, count, found), sorted(set(count.accepted) - missing)):
+            pass
+    reading = time.monotonic() - began
+    rss, ended = server.rss, server.end()
+    names.close()
+    log = server.log.read_text(errors="replace")
+    if "panic" in log:
+        count.faults.append("the log tells of a panic: " + log[log.index("panic") - 200 :][:600])
+    if ended != 0:
+        count.faults.append(f"the server ended with {ended}")
+    if max(rss) > args.mib_max:
+        count.faults.append(f"{max(rss):.0f} MiB in memory, and {args.mib_max} are the bound")
+    codes = ", ".join(f"{code}: {times}" for code, times in sorted(count.codes.items(), key=str))
+    print(f"{args.messages} messages in {took:.1f} s, {args.messages / took:.0f}/s; answers {codes}")
+    print(f"{len(count.accepted)} accepted, {len(ids)} listed, each read in {reading:.1f} s")
+    print(f"in memory: {rss[0]:.0f} MiB at first, {max(rss):.0f} at most, {rss[-1]:.0f} at last")
+    if args.verbose:
+        for kind, codes in sorted(count.kinds.items()):
+            print(f"  {kind:<28} {dict(codes)}")
+    for fault in count.faults[:40]:
+        print("FAULT", fault)
+    return len(count.faults)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=10_000)
+    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--mib-max", type=int, default=600, help="the bound on the server's memory")
+    parser.add_argument("--verbose", action="store_true", help="tell what came of each kind")
+    args = parser.parse_args()
+    if "POSTRIDER" not in os.environ:
+        parser.error("POSTRIDER names the binary")
+    with tempfile.TemporaryDirectory() as base:
+        faults = drill(args, Path(base))
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
