@@ -204,6 +204,21 @@ async fn answers_and_refusals_are_kept_until_forgotten() {
 }
 
 #[tokio::test]
+async fn a_plain_answer_costs_one_question() {
+    let server = NameServer::start(ZONE).await;
+    let resolver = resolver(&server);
+    resolver.mx(&name("mx.example")).await.unwrap();
+    assert_eq!(server.queries(), 1);
+    resolver.mx(&name("nowhere.example")).await.unwrap();
+    assert_eq!(server.queries(), 2);
+    resolver.addresses(&name("a.example")).await.unwrap();
+    assert_eq!(server.queries(), 4, "one for each family");
+    // An alias is followed thoroughly, once.
+    let asked = (resolver.addresses(&name("implicita.example")).await, server.queries());
+    assert_eq!(asked, (resolver.addresses(&name("implicita.example")).await, server.queries()));
+}
+
+#[tokio::test]
 async fn one_silent_server_of_two_is_no_harm() {
     let silent = NameServer::start("$TIMEOUT a.example\n").await;
     let good = NameServer::start("a.example A 192.0.2.1\n").await;

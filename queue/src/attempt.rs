@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A connection carries messages until the site has none, its number is full, the pace allows fewer
-//! connections, or it breaks. An attempt is settled on disk before the next message's last byte goes
+//! connections, or it breaks. It waits for more where messages follow one another, and where a message
+//! comes alone it leaves with it: a thousand hosts that get one each keep no session open for nothing. An attempt is settled on disk before the next message's last byte goes
 //! out: so a crash repeats at most one message a connection.
 
 use std::net::{IpAddr, SocketAddr};
@@ -96,7 +97,11 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             next = take_waiting(&worker, &site).await;
         }
         let began_at = worker.clock.now();
-        let delivery = open.connection.deliver(&this.shipment, next.as_ref().map(|n| &n.shipment)).await;
+        let last = last || next.is_none() && !site.expects_more(began_at, LINGER);
+        let delivery = match last {
+            true => open.connection.deliver_last(&this.shipment).await,
+            false => open.connection.deliver(&this.shipment, next.as_ref().map(|n| &n.shipment)).await,
+        };
         if delivery.phase == smtp::Phase::Idle && open.carried > 1 {
             // The host closed the connection while it waited: the message was not tried.
             site.hung_up();
@@ -133,9 +138,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
 
 async fn hang_up(site: &Site, open: Line) {
     site.hung_up();
-    if open.connection.is_usable() {
-        open.connection.quit().await;
-    }
+    open.connection.quit().await;
 }
 
 fn put_back(worker: &Arc<Worker>, site: &Arc<Site>, unsent: Loaded) {
@@ -187,7 +190,7 @@ async fn take(worker: &Arc<Worker>, site: &Arc<Site>, connected: bool) -> Taken 
                 () = worker.stop.cancelled() => return Taken::Nothing,
             },
             Turn::Close => return Taken::Close,
-            Turn::Empty if !connected => return Taken::Nothing,
+            Turn::Empty if !connected || !site.expects_more(now, LINGER) => return Taken::Nothing,
             Turn::Empty => tokio::select! {
                 () = site.arrival() => {}
                 () = tokio::time::sleep(linger(worker)) => return Taken::Nothing,
