@@ -5,9 +5,10 @@
 //! ```
 //!
 //! A connection carries messages until the site has none, its number is full, the pace allows fewer
-//! connections, or it breaks. It waits for more where messages follow one another, and where a message
-//! comes alone it leaves with it: a thousand hosts that get one each keep no session open for nothing. An attempt is settled on disk before the next message's last byte goes
-//! out: so a crash repeats at most one message a connection.
+//! connections, or it breaks. Where messages follow one another it waits for more; where one comes alone it
+//! leaves with it: a thousand hosts that get a message each keep no session open for nothing. An attempt
+//! is settled on disk before the next message's last byte goes out: so a crash repeats at most one message
+//! a connection.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -93,15 +94,10 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
         let last = open.carried >= site.messages_per_connection() || worker.rests();
         // Others may come for what waits while this one is busy.
         worker.answer(&site, site.wants_connection());
-        if !last {
-            next = take_waiting(&worker, &site).await;
-        }
+        next = if last { None } else { take_waiting(&worker, &site).await };
         let began_at = worker.clock.now();
         let last = last || next.is_none() && !site.expects_more(began_at, LINGER);
-        let delivery = match last {
-            true => open.connection.deliver_last(&this.shipment).await,
-            false => open.connection.deliver(&this.shipment, next.as_ref().map(|n| &n.shipment)).await,
-        };
+        let delivery = deliver(&mut open.connection, &this, next.as_ref(), last).await;
         if delivery.phase == smtp::Phase::Idle && open.carried > 1 {
             // The host closed the connection while it waited: the message was not tried.
             site.hung_up();
@@ -133,6 +129,13 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
     }
     if let Some(open) = open {
         open.connection.quit().await;
+    }
+}
+
+async fn deliver(to: &mut Connection, this: &Loaded, next: Option<&Loaded>, last: bool) -> Delivery {
+    match last {
+        true => to.deliver_last(&this.shipment).await,
+        false => to.deliver(&this.shipment, next.map(|next| &next.shipment)).await,
     }
 }
 
