@@ -206,7 +206,7 @@ async fn answers_and_refusals_are_kept_until_forgotten() {
 #[tokio::test]
 async fn a_plain_answer_costs_one_question() {
     let server = NameServer::start(ZONE).await;
-    let resolver = resolver(&server);
+    let resolver = Resolver::new(&Settings { servers: vec![server.address], ..Settings::default() }).unwrap();
     resolver.mx(&name("mx.example")).await.unwrap();
     assert_eq!(server.queries(), 1);
     resolver.mx(&name("nowhere.example")).await.unwrap();
@@ -214,8 +214,9 @@ async fn a_plain_answer_costs_one_question() {
     resolver.addresses(&name("a.example")).await.unwrap();
     assert_eq!(server.queries(), 4, "one for each family");
     // An alias is followed thoroughly, once.
-    let asked = (resolver.addresses(&name("implicita.example")).await, server.queries());
-    assert_eq!(asked, (resolver.addresses(&name("implicita.example")).await, server.queries()));
+    let alias = async || resolver.addresses(&name("implicita.example")).await.unwrap().data;
+    let found = (alias().await, server.queries());
+    assert_eq!((alias().await, server.queries()), found);
 }
 
 #[tokio::test]

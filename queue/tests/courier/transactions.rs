@@ -36,7 +36,7 @@ async fn one_message_pipelined() {
 
 #[tokio::test]
 async fn the_last_message_takes_quit_along() {
-    let flight = envelope(1) + "BDAT 3 LAST\r\none" + "QUIT\r\n";
+    let flight = envelope(1) + "BDAT 5 LAST\r\none\r\nQUIT\r\n";
     let chunked = Script::offering(&["PIPELINING", "CHUNKING"]).hears(flight);
     let dotted = Script::offering(PIPELINED)
         .hears(envelope(1) + "DATA\r\n")
