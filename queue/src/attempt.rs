@@ -5,8 +5,10 @@
 //! ```
 //!
 //! A connection carries messages until the site has none, its number is full, the pace allows fewer
-//! connections, or it breaks. An attempt is settled on disk before the next message's last byte goes
-//! out: so a crash repeats at most one message a connection.
+//! connections, or it breaks. Where messages follow one another it waits for more; where one comes alone it
+//! leaves with it: a thousand hosts that get a message each keep no session open for nothing. An attempt
+//! is settled on disk before the next message's last byte goes out: so a crash repeats at most one message
+//! a connection.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -92,11 +94,10 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
         let last = open.carried >= site.messages_per_connection() || worker.rests();
         // Others may come for what waits while this one is busy.
         worker.answer(&site, site.wants_connection());
-        if !last {
-            next = take_waiting(&worker, &site).await;
-        }
+        next = if last { None } else { take_waiting(&worker, &site).await };
         let began_at = worker.clock.now();
-        let delivery = open.connection.deliver(&this.shipment, next.as_ref().map(|n| &n.shipment)).await;
+        let last = last || next.is_none() && !site.expects_more(began_at, LINGER);
+        let delivery = deliver(&mut open.connection, &this, next.as_ref(), last).await;
         if delivery.phase == smtp::Phase::Idle && open.carried > 1 {
             // The host closed the connection while it waited: the message was not tried.
             site.hung_up();
@@ -131,11 +132,16 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
     }
 }
 
+async fn deliver(to: &mut Connection, this: &Loaded, next: Option<&Loaded>, last: bool) -> Delivery {
+    match last {
+        true => to.deliver_last(&this.shipment).await,
+        false => to.deliver(&this.shipment, next.map(|next| &next.shipment)).await,
+    }
+}
+
 async fn hang_up(site: &Site, open: Line) {
     site.hung_up();
-    if open.connection.is_usable() {
-        open.connection.quit().await;
-    }
+    open.connection.quit().await;
 }
 
 fn put_back(worker: &Arc<Worker>, site: &Arc<Site>, unsent: Loaded) {
@@ -187,7 +193,7 @@ async fn take(worker: &Arc<Worker>, site: &Arc<Site>, connected: bool) -> Taken 
                 () = worker.stop.cancelled() => return Taken::Nothing,
             },
             Turn::Close => return Taken::Close,
-            Turn::Empty if !connected => return Taken::Nothing,
+            Turn::Empty if !connected || !site.expects_more(now, LINGER) => return Taken::Nothing,
             Turn::Empty => tokio::select! {
                 () = site.arrival() => {}
                 () = tokio::time::sleep(linger(worker)) => return Taken::Nothing,

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::task::{Class, QueueName, Task, TlsDemand};
@@ -41,6 +42,8 @@ struct State {
     waits: u64,
     /// Queues with due tasks on disk for which there was no room.
     parked: HashSet<QueueName>,
+    /// When the newest task arrived, and the one before it.
+    arrivals: [Option<Timestamp>; 2],
 }
 
 /// What became of a task that was to be put into the line.
@@ -130,6 +133,7 @@ impl Site {
             idle: Vec::new(),
             waits: 0,
             parked: HashSet::new(),
+            arrivals: [None; 2],
         };
         Self { route, tls, state: Mutex::new(state), ready_max }
     }
@@ -164,7 +168,23 @@ impl Site {
             return Pushed::Full(Box::new(ready));
         }
         state.ready.push(ready.task.class, ready.task.account, ready);
+        state.arrivals = [Some(now), state.arrivals[0]];
         Pushed::Lined(self.call(state))
+    }
+
+    /// Whether it is worth keeping a connection open: tasks wait, or they follow one another, the last two no
+    /// more than so long apart, and no longer ago than that.
+    #[must_use]
+    pub fn expects_more(&self, now: Timestamp, apart: Duration) -> bool {
+        let state = self.lock();
+        let close = |later: Timestamp, earlier: Timestamp| {
+            !Duration::try_from(later.duration_since(earlier)).is_ok_and(|wait| wait > apart)
+        };
+        match state.arrivals {
+            _ if !state.ready.is_empty() => true,
+            [Some(last), Some(before)] => close(now, last) && close(last, before),
+            _ => false,
+        }
     }
 
     /// Puts a task back to the head of the line: it was taken and not tried.
@@ -383,5 +403,63 @@ impl Site {
             dead_until: state.pace.dead_until(),
             parked: state.parked.len(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mail::id::{AccountId, EmailId};
+    use mail::recipient::{Notify, RecipientKind};
+    use mail::task::TaskId;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn ready() -> Ready {
+        let task = Task {
+            id: TaskId { email: EmailId::new(at(1), 1), recipient: 0 },
+            partition: 0,
+            account: AccountId::new(at(1), 1),
+            class: Class::Transactional,
+            due: at(1),
+            address: "a@example.net".parse().unwrap(),
+            kind: RecipientKind::To,
+            domain: None,
+            attempts: 0,
+            replies: 0,
+            accepted_at: at(1),
+            expires_at: at(1_000),
+            size_bytes: 1,
+            smtputf8: false,
+            require_tls: false,
+            tls_enforced: false,
+            eight_bit: false,
+            notify: Notify::default(),
+            envelope_id: None,
+            return_full: false,
+            held: false,
+        };
+        Ready { task, row: None, body: None }
+    }
+
+    #[test]
+    fn more_is_expected_where_messages_follow_one_another() {
+        let to = crate::plan::Destination::Hosts { hosts: Vec::new(), port: 25 };
+        let site = Site::new(Arc::new(to.into()), TlsDemand::Usual, PaceLimits::default(), 10);
+        let apart = Duration::from_secs(3);
+        let arrives = |second| {
+            assert!(matches!(site.push(ready(), at(second), 10), Pushed::Lined(_)));
+            assert!(site.expects_more(at(second), apart), "it waits there");
+            assert!(matches!(site.turn(at(second)), Turn::Carry(_)));
+        };
+        arrives(10);
+        assert!(!site.expects_more(at(10), apart), "one alone");
+        arrives(20);
+        assert!(!site.expects_more(at(20), apart), "long after the one before");
+        arrives(22);
+        assert!(site.expects_more(at(22), apart) && site.expects_more(at(25), apart));
+        assert!(!site.expects_more(at(26), apart), "none came for long");
     }
 }

@@ -35,6 +35,51 @@ async fn one_message_pipelined() {
 }
 
 #[tokio::test]
+async fn the_last_message_takes_quit_along() {
+    let flight = envelope(1) + "BDAT 5 LAST\r\none\r\nQUIT\r\n";
+    let chunked = Script::offering(&["PIPELINING", "CHUNKING"]).hears(flight);
+    let dotted = Script::offering(PIPELINED)
+        .hears(envelope(1) + "DATA\r\n")
+        .says("250 a\r\n250 b\r\n354 c\r\n")
+        .hears("one\r\n.\r\nQUIT\r\n");
+    for (script, replies, verdict) in [
+        (chunked, "250 a\r\n250 b\r\n250 taken\r\n", Verdict::Accepted),
+        (dotted, "452 4.2.2 full\r\n", Verdict::Refused4),
+    ] {
+        let host = script.says(replies).says("221 bye\r\n").hears_end().start().await;
+        let mut connection = host.connect().await;
+        let delivery = connection.deliver_last(&shipment(1, "one")).await;
+        assert_eq!(delivery.verdict, verdict);
+        assert!(delivery.transcript.to_string().contains("> QUIT"));
+        assert!(!connection.is_usable());
+        connection.quit().await;
+        host.done().await;
+    }
+}
+
+#[tokio::test]
+async fn without_groups_quit_waits_for_its_turn() {
+    let host = Script::offering(&[])
+        .hears("MAIL FROM:<v1@rp.example>\r\n")
+        .says("250 a\r\n")
+        .hears("RCPT TO:<r1@d.example>\r\n")
+        .says("250 b\r\n")
+        .hears("DATA\r\n")
+        .says("354 c\r\n")
+        .hears("one\r\n.\r\n")
+        .says("250 taken\r\n")
+        .hears("QUIT\r\n")
+        .says("221 bye\r\n")
+        .hears_end()
+        .start()
+        .await;
+    let mut connection = host.connect().await;
+    assert_eq!(connection.deliver_last(&shipment(1, "one")).await.verdict, Verdict::Accepted);
+    connection.quit().await;
+    host.done().await;
+}
+
+#[tokio::test]
 async fn the_next_envelope_goes_behind_the_dot() {
     let host = Script::offering(PIPELINED)
         .hears(envelope(1) + "DATA\r\n")

@@ -18,6 +18,9 @@ use super::transaction::End;
 use super::transcript::Transcript;
 use super::wire::Wire;
 
+/// How a session ends (RFC 5321 4.1.1.10).
+const QUIT: &[u8] = b"QUIT\r\n";
+
 /// One connection to one host. Kept for as many messages as there are.
 pub struct Connection {
     pub(super) wire: Wire,
@@ -31,6 +34,8 @@ pub struct Connection {
     tls: Option<TlsFacts>,
     tls_failure: Option<String>,
     ordinal: u32,
+    /// Whether QUIT goes behind the next content.
+    leaves: bool,
 }
 
 /// How content goes.
@@ -48,6 +53,8 @@ pub(super) enum State {
     Idle { reset: bool },
     /// The envelope has gone ahead: its replies, then its content.
     Primed(Primed),
+    /// Its last reply: QUIT has gone ahead.
+    Leaving,
     /// Nothing. Also what a dropped `deliver` leaves behind.
     Ended,
 }
@@ -81,6 +88,7 @@ impl Connection {
             tls,
             tls_failure: None,
             ordinal: 0,
+            leaves: false,
         }
     }
 
@@ -117,6 +125,14 @@ impl Connection {
         }
     }
 
+    /// Sends `this`, the last message that this connection is for: where the host takes groups, QUIT goes out
+    /// right behind the content (RFC 2920 3.1), which saves both ends a round trip. [`Self::quit`] is called
+    /// all the same.
+    pub async fn deliver_last(&mut self, this: &Shipment) -> Delivery {
+        self.leaves = self.capabilities.pipelining;
+        self.deliver(this, None).await
+    }
+
     /// From now on, when this is cancelled, a delivery ends with what is known then: as unconfirmed when the
     /// end of the content is out, with [`Fault::Stopped`] in any case.
     pub fn stop_by(&mut self, stop: CancellationToken) {
@@ -130,7 +146,7 @@ impl Connection {
         match self.state {
             State::Idle { .. } => self.may_begin(),
             State::Primed(_) => true,
-            State::Ended => false,
+            State::Leaving | State::Ended => false,
         }
     }
 
@@ -162,15 +178,22 @@ impl Connection {
     /// Says good-bye and closes. Between an envelope sent ahead and its content there is no place
     /// for QUIT: then the connection just ends, and the host forgets the envelope.
     pub async fn quit(mut self) {
-        if !matches!(self.state, State::Idle { .. }) {
-            return;
-        }
         let limit: Duration = self.timeouts.quit;
-        if self.wire.command(b"QUIT\r\n", limit).await.is_ok() {
+        let is_asked = match self.state {
+            State::Idle { .. } => self.wire.command(QUIT, limit).await.is_ok(),
+            State::Leaving => true,
+            State::Primed(_) | State::Ended => return,
+        };
+        if is_asked {
             // Whatever it answers, this is the end.
             let _ = self.wire.hear(limit).await;
         }
         self.wire.close(limit).await;
+    }
+
+    /// What follows the content when nothing else does: QUIT, if this was the last message.
+    pub(super) fn farewell(&self) -> Option<&'static [u8]> {
+        self.leaves.then_some(QUIT)
     }
 
     /// Whether the host takes one more transaction in this session (RFC 9422).

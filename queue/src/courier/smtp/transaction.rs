@@ -69,7 +69,7 @@ impl Connection {
             (Err(end), _) => return End { state, ..*end },
         };
         match state {
-            State::Ended => End::broken(Phase::Idle, Fault::Ended),
+            State::Leaving | State::Ended => End::broken(Phase::Idle, Fault::Ended),
             State::Primed(primed) => {
                 if primed.envelope != parcel.envelope {
                     return End::broken(Phase::Local, Fault::NotTheNext);
@@ -183,14 +183,15 @@ impl Connection {
             self.wire.transcript().sent(at_ms, &load.head);
         }
         self.wire.transcript().content(at_ms, load.size_bytes);
-        let slices = load.slices(parcel).chain(self.ahead(primed.as_ref()));
+        let farewell = self.take_leave(at_ms);
+        let slices = load.slices(parcel).chain(self.ahead(primed.as_ref())).chain(farewell);
         match self.wire.write(slices, self.timeouts.block).await {
             Err(failed) if failed.written_bytes < load.all_bytes() => self.cut_off(failed).await,
             // The end of the content is out: only the reply can tell, if it still comes.
             Err(_) => self.last_reply(State::Ended).await,
             Ok(()) => {
                 let reset = self.channel == Channel::Bdat;
-                self.last_reply(primed.map_or(State::Idle { reset }, State::Primed)).await
+                self.last_reply(self.state_after(primed, reset)).await
             }
         }
     }
@@ -209,11 +210,13 @@ impl Connection {
         }
         self.wire.transcript().sent(at_ms, &load.head);
         self.wire.transcript().content(at_ms, load.size_bytes);
+        let farewell = self.take_leave(at_ms);
         let slices = steps
             .iter()
             .map(|step| step.command(&parcel.envelope))
             .chain(load.slices(parcel))
-            .chain(self.ahead(primed.as_ref()));
+            .chain(self.ahead(primed.as_ref()))
+            .chain(farewell);
         let sent = self.wire.write(slices, self.timeouts.block).await;
         let is_whole = match &sent {
             Ok(()) => true,
@@ -231,7 +234,7 @@ impl Connection {
                 None => self.cut_off(failed).await,
             };
         }
-        let state = primed.map_or(State::Idle { reset: true }, State::Primed);
+        let state = self.state_after(primed, true);
         let Some(refusal) = answers.refusal else { return self.last_reply(state).await };
         // The host has read the content and dropped it (RFC 3030 2); its reply must be read too.
         let is_in_step = match self.wire.hear(self.timeouts.final_dot).await {
@@ -240,6 +243,22 @@ impl Connection {
         };
         let state = if is_in_step && !answers.rcpt_taken { state } else { State::Ended };
         End::refused(refusal, state)
+    }
+
+    /// QUIT, if it goes behind this content, written down.
+    fn take_leave(&mut self, at_ms: u32) -> Option<&'static [u8]> {
+        let farewell = self.farewell()?;
+        self.wire.transcript().sent(at_ms, farewell);
+        Some(farewell)
+    }
+
+    /// What the host stands ready for when the replies to this message are read.
+    fn state_after(&self, primed: Option<Primed>, reset: bool) -> State {
+        match primed {
+            Some(primed) => State::Primed(primed),
+            None if self.farewell().is_some() => State::Leaving,
+            None => State::Idle { reset },
+        }
     }
 
     /// The reply to the content decides.

@@ -54,13 +54,6 @@ impl Stream {
             Self::Tls(stream) => stream.read_buf(buffer).await,
         }
     }
-
-    async fn shutdown(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(stream) => stream.shutdown().await,
-            Self::Tls(stream) => stream.shutdown().await,
-        }
-    }
 }
 
 /// A write that did not end well, and the bytes that had been handed over before.
@@ -221,7 +214,10 @@ impl Wire {
 
     /// Ends the stream in order (close_notify, FIN).
     pub(super) async fn close(&mut self, limit: Duration) {
-        // The connection is over either way: an error here tells nothing new.
-        let _ = timeout(limit, self.stream.shutdown()).await;
+        // A plain stream ends in order when it is dropped.
+        if let Stream::Tls(stream) = &mut self.stream {
+            // The connection is over either way: an error here tells nothing new.
+            let _ = timeout(limit, stream.shutdown()).await;
+        }
     }
 }
