@@ -21,7 +21,7 @@ PAGE = 100
 class Server:
     """A postrider that takes mail in."""
 
-    def __init__(self, binary, base, names):
+    def __init__(self, binary, base, names, more=""):
         self.binary = binary
         self.api, self.mx = free_port(), free_port()
         self.log = base / "log"
@@ -45,6 +45,7 @@ connections_per_minute_max = 1000000
 dmarc_reject = "mark"
 [dns]
 servers = ["{names.address}"]
+{more}
 """)
         with self.log.open("ab") as log:
             command = [self.binary, "serve", "--config", self.config]
