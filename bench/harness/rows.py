@@ -12,7 +12,7 @@ import machine
 from machine import Failure
 from postfix import Postfix
 from postrider import Postrider
-from traffic import IdleSessions, Sink
+from traffic import JUDGED_SENDERS, IdleSessions, Sink
 
 PEERS = {"postfix": Postfix, "postrider": Postrider}
 SETTLE_S = 0.5
@@ -170,8 +170,9 @@ def inbound(context, peer):
         raise Failure(f"a good message was judged as {judged}")
     for sessions in context.args.sessions:
         count = context.messages(MESSAGES["inbound"][sessions])
-        # Each session's processes are there before it counts: an interpreter starts for a while.
-        context.load.send_signed(peer.mx, sessions, max(WARM_UP, 2 * sessions), rcpt)
+        # Before it counts each session's processes are there (an interpreter starts for a while), and each name
+        # was asked for.
+        context.load.send_signed(peer.mx, sessions, max(JUDGED_SENDERS, 2 * sessions), rcpt)
 
         def send():
             return since_signed(context.load.send_signed(peer.mx, sessions, count, rcpt))

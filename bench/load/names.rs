@@ -1,10 +1,12 @@
 //! `load names`: the name server that both peers ask, over UDP (RFC 1035).
 //!
-//! For every name below `bench.test`: `MX` says `10 mx.NAME`, and `A` of a name that starts with
-//! `mx.` is a loopback address of its own, made from the name, so that a thousand domains are a
-//! thousand destinations. Every other type has no records (an answer without data, with an SOA so
-//! that it can be cached); other names do not exist. It is written in Rust because it must not be
-//! what is measured: a few microseconds per answer.
+//! For every name below `bench.test` and `bench.example`: `MX` says `10 mx.NAME`, and `A` of a name that starts
+//! with `mx.` is a loopback address of its own, made from the name, so that a thousand domains are a thousand
+//! destinations. With a key, names publish what a host asks for that receives from them, as `TXT`:
+//! `bench._domainkey.` the key, `_dmarc.` a policy, names without an underscore SPF for the loopback network;
+//! and loopback addresses have a name (`PTR`) that leads back to them. Every other type has no records (an
+//! answer without data, with an SOA so that it can be cached); other names do not exist. It is written in Rust
+//! because it must not be what is measured: a few microseconds per answer.
 //!
 //! Limits: one question per query; queries of up to 1,500 bytes; no TCP (all answers are short).
 
@@ -15,6 +17,8 @@ use std::path::Path;
 use crate::sender::{self, SELECTOR};
 
 const ZONE: &str = "bench.test";
+/// Where the senders of mail that is judged are: libunbound, through which OpenDKIM asks, knows no `.test`.
+const SENDERS_ZONE: &str = "bench.example";
 const QUERY_BYTES_MAX: usize = 1500;
 /// Long enough for a run; each round asks for new names.
 const TTL_S: u32 = 300;
@@ -56,13 +60,14 @@ fn answer(query: &[u8], key: Option<&str>) -> Option<Vec<u8>> {
     let question = query.get(12..after_name + 4)?;
     let kind = u16::from_be_bytes([*query.get(after_name)?, *query.get(after_name + 1)?]);
     let pointer = name.strip_suffix(REVERSE).filter(|_| key.is_some()).map(host_of);
-    let known = pointer.is_some() || name == ZONE || name.ends_with(&format!(".{ZONE}"));
+    let zone = [ZONE, SENDERS_ZONE].into_iter().find(|zone| is_within(&name, zone));
+    let known = pointer.is_some() || zone.is_some();
     let data = match kind {
-        TYPE_MX if known && !name.starts_with("mx.") && name != ZONE => Some(mx()),
-        TYPE_A if known && name.starts_with("mx.") => Some(address_of(&name).to_vec()),
+        TYPE_MX if zone.is_some() && !name.starts_with("mx.") && name != ZONE => Some(mx()),
+        TYPE_A if zone.is_some() && name.starts_with("mx.") => Some(address_of(&name).to_vec()),
         TYPE_A => named_address(&name),
         TYPE_PTR => pointer.map(|host| labels(&host)),
-        TYPE_TXT if known => key.and_then(|key| text(&name, key)),
+        TYPE_TXT if zone.is_some() => key.and_then(|key| text(&name, key)),
         _ => None,
     };
     let code = if known { 0 } else { NXDOMAIN };
@@ -79,7 +84,7 @@ fn answer(query: &[u8], key: Option<&str>) -> Option<Vec<u8>> {
             record(&mut reply, kind, &data);
         }
         None => {
-            reply.extend_from_slice(&labels(if known { ZONE } else { "" }));
+            reply.extend_from_slice(&labels(zone.unwrap_or_default()));
             record(&mut reply, TYPE_SOA, &soa());
         }
     }
@@ -138,6 +143,10 @@ fn address_of(name: &str) -> [u8; 4] {
     [127, 64 + a % 64, b, 1 + c % 254]
 }
 
+fn is_within(name: &str, zone: &str) -> bool {
+    name.strip_suffix(zone).is_some_and(|before| before.is_empty() || before.ends_with('.'))
+}
+
 /// The name of an address, of which the labels before `127.in-addr.arpa` are given: `1.0.0` is
 /// `127-0-0-1.client.bench.test`.
 fn host_of(labels: &str) -> String {
@@ -163,7 +172,10 @@ fn text(name: &str, key: &str) -> Option<Vec<u8>> {
     let strings = text.as_bytes().chunks(usize::from(u8::MAX));
     Some(
         strings
-            .flat_map(|string| [&[u8::try_from(string.len()).unwrap_or(u8::MAX)], string].concat())
+            .flat_map(|string| {
+                let length = [u8::try_from(string.len()).unwrap_or(u8::MAX)];
+                [length.as_slice(), string].concat()
+            })
             .collect(),
     )
 }
