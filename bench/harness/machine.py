@@ -106,6 +106,15 @@ def make_certificate(base):
     (base / "key.pem").chmod(0o600)
 
 
+def make_signing_key(base):
+    """The RSA-2048 key by which whoever sends signs, and which the name server publishes."""
+    run_quietly(["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", signing_key(base)])
+
+
+def signing_key(base):
+    return base / "signing-key.pem"
+
+
 def hand_over(directory):
     """Gives the results to the user who called sudo."""
     if "SUDO_UID" in os.environ:

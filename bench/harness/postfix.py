@@ -3,7 +3,8 @@
 Its durability is left as it is: every message is synced before it is acknowledged. What would hold it
 back for no good reason is lifted (processes, connections per client, the mail log: there is no syslog
 in our namespace), so that the comparison errs in its favour. OpenDKIM signs over a UNIX socket, which
-is several times faster than TCP here.
+is several times faster than TCP here. Of what comes in from strangers OpenDKIM checks the signatures and
+policyd-spf SPF, as Debian packages both.
 """
 
 import os
@@ -15,12 +16,16 @@ from pathlib import Path
 import machine
 
 RELAY = ("127.0.0.1", 2525)
+MX = ("127.0.0.1", 2526)
 SUBMISSION = ("127.0.0.1", 2587)
 LOGIN = ("bench", "a-password-for-the-bench")
 START_PROCESSES = 200
+# Rows of mail from strangers.
+JUDGED = ("inbound", "inbound-large")
 
 MASTER = """\
 127.0.0.1:2525 inet n - n - - smtpd
+127.0.0.1:2526 inet n - n - - smtpd
 127.0.0.1:2587 inet n - n - - smtpd
   -o smtpd_tls_security_level=encrypt
   -o smtpd_sasl_auth_enable=yes
@@ -44,12 +49,25 @@ discard unix - - n - - discard
 anvil unix - - n - 1 anvil
 scache unix - - n - 1 scache
 postlog unix-dgram n - n - 1 postlogd
+policyd-spf unix - n n - 0 spawn user=policyd-spf argv=/usr/bin/policyd-spf {etc}/policyd-spf.conf
+"""
+
+# Debian's, without the log, and loopback is checked as all else is.
+POLICYD_SPF = """\
+debugLevel = 0
+TestOnly = 1
+HELO_reject = Fail
+Mail_From_reject = Fail
+PermError_reject = False
+TempError_Defer = False
+skip_addresses = 192.0.2.1/32
 """
 
 
 class Postfix:
     name = "postfix"
     relay = RELAY
+    mx = MX
     submission = SUBMISSION
     login = LOGIN
 
@@ -67,9 +85,12 @@ class Postfix:
         for name, owner in {"queue": "root", "data": "postfix"}.items():
             (self.directory / name).mkdir(mode=0o755)
             shutil.chown(self.directory / name, owner)
-        (etc / "master.cf").write_text(MASTER)
+        (etc / "master.cf").write_text(MASTER.format(etc=etc))
         if self.work == "dkim":
-            self.start_opendkim()
+            self.start_opendkim(self.signs())
+        if self.work in JUDGED:
+            (etc / "policyd-spf.conf").write_text(POLICYD_SPF)
+            self.start_opendkim(self.verifies())
         if self.work == "submission":
             self.write_passwords(etc)
         settings = self.settings(etc)
@@ -110,6 +131,8 @@ class Postfix:
             settings["smtpd_client_restrictions"] = "static:HOLD"
         if self.work == "dkim":
             settings |= {"smtpd_milters": f"unix:{self.socket()}", "milter_default_action": "tempfail"}
+        if self.work in JUDGED:
+            settings |= self.judging()
         if self.work == "submission":
             settings |= {
                 "smtpd_tls_cert_file": self.context.base / "cert.pem",
@@ -137,16 +160,48 @@ class Postfix:
     def socket(self):
         return self.directory / "dkim" / "socket"
 
-    def start_opendkim(self):
+    def judging(self):
+        """Mail of strangers for a mailbox here, judged by both, and held: as durable as if it was delivered."""
+        return {
+            "mynetworks": "192.0.2.1/32",
+            "local_header_rewrite_clients": "",
+            "virtual_mailbox_domains": "bench.test",
+            "virtual_mailbox_maps": "static:all",
+            "message_size_limit": "50000000",
+            "smtpd_client_restrictions": "static:HOLD",
+            "smtpd_relay_restrictions": "reject_unauth_destination",
+            "smtpd_recipient_restrictions": "reject_unauth_destination,check_policy_service unix:private/policyd-spf",
+            "smtpd_milters": f"unix:{self.socket()}",
+            "milter_default_action": "tempfail",
+        }
+
+    def judged(self):
+        """What was found out about the one message that it holds."""
+        etc = self.directory / "etc"
+        [held] = [path for path in (self.directory / "queue" / "hold").rglob("*") if path.is_file()]
+        text = machine.run_quietly(["postcat", "-c", etc, "-h", held]).lower()
+        return {"spf": "received-spf: pass" in text, "dkim": "dkim=pass" in text}
+
+    def start_opendkim(self, settings):
+        home = self.directory / "dkim"
+        home.mkdir(exist_ok=True)
+        shutil.chown(home, "opendkim")
+        common = f"Socket local:{self.socket()}\nUserID opendkim\nUMask 000\nBackground no\nSyslog no\n"
+        (home / "opendkim.conf").write_text(settings + common)
+        self.milter = subprocess.Popen(
+            ["opendkim", "-f", "-x", home / "opendkim.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        machine.wait_until(self.socket().exists, "opendkim")
+
+    def signs(self):
         """RSA-2048 alone, as nearly everybody runs it, relaxed/relaxed, From oversigned."""
         home = self.directory / "dkim"
         home.mkdir()
         key = home / "key.pem"
         machine.run_quietly(["openssl", "genrsa", "-traditional", "-out", key, "2048"])
-        for path in (home, key):
-            shutil.chown(path, "opendkim")
+        shutil.chown(key, "opendkim")
         key.chmod(0o600)
-        text = f"""\
+        return f"""\
 Mode s
 Domain bench.test
 Selector bench
@@ -155,17 +210,16 @@ RequireSafeKeys no
 Canonicalization relaxed/relaxed
 OversignHeaders From
 InternalHosts 127.0.0.0/8
-Socket local:{self.socket()}
-UserID opendkim
-UMask 000
-Background no
-Syslog no
 """
-        (home / "opendkim.conf").write_text(text)
-        self.milter = subprocess.Popen(
-            ["opendkim", "-f", "-x", home / "opendkim.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        machine.wait_until(self.socket().exists, "opendkim")
+
+    def verifies(self):
+        """Signatures of everybody; the load's address would be inside else."""
+        return f"""\
+Mode v
+AuthservID mx.bench.test
+InternalHosts 192.0.2.1
+Nameservers {self.context.names.address[0]}
+"""
 
     def memory_bytes(self):
         return machine.memory_bytes(self.roots)

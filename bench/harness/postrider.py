@@ -10,15 +10,19 @@ import os
 import shutil
 import socket
 import subprocess
+import urllib.request
 
 import machine
 
 RELAY = ("127.0.0.1", 3525)
+MX = ("127.0.0.1", 3526)
 SUBMISSION = ("127.0.0.1", 3587)
 API = ("127.0.0.1", 3025)
 # Rows that are signed, and rows whose mail is kept.
 SIGNED = ("dkim", "post")
 HELD = ("accept", "post-held", "batch-held")
+# Rows of mail from strangers.
+INBOUND = ("inbound", "inbound-large", "inbound-idle")
 OWNER = "owner@bench.test"
 DOMAIN = "bench.test"
 
@@ -26,6 +30,7 @@ DOMAIN = "bench.test"
 class Postrider:
     name = "postrider"
     relay = RELAY
+    mx = MX
     submission = SUBMISSION
     api = API
 
@@ -52,6 +57,9 @@ class Postrider:
             credential = account["smtp_credential"]
             self.login = (credential["username"], credential["password"])
             self.key = account["api_key"]["secret"]
+            if self.work in INBOUND:
+                [domain] = self.api_call("GET", "/domains")["domains"]
+                self.api_call("PATCH", f"/domains/{domain['id']}", {"inbound_enabled": True})
             machine.wait_for_port(*RELAY, "postrider")
         except machine.Failure as failure:
             raise machine.Failure(f"{failure}\n{self.last_words()}") from None
@@ -68,6 +76,21 @@ class Postrider:
     def admin(self, *words):
         command = [os.environ["POSTRIDER"], "admin", "--config", self.config, *words, "--json"]
         return json.loads(machine.run_quietly(command) or "null")
+
+    def api_call(self, method, path, body=None):
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        data = json.dumps(body).encode() if body else None
+        url = "http://{}:{}{}".format(*API, path)
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=30) as answer:
+                return json.load(answer)
+        except OSError as error:
+            raise machine.Failure(f"{method} {path}: {error}") from None
+
+    def judged(self):
+        """What was found out about the one email that it has received."""
+        [email] = self.api_call("GET", "/received-emails")["received_emails"]
+        return {check: result == "pass" for check, result in email["auth"].items()}
 
     def settings(self):
         delivery = ["allow_private_destinations = true"]
@@ -87,6 +110,9 @@ class Postrider:
             f'private_key = "{self.context.base / "key.pem"}"',
             "[submission]",
             'listen = ["{}:{}"]'.format(*SUBMISSION),
+            "sessions_per_address_max = 10000",
+            "[mx]",
+            'listen = ["{}:{}"]'.format(*MX),
             "sessions_per_address_max = 10000",
             "[[relay]]",
             'listen = ["{}:{}"]'.format(*RELAY),

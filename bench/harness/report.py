@@ -8,11 +8,15 @@ TITLES = {
     "dkim": "relay with DKIM",
     "submission": "submission, STARTTLS + AUTH",
     "domains": "1,000 domains",
+    "inbound": "inbound with verdict",
+    "inbound-large": "inbound with verdict, 25 MB",
     "post": "POST /emails, signed, relayed",
     "post-held": "POST /emails, kept",
     "batch-held": "POST /emails/batch, kept",
     "idle": "idle sessions",
+    "inbound-idle": "idle sessions at the MX door",
 }
+IDLE = ("idle", "inbound-idle")
 MIB = 1024 * 1024
 
 
@@ -21,7 +25,7 @@ def medians(results):
     groups = {}
     for row in results:
         # The peers hold different numbers of idle sessions; it is one row all the same.
-        sessions = 0 if row["work"] == "idle" else row["sessions"]
+        sessions = 0 if row["work"] in IDLE else row["sessions"]
         groups.setdefault((row["work"], sessions, row["peer"]), []).append(row)
     found = []
     for (work, sessions, peer), rows in groups.items():
@@ -34,7 +38,7 @@ def medians(results):
 
 def progress(row, rounds):
     name = f"round {row['round'] + 1}/{rounds}  {TITLES[row['work']]:<28} {row['sessions']:>5}  {row['peer']:<9}"
-    if row["work"] == "idle":
+    if row["work"] in IDLE:
         return f"{name} {row['bytes_per_session'] / 1024:8.1f} KiB each"
     return f"{name} {row['per_second']:8,.0f}/s  {row['cpu_s_per_1000']:.2f} CPU s per 1,000"
 
@@ -46,12 +50,12 @@ def table(results, peers):
     both = len(peers) == 2
     lines = [header(peers, both)]
     for key in keys:
-        if key[0] != "idle":
+        if key[0] not in IDLE:
             lines.append(line(key, [found.get((*key, peer)) for peer in peers], both))
     lines.append("")
     for key in keys:
-        if key[0] == "idle":
-            lines += idle_lines([found.get((*key, peer)) for peer in peers], peers)
+        if key[0] in IDLE:
+            lines += idle_lines(key, [found.get((*key, peer)) for peer in peers], peers)
         else:
             lines += latency_lines(key, [found.get((*key, peer)) for peer in peers], peers)
     return "\n".join(lines)
@@ -88,9 +92,10 @@ def latency_lines(key, rows, peers):
     ]
 
 
-def idle_lines(rows, peers):
+def idle_lines(key, rows, peers):
     return [
-        f"{TITLES['idle']}: {peer} {row['bytes_per_session'] / 1024:,.1f} KiB each with {row['sessions']:,} open"
+        f"{TITLES[key[0]]}: {peer} {row['bytes_per_session'] / 1024:,.1f} KiB each with {row['sessions']:,} open,"
+        f" {row['memory_bytes'] / MIB:,.0f} MiB in all"
         f" (and {row['kernel_bytes_per_session'] / 1024:,.1f} KiB in the kernel, both ends of the sockets)"
         for peer, row in zip(peers, rows)
         if row

@@ -12,13 +12,15 @@ import machine
 from machine import Failure
 from postfix import Postfix
 from postrider import Postrider
-from traffic import IdleSessions, Sink
+from traffic import JUDGED_SENDERS, IdleSessions, Sink
 
 PEERS = {"postfix": Postfix, "postrider": Postrider}
 SETTLE_S = 0.5
 WARM_UP = 50
 SIGNATURES = {"postfix": 1, "postrider": 2}
 IDLE_SESSIONS = {"postfix": 500, "postrider": 5000}
+LARGE_BYTES = 25_000_000
+LARGE_SENDERS = 4
 SUBMISSION_SESSIONS = 20
 DOMAIN_SESSIONS = 20
 
@@ -29,12 +31,16 @@ MESSAGES = {
     "dkim": {1: 2_000, 20: 4_000, 100: 4_000},
     "submission": 3_000,
     "domains": 1_000,
+    "inbound": {1: 500, 20: 3_000, 100: 3_000},
+    "inbound-large": 16,
     "post": 12_000,
     "post-held": 20_000,
     "batch-held": 60_000,
 }
 # What Postfix has no door for.
-ALONE = ("post", "post-held", "batch-held")
+ALONE = ("post", "post-held", "batch-held", "inbound-idle")
+# What comes from strangers, and where Postfix asks the DNS.
+ASKS_DNS = ("domains", "inbound", "inbound-large")
 POST_CONNECTIONS = 50
 BATCH = 100
 
@@ -60,9 +66,9 @@ class Context:
 
 def run(context, peer_name, work):
     """Measures one work on one peer: (rows, failures)."""
+    if work in ASKS_DNS and not context.isolated and peer_name == "postfix":
+        return [], [f"postfix {work}: it asks port 53 and delivers to port 25: needs namespaces"]
     if work == "domains":
-        if not context.isolated and peer_name == "postfix":
-            return [], ["postfix domains: it asks port 53 and delivers to port 25: needs namespaces"]
         context.sink = ("127.0.0.1", 25 if context.isolated else 2600)
     if work in ALONE and peer_name != "postrider":
         return [], []
@@ -155,6 +161,45 @@ def to_the_sink(context, peer, address, sessions, count, to, **options):
         sink.stop()
 
 
+def inbound(context, peer):
+    """Signed mail of strangers, judged (SPF and DKIM; postrider DMARC, ARC and iprev too) and kept."""
+    rcpt = "someone{n}@bench.test"
+    context.load.send_signed(peer.mx, 1, 1, rcpt)
+    judged = peer.judged()
+    if not all(judged.values()):
+        raise Failure(f"a good message was judged as {judged}")
+    for sessions in context.args.sessions:
+        count = context.messages(MESSAGES["inbound"][sessions])
+        # Before it counts each session's processes are there (an interpreter starts for a while), and each name
+        # was asked for.
+        context.load.send_signed(peer.mx, sessions, max(JUDGED_SENDERS, 2 * sessions), rcpt)
+
+        def send():
+            return since_signed(context.load.send_signed(peer.mx, sessions, count, rcpt))
+
+        yield measured(peer, sessions, count, send)
+
+
+def inbound_large(context, peer):
+    """The same with messages of 25 MB, one after the other: what one takes in memory."""
+    count = max(5, int(MESSAGES["inbound-large"] * context.args.scale))
+    rcpt = "someone{n}@bench.test"
+    context.load.send_signed(peer.mx, 1, WARM_UP, rcpt)
+    before = peer.peak_bytes()
+
+    def send():
+        result = context.load.send_signed(peer.mx, 1, count, rcpt, LARGE_BYTES, LARGE_SENDERS)
+        return since_signed(result) | {"grown_bytes": peer.peak_bytes() - before}
+
+    yield measured(peer, 1, count, send)
+
+
+def since_signed(result):
+    """The time without what the load spends on its signatures before it begins."""
+    figures = {key: result[key] for key in ("seconds", "p50_ms", "p99_ms")}
+    return figures | {"per_second": result["messages"] / result["seconds"]}
+
+
 def post(context, peer):
     """`POST /emails`, signed twice and delivered to the sink at the same time."""
     sink = Sink(context.base, "{}:{}".format(*context.sink))
@@ -190,17 +235,23 @@ def post_held(context, peer):
 def idle(context, peer):
     """Sessions that have said EHLO and wait: what each costs."""
     count = context.idle_sessions(peer.name)
-    sessions = IdleSessions(peer.relay)
+    sessions = IdleSessions(peer.mx if peer.work == "inbound-idle" else peer.relay)
     # The first ones use up what the start has left free in memory: they are not counted.
-    sessions.add(count // 5)
+    first = count // 5
+    sessions.add(first)
     time.sleep(SETTLE_S)
     before, kernel_before = peer.memory_bytes(), machine.kernel_bytes()
-    sessions.add(count)
+    sessions.add(count - first)
     time.sleep(SETTLE_S)
-    grown = peer.memory_bytes() - before
+    total = peer.memory_bytes()
     kernel = machine.kernel_bytes() - kernel_before
     sessions.close()
-    yield {"sessions": count, "bytes_per_session": grown / count, "kernel_bytes_per_session": kernel / count}
+    yield {
+        "sessions": count,
+        "bytes_per_session": (total - before) / (count - first),
+        "kernel_bytes_per_session": kernel / (count - first),
+        "memory_bytes": total,
+    }
 
 
 def measured(peer, sessions, count, send):
@@ -229,6 +280,9 @@ WORKS = {
     "dkim": dkim,
     "submission": submission,
     "domains": domains,
+    "inbound": inbound,
+    "inbound-large": inbound_large,
+    "inbound-idle": idle,
     "post": post,
     "post-held": post_held,
     "batch-held": post_held,

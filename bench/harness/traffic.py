@@ -1,7 +1,7 @@
 """The load, the sink and the name server: the same for both peers.
 
 `smtp-source` and `smtp-sink` come with Postfix; `load` (bench/load) does what smtp-source cannot:
-STARTTLS with AUTH, one message each to many domains, and emails over HTTP.
+STARTTLS with AUTH, one message each to many domains, messages that are signed, and emails over HTTP.
 """
 
 import json
@@ -12,10 +12,16 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import Failure, wait_for_port
+from machine import Failure, signing_key, wait_for_port
 
 MESSAGE_BYTES = 10_240
 SENDER = "sender@bench.test"
+# Those whose mail is judged: each domain has a DKIM key, SPF and DMARC. Not below .test, which OpenDKIM's resolver
+# (libunbound) knows not to exist.
+JUDGED_SENDER = "sender@s{s}.bench.example"
+JUDGED_SENDERS = 64
+# A host that takes mail from strangers has a bound on messages of one session.
+JUDGED_PER_CONNECTION = 500
 RUN_S_MAX = 150
 
 
@@ -56,8 +62,9 @@ class Sink:
 class Load:
     """Whoever sends: smtp-source, or our own `load`."""
 
-    def __init__(self, binary):
+    def __init__(self, binary, base):
         self.binary = binary
+        self.signing_key = signing_key(base)
 
     def source(self, to, sessions, messages):
         """smtp-source, connections kept (-d), as a busy application would."""
@@ -72,6 +79,14 @@ class Load:
         if "login" in options:
             user, password = options["login"]
             command += ["--starttls", "--per-connection", "1", "--user", user, "--password", password]
+        return json.loads(self.run(command))
+
+    def send_signed(self, to, sessions, messages, rcpt, size_bytes=MESSAGE_BYTES, senders=JUDGED_SENDERS):
+        """Messages of many domains, signed, as a host on the internet sends them; connections kept."""
+        command = [self.binary, "send", "--to", "{}:{}".format(*to), "--sessions", str(sessions)]
+        command += ["--messages", str(messages), "--size-bytes", str(size_bytes), "--rcpt", rcpt]
+        command += ["--from", JUDGED_SENDER, "--senders", str(min(senders, messages))]
+        command += ["--sign-with", self.signing_key, "--per-connection", str(JUDGED_PER_CONNECTION)]
         return json.loads(self.run(command))
 
     def post(self, to, key, connections, emails, batch):
@@ -90,11 +105,11 @@ class Load:
 
 
 class NameServer:
-    """`load names`: every name below bench.test has an MX with an address of its own."""
+    """`load names`: every name below bench.test has an MX with an address of its own, and what a sender publishes."""
 
     def __init__(self, load, base, isolated):
         self.address = ("127.0.0.53", 53 if isolated else 5390)
-        command = [load.binary, "names", "--listen", "{}:{}".format(*self.address)]
+        command = [load.binary, "names", "--listen", "{}:{}".format(*self.address), "--key", load.signing_key]
         self.process = subprocess.Popen(command)
         query = b"\0\1\1\0\0\1\0\0\0\0\0\0\5bench\4test\0\0\1\0\1"
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:

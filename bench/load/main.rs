@@ -1,9 +1,9 @@
 //! `load`: what the benchmark needs beside Postfix's `smtp-source` and `smtp-sink`.
 //!
 //! Flow: `bench/run` starts `load names` once, as the name server that both peers ask, and
-//! `load send` once per measurement, for the two loads that `smtp-source` cannot make: STARTTLS
-//! with AUTH and a full handshake per connection, and one message each to many domains; and `load post`
-//! for what comes over HTTP. Each prints one line of JSON: how many messages were accepted, in how long,
+//! `load send` once per measurement, for the loads that `smtp-source` cannot make: STARTTLS with AUTH and a
+//! full handshake per connection, one message each to many domains, and messages signed by DKIM from domains
+//! that publish what a host that receives asks for; and `load post` for what comes over HTTP. Each prints one line of JSON: how many messages were accepted, in how long,
 //! and how long one took.
 //!
 //! Limits: one thread per session (a few hundred at most); replies up to [`smtp::REPLY_BYTES_MAX`].
@@ -21,6 +21,7 @@ mod measure;
 mod names;
 mod post;
 mod send;
+mod sender;
 mod smtp;
 mod tls;
 
@@ -42,6 +43,10 @@ enum Work {
         /// Address and port, UDP.
         #[arg(long, default_value = "127.0.0.53:53")]
         listen: std::net::SocketAddr,
+        /// With an RSA key (PEM), every name publishes what receivers ask for: it, as a key of DKIM, and records
+        /// of SPF and DMARC.
+        #[arg(long)]
+        key: Option<std::path::PathBuf>,
     },
 }
 
@@ -49,7 +54,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().work {
         Work::Send(plan) => send::run(&plan),
         Work::Post(plan) => post::run(&plan),
-        Work::Names { listen } => names::serve(listen),
+        Work::Names { listen, key } => names::serve(listen, key.as_deref()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,34 +1,50 @@
 //! `load names`: the name server that both peers ask, over UDP (RFC 1035).
 //!
-//! For every name below `bench.test`: `MX` says `10 mx.NAME`, and `A` of a name that starts with
-//! `mx.` is a loopback address of its own, made from the name, so that a thousand domains are a
-//! thousand destinations. Every other type has no records (an answer without data, with an SOA so
-//! that it can be cached); other names do not exist. It is written in Rust because it must not be
-//! what is measured: a few microseconds per answer.
+//! For every name below `bench.test` and `bench.example`: `MX` says `10 mx.NAME`, and `A` of a name that starts
+//! with `mx.` is a loopback address of its own, made from the name, so that a thousand domains are a thousand
+//! destinations. With a key, names publish what a host asks for that receives from them, as `TXT`:
+//! `bench._domainkey.` the key, `_dmarc.` a policy, names without an underscore SPF for the loopback network;
+//! and loopback addresses have a name (`PTR`) that leads back to them. Every other type has no records (an
+//! answer without data, with an SOA so that it can be cached); other names do not exist. It is written in Rust
+//! because it must not be what is measured: a few microseconds per answer.
 //!
 //! Limits: one question per query; queries of up to 1,500 bytes; no TCP (all answers are short).
 
 use std::error::Error;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+
+use crate::sender::{self, SELECTOR};
 
 const ZONE: &str = "bench.test";
+/// Where the senders of mail that is judged are: libunbound, through which OpenDKIM asks, knows no `.test`.
+const SENDERS_ZONE: &str = "bench.example";
 const QUERY_BYTES_MAX: usize = 1500;
 /// Long enough for a run; each round asks for new names.
 const TTL_S: u32 = 300;
 const TYPE_A: u16 = 1;
 const TYPE_SOA: u16 = 6;
+const TYPE_PTR: u16 = 12;
 const TYPE_MX: u16 = 15;
+const TYPE_TXT: u16 = 16;
+/// Where addresses have names (RFC 1035 3.5): loopback ones.
+const REVERSE: &str = ".127.in-addr.arpa";
+/// The names that they have.
+const CLIENT: &str = ".client.bench.test";
+const SPF: &str = "v=spf1 ip4:127.0.0.0/8 -all";
+const DMARC: &str = "v=DMARC1; p=reject";
 const NXDOMAIN: u8 = 3;
 /// A pointer to the question's name, which always stands at offset 12 (RFC 1035 4.1.4).
 const POINTER_TO_QUESTION: [u8; 2] = [0xc0, 12];
 
-/// Answers until it is killed.
-pub(crate) fn serve(listen: SocketAddr) -> Result<(), Box<dyn Error>> {
+/// Answers until it is killed; with a key, as one where mail is sent from.
+pub(crate) fn serve(listen: SocketAddr, key: Option<&Path>) -> Result<(), Box<dyn Error>> {
     let socket = UdpSocket::bind(listen)?;
+    let key = key.map(|path| sender::key(path).map(|key| key.txt_record())).transpose()?;
     let mut query = [0; QUERY_BYTES_MAX];
     loop {
         let (count, from) = socket.recv_from(&mut query)?;
-        if let Some(reply) = query.get(..count).and_then(answer) {
+        if let Some(reply) = query.get(..count).and_then(|query| answer(query, key.as_deref())) {
             // A peer that has gone away is no reason to stop.
             let _ = socket.send_to(&reply, from);
         }
@@ -36,17 +52,22 @@ pub(crate) fn serve(listen: SocketAddr) -> Result<(), Box<dyn Error>> {
 }
 
 /// The reply to a query; `None` for what is no query.
-fn answer(query: &[u8]) -> Option<Vec<u8>> {
+fn answer(query: &[u8], key: Option<&str>) -> Option<Vec<u8>> {
     if query.get(2)? & 0x80 != 0 {
         return None;
     }
     let (name, after_name) = name_at(query, 12)?;
     let question = query.get(12..after_name + 4)?;
     let kind = u16::from_be_bytes([*query.get(after_name)?, *query.get(after_name + 1)?]);
-    let known = name == ZONE || name.ends_with(&format!(".{ZONE}"));
+    let pointer = name.strip_suffix(REVERSE).filter(|_| key.is_some()).map(host_of);
+    let zone = [ZONE, SENDERS_ZONE].into_iter().find(|zone| is_within(&name, zone));
+    let known = pointer.is_some() || zone.is_some();
     let data = match kind {
-        TYPE_MX if known && !name.starts_with("mx.") && name != ZONE => Some(mx()),
-        TYPE_A if known && name.starts_with("mx.") => Some(address_of(&name).to_vec()),
+        TYPE_MX if zone.is_some() && !name.starts_with("mx.") && name != ZONE => Some(mx()),
+        TYPE_A if zone.is_some() && name.starts_with("mx.") => Some(address_of(&name).to_vec()),
+        TYPE_A => named_address(&name),
+        TYPE_PTR => pointer.map(|host| labels(&host)),
+        TYPE_TXT if zone.is_some() => key.and_then(|key| text(&name, key)),
         _ => None,
     };
     let code = if known { 0 } else { NXDOMAIN };
@@ -63,7 +84,7 @@ fn answer(query: &[u8]) -> Option<Vec<u8>> {
             record(&mut reply, kind, &data);
         }
         None => {
-            reply.extend_from_slice(&labels(if known { ZONE } else { "" }));
+            reply.extend_from_slice(&labels(zone.unwrap_or_default()));
             record(&mut reply, TYPE_SOA, &soa());
         }
     }
@@ -120,6 +141,43 @@ fn address_of(name: &str) -> [u8; 4] {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     let [a, b, c, _] = hash.to_be_bytes();
     [127, 64 + a % 64, b, 1 + c % 254]
+}
+
+fn is_within(name: &str, zone: &str) -> bool {
+    name.strip_suffix(zone).is_some_and(|before| before.is_empty() || before.ends_with('.'))
+}
+
+/// The name of an address, of which the labels before `127.in-addr.arpa` are given: `1.0.0` is
+/// `127-0-0-1.client.bench.test`.
+fn host_of(labels: &str) -> String {
+    let rest: Vec<&str> = labels.rsplit('.').collect();
+    format!("127-{}{CLIENT}", rest.join("-"))
+}
+
+/// The address of such a name.
+fn named_address(name: &str) -> Option<Vec<u8>> {
+    let address: Ipv4Addr = name.strip_suffix(CLIENT)?.replace('-', ".").parse().ok()?;
+    Some(address.octets().to_vec())
+}
+
+/// What a domain that sends publishes, in strings of at most 255 bytes.
+fn text(name: &str, key: &str) -> Option<Vec<u8>> {
+    let labels = name.split_once('.').map(|(first, rest)| (first, rest.starts_with("_domainkey.")));
+    let text = match labels? {
+        (SELECTOR, true) => key,
+        ("_dmarc", _) => DMARC,
+        (first, false) if !first.starts_with('_') => SPF,
+        _ => return None,
+    };
+    let strings = text.as_bytes().chunks(usize::from(u8::MAX));
+    Some(
+        strings
+            .flat_map(|string| {
+                let length = [u8::try_from(string.len()).unwrap_or(u8::MAX)];
+                [length.as_slice(), string].concat()
+            })
+            .collect(),
+    )
 }
 
 fn soa() -> Vec<u8> {

@@ -8,6 +8,7 @@
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use clap::Args;
 use rustls::ClientConfig;
 
 use crate::measure::{at_once, clock};
+use crate::sender::{self, Sender};
 use crate::smtp::{Client, Opening};
 use crate::tls;
 
@@ -37,9 +39,15 @@ pub(crate) struct Plan {
     /// Bytes of each message.
     #[arg(long, default_value_t = 10_240)]
     size_bytes: usize,
-    /// Envelope sender and From.
+    /// Envelope sender and From; `{s}` becomes the number of the sender.
     #[arg(long)]
     from: String,
+    /// How many senders take turns.
+    #[arg(long, default_value_t = 1)]
+    senders: usize,
+    /// Messages are signed by DKIM for the domain of From, with this RSA key (PEM).
+    #[arg(long)]
+    sign_with: Option<PathBuf>,
     /// Recipient; `{n}` becomes the number of the message.
     #[arg(long)]
     rcpt: String,
@@ -57,15 +65,16 @@ pub(crate) struct Plan {
 /// Sends it all and prints the result.
 pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     let tls = if plan.starttls { Some(tls::config()?) } else { None };
-    let content = content(&plan.from, plan.size_bytes);
+    let key = plan.sign_with.as_deref().map(sender::key).transpose()?;
+    let senders = sender::senders(&plan.from, plan.senders, plan.size_bytes, key.as_ref())?;
     let next = AtomicUsize::new(0);
-    at_once(plan.sessions, 1, || session(plan, tls.as_ref(), &content, &next))
+    at_once(plan.sessions, 1, || session(plan, tls.as_ref(), &senders, &next))
 }
 
 fn session(
     plan: &Plan,
     tls: Option<&Arc<ClientConfig>>,
-    content: &[u8],
+    senders: &[Sender],
     next: &AtomicUsize,
 ) -> io::Result<Vec<Duration>> {
     let login = plan.user.as_deref().zip(plan.password.as_deref());
@@ -82,7 +91,8 @@ fn session(
             Some(open) => open,
             None => (Client::open(&opening)?, 0),
         };
-        client.deliver(&plan.from, &plan.rcpt.replace("{n}", &number.to_string()), content)?;
+        let Some(sender) = senders.get(number % senders.len().max(1)) else { break };
+        client.deliver(&sender.address, &plan.rcpt.replace("{n}", &number.to_string()), &sender.content)?;
         latencies.push(start.elapsed());
         if plan.per_connection != 0 && sent + 1 >= plan.per_connection {
             client.quit()?;
@@ -94,24 +104,4 @@ fn session(
         client.quit()?;
     }
     Ok(latencies)
-}
-
-/// Headers, lines of text up to the size, and the final dot.
-fn content(from: &str, size_bytes: usize) -> Vec<u8> {
-    let mut text = format!(
-        "From: <{from}>\r\nTo: <load@bench.test>\r\nDate: Mon, 01 Jan 2024 00:00:00 +0000\r\n\
-         Subject: load\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n"
-    )
-    .into_bytes();
-    while text.len() < size_bytes {
-        let line = b"The quick brown fox jumps over the lazy dog, again and again and again.\r\n";
-        let room = size_bytes - text.len();
-        if room < 4 {
-            break;
-        }
-        text.extend_from_slice(line.get(..room.min(line.len()) - 2).unwrap_or_default());
-        text.extend_from_slice(b"\r\n");
-    }
-    text.extend_from_slice(b".\r\n");
-    text
 }
