@@ -1,5 +1,6 @@
 """A postrider with one domain that takes mail in, and a client of its MX door: for the checks of what comes in."""
 
+import http.client
 import json
 import signal
 import socket
@@ -78,6 +79,16 @@ servers = ["{names.address}"]
         if status != 200:
             raise RuntimeError(f"{method} {path} was answered {status}: {str(answer)[:300]}")
         return answer
+
+    def fetch(self, path):
+        """Status and bytes of an answer, whatever they look like."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.api, timeout=60)
+        try:
+            connection.request("GET", path, headers={"authorization": f"Bearer {self.key}"})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
 
     def received(self):
         """All that came in, as the list shows it."""
