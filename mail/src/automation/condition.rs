@@ -260,7 +260,7 @@ mod tests {
             (json!("a"), In, json!("abc"), false),
             (Value::Null, In, json!([null]), false),
             (number::read("19.90").unwrap(), Eq, json!(19.9), true),
-            (number::read("12345678901234567890123").unwrap(), Gt, json!(1.2345678901234567e22), true),
+            (number::read("12345678901234567890123").unwrap(), Gt, json!(1e22), true),
             (number::read("[1.10]").unwrap(), Contains, json!(1.1), true),
             (number::read("-0").unwrap(), In, json!([1, 0]), true),
             (number::read("0.00").unwrap(), IsEmpty, Value::Null, false),
