@@ -7,7 +7,6 @@
 //! needs stand in its own zone, [`provider`] publishes them where the zone is kept. Nothing here knows of
 //! accounts, queues or stores.
 
-mod datagram;
 pub mod dkim_key;
 mod ipv6;
 pub mod lookup;

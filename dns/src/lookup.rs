@@ -1,13 +1,8 @@
 //! Lookups: a thin room around one resolver.
 //!
-//! ```text
-//! kept? ─► one datagram each way ─► or else thoroughly: retries, TCP, aliases, other servers ─► kept
-//! ```
-//!
 //! A [`Resolver`] asks the configured servers (none configured: the system's) over UDP, over TCP when
 //! an answer does not fit, and keeps answers and refusals for as long as their owner said, within
-//! bounds. Most questions have a plain answer, and only those that have none come to the thorough resolver
-//! (`datagram.rs`).
+//! bounds.
 //! Every answer says for how long it holds ([`Answer::ttl`]), so that a plan made of it can be kept.
 //!
 //! Aliases are followed (8 deep). "Nothing there" is an answer, not an error: an empty list, or a
@@ -18,23 +13,22 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
+use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::{DnsError, NetError};
-use hickory_resolver::proto::op::{Message, Query, ResponseCode};
+use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name as WireName, RData, RecordType};
-use hickory_resolver::{ResponseCache, TtlConfig};
 use mail::address::Name;
 use mail_auth::MessageAuthenticator;
 use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use crate::datagram::{Datagrams, Server};
 use crate::ipv6::Ipv6;
 use crate::mail_hosts::{MailHosts, MxHost, tidy};
 
@@ -143,10 +137,6 @@ pub struct Resolver(Arc<Shared>);
 
 struct Shared {
     authenticator: MessageAuthenticator,
-    datagrams: Datagrams,
-    /// Every answer that was got, in whichever way; replaced by an empty one to forget.
-    kept: RwLock<ResponseCache>,
-    options: ResolverOpts,
     turns: Semaphore,
     bursts: Semaphore,
     deadline: Duration,
@@ -161,7 +151,7 @@ impl std::fmt::Debug for Resolver {
 
 /// Records, or the knowledge that there are none.
 enum Found {
-    Records(Message),
+    Records(Lookup),
     NoData(Duration),
     NoName(Duration),
 }
@@ -187,25 +177,17 @@ impl Resolver {
         // The hosts file is for people at a keyboard; mail goes where the DNS says.
         options.use_hosts_file = ResolveHosts::Never;
         options.try_tcp_on_error = true;
-        let plainly = servers.iter().map(|server| Server {
-            address: address_of(server),
-            knows_all: server.trust_negative_responses || servers.len() == 1,
-        });
-        let datagrams = Datagrams::new(plainly.collect(), settings.try_timeout);
         // Names are always asked whole, so no search list comes along.
         let config = ResolverConfig::from_parts(None, Vec::new(), servers);
-        let authenticator = MessageAuthenticator::new(config, options.clone()).map_err(setup)?;
-        let kept = RwLock::new(no_answers(&options));
+        let authenticator = MessageAuthenticator::new(config, options).map_err(setup)?;
         let turns = Semaphore::new(LOOKUPS_MAX);
         let bursts = Semaphore::new(BURST_MAX);
         let ipv6 = Ipv6::new(!settings.ipv4_where_no_route);
-        let deadline = settings.deadline;
-        Ok(Self(Arc::new(Shared { authenticator, datagrams, kept, options, turns, bursts, deadline, ipv6 })))
+        Ok(Self(Arc::new(Shared { authenticator, turns, bursts, deadline: settings.deadline, ipv6 })))
     }
 
     /// Forgets every answer kept.
     pub fn forget(&self) {
-        *self.0.kept.write().unwrap_or_else(PoisonError::into_inner) = no_answers(&self.0.options);
         self.0.authenticator.resolver().clear_cache();
     }
 
@@ -217,9 +199,9 @@ impl Resolver {
         match self.ask(&wire(domain)?, RecordType::MX).await? {
             Found::NoName(ttl) => Ok(Answer { data: MailHosts::NoSuchDomain, ttl }),
             Found::NoData(ttl) => self.without_mx(domain, ttl).await,
-            Found::Records(message) => {
-                let ttl = self.ttl_of(&message);
-                match mail_hosts(&message) {
+            Found::Records(lookup) => {
+                let ttl = ttl_of(&lookup);
+                match mail_hosts(&lookup) {
                     Mx::Absent => self.without_mx(domain, ttl).await,
                     Mx::Null => Ok(Answer { data: MailHosts::NullMx, ttl }),
                     Mx::Hosts(hosts) => Ok(Answer { data: MailHosts::Mx(hosts), ttl }),
@@ -249,7 +231,7 @@ impl Resolver {
     pub async fn addresses(&self, host: &Name) -> Result<Answer<Vec<IpAddr>>, LookupError> {
         let name = wire(host)?;
         if !self.0.ipv6.has_route() {
-            let four = self.ask(&name, RecordType::A).await.map(|found| self.ips(&found));
+            let four = self.ask(&name, RecordType::A).await.map(|found| ips(&found));
             if let Ok(four) = four
                 && !four.data.is_empty()
             {
@@ -272,13 +254,13 @@ impl Resolver {
         let (six, four) = match (v6, v4) {
             (Err(error), Err(_)) => return Err(error),
             (Ok(found), Err(error)) | (Err(error), Ok(found)) => {
-                let one = self.ips(&found);
+                let one = ips(&found);
                 if one.data.is_empty() {
                     return Err(error);
                 }
                 (one, Answer { data: Vec::new(), ttl: TTL_UNKNOWN })
             }
-            (Ok(six), Ok(four)) => (self.ips(&six), self.ips(&four)),
+            (Ok(six), Ok(four)) => (ips(&six), ips(&four)),
         };
         // The lack of one family is no reason to forget the other early.
         let ttl = match (six.data.is_empty(), four.data.is_empty()) {
@@ -295,7 +277,7 @@ impl Resolver {
     /// [`LookupError::Temporary`].
     pub async fn txt(&self, name: &Name) -> Result<Answer<Vec<String>>, LookupError> {
         let found = self.ask(&wire(name)?, RecordType::TXT).await?;
-        Ok(self.collect(&found, RECORDS_MAX, text))
+        Ok(collect(&found, RECORDS_MAX, text))
     }
 
     /// The names that an address says it has; none when it says none.
@@ -304,7 +286,7 @@ impl Resolver {
     /// [`LookupError::Temporary`].
     pub async fn ptr(&self, address: IpAddr) -> Result<Answer<Vec<Name>>, LookupError> {
         let found = self.ask(&WireName::from(address), RecordType::PTR).await?;
-        Ok(self.collect(&found, RECORDS_MAX, |data| match data {
+        Ok(collect(&found, RECORDS_MAX, |data| match data {
             RData::PTR(ptr) => ptr.to_ascii().parse().ok(),
             _ => None,
         }))
@@ -319,9 +301,9 @@ impl Resolver {
         &self,
         name: &WireName,
         kind: RecordType,
-    ) -> Result<Option<Message>, LookupError> {
+    ) -> Result<Option<Lookup>, LookupError> {
         Ok(match self.ask(name, kind).await? {
-            Found::Records(message) => Some(message),
+            Found::Records(lookup) => Some(lookup),
             Found::NoData(_) | Found::NoName(_) => None,
         })
     }
@@ -343,9 +325,9 @@ impl Resolver {
         let mut candidate = name.clone();
         while let Some(parent) = candidate.parent() {
             let wire = wire(&candidate)?;
-            if let Found::Records(message) = self.ask(&wire, RecordType::NS).await?
+            if let Found::Records(lookup) = self.ask(&wire, RecordType::NS).await?
                 // An alias may lead to a zone; the name itself is none then.
-                && message.answers.iter().any(|record| {
+                && lookup.answers().iter().any(|record| {
                     record.record_type() == RecordType::NS && record.name == wire
                 })
             {
@@ -358,15 +340,11 @@ impl Resolver {
 
     async fn ask(&self, name: &WireName, kind: RecordType) -> Result<Found, LookupError> {
         let temporary = |reason: String| LookupError::Temporary { name: name.to_ascii(), reason };
-        let query = Query::query(name.clone(), kind);
         let asked = timeout(self.0.deadline, async {
-            if let Some(kept) = self.kept().get(&query, Instant::now().into_std()) {
-                return kept;
-            }
             // The semaphores are never closed; if they were, we would ask without waiting.
             let _turn = self.0.turns.acquire().await;
             let burst = self.0.bursts.acquire().await;
-            let mut lookup = pin!(self.look_up(&query));
+            let mut lookup = pin!(self.0.authenticator.resolver().lookup(name.clone(), kind));
             match timeout(BURST_HOLD, lookup.as_mut()).await {
                 Ok(answer) => answer,
                 Err(_) => {
@@ -377,7 +355,7 @@ impl Resolver {
         });
         match asked.await {
             Err(_) => Err(temporary("timed out".to_owned())),
-            Ok(Ok(message)) => Ok(Found::Records(message)),
+            Ok(Ok(lookup)) => Ok(Found::Records(lookup)),
             Ok(Err(NetError::Dns(DnsError::NoRecordsFound(none)))) => {
                 let ttl = none.negative_ttl.map_or(TTL_UNKNOWN, |s| Duration::from_secs(u64::from(s)));
                 match none.response_code {
@@ -390,50 +368,6 @@ impl Resolver {
             Ok(Err(error)) => Err(temporary(error.to_string())),
         }
     }
-
-    /// Asks, in the shortest way that has an answer, and keeps it.
-    async fn look_up(&self, query: &Query) -> Result<Message, NetError> {
-        let answer = match self.0.datagrams.ask(query).await {
-            Some(plain) => plain,
-            None => {
-                // Seldom, and much in the task's memory: boxed.
-                let thorough =
-                    self.0.authenticator.resolver().lookup(query.name().clone(), query.query_type());
-                Box::pin(thorough).await.map(|lookup| lookup.message().clone())
-            }
-        };
-        // Of errors it keeps those alone that say that there is nothing.
-        self.kept().insert(query.clone(), answer.clone(), Instant::now().into_std());
-        answer
-    }
-
-    fn kept(&self) -> ResponseCache {
-        self.0.kept.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn ttl_of(&self, message: &Message) -> Duration {
-        let ttl = message.answers.iter().map(|record| record.ttl).min().unwrap_or_default();
-        let ttl = Duration::from_secs(ttl.into());
-        self.0.options.positive_max_ttl.map_or(ttl, |max| ttl.min(max))
-    }
-
-    fn collect<T>(&self, found: &Found, max: usize, pick: impl Fn(&RData) -> Option<T>) -> Answer<Vec<T>> {
-        match found {
-            Found::NoData(ttl) | Found::NoName(ttl) => Answer { data: Vec::new(), ttl: *ttl },
-            Found::Records(message) => Answer {
-                data: message.answers.iter().filter_map(|record| pick(&record.data)).take(max).collect(),
-                ttl: self.ttl_of(message),
-            },
-        }
-    }
-
-    fn ips(&self, found: &Found) -> Answer<Vec<IpAddr>> {
-        self.collect(found, ADDRESSES_MAX, ip)
-    }
-}
-
-fn no_answers(options: &ResolverOpts) -> ResponseCache {
-    ResponseCache::new(options.cache_size, TtlConfig::from_opts(options))
 }
 
 /// The answer for the other family: with addresses in hand it is not waited for long, for there are
@@ -443,7 +377,7 @@ async fn beside(
     other: impl Future<Output = Result<Found, LookupError>>,
     host: &Name,
 ) -> Result<Found, LookupError> {
-    if !first.as_ref().is_ok_and(has_address) {
+    if !first.as_ref().is_ok_and(|found| !ips(found).data.is_empty()) {
         return other.await;
     }
     timeout(FAMILY_GRACE, other).await.unwrap_or_else(|_| {
@@ -462,15 +396,13 @@ pub(crate) fn servers(configured: &[SocketAddr]) -> Result<Vec<SocketAddr>, Setu
     if !configured.is_empty() {
         return Ok(configured.to_vec());
     }
-    let servers: Vec<SocketAddr> = system_servers()?.iter().map(address_of).collect();
+    let port = |server: &NameServerConfig| server.connections.first().map_or(PORT, |first| first.port);
+    let servers: Vec<SocketAddr> =
+        system_servers()?.iter().map(|server| SocketAddr::new(server.ip, port(server))).collect();
     if servers.is_empty() {
         return Err(SetupError("the system names no DNS server".to_owned()));
     }
     Ok(servers)
-}
-
-fn address_of(server: &NameServerConfig) -> SocketAddr {
-    SocketAddr::new(server.ip, server.connections.first().map_or(PORT, |first| first.port))
 }
 
 fn name_server(server: SocketAddr) -> NameServerConfig {
@@ -497,8 +429,8 @@ pub(crate) fn any_name(name: &str) -> Option<WireName> {
 }
 
 /// The TXT records of an answer, each with its strings joined.
-pub(crate) fn texts(found: Option<&Message>) -> impl Iterator<Item = String> {
-    found.into_iter().flat_map(|message| &message.answers).filter_map(|record| text(&record.data))
+pub(crate) fn texts(found: Option<&Lookup>) -> impl Iterator<Item = String> {
+    found.into_iter().flat_map(Lookup::answers).filter_map(|record| text(&record.data))
 }
 
 fn text(data: &RData) -> Option<String> {
@@ -508,16 +440,26 @@ fn text(data: &RData) -> Option<String> {
     }
 }
 
-fn ip(data: &RData) -> Option<IpAddr> {
-    match data {
-        RData::A(a) => Some(IpAddr::V4(a.0)),
-        RData::AAAA(aaaa) => Some(IpAddr::V6(aaaa.0)),
-        _ => None,
+fn ttl_of(lookup: &Lookup) -> Duration {
+    Instant::from_std(lookup.valid_until()).saturating_duration_since(Instant::now())
+}
+
+fn collect<T>(found: &Found, max: usize, pick: impl Fn(&RData) -> Option<T>) -> Answer<Vec<T>> {
+    match found {
+        Found::NoData(ttl) | Found::NoName(ttl) => Answer { data: Vec::new(), ttl: *ttl },
+        Found::Records(lookup) => Answer {
+            data: lookup.answers().iter().filter_map(|record| pick(&record.data)).take(max).collect(),
+            ttl: ttl_of(lookup),
+        },
     }
 }
 
-fn has_address(found: &Found) -> bool {
-    matches!(found, Found::Records(message) if message.answers.iter().any(|record| ip(&record.data).is_some()))
+fn ips(found: &Found) -> Answer<Vec<IpAddr>> {
+    collect(found, ADDRESSES_MAX, |data| match data {
+        RData::A(a) => Some(IpAddr::V4(a.0)),
+        RData::AAAA(aaaa) => Some(IpAddr::V6(aaaa.0)),
+        _ => None,
+    })
 }
 
 /// One of each in turns, so that a long list of one family never crowds out the other.
@@ -538,9 +480,9 @@ enum Mx {
 }
 
 /// A lone root name is a null MX (RFC 7505 3); beside others it is ignored.
-fn mail_hosts(message: &Message) -> Mx {
+fn mail_hosts(lookup: &Lookup) -> Mx {
     let records = || {
-        message.answers.iter().filter_map(|record| match &record.data {
+        lookup.answers().iter().filter_map(|record| match &record.data {
             RData::MX(mx) => Some(mx),
             _ => None,
         })

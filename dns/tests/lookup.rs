@@ -204,22 +204,6 @@ async fn answers_and_refusals_are_kept_until_forgotten() {
 }
 
 #[tokio::test]
-async fn a_plain_answer_costs_one_question() {
-    let server = NameServer::start(ZONE).await;
-    let resolver = Resolver::new(&Settings { servers: vec![server.address], ..Settings::default() }).unwrap();
-    resolver.mx(&name("mx.example")).await.unwrap();
-    assert_eq!(server.queries(), 1);
-    resolver.mx(&name("nowhere.example")).await.unwrap();
-    assert_eq!(server.queries(), 2);
-    resolver.addresses(&name("a.example")).await.unwrap();
-    assert_eq!(server.queries(), 4, "one for each family");
-    // An alias is followed thoroughly, once.
-    let alias = async || resolver.addresses(&name("implicita.example")).await.unwrap().data;
-    let found = (alias().await, server.queries());
-    assert_eq!((alias().await, server.queries()), found);
-}
-
-#[tokio::test]
 async fn one_silent_server_of_two_is_no_harm() {
     let silent = NameServer::start("$TIMEOUT a.example\n").await;
     let good = NameServer::start("a.example A 192.0.2.1\n").await;

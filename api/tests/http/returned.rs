@@ -138,6 +138,7 @@ async fn a_complaint_without_a_return_path_must_prove_what_it_says() {
     };
     let header = async |email| {
         let raw = world.get(&format!("/emails/{email}/raw")).await.body;
+        let raw = String::from_utf8(raw.to_vec()).unwrap();
         raw.split_once("\r\n\r\n").unwrap().0.replace("\r\n", "\n")
     };
     let signature = |header: &str| header.split_once(" b=").unwrap().1.chars().take(40).collect::<String>();

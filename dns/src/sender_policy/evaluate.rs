@@ -278,7 +278,7 @@ impl<'a> Check<'a> {
 
     async fn ask_wire(&self, name: WireName, kind: RecordType) -> Result<Vec<RData>, Fault> {
         let found = self.resolver.records(&name, kind).await.map_err(|_| Fault::Temporary)?;
-        let answers = found.iter().flat_map(|message| &message.answers);
+        let answers = found.iter().flat_map(|lookup| lookup.answers());
         Ok(answers.filter(|record| record.record_type() == kind).map(|record| record.data.clone()).collect())
     }
 

@@ -218,7 +218,7 @@ async fn iprev(resolver: &Resolver, peer: IpAddr) -> AuthResult {
                 RData::AAAA(six) => IpAddr::V6(six.0) == peer,
                 _ => false,
             };
-            if found.iter().flat_map(|message| &message.answers).any(|record| leads_back(&record.data)) {
+            if found.iter().flat_map(|lookup| lookup.answers()).any(|record| leads_back(&record.data)) {
                 return AuthResult::Pass;
             }
         }
