@@ -207,11 +207,13 @@ fn verdict(output: &DkimOutput<'_>, message: &AuthenticatedMessage<'_>, keys: &K
 /// The word for what went wrong with a signature itself (RFC 8601 2.7.1).
 fn code(error: &Error) -> DkimResultCode {
     match error {
-        Error::Dkim(DkimError::FailedBodyHashMatch) | Error::Crypto(CryptoError::FailedVerification) => {
-            DkimResultCode::Fail
-        }
         // What signs for a name that is not its own, or with a key of another kind.
-        Error::Dkim(DkimError::FailedAuidMatch) | Error::Crypto(_) => DkimResultCode::PermError,
+        Error::Dkim(DkimError::FailedAuidMatch) | Error::Crypto(CryptoError::IncompatibleAlgorithms) => {
+            DkimResultCode::PermError
+        }
+        // The key was read before: what the library says otherwise is that the signature is not of it (of an
+        // Ed25519 signature in words of its own).
+        Error::Dkim(DkimError::FailedBodyHashMatch) | Error::Crypto(_) => DkimResultCode::Fail,
         _ => DkimResultCode::Neutral,
     }
 }

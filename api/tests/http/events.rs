@@ -77,7 +77,6 @@ async fn what_is_wrong_is_named() {
         (json!({"name": "a", "data": {"x": "y".repeat(65_536)}}).to_string(), 400, "data"),
         (json!({"name": "a", "data": many}).to_string(), 400, "data"),
         (format!("{{\"name\":\"a\",\"data\":{}}}", deep(33)), 400, "data"),
-        ("{\"name\":\"a\",\"data\":{\"x\":1e999}}".to_owned(), 400, "data"),
         ("{\"name\":\"a\",\"data\":{\"x\":\"\\ud800\"}}".to_owned(), 400, "data"),
         (json!({"name": "a", "dry_run": true}).to_string(), 400, "dry_run"),
         (json!({"name": "a", "test_send": false}).to_string(), 400, "test_send"),
@@ -104,7 +103,7 @@ async fn what_is_wrong_is_named() {
     // As much as may be.
     let full = format!("{{\"name\":\"{}\",\"data\":{}}}", "ä".repeat(100), deep(32));
     assert_eq!(world.post("/events", full).await.status, StatusCode::ACCEPTED);
-    let numbers = "{\"name\":\"a\",\"data\":{\"x\":-0.0,\"y\":18446744073709551616,\"z\":1e-400}}";
+    let numbers = "{\"name\":\"a\",\"data\":{\"x\":-0.0,\"y\":18446744073709551616,\"z\":1e-400,\"u\":1e999}}";
     assert_eq!(world.post("/events", numbers).await.status, StatusCode::ACCEPTED);
     let many: Value = (0..5_000).map(|n| (format!("{n:x}"), Value::Null)).collect();
     assert_eq!(tell(&world, &json!({"name": "a", "data": many})).await.status, StatusCode::ACCEPTED);

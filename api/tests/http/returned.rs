@@ -141,7 +141,7 @@ async fn a_complaint_without_a_return_path_must_prove_what_it_says() {
         let raw = String::from_utf8(raw.to_vec()).unwrap();
         raw.split_once("\r\n\r\n").unwrap().0.replace("\r\n", "\n")
     };
-    let signature = |header: &str| header.split_once(" b=").unwrap().1.chars().take(40).collect::<String>();
+    let signature = |header: &str| header.split_once("\tb=").unwrap().1.chars().take(40).collect::<String>();
     // Anybody can know a Message-ID, and have mail signed by a domain of their own.
     let by = async |authenticated: &str, message: &str| {
         let authenticated = vec![authenticated.parse().unwrap()];
