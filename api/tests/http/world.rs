@@ -311,6 +311,14 @@ impl World {
         world
     }
 
+    /// One that signs, whose domains verify themselves.
+    pub(crate) async fn signing() -> Self {
+        let hall = hall_with(store().await, |parts| (parts.dkim, parts.domains.auto_verify) = (true, true)).await;
+        let mut world = Self::of(hall, Options::new(BASE_URL)).await;
+        world.key = world.account(1, Scope::Full).await;
+        world
+    }
+
     /// One that signs; but the first account's domain has keys that no vault opens.
     pub(crate) async fn with_lost_keys() -> Self {
         let hall = hall_with(store().await, |parts| parts.dkim = true).await;

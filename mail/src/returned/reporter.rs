@@ -15,8 +15,8 @@ use crate::sending_name::organisation;
 
 use super::parts;
 
-/// Those that are believed where nothing is configured: Yahoo's, Microsoft's and Validity's loops, by whom their
-/// documentation says that they write.
+/// Those that are believed where nothing is configured: Yahoo's, Validity's and Microsoft's loops. Who has joined others
+/// names them.
 pub const USUAL: [&str; 3] = ["arf.mail.yahoo.com", "senderscore.net", "staff@hotmail.com"];
 
 /// Somebody who is believed about complaints.
