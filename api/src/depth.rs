@@ -1,4 +1,5 @@
-//! How deep JSON may be nested: what is deeper is refused before any parser sees it.
+//! How deep JSON may be nested, and which names are not for others: what goes beyond is refused before any parser
+//! sees it.
 //!
 //! Most bodies have fewer brackets than levels are allowed: counting them is all that these cost.
 
@@ -9,13 +10,16 @@ use crate::problem::{Code, Problem};
 /// Levels of lists and objects within each other. Nothing that we take needs as many.
 pub const LEVELS_MAX: usize = 128;
 
-/// Refuses JSON that is nested too deep. Whether it is JSON at all is the parser's to say.
+/// Refuses JSON that is nested too deep, or uses a name that is reserved ([`mail::json`]). Whether it is JSON at all is the parser's to say.
 ///
 /// # Errors
 /// 400 `invalid_json`.
 pub fn check(json: &[u8]) -> Result<(), Problem> {
     // What does not begin so is no nested JSON: a table of values separated by commas, say.
     let flat = !json.trim_ascii_start().starts_with(b"[") && !json.trim_ascii_start().starts_with(b"{");
+    if !flat && mail::json::has_reserved_name(json) {
+        return Err(Problem::new(Code::INVALID_JSON, "The body has a field whose name is reserved"));
+    }
     let few = flat || memchr2_iter(b'[', b'{', json).nth(LEVELS_MAX).is_none();
     if few || deepest(json) <= LEVELS_MAX {
         return Ok(());
@@ -56,6 +60,16 @@ fn after_text(mut rest: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_that_would_be_parsed_as_json_are_refused() {
+        let mut text = "1".to_owned();
+        for _ in 0..9 {
+            let inner = format!("{}{text}{}", "[".repeat(LEVELS_MAX - 4), "]".repeat(LEVELS_MAX - 4));
+            text = serde_json::json!({"$serde_json::private::RawValue": inner}).to_string();
+        }
+        assert!(check(format!("{{\"data\":{text}}}").as_bytes()).is_err());
+    }
 
     #[test]
     fn levels() {

@@ -24,6 +24,6 @@ pub struct Arrival {
     /// The message as it came, without what we put on top of it.
     pub message: Bytes,
     /// Domains that stand behind it: those whose DKIM signature holds, and that of the reverse path where
-    /// SPF passes.
+    /// SPF passes. Nobody stands behind a message of several authors.
     pub authenticated: Vec<Name>,
 }

@@ -29,6 +29,7 @@ pub mod fingerprint;
 pub mod id;
 pub mod idempotency;
 pub mod import;
+pub mod json;
 pub mod letter;
 pub mod link;
 pub mod message;

@@ -257,6 +257,9 @@ fn read_variables(text: &str) -> Result<Map<String, Value>, String> {
     if text.len() > 2 * VARIABLES_BYTES_MAX {
         return Err(format!("come to more than {VARIABLES_BYTES_MAX} bytes"));
     }
+    if crate::json::has_reserved_name(text.as_bytes()) {
+        return Err("have a name that is reserved".to_owned());
+    }
     serde_json::from_str(text).map_err(|error| format!("must be a JSON object: {error}"))
 }
 

@@ -379,7 +379,7 @@ impl Inbound {
                         reverse_path: incoming.reverse_path.clone(),
                         recipient: address.clone(),
                         message: incoming.message.clone(),
-                        authenticated: looked.verdict.authenticated.clone(),
+                        authenticated: looked.verdict.stands_behind().to_vec(),
                     };
                     self.0.returned.take(*mailbox, &arrival, &manners.reporters).await.map_err(|error| {
                         // It comes again: to what is still being delivered in a while, to a store in need later.

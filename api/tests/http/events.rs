@@ -103,7 +103,8 @@ async fn what_is_wrong_is_named() {
     // As much as may be.
     let full = format!("{{\"name\":\"{}\",\"data\":{}}}", "ä".repeat(100), deep(32));
     assert_eq!(world.post("/events", full).await.status, StatusCode::ACCEPTED);
-    let numbers = "{\"name\":\"a\",\"data\":{\"x\":-0.0,\"y\":18446744073709551616,\"z\":1e-400,\"u\":1e999}}";
+    let numbers =
+        "{\"name\":\"a\",\"data\":{\"x\":-0.0,\"y\":18446744073709551616,\"z\":1e-400,\"u\":1e999}}";
     assert_eq!(world.post("/events", numbers).await.status, StatusCode::ACCEPTED);
     let many: Value = (0..5_000).map(|n| (format!("{n:x}"), Value::Null)).collect();
     assert_eq!(tell(&world, &json!({"name": "a", "data": many})).await.status, StatusCode::ACCEPTED);

@@ -168,13 +168,13 @@ async fn a_complaint_without_a_return_path_must_prove_what_it_says() {
     }
     assert_eq!((complained(one).await, complained(several).await), (vec![false], vec![false, false]));
     assert_eq!(world.get("/suppressions/ada@dest.example").await.status, StatusCode::NOT_FOUND);
-    // Who has the header has had the email. Of several, the recipient's own provider must say which it is.
+    // Who has the header has had the email. Of several, any of them may have it.
     by("evil.example", &complaint(&of_several)).await;
     assert_eq!(complained(several).await, [false, false]);
     by("evil.example", &complaint(&of_one)).await;
     assert_eq!(complained(one).await, [true]);
     by("mail.dest.example", &complaint(&of_several)).await;
-    assert_eq!(complained(several).await, [true, false]);
+    assert_eq!(complained(several).await, [false, false]);
     // A reporter that the operator trusts needs neither.
     let other = delivered(&["bob@far.example"]).await;
     let id = shown(&world, other).await["message_id"].as_str().unwrap().to_owned();

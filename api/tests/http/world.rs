@@ -313,7 +313,8 @@ impl World {
 
     /// One that signs, whose domains verify themselves.
     pub(crate) async fn signing() -> Self {
-        let hall = hall_with(store().await, |parts| (parts.dkim, parts.domains.auto_verify) = (true, true)).await;
+        let hall =
+            hall_with(store().await, |parts| (parts.dkim, parts.domains.auto_verify) = (true, true)).await;
         let mut world = Self::of(hall, Options::new(BASE_URL)).await;
         world.key = world.account(1, Scope::Full).await;
         world

@@ -23,6 +23,10 @@ pub(crate) const HOSTS_MAX: usize = 10;
 /// What `%{p}` is where the peer has no name (RFC 7208 7.3).
 const NO_NAME: &str = "unknown";
 /// Who wrote, where nobody says (RFC 7208 4.3).
+/// The longest explanation that is read, unexpanded, …
+const EXPLANATION_BYTES_MAX: usize = 1_024;
+/// … and how much of it is kept, expanded: a macro may be a thousand times its letters.
+const EXPLANATION_CHARS_MAX: usize = 300;
 const POSTMASTER: &str = "postmaster";
 
 /// Why there is no result other than an error.
@@ -288,9 +292,12 @@ impl<'a> Check<'a> {
         let name = self.name(target, domain).await;
         let texts = self.texts(&name).await.ok()?;
         let [text] = texts.as_slice() else { return None };
+        if text.len() > EXPLANATION_BYTES_MAX {
+            return None;
+        }
         let pieces = Pieces::of_explanation(text)?;
         let validated = self.validated_for(pieces.wants_validated_name(), domain).await;
-        Some(pieces.expand(&self.facts(domain, &validated)))
+        Some(pieces.expand(&self.facts(domain, &validated)).chars().take(EXPLANATION_CHARS_MAX).collect())
     }
 }
 

@@ -164,6 +164,18 @@ async fn look(resolver: &Resolver, raw: &[u8], way: Way) -> Verdict {
     Verdict { auth, helo, spf_explanation, iprev, dkim, author, policy, authenticated, way }
 }
 
+impl Verdict {
+    /// The domains that stand behind what the message says of its author: none where it names several authors, of
+    /// whom a signature may cover another than the one that is read.
+    #[must_use]
+    pub fn stands_behind(&self) -> &[Name] {
+        match self.author {
+            Author::One(_) => &self.authenticated,
+            Author::Nobody => &[],
+        }
+    }
+}
+
 /// Whose the message says that it is, where our reading of its From field is also that of who judges DMARC.
 fn author(raw: &[u8], message: &AuthenticatedMessage<'_>) -> Author {
     let [one] = message.from.as_slice() else { return Author::Nobody };

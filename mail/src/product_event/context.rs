@@ -49,8 +49,11 @@ fn read_cookie(text: &str) -> Value {
     if text.len() > AD_BYTES_MAX {
         return Value::Null;
     }
-    let plain = || super::redaction::decoded(text);
-    serde_json::from_str(text).or_else(|_| serde_json::from_str(&plain())).unwrap_or_default()
+    let read = |text: &str| match crate::json::has_reserved_name(text.as_bytes()) {
+        true => None,
+        false => serde_json::from_str(text).ok(),
+    };
+    read(text).or_else(|| read(&super::redaction::decoded(text))).unwrap_or_default()
 }
 
 /// Where somebody came from.

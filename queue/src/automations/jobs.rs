@@ -149,6 +149,10 @@ impl Hall {
     ) -> Result<(), ReadError> {
         let abouts: Vec<About> = ids.into_iter().map(|id| (account, automation, id)).collect();
         for (found, _) in store::run::get_each(self.store(), &abouts).await? {
+            // It may have ended since it was looked for: what has ended stays as it did.
+            if !found.run.status.is_active() {
+                continue;
+            }
             let mut after = found.run.clone();
             change(&mut after);
             if let Some(due) = after.due {

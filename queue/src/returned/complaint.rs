@@ -9,18 +9,17 @@
 //!
 //! A `Message-ID` by itself is no proof: it stands in archives and in quoted replies, and a complaint suppresses
 //! for good (RFC 6449 5.2: who consumes reports checks who sent them). Of an email to several, all of whom have
-//! the same header, the report must name which one it is about, and come from a trusted reporter or from the
-//! recipient's own provider. What proves nothing is counted, logged, and changes nothing.
+//! the same header, the report must come from a trusted reporter, and name which one it is about: each of the others
+//! has the signature, too. What proves nothing is counted, logged, and changes nothing.
 
 use bytes::Bytes;
-use mail::address::{Address, Name};
+use mail::address::Address;
 use mail::arrival::Arrival;
 use mail::id::EmailId;
 use mail::message;
 use mail::recipient::Recipient;
 use mail::returned::reporter::{self, Reporter};
 use mail::returned::{Complaint, signatures};
-use mail::sending_name::organisation;
 use mail::task::TaskId;
 use store::email::EmailWithRecipients;
 
@@ -49,7 +48,7 @@ impl Returned {
             None => {
                 let Some(found) = self.by_message_id(&complaint).await? else { return Ok("unknown") };
                 let proof = self.proof_of(&found, &complaint, (arrival, trusted)).await?;
-                let meant = proof.and_then(|proof| whose(&found, &complaint, (proof, arrival)));
+                let meant = proof.and_then(|proof| whose(&found, &complaint, proof));
                 let Some(meant) = meant else {
                     tracing::info!(email.id = %found.email.id, peer = %arrival.peer, proof = ?proof,
                         "a complaint that does not prove whose it is changes nothing");
@@ -111,26 +110,16 @@ fn header(message: &Bytes) -> &[u8] {
 }
 
 /// The recipient that it is about.
-fn whose<'f>(
-    found: &'f EmailWithRecipients,
-    complaint: &Complaint,
-    (proof, arrival): (Proof, &Arrival),
-) -> Option<&'f Recipient> {
-    let vouches = |address: &Address| arrival.authenticated.iter().any(|name| stands_for(name, address));
-    match found.recipients.as_slice() {
-        [one] => Some(one),
-        several => several.iter().find(|one| {
-            let is_named = complaint.recipients.iter().any(|named| same(named, &one.address));
-            is_named && (proof == Proof::Reporter || vouches(&one.address))
-        }),
+fn whose<'f>(found: &'f EmailWithRecipients, complaint: &Complaint, proof: Proof) -> Option<&'f Recipient> {
+    match (found.recipients.as_slice(), proof) {
+        ([one], _) => Some(one),
+        (several, Proof::Reporter) => {
+            several.iter().find(|one| complaint.recipients.iter().any(|named| same(named, &one.address)))
+        }
+        (_, Proof::Signature) => None,
     }
 }
 
 fn same(one: &Address, other: &Address) -> bool {
     one.domain() == other.domain() && one.local().eq_ignore_ascii_case(other.local())
-}
-
-/// Whether a domain speaks for an address: it is of the same organisation.
-fn stands_for(name: &Name, address: &Address) -> bool {
-    organisation(name) == organisation(address.domain())
 }

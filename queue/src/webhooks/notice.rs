@@ -18,7 +18,7 @@ use store::engine::{Batch, CommitError};
 use store::owner_notice::Found;
 
 use crate::accept::{Accepted, Hall};
-use crate::postman::{self, NoPostman, Postman};
+use crate::postman::{self, Postman};
 use crate::refusal::Refusal;
 
 /// Who writes; or the other one, when the first is the sandbox sender itself, which reaches nobody but owners.
@@ -131,8 +131,11 @@ impl Hall {
         };
         match postman.send_with(self, letter(owner.email, notice), &also).await {
             Ok(None | Some(Ok(_) | Err(Refusal::Blocked { .. }))) => Ok(()),
-            Ok(Some(Err(refusal))) if refusal.is_passing() => Err(not_now(&refusal)),
-            Ok(Some(Err(refusal))) => Err(Unmailed::Never(refusal.to_string())),
+            Ok(Some(Err(refusal @ (Refusal::Message(_) | Refusal::Invalid { .. })))) => {
+                Err(Unmailed::Never(refusal.to_string()))
+            }
+            // Whatever else is in the way, the operator can clear away.
+            Ok(Some(Err(refusal))) => Err(not_now(&refusal)),
             Err(Refusal::DoneMeanwhile) => Ok(()),
             Err(refusal) => Err(not_now(&refusal)),
         }
@@ -144,10 +147,7 @@ impl Hall {
             self.senders.sandbox().ok_or_else(|| never(&"`sandbox_sender` in [service] is not set"))?;
         let from = postman::beside(sandbox, LOCAL_PARTS)
             .ok_or_else(|| never(&"`sandbox_sender` is no address to write from"))?;
-        Postman::find(self, from).await.map_err(|error| match error {
-            NoPostman::Nobody => never(&error),
-            NoPostman::Access(_) | NoPostman::Read(_) => not_now(&error),
-        })
+        Postman::find(self, from).await.map_err(|error| not_now(&error))
     }
 }
 
