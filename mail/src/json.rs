@@ -17,7 +17,7 @@ const NAME_BYTES_MAX: usize = 6 * 30 + 2;
 pub fn has_reserved_name(json: &[u8]) -> bool {
     // Nearly nothing comes further: the names hold this, or are written with escapes of ASCII.
     let may = memmem::find(json, b"$serde_json::private").is_some() || memmem::find(json, b"\\u00").is_some();
-    may && names(json).any(|name| is_reserved(name))
+    may && names(json).any(is_reserved)
 }
 
 fn is_reserved(name: &[u8]) -> bool {
