@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
 /// The name of the field that holds digits.
-pub(crate) const MARK: &str = "\0";
+const MARK: &str = "\0";
 /// The mark, as JSON writes it.
 const MARK_BEGINS: &str = "{\"\\u0000\":\"";
 const MARK_ENDS: &str = "\"}";
