@@ -242,6 +242,24 @@ pub struct Standing {
     pub tries_again_at: Option<Timestamp>,
 }
 
+impl Standing {
+    /// What came of a renewal. False: another node is at it, which is soon done, and it is looked at then.
+    fn book(&mut self, renewed: &Result<bool, String>, now: Timestamp, look: Duration) {
+        match renewed {
+            Ok(true) => (self.failures, self.last_failure, self.tries_again_at) = (0, None, None),
+            // What failed here has not gone well by that.
+            Ok(false) => {
+                self.tries_again_at = Some(now.checked_add(look * 2).unwrap_or(Timestamp::MAX));
+            }
+            Err(error) => {
+                self.failures = self.failures.saturating_add(1);
+                self.tries_again_at = Some(again_at(self.failures, now));
+                self.last_failure = Some(error.clone());
+            }
+        }
+    }
+}
+
 /// Gets certificates, and keeps them fresh.
 pub struct Keeper {
     wish: Wish,
@@ -435,6 +453,8 @@ impl Keeper {
         self.standing.send_modify(|standing| {
             (standing.expires_at, standing.renews_at) = (Some(validity.not_after), Some(validity.renew_at()));
             (standing.asks_again_at, standing.tries_again_at) = (Some(Timestamp::UNIX_EPOCH), None);
+            // Whoever got it: it went well.
+            (standing.failures, standing.last_failure) = (0, None);
         });
         Ok(())
     }
@@ -442,28 +462,58 @@ impl Keeper {
     /// Says what came of a renewal. False: another node is at it.
     fn book(&self, renewed: Result<bool, AcmeError>) {
         let now = self.clock.now();
-        let outcome = if renewed.is_ok() { "done" } else { "failed" };
-        metrics::counter!("postrider_acme_orders_total", "outcome" => outcome).increment(1);
-        self.standing.send_modify(|standing| match renewed {
-            Ok(done) => {
-                (standing.failures, standing.last_failure) = (0, None);
-                // One node orders at a time: it is soon done.
-                let soon = now.checked_add(self.wish.look * 2).unwrap_or(Timestamp::MAX);
-                standing.tries_again_at = (!done).then_some(soon);
-            }
-            Err(error) => {
-                standing.failures = standing.failures.saturating_add(1);
-                let again = again_at(standing.failures, now);
-                standing.tries_again_at = Some(again);
+        let outcome = match &renewed {
+            Ok(true) => Some("done"),
+            Ok(false) => None,
+            Err(_) => Some("failed"),
+        };
+        if let Some(outcome) = outcome {
+            metrics::counter!("postrider_acme_orders_total", "outcome" => outcome).increment(1);
+        }
+        let renewed = renewed.map_err(|error| error.to_string());
+        self.standing.send_modify(|standing| {
+            standing.book(&renewed, now, self.wish.look);
+            if let Err(error) = &renewed {
                 tracing::error!(
-                    %error,
+                    error,
                     directory = self.wish.directory,
                     expires_at = standing.expires_at.map(tracing::field::display),
-                    tries_again_at = %again,
+                    tries_again_at = standing.tries_again_at.map(tracing::field::display),
                     "no certificate by ACME"
                 );
-                standing.last_failure = Some(error.to_string());
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_of_another_node_is_no_success_of_this_one() {
+        let mut standing = Standing {
+            directory: String::new(),
+            names: Vec::new(),
+            proved_by: Vec::new(),
+            expires_at: None,
+            renews_at: None,
+            asks_again_at: None,
+            failures: 0,
+            last_failure: None,
+            tries_again_at: None,
+        };
+        let (now, look) = (Timestamp::UNIX_EPOCH, Duration::from_secs(5));
+        let mut book = |renewed: Result<bool, String>| {
+            standing.book(&renewed, now, look);
+            let again = standing.tries_again_at.map(Timestamp::as_second);
+            (standing.failures, standing.last_failure.clone(), again)
+        };
+        let failed = || Err("refused".to_owned());
+        assert_eq!(book(failed()), (1, Some("refused".to_owned()), Some(60)));
+        assert_eq!(book(failed()), (2, Some("refused".to_owned()), Some(900)));
+        assert_eq!(book(Ok(false)), (2, Some("refused".to_owned()), Some(10)));
+        assert_eq!(book(failed()), (3, Some("refused".to_owned()), Some(3_600)));
+        assert_eq!(book(Ok(true)), (0, None, None));
     }
 }

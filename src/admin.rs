@@ -1,13 +1,17 @@
 //! The operator's door: a UNIX socket in the data directory, for whoever may enter that directory.
 //!
 //! One line of JSON asks, lines of JSON answer: any number of `{"progress": "…"}`, then
-//! `{"ok": …}` or `{"error": "…"}`. [`serve`] is the server's side; `cli/admin.rs` the client's.
+//! `{"ok": …}` or `{"error": {"message": "…", "code": "…"}}`. [`serve`] is the server's side; `cli/admin.rs` the client's.
 
 mod answer;
+mod clock;
 mod show;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use api::room::Room;
 use mail::account::Plan;
 use mail::domain::TlsMode;
 use serde::{Deserialize, Serialize};
@@ -21,8 +25,8 @@ use crate::world::World;
 
 /// The socket's name in the data directory.
 pub const SOCKET: &str = "admin.sock";
-/// A question longer than this is no question.
-const LINE_BYTES_MAX: u64 = 64 * 1024;
+/// A question longer than this is no question: the longest holds a file of five thousand partners.
+const LINE_BYTES_MAX: u64 = 8 << 20;
 
 /// What the operator may ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +56,17 @@ pub enum Question {
     SessionCreate {
         /// The account's id or its owner's address; none where there is one account.
         account: Option<String>,
+    },
+    /// Ask what an account's owner may ask, in the owner's stead.
+    Owner {
+        /// The account's id or its owner's address; none where there is one account.
+        account: Option<String>,
+        /// The method.
+        method: String,
+        /// The path, and the query after a `?`.
+        target: String,
+        /// The body.
+        body: serde_json::Value,
     },
     /// Add a sending domain.
     DomainCreate {
@@ -105,6 +120,8 @@ pub enum Question {
         /// Where to; made by the server.
         file: PathBuf,
     },
+    /// What the clock says.
+    ClockShow,
     /// Move the clock forward.
     ClockAdvance {
         /// By how much.
@@ -149,18 +166,52 @@ pub enum Line {
     /// It is done.
     Ok(serde_json::Value),
     /// It is not.
-    Error(String),
+    Error(Refused),
+}
+
+/// Why something is not done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct Refused {
+    /// In words for the operator.
+    pub message: String,
+    /// In a word for programs.
+    pub code: Cow<'static, str>,
+}
+
+impl Refused {
+    /// With a word of its own.
+    #[must_use]
+    pub fn of(code: &'static str, message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: code.into() }
+    }
+}
+
+impl From<String> for Refused {
+    fn from(message: String) -> Self {
+        Self::of("refused", message)
+    }
+}
+
+impl From<&str> for Refused {
+    fn from(message: &str) -> Self {
+        Self::from(message.to_owned())
+    }
 }
 
 /// What the operator may do beyond the world's own: as the configuration says.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Rights {
     /// The plan of a new account.
     pub default_plan: Plan,
     /// `clock advance` works.
     pub may_advance_clock: bool,
+    /// Where it is kept how far the clock was moved.
+    pub data_dir: PathBuf,
     /// How the certificate by ACME stands, if there is one.
     pub certificate: Option<watch::Receiver<Standing>>,
+    /// Where an owner's operations are.
+    pub room: Arc<Room>,
 }
 
 /// Makes the socket. A socket left behind by a process that is gone is replaced: the store's lock
@@ -213,7 +264,7 @@ async fn talk(stream: UnixStream, world: &World, rights: &Rights) -> std::io::Re
     let answering = async {
         match serde_json::from_str::<Question>(&asked) {
             Ok(question) => answer::answer(world, rights, question, progress).await,
-            Err(error) => Err(format!("not understood: {error}")),
+            Err(error) => Err(format!("not understood: {error}").into()),
         }
     };
     let mut answering = std::pin::pin!(answering);

@@ -1,6 +1,7 @@
 //! The command line: what can be said, and who carries it out.
 
 pub mod admin;
+pub mod affiliate;
 mod copy;
 pub mod doctor;
 pub mod run;

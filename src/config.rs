@@ -14,11 +14,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dns::provider::{RequestKey, Template};
 use mail::account::Plan;
 use mail::address::{Address, Name};
 use mail::network::Network;
 use mail::plan::Plans;
+use provider::{RequestKey, Template};
 use queue::pace::PaceLimits;
 use queue::retry::Schedule;
 use serde::Deserialize;

@@ -28,6 +28,7 @@ use tokio::sync::watch;
 use self::capture::{Capture, Records};
 use self::inbox::Inbox;
 use crate::admin;
+use crate::affairs;
 use crate::certificate::Certificate;
 use crate::cli::DevArguments;
 use crate::config::{self, Config, SmarthostAddress, SubmissionSection};
@@ -121,7 +122,6 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
     let records: Records = Arc::new(RwLock::new(Vec::new()));
     let enrolled = enrol(&world, &records).await?;
     let operator = admin::bind(&config.data_dir)?;
-    serve::open_operators(&config, &world, &doors, (operator, None));
     let capture = Capture {
         inbox: Arc::clone(&inbox),
         records: Arc::clone(&records),
@@ -142,7 +142,9 @@ pub async fn run(arguments: &DevArguments) -> Result<(), DevError> {
         ..config.clone()
     };
     let api = doors.api(&world, arguments.api, &told, None).await?;
+    serve::open_operators(&told, &world, &doors, (operator, None));
     world.start();
+    doors.run(affairs::run(world.hall.clone(), doors.stop.clone()));
     let inbox = open_inbox(&doors, inbox_wanted, inbox, records).await?;
     tell(&Ready { api, submission, mx, inbox, enrolled }, arguments.json);
     stop.asked().await;

@@ -10,9 +10,10 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use api::room::Room;
 use mail::network::Network;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use proxy::proxies::Proxies;
@@ -34,6 +35,7 @@ use tokio_util::task::TaskTracker;
 use crate::acme::challenge::Challenges;
 use crate::acme::{AcmeError, Keeper, Standing, Wish};
 use crate::admin::{self, Rights};
+use crate::affairs;
 use crate::certificate::{Certificate, CertificateError};
 use crate::config::{Config, RelaySection};
 use crate::reload::{Inside, Reload};
@@ -162,6 +164,8 @@ pub struct Doors {
     mx: watch::Sender<Arc<Settings>>,
     relays: Mutex<Vec<OpenRelay>>,
     proxies: Proxies,
+    /// What the API's first listener shares; the operator asks there as well.
+    room: OnceLock<Arc<Room>>,
 }
 
 /// A relay listener that is open: where, for whom, and whose mail it is.
@@ -188,6 +192,7 @@ impl Doors {
             mx,
             relays: Mutex::default(),
             proxies: Proxies::new(&config.proxy.networks),
+            room: OnceLock::new(),
         }
     }
 
@@ -324,6 +329,19 @@ impl Doors {
         Ok(local)
     }
 
+    /// What an API listener shares; it is reached here unless the configuration says otherwise.
+    fn room(&self, world: &World, config: &Config, reached_at: &str) -> Arc<Room> {
+        let base_url = config.api.base_url.as_deref().unwrap_or(reached_at);
+        let options = api::room::Options {
+            proxies: self.proxies.clone(),
+            submission: submission_facts(config),
+            sandbox_sender: config.service.sandbox_sender.clone(),
+            connections_per_address_max: config.api.connections_per_address_max,
+            ..api::room::Options::new(base_url)
+        };
+        Room::new(world.hall.clone(), options)
+    }
+
     /// Opens the API.
     ///
     /// # Errors
@@ -337,15 +355,8 @@ impl Doors {
     ) -> Result<SocketAddr, ServeError> {
         let (listener, local) = bind(address).await?;
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let base_url = config.api.base_url.clone().unwrap_or_else(|| format!("{scheme}://{local}"));
-        let options = api::room::Options {
-            proxies: self.proxies.clone(),
-            submission: submission_facts(config),
-            sandbox_sender: config.service.sandbox_sender.clone(),
-            connections_per_address_max: config.api.connections_per_address_max,
-            ..api::room::Options::new(&base_url)
-        };
-        let room = api::room::Room::new(world.hall.clone(), options);
+        let room = self.room(world, config, &format!("{scheme}://{local}"));
+        let _ = self.room.set(Arc::clone(&room));
         let stop = self.stop.clone();
         self.run(async move {
             if let Err(error) = api::serve::api(listener, tls, room, stop).await {
@@ -466,6 +477,7 @@ pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
         return Err(error);
     }
     world.start();
+    doors.run(affairs::run(world.hall.clone(), doors.stop.clone()));
     let standing = keeper.as_ref().map(|keeper| keeper.standing());
     open_operators(&config, &world, &doors, (operator, standing));
     // Without systemd there is nobody to tell.
@@ -535,7 +547,8 @@ async fn open(
     Ok(())
 }
 
-/// Opens the operator's door. How certificates by ACME stand is told there, too.
+/// Opens the operator's door, when the API's are open: what an owner may ask is asked there. How certificates by ACME
+/// stand is told there, too.
 pub fn open_operators(
     config: &Config,
     world: &World,
@@ -545,7 +558,9 @@ pub fn open_operators(
     let rights = Rights {
         default_plan: config.service.default_plan,
         may_advance_clock: config.testing.clock_offset.is_some(),
+        data_dir: config.data_dir.clone(),
         certificate,
+        room: doors.room.get().cloned().unwrap_or_else(|| doors.room(world, config, "http://localhost")),
     };
     doors.run(admin::serve(listener, world.clone(), rights, doors.stop.clone()));
 }

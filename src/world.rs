@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dns::lookup::Resolver;
-use dns::provider::{Publisher, RequestKey};
 use dns::seal::Vault;
 use dns::setup::Inspector;
 use dns::signing_pool::SigningPool;
 use mail::link::LinkKey;
 use mail::setup::Facts;
 use mail::verp::VerpKey;
+use provider::{Publisher, RequestKey};
 use queue::accept::{Hall, HallParts};
 use queue::automations::SmsGate;
 use queue::clock::Clock;
@@ -28,6 +28,7 @@ use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use store::engine::{Database, Options, Store, Value};
 use thiserror::Error;
 
+use crate::clock_shift;
 use crate::config::mx::SpamFilter;
 use crate::config::{Config, Engine, Switch};
 use crate::node::Identity;
@@ -120,7 +121,7 @@ impl World {
         identity
             .write()
             .map_err(|error| BuildError::Files(format!("{}: {error}", config.data_dir.display())))?;
-        let clock = Clock::ahead_by(config.testing.clock_offset.unwrap_or_default());
+        let clock = clock(config)?;
         let vault = Arc::new(vault(&config.data_dir, &store).await?);
         let verp = VerpKey::new(secret(&store, &vault, &entropy, RETURN_PATH_KEY).await?);
         let links = LinkKey::new(secret(&store, &vault, &entropy, LINK_KEY).await?);
@@ -202,6 +203,14 @@ impl World {
         self.worker.drain().await;
         self.store.close().await;
     }
+}
+
+/// The machine's clock; where it may be moved, as far ahead as it was moved and as the configuration says.
+fn clock(config: &Config) -> Result<Clock, BuildError> {
+    let Some(offset) = config.testing.clock_offset else { return Ok(Clock::default()) };
+    let shift = clock_shift::read(&config.data_dir)
+        .map_err(|error| BuildError::Files(format!("{}: {error}", config.data_dir.display())))?;
+    Ok(Clock::ahead_by(offset.saturating_add(shift)))
 }
 
 /// Opens the engine that the configuration names.

@@ -13,7 +13,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use mail::credential::{Scope, SecretHash};
-use mail::user::SessionToken;
+use mail::user::{Role, SessionToken};
 use store::access::{AccessError, SignedIn, Tenant};
 use store::engine::Batch;
 
@@ -80,7 +80,7 @@ pub async fn authenticate(room: &Arc<Room>, found: &Found<'_>, head: &Parts) -> 
         (Action::Either(..), Side::Browser) => {
             by_session(room, &cookie::token(&head.headers).ok_or_else(Problem::unauthorized)?).await
         }
-        (Action::SignedIn(..), _) => match cookie::token(&head.headers) {
+        (Action::SignedIn(..) | Action::Owner(_), _) => match cookie::token(&head.headers) {
             Some(token) => by_session(room, &token).await,
             // Who has a key instead hears that it is not the key that is wrong (see `permit`).
             None => by_key(room, head).await.map(Caller::Program),
@@ -129,7 +129,7 @@ fn refused(error: AccessError) -> Problem {
 pub fn permit(caller: &Caller, operation: &Operation, head: &Parts) -> Result<(), Problem> {
     let forbidden = |text: &str| Err(Problem::new(Code::FORBIDDEN, text));
     match (caller, &operation.action) {
-        (Caller::Program(_), Action::SignedIn(..)) => {
+        (Caller::Program(_), Action::SignedIn(..) | Action::Owner(_)) => {
             forbidden("This call needs somebody who has signed in, not an API key")
         }
         (Caller::Program(tenant), _) => {
@@ -146,12 +146,15 @@ pub fn permit(caller: &Caller, operation: &Operation, head: &Parts) -> Result<()
             if !reads && !is_own(&head.headers, who.token()) {
                 return forbidden("`x-csrf-token` is missing or not the session's");
             }
-            match action {
-                Action::SignedIn(needed, _) if who.user().role < *needed => {
-                    forbidden("This call needs an owner of the account")
-                }
-                _ => Ok(()),
+            let needed = match action {
+                Action::SignedIn(needed, _) => Some(*needed),
+                Action::Owner(_) => Some(Role::Owner),
+                Action::Public(_) | Action::Keyed(..) | Action::Either(..) => None,
+            };
+            if needed.is_some_and(|needed| who.user().role < needed) {
+                return forbidden("This call needs an owner of the account");
             }
+            Ok(())
         }
         (Caller::Anybody, _) => Ok(()),
     }
@@ -185,7 +188,6 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::user::Role;
 
     #[test]
     fn bearer_tokens() {

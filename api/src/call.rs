@@ -1,7 +1,7 @@
 //! A call, and how typed handlers are put behind it.
 //!
 //! An [`Input`] reads itself from a call (path, query, body) and describes itself for the OpenAPI
-//! document; a [`Reply`] does the same for the answer. [`keyed`], [`signed_in`] and [`public`] wrap a free
+//! document; a [`Reply`] does the same for the answer. [`keyed`], [`signed_in`], [`owner`] and [`public`] wrap a free
 //! async function of such types, so that the document cannot say anything else than the code does.
 //!
 //! What a reader ignores of a body ([`Call::given`]) is told in the answer's `warnings`, here for all.
@@ -20,12 +20,12 @@ use serde::{Serialize, Serializer as _};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::depth;
 use crate::fields::{self, Given, Names, Notes, Object};
 use crate::page;
 use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{Describe, Schemas};
+use crate::unparsed;
 use store::access::{SignedIn, Tenant};
 
 /// Reading a body larger than this is work for a thread of its own: at about 1 GB/s it would keep
@@ -105,6 +105,10 @@ pub enum Media {
     Beacon,
     /// What forms send, and who cannot be asked for anything better: any.
     Form,
+    /// CSV, whatever it calls itself: what reads it says what is wrong with it.
+    Csv,
+    /// JSON, whatever it calls itself: its signature tells whose it is.
+    Signed,
 }
 
 impl Media {
@@ -112,9 +116,10 @@ impl Media {
     #[must_use]
     pub fn types(self) -> &'static [&'static str] {
         match self {
-            Self::Json | Self::JsonOrNothing => &["application/json"],
+            Self::Json | Self::JsonOrNothing | Self::Signed => &["application/json"],
             Self::JsonOrCsv => &["application/json", "text/csv"],
             Self::Beacon => &["text/plain", "application/json"],
+            Self::Csv => &["text/csv"],
             Self::Form => &["application/x-www-form-urlencoded", "multipart/form-data"],
         }
     }
@@ -254,6 +259,28 @@ pub type KeyedAction = Box<dyn Fn(Arc<Room>, Tenant, Call) -> Running + Send + S
 
 /// A handler that needs a user who has signed in.
 pub type SignedInAction = Box<dyn Fn(Arc<Room>, SignedIn, Call) -> Running + Send + Sync>;
+/// A handler that needs an owner.
+pub type OwnerAction = Box<dyn Fn(Arc<Room>, Owner, Call) -> Running + Send + Sync>;
+
+/// An owner of an account.
+#[derive(Debug, Clone)]
+pub enum Owner {
+    /// Who has signed in.
+    SignedIn(SignedIn),
+    /// The operator, in the owner's stead.
+    Operator(Tenant),
+}
+
+impl Owner {
+    /// What they are to what keys may do as well.
+    #[must_use]
+    pub fn tenant(&self) -> &Tenant {
+        match self {
+            Self::SignedIn(who) => who.tenant(),
+            Self::Operator(tenant) => tenant,
+        }
+    }
+}
 
 /// Puts a handler behind a call that anybody may make.
 pub fn public<I: Input, O: Reply, F, Run>(handler: F) -> PublicAction
@@ -297,6 +324,20 @@ where
     })
 }
 
+/// Puts a handler behind a call that needs an owner.
+pub fn owner<I: Input, O: Reply, F, Run>(handler: F) -> OwnerAction
+where
+    F: Fn(Arc<Room>, Owner, I) -> Run + Send + Sync + Copy + 'static,
+    Run: Future<Output = Result<O, Problem>> + Send + 'static,
+{
+    Box::new(move |room, who, call| {
+        Box::pin(async move {
+            let (input, ignored) = read::<I>(call).await?;
+            warned(handler(room, who, input).await?.answer()?, ignored)
+        })
+    })
+}
+
 /// Reads a call; and what was ignored of it.
 async fn read<I: Input>(call: Call) -> Result<(I, Vec<String>), Problem> {
     if call.body.len() <= READ_INLINE_BYTES_MAX {
@@ -311,7 +352,7 @@ async fn read<I: Input>(call: Call) -> Result<(I, Vec<String>), Problem> {
 }
 
 fn read_here<I: Input>(call: Call) -> Result<(I, Vec<String>), Problem> {
-    depth::check(&call.body)?;
+    unparsed::check(&call.body)?;
     let input = I::read(&call)?;
     Ok((input, call.ignored.into_inner()))
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method, Request, Response};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Body;
 use mail::id::{AccountId, RequestId};
 use queue::rate::Standing;
@@ -21,7 +21,7 @@ use store::access::{Actor, Tenant};
 use tokio::time::Instant;
 
 use crate::access::{self, Caller};
-use crate::call::{Answer, Call, Running};
+use crate::call::{Answer, Call, Owner, Running};
 use crate::journal::Entry;
 use crate::operations::Action;
 use crate::problem::{Code, Problem};
@@ -154,7 +154,10 @@ where
             handler(Arc::clone(room), tenant, call)
         }
         (Action::SignedIn(_, handler), Caller::SignedIn(who)) => handler(Arc::clone(room), who, call),
-        (Action::SignedIn(..), _) => return Err(Problem::unauthorized()),
+        (Action::Owner(handler), Caller::SignedIn(who)) => {
+            handler(Arc::clone(room), Owner::SignedIn(who), call)
+        }
+        (Action::SignedIn(..) | Action::Owner(_), _) => return Err(Problem::unauthorized()),
     };
     let answer = apart(room, running, (share, head.extensions.get::<Place>().cloned())).await?;
     let mut share = Share::default();
@@ -178,7 +181,9 @@ async fn apart(room: &Arc<Room>, running: Running, held: (Share, Option<Place>))
 }
 
 fn success(answer: Answer, share: Share) -> Response<Payload> {
-    let length = answer.more.is_none().then_some(answer.body.len());
+    // What has no content by its status has no length either (RFC 9110 8.6).
+    let has_content = !matches!(answer.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let length = (answer.more.is_none() && has_content).then_some(answer.body.len());
     let mut response = Response::new(Payload::with(answer.body, answer.more, share));
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();

@@ -4,12 +4,14 @@
 
 mod example;
 mod responses;
+mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use mail::credential::Scope;
+use mail::user::Role;
 use serde_json::{Map, Value, json};
 
 use self::responses::Shared;
@@ -48,6 +50,10 @@ const NOUNS: &[(&str, &str)] = &[
     ("webhooks", "Endpoints that are told of events"),
     ("events", "What happened in a product: told, looked up, counted, and what it led to"),
     ("visits", "Visits to a site, and where they came from"),
+    ("affiliates", "Partners of the affiliate program, and their links"),
+    ("affiliate_campaigns", "What partners earn by"),
+    ("affiliate_referrals", "Persons whom partners brought"),
+    ("affiliate_program", "The affiliate program, as its owner sets it up"),
 ];
 
 /// The document as an answer.
@@ -106,6 +112,7 @@ pub fn document(operations: &[Operation], base_url: &str) -> Value {
         "servers": [{"url": base_url}],
         "tags": tags(operations),
         "paths": paths,
+        "webhooks": webhooks::described(),
         "components": {
             "schemas": schemas,
             "parameters": {"Service-Version": version::parameter()},
@@ -197,10 +204,12 @@ fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -
         Action::Public(_) => json!([]),
         Action::Keyed(..) => json!([{"api_key": []}]),
         Action::Either(..) => json!([{"api_key": []}, {"session": []}]),
-        Action::SignedIn(..) => json!([{"session": []}]),
+        Action::SignedIn(..) | Action::Owner(_) => json!([{"session": []}]),
     };
-    if let Action::SignedIn(role, _) = operation.action {
-        entry["x-role"] = json!(role);
+    match operation.action {
+        Action::SignedIn(role, _) => entry["x-role"] = json!(role),
+        Action::Owner(_) => entry["x-role"] = json!(Role::Owner),
+        Action::Public(_) | Action::Keyed(..) | Action::Either(..) => {}
     }
     if let Some(scope) = operation.scope() {
         entry["x-scope"] = json!(scope);

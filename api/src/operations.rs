@@ -10,14 +10,16 @@ use mail::credential::{ApiKey, Scope, SmtpCredential};
 use mail::user::Role;
 
 use crate::call::{
-    Also, Input, KeyedAction, Media, PublicAction, Reply, SignedInAction, Takes, keyed, public, signed_in,
+    Also, Input, KeyedAction, Media, Owner, OwnerAction, PublicAction, Reply, SignedInAction, Takes, keyed,
+    owner, public, signed_in,
 };
 use crate::problem::Code;
 use crate::room::Room;
 use crate::schema::Schemas;
 use crate::{
-    account, auth, automations, credentials, domains, emails, events, health, logs, openapi, opt_outs,
-    received_emails, suppressions, templates, tracking, unsubscribe, users, visits, webhook_events, webhooks,
+    account, affiliate, auth, automations, credentials, domains, emails, events, health, logs, openapi,
+    opt_outs, portal, received_emails, suppressions, templates, tracking, unsubscribe, users, visits,
+    webhook_events, webhooks,
 };
 use store::access::{SignedIn, Tenant};
 
@@ -31,6 +33,8 @@ pub enum Action {
     Either(Scope, KeyedAction),
     /// A user who has signed in, of this role or a higher one.
     SignedIn(Role, SignedInAction),
+    /// An owner who has signed in; or the operator, in the owner's stead ([`crate::operator`]).
+    Owner(OwnerAction),
 }
 
 impl fmt::Debug for Action {
@@ -40,6 +44,7 @@ impl fmt::Debug for Action {
             Self::Keyed(scope, _) => write!(f, "Keyed({scope:?})"),
             Self::Either(scope, _) => write!(f, "Either({scope:?})"),
             Self::SignedIn(role, _) => write!(f, "SignedIn({role:?})"),
+            Self::Owner(_) => f.write_str("Owner"),
         }
     }
 }
@@ -92,7 +97,7 @@ impl Operation {
     #[must_use]
     pub fn scope(&self) -> Option<Scope> {
         match self.action {
-            Action::Public(_) | Action::SignedIn(..) => None,
+            Action::Public(_) | Action::SignedIn(..) | Action::Owner(_) => None,
             Action::Keyed(scope, _) | Action::Either(scope, _) => Some(scope),
         }
     }
@@ -100,7 +105,7 @@ impl Operation {
     /// Whether whoever has signed in may call it.
     #[must_use]
     pub fn takes_sessions(&self) -> bool {
-        matches!(self.action, Action::Either(..) | Action::SignedIn(..))
+        matches!(self.action, Action::Either(..) | Action::SignedIn(..) | Action::Owner(_))
     }
 }
 
@@ -185,6 +190,16 @@ impl Entry {
         self.end::<I, O>(Action::SignedIn(role, signed_in(handler)))
     }
 
+    /// An owner who has signed in may call it; or the operator, in the owner's stead.
+    #[must_use]
+    pub fn owner<I: Input, O: Reply, F, Run>(self, handler: F) -> Operation
+    where
+        F: Fn(std::sync::Arc<Room>, Owner, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O, crate::problem::Problem>> + Send + 'static,
+    {
+        self.end::<I, O>(Action::Owner(owner(handler)))
+    }
+
     fn end<I: Input, O: Reply>(self, action: Action) -> Operation {
         Operation {
             method: self.method,
@@ -223,6 +238,8 @@ pub fn table() -> Vec<Operation> {
     table.extend(webhook_events::operations());
     table.extend(received_emails::operations());
     table.extend(automations::operations());
+    table.extend(affiliate::operations());
+    table.extend(portal::operations());
     table
 }
 

@@ -57,6 +57,20 @@ const KIND_DOMAIN: u8 = 8;
 const KIND_TEMPLATE_VERSION: u8 = 37;
 /// Of claims.
 pub const KIND_CLAIM: u8 = 9;
+/// Of partners.
+pub const KIND_PARTNER: u8 = 95;
+/// Of referrals.
+pub const KIND_REFERRAL: u8 = 100;
+/// Of commissions.
+pub const KIND_COMMISSION: u8 = 103;
+/// Of payouts.
+pub const KIND_PAYOUT: u8 = 130;
+/// Of payout runs.
+pub const KIND_PAYOUT_RUN: u8 = 131;
+/// Of the payment processor's events.
+pub const KIND_PROCESSOR_EVENT: u8 = 108;
+/// Of referrals that are or were to be looked at.
+pub const KIND_REVIEW: u8 = 160;
 
 /// What a client asked of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,6 +135,18 @@ impl Page {
         self.place::<8>(kind).map(|place| place.map(u64::from_be_bytes))
     }
 
+    /// The time, and the text of those of one time, after which the page of a list of this kind begins.
+    ///
+    /// # Errors
+    /// `invalid_cursor`.
+    pub fn moment(&self, kind: u8) -> Result<Option<(Timestamp, String)>, Problem> {
+        let Some(place) = self.bytes(kind)? else { return Ok(None) };
+        let (time, text) = place.split_first_chunk::<8>().ok_or_else(invalid)?;
+        let time = Timestamp::from_microsecond(i64::from_be_bytes(*time)).map_err(|_| invalid())?;
+        let text = std::str::from_utf8(text).map_err(|_| invalid())?;
+        Ok(Some((time, text.to_owned())))
+    }
+
     /// The suppression after which the page begins.
     ///
     /// # Errors
@@ -181,10 +207,14 @@ impl Page {
     }
 
     fn place<const N: usize>(&self, kind: u8) -> Result<Option<[u8; N]>, Problem> {
+        self.bytes(kind)?.map(|place| place.try_into().map_err(|_| invalid())).transpose()
+    }
+
+    fn bytes(&self, kind: u8) -> Result<Option<Vec<u8>>, Problem> {
         let Some(text) = &self.cursor else { return Ok(None) };
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid())?;
         match bytes.split_first() {
-            Some((found, place)) if *found == kind => place.try_into().map(Some).map_err(|_| invalid()),
+            Some((found, place)) if *found == kind => Ok(Some(place.to_vec())),
             _ => Err(invalid()),
         }
     }
@@ -206,6 +236,12 @@ pub fn after_id(kind: u8, id: [u8; 16]) -> String {
 #[must_use]
 pub fn after_number(kind: u8, number: u64) -> String {
     cursor(kind, &number.to_be_bytes())
+}
+
+/// The cursor of a page of a list of this kind that ends with this time and text.
+#[must_use]
+pub fn after_moment(kind: u8, (time, text): (Timestamp, &str)) -> String {
+    cursor(kind, &[&time.as_microsecond().to_be_bytes()[..], text.as_bytes()].concat())
 }
 
 /// The number of a cursor of this kind; none when it is none of ours.

@@ -58,6 +58,7 @@ codes! {
     INVALID_CURSOR 400 "invalid_cursor" "The cursor is not one that this list gave.";
     UNAUTHORIZED 401 "unauthorized" "The API key is missing, invalid, revoked or expired; or the session is.";
     FORBIDDEN 403 "forbidden" "The scope of the API key, or the role of the user, does not allow it.";
+    REAUTHENTICATION_REQUIRED 403 "reauthentication_required" "The session signed in too long ago for this: sign in again.";
     DOMAIN_NOT_VERIFIED 403 "domain_not_verified" "The domain of `from` is not verified for the account.";
     SANDBOX_RESTRICTED 403 "sandbox_restricted" "The sandbox sender reaches the account's own address only.";
     PRODUCTION_ACCESS_REQUIRED 403 "production_access_required" "Other recipients need production access.";
@@ -70,6 +71,7 @@ codes! {
     IDEMPOTENCY_IN_PROGRESS 409 "idempotency_in_progress" "A request with this key is at work; see `retry-after`.";
     DOMAIN_CLAIMED 409 "domain_claimed" "Another account has the domain; `details` says how to claim it.";
     CONFLICT 409 "conflict" "It is there already, or was changed meanwhile, or must stay.";
+    GONE 410 "gone" "The link was used, or is too old.";
     PAYLOAD_TOO_LARGE 413 "payload_too_large" "The body, or the message made of it, is too large.";
     RECIPIENT_BLOCKED 422 "validation_error" "Recipients are suppressed, or opted out of the category: `details`.";
     UPSTREAM_ERROR 422 "upstream_error" "Another party refused for good: a mail server, or a provider that was asked to act.";

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use ::affiliate::office::Office;
 use bytes::Bytes;
 use mail::address::Address;
 use mail::id::RequestId;
 use proxy::proxies::Proxies;
 use queue::accept::Hall;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -31,6 +33,8 @@ pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 256;
 /// ones of 10 KB. While a request is worked on it takes up to twice its body in memory (the files decoded,
 /// then the message composed of them).
 pub const BYTES_IN_FLIGHT_MAX: usize = 360 << 20;
+/// Sign-ups of referred visitors that are heard at once.
+const PEOPLE_TOLD_MAX: usize = 512;
 /// How long a stop waits for requests that have begun.
 pub const DRAIN_MAX: Duration = Duration::from_secs(20);
 
@@ -106,6 +110,12 @@ pub struct Room {
     pub(crate) passwords: Passwords,
     pub(crate) throttle: Throttle,
     pub(crate) visit_limits: Limits,
+    /// The same for what pages tell an affiliate program.
+    pub(crate) click_limits: Limits,
+    /// Places for what pages say of referred visitors: it is done behind the answer.
+    pub(crate) people_told: Arc<Semaphore>,
+    /// Where everything is done with affiliate programs.
+    pub(crate) affiliate: Office,
     /// The door closes: what has no end of its own ends.
     pub(crate) closing: CancellationToken,
     document: OnceLock<Bytes>,
@@ -123,6 +133,7 @@ impl Room {
     pub fn with_operations(hall: Hall, options: Options, table: Vec<Operation>) -> Arc<Self> {
         hall.open_pages_at(&options.base_url);
         Arc::new(Self {
+            affiliate: Office::new(hall.clone()),
             hall,
             router: Router::new(table),
             budget: Budget::new(options.bytes_in_flight_max, crate::emails::REQUEST_BYTES_MAX),
@@ -132,6 +143,8 @@ impl Room {
             passwords: Passwords::default(),
             throttle: Throttle::default(),
             visit_limits: Limits::default(),
+            click_limits: Limits::default(),
+            people_told: Arc::new(Semaphore::new(PEOPLE_TOLD_MAX)),
             closing: CancellationToken::new(),
             document: OnceLock::new(),
         })

@@ -93,7 +93,7 @@ impl Input for Fetch {
 }
 
 /// Browsers and proxies say when nobody has asked for it yet.
-fn says_prefetch(headers: &HeaderMap) -> bool {
+pub(crate) fn says_prefetch(headers: &HeaderMap) -> bool {
     ["sec-purpose", "purpose", "x-purpose", "x-moz"].iter().any(|name| {
         let value = headers.get(*name).and_then(|value| value.to_str().ok());
         value.is_some_and(|value| value.contains("prefetch") || value.contains("preview"))

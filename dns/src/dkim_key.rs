@@ -148,7 +148,8 @@ impl DkimKey {
     }
 
     /// The public key, Base64.
-    pub(crate) fn public(&self) -> &str {
+    #[must_use]
+    pub fn public(&self) -> &str {
         &self.public
     }
 

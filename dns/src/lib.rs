@@ -11,7 +11,7 @@ pub mod dkim_key;
 mod ipv6;
 pub mod lookup;
 pub mod mail_hosts;
-pub mod provider;
+pub mod plan;
 mod relax;
 pub mod seal;
 pub mod sender_policy;

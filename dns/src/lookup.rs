@@ -16,15 +16,16 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
 use hickory_resolver::lookup::Lookup;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name as WireName, RData, RecordType};
 use mail::address::Name;
-use mail_auth::MessageAuthenticator;
 use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -136,7 +137,7 @@ pub struct Answer<T> {
 pub struct Resolver(Arc<Shared>);
 
 struct Shared {
-    authenticator: MessageAuthenticator,
+    resolver: TokioResolver,
     turns: Semaphore,
     bursts: Semaphore,
     deadline: Duration,
@@ -179,16 +180,17 @@ impl Resolver {
         options.try_tcp_on_error = true;
         // Names are always asked whole, so no search list comes along.
         let config = ResolverConfig::from_parts(None, Vec::new(), servers);
-        let authenticator = MessageAuthenticator::new(config, options).map_err(setup)?;
+        let resolver = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+        let resolver = resolver.with_options(options).build().map_err(setup)?;
         let turns = Semaphore::new(LOOKUPS_MAX);
         let bursts = Semaphore::new(BURST_MAX);
         let ipv6 = Ipv6::new(!settings.ipv4_where_no_route);
-        Ok(Self(Arc::new(Shared { authenticator, turns, bursts, deadline: settings.deadline, ipv6 })))
+        Ok(Self(Arc::new(Shared { resolver, turns, bursts, deadline: settings.deadline, ipv6 })))
     }
 
     /// Forgets every answer kept.
     pub fn forget(&self) {
-        self.0.authenticator.resolver().clear_cache();
+        self.0.resolver.clear_cache();
     }
 
     /// Where the mail of `domain` goes.
@@ -344,7 +346,7 @@ impl Resolver {
             // The semaphores are never closed; if they were, we would ask without waiting.
             let _turn = self.0.turns.acquire().await;
             let burst = self.0.bursts.acquire().await;
-            let mut lookup = pin!(self.0.authenticator.resolver().lookup(name.clone(), kind));
+            let mut lookup = pin!(self.0.resolver.lookup(name.clone(), kind));
             match timeout(BURST_HOLD, lookup.as_mut()).await {
                 Ok(answer) => answer,
                 Err(_) => {

@@ -38,6 +38,7 @@ pub use evidence::{Answers, SpfAnswers};
 pub use exchange::Trouble;
 pub use judge::judge;
 pub use look::{Data, Look, Seen};
+pub use spf::mechanisms;
 pub use spf::walk::Walk;
 
 use crate::lookup::SetupError;

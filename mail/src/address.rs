@@ -5,6 +5,7 @@
 //! quotes or anything else that would let it break out of a command. The domain is kept as a
 //! [`Name`]: lower case, A-labels. The local part is kept as it was written, quotes included.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -160,6 +161,31 @@ impl Address {
         &self.local
     }
 
+    /// What the local part says: quotes and backslashes change how it is written, and not whose it is (RFC 5321 4.1.2).
+    #[must_use]
+    pub fn plain_local(&self) -> Cow<'_, str> {
+        let quoted = self.local.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        quoted.map_or(Cow::Borrowed(&*self.local), |quoted| {
+            let mut plain = String::with_capacity(quoted.len());
+            let mut chars = quoted.chars();
+            while let Some(c) = chars.next() {
+                plain.push(if c == '\\' { chars.next().unwrap_or(c) } else { c });
+            }
+            Cow::Owned(plain)
+        })
+    }
+
+    /// The mailbox that is meant, in one way of writing: in lower case, quoted only where it must be. For who takes mail
+    /// in at the domain, and may say so (RFC 5321 2.4); and for telling people apart, few of whom share a mailbox but
+    /// for its capitals.
+    #[must_use]
+    pub fn folded(&self) -> Self {
+        let plain = self.plain_local().to_lowercase();
+        let local =
+            if is_dot_string(&plain) && !plain.is_empty() { plain } else { self.local.to_lowercase() };
+        Self::new(&local, self.domain.clone()).unwrap_or_else(|_| self.clone())
+    }
+
     /// The name behind the `@`.
     #[must_use]
     pub fn domain(&self) -> &Name {
@@ -175,7 +201,7 @@ impl Address {
 
 /// `atom *("." atom)`, with RFC 6531's UTF-8. Dots in odd places (`a..b@`, `a.@`) exist in the wild
 /// at large providers, break nothing, and are let through.
-fn is_dot_string(local: &str) -> bool {
+pub(crate) fn is_dot_string(local: &str) -> bool {
     local.chars().all(|c| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' => true,
         '!' | '#' | '$' | '%' | '&' | '\'' | '*' | '+' | '-' | '/' | '=' | '?' | '^' | '_' | '`' | '{'
@@ -321,6 +347,19 @@ mod tests {
             ("_x@_y.example", "_x@_y.example"),
         ] {
             assert_eq!(given.parse::<Address>().map(|a| a.to_string()).as_deref(), Ok(kept), "{given}");
+        }
+    }
+
+    #[test]
+    fn a_mailbox_is_one_however_it_is_written() {
+        for (given, folded) in [
+            ("Help@Example.com", "help@example.com"),
+            ("\"He\\lp\"@example.com", "help@example.com"),
+            ("\"John Doe\"@example.com", "\"john doe\"@example.com"),
+            ("\"\"@example.com", "\"\"@example.com"),
+            ("a+Tag@example.com", "a+tag@example.com"),
+        ] {
+            assert_eq!(given.parse::<Address>().unwrap().folded().to_string(), folded, "{given}");
         }
     }
 

@@ -7,15 +7,17 @@
 //! ```
 //!
 //! Local parts are compared without regard to the case of ASCII letters: those who own a domain's addresses tell
-//! them by how they are read, and nobody has two that differ in case alone.
+//! them by how they are read, and nobody has two that differ in case alone. Nor by their quotes: `"support"` is
+//! `support` (RFC 5321 4.1.2).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::address::{Address, AddressError, Name};
+use crate::address::{Address, AddressError, Name, is_dot_string};
 
 /// What stands for everything.
 const ANY: &str = "*";
@@ -62,7 +64,7 @@ impl AddressPattern {
     /// Whether it means this address.
     #[must_use]
     pub fn means(&self, address: &Address) -> bool {
-        let local = address.local();
+        let local = address.plain_local();
         let is_meant = match &self.locals {
             Locals::Any => true,
             Locals::One(one) => local.eq_ignore_ascii_case(one),
@@ -83,12 +85,12 @@ impl FromStr for AddressPattern {
             return Ok(Self { locals: Locals::Any, domain: domain.parse()? });
         }
         let base = local.strip_suffix(ANY).and_then(|rest| rest.strip_suffix(SEPARATOR));
-        // The address as it is kept: quotes that it does not need are gone.
         let address: Address = format!("{}@{domain}", base.unwrap_or(local)).parse()?;
-        if address.local().contains(ANY) || base.is_some() && address.local().contains(SEPARATOR) {
+        let plain = address.plain_local();
+        if plain.contains(ANY) || base.is_some() && plain.contains(SEPARATOR) {
             return Err(PatternError::Star);
         }
-        let local = address.local().to_ascii_lowercase().into_boxed_str();
+        let local = plain.to_ascii_lowercase().into_boxed_str();
         let locals = if base.is_some() { Locals::Below(local) } else { Locals::One(local) };
         Ok(Self { locals, domain: address.domain().clone() })
     }
@@ -113,10 +115,18 @@ impl fmt::Display for AddressPattern {
         let domain = &self.domain;
         match &self.locals {
             Locals::Any => write!(f, "{ANY}@{domain}"),
-            Locals::One(one) => write!(f, "{one}@{domain}"),
-            Locals::Below(base) => write!(f, "{base}{SEPARATOR}{ANY}@{domain}"),
+            Locals::One(one) => write!(f, "{}@{domain}", written(one)),
+            Locals::Below(base) => write!(f, "{}{SEPARATOR}{ANY}@{domain}", written(base)),
         }
     }
+}
+
+/// A local part with the quotes that it needs.
+fn written(plain: &str) -> Cow<'_, str> {
+    if is_dot_string(plain) {
+        return Cow::Borrowed(plain);
+    }
+    Cow::Owned(format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
 impl fmt::Debug for AddressPattern {
@@ -146,6 +156,11 @@ mod tests {
             ("support+*@example.com", "supporter+1@example.com", false),
             ("*@example.com", "anybody@example.com", true),
             ("*@example.com", "anybody@example.org", false),
+            ("a.b@example.com", "\"a.b\"@example.com", true),
+            ("\"a.b\"@example.com", "A.B@example.com", true),
+            ("a.b@example.com", "\"a\\.\\b\"@example.com", true),
+            ("support+*@example.com", "\"support+4 2\"@example.com", true),
+            ("\"a b\"@example.com", "\"a\\ B\"@example.com", true),
             ("*@exämple.com", "anybody@xn--exmple-cua.com", true),
         ] {
             assert_eq!(means(pattern, address), is_meant, "{pattern} {address}");
@@ -158,6 +173,8 @@ mod tests {
             ("Support@Example.COM", "support@example.com"),
             ("Support+*@example.com", "support+*@example.com"),
             ("*@Example.com", "*@example.com"),
+            ("\"a.b\"@example.com", "a.b@example.com"),
+            (r#""a \"b\\"@example.com"#, r#""a \"b\\"@example.com"#),
         ] {
             assert_eq!(text.parse::<AddressPattern>().unwrap().to_string(), written);
         }

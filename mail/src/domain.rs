@@ -171,6 +171,6 @@ impl Domain {
     pub fn receives(&self, address: &Address) -> bool {
         self.inbound_addresses.is_empty()
             || self.inbound_addresses.iter().any(|pattern| pattern.means(address))
-            || address.local().eq_ignore_ascii_case(POSTMASTER)
+            || address.plain_local().eq_ignore_ascii_case(POSTMASTER)
     }
 }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::address::Address;
 use crate::id::{
-    AccountId, DomainId, EmailId, EventId, IdError, ReceivedId, RunId, SuppressionId, WebhookId,
+    AccountId, CommissionId, DomainId, EmailId, EventId, IdError, PartnerId, PayoutId, ReceivedId,
+    ReferralId, RunId, SuppressionId, WebhookId,
 };
 
 /// What happened. The names are the contract's (email-api.md, "Webhook events").
@@ -80,11 +81,47 @@ pub enum EventKind {
     /// A webhook endpoint gets nothing more.
     #[serde(rename = "webhook.disabled")]
     WebhookDisabled,
+    /// A partner joined, was invited, imported or created.
+    #[serde(rename = "affiliate.created")]
+    AffiliateCreated,
+    /// A partner became active.
+    #[serde(rename = "affiliate.approved")]
+    AffiliateApproved,
+    /// What is known of a partner changed, or where it stands.
+    #[serde(rename = "affiliate.updated")]
+    AffiliateUpdated,
+    /// A person whom a partner brought was recorded.
+    #[serde(rename = "referral.created")]
+    ReferralCreated,
+    /// A person whom a partner brought paid for the first time.
+    #[serde(rename = "referral.converted")]
+    ReferralConverted,
+    /// A commission was written.
+    #[serde(rename = "commission.created")]
+    CommissionCreated,
+    /// A commission's hold ended.
+    #[serde(rename = "commission.earned")]
+    CommissionEarned,
+    /// A commission was taken back.
+    #[serde(rename = "commission.reversed")]
+    CommissionReversed,
+    /// A commission was paid out.
+    #[serde(rename = "commission.paid")]
+    CommissionPaid,
+    /// A payout was drafted in a run.
+    #[serde(rename = "payout.created")]
+    PayoutCreated,
+    /// A payout went out.
+    #[serde(rename = "payout.paid")]
+    PayoutPaid,
+    /// A payout failed; its commissions return to the next run.
+    #[serde(rename = "payout.failed")]
+    PayoutFailed,
 }
 
 impl EventKind {
     /// All of them, those first that the contract lists.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 34] = [
         Self::Received,
         Self::Sent,
         Self::Delivered,
@@ -107,6 +144,18 @@ impl EventKind {
         Self::SuppressionCreated,
         Self::SuppressionDeleted,
         Self::WebhookDisabled,
+        Self::AffiliateCreated,
+        Self::AffiliateApproved,
+        Self::AffiliateUpdated,
+        Self::ReferralCreated,
+        Self::ReferralConverted,
+        Self::CommissionCreated,
+        Self::CommissionEarned,
+        Self::CommissionReversed,
+        Self::CommissionPaid,
+        Self::PayoutCreated,
+        Self::PayoutPaid,
+        Self::PayoutFailed,
     ];
 
     /// The name on the wire.
@@ -135,6 +184,18 @@ impl EventKind {
             Self::SuppressionCreated => "suppression.created",
             Self::SuppressionDeleted => "suppression.deleted",
             Self::WebhookDisabled => "webhook.disabled",
+            Self::AffiliateCreated => "affiliate.created",
+            Self::AffiliateApproved => "affiliate.approved",
+            Self::AffiliateUpdated => "affiliate.updated",
+            Self::ReferralCreated => "referral.created",
+            Self::ReferralConverted => "referral.converted",
+            Self::CommissionCreated => "commission.created",
+            Self::CommissionEarned => "commission.earned",
+            Self::CommissionReversed => "commission.reversed",
+            Self::CommissionPaid => "commission.paid",
+            Self::PayoutCreated => "payout.created",
+            Self::PayoutPaid => "payout.paid",
+            Self::PayoutFailed => "payout.failed",
         }
     }
 
@@ -142,6 +203,21 @@ impl EventKind {
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The one that a name means, however its letters are written: nobody else tells of an event that is called so.
+    #[must_use]
+    pub fn reserving(name: &str) -> Option<Self> {
+        // A product may have partners and payouts of its own, and nothing here hears those names.
+        let is_reserved = |kind: &Self| !kind.is_of_the_program() && kind.name().eq_ignore_ascii_case(name);
+        Self::ALL.into_iter().find(is_reserved)
+    }
+
+    /// Whether it is about the affiliate program.
+    #[must_use]
+    pub fn is_of_the_program(self) -> bool {
+        let nouns = ["affiliate.", "referral.", "commission.", "payout."];
+        nouns.iter().any(|noun| self.name().starts_with(noun))
     }
 
     /// Whether automations hear it: those about emails, and that somebody left.
@@ -224,6 +300,14 @@ subjects! {
     Suppression(SuppressionId),
     /// A webhook endpoint.
     Webhook(WebhookId),
+    /// A partner of the affiliate program.
+    Partner(PartnerId),
+    /// A person whom a partner brought.
+    Referral(ReferralId),
+    /// A commission.
+    Commission(CommissionId),
+    /// A payout.
+    Payout(PayoutId),
 }
 
 impl Serialize for Subject {

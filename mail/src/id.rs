@@ -150,6 +150,28 @@ ids! {
     UserId "user_";
     /// A person's being signed in, on one browser.
     SessionId "ses_";
+    /// An account's affiliate program.
+    ProgramId "prog_";
+    /// A partner of an affiliate program.
+    PartnerId "aff_";
+    /// A partner's link.
+    PartnerLinkId "afl_";
+    /// A campaign: a plan of what partners earn.
+    CampaignId "cmp_";
+    /// A person whom a partner brought.
+    ReferralId "ref_";
+    /// A commission: one line of the ledger.
+    CommissionId "com_";
+    /// A partner's payout in one currency.
+    PayoutId "pay_";
+    /// A payout run.
+    PayoutRunId "prn_";
+    /// A visit to the customer's website by a partner's link.
+    VisitId "vis_";
+    /// A correction of what a partner is owed, for money that came back after a payout.
+    AdjustmentId "adj_";
+    /// A reading of the processor's past into the ledger.
+    BackfillId "bkf_";
 }
 
 #[cfg(test)]

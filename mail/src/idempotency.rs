@@ -44,6 +44,18 @@ pub enum Operation {
     Reply = 20,
     /// `POST /received-emails/{id}/forward`.
     Forward = 21,
+    /// `POST /affiliates`.
+    CreatePartner = 30,
+    /// `POST /affiliates/{id}/approve`, `…/reject`, `…/suspend`.
+    MovePartner = 31,
+    /// `POST /affiliates/{id}/links`.
+    CreateLink = 32,
+    /// `POST /affiliate-campaigns`.
+    CreateCampaign = 33,
+    /// `POST /affiliate-referrals`.
+    CreateReferral = 34,
+    /// `POST /affiliate-payouts/{id}/mark-paid`.
+    MarkPaid = 38,
 }
 
 /// What came of it.

@@ -1,8 +1,9 @@
-//! Letters of the service itself: plain text, to one person: a link to sign in with, a warning, what strangers wrote to
-//! the operator. They go the way of all mail ([`Draft`]); who writes them, `queue`'s postman knows.
+//! Letters of the service itself, to one person: a link to sign in with, a warning, what strangers wrote to the
+//! operator, what a partner of an affiliate program is told. Plain text, and the same in HTML where it is for people who
+//! never heard of us. They go the way of all mail ([`Draft`]); who writes them, `queue`'s postman knows.
 
 use crate::address::{Address, Mailbox};
-use crate::compose::{Attachment, Composition};
+use crate::compose::{Attachment, Composition, CustomHeader};
 use crate::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
 use crate::email::{Category, Door};
 use crate::recipient::{Notify, RecipientKind};
@@ -16,6 +17,8 @@ pub struct Letter {
     pub subject: String,
     /// What it says.
     pub text: String,
+    /// The same in HTML.
+    pub html: Option<String>,
     /// Who is answered; the writer, if nobody is named.
     pub reply_to: Option<Address>,
     /// What comes along.
@@ -26,13 +29,12 @@ impl Letter {
     /// A letter of text alone.
     #[must_use]
     pub fn new(to: Address, subject: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { to, subject: subject.into(), text: text.into(), reply_to: None, attachment: None }
+        Self { to, subject: subject.into(), text: text.into(), html: None, reply_to: None, attachment: None }
     }
 
     /// The draft of it, written by `from`.
     #[must_use]
-    pub fn draft(self, from: Address) -> Draft {
-        let from = Mailbox::from(from);
+    pub fn draft(self, from: Mailbox) -> Draft {
         let parts = Composition {
             from: from.clone(),
             to: vec![Mailbox::from(self.to.clone())],
@@ -40,9 +42,10 @@ impl Letter {
             bcc: Vec::new(),
             reply_to: self.reply_to.map(Mailbox::from).into_iter().collect(),
             subject: self.subject,
-            html: None,
+            html: self.html,
             text: Some(self.text),
-            headers: Vec::new(),
+            // RFC 3834 5: no machine answers it, and no automation of who reads it here.
+            headers: CustomHeader::new("Auto-Submitted", "auto-generated").into_iter().collect(),
             attachments: self.attachment.into_iter().collect(),
         };
         let recipient =

@@ -6,6 +6,7 @@
 pub mod account;
 pub mod address;
 pub mod address_pattern;
+pub mod affiliate;
 pub mod arrival;
 pub mod attached;
 pub mod attempt;

@@ -1,9 +1,12 @@
-//! A notice for an account's owner, about an endpoint of theirs: it begins to fail, or was disabled. It is mailed
-//! after the commit that made it true, by who finds it.
+//! A notice for an account's owner: an endpoint of theirs begins to fail, or was disabled; another account claims a
+//! domain of theirs. It is mailed after the commit that made it true, by who finds it.
+
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::address::Name;
 use crate::id::{AccountId, EventId, WebhookId};
 use crate::webhook::DisabledReason;
 
@@ -30,6 +33,37 @@ impl What {
     }
 }
 
+/// What an owner is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum About {
+    /// What has come of an endpoint.
+    Endpoint {
+        /// Which.
+        webhook: WebhookId,
+        /// Where it was then.
+        url: String,
+        /// What.
+        what: What,
+    },
+    /// Another account has proven that it rules the DNS of a domain (completions-email.md 2.4).
+    Claim {
+        /// The domain.
+        claimed: Name,
+        /// Until when they may object.
+        grace_ends_at: Timestamp,
+    },
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Endpoint { webhook, .. } => write!(f, "the endpoint {webhook}"),
+            Self::Claim { claimed, .. } => write!(f, "the claim to {claimed}"),
+        }
+    }
+}
+
 /// A notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnerNotice {
@@ -37,12 +71,8 @@ pub struct OwnerNotice {
     pub id: EventId,
     /// Whose owner is told.
     pub account: AccountId,
-    /// About which endpoint …
-    pub webhook: WebhookId,
-    /// … and where that was then.
-    pub url: String,
-    /// What.
-    pub what: What,
-    /// Since when.
+    /// What they are told.
+    pub about: About,
+    /// Since when it is true.
     pub since: Timestamp,
 }

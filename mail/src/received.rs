@@ -7,6 +7,7 @@
 //!
 //! What is kept of the header is bounded: whoever writes a header of a megabyte fills no list with it.
 
+mod answer;
 mod author;
 mod bounds;
 mod data;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::Address;
 use crate::id::{AccountId, DomainId, ReceivedId};
 
+pub use answer::{Answering, Unanswerable, thread};
 pub use author::author_domain;
 pub use bounds::{HEADER_BYTES_MAX, LINES_MAX, PARTS_MAX, prefix};
 pub use data::data_of;

@@ -86,15 +86,29 @@ pub struct Complaint {
     pub signatures: Vec<String>,
 }
 
-/// Reads what came back to the return path of a recipient, or to where complaints come in.
+impl Complaint {
+    /// The same, with when it came to us where it does not say when the email arrived.
+    #[must_use]
+    pub fn arriving_at(self, now: Timestamp) -> Self {
+        Self { arrived_at: self.arrived_at.or(Some(now)), ..self }
+    }
+}
+
+/// Reads what came back to the return path of a recipient, from the null path or from a sender.
+///
+/// Reports come from the null path (RFC 3464 2, RFC 5321 4.5.5); some hosts send theirs from a mailbox. Whoever knows
+/// the signed return path may use the null path as well, so nothing is won against them by asking for it: a report of
+/// RFC 3464 is read whoever sends it. The free forms are told by their words, which people quote: they are read from
+/// the null path, or from who writes bounces by name.
 #[must_use]
-pub fn read(message: &[u8], about: Option<&Address>) -> Said {
+pub fn read(message: &[u8], about: Option<&Address>, sender: Option<&Address>) -> Said {
     let message = message.get(..MESSAGE_BYTES_READ).unwrap_or(message);
     let parts = parts::of(message);
     if let Some(said) = complaint::read(&parts) {
         return said;
     }
-    status::read(&parts, about).or_else(|| form::read(message, &parts)).unwrap_or(Said::Nothing)
+    let free_form = || form::read(message, &parts).filter(|_| sender.is_none_or(form::is_daemon));
+    status::read(&parts, about).or_else(free_form).unwrap_or(Said::Nothing)
 }
 
 /// Reads what came to where complaints come in: beside reports, the forms that a provider has of its own.

@@ -19,6 +19,7 @@ use crate::email::{Category, Tag};
 use crate::idempotency;
 use crate::message::{Field, HEADER_BYTES_MAX, MessageError, fields};
 use crate::moment;
+use crate::number;
 use crate::tags::{self, TAG_BYTES_MAX, TAGS_MAX};
 use crate::template::render::VARIABLES_BYTES_MAX;
 use crate::template::{ALIAS_BYTES_MAX, TemplateKey, TemplateRef, TemplateUse};
@@ -260,7 +261,11 @@ fn read_variables(text: &str) -> Result<Map<String, Value>, String> {
     if crate::json::has_reserved_name(text.as_bytes()) {
         return Err("have a name that is reserved".to_owned());
     }
-    serde_json::from_str(text).map_err(|error| format!("must be a JSON object: {error}"))
+    match number::read(text) {
+        Ok(Value::Object(variables)) => Ok(variables),
+        Ok(_) => Err("must be a JSON object".to_owned()),
+        Err(error) => Err(format!("must be a JSON object: {error}")),
+    }
 }
 
 /// `name=value, name2=value2`; or JSON as the API takes it: an object, or a list of `{name, value}`.

@@ -27,26 +27,10 @@ pub const ADDRESSES_MAX: usize = 100;
 /// For how long an endpoint may do nothing but fail before it is disabled.
 pub const FAILING_MAX: std::time::Duration = std::time::Duration::from_secs(5 * 24 * 3600);
 
-/// Events of the partner program (affiliate-api.md), which go to the same endpoints.
-pub const AFFILIATE_EVENTS: &[&str] = &[
-    "affiliate.created",
-    "affiliate.approved",
-    "affiliate.updated",
-    "referral.created",
-    "referral.converted",
-    "commission.created",
-    "commission.earned",
-    "commission.reversed",
-    "commission.paid",
-    "payout.created",
-    "payout.paid",
-    "payout.failed",
-];
-
 /// Whether an event of this name can be asked for.
 #[must_use]
 pub fn is_event(name: &str) -> bool {
-    EventKind::of_name(name).is_some() || AFFILIATE_EVENTS.contains(&name)
+    EventKind::of_name(name).is_some()
 }
 
 /// Which ladder of retries an endpoint has.
@@ -192,11 +176,13 @@ impl Webhook {
         self.addresses.is_empty() || self.addresses.iter().any(|pattern| pattern.means(received_for))
     }
 
-    /// It is switched off, or on again.
+    /// It is switched off, or on again. Since when nothing has arrived stays known until it is on again.
     pub fn switch(&mut self, off: Option<DisabledReason>) {
         self.enabled = off.is_none();
         self.disabled_reason = off;
-        self.failing_since = None;
+        if self.enabled {
+            self.failing_since = None;
+        }
     }
 }
 

@@ -18,11 +18,14 @@ mod track;
 mod unsubscribe;
 mod write;
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use dns::seal::Vault;
 use dns::signing_pool::SigningPool;
+use jiff::Timestamp;
 use mail::account::Account;
 use mail::address::{Address, Name};
 use mail::draft::Draft;
@@ -35,6 +38,7 @@ use mail::unsubscribe::{Bound, Unsubscribe};
 use mail::usage::{Left, Used};
 use store::access::Tenant;
 use store::engine::{Batch, CommitError, ReadError, State, Store};
+use tokio::sync::Notify;
 
 use crate::appointments::Appointments;
 use crate::automations::Automations;
@@ -80,6 +84,7 @@ pub struct Hall {
     templates: Arc<Templates>,
     links: LinkKey,
     base_url: Arc<OnceLock<String>>,
+    letters: Arc<Notify>,
     visits: Arc<Visits>,
     at_work: Arc<AtWork>,
     domains: Arc<Domains>,
@@ -160,8 +165,15 @@ impl Hall {
             templates: Arc::default(),
             links: parts.links,
             base_url: Arc::default(),
+            letters: Arc::default(),
             at_work: Arc::default(),
         }
+    }
+
+    /// What seals secrets.
+    #[must_use]
+    pub fn vault(&self) -> &Arc<Vault> {
+        self.worker.webhooks.vault()
     }
 
     /// Where everything lies.
@@ -204,6 +216,31 @@ impl Hall {
     #[must_use]
     pub fn service_domain(&self) -> Option<Name> {
         self.senders.sandbox().map(|sender| sender.domain().clone())
+    }
+
+    /// The address that the service writes from, other than the sandbox sender itself: the first of two that is another.
+    #[must_use]
+    pub fn service_address(&self, local_parts: [&str; 2]) -> Option<Address> {
+        self.senders.sandbox().and_then(|sandbox| crate::postman::beside(sandbox, local_parts))
+    }
+
+    /// Where the API is reached, and the public pages with it, once that is known.
+    #[must_use]
+    pub fn base_url(&self) -> Option<&str> {
+        self.base_url.get().map(String::as_str)
+    }
+
+    /// Says that a letter to a partner is to be written.
+    pub fn letter_to_write(&self) {
+        self.letters.notify_one();
+    }
+
+    /// Returns when a letter to a partner is to be written, and at this time at the latest.
+    pub async fn until_letters(&self, at_latest: Timestamp) {
+        tokio::select! {
+            () = self.letters.notified() => {}
+            () = self.clock().sleep_until(at_latest) => {}
+        }
     }
 
     /// The automations.
@@ -321,6 +358,12 @@ impl Hall {
     /// Says that an event was recorded: it is told now.
     pub fn something_to_tell(&self) {
         self.worker.something_to_tell();
+    }
+
+    /// The partitions that are this node's, in runs of neighbours.
+    #[must_use]
+    pub fn partitions(&self) -> Vec<RangeInclusive<u16>> {
+        self.worker.leases.runs()
     }
 
     /// Says that a list of suppressions was handed in: it is read now.
@@ -487,7 +530,8 @@ impl Hall {
                     if store::idempotency::is_about_one(&key)
                         || store::schedule::is_about_one(&key)
                         || store::run::is_about_one(&key)
-                        || store::owner_notice::is_about_one(&key) =>
+                        || store::owner_notice::is_about_one(&key)
+                        || store::affiliate::partner_letter::is_about_one(&key) =>
                 {
                     return Err(Refusal::DoneMeanwhile);
                 }

@@ -39,6 +39,12 @@ impl Clock {
         Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX)
     }
 
+    /// How far it runs ahead of the machine's.
+    #[must_use]
+    pub fn offset(&self) -> Duration {
+        Duration::from_millis(u64::try_from(*self.offset_ms.borrow()).unwrap_or(0))
+    }
+
     /// Moves the clock forward; whoever sleeps until a time that is past now wakes up.
     pub fn advance(&self, by: Duration) {
         let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);

@@ -16,7 +16,6 @@ mod turns;
 
 use std::sync::Arc;
 
-use dns::provider::Publisher;
 use dns::seal::Vault;
 use dns::setup::Inspector;
 use mail::address::{NAME_BYTES_MAX, Name};
@@ -26,6 +25,7 @@ use mail::event::{Event, EventKind};
 use mail::id::{AccountId, DomainId, EventId};
 use mail::moment;
 use mail::setup::{Facts, Setup, next_look};
+use provider::Publisher;
 use serde_json::json;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;

@@ -412,7 +412,7 @@ impl Inbound {
                 domain: domain.id,
                 // Given out in the commit.
                 sequence: 0,
-                rcpt_to: address.clone(),
+                rcpt_to: address.folded(),
                 envelope_from: incoming.reverse_path.clone(),
                 heading: heading.clone(),
                 auth: verdict.auth,

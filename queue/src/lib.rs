@@ -29,6 +29,7 @@ pub mod meter;
 mod notification;
 pub mod once;
 pub mod operate;
+mod owner_notice;
 pub mod pace;
 pub mod people;
 pub mod plan;

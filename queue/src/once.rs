@@ -148,6 +148,8 @@ impl Slot {
     /// The store cannot be read.
     pub async fn meanwhile(&self, store: &Store) -> Result<Option<String>, ReadError> {
         let found = store::idempotency::get(store, &self.name).await?;
+        // What was there before, over already, is not what was done meanwhile.
+        let found = found.filter(|found| self.before.as_ref() != Some(found));
         let same = found.filter(|found| found.used.fingerprint == self.fingerprint);
         Ok(same.and_then(|found| match found.used.outcome {
             Outcome::Done(answer) => Some(answer),

@@ -4,7 +4,8 @@
 //! That account must be one that may write to anybody. The sandbox sender's own address reaches nobody but owners, so
 //! letters come from another address beside it.
 
-use mail::address::Address;
+use mail::address::{Address, Mailbox};
+use mail::id::AccountId;
 use mail::letter::Letter;
 use store::access::{AccessError, Tenant};
 use store::engine::ReadError;
@@ -30,7 +31,7 @@ pub enum NoPostman {
 /// Writes for the service.
 #[derive(Debug)]
 pub struct Postman {
-    from: Address,
+    from: Mailbox,
     tenant: Tenant,
 }
 
@@ -49,7 +50,23 @@ impl Postman {
     pub async fn find(hall: &Hall, from: Address) -> Result<Self, NoPostman> {
         let domain = store::domain::by_name(hall.store(), from.domain()).await?.ok_or(NoPostman::Nobody)?;
         let tenant = store::access::by_service(hall.store(), domain.account).await?;
-        Ok(Self { from, tenant })
+        Ok(Self { from: from.into(), tenant })
+    }
+
+    /// The one that writes for an account from an address of a domain of its own.
+    ///
+    /// # Errors
+    /// [`NoPostman`].
+    pub async fn of_account(hall: &Hall, account: AccountId, from: Address) -> Result<Self, NoPostman> {
+        let tenant = store::access::by_service(hall.store(), account).await?;
+        Ok(Self { from: from.into(), tenant })
+    }
+
+    /// The same under a name that people read.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.from.name = Some(name.into());
+        self
     }
 
     /// Sends a letter.
@@ -70,8 +87,21 @@ impl Postman {
         letter: Letter,
         also: &AlsoOfMany<'_>,
     ) -> Result<Option<Result<Accepted, Refusal>>, Refusal> {
-        let outcomes = hall.accept_many(&self.tenant, vec![letter.draft(self.from)], false, also).await?;
-        Ok(outcomes.into_iter().next())
+        Ok(self.send_all_with(hall, vec![letter], also).await?.into_iter().next())
+    }
+
+    /// The same of several letters, in one commit: each that can be taken is.
+    ///
+    /// # Errors
+    /// As [`Postman::send_with`].
+    pub async fn send_all_with(
+        self,
+        hall: &Hall,
+        letters: Vec<Letter>,
+        also: &AlsoOfMany<'_>,
+    ) -> Result<Vec<Result<Accepted, Refusal>>, Refusal> {
+        let drafts = letters.into_iter().map(|letter| letter.draft(self.from.clone())).collect();
+        hall.accept_many(&self.tenant, drafts, false, also).await
     }
 }
 

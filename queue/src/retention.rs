@@ -2,15 +2,17 @@
 //!
 //! Once an hour each account's oldest emails are looked at; ids are in order of time, so the walk ends
 //! at the first that is young enough. An email that still has a recipient in the queue stays. So are received emails,
-//! sessions and sign-in links forgotten that have ended, and requests, metrics, product events, streams of events and
-//! deliveries that were kept for long.
+//! sessions and sign-in links forgotten that have ended, and requests, metrics, product events, streams of events,
+//! deliveries and visits by partners' links that were kept for long.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mail::affiliate::visit::COUNTS_KEPT;
 use mail::id::{AccountId, DeliveryId, EmailId, ProductEventId, RequestId, RunId};
 use mail::metric::Hour;
+use store::affiliate::{click_count, own_visitor, visit};
 use store::engine::{Batch, CommitError, ReadError};
 use thiserror::Error;
 
@@ -30,6 +32,10 @@ const BATCH_VISITS: usize = 1_000;
 const BATCH_RUNS: usize = 20;
 /// How long the stream and deliveries are kept (completions-email.md 2.11).
 const EVENTS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How long it is known which of the payment processor's events came. It sends them again for three days by itself and
+/// for a month by hand; one that comes later is heard again, which changes nothing: the ledger follows from how things
+/// stand.
+const PROCESSOR_EVENTS_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Accounts read at once.
 const PAGE_ACCOUNTS: usize = 500;
 
@@ -92,6 +98,9 @@ impl Worker {
                 self.forget_product_events(*account, oldest_kept).await?;
                 self.forget_stream(*account).await?;
                 self.forget_deliveries(*account).await?;
+                self.forget_processor_events(*account).await?;
+                self.forget_affiliate_visits(*account).await?;
+                self.forget_affiliate_clicks(*account).await?;
                 forgotten += self.forget_of(*account, before).await?;
                 forgotten += self.forget_received(*account, oldest_kept).await?;
             }
@@ -237,6 +246,62 @@ impl Worker {
             let (mut batch, of) = (Batch::progress(), (account, from));
             let next =
                 store::delivery::forget_before(&self.store, &mut batch, of, before, BATCH_VISITS).await?;
+            self.commit_unless_empty(batch).await?;
+            if next.is_none() || self.stop.is_cancelled() {
+                return Ok(());
+            }
+            from = next;
+        }
+    }
+
+    async fn forget_processor_events(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(before) = self.clock.now().checked_sub(PROCESSOR_EVENTS_KEPT) else { return Ok(()) };
+        loop {
+            let mut batch = Batch::progress();
+            let of = (account, before);
+            let found =
+                store::affiliate::processor_event::forget_before(&self.store, &mut batch, of, BATCH_VISITS)
+                    .await?;
+            self.commit_unless_empty(batch).await?;
+            if found < BATCH_VISITS || self.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Visits by partners' links whose time is over, and what partners were seen with.
+    async fn forget_affiliate_visits(&self, account: AccountId) -> Result<(), RetentionError> {
+        let (now, mut from, mut own) = (self.clock.now(), (true, None), (true, None));
+        let seen = now.checked_sub(own_visitor::KEPT).unwrap_or(Timestamp::MIN);
+        while (from.0 || own.0) && !self.stop.is_cancelled() {
+            let (store, mut batch) = (&self.store, Batch::progress());
+            if from.0 {
+                let next =
+                    visit::forget_ended(store, &mut batch, (account, from.1), now, BATCH_VISITS).await?;
+                from = (next.is_some(), next);
+            }
+            if own.0 {
+                let of = (account, own.1);
+                let next = own_visitor::forget_before(store, &mut batch, of, seen, BATCH_VISITS).await?;
+                own = (next.is_some(), next);
+            }
+            match self.commit_unless_empty(batch).await {
+                // Somebody came back this very moment: the next look forgets the others.
+                Ok(()) | Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Days of clicks on partners' links.
+    async fn forget_affiliate_clicks(&self, account: AccountId) -> Result<(), RetentionError> {
+        let Ok(oldest) = self.clock.now().checked_sub(COUNTS_KEPT) else { return Ok(()) };
+        let mut from = None;
+        loop {
+            let (mut batch, of) = (Batch::progress(), (account, from));
+            let day = Hour::of(oldest).day();
+            let next = click_count::forget_before(&self.store, &mut batch, of, day, BATCH_VISITS).await?;
             self.commit_unless_empty(batch).await?;
             if next.is_none() || self.stop.is_cancelled() {
                 return Ok(());

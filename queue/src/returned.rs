@@ -144,10 +144,10 @@ impl Returned {
             Some(found) => found.recipient.address,
             None => return Ok("unknown"),
         };
-        let news = match returned::read(&arrival.message, Some(&address)) {
+        let news = match returned::read(&arrival.message, Some(&address), arrival.reverse_path.as_ref()) {
             Said::Failed(failure) => News::Failed(failure),
             Said::Delayed(failure) => News::Delayed(failure),
-            Said::Complaint(complaint) => News::Complaint(complaint),
+            Said::Complaint(complaint) => News::Complaint(complaint.arriving_at(arrival.received_at)),
             Said::Nothing => return Ok("nothing"),
         };
         self.book(about, &news, arrival.received_at).await

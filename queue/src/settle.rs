@@ -296,7 +296,7 @@ fn detail_of(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use mail::id::{AccountId, EmailId};
     use mail::recipient::{Notify, RecipientKind};
@@ -307,7 +307,8 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn task() -> Task {
+    /// A task of the first second, due at once.
+    pub(crate) fn task() -> Task {
         Task {
             id: TaskId { email: EmailId::new(at(1), 1), recipient: 0 },
             partition: 0,

@@ -409,39 +409,14 @@ impl Site {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mail::id::{AccountId, EmailId};
-    use mail::recipient::{Notify, RecipientKind};
-    use mail::task::TaskId;
+    use crate::settle::tests::task;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
     fn ready() -> Ready {
-        let task = Task {
-            id: TaskId { email: EmailId::new(at(1), 1), recipient: 0 },
-            partition: 0,
-            account: AccountId::new(at(1), 1),
-            class: Class::Transactional,
-            due: at(1),
-            address: "a@example.net".parse().unwrap(),
-            kind: RecipientKind::To,
-            domain: None,
-            attempts: 0,
-            replies: 0,
-            accepted_at: at(1),
-            expires_at: at(1_000),
-            size_bytes: 1,
-            smtputf8: false,
-            require_tls: false,
-            tls_enforced: false,
-            eight_bit: false,
-            notify: Notify::default(),
-            envelope_id: None,
-            return_full: false,
-            held: false,
-        };
-        Ready { task, row: None, body: None }
+        Ready { task: task(), row: None, body: None }
     }
 
     #[test]

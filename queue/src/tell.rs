@@ -122,7 +122,9 @@ impl Worker {
                 return Ok(false);
             }
             let (subjects, count) = Subjects::read((&self.store, &self.fresh), &untold).await?;
-            let audience = self.audience(&accounts(untold.get(..count).unwrap_or_default())).await?;
+            let told = untold.get(..count).unwrap_or_default();
+            let events = told.iter().filter_map(|one| one.event.as_ref());
+            let audience = self.audience(&accounts(told), events).await?;
             let count = audience.room_for(untold.iter().take(count).map(|one| one.event.as_ref()));
             let some = untold.get(..count).unwrap_or_default();
             match self.commit_told(some, &subjects, &audience).await {

@@ -1,4 +1,4 @@
-//! Webhooks: events on their way to the endpoints that ask for them.
+//! Webhooks: events on their way to the endpoints that ask for them, and to partners' own addresses ([`destination`]).
 //!
 //! ```text
 //! tell ─►[ … + deliveries + due keys ] ─► lines ─► a slice from disk ─► post ─►[ attempt + delivery - due key ]
@@ -12,10 +12,10 @@
 //! owner. Posted it may be twice, when a crash comes between.
 
 pub mod desk;
+mod destination;
 pub mod follow;
 pub(crate) mod lines;
 pub(crate) mod make;
-mod notice;
 mod payload;
 mod places;
 mod replay;
@@ -34,7 +34,6 @@ use mail::webhook::{RetryPolicy, Webhook};
 use store::engine::{ReadError, Store};
 use store::webhook::Version;
 
-use crate::appointments::Appointments;
 use crate::courier::http::{Poster, UrlRules};
 use follow::Followers;
 use lines::Lines;
@@ -42,6 +41,7 @@ use payload::Payloads;
 use places::Places;
 
 pub use desk::WebhookError;
+pub use destination::postback_line;
 pub use replay::Range;
 
 /// How long one attempt may take (completions-email.md 2.11).
@@ -101,11 +101,14 @@ pub(crate) struct Webhooks {
     secrets: Mutex<HashMap<WebhookId, (String, Arc<str>)>>,
     /// Until when, in seconds, telling is eager.
     eager_until: AtomicI64,
-    /// When each partition is to be looked at for notices to owners.
-    pub(crate) notices: Appointments,
 }
 
 impl Webhooks {
+    /// What seals secrets.
+    pub(crate) fn vault(&self) -> &Arc<Vault> {
+        &self.vault
+    }
+
     pub(crate) fn new(parts: WebhooksParts) -> Self {
         Self {
             poster: parts.poster,
@@ -118,13 +121,17 @@ impl Webhooks {
             known: Mutex::default(),
             secrets: Mutex::default(),
             eager_until: AtomicI64::new(0),
-            notices: Appointments::default(),
         }
     }
 
     /// Which URLs may be posted to.
     pub(crate) fn rules(&self) -> UrlRules {
         self.poster.rules()
+    }
+
+    /// Who posts, and gets.
+    pub(crate) fn poster(&self) -> &Poster {
+        &self.poster
     }
 
     /// The waits before each attempt.

@@ -27,6 +27,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::appointments::Appointments;
 use crate::automations::ears::Ears;
 use crate::bodies::BodyBudget;
 use crate::clock::Clock;
@@ -154,6 +155,8 @@ pub struct Worker {
     pub(crate) exporter: std::sync::OnceLock<Exporter>,
     /// Events on their way to endpoints.
     pub(crate) webhooks: Webhooks,
+    /// When each partition is to be looked at for notices to owners.
+    pub(crate) owner_notices: Appointments,
     /// What automations hear, and when they have something to do.
     pub(crate) ears: Ears,
     /// When credentials were last used.
@@ -201,6 +204,7 @@ impl Worker {
             exports: Notify::new(),
             exporter: std::sync::OnceLock::new(),
             webhooks: Webhooks::new(parts.webhooks),
+            owner_notices: Appointments::default(),
             ears: Ears::default(),
             uses: Uses::default(),
             flights: Flights::new(settings.places_max),

@@ -91,7 +91,7 @@ async fn hall() -> Hall {
                 ..Default::default()
             })
             .unwrap(),
-            publisher: dns::provider::Publisher::new(
+            publisher: provider::Publisher::new(
                 dns::lookup::Resolver::new(&dns::lookup::Settings {
                     servers: vec!["127.0.0.1:9".parse().unwrap()],
                     ..dns::lookup::Settings::default()

@@ -1,27 +1,26 @@
 //! Answering the operator's questions.
 
 use std::fmt::Display;
-use std::time::Duration;
 
+use api::operator::Ask;
 use mail::address::{Address, Name};
 use mail::domain::Domain;
 use mail::id::EmailId;
 use queue::domains::NewDomain;
 use queue::operate::Order;
 use serde_json::{Value, json};
+use store::access::AccessError;
 use store::engine::Batch;
 use tokio::sync::mpsc;
 
-use super::{DomainChange, Question, QueueOrder, Rights, show};
+use super::{DomainChange, Question, QueueOrder, Refused, Rights, clock, show};
 use crate::world::World;
 
-/// The clock is not sent to where times end.
-const ADVANCE_SECONDS_MAX: u64 = 10 * 366 * 24 * 3600;
 /// A line of progress for so many messages.
 const PROGRESS_EVERY: u64 = 1_000;
 
-/// What goes wrong, in words for the operator.
-type Answered = Result<Value, String>;
+/// What is answered, or why it is not done.
+type Answered = Result<Value, Refused>;
 
 fn said(error: impl Display) -> String {
     error.to_string()
@@ -51,12 +50,13 @@ pub(super) async fn answer(
             Ok(json!({"account": show::account(&account)}))
         }
         Question::SessionCreate { account } => session_create(world, account.as_deref()).await,
-        Question::CertificateShow => match &rights.certificate {
-            Some(standing) => serde_json::to_value(&*standing.borrow()).map_err(said),
-            None => {
-                Err("[tls.acme] is not configured: certificates are files, read again on SIGHUP".to_owned())
-            }
-        },
+        Question::Owner { account, method, target, body } => {
+            let method = method.parse().map_err(|_| format!("{method} is no method"))?;
+            // A file is sent as a text, everything else as an object.
+            let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned).into();
+            as_owner(world, rights, account.as_deref(), Ask { method, target, body }).await
+        }
+        Question::CertificateShow => certificate_show(rights),
         Question::DomainCreate { name, account, verified } => {
             domain_create(world, &name, &account, verified).await
         }
@@ -84,18 +84,15 @@ pub(super) async fn answer(
             Ok(show::trace(&trace))
         }
         Question::Backup { file } => backup(world, file, progress).await,
-        Question::ClockAdvance { seconds } => {
-            if !rights.may_advance_clock {
-                return Err(
-                    "the clock moves only where the configuration has `clock_offset` in [testing]".into()
-                );
-            }
-            if seconds > ADVANCE_SECONDS_MAX {
-                return Err(format!("at most {ADVANCE_SECONDS_MAX} seconds (ten years) at once"));
-            }
-            world.clock.advance(Duration::from_secs(seconds));
-            Ok(json!({"now": world.clock.now()}))
-        }
+        Question::ClockShow => Ok(clock::show(world)),
+        Question::ClockAdvance { seconds } => clock::advance(world, rights, seconds).await,
+    }
+}
+
+fn certificate_show(rights: &Rights) -> Answered {
+    match &rights.certificate {
+        Some(standing) => Ok(serde_json::to_value(&*standing.borrow()).map_err(said)?),
+        None => Err("[tls.acme] is not configured: certificates are files, read again on SIGHUP".into()),
     }
 }
 
@@ -107,16 +104,34 @@ fn email_id(text: &str) -> Result<EmailId, String> {
     text.parse().map_err(said)
 }
 
+/// The account that is meant: the one that is named, or the only one.
+async fn meant(world: &World, account: Option<&str>) -> Result<String, Refused> {
+    if let Some(account) = account {
+        return Ok(account.to_owned());
+    }
+    match store::account::page(&world.store, None, 2).await.map_err(said)?.as_slice() {
+        [only] => Ok(only.to_string()),
+        [] => Err("there is no account".into()),
+        _ => Err("there are several accounts: say which with --account".into()),
+    }
+}
+
+/// Asks in the stead of an account's owner: the status and the body that the endpoint answers.
+async fn as_owner(world: &World, rights: &Rights, account: Option<&str>, asked: Ask) -> Answered {
+    let id = meant(world, account).await?;
+    let owner =
+        store::access::by_operator_as_owner(&world.store, &id).await.map_err(|error| match error {
+            AccessError::Unavailable(error) => said(error),
+            AccessError::Denied | AccessError::Elsewhere => format!("there is no account {id}"),
+        })?;
+    let (status, body) = api::operator::ask(&rights.room, owner, asked).await;
+    let body: Value = serde_json::from_slice(&body).map_err(said)?;
+    Ok(json!({"status": status.as_u16(), "body": body}))
+}
+
 /// A session for scripts: of an owner, for a quarter of an hour, used or not.
 async fn session_create(world: &World, account: Option<&str>) -> Answered {
-    let id = match account {
-        Some(account) => account.to_owned(),
-        None => match store::account::page(&world.store, None, 2).await.map_err(said)?.as_slice() {
-            [only] => only.to_string(),
-            [] => return Err("there is no account".to_owned()),
-            _ => return Err("there are several accounts: say whose session with --account".to_owned()),
-        },
-    };
+    let id = meant(world, account).await?;
     let account = store::account::find(&world.store, &id).await.map_err(said)?;
     let account = account.ok_or_else(|| format!("there is no account {id}"))?;
     let people = world.enrolment.people();

@@ -5,15 +5,16 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Subcommand;
 use clap::builder::BoolishValueParser;
+use clap::{Args, Subcommand};
 use mail::account::Plan;
 use mail::domain::TlsMode;
 use serde_json::{Value, json};
 use store::engine::{Database, Progress, Report, Store};
 
 use super::AdminArguments;
-use crate::admin::{DomainChange, Line, Question, QueueOrder, SOCKET};
+use super::affiliate::{self, AffiliateArguments};
+use crate::admin::{DomainChange, Line, Question, QueueOrder, Refused, SOCKET};
 use crate::config;
 
 /// What the operator can do.
@@ -51,9 +52,10 @@ pub enum AdminCommand {
     /// The store (server stopped)
     #[command(subcommand)]
     Store(StoreCommand),
-    /// The clock (where [testing] allows it)
-    #[command(subcommand)]
-    Clock(ClockCommand),
+    /// An account's affiliate program, in its owner's stead
+    Affiliate(AffiliateArguments),
+    /// What the clock says, and moving it (where [testing] allows it)
+    Clock(ClockArguments),
 }
 
 /// Accounts.
@@ -216,6 +218,14 @@ pub enum StoreCommand {
 }
 
 /// The clock.
+#[derive(Debug, Args)]
+pub struct ClockArguments {
+    /// What to do with it; without it is said what the clock says
+    #[command(subcommand)]
+    pub command: Option<ClockCommand>,
+}
+
+/// What can be done with the clock.
 #[derive(Debug, Subcommand)]
 pub enum ClockCommand {
     /// Move the running server's clock forward
@@ -228,16 +238,23 @@ pub enum ClockCommand {
 /// Carries out the command; the exit code is 0 when it was done.
 #[must_use]
 pub fn run(arguments: &AdminArguments) -> ExitCode {
+    if let AdminCommand::Affiliate(asked) = &arguments.command {
+        let ask = |question: &Question| ask(&directory(arguments)?, question);
+        return affiliate::run(asked, arguments.json, &ask);
+    }
     let done = match &arguments.command {
         AdminCommand::Store(StoreCommand::Copy { from, to, cluster }) => {
             super::copy::run(from, to, cluster.as_deref(), &|| configuration(arguments))
+                .map_err(Refused::from)
         }
-        _ => directory(arguments).and_then(|directory| carry_out(arguments, &directory)),
+        _ => {
+            directory(arguments).map_err(Refused::from).and_then(|directory| carry_out(arguments, &directory))
+        }
     };
     let mut out = std::io::stdout().lock();
     let (shown, code) = match done {
         Ok(value) => (value, ExitCode::SUCCESS),
-        Err(error) if arguments.json => (json!({"error": error}), ExitCode::FAILURE),
+        Err(refused) if arguments.json => (json!({"error": refused}), ExitCode::FAILURE),
         Err(error) => {
             eprintln!("postrider: {error}");
             return ExitCode::FAILURE;
@@ -270,12 +287,12 @@ fn configuration(arguments: &AdminArguments) -> Result<config::Config, String> {
     })
 }
 
-fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, String> {
+fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Refused> {
     let options = || store::engine::Options::new(directory.join(crate::world::STORE_DIRECTORY));
     match &arguments.command {
         AdminCommand::Restore { .. } if database(arguments).is_some() => {
             Err("a backup is restored into a data directory; `store copy` moves that into the database"
-                .to_owned())
+                .into())
         }
         AdminCommand::Restore { file } => {
             let done = Store::restore(file, &options(), report).map_err(|error| error.to_string())?;
@@ -293,7 +310,7 @@ fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Stri
                 "body_bytes": report.body_bytes,
                 "problems": report.problems,
             });
-            if report.is_sound() { Ok(shown) } else { Err(shown.to_string()) }
+            if report.is_sound() { Ok(shown) } else { Err(shown.to_string().into()) }
         }
         command => ask(directory, &question(command)?),
     }
@@ -372,16 +389,18 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
             // The server writes it, from a directory of its own.
             Question::Backup { file: std::path::absolute(file).map_err(|error| error.to_string())? }
         }
-        AdminCommand::Clock(ClockCommand::Advance { seconds }) => {
+        AdminCommand::Clock(ClockArguments { command: None }) => Question::ClockShow,
+        AdminCommand::Clock(ClockArguments { command: Some(ClockCommand::Advance { seconds }) }) => {
             Question::ClockAdvance { seconds: *seconds }
         }
+        AdminCommand::Affiliate(_) => return Err("is asked in the owner's stead".to_owned()),
         AdminCommand::Restore { .. } | AdminCommand::Store(_) => {
             return Err("works without the server".to_owned());
         }
     })
 }
 
-fn ask(directory: &Path, question: &Question) -> Result<Value, String> {
+fn ask(directory: &Path, question: &Question) -> Result<Value, Refused> {
     let socket = directory.join(SOCKET);
     let mut stream = UnixStream::connect(&socket).map_err(|error| {
         format!("{}: {error}; is the server running with this data directory?", socket.display())
@@ -397,5 +416,5 @@ fn ask(directory: &Path, question: &Question) -> Result<Value, String> {
             Line::Error(error) => return Err(error),
         }
     }
-    Err("the server hung up before it answered".to_owned())
+    Err("the server hung up before it answered".into())
 }

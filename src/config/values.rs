@@ -158,7 +158,7 @@ pub(super) fn durations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Durat
 
 /// Values whose own error would not say what is meant here.
 pub(super) mod parsed {
-    use dns::provider::Template;
+    use provider::Template;
 
     use super::{Deserialize, Deserializer, Name, SocketAddr};
 

@@ -1,8 +1,8 @@
 //! `domain_connect`: whether the key that signs requests of Domain Connect is published, so that DNS providers can check
 //! who asks them.
 
-use dns::provider::RequestKey;
 use mail::address::Name;
+use provider::RequestKey;
 
 use super::finding::{Finding, Notes};
 use super::place::Place;

@@ -243,6 +243,15 @@ pub async fn by_service(store: &Store, account: AccountId) -> Result<Tenant, Acc
     admitted.tenant(store).await
 }
 
+/// Lets in the operator in the stead of an account's owner, by the account's id or that owner's address.
+///
+/// # Errors
+/// [`AccessError`].
+pub async fn by_operator_as_owner(store: &Store, id_or_email: &str) -> Result<Tenant, AccessError> {
+    let tenant = by_operator(store, id_or_email).await?;
+    Ok(Tenant { scope: Scope::Full, ..tenant })
+}
+
 /// Lets in on the operator's word: a `[[relay]]` listener's account, by id or owner's address.
 ///
 /// # Errors

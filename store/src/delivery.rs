@@ -11,6 +11,8 @@
 //! is booked once. A partition has one owner (see [`crate::task`]); the endpoints that have work in it are found
 //! one by one, by one look-up each.
 
+use std::ops::Range;
+
 use jiff::Timestamp;
 use mail::delivery::{Delivery, DeliveryAttempt, DeliveryStatus};
 use mail::event::Subject;
@@ -18,7 +20,7 @@ use mail::id::{AccountId, DeliveryId, EventId, WebhookId};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyBuilder, KeyError, KeyReader, Space, after, key};
+use crate::key::{KeyBuilder, KeyError, KeyReader, Space, after, end_of, key};
 use crate::row::{self, stored};
 
 /// Attempts of one delivery that are kept and shown.
@@ -218,6 +220,11 @@ pub async fn next_line(
     };
     let due = Due::read(&found).map_err(row::damaged)?;
     Ok(Some((due.line, due.at, line_prefix(due.line).range().end)))
+}
+
+/// Where the due keys of a line lie that have come by now.
+pub(crate) fn due_until(line: LineName, now: Timestamp) -> Range<Key> {
+    line_prefix(line).range().start..end_of(&line_prefix(line).time(now).build())
 }
 
 /// Some deliveries of an endpoint, newest first, that `passes` holds for; and before which the next page begins.

@@ -194,6 +194,88 @@ pub enum Space {
     OwnerNotice = 86,
     /// What senders are to be told and have not been yet, by partition and email.
     Notice = 90,
+    /// Affiliate programs, one an account.
+    Program = 91,
+    /// Affiliate programs by their id, and by the key that web pages bring.
+    ProgramBy = 92,
+    /// Campaigns of affiliate programs.
+    Campaign = 93,
+    /// Campaigns by name.
+    CampaignByName = 94,
+    /// Partners.
+    Partner = 95,
+    /// Partners by what they are listed by.
+    PartnerBy = 96,
+    /// Partners by their address.
+    PartnerByEmail = 97,
+    /// Links of partners.
+    PartnerLink = 98,
+    /// Links by their token.
+    PartnerLinkByToken = 99,
+    /// Referrals.
+    Referral = 100,
+    /// Referrals by what they are listed by.
+    ReferralBy = 101,
+    /// Who has the claim to a person: by address, and by the processor's customer.
+    ReferralClaim = 102,
+    /// Commissions.
+    Commission = 103,
+    /// Commissions by what they are listed by, and by the invoice that they are for.
+    CommissionBy = 104,
+    /// Commissions that wait for the end of their hold, by partition and time.
+    CommissionDue = 105,
+    /// What the payment processor told of its objects.
+    Heard = 106,
+    /// What the payment processor told, by the customer whose it is.
+    HeardBy = 107,
+    /// Events of the payment processor that came in.
+    ProcessorEvent = 108,
+    /// Those by what became of them and when they came.
+    ProcessorEventBy = 109,
+    /// How many paying customers partners have.
+    PartnerTally = 110,
+    /// Corrections of what partners are owed.
+    Adjustment = 111,
+    /// Payouts.
+    Payout = 112,
+    /// Payouts by what they are listed by.
+    PayoutBy = 113,
+    /// Payout runs.
+    PayoutRun = 114,
+    /// The run that an account's payouts are drafted in.
+    OpenRun = 115,
+    /// Partners who are not in a run, and why.
+    Skipped = 116,
+    /// What is under way with runs, payouts and partners who were deleted, by partition.
+    PayoutWork = 117,
+    /// The lines that payouts were made of.
+    PayoutItem = 118,
+    /// Adjustments by what they are found by, and what those of a line come to.
+    AdjustmentBy = 119,
+    /// Visits by partners' links.
+    Visit = 120,
+    /// Which visit of a visitor stands, and which of a person.
+    VisitBy = 121,
+    /// Visits by when they are forgotten.
+    VisitEnd = 122,
+    /// Clicks on partners' links that have not been counted yet, by partition.
+    Click = 123,
+    /// Clicks on partners' links, counted.
+    ClickCount = 124,
+    /// Browsers and networks that partners have used themselves.
+    OwnVisitor = 125,
+    /// Back-fills.
+    Backfill = 136,
+    /// Back-fills that go on, by partition.
+    BackfillOpen = 137,
+    /// Links that partners enter the portal by, by the hash of what they carry.
+    PortalLink = 128,
+    /// Which links a partner has, by what they are for.
+    PortalLinksOf = 129,
+    /// Sessions of partners.
+    PortalSession = 130,
+    /// Letters to partners that are to be written, by partition and due time.
+    PartnerLetter = 131,
 }
 
 impl From<Space> for u8 {

@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod account;
+pub mod affiliate;
 pub mod attempt;
 pub mod automation;
 pub mod catalog;
@@ -17,6 +18,7 @@ pub mod delivery;
 pub mod dmarc;
 pub mod dns_credential;
 pub mod domain;
+pub mod due;
 pub mod email;
 pub mod engine;
 pub mod event;

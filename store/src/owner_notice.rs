@@ -6,12 +6,12 @@
 //! ```
 
 use jiff::Timestamp;
-use mail::id::{AccountId, EventId, WebhookId};
-use mail::owner_notice::{OwnerNotice, What};
+use mail::id::{AccountId, EventId};
+use mail::owner_notice::{About, OwnerNotice};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
-use crate::key::{KeyReader, Space, key};
+use crate::key::{KeyReader, Space, after, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
@@ -19,12 +19,14 @@ use crate::row::{self, stored};
 struct OwnerNoticeRow {
     id: EventId,
     account: AccountId,
-    webhook: WebhookId,
-    url: String,
-    what: What,
+    #[serde(flatten)]
+    about: About,
     since: Timestamp,
 }
 stored!(OwnerNotice as OwnerNoticeRow);
+
+/// Damaged rows of a partition that are passed over: a disk that has more of them has other needs.
+const DAMAGED_MAX: usize = 10_000;
 
 /// A notice as it was found.
 #[derive(Debug, Clone)]
@@ -64,32 +66,78 @@ pub fn is_about_one(conflict: &Key) -> bool {
     conflict.first() == Some(&(Space::OwnerNotice as u8))
 }
 
-/// What of a partition is due by now, at most `limit`, the longest due first; and when the next is, if it is known.
+/// What of a partition is due.
+#[derive(Debug, Default)]
+pub struct Due {
+    /// The notices, the longest due first.
+    pub found: Vec<Found>,
+    /// Rows between them that are none, and stay where they lie for whoever can make sense of them.
+    pub damaged: Vec<(Key, ReadError)>,
+    /// When the next is due, if it is known.
+    pub next: Option<Timestamp>,
+}
+
+/// What of a partition is due by now, at most `limit` notices.
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn due(
-    store: &Store,
-    partition: u16,
-    now: Timestamp,
-    limit: usize,
-) -> Result<(Vec<Found>, Option<Timestamp>), ReadError> {
-    let range = key(Space::OwnerNotice).u16(partition).range();
-    let mut found = Vec::new();
-    for (at, row) in store.scan(range, Order::Ascending, limit).await? {
-        let mut reader = KeyReader::new(Space::OwnerNotice, &at).map_err(row::damaged)?;
-        let due = reader.u16().and_then(|_| reader.time()).map_err(row::damaged)?;
-        if due > now {
-            return Ok((found, Some(due)));
+pub async fn due(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<Due, ReadError> {
+    let mut range = key(Space::OwnerNotice).u16(partition).range();
+    let mut all = Due::default();
+    loop {
+        let rows = store.scan(range.clone(), Order::Ascending, limit).await?;
+        let is_end = rows.len() < limit;
+        for (at, row) in rows {
+            range.start = after(&at);
+            match read_time(&at) {
+                Ok(due) if due > now => return Ok(Due { next: Some(due), ..all }),
+                Ok(_) => {}
+                Err(error) => {
+                    all.damaged.push((at, error));
+                    continue;
+                }
+            }
+            match row::decode(&row) {
+                Ok(notice) => all.found.push(Found { notice, partition, row: (at, row) }),
+                Err(error) => all.damaged.push((at, error)),
+            }
+            if all.found.len() == limit {
+                return Ok(all);
+            }
         }
-        found.push(Found { notice: row::decode(&row)?, partition, row: (at, row) });
+        if is_end || all.damaged.len() >= DAMAGED_MAX {
+            return Ok(all);
+        }
     }
-    Ok((found, None))
+}
+
+fn read_time(at: &Key) -> Result<Timestamp, ReadError> {
+    let mut reader = KeyReader::new(Space::OwnerNotice, at).map_err(row::damaged)?;
+    reader.u16().and_then(|_| reader.time()).map_err(row::damaged)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mail::id::WebhookId;
+    use mail::owner_notice::What;
+
+    #[test]
+    fn rows_are_read_as_they_were_written() {
+        let id = EventId::new(Timestamp::UNIX_EPOCH, 1);
+        let (account, webhook) =
+            (AccountId::new(Timestamp::UNIX_EPOCH, 1), WebhookId::new(Timestamp::UNIX_EPOCH, 1));
+        let old = format!(
+            r#"[1,{{"id":"{id}","account":"{account}","webhook":"{webhook}","url":"https://a.example/","what":"gone","since":"1970-01-01T00:00:00Z"}}]"#
+        );
+        let read: OwnerNotice = row::decode(old.as_bytes()).unwrap();
+        assert!(matches!(&read.about, About::Endpoint { what: What::Gone, .. }));
+        assert_eq!(String::from_utf8_lossy(&row::encode(&read)), old);
+        let about =
+            About::Claim { claimed: "a.example".parse().unwrap(), grace_ends_at: Timestamp::UNIX_EPOCH };
+        let claim = OwnerNotice { about, ..read };
+        assert_eq!(row::decode::<OwnerNotice>(&row::encode(&claim)).unwrap(), claim);
+    }
 
     #[tokio::test]
     async fn a_notice_is_taken_once_and_may_be_put_off() {
@@ -97,9 +145,11 @@ mod tests {
         let notice = OwnerNotice {
             id: EventId::new(at(1), 1),
             account: AccountId::new(at(0), 1),
-            webhook: WebhookId::new(at(0), 1),
-            url: "https://a.example/".to_owned(),
-            what: What::Gone,
+            about: About::Endpoint {
+                webhook: WebhookId::new(at(0), 1),
+                url: "https://a.example/".to_owned(),
+                what: What::Gone,
+            },
             since: at(1),
         };
         let commit = async |write: &dyn Fn(&mut Batch)| {
@@ -110,14 +160,24 @@ mod tests {
         commit(&|batch| put(batch, 7, &notice)).await.unwrap();
         let found = async |now| due(&store, 7, at(now), 9).await.unwrap();
         let (first, none) = (found(1).await, found(0).await);
-        assert_eq!((first.0.len(), first.1, none.0.len(), none.1), (1, None, 0, Some(at(1))));
-        assert_eq!(first.0[0].notice, notice);
-        commit(&|batch| first.0[0].put_off(batch, at(5))).await.unwrap();
-        let conflict = commit(&|batch| first.0[0].take(batch)).await;
+        assert_eq!((first.found.len(), first.next, none.found.len(), none.next), (1, None, 0, Some(at(1))));
+        assert_eq!(first.found[0].notice, notice);
+        commit(&|batch| first.found[0].put_off(batch, at(5))).await.unwrap();
+        let conflict = commit(&|batch| first.found[0].take(batch)).await;
         assert!(matches!(conflict, Err(crate::engine::CommitError::Conflict { key }) if is_about_one(&key)));
-        assert!(found(4).await.0.is_empty());
-        let again = found(5).await.0;
-        commit(&|batch| again[0].take(batch)).await.unwrap();
-        assert!(found(9).await.0.is_empty());
+        assert!(found(4).await.found.is_empty());
+        // Rows that nobody can read are in nobody's way, however many.
+        let damaged =
+            |n| key(Space::OwnerNotice).u16(7).time(at(2)).id(EventId::new(at(2), n).to_bytes()).build();
+        let spoil = |batch: &mut Batch| {
+            for n in 0..20 {
+                batch.put(damaged(n), Value::from_static(b"[9,{}]"));
+            }
+        };
+        commit(&spoil).await.unwrap();
+        let again = due(&store, 7, at(5), 3).await.unwrap();
+        assert_eq!((again.found.len(), again.damaged.len()), (1, 20));
+        commit(&|batch| again.found[0].take(batch)).await.unwrap();
+        assert!(found(9).await.found.is_empty());
     }
 }

@@ -139,10 +139,10 @@ pub fn put_sealed(batch: &mut Batch, about: About, sealed: Vec<u8>) {
     batch.put(sealed_key(about), sealed);
 }
 
-/// Whether a conflict was about a run.
+/// Whether a conflict was about a run, or about an answer that one gave.
 #[must_use]
 pub fn is_about_one(conflict: &Key) -> bool {
-    conflict.first() == Some(&(Space::Run as u8))
+    conflict.first() == Some(&(Space::Run as u8)) || by::is_about_answer(conflict)
 }
 
 /// A run.

@@ -133,7 +133,7 @@ async fn a_second_server_on_the_directory_is_refused() {
     assert!(!ended.status.success(), "{ended:?}");
     assert!(ended.said.contains("in use by another process"), "{}", ended.said);
     let (sound, answer) = scene.installation.ask(&["store", "check"]).await;
-    assert!(!sound && answer["error"].as_str().unwrap().contains("in use"), "{answer}");
+    assert!(!sound && answer["error"]["message"].as_str().unwrap().contains("in use"), "{answer}");
     // The first one noticed nothing: it takes mail, and answers the operator.
     scene.load.go();
     scene.ledger.more_acknowledged(20).await;
@@ -156,7 +156,7 @@ async fn killed_with_a_full_queue() -> (Scene, u64) {
 
 async fn refuses_to_call_it_sound(installation: &Installation) {
     let (sound, answer) = installation.ask(&["store", "check"]).await;
-    assert!(!sound && answer["error"].as_str().unwrap().contains("damaged"), "{answer}");
+    assert!(!sound && answer["error"]["message"].as_str().unwrap().contains("damaged"), "{answer}");
 }
 
 /// Nothing is served, the file is named, and no byte of the log has changed.

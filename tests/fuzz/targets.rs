@@ -140,7 +140,7 @@ pub fn service(bytes: &[u8]) {
 pub fn returned(bytes: &[u8]) {
     use mail::returned::{Said, read, read_complaint};
     let about: Address = "ada@recipient.example".parse().unwrap();
-    match read(bytes, Some(&about)) {
+    match read(bytes, Some(&about), None) {
         Said::Failed(failure) | Said::Delayed(failure) => {
             assert!(!failure.diagnostic.contains(char::is_control) && failure.diagnostic.len() <= 4_000);
             assert!((400..600).contains(&failure.reply.code));

@@ -72,7 +72,7 @@ def judge(where, schema, example):
 
 for path, methods in document["paths"].items():
     for method, operation in methods.items():
-        answers = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
+        answers = {status: answer for status, answer in operation["responses"].items() if status[0] in "23"}
         places = {"request": operation.get("requestBody", {}), **answers}
         if not answers:
             print(f"{method} {path}: has no answer of success")

@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use dns::lookup::{Resolver, Settings};
-use dns::provider::{ApplyError, Credentials, Merge, Publisher, Request};
+use provider::{ApplyError, Credentials, Merge, Publisher, Request};
 use serde_json::{Value, json};
 
 use super::domain::{DOMAIN, NOW, name, wanted_of};

@@ -7,6 +7,7 @@ mod database;
 #[path = "../world/mod.rs"]
 mod world;
 
+mod answered;
 mod automated;
 mod behind_a_proxy;
 mod certificates;

@@ -1,6 +1,6 @@
 //! The one-way order of rooms and the rooms of crates, read from the manifests and the sources.
 //!
-//! `mail ← store, dns ← queue ← affiliate ← smtp, api ← src`: left knows nothing of right; smtp and api
+//! `mail ← store, dns ← provider ← queue ← affiliate ← smtp, api ← src`: left knows nothing of right; smtp and api
 //! do not know each other, store and dns do not know each other; proxy stands between mail and the doors.
 
 use toml::Table;
@@ -13,10 +13,11 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("proxy", &["mail"]),
     ("store", &["mail"]),
     ("dns", &["mail"]),
-    ("queue", &["mail", "store", "dns"]),
+    ("provider", &["mail", "dns"]),
+    ("queue", &["mail", "store", "dns", "provider"]),
     ("affiliate", &["mail", "store", "dns", "queue"]),
-    ("smtp", &["mail", "proxy", "store", "dns", "queue", "affiliate"]),
-    ("api", &["mail", "proxy", "store", "dns", "queue", "affiliate"]),
+    ("smtp", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
+    ("api", &["mail", "proxy", "store", "dns", "provider", "queue", "affiliate"]),
 ];
 
 /// Crates (as named in code) and the only places that may use them. Tests and the benchmark may use any.
@@ -38,6 +39,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("proxy", &["hyper", "rustls"]),
     ("store", &["hyper", "mail-auth", "hickory-resolver"]),
     ("dns", &["hyper", "redb", "rustls"]),
+    ("provider", &["hyper", "redb", "rustls"]),
     ("queue", &["redb"]),
     ("affiliate", &["hyper", "redb", "rustls"]),
     ("smtp", &["hyper", "redb"]),

@@ -8,14 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mail::address::Address;
-use mail::claim::Claim;
-use mail::id::AccountId;
 use mail::letter::Letter;
 use mail::user::{LinkToken, SignInLink, User};
 use queue::postman::{self, NoPostman, Postman};
 use store::engine::Batch;
 
-use crate::emails::view::Moment;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 
@@ -73,29 +70,6 @@ pub async fn send(room: &Arc<Room>, user: &User, why: Why) -> Result<(), Problem
     let (subject, text) = text(why, &url, &account.email);
     let letter = Letter::new(user.email.clone(), subject, text);
     postman.send(hall, letter).await.map_err(|refusal| cannot(&refusal))
-}
-
-/// Tells the account that has a domain that another claims it.
-///
-/// # Errors
-/// The service cannot mail, or not now.
-pub async fn tell_of_claim(room: &Arc<Room>, account: AccountId, claim: &Claim) -> Result<(), Problem> {
-    let postman = postman(room).await?;
-    let account = store::account::get(room.hall.store(), account).await?;
-    let account = account.ok_or_else(|| Problem::not_found("account"))?;
-    let facts = room.hall.domains().facts();
-    let (name, label) = (&claim.name, &facts.ownership_label);
-    let own = facts.ownership(account.id, name);
-    let ends = claim.grace_ends_at().map(|ends| Moment(ends).to_string()).unwrap_or_default();
-    let text = format!(
-        "Somebody who rules the DNS of {name} claims it for another account. Unless you object, it is theirs after \
-         {ends}, and your account can send from it no more.\n\nTo object, have this record stand at \
-         {label}.{name}:\n\n{}\n\nIf you gave the domain away, there is nothing to do.\n",
-        own.value
-    );
-    let subject = format!("Your domain {name} is claimed by another account");
-    let letter = Letter::new(account.email, subject, text);
-    postman.send(&room.hall, letter).await.map_err(|refusal| cannot(&refusal))
 }
 
 fn cannot(cause: &dyn std::fmt::Display) -> Problem {

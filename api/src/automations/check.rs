@@ -36,8 +36,8 @@ pub fn texts(room: &Room, definition: &Definition) -> Result<(), Problem> {
     Err(errors.into())
 }
 
-/// Whether the events that a definition names may ever come: what begins with `email.` and is none of ours is likely
-/// a slip, unless the product has told of such an event of its own.
+/// Whether the events that a definition names may ever come: of ours those do that are about an email. What begins
+/// with `email.` and is none of ours is likely a slip, unless the product has told of such an event of its own.
 ///
 /// # Errors
 /// One of them is unknown; the store cannot be read.
@@ -51,23 +51,39 @@ pub async fn events(room: &Room, tenant: &Tenant, definition: &Definition) -> Re
     }));
     let mut errors = FieldErrors::default();
     for (field, event) in named {
-        if !event.starts_with(OF_EMAILS) || EventKind::of_name(event).is_some() {
-            continue;
-        }
-        let filter = Filter { name: Some(event.clone()), ..Filter::default() };
-        let (store, account) = (room.hall.store(), tenant.account().id);
-        let told = store::product_event::list(store, account, &filter, 1).await?;
-        if told.events.is_empty() {
-            let ours =
-                EventKind::ALL.into_iter().map(EventKind::name).filter(|name| name.starts_with(OF_EMAILS));
-            let text = format!(
-                "is none of our events about emails ({}), and your product has told of no such event yet",
-                ours.collect::<Vec<_>>().join(", ")
-            );
-            errors.add(&field, text);
+        if let Some(wrong) = never_comes(room, tenant, event).await? {
+            errors.add(&field, wrong);
         }
     }
     if errors.is_empty() { Ok(()) } else { Err(errors.into()) }
+}
+
+/// Why automations never hear of an event; none when they may.
+async fn never_comes(room: &Room, tenant: &Tenant, event: &str) -> Result<Option<String>, Problem> {
+    let heard = || {
+        let heard = EventKind::ALL.into_iter().filter(|kind| kind.is_heard_by_automations());
+        heard.map(EventKind::name).collect::<Vec<_>>().join(", ")
+    };
+    match EventKind::reserving(event) {
+        Some(kind) if !kind.is_heard_by_automations() => {
+            return Ok(Some(format!("is not heard by automations; of our events these are: {}", heard())));
+        }
+        Some(kind) if kind.name() != event => {
+            return Ok(Some(format!("is written `{}`", kind.name())));
+        }
+        Some(_) => return Ok(None),
+        None => {}
+    }
+    let is_about_emails =
+        event.get(..OF_EMAILS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OF_EMAILS));
+    if !is_about_emails {
+        return Ok(None);
+    }
+    let filter = Filter { name: Some(event.to_owned()), ..Filter::default() };
+    let told = store::product_event::list(room.hall.store(), tenant.account().id, &filter, 1).await?;
+    Ok(told.events.is_empty().then(|| {
+        format!("is none of our events ({}), and your product has told of no such event yet", heard())
+    }))
 }
 
 /// Whether a definition can be followed.

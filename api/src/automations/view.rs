@@ -352,7 +352,13 @@ fn step_state_schema() -> Value {
             ("key", schema::nullable_string("Its key")),
             ("type", schema::words(Action::WORDS, "What it does")),
             ("status", schema::words(StepStatus::WORDS, "Where it stands")),
-            ("output", json!({"type": ["object", "null"], "description": "What came of it: `email_id`"})),
+            (
+                "output",
+                json!({
+                    "type": ["object", "null"],
+                    "description": "What came of it: `email_id`; `withheld` says why somebody was not answered",
+                }),
+            ),
             ("error", schema::nullable_string("Why it could not be done")),
             ("started_at", schema::nullable_time("When it began")),
             ("completed_at", schema::nullable_time("When it ended")),

@@ -14,7 +14,6 @@ use store::access::Tenant;
 use super::request;
 use super::view::RecordView;
 use super::{limit, problem};
-use crate::auth::mailed;
 use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
 use crate::emails::view::Moment;
 use crate::fields::{Names, Notes};
@@ -246,12 +245,5 @@ pub async fn verify(room: Arc<Room>, tenant: Tenant, OfClaim(id): OfClaim) -> Re
     let limit = limit(&room, &tenant);
     let looked = room.hall.domains().verify_claim(tenant.account().id, id, limit).await;
     let claimed = looked.map_err(|error| not_claimed(error, &room, &tenant))?;
-    if let Some(other) = claimed.tell {
-        // The claim stands, whether mail can be sent or not: the days run, and the log says so.
-        if let Err(problem) = mailed::tell_of_claim(&room, other, &claimed.claim).await {
-            tracing::warn!(cause = problem.cause(), domain.name = %claimed.claim.name,
-                "the account that has a domain could not be told that it is claimed");
-        }
-    }
     Ok(OneClaim::of(&room, claimed.claim, claimed.finding.as_ref()))
 }

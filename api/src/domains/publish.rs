@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dns::provider::{Action, ApplyError, Credentials, Outcome, Provider, Step, fields};
+use provider::{Action, ApplyError, Credentials, Outcome, Provider, Step, fields};
 use queue::domains::{By, PublishError};
 use serde::Serialize;
 use serde_json::value::RawValue;

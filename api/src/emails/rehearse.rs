@@ -4,6 +4,7 @@
 //! example. It says `test: true`, and so cannot be taken for the real thing.
 
 pub(crate) mod example;
+mod partners;
 
 use std::sync::Arc;
 

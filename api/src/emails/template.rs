@@ -3,6 +3,7 @@
 //! `template` is an alias or an id, or an object `{id|alias, version?, variables?}`. Other providers' names
 //! for both lead here. What cannot be an id or an alias is the alias of nothing, and is not found later.
 
+use mail::number;
 use mail::template::render::VARIABLES_BYTES_MAX;
 use mail::template::{ALIAS_BYTES_MAX, TemplateKey, TemplateRef, TemplateUse};
 use serde_json::value::RawValue;
@@ -102,14 +103,18 @@ pub(crate) fn version(value: &RawValue) -> Result<u32, String> {
     value.get().parse().ok().filter(|n| *n > 0).ok_or_else(|| "must be the number of a version".to_owned())
 }
 
-/// The variables of a template: an object, of a size that is bounded before it is built.
+/// The variables of a template: an object, of a size that is bounded before it is built. Its numbers are kept to the
+/// digit: 19.90 is shown as 19.90.
 pub(crate) fn variables(value: &RawValue, name: &str, notes: &mut Notes) -> Option<Map<String, Value>> {
     let outcome = match Kind::of(value) {
         // Escapes and spaces may make the text longer than what it says.
         Kind::Object if value.get().len() > 2 * VARIABLES_BYTES_MAX => {
             Err(format!("come to more than {VARIABLES_BYTES_MAX} bytes"))
         }
-        Kind::Object => serde_json::from_str(value.get()).map_err(|_| "cannot be read".to_owned()),
+        Kind::Object => match number::read(value.get()) {
+            Ok(Value::Object(variables)) => Ok(variables),
+            _ => Err("cannot be read".to_owned()),
+        },
         _ => Err("must be an object".to_owned()),
     };
     outcome.map_err(|text| notes.errors.add(name, text)).ok()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mail::address::Address;
 use mail::automation::run::Mode;
+use mail::event::EventKind;
 use mail::idempotency::Operation;
 use mail::number;
 use mail::product_event::{DATA_BYTES_MAX, DATA_LEVELS_MAX, NAME_BYTES_MAX, USER_ID_BYTES_MAX, check_name};
@@ -96,8 +97,12 @@ impl Input for SendEvent {
         if !notes.errors.is_empty() {
             return Err(notes.errors.into());
         }
-        let told = Told { name, user_id, email, data };
         let rehearsal = rehearsal(&given).transpose();
+        // Our own events are told by us alone: what they start must be true. Who tries an automation out tells nobody.
+        if rehearsal.is_none() && EventKind::reserving(&name).is_some() {
+            return Err(Problem::field("name", "is the name of an event of ours; give yours another"));
+        }
+        let told = Told { name, user_id, email, data };
         let tried = rehearsal.as_ref().and_then(|asked| asked.as_ref().ok());
         let claim = idempotency::claim(&call.headers, || fingerprint(&told, tried, &call.ignored.borrow()))?;
         Ok(Self { told, rehearsing, rehearsal, claim })
@@ -149,7 +154,7 @@ fn data(given: &Given<'_>) -> Result<Value, String> {
     Ok(data)
 }
 
-/// Levels of lists and objects; bodies are nested no deeper than `depth::LEVELS_MAX`.
+/// Levels of lists and objects; bodies are nested no deeper than `unparsed::LEVELS_MAX`.
 fn levels(value: &Value) -> usize {
     match value {
         Value::Array(entries) => 1 + entries.iter().map(levels).max().unwrap_or(0),
@@ -261,7 +266,8 @@ fn event_schema() -> Value {
                 "name",
                 text(
                     NAME_BYTES_MAX,
-                    "What happened: `user.created`. No control characters, no spaces at its ends",
+                    "What happened: `user.created`. No control characters, no spaces at its ends, and no name of an \
+                     event of ours (`email.delivered`)",
                 ),
             ),
             ("type", text(NAME_BYTES_MAX, "Another word for `name`")),

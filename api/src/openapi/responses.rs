@@ -37,8 +37,12 @@ pub(super) fn of(operation: &Operation, takes: &Takes, gives: Value, shared: &mu
     let mut answers = Map::new();
     for also in operation.gives.also {
         match (also.status, also.media_type) {
-            (200, Some(media_type)) => {
+            (200, Some(media_type)) if media_type != operation.gives.media_type => {
                 content[media_type] = json!({"schema": {"type": "string", "description": also.about}});
+            }
+            (204 | 304, None) => {
+                answers
+                    .insert(also.status.to_string(), json!({"description": also.about, "headers": headers}));
             }
             (300..400, _) => {
                 let mut headers = headers.clone();
@@ -46,11 +50,19 @@ pub(super) fn of(operation: &Operation, takes: &Takes, gives: Value, shared: &mu
                 let answer = json!({"description": also.about, "headers": headers});
                 answers.insert(also.status.to_string(), answer);
             }
+            // The same at another status.
+            (200..300, Some(_)) => {
+                let answer = json!({"description": also.about, "headers": headers, "content": content});
+                answers.insert(also.status.to_string(), answer);
+            }
             // With the errors, below.
             _ => {}
         }
     }
     let done = operation.gives.status.as_str().to_owned();
+    if operation.gives.status.is_redirection() {
+        headers.insert("location".to_owned(), json!({"$ref": "#/components/headers/location"}));
+    }
     answers.insert(done, json!({"description": "Done", "headers": headers, "content": content}));
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in codes(operation, takes) {
@@ -217,7 +229,15 @@ fn details(code: &Code) -> Option<Value> {
 pub(super) fn exemplify(paths: &mut Value, schemas: &Value) {
     let operations = paths.as_object_mut().into_iter().flatten().filter_map(|(_, path)| path.as_object_mut());
     for (_, operation) in operations.flatten() {
-        for place in ["/requestBody/content", "/responses/200/content", "/responses/202/content"] {
+        let places = [
+            "/requestBody/content",
+            "/responses/200/content",
+            "/responses/201/content",
+            "/responses/202/content",
+            "/responses/204/content",
+            "/responses/302/content",
+        ];
+        for place in places {
             let contents = operation.pointer_mut(place).and_then(Value::as_object_mut);
             for (_, content) in contents.into_iter().flatten() {
                 let example = example::of(&content["schema"], schemas);

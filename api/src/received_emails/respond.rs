@@ -12,7 +12,7 @@ use mail::compose::{Attachment, Composition, CustomHeader};
 use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
 use mail::email::{Category, Door};
 use mail::idempotency::Operation;
-use mail::received::{Heading, Received};
+use mail::received::{Received, thread};
 use mail::recipient::{Notify, RecipientKind};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -33,8 +33,6 @@ use crate::schema::{self, Schemas};
 const BODY_BYTES_MAX: usize = 4 * CONTENT_BYTES_MAX;
 /// Bytes of a subject, with what is put before it.
 const SUBJECT_BYTES_MAX: usize = 900;
-/// Bytes of the thread that an answer names: some thirty messages.
-const REFERENCES_BYTES_MAX: usize = 2_000;
 
 const REPLY_NAMES: Names = Names {
     known: &[
@@ -146,34 +144,6 @@ pub async fn reply(room: Arc<Room>, tenant: Tenant, input: ReplyToReceived) -> R
         Ok((draft(parts, envelope(&to)), Vec::new()))
     };
     send_once(&room, &tenant, (Operation::Reply, claim), draft).await
-}
-
-/// The fields by which an answer stands in the thread of what it answers (RFC 5322 3.6.4). What is no message id
-/// is none there either: an empty field, or one with a blank in an id, breaks the thread for all who read it.
-fn thread(heading: &Heading) -> Vec<(&'static str, String)> {
-    let answered = Some(heading.message_id.as_str()).filter(|id| is_message_id(id));
-    let mut before: Vec<&str> = heading.references.iter().map(String::as_str).collect();
-    if before.is_empty() {
-        before.extend(heading.in_reply_to.as_deref());
-    }
-    before.retain(|id| is_message_id(id) && Some(*id) != answered);
-    before.extend(answered);
-    // Of a long thread where it began and the nearest: every reader finds its place by those (RFC 5537 3.4.4).
-    while before.len() > 2 && before.iter().map(|id| id.len() + 1).sum::<usize>() > REFERENCES_BYTES_MAX {
-        before.remove(1);
-    }
-    let references =
-        Some(before.join(" ")).filter(|all| !all.is_empty() && all.len() <= REFERENCES_BYTES_MAX);
-    let answered = answered.map(|id| ("In-Reply-To", id.to_owned()));
-    answered.into_iter().chain(references.map(|all| ("References", all))).collect()
-}
-
-/// `<left@right>`, in one word (RFC 5322 3.6.4); who wrote it without an `@` meant it too.
-fn is_message_id(text: &str) -> bool {
-    let inner = text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
-    inner.is_some_and(|id| {
-        !id.is_empty() && id.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'<' | b'>'))
-    })
 }
 
 /// Where answers go: where the author wants them, or to the author.
@@ -310,33 +280,6 @@ fn draft(parts: Composition, recipients: Vec<DraftRecipient>) -> Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_answer_stands_in_its_thread_or_in_none() {
-        let of = |message_id: &str, in_reply_to: Option<&str>, references: &[&str]| {
-            let heading = Heading {
-                message_id: message_id.to_owned(),
-                in_reply_to: in_reply_to.map(str::to_owned),
-                references: references.iter().map(|id| (*id).to_owned()).collect(),
-                ..Heading::default()
-            };
-            let field = |name| thread(&heading).into_iter().find(|(known, _)| *known == name).map(|(_, v)| v);
-            (field("In-Reply-To"), field("References"))
-        };
-        let some = |text: &str| Some(text.to_owned());
-        assert_eq!(of("<3@a>", None, &["<1@a>", "<2@a>"]), (some("<3@a>"), some("<1@a> <2@a> <3@a>")));
-        assert_eq!(of("<3@a>", Some("<2@a>"), &[]), (some("<3@a>"), some("<2@a> <3@a>")));
-        assert_eq!(of("<3@a>", None, &["<3@a>"]), (some("<3@a>"), some("<3@a>")));
-        assert_eq!(of("", None, &["<1@a>"]), (None, some("<1@a>")));
-        for bad in ["", " ", "<>", "<a b@c>", "<a@b> <c@d>", "nonsense", "<\u{e4}@a>"] {
-            assert_eq!(of(bad, Some(bad), &[bad, ""]), (None, None), "{bad}");
-        }
-        let long: Vec<String> = (0..200).map(|n| format!("<{n:030}@example.com>")).collect();
-        let long: Vec<&str> = long.iter().map(String::as_str).collect();
-        let references = of("<x@a>", None, &long).1.unwrap();
-        assert!(references.len() <= REFERENCES_BYTES_MAX);
-        assert!(references.starts_with(long[0]) && references.ends_with(&format!("{} <x@a>", long[199])));
-    }
 
     #[test]
     fn subjects_are_not_heaped_up() {

@@ -59,7 +59,10 @@ fn fields() -> Vec<(&'static str, Value)> {
         ("in_reply_to", schema::nullable_string("The message that it answers")),
         ("references", texts("The thread before it, the oldest first")),
         ("spam_status", schema::words(&SpamStatus::WORDS, "Whether it is spam")),
-        ("attachment_count", schema::count("How many files it has")),
+        (
+            "attachment_count",
+            schema::count("How many files it has; those beyond 2,000 parts are not counted"),
+        ),
         ("attachments", schema::list(schema::object("A file", file()), "The first of its files")),
         ("received_at", schema::time("When it was received")),
         ("domain", schema::string("The domain that it came in for")),

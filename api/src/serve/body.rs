@@ -182,7 +182,8 @@ enum MediaType {
 }
 
 fn media_type(headers: &HeaderMap, media: Media) -> Result<MediaType, Problem> {
-    let Some(value) = headers.get(CONTENT_TYPE).filter(|_| media != Media::Form) else {
+    let is_any = matches!(media, Media::Form | Media::Signed | Media::Csv);
+    let Some(value) = headers.get(CONTENT_TYPE).filter(|_| !is_any) else {
         return Ok(MediaType::Right);
     };
     let text = value.to_str().unwrap_or_default();

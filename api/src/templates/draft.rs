@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use mail::address::Mailbox;
 use mail::email::Category;
 use mail::id::{AccountId, TemplateId};
+use mail::number;
 use mail::suppression::{OPTIONAL, category_word};
 use mail::template::{
     Bodies, FALLBACKS_BYTES_MAX, MARKUP_BYTES_MAX, NAME_BYTES_MAX, PREHEADER_BYTES_MAX, Program,
@@ -255,7 +256,7 @@ fn variable(given: &Given<'_>, place: &str, notes: &mut Notes) -> Option<Variabl
     });
     let required = given.value("required").map(fields::boolean).transpose();
     let fallback = given.value("fallback_value").map(|value| {
-        let value = serde_json::from_str::<Value>(value.get()).map_err(|_| "cannot be read".to_owned())?;
+        let value = number::read(value.get()).map_err(|_| "cannot be read".to_owned())?;
         match &kind {
             Ok(kind) if !kind.takes(&value) => Err(format!("must be {}", kind.phrase())),
             _ => Ok(value),

@@ -131,7 +131,8 @@ pub struct Preview {
     text: Option<String>,
     missing_variables: Vec<String>,
     unused_variables: Vec<String>,
-    suggested_variables: Map<String, Value>,
+    #[serde(serialize_with = "mail::number::serialize")]
+    suggested_variables: Value,
     warnings: Vec<String>,
     size_bytes: usize,
 }
@@ -159,7 +160,7 @@ impl Preview {
             text,
             missing_variables: error.missing,
             unused_variables,
-            suggested_variables: program.usage().suggest(declared),
+            suggested_variables: Value::Object(program.usage().suggest(declared)),
             warnings,
             size_bytes,
         }

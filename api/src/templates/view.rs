@@ -38,7 +38,28 @@ struct SettingsView {
     /// Left out in lists.
     #[serde(flatten)]
     bodies: Option<BodiesView>,
-    variables: Vec<Variable>,
+    variables: Vec<VariableView>,
+}
+
+#[derive(Debug, Serialize)]
+struct VariableView {
+    key: String,
+    r#type: VariableType,
+    required: bool,
+    /// Null when there is none.
+    #[serde(serialize_with = "mail::number::serialize")]
+    fallback_value: Value,
+}
+
+impl VariableView {
+    fn of(variable: &Variable) -> Self {
+        Self {
+            key: variable.key.clone(),
+            r#type: variable.r#type,
+            required: variable.required,
+            fallback_value: variable.fallback_value.clone().unwrap_or_default(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -57,7 +78,7 @@ impl SettingsView {
             subject: settings.subject.clone(),
             preheader: settings.preheader.clone(),
             bodies: bodies.map(|Bodies { html, text }| BodiesView { html, text }),
-            variables: settings.variables.clone(),
+            variables: settings.variables.iter().map(VariableView::of).collect(),
         }
     }
 }

@@ -200,6 +200,11 @@ impl Input for ReplayRange {
         if !given.is_meant("since") {
             notes.errors.add("since", "is required");
         }
+        if let (Some(since), Some(until)) = (since, until)
+            && until < since
+        {
+            notes.errors.add("until", "must not be before `since`");
+        }
         let status = match given.value("status").map(fields::text) {
             None => Some(DeliveryStatus::Failed),
             Some(text) => text

@@ -2,9 +2,7 @@
 
 use mail::address_pattern::AddressPattern;
 use mail::id::{DomainId, WebhookId};
-use mail::webhook::{
-    ADDRESSES_MAX, AFFILIATE_EVENTS, DESCRIPTION_BYTES_MAX, DOMAINS_MAX, RetryPolicy, is_event,
-};
+use mail::webhook::{ADDRESSES_MAX, DESCRIPTION_BYTES_MAX, DOMAINS_MAX, RetryPolicy, is_event};
 use queue::courier::http::URL_BYTES_MAX;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -43,8 +41,7 @@ const NAMES: Names = Names {
 
 /// All names of events that can be asked for.
 pub(super) fn event_names() -> Vec<&'static str> {
-    let ours = mail::event::EventKind::ALL.iter().map(|kind| kind.name());
-    ours.chain(AFFILIATE_EVENTS.iter().copied()).collect()
+    mail::event::EventKind::ALL.iter().map(|kind| kind.name()).collect()
 }
 
 /// An endpoint, from the path.

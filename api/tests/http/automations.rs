@@ -229,6 +229,34 @@ async fn an_event_about_emails_that_there_is_not_is_a_slip() {
         assert!(text.contains("email.delivered, email.delivery_delayed"), "{field}: {fields}");
     }
     assert_eq!(fields.as_object().unwrap().len(), 3, "{fields}");
+    // Those of our own that automations do not hear, and names that are nearly ours.
+    for (event, says) in [
+        ("domain.verified", "is not heard by automations; of our events these are: email.received, "),
+        ("automation.completed", "is not heard by automations"),
+        ("suppression.created", "is not heard by automations"),
+        ("Webhook.Disabled", "is not heard by automations"),
+        ("Email.Delivered", "is written `email.delivered`"),
+        ("EMAIL.verified", "is none of our events (email.received, "),
+        (&"x".repeat(201), "is longer than 200 bytes"),
+    ] {
+        let answer = made(json!({"event": event}), event).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{event}");
+        let fields = answer.json()["error"]["details"]["fields"].clone();
+        for field in ["trigger.event", "steps[0].event"] {
+            assert!(fields[field].as_str().unwrap_or_default().starts_with(says), "{event}: {fields}");
+        }
+    }
+    for event in ["domain.moved", "contact.unsubscribed", &"x".repeat(200)] {
+        let answer = made(json!({"event": event}), "email.opened").await;
+        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+    }
+    // Nobody tells of our events but we.
+    for name in ["email.delivered", "Email.Received", "contact.unsubscribed", "domain.verified"] {
+        let body = json!({"name": name, "email": "b@example.net"});
+        let told = post(&world, "/events", body).await;
+        assert_eq!(told.status, StatusCode::BAD_REQUEST, "{name}");
+        assert!(told.json()["error"]["details"]["fields"]["name"].is_string(), "{told:?}");
+    }
     // One of the product's own may be called so.
     assert_eq!(
         made(json!({"event": "email.verified"}), "email.clicked").await.status,

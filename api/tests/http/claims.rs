@@ -7,7 +7,8 @@ use mail::account::Plan;
 use mail::credential::Scope;
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::{World, domains};
+use crate::zone::NameServer;
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
@@ -92,4 +93,42 @@ async fn what_cannot_be_completed_expires() {
     let anew =
         world.call_as(&other, Method::POST, "/domains/claims", &json!({"name": "b.test"})).await.json();
     assert_eq!(anew["claim"]["status"], json!("pending"));
+}
+
+/// Who has the domain is written to as soon as another has shown that they rule its DNS, once, whoever is there to send
+/// the letter.
+#[tokio::test]
+async fn the_account_that_has_the_domain_is_written_to() {
+    let server = NameServer::start("").await;
+    let world = World::working_with(|parts| {
+        parts.sandbox_sender = Some("sandbox@example.com".parse().unwrap());
+        parts.domains = domains(server.address, false);
+    })
+    .await;
+    let other = world.account(2, Scope::Full).await;
+    let claim = claim(&world, &other, "acme.test").await;
+    // They have had it verified.
+    world.hall.domains().force(&"acme.test".parse().unwrap()).await.unwrap();
+    let value = claim["record"]["value"].as_str().unwrap();
+    server.set(&format!("_service.acme.test TXT \"{value}\"\n"));
+    for _ in 0..2 {
+        let proven = world.call_as(&other, Method::POST, &path(&claim, "/verify"), &json!({})).await.json();
+        assert_eq!(proven["claim"]["blocked_reason"], json!("grace_period"), "{proven:#}");
+    }
+    let letters = async || world.get("/emails?to=owner1@example.com").await.json()["emails"].clone();
+    // The process that found the record died before it could send the letter.
+    assert_eq!(letters().await, json!([]));
+    world.hall.start();
+    let sent = async {
+        loop {
+            let letters = letters().await;
+            if letters != json!([]) {
+                return letters;
+            }
+        }
+    };
+    let sent = tokio::time::timeout(Duration::from_secs(30), sent).await.expect("the letter");
+    assert_eq!(sent.as_array().unwrap().len(), 1);
+    assert_eq!(sent[0]["subject"], "Your domain acme.test is claimed by another account");
+    world.end().await;
 }

@@ -79,7 +79,7 @@ async fn scopes_hold_for_every_operation() {
                 // A key is no session, and what takes no sessions is not there for browsers.
                 assert!([401, 404, 405].contains(&browser.status.as_u16()), "{path}");
             }
-            Action::SignedIn(..) => {
+            Action::SignedIn(..) | Action::Owner(_) => {
                 assert_eq!(nobody.status, StatusCode::UNAUTHORIZED, "{path}");
                 assert_eq!(sender.status, StatusCode::FORBIDDEN, "{path}");
                 assert_eq!(full.status, StatusCode::FORBIDDEN, "{path}");

@@ -3,6 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod account;
+mod affiliate_backfill;
+mod affiliate_campaigns;
+mod affiliate_imports;
+mod affiliate_ledger;
+mod affiliate_payouts;
+mod affiliate_postbacks;
+mod affiliate_program;
+mod affiliate_referrals;
+mod affiliate_visits;
+mod affiliates;
 mod api_keys;
 mod automations;
 mod batch;
@@ -25,6 +35,10 @@ mod lockout;
 mod logs;
 mod metrics;
 mod plans;
+mod portal;
+mod portal_letters;
+mod portal_money;
+mod portal_pages;
 mod proxied;
 mod purse;
 mod rates;

@@ -36,6 +36,10 @@ async fn the_payload_of_an_email_and_of_none() {
         ("automation.step_completed", "step_index"),
         ("automation.completed", "ended_by"),
         ("automation.failed", "error"),
+        ("affiliate.created", "affiliate"),
+        ("referral.converted", "referral"),
+        ("commission.earned", "commission"),
+        ("payout.paid", "payout_id"),
     ] {
         let shown = ask(json!({"event": event})).await.json()["payload"].clone();
         assert_eq!((&shown["type"], &shown["data"]["test"]), (&json!(event), &json!(true)));

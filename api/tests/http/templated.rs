@@ -1,6 +1,6 @@
 //! Emails made from templates, over HTTP.
 
-use crate::world::World;
+use crate::world::{Answered, World};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -59,6 +59,41 @@ async fn a_template_gives_what_the_request_leaves_out() {
     let shown = show(&world, &sent.json()["id"]).await;
     assert_eq!((&shown["subject"], &shown["category"]), (&json!("Mine {{name}}"), &json!("transactional")));
     assert!(shown["headers"]["List-Unsubscribe"].is_null());
+    world.end().await;
+}
+
+fn text(answer: &Answered) -> String {
+    String::from_utf8_lossy(&answer.body).into_owned()
+}
+
+/// Numbers stand in an email as they came, by every way that variables come, and are shown so again.
+#[tokio::test]
+async fn numbers_are_kept_to_the_digit() {
+    const EXACT: &str = r#"{"price":19.90,"order":12345678901234567890123,"owed":-0,"list":[1.10]}"#;
+    let world = World::start().await;
+    let made = world
+        .post(
+            "/templates",
+            r#"{"name":"Bill","alias":"bill","from":"ada@example.com","subject":"{{price}}","text":"{{order}}: {{price}} {{rate}}{{#if owed}} owed{{/if}}{{#each list}} {{this}}{{/each}}",
+                "variables":[{"key":"price","type":"number"},{"key":"rate","type":"number","fallback_value":1.50}]}"#,
+        )
+        .await;
+    assert_eq!(made.status, StatusCode::OK, "{made:?}");
+    assert!(text(&made).contains(r#""fallback_value":1.50"#), "{made:?}");
+    world.post("/templates/bill/publish", "{}").await;
+    let preview = world.post("/templates/bill/preview", format!(r#"{{"variables":{EXACT}}}"#)).await;
+    assert_eq!(preview.json()["text"], "12345678901234567890123: 19.90 1.50 1.10", "{preview:?}");
+    assert!(text(&preview).contains(r#""rate":1.50"#), "{preview:?}");
+    let item = format!(r#"{{"to":"b@example.net","template":"bill","variables":{EXACT}}}"#);
+    let inner = format!(r#"{{"to":"b@example.net","template":{{"alias":"bill","variables":{EXACT}}}}}"#);
+    let sent =
+        [world.post("/emails", item.clone()).await.json(), world.post("/emails", inner.clone()).await.json()];
+    let batch = world.post("/emails/batch", format!(r#"{{"emails":[{item},{inner}]}}"#)).await.json();
+    for id in sent.iter().map(|one| &one["id"]).chain([&batch["data"][0]["id"], &batch["data"][1]["id"]]) {
+        let shown = show(&world, id).await;
+        assert_eq!(shown["subject"], "19.90", "{shown}");
+        assert_eq!(shown["text"], "12345678901234567890123: 19.90 1.50 1.10", "{shown}");
+    }
     world.end().await;
 }
 

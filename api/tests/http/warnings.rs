@@ -41,6 +41,23 @@ async fn path_of(world: &World, operation: &Operation) -> String {
             let id = crate::received::arrive(world, 1, |_| {}).await.id;
             return operation.path.replace("{id}", &id.to_string());
         }
+        "affiliate-commissions" => {
+            let id = crate::affiliate_ledger::commission(world).await;
+            return operation.path.replace("{id}", &id);
+        }
+        "affiliate-payouts" => {
+            let id = crate::affiliate_payouts::processing(world).await;
+            return operation.path.replace("{id}", &id);
+        }
+        path if path.starts_with("affiliate") => {
+            crate::affiliate_program::set_up(world, 1).await;
+            let status = if operation.id == "create_affiliate_referral" { "active" } else { "pending" };
+            let body = json!({"email": "bob@example.org", "token": "ada", "status": status});
+            let made = crate::affiliates::partner(world, body).await;
+            let campaign = world.get("/affiliate-campaigns").await.json()["data"][0]["id"].clone();
+            let id = if path == "affiliates" { &made["id"] } else { &campaign };
+            return operation.path.replace("{id}", id.as_str().unwrap());
+        }
         "dns-credentials" => return operation.path.replace("{provider}", "rfc2136"),
         "domains" => return operation.path.replace("{id_or_name}", crate::world::DOMAIN),
         _ => return operation.path.to_owned(),

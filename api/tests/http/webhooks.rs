@@ -22,22 +22,22 @@ use crate::world::World;
 
 /// What a receiver was sent.
 #[derive(Debug, Clone)]
-struct Received {
+pub(crate) struct Received {
     headers: Vec<(String, String)>,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Received {
-    fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
     }
 
     /// Whether it is signed with this secret, in both ways.
-    fn is_signed_with(&self, secret: &str) -> bool {
+    pub(crate) fn is_signed_with(&self, secret: &str) -> bool {
         let at: i64 = self.header("webhook-timestamp").parse().unwrap();
         let at = Timestamp::from_second(at).unwrap();
         let signed = sign([secret], self.header("webhook-id"), at, self.body.as_bytes());
@@ -49,13 +49,13 @@ impl Received {
 }
 
 /// A receiver that answers with one status after the other, the last one for ever.
-struct Receiver {
+pub(crate) struct Receiver {
     address: SocketAddr,
     heard: mpsc::UnboundedReceiver<Received>,
 }
 
 impl Receiver {
-    async fn start(statuses: &'static [&'static str]) -> Self {
+    pub(crate) async fn start(statuses: &'static [&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (tell, heard) = mpsc::unbounded_channel();
@@ -83,11 +83,11 @@ impl Receiver {
         Self { address, heard }
     }
 
-    async fn next(&mut self) -> Received {
+    pub(crate) async fn next(&mut self) -> Received {
         self.heard.recv().await.unwrap()
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/hooks?a=b", self.address)
     }
 }
@@ -389,7 +389,7 @@ async fn a_letter_to_the_owner_survives_who_was_to_send_it() {
     let waiting = async || {
         let (mut count, now) = (0, world.hall.clock().now());
         for partition in 0..store::task::PARTITIONS {
-            count += store::owner_notice::due(store, partition, now, 9).await.unwrap().0.len();
+            count += store::owner_notice::due(store, partition, now, 9).await.unwrap().found.len();
         }
         count
     };

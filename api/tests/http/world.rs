@@ -56,7 +56,7 @@ pub(crate) async fn hall(store: Store) -> Hall {
 }
 
 /// What domains need: this name server, which is the authority of all.
-fn domains(server: SocketAddr, auto_verify: bool) -> DomainsParts {
+pub(crate) fn domains(server: SocketAddr, auto_verify: bool) -> DomainsParts {
     let settings = dns::setup::Settings {
         servers: vec![server],
         allow_private: true,
@@ -65,7 +65,7 @@ fn domains(server: SocketAddr, auto_verify: bool) -> DomainsParts {
     DomainsParts {
         vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
         inspector: dns::setup::Inspector::new(settings).unwrap(),
-        publisher: dns::provider::Publisher::new(
+        publisher: provider::Publisher::new(
             dns::lookup::Resolver::new(&dns::lookup::Settings {
                 servers: vec![server],
                 ..dns::lookup::Settings::default()
@@ -275,9 +275,9 @@ impl World {
     /// One whose domains are looked for at a name server of this text, and whose DNS providers are met so.
     pub(crate) async fn with_provider(
         zone: &str,
-        template: Option<dns::provider::Template>,
-        request_key: Option<dns::provider::RequestKey>,
-        web: dns::provider::Web,
+        template: Option<provider::Template>,
+        request_key: Option<provider::RequestKey>,
+        web: provider::Web,
     ) -> (Self, NameServer) {
         let names = NameServer::start(zone).await;
         let hall = hall_with(store().await, |parts| {

@@ -9,7 +9,7 @@ pub(crate) mod walk;
 pub(crate) use crate::sender_policy::record::{Mechanism, Qualifier, Record, Term, is_record, words};
 
 /// What one of our own records passes mail by: its `include:` terms.
-pub(crate) fn mechanisms(record: &str) -> Vec<String> {
+pub fn mechanisms(record: &str) -> Vec<String> {
     words(record).map(str::to_ascii_lowercase).filter(|word| word.starts_with("include:")).collect()
 }
 

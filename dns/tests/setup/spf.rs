@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use mail::setup::Purpose::Spf;
 use mail::setup::RecordStatus::{Conflict, Mismatch, Missing, Pending, Verified};
 
-use crate::world::{look, table};
+use crate::world::{look, look_without_ours, table};
 
 fn record(text: &str) -> String {
     format!("example.com TXT \"{text}\"\n")
@@ -114,6 +114,27 @@ async fn more_lookups_than_receivers_make() {
         m.example MX 1 a.example.
         a.example MX 1 a.example.";
     table(Spf, &[(&nested, Mismatch, "needs 11 DNS lookups")]).await;
+}
+
+/// That the operator has not published ours yet is no advice to a customer, and hides none.
+#[tokio::test]
+async fn a_host_of_ours_without_a_record() {
+    let (ten, hosts) = includes(10);
+    let full = look_without_ours(Spf, &(record(&format!("v=spf1 {ten}-all")) + &hosts)).await;
+    assert_eq!((full.status, full.merged), (Mismatch, None));
+    let error = full.error.unwrap();
+    assert!(error.contains("it needs 11 DNS lookups"), "{error}");
+    assert!(error.ends_with("Remove what you no longer use first."), "{error}");
+    let plain = look_without_ours(Spf, &record("v=spf1 ip4:192.0.2.1 a:x.example mx:y.example -all")).await;
+    assert_eq!(plain.status, Mismatch);
+    assert!(plain.merged.is_some_and(|merged| merged.contains("include:spf.service.example")));
+    let published = look_without_ours(Spf, &record("v=spf1 include:spf.service.example -all")).await;
+    assert_eq!(published.status, Mismatch);
+    let error = published.error.unwrap();
+    assert!(
+        error.contains("spf.service.example, which has no SPF record. That is for us to mend"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

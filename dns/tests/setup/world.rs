@@ -72,7 +72,12 @@ pub(crate) async fn inspect_one(inspector: &Inspector, record: Record) -> Findin
 /// What is found of a record in a world that one server tells: it stands for the resolver and for the
 /// domain's own server.
 pub(crate) async fn look(purpose: Purpose, zone: &str) -> Finding {
-    let server = NameServer::start(&format!("{WAY}{OURS}{zone}")).await;
+    look_without_ours(purpose, &format!("{OURS}{zone}")).await
+}
+
+/// The same, where nothing stands at hosts of ours.
+pub(crate) async fn look_without_ours(purpose: Purpose, zone: &str) -> Finding {
+    let server = NameServer::start(&format!("{WAY}{zone}")).await;
     let inspector = Inspector::new(settings(&server, &server)).unwrap();
     inspect_one(&inspector, record(purpose)).await
 }

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::email::Category;
 use crate::number;
+use crate::received::Answering;
 use crate::signal::Signal;
 use crate::template::render::{VARIABLE_NAME_BYTES_MAX, VARIABLES_DEPTH_MAX};
 use crate::template::{Bodies, Program, RenderError, Rendered, Settings};
@@ -61,13 +62,16 @@ pub struct Context {
     /// What became of the last wait; none before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Waited>,
+    /// Where a received email began it: what answers to that must heed. No reference sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answering: Option<Answering>,
 }
 
 impl Context {
     /// A run that begins with this event.
     #[must_use]
     pub fn new(event: Facts) -> Self {
-        Self { event, wait: None }
+        Self { event, wait: None, answering: None }
     }
 
     /// What references see. Before the first wait nothing was received.

@@ -15,9 +15,8 @@ use super::condition::{Condition, FIELD_BYTES_MAX, LIST_MAX, Op, QUESTIONS_MAX, 
 use super::definition::{Definition, Reentry, Step, Trigger};
 use super::{DEFINITION_BYTES_MAX, STEPS_MAX};
 use crate::number;
+use crate::product_event::check_name;
 
-/// An event's name.
-pub const EVENT_BYTES_MAX: usize = 100;
 /// Events that end runs.
 pub const CANCEL_ON_MAX: usize = 20;
 
@@ -60,13 +59,10 @@ fn trigger(value: &Value, notes: &mut Notes) -> Option<Trigger> {
     Some(Trigger { event: event?, filter, cancel_on_events, reentry, include_machine })
 }
 
-/// An event's name: a line of text.
+/// An event's name, as who tells of one writes it.
 fn event_name(value: &Value) -> Result<String, String> {
     let text = value.as_str().ok_or("must be a string")?;
-    crate::tags::check_line(text, EVENT_BYTES_MAX)?;
-    if text.trim() != text || text.is_empty() {
-        return Err("must be the name of an event, like `user.created`".to_owned());
-    }
+    check_name(text).map_err(|error| format!("{error}: it is the name of an event, like `user.created`"))?;
     Ok(text.to_owned())
 }
 

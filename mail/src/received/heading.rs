@@ -1,10 +1,12 @@
 //! The heading: what the header of a received message says, bounded, so that a row and a webhook's payload
 //! stay small (completions-email.md 2.10: below 20 KB) whatever somebody wrote.
 
+use std::borrow::Cow;
+
 use mail_parser::{Addr, HeaderName, HeaderValue, Message, MessageParser};
 use serde::{Deserialize, Serialize};
 
-use super::File;
+use super::{File, Unanswerable};
 use crate::address::{Address, Mailbox};
 
 /// Bytes of `from` and of a subject that are kept.
@@ -47,6 +49,9 @@ pub struct Heading {
     /// The thread before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<String>,
+    /// What it says against an answer by a machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unanswerable: Option<Unanswerable>,
     /// How many files it has.
     #[serde(default)]
     pub attachment_count: u64,
@@ -77,6 +82,7 @@ impl Heading {
             message_id: ids(message, &HeaderName::MessageId).next().unwrap_or_default(),
             in_reply_to: ids(message, &HeaderName::InReplyTo).next(),
             references: last(ids(message, &HeaderName::References)),
+            unanswerable: None,
             attachment_count: 0,
             attachments: Vec::new(),
         }
@@ -115,8 +121,16 @@ struct Person {
 }
 
 fn person(addr: &Addr<'_>) -> Option<Person> {
-    let address: Option<Address> = addr.address().and_then(|address| address.trim().parse().ok());
-    let name = addr.name().map(one_line).filter(|name| !name.is_empty());
+    let (name, text) = (addr.name(), addr.address().map(str::trim));
+    // A bare address with a quoted local part: the parser takes what is quoted for the name.
+    let (name, text) = match (name, text) {
+        (Some(name), Some(text)) if text.starts_with('@') => {
+            (None, Some(Cow::Owned(format!("{name}{text}"))))
+        }
+        (name, text) => (name, text.map(Cow::Borrowed)),
+    };
+    let address = text.as_deref().and_then(|text| text.parse().ok().or_else(|| quoted(text)));
+    let name = name.map(one_line).filter(|name| !name.is_empty());
     let shown = match (&address, &name) {
         (Some(address), _) => Mailbox { name, address: address.clone() }.to_string(),
         (None, Some(name)) => match addr.address() {
@@ -126,6 +140,19 @@ fn person(addr: &Addr<'_>) -> Option<Person> {
         (None, None) => one_line(addr.address()?),
     };
     Some(Person { shown, address })
+}
+
+/// An address whose local part is a quoted string (RFC 5322 3.4.1), which the parser hands out without its quotes.
+fn quoted(text: &str) -> Option<Address> {
+    let (local, domain) = text.rsplit_once('@').filter(|(local, _)| !local.is_empty())?;
+    let mut escaped = String::with_capacity(local.len() + 2);
+    for c in local.chars() {
+        if matches!(c, '"' | '\\') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    Address::new(&format!("\"{escaped}\""), domain.parse().ok()?).ok()
 }
 
 fn people<'a>(message: &'a Message<'_>, name: &HeaderName<'static>) -> impl Iterator<Item = Person> + 'a {
@@ -243,6 +270,22 @@ mod tests {
         assert_eq!(field_count(message, "From"), 2);
         assert_eq!(field_count(b"", "From"), 0);
         assert_eq!(field_count(b"\r\nFrom: x", "From"), 0);
+    }
+
+    #[test]
+    fn an_author_with_a_quoted_local_part_is_read() {
+        for (field, author) in [
+            ("\"john doe\"@b.example", Some("\"john doe\"@b.example")),
+            ("John <\"john doe\"@b.example>", Some("\"john doe\"@b.example")),
+            ("john@b.example", Some("john@b.example")),
+            ("john doe", None),
+            ("@b.example", None),
+        ] {
+            let message = format!("From: {field}\r\n\r\n");
+            let parsed = header_parser().header_address(HeaderName::From).parse(message.as_bytes()).unwrap();
+            let found = people_of(&parsed, &HeaderName::From).pop().and_then(|person| person.address);
+            assert_eq!(found.map(|address| address.to_string()).as_deref(), author, "{field}");
+        }
     }
 
     #[test]

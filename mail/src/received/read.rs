@@ -5,6 +5,7 @@
 
 use mail_parser::{Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
 
+use super::answer;
 use super::bounds::{HEADER_BYTES_MAX, prefix, unhidden};
 use super::heading::{self, FILENAME_BYTES_MAX, Heading, cut, header_parser, one_line};
 use super::{File, strip_quote};
@@ -87,6 +88,7 @@ fn heading_of(message: &[u8], parsed: Option<&Message<'_>>) -> Heading {
     let top = message.get(..message.len().min(HEADER_BYTES_MAX)).unwrap_or_default();
     let header = header_parser().parse_headers(top);
     let heading = header.as_ref().map(Heading::of).unwrap_or_default();
+    let heading = Heading { unanswerable: answer::unanswerable(top), ..heading };
     let places = parsed.map(|parsed| parsed.attachments.as_slice()).unwrap_or_default();
     let part = |(place, id): (usize, &u32)| match parsed.and_then(|parsed| parsed.part(*id)) {
         Some(part) => file(place, part),

@@ -43,7 +43,8 @@ impl Trace {
             let value = text.split_once(':').map(|(_, value)| value.trim()).unwrap_or_default();
             let found = value.trim_start_matches('<').trim_end_matches('>').parse::<Address>();
             found.is_ok_and(|found| {
-                found.domain() == recipient.domain() && found.local().eq_ignore_ascii_case(recipient.local())
+                found.domain() == recipient.domain()
+                    && found.plain_local().eq_ignore_ascii_case(&recipient.plain_local())
             })
         })
     }
@@ -70,14 +71,41 @@ pub fn without_results_of(message: &Bytes, hostname: &Name) -> Vec<Bytes> {
     pieces
 }
 
-/// Whether the results name us. What cannot be read for certain (comments before the name, say) is taken to.
+/// Whether the results name us (RFC 8601 2.2: `[CFWS] authserv-id [CFWS version] [CFWS] ;`). What cannot be read for
+/// certain, a quoted name or a comment that has no end, is taken to.
 fn claims_to_be(field: &[u8], hostname: &Name) -> bool {
     let text = String::from_utf8_lossy(field);
     let value = text.split_once(':').map(|(_, value)| value).unwrap_or_default();
+    let Some(value) = without_comments(value) else { return true };
     let id = value.split(';').next().unwrap_or_default().to_ascii_lowercase();
-    id.contains('(')
-        || id.contains('"')
-        || id.split_ascii_whitespace().next().is_none_or(|id| id.trim_end_matches('.') == hostname.as_str())
+    let name = id.split_ascii_whitespace().next();
+    id.contains('"') || name.is_none_or(|name| name.trim_end_matches('.') == hostname.as_str())
+}
+
+/// A value with a blank for each comment (RFC 5322 3.2.2); a `;` in one ends nothing. None when one has no end, or
+/// more ends than beginnings. What stands in quotes is no comment.
+fn without_comments(value: &str) -> Option<String> {
+    let (mut out, mut depth, mut quoted, mut escaped) = (String::new(), 0_usize, false, false);
+    for c in value.chars() {
+        if std::mem::take(&mut escaped) {
+            continue;
+        }
+        match c {
+            '\\' => escaped = true,
+            '"' if depth == 0 => {
+                quoted = !quoted;
+                out.push(c);
+            }
+            '(' if !quoted => {
+                depth += 1;
+                out.push(' ');
+            }
+            ')' if !quoted => depth = depth.checked_sub(1)?,
+            _ if depth > 0 => {}
+            _ => out.push(c),
+        }
+    }
+    (depth == 0).then_some(out)
 }
 
 #[cfg(test)]
@@ -99,6 +127,25 @@ mod tests {
         assert_eq!(left("authentication-results : mx.example 1; none\r\n\r\nx"), "\r\nx");
         assert_eq!(left("Authentication-Results: (c) mx.example; none\r\n\r\nx"), "\r\nx");
         assert_eq!(left("Authentication-Results: \"mx.example\"; none\r\n\r\nx"), "\r\nx");
+        for ours in [
+            "mx.example (us); spf=pass",
+            "mx.example(us) 1 (a;b) ; spf=pass",
+            "(other.example;) mx.example; spf=pass",
+            "(a (b;) \\) c) mx.example\r\n (;)\r\n ; spf=pass",
+            "mx(c).example; x",
+            "other.example (never ends; mx.example",
+            "other.example) ; x",
+            "(only)",
+            "",
+        ] {
+            let message: &str = format!("Authentication-Results: {ours}\r\n\r\nx").leak();
+            let is_left = left(message);
+            // A comment parts a name in two: whose it is, is not for certain, and it is not ours.
+            let wanted = if ours.starts_with("mx(c)") { message } else { "\r\nx" };
+            assert_eq!(is_left, wanted, "{ours}");
+        }
+        let theirs = "Authentication-Results: mx.example.net (by mx.example; it says); none\r\n\r\n";
+        assert_eq!(left(theirs), theirs);
         let other =
             "Authentication-Results: mx.example.net; none\r\n\r\nAuthentication-Results: mx.example; x";
         assert_eq!(left(other), other);

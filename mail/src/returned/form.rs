@@ -4,7 +4,7 @@
 //! of them. A subject alone is enough only when a mailer daemon wrote. What was refused is looked for between
 //! that sentence and the returned message: a reply code in it says most, then the words.
 
-use crate::address::Name;
+use crate::address::{Address, Name};
 use crate::classify::Reason;
 
 use super::codes::{self, Coded, one_line};
@@ -247,6 +247,12 @@ fn text_of(parts: &[Part<'_>]) -> Option<String> {
 
 fn cut(text: &str) -> String {
     text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or_default().to_owned()
+}
+
+/// Whether an address is of those who write bounces.
+pub(super) fn is_daemon(address: &Address) -> bool {
+    let local = address.plain_local().to_ascii_lowercase();
+    DAEMONS.iter().any(|daemon| local.starts_with(daemon))
 }
 
 fn is_by_daemon(message: &[u8]) -> bool {

@@ -56,7 +56,7 @@ fn every_form_of_the_corpus_is_read() {
     let wrong: Vec<String> = corpus
         .iter()
         .filter_map(|(name, expected, message)| {
-            let said = told(&read(message, Some(&about)));
+            let said = told(&read(message, Some(&about), None));
             (said != *expected).then(|| format!("{name}: `{said}`, expected `{expected}`"))
         })
         .collect();
@@ -66,10 +66,10 @@ fn every_form_of_the_corpus_is_read() {
 #[test]
 fn a_report_that_was_cut_anywhere_says_the_same_or_nothing() {
     for (name, _, message) in corpus() {
-        let whole = told(&read(&message, None));
+        let whole = told(&read(&message, None, None));
         let kind = |told: &str| told.split(' ').next().unwrap_or_default().to_owned();
         for end in (0..message.len()).step_by(97) {
-            let cut = kind(&told(&read(&message[..end], None)));
+            let cut = kind(&told(&read(&message[..end], None, None)));
             // Who else is told of comes later in the report: until then it is the failure of the first.
             let known = [kind(&whole), "nothing".to_owned(), "failed".to_owned(), "complaint".to_owned()];
             assert!(known.contains(&cut), "{name} cut at {end}: {cut}");
@@ -106,7 +106,7 @@ proptest! {
     /// Any bytes are read without harm, and what is kept of them is bounded.
     #[test]
     fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..4_000)) {
-        bounded(&read(&bytes, None))?;
+        bounded(&read(&bytes, None, None))?;
         let _ = read_complaint(&bytes);
     }
 
@@ -122,7 +122,7 @@ proptest! {
             let at = at.index(message.len());
             message[at] = byte;
         }
-        bounded(&read(&message, Some(&OURS.parse().unwrap())))?;
+        bounded(&read(&message, Some(&OURS.parse().unwrap()), None))?;
         let _ = read_complaint(&message);
     }
 }

@@ -300,7 +300,9 @@ fn measure(value: &Value, depth: usize, left: &mut usize) -> Result<(), String> 
             take(VALUE_BYTES)?;
             list.iter().try_for_each(|entry| measure(entry, depth + 1, left))
         }
-        number if number::is_number(number) => take(VALUE_BYTES),
+        marked @ Value::Object(_) if number::is_number(marked) => {
+            take(number::digits(marked).map_or(0, |digits| digits.len()) + VALUE_BYTES)
+        }
         Value::Object(fields) => {
             for (name, value) in fields {
                 if name.len() > VARIABLE_NAME_BYTES_MAX {

@@ -89,8 +89,8 @@ const SCANNERS: &[&str] = &[
     "205.220.160.0/19",
 ];
 
-/// Words in the user agents of machines, in lower case.
-const WORDS: &[&str] = &[
+/// Words in the user agents of machines that look at every link, in lower case.
+const CRAWLERS: &[&str] = &[
     // security gateways
     "barracuda",
     "bitdefender",
@@ -122,18 +122,21 @@ const WORDS: &[&str] = &[
     "bot;",
     "crawler",
     "facebookexternalhit",
-    "headless",
     "preview",
     "robot",
     "skypeuripreview",
     "spider",
     "whatsapp",
-    // programs
+];
+
+/// Words in the user agents of programs that somebody runs, in lower case.
+const PROGRAMS: &[&str] = &[
     "aiohttp",
     "axios/",
     "curl/",
     "go-http-client",
     "guzzlehttp",
+    "headless",
     "libwww",
     "node-fetch",
     "phantomjs",
@@ -182,8 +185,16 @@ fn is_too_soon(request: &Request<'_>) -> bool {
 }
 
 fn is_known(agent: &str, ip: IpAddr) -> bool {
-    let agent = agent.to_ascii_lowercase();
-    WORDS.iter().any(|word| agent.contains(word)) || is_in(&SCANNER_NETWORKS, ip)
+    let lower = agent.to_ascii_lowercase();
+    PROGRAMS.iter().any(|word| lower.contains(word)) || is_crawler(agent, ip)
+}
+
+/// Whether it goes through all links that it finds, and says so, or is known for it. A program that somebody runs is
+/// none: it does what it was told to.
+#[must_use]
+pub fn is_crawler(user_agent: &str, ip: IpAddr) -> bool {
+    let agent = user_agent.to_ascii_lowercase();
+    CRAWLERS.iter().any(|word| agent.contains(word)) || is_in(&SCANNER_NETWORKS, ip)
 }
 
 #[cfg(test)]
@@ -251,6 +262,14 @@ mod tests {
     fn the_tables_hold() {
         assert_eq!(networks(APPLE).len(), APPLE.len());
         assert_eq!(networks(SCANNERS).len(), SCANNERS.len());
-        assert!(WORDS.iter().all(|word| *word == word.to_ascii_lowercase()));
+        assert!(CRAWLERS.iter().chain(PROGRAMS).all(|word| *word == word.to_ascii_lowercase()));
+        let place = "192.0.2.1".parse().unwrap();
+        assert!(is_crawler("Googlebot/2.1 (+http://www.google.com/bot.html)", place));
+        assert!(is_crawler(FIREFOX, "67.231.150.1".parse().unwrap()));
+        assert!(
+            !["", "curl/8.9.1", "Mozilla/5.0 HeadlessChrome/140.0", FIREFOX, CUBOT]
+                .into_iter()
+                .any(|agent| is_crawler(agent, place))
+        );
     }
 }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use mail::automation::context::Facts;
 use mail::automation::person::{self, PersonKey};
 use mail::id::{AccountId, AutomationId, ProductEventId};
+use mail::received::Answering;
 use mail::signal::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,9 @@ pub(super) struct Heard {
     pub(super) machine: bool,
     /// The automations whose mail it is about, and those whose mail led to that: none of them is started by it.
     pub(super) lineage: Vec<AutomationId>,
+    /// Where an email came in: what an answer to it must heed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) answering: Option<Answering>,
 }
 
 impl Heard {
@@ -34,7 +38,14 @@ impl Heard {
             at: signal.at,
             machine: false,
             lineage: Vec::new(),
+            answering: None,
         }
+    }
+
+    /// Whether it counts as what a person did: a notice of absence, a bounce, a forged author is nothing that a run
+    /// waits for, and nothing that ends one.
+    pub(super) fn is_of_a_person(&self) -> bool {
+        self.answering.as_ref().is_none_or(Answering::is_of_a_person)
     }
 
     /// The keys of the person that it is about.

@@ -2,13 +2,16 @@
 
 use std::collections::HashSet;
 
+use mail::address::Name;
 use mail::automation::context::Facts;
 use mail::automation::job::{Job, Work};
 use mail::automation::run::{CancelledBy, Run, RunStatus};
+use mail::domain::Domain;
 use mail::email::Rollup;
 use mail::event::{Event, Subject};
-use mail::id::{AccountId, AutomationId};
+use mail::id::{AccountId, AutomationId, ReceivedId};
 use mail::payload;
+use mail::received::{Answering, Received, Unanswerable};
 use serde_json::Value;
 use store::engine::{Batch, ReadError};
 use store::run::About;
@@ -84,6 +87,7 @@ impl Hall {
     /// An event of ours, as automations hear it: with the payload of its webhooks as data. None when what it is
     /// about is gone.
     async fn heard_of(&self, event: &Event) -> Result<Option<Heard>, ReadError> {
+        let mut answering = None;
         let (data, email, lineage) = match event.subject {
             Subject::Email(id) => {
                 let Some(found) = store::email::get(self.store(), event.account, id).await? else {
@@ -95,18 +99,54 @@ impl Hall {
                 let whom = event.recipient.as_ref().map(ToString::to_string).or(first);
                 (Value::Object(data), whom, self.lineage(event.account, found.email.run).await?)
             }
-            _ => {
-                let from = event.detail.get("from").and_then(Value::as_str);
-                let from = from.and_then(|from| from.parse::<mail::address::Mailbox>().ok());
-                (event.detail.clone(), from.map(|from| from.address.to_string()), Vec::new())
+            Subject::Received(id) => {
+                let answer = self.answering(event.account, id).await?;
+                let author = answer.author.as_ref().map(ToString::to_string);
+                answering = Some(answer);
+                (event.detail.clone(), author, Vec::new())
             }
+            // What else happens is not heard ([`mail::event::EventKind::is_heard_by_automations`]).
+            _ => return Ok(None),
         };
         let machine = ["open", "click"].iter().any(|kind| {
             event.detail.pointer(&format!("/{kind}/machine")).and_then(Value::as_bool).unwrap_or_default()
         });
         let facts = Facts { name: event.kind.name().to_owned(), email, user_id: None, data };
         let (account, at) = (event.account, event.created_at);
-        Ok(Some(Heard { account, facts, source: event.id.to_string(), at, machine, lineage }))
+        Ok(Some(Heard { account, facts, source: event.id.to_string(), at, machine, lineage, answering }))
+    }
+
+    /// What an answer to a received email must heed. An author whose mail comes in here for the same account is the
+    /// account itself: an answer would be received in turn.
+    async fn answering(&self, account: AccountId, id: ReceivedId) -> Result<Answering, ReadError> {
+        let Some(received) = store::received::get(self.store(), account, id).await? else {
+            return Ok(Answering::of_deleted());
+        };
+        let mut answering = Answering::of(&received);
+        if answering.unanswerable == Some(Unanswerable::AutoSubmitted) {
+            answering.is_ours = self.is_of_this_service(&received).await?;
+        }
+        if let (None, Some(author)) = (answering.unanswerable, &answering.author) {
+            let domain = store::domain::by_name(self.store(), author.domain()).await?;
+            let is_own = |domain: &Domain| domain.account == account && domain.takes_mail_in();
+            if domain.is_some_and(|domain| is_own(&domain) && domain.receives(author)) {
+                answering.unanswerable = Some(Unanswerable::OwnAddress);
+            }
+        }
+        Ok(answering)
+    }
+
+    /// Whether a received email was made here: its Message-ID stays, whoever passed it on, and is at a domain that is
+    /// sent from here.
+    async fn is_of_this_service(&self, received: &Received) -> Result<bool, ReadError> {
+        let id = received.heading.message_id.trim().trim_matches(|c| c == '<' || c == '>');
+        let Some(Ok(domain)) = id.rsplit_once('@').map(|(_, domain)| domain.parse::<Name>()) else {
+            return Ok(false);
+        };
+        if self.service_domain().is_some_and(|own| own == domain) {
+            return Ok(true);
+        }
+        Ok(store::domain::by_name(self.store(), &domain).await?.is_some())
     }
 
     /// The automations whose mail an email is, and whose mail led to that.

@@ -1,12 +1,17 @@
 //! The email of a step: from what it says and what the run knows to a draft for the hall.
+//!
+//! Every one says that a machine sends it (`Auto-Submitted`, RFC 3834 5). In a run that a received email began, mail to
+//! who wrote that, or to an address that was filled in, is an answer: it stands in the thread of what it answers, and
+//! is left out where nobody is to be answered ([`mail::received::Unanswerable`]).
 
 use mail::address::Mailbox;
 use mail::automation::context::{self, Context};
 use mail::automation::definition::SendEmail;
 use mail::automation::run::Run;
-use mail::compose::Composition;
+use mail::compose::{Composition, CustomHeader};
 use mail::draft::{Content, Draft, DraftRecipient, Envelope, Wishes};
 use mail::email::{Door, Tag};
+use mail::received::Unanswerable;
 use mail::recipient::{Notify, RecipientKind};
 use mail::tags;
 use mail::template::{Rendered, TemplateKey, TemplateRef, TemplateUse};
@@ -25,6 +30,8 @@ pub(super) enum Unwritten {
     Never(String),
     /// It cannot be written at the moment.
     NotNow(String),
+    /// It would be an answer, and nobody is to be answered.
+    Withheld(Unanswerable),
 }
 
 fn never(error: impl Into<String>) -> Unwritten {
@@ -35,6 +42,10 @@ fn never(error: impl Into<String>) -> Unwritten {
 pub(super) struct Written {
     pub(super) draft: Draft,
     pub(super) shown: Value,
+    /// Somebody is answered by it.
+    pub(super) answers: bool,
+    /// Somebody else of its recipients is not, for this.
+    pub(super) withheld: Option<Unanswerable>,
 }
 
 /// Writes the email of a step.
@@ -60,13 +71,7 @@ pub(super) async fn write(
         Some(text) => mailbox("from", text, &root)?,
         None => from.ok_or_else(|| never("`from` is needed: the step has none, nor has its template"))?,
     };
-    let mut to = Vec::with_capacity(email.to.len());
-    for text in &email.to {
-        let one = mailbox("to", text, &root)?;
-        if !to.iter().any(|earlier: &Mailbox| earlier.address == one.address) {
-            to.push(one);
-        }
-    }
+    let Recipients { to, answers, withheld } = recipients(email, &root, known)?;
     let own_reply_to: Result<Vec<_>, _> =
         email.reply_to.iter().map(|text| mailbox("reply_to", text, &root)).collect();
     let own_reply_to = own_reply_to?;
@@ -81,7 +86,7 @@ pub(super) async fn write(
         subject: subject.ok_or_else(|| never("`subject` is empty"))?,
         html: rendered.html,
         text: rendered.text,
-        headers: Vec::new(),
+        headers: headers(known, answers),
         attachments: Vec::new(),
     };
     if parts.html.is_none() && parts.text.is_none() {
@@ -103,7 +108,51 @@ pub(super) async fn write(
         category: category.unwrap_or_default(),
         wishes,
     };
-    Ok(Written { draft, shown })
+    Ok(Written { draft, shown, answers, withheld })
+}
+
+/// To whom an email goes.
+struct Recipients {
+    to: Vec<Mailbox>,
+    answers: bool,
+    withheld: Option<Unanswerable>,
+}
+
+/// Each recipient once, without those who are not to be answered.
+fn recipients(email: &SendEmail, root: &Value, known: &Context) -> Result<Recipients, Unwritten> {
+    let mut found = Recipients { to: Vec::with_capacity(email.to.len()), answers: false, withheld: None };
+    for text in &email.to {
+        // A stranger wrote what is filled in: not only the author, but all whom they name. It is asked before it is
+        // filled in, since there may be no author at all.
+        let filled = known.answering.as_ref().filter(|known| text.contains("{{") || known.is_ours);
+        if let Some(why) = filled.and_then(|known| known.unanswerable) {
+            found.withheld = Some(why);
+            continue;
+        }
+        let one = mailbox("to", text, root)?;
+        let answering = filled.or(known.answering.as_ref().filter(|known| known.is_to(&one.address)));
+        if let Some(why) = answering.and_then(|known| known.unanswerable) {
+            found.withheld = Some(why);
+            continue;
+        }
+        found.answers |= answering.is_some();
+        if !found.to.iter().any(|earlier| earlier.address == one.address) {
+            found.to.push(one);
+        }
+    }
+    match found.withheld {
+        Some(why) if found.to.is_empty() => Err(Unwritten::Withheld(why)),
+        _ => Ok(found),
+    }
+}
+
+/// What says that a machine sends it, and what it answers (RFC 3834 3.1.5, 3.1.6, 5).
+fn headers(known: &Context, answers: bool) -> Vec<CustomHeader> {
+    let thread = known.answering.as_ref().filter(|_| answers).map(|known| known.thread.as_slice());
+    let says = if answers { "auto-replied" } else { "auto-generated" };
+    let thread = thread.unwrap_or_default().iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let fields = std::iter::once(("Auto-Submitted", says)).chain(thread);
+    fields.filter_map(|(name, value)| CustomHeader::new(name, value).ok()).collect()
 }
 
 fn shown(parts: &Composition, wishes: &Wishes) -> Value {

@@ -172,6 +172,9 @@ impl Automations {
         if !run.status.is_active() || run.created_at > heard.at || !person::is_same(who, heard.who()) {
             return Ok(false);
         }
+        if !heard.is_of_a_person() {
+            return Ok(false);
+        }
         let Some(definition) = self.definition(run.account, (run.automation, run.version)).await? else {
             return Ok(false);
         };
@@ -262,7 +265,7 @@ impl Automations {
             MatchBy::Email => person::is_same((None, who.1), (None, email)),
             MatchBy::Auto => person::is_same(who, (user, email)),
         };
-        if !same || (heard.machine && !wait.include_machine) {
+        if !same || !heard.is_of_a_person() || (heard.machine && !wait.include_machine) {
             return Ok(false);
         }
         let Some(filter) = &wait.filter else { return Ok(true) };
@@ -331,7 +334,7 @@ impl Automations {
                 continue;
             }
             store::automation::check_starts(batch, (heard.account, automation.id), &trigger.event);
-            let known = Context::new(heard.facts.clone());
+            let known = Context { answering: heard.answering.clone(), ..Context::new(heard.facts.clone()) };
             store::run::create(batch, &run, self.seal(run.id, &known)?);
             self.record(batch, &run, &[fact], now);
             matched += 1;

@@ -117,6 +117,8 @@ impl Hall {
         let written = letter::write(self, tenant, (run, email), known).await;
         let mut written = written.map_err(|error| match error {
             Unwritten::Never(error) | Unwritten::NotNow(error) => error,
+            // A rehearsal answers nothing that was received.
+            Unwritten::Withheld(why) => why.word().to_owned(),
         })?;
         let mut shown = written.shown;
         if mode != Mode::TestSend {

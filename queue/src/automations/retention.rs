@@ -1,6 +1,8 @@
 //! Forgetting runs: those that ended, with their events, as long after they were made as emails are kept.
 
-use mail::automation::AUTOMATIONS_MAX;
+use mail::automation::run::Run;
+use mail::automation::{AUTOMATIONS_MAX, person};
+use mail::event::EventKind;
 use mail::id::{AccountId, RunId};
 use store::engine::{Batch, CommitError, ReadError};
 
@@ -26,6 +28,7 @@ impl Worker {
                 let over =
                     found.iter().filter(|found| found.run.id < before && !found.run.status.is_active());
                 for found in over {
+                    self.forget_answer(&mut batch, &found.run).await?;
                     store::run::forget(&mut batch, found);
                     let about = (found.run.id.into(), RUN_EVENTS_MAX);
                     store::event::forget_about(&self.store, &mut batch, account, about).await?;
@@ -41,6 +44,17 @@ impl Worker {
                     break;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Forgets that a run answered somebody, should that be all that is known of it.
+    async fn forget_answer(&self, batch: &mut Batch, run: &Run) -> Result<(), ReadError> {
+        let author = run.email.as_deref().filter(|_| run.event_name == EventKind::Received.name());
+        if let Some(author) = author.map(person::of_email) {
+            let of = (run.account, run.automation);
+            let answered = store::run::by::answered(&self.store, of, author).await?;
+            store::run::by::forget_answered(batch, run, author, &answered);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! The garden gate to the web: a POST to an endpoint that a stranger named.
+//! The garden gate to the web: a POST to an endpoint that a stranger named, or a GET of what stands there.
 //!
 //! ```text
-//! Post ─► target (the URL, read and judged) ─► kept (a connection that waits) or dial (resolve, check, connect
+//! Post, Get ─► target (the URL, read and judged) ─► kept (a connection that waits) or dial (resolve, check, connect
 //! to the checked address, TLS) ─► exchange (request, head, the body's beginning) ─► Answer
 //! ```
 //!
@@ -44,6 +44,19 @@ pub struct Post {
     pub again: Again,
 }
 
+/// What is got.
+#[derive(Debug, Clone)]
+pub struct Get {
+    /// From where: `https://…`.
+    pub url: String,
+    /// Header fields beside `host` and `user-agent`.
+    pub headers: Vec<(&'static str, String)>,
+    /// How long it may take, from resolving the name to the last byte of the answer that is read.
+    pub timeout: Duration,
+    /// How much of the answer's body is read.
+    pub answer_bytes_max: usize,
+}
+
 /// Whether something may be posted twice. A connection that was kept may end before anything was answered: its
 /// server had closed it, or took what was posted and was lost, and nobody knows which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,11 +75,11 @@ pub struct Answer {
     pub status: u16,
     /// `retry-after`, in seconds, if it was said so.
     pub retry_after_s: Option<u64>,
-    /// The beginning of the body, at most [`ANSWER_BYTES_MAX`].
+    /// The beginning of the body, at most [`ANSWER_BYTES_MAX`], or as many as were asked for.
     pub body: Bytes,
 }
 
-/// How much of an answer's body is read and kept.
+/// How much of the body of an answer to a post is read and kept.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024;
 
 /// Why there was no answer.
@@ -156,14 +169,43 @@ impl Poster {
     /// # Errors
     /// [`PostError`].
     pub async fn post(&self, post: Post) -> Result<Answer, PostError> {
+        self.submit(post, ANSWER_BYTES_MAX).await
+    }
+
+    /// The same, with as much of the answer's body as is asked for.
+    ///
+    /// # Errors
+    /// [`PostError`].
+    pub async fn submit(&self, post: Post, answer_bytes_max: usize) -> Result<Answer, PostError> {
         let target = Target::read(&post.url, self.0.rules).map_err(PostError::Url)?;
         let request = exchange::request(&target, &post, &self.0.user_agent)?;
-        let (time, until) = (post.timeout, Instant::now() + post.timeout);
+        let bounds = (post.timeout, answer_bytes_max);
+        self.exchange(&target, (request, post.again), bounds).await
+    }
+
+    /// Gets once; follows no redirect.
+    ///
+    /// # Errors
+    /// [`PostError`].
+    pub async fn get(&self, get: Get) -> Result<Answer, PostError> {
+        let target = Target::read(&get.url, self.0.rules).map_err(PostError::Url)?;
+        let request = exchange::getting(&target, &get, &self.0.user_agent)?;
+        let bounds = (get.timeout, get.answer_bytes_max);
+        self.exchange(&target, (request, Again::Harmless), bounds).await
+    }
+
+    async fn exchange(
+        &self,
+        target: &Target,
+        (request, again): (exchange::Request, Again),
+        (time, answer_bytes_max): (Duration, usize),
+    ) -> Result<Answer, PostError> {
+        let until = Instant::now() + time;
         // What is dropped at the deadline takes its connection with it.
-        let asked = tokio::time::timeout_at(until, self.ask(&target, request, post.again)).await;
+        let asked = tokio::time::timeout_at(until, self.ask(target, request, again)).await;
         let answering = asked.unwrap_or(Err(PostError::Timeout(time)))?;
-        let Exchanged { answer, connection } = answering.read(until).await;
-        self.0.kept.put(&target, connection);
+        let Exchanged { answer, connection } = answering.read(until, answer_bytes_max).await;
+        self.0.kept.put(target, connection);
         Ok(answer)
     }
 

@@ -17,9 +17,11 @@ use mail::catalog::Filter;
 use mail::claim::{Block, Claim, ClaimStatus};
 use mail::domain::{Domain, DomainState};
 use mail::email::EmailStatus;
-use mail::id::{AccountId, ClaimId, DomainId};
+use mail::id::{AccountId, ClaimId, DomainId, EventId};
+use mail::owner_notice::{About, OwnerNotice};
 use mail::setup::{Finding, RecordStatus};
 use store::engine::Batch;
+use store::task::PARTITIONS;
 use thiserror::Error;
 
 use super::{DomainError, Domains, NewDomain, TRIES_MAX};
@@ -59,14 +61,6 @@ pub struct Claimed {
     pub claim: Claim,
     /// What was found of its record, if it was looked.
     pub finding: Option<Finding>,
-    /// The other account, when it is to be told: the record was found for the first time.
-    pub tell: Option<AccountId>,
-}
-
-impl Claimed {
-    fn seen(claim: Claim, finding: Option<Finding>) -> Self {
-        Self { claim, finding, tell: None }
-    }
 }
 
 impl Domains {
@@ -123,17 +117,16 @@ impl Domains {
             let claim = store::claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
             let now = self.worker.clock.now();
             if !claim.is_open() || claim.status_at(now) == ClaimStatus::Expired {
-                return Ok(Claimed::seen(claim, None));
+                return Ok(Claimed { claim, finding: None });
             }
             let finding = self.find_ownership(account, &claim.name, now).await;
             let is_proven = finding.as_ref().is_some_and(|finding| finding.status == RecordStatus::Verified);
             if !is_proven {
                 // Once proven, an outage of the DNS takes nothing back; but the record must stand at the end.
-                return Ok(Claimed::seen(claim, finding));
+                return Ok(Claimed { claim, finding });
             }
             let holder = store::domain::by_name(self.store(), &claim.name).await?;
             let mut after = claim.clone();
-            let tell = holder.as_ref().filter(|_| claim.proven_at.is_none()).map(|holder| holder.account);
             after.proven_at = claim.proven_at.or(Some(now));
             let settled = match holder {
                 Some(holder) if holder.account == account => {
@@ -143,15 +136,14 @@ impl Domains {
                 Some(holder) => match self.block(&after, &holder, now).await? {
                     Some(block) => {
                         (after.status, after.block) = (ClaimStatus::Blocked, Some(block));
-                        self.book(&claim, &after).await?
+                        self.book_and_tell(&claim, &after, holder.account).await?
                     }
                     None => self.complete((&claim, &mut after), Some(holder), limit).await?,
                 },
                 None => self.complete((&claim, &mut after), None, limit).await?,
             };
             if settled {
-                let tell = tell.filter(|_| after.status == ClaimStatus::Blocked);
-                return Ok(Claimed { claim: after, finding, tell });
+                return Ok(Claimed { claim: after, finding });
             }
         }
         Err(DomainError::Changed.into())
@@ -209,6 +201,33 @@ impl Domains {
         let mut batch = Batch::progress();
         store::claim::update(&mut batch, before, after);
         self.write(batch).await
+    }
+
+    /// Books that a claim is blocked; the other account is told of it in the same commit, when the record was found
+    /// for the first time.
+    async fn book_and_tell(
+        &self,
+        before: &Claim,
+        after: &Claim,
+        other: AccountId,
+    ) -> Result<bool, DomainError> {
+        let (None, Some(grace_ends_at)) = (before.proven_at, after.grace_ends_at()) else {
+            return self.book(before, after).await;
+        };
+        let now = self.worker.clock.now();
+        let id = EventId::new(now, self.worker.entropy.u128());
+        let about = About::Claim { claimed: after.name.clone(), grace_ends_at };
+        let notice = OwnerNotice { id, account: other, about, since: now };
+        let [.., last] = after.id.to_bytes();
+        let partition = self.worker.leases.any().unwrap_or(u16::from(last) % PARTITIONS);
+        let mut batch = Batch::progress();
+        store::claim::update(&mut batch, before, after);
+        store::owner_notice::put(&mut batch, partition, &notice);
+        let booked = self.write(batch).await?;
+        if booked {
+            self.worker.owner_notices.note(partition, now);
+        }
+        Ok(booked)
     }
 
     /// What stands in the way of a claim that is proven.

@@ -3,10 +3,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use dns::provider::{ApplyError, ConnectError, Credentials, Merge, Provider, Report, Request};
 use jiff::Timestamp;
 use mail::id::{AccountId, DomainId};
 use mail::setup::{Finding, Purpose, Record, RecordStatus, next_look};
+use provider::{ApplyError, ConnectError, Credentials, Merge, Provider, Report, Request};
 use store::dns_credential::Saved;
 use store::engine::Batch;
 use thiserror::Error;

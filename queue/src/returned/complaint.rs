@@ -58,7 +58,8 @@ impl Returned {
                 About { account: found.email.account, task }
             }
         };
-        self.book(about, &News::Complaint(complaint), arrival.received_at).await
+        self.book(about, &News::Complaint(complaint.arriving_at(arrival.received_at)), arrival.received_at)
+            .await
     }
 
     async fn by_return_path(&self, complaint: &Complaint) -> Result<Option<About>, ReturnedError> {

@@ -246,7 +246,7 @@ async fn what_was_delivered_bounces_later_and_is_complained_about() {
     assert_eq!(told.kind, EventKind::Complained);
     assert_eq!(
         told.detail,
-        json!({"complaint": {"feedback_type": "abuse", "source": "fbl", "user_agent": "Some/1", "arrived_at": null},
+        json!({"complaint": {"feedback_type": "abuse", "source": "fbl", "user_agent": "Some/1", "arrived_at": mail::moment::write(at(20))},
             "suppression_id": hard.id})
     );
 }
@@ -339,6 +339,14 @@ async fn what_changes_nothing_changes_nothing() {
     {
         ground.comes(0, message, 25).await.unwrap();
     }
+    // Words that people quote are a bounce from who sends bounces alone.
+    let quoted = format!(
+        "From: postmaster@recipient.example\nSubject: Undelivered mail\n\n{}\n",
+        "I'm sorry to have to inform you that your message could not be delivered."
+    );
+    let from_ada =
+        Arrival { reverse_path: "ada@recipient.example".parse().ok(), ..ground.arrival(0, &quoted, 25) };
+    ground.returned.take(Mailbox::ReturnPath, &from_ada, &[]).await.unwrap();
     let (old, old_complaint) = (unknown(), arf("From: x"));
     let too_late = 1 + 30 * 24 + 1;
     ground.comes(0, &old, too_late).await.unwrap();
@@ -389,4 +397,20 @@ async fn what_comes_back_while_an_email_is_forgotten_leaves_nothing_behind() {
     ground.comes(0, &unknown(), 20).await.unwrap();
     let outcome = ground.store.commit(forgetting).await;
     assert!(matches!(outcome, Err(store::engine::CommitError::Conflict { .. })), "{outcome:?}");
+}
+
+/// Some hosts send their reports from a mailbox: those of RFC 3464 are read all the same, the signed return path proves
+/// that who sends them had the email; the free forms, where the sender writes bounces by name.
+#[tokio::test]
+async fn a_report_need_not_come_from_the_null_path() {
+    let free = "From: MAILER-DAEMON@recipient.example\nSubject: failure notice\n\nI'm sorry to have to inform you that your \
+                message could not be delivered.\n<ada@recipient.example>: 550 5.1.1 user unknown\n";
+    for (message, sender) in
+        [(unknown(), "ada@recipient.example"), (free.to_owned(), "mailer-daemon@recipient.example")]
+    {
+        let ground = Ground::of([Delivered, Delivered]).await;
+        let arrival = Arrival { reverse_path: sender.parse().ok(), ..ground.arrival(0, &message, 25) };
+        ground.returned.take(Mailbox::ReturnPath, &arrival, &[]).await.unwrap();
+        assert_eq!(ground.recipients().await[0].state, Bounced, "{sender}");
+    }
 }

@@ -21,7 +21,7 @@ use super::Webhooks;
 use super::follow::Follower;
 use super::payload;
 use crate::accept::Hall;
-use crate::courier::http::{Target, UrlRules};
+use crate::courier::http::{Answer, Get, Post, PostError, Target, UrlRules};
 
 /// Commits tried, when something is changed meanwhile.
 const TRIES_MAX: usize = 8;
@@ -101,6 +101,22 @@ impl Hall {
     /// What is wrong with it.
     pub fn check_webhook_url(&self, url: &str) -> Result<(), String> {
         Target::read(url, self.webhook_rules()).map(drop)
+    }
+
+    /// Gets what stands at a URL that a stranger named, under the rules of webhooks.
+    ///
+    /// # Errors
+    /// [`PostError`].
+    pub async fn fetch(&self, get: Get) -> Result<Answer, PostError> {
+        self.worker.webhooks.poster().get(get).await
+    }
+
+    /// Posts to a URL that a stranger named, under the rules of webhooks, and reads more of the answer than of theirs.
+    ///
+    /// # Errors
+    /// [`PostError`].
+    pub async fn submit(&self, post: Post, answer_bytes_max: usize) -> Result<Answer, PostError> {
+        self.worker.webhooks.poster().submit(post, answer_bytes_max).await
     }
 
     /// Makes an endpoint as `settings` says, with an id and a secret of its own; the secret's text is in nobody's
@@ -242,7 +258,7 @@ impl Hall {
         let mut batch = Batch::intake();
         let (mut deliveries, mut lines) = (Vec::new(), Vec::new());
         for endpoint in endpoints {
-            let due = worker.due(endpoint, now).ok_or(WebhookError::Unavailable)?;
+            let due = worker.due((endpoint.account, endpoint.id), now).ok_or(WebhookError::Unavailable)?;
             let delivery = Delivery {
                 id: due.delivery,
                 account: endpoint.account,

@@ -1,40 +1,56 @@
-//! Making deliveries: in the commit that tells an event, one for each endpoint that asks for it.
+//! Making deliveries: in the commit that tells an event, one for each endpoint that asks for it, and one for the partner
+//! whose own event it is.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use mail::affiliate::postback;
 use mail::delivery::{Delivery, DeliveryStatus};
 use mail::email::Email;
 use mail::event::{Event, Subject};
-use mail::id::{AccountId, DeliveryId, EventId};
+use mail::id::{AccountId, DeliveryId, EventId, PartnerId, WebhookId};
 use mail::payload;
 use mail::webhook::{AboutDomain, Webhook};
 use store::delivery::{Due, LineName};
 use store::engine::{Batch, ReadError};
 
+use super::destination::postback_line;
 use super::spread;
 use crate::worker::Worker;
 
 /// Deliveries made in one commit, but for those of its first event.
 const DELIVERIES_MAX: usize = 5_000;
 
-/// The endpoints of the accounts that events are about.
+/// Who is told of events: the endpoints of the accounts that they are about, and partners who have an address.
 #[derive(Debug, Default)]
-pub(crate) struct Audience(HashMap<AccountId, Arc<Vec<Webhook>>>);
+pub(crate) struct Audience {
+    endpoints: HashMap<AccountId, Arc<Vec<Webhook>>>,
+    /// Whether the program shares the addresses of those whom they brought.
+    partners: HashMap<PartnerId, bool>,
+}
 
 impl Audience {
     /// How many of the first events may be told in one commit: each makes at most a delivery for each endpoint.
     pub(crate) fn room_for<'a>(&self, events: impl Iterator<Item = Option<&'a Event>>) -> usize {
         let mut sum = 0_usize;
-        let endpoints = |event: &Event| self.0.get(&event.account).map_or(0, |endpoints| endpoints.len());
+        let endpoints = |event: &Event| {
+            self.endpoints.get(&event.account).map_or(0, |endpoints| endpoints.len())
+                + usize::from(self.partner(event).is_some())
+        };
         let fits = events.take_while(|event| {
             let first = sum == 0;
             sum += event.map_or(0, endpoints);
             first || sum <= DELIVERIES_MAX
         });
         fits.count()
+    }
+
+    /// The partner whom an event is told to, and whether with addresses.
+    fn partner(&self, event: &Event) -> Option<(PartnerId, bool)> {
+        let partner = postback::told_to(event)?;
+        self.partners.get(&partner).map(|shares_email| (partner, *shares_email))
     }
 }
 
@@ -48,18 +64,62 @@ pub(crate) struct Made {
     now: Timestamp,
 }
 
+impl Made {
+    fn deliver(&mut self, batch: &mut Batch, delivery: &Delivery, due: Due) {
+        self.partitions.insert(due.line.partition);
+        self.lines.insert(due.line);
+        store::delivery::create(batch, delivery, &due);
+    }
+}
+
 impl Worker {
-    /// Who may ask for the events of these accounts.
-    pub(crate) async fn audience(&self, accounts: &[AccountId]) -> Result<Audience, ReadError> {
+    /// Who may ask for these events, which are about these accounts.
+    pub(crate) async fn audience<'a>(
+        &self,
+        accounts: &[AccountId],
+        events: impl Iterator<Item = &'a Event>,
+    ) -> Result<Audience, ReadError> {
         let versions = store::webhook::versions(&self.store, accounts).await?;
         let mut audience = Audience::default();
         for (account, version) in accounts.iter().copied().zip(versions) {
             let endpoints = self.webhooks.endpoints(&self.store, account, &version).await?;
             if endpoints.iter().any(|endpoint| endpoint.enabled) {
-                audience.0.insert(account, endpoints);
+                audience.endpoints.insert(account, endpoints);
             }
         }
+        audience.partners = self.partners_with_addresses(events).await?;
         Ok(audience)
+    }
+
+    /// The partners of these events who have an address of their own.
+    async fn partners_with_addresses<'a>(
+        &self,
+        events: impl Iterator<Item = &'a Event>,
+    ) -> Result<HashMap<PartnerId, bool>, ReadError> {
+        let mut of: BTreeMap<AccountId, BTreeSet<PartnerId>> = BTreeMap::new();
+        for event in events {
+            if let Some(partner) = postback::told_to(event) {
+                of.entry(event.account).or_default().insert(partner);
+            }
+        }
+        let mut addressed = HashMap::new();
+        for (account, partners) in of {
+            let ids: Vec<PartnerId> = partners.into_iter().collect();
+            let found = store::affiliate::partner::get_each(&self.store, account, &ids).await?;
+            let with_address: Vec<PartnerId> = found
+                .into_iter()
+                .flatten()
+                .filter(|partner| partner.postback_url.is_some())
+                .map(|partner| partner.id)
+                .collect();
+            if with_address.is_empty() {
+                continue;
+            }
+            let program = store::affiliate::program::get(&self.store, account).await?;
+            let shares_email = program.is_some_and(|program| program.settings.share_customer_email);
+            addressed.extend(with_address.into_iter().map(|partner| (partner, shares_email)));
+        }
+        Ok(addressed)
     }
 
     /// Writes the deliveries of events into the batch that tells them. None: we have no partition for them now.
@@ -72,27 +132,33 @@ impl Worker {
         let now = self.clock.now();
         let mut made = Made { now, ..Made::default() };
         for (event, email) in events {
-            let Some(endpoints) = audience.0.get(&event.account) else { continue };
-            let asking = asking(endpoints, event, email);
+            let endpoints = audience.endpoints.get(&event.account);
+            let asking = endpoints.map(|endpoints| asking(endpoints, event, email)).unwrap_or_default();
             for endpoint in &asking {
-                let due = self.due(endpoint, now)?;
-                made.partitions.insert(due.line.partition);
-                made.lines.insert(due.line);
-                store::delivery::create(batch, &of_event(endpoint, event, &due), &due);
+                let due = self.due((endpoint.account, endpoint.id), now)?;
+                made.deliver(batch, &of_event(endpoint.id, event, &due), due);
             }
             if !asking.is_empty() {
                 // Made once, however many get it.
                 made.bodies.extend(payload::body_of(event, email).map(|body| (event.id, Bytes::from(body))));
                 self.webhooks.listen(now);
             }
+            if let Some((partner, shares_email)) = audience.partner(event) {
+                let (line, body) = (postback_line(partner), postback::body_of(event, shares_email));
+                let due = self.due((event.account, line), now)?;
+                // What a partner may see is decided now, and the same however often it is tried.
+                let delivery = Delivery { body, subject: None, ..of_event(line, event, &due) };
+                made.deliver(batch, &delivery, due);
+                self.webhooks.listen(now);
+            }
         }
         Some(made)
     }
 
-    /// A delivery to an endpoint that is due now, in a partition of ours.
-    pub(super) fn due(&self, endpoint: &Webhook, now: Timestamp) -> Option<Due> {
-        let partition = self.leases.choose_by(spread(endpoint.id))?;
-        let line = LineName { partition, account: endpoint.account, webhook: endpoint.id };
+    /// A delivery that is due now, in a partition of ours.
+    pub(super) fn due(&self, (account, webhook): (AccountId, WebhookId), now: Timestamp) -> Option<Due> {
+        let partition = self.leases.choose_by(spread(webhook))?;
+        let line = LineName { partition, account, webhook };
         Some(Due { line, at: now, delivery: DeliveryId::new(now, self.entropy.u128()) })
     }
 
@@ -136,11 +202,11 @@ fn asking<'a>(endpoints: &'a [Webhook], event: &Event, email: Option<&Email>) ->
     endpoints.iter().filter(asks).collect()
 }
 
-fn of_event(endpoint: &Webhook, event: &Event, due: &Due) -> Delivery {
+fn of_event(webhook: WebhookId, event: &Event, due: &Due) -> Delivery {
     Delivery {
         id: due.delivery,
         account: event.account,
-        webhook: endpoint.id,
+        webhook,
         event: event.id,
         kind: event.kind.name().to_owned(),
         subject: Some(event.subject),

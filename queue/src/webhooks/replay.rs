@@ -110,7 +110,7 @@ impl Hall {
     ) -> Result<Vec<Delivery>, WebhookError> {
         let (worker, now) = (&self.worker, self.clock().now());
         let mut batch = Batch::progress();
-        let place = worker.due(endpoint, now).ok_or(WebhookError::Unavailable)?;
+        let place = worker.due((endpoint.account, endpoint.id), now).ok_or(WebhookError::Unavailable)?;
         let line: LineName = place.line;
         if !worker.leases.fence_partitions(&mut batch, std::iter::once(line.partition)) {
             return Err(WebhookError::Unavailable);

@@ -13,13 +13,14 @@ use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
 use mail::delivery::{Delivery, DeliveryAttempt, RESPONSE_BYTES_MAX};
 use mail::id::DeliveryId;
-use mail::webhook::{Webhook, sign};
+use mail::webhook::sign;
 use store::delivery::{Due, LineName};
 use store::engine::ReadError;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{ATTEMPT_MAX, Webhooks};
+use super::Webhooks;
+use super::destination::Destination;
 use crate::courier::http::{Again, Post};
 use crate::worker::Worker;
 
@@ -103,7 +104,7 @@ impl Worker {
             while goes_on && posting.len() < service.width && service.under_way.len() < UNDER_WAY_MAX {
                 let Some((due, delivery)) = service.waiting.pop_front() else { break };
                 service.under_way.insert(due.delivery);
-                posting.push(self.post(service.endpoint.clone(), due, delivery));
+                posting.push(self.post(service.destination.clone(), due, delivery));
             }
             if posting.is_empty() && settling.is_empty() {
                 if goes_on && !service.is_done {
@@ -147,10 +148,9 @@ impl Worker {
         if fresh.is_empty() {
             return Ok(());
         }
-        let endpoint = store::webhook::get(&self.store, line.account, line.webhook).await?;
-        match endpoint {
-            Some((endpoint, _)) if endpoint.enabled => {
-                service.endpoint = Some(Arc::new(endpoint));
+        match Destination::of(&self.store, line).await? {
+            Some(destination) if destination.is_open() => {
+                service.destination = Some(Arc::new(destination));
                 let mut orphans = Vec::new();
                 for (due, delivery) in fresh {
                     match delivery {
@@ -172,15 +172,15 @@ impl Worker {
         Ok(())
     }
 
-    async fn post(&self, endpoint: Option<Arc<Webhook>>, due: Due, delivery: Delivery) -> Tried {
+    async fn post(&self, to: Option<Arc<Destination>>, due: Due, delivery: Delivery) -> Tried {
         let at = self.clock.now();
         let (mut answer, mut duration_ms) = (Err("the endpoint is gone".to_owned()), 0);
-        if let Some(endpoint) = endpoint {
-            let _place = self.webhooks.posts.take(endpoint.account).await;
+        if let Some(destination) = to {
+            let _place = self.webhooks.posts.take(destination.account()).await;
             let begun = Instant::now();
             answer = match self.webhooks.body(&self.store, &delivery).await {
                 Ok(Some(body)) => {
-                    let post = self.webhooks.signed(&endpoint, &delivery, body, self.clock.now());
+                    let post = self.webhooks.signed(&destination, &delivery, body, self.clock.now());
                     match post {
                         Some(post) => {
                             self.webhooks.poster.post(post).await.map_err(|error| error.to_string())
@@ -219,18 +219,21 @@ impl Webhooks {
     /// A delivery, signed for now.
     fn signed(
         &self,
-        endpoint: &Webhook,
+        destination: &Destination,
         delivery: &Delivery,
         body: bytes::Bytes,
         now: Timestamp,
     ) -> Option<Post> {
-        let mut secrets = vec![self.open(endpoint.id, &endpoint.secret.0)?];
-        let former = endpoint.former_secrets.iter().filter(|former| former.until > now);
-        secrets.extend(former.filter_map(|former| self.open_former(endpoint.id, &former.sealed.0)));
+        let (row, secret) = destination.secret();
+        let mut secrets = vec![self.open(row, &secret.0)?];
+        if let Destination::Endpoint(endpoint, _) = destination {
+            let former = endpoint.former_secrets.iter().filter(|former| former.until > now);
+            secrets.extend(former.filter_map(|former| self.open_former(endpoint.id, &former.sealed.0)));
+        }
         let id = delivery.event.to_string();
         let signed = sign(secrets.iter().map(AsRef::as_ref), &id, now, &body);
         Some(Post {
-            url: endpoint.url.clone(),
+            url: destination.url().to_owned(),
             headers: vec![
                 ("service-signature", signed.service_signature),
                 ("webhook-id", id),
@@ -238,7 +241,7 @@ impl Webhooks {
                 ("webhook-signature", signed.webhook_signature),
             ],
             body,
-            timeout: ATTEMPT_MAX,
+            timeout: destination.attempt_max(),
             // By `webhook-id`.
             again: Again::Harmless,
         })
@@ -248,7 +251,7 @@ impl Webhooks {
 /// One line while it is served.
 #[derive(Debug, Default)]
 struct Service {
-    endpoint: Option<Arc<Webhook>>,
+    destination: Option<Arc<Destination>>,
     /// Read and not begun.
     waiting: VecDeque<(Due, Delivery)>,
     /// Begun and not booked.

@@ -3,18 +3,21 @@
 //! The commit takes the due keys away and checks that they were there, and that the partition is ours: so each
 //! attempt is booked once, whoever else tried the same.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use mail::delivery::{Delivery, DeliveryAttempt, DeliveryStatus};
 use mail::event::{Event, EventKind};
 use mail::id::{DeliveryId, EventId};
 use mail::moment;
-use mail::owner_notice::{OwnerNotice, What};
+use mail::owner_notice::{About, OwnerNotice, What};
 use mail::webhook::{DisabledReason, FAILING_MAX, Webhook};
 use serde_json::json;
 use store::delivery::{Due, LineName};
 use store::engine::{Batch, CommitError, ReadError};
 use store::webhook::Version;
 
+use super::destination::Destination;
 use super::send::Tried;
 use crate::worker::Worker;
 
@@ -42,7 +45,7 @@ impl Worker {
             Err(error) => {
                 warn(&error, line);
                 // They would be posted again at once.
-                tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }
         ids
@@ -52,12 +55,13 @@ impl Worker {
     async fn settle_together(&self, line: LineName, tried: &[Tried]) -> Result<bool, CommitError> {
         let unread = |error: ReadError| CommitError::Unknown(error.to_string().into());
         for _ in 0..TRIES_MAX {
-            let found = store::webhook::get(&self.store, line.account, line.webhook).await.map_err(unread)?;
+            let found = Destination::of(&self.store, line).await.map_err(unread)?;
             let mut batch = Batch::progress();
             if !self.leases.fence_partitions(&mut batch, std::iter::once(line.partition)) {
                 return Ok(false);
             }
-            let mut books = Books::open(found, self.clock.now());
+            let ladder = found.as_ref().map(|found| self.webhooks.ladder_of(found)).unwrap_or_default();
+            let mut books = Books::open(found, ladder, self.clock.now());
             let mut next = Vec::new();
             for one in tried {
                 next.extend(self.settle_one(&mut batch, one, &mut books));
@@ -80,7 +84,7 @@ impl Worker {
     }
 
     /// Books one attempt; when the next is due, if there is one.
-    fn settle_one(&self, batch: &mut Batch, tried: &Tried, books: &mut Books) -> Option<Timestamp> {
+    fn settle_one(&self, batch: &mut Batch, tried: &Tried, books: &mut Books<'_>) -> Option<Timestamp> {
         let Tried { due, delivery, attempt, .. } = tried;
         let now = books.now;
         let mut after = delivery.clone();
@@ -97,7 +101,7 @@ impl Worker {
             after.status = DeliveryStatus::Failed;
             books.disable(DisabledReason::Gone);
         } else {
-            next = books.endpoint.as_ref().and_then(|(endpoint, _)| self.next_attempt(endpoint, tried, now));
+            next = next_attempt(books.ladder, tried, now);
             after.next_attempt_at = next;
             if next.is_none() {
                 // One that arrived before has arrived, whatever came of asking for it again.
@@ -115,23 +119,8 @@ impl Worker {
         next
     }
 
-    /// When a delivery is tried again; none when its ladder is at its end.
-    fn next_attempt(&self, endpoint: &Webhook, tried: &Tried, now: Timestamp) -> Option<Timestamp> {
-        if tried.delivery.by_hand {
-            return None;
-        }
-        let ladder = self.webhooks.ladder(endpoint.retry);
-        let made = usize::try_from(tried.attempt.number).unwrap_or(usize::MAX);
-        let rest = ladder.get(made..).unwrap_or_default();
-        let wait = *rest.first()?;
-        // What it asks for is heeded as far as the ladder reaches.
-        let window = rest.iter().sum();
-        let wait = tried.retry_after.map_or(wait, |asked| asked.clamp(wait, window));
-        now.checked_add(wait).ok()
-    }
-
     /// Writes what became of the endpoint, and the notice of it for its owner. That notice.
-    fn close_books(&self, batch: &mut Batch, line: LineName, books: Books) -> Option<OwnerNotice> {
+    fn close_books(&self, batch: &mut Batch, line: LineName, books: Books<'_>) -> Option<OwnerNotice> {
         let ((before, version), after, now) = (books.endpoint?, books.after?, books.now);
         if after == before {
             return None;
@@ -147,8 +136,8 @@ impl Worker {
         };
         store::webhook::update(batch, &before, &after, &version);
         let id = EventId::new(now, self.entropy.u128());
-        let (account, webhook, url) = (after.account, after.id, after.url);
-        let notice = OwnerNotice { id, account, webhook, url, what: what?, since: now };
+        let about = About::Endpoint { webhook: after.id, url: after.url, what: what? };
+        let notice = OwnerNotice { id, account: after.account, about, since: now };
         store::owner_notice::put(batch, line.partition, &notice);
         Some(notice)
     }
@@ -159,7 +148,7 @@ impl Worker {
             metrics::counter!("postrider_webhook_attempts_total", "outcome" => outcome).increment(1);
         }
         if let Some(notice) = notice {
-            self.webhooks.notices.note(line.partition, notice.since);
+            self.owner_notices.note(line.partition, notice.since);
             // The event of an endpoint that was disabled.
             self.untold.notify_one();
         }
@@ -187,6 +176,20 @@ impl Worker {
         }
         self.store.commit(batch).await.is_ok()
     }
+}
+
+/// When a delivery is tried again; none when its ladder is at its end.
+fn next_attempt(ladder: &[Duration], tried: &Tried, now: Timestamp) -> Option<Timestamp> {
+    if tried.delivery.by_hand {
+        return None;
+    }
+    let made = usize::try_from(tried.attempt.number).unwrap_or(usize::MAX);
+    let rest = ladder.get(made..).unwrap_or_default();
+    let wait = *rest.first()?;
+    // What it asks for is heeded as far as the ladder reaches.
+    let window = rest.iter().sum();
+    let wait = tried.retry_after.map_or(wait, |asked| asked.clamp(wait, window));
+    now.checked_add(wait).ok()
 }
 
 fn warn(error: &CommitError, line: LineName) {
@@ -231,16 +234,22 @@ fn disabled(
 }
 
 /// What attempts mean for their endpoint.
-struct Books {
+struct Books<'w> {
+    /// None: it is gone, or a partner's address, of which nothing is booked.
     endpoint: Option<(Webhook, Version)>,
     after: Option<Webhook>,
+    ladder: &'w [Duration],
     now: Timestamp,
 }
 
-impl Books {
-    fn open(endpoint: Option<(Webhook, Version)>, now: Timestamp) -> Self {
+impl<'w> Books<'w> {
+    fn open(found: Option<Destination>, ladder: &'w [Duration], now: Timestamp) -> Self {
+        let endpoint = match found {
+            Some(Destination::Endpoint(endpoint, version)) => Some((*endpoint, version)),
+            Some(Destination::Postback(_)) | None => None,
+        };
         let after = endpoint.as_ref().map(|(endpoint, _)| endpoint.clone());
-        Self { endpoint, after, now }
+        Self { endpoint, after, ladder, now }
     }
 
     fn arrived(&mut self) {

@@ -6,19 +6,22 @@
 //!                              · 4 · person · run    those that are not over
 //!                              · 5 · run             those that are held
 //!                              · 6 · person          ─►  the last run of a person
+//!                              · 7 · person          ─►  the last run that answered a received email of theirs
 //! ```
 //!
-//! The last is read and checked where a person may have one run only: of two events at the same time one
-//! conflicts.
+//! The last two are read and checked where a person may have one run, or one answer, only: of two at the same time
+//! one conflicts.
 
+use jiff::Timestamp;
 use mail::automation::person::{self, PersonKey};
 use mail::automation::run::{Run, RunStatus};
 use mail::id::{AccountId, AutomationId, RunId};
+use serde::{Deserialize, Serialize};
 
 use super::Filter;
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
-use crate::row;
+use crate::row::{self, stored};
 
 pub(super) const TOTAL: u8 = 0;
 pub(super) const CHANGE: u8 = 1;
@@ -27,6 +30,7 @@ const PERSON: u8 = 3;
 const ACTIVE: u8 = 4;
 const HELD: u8 = 5;
 const LAST: u8 = 6;
+const ANSWERED: u8 = 7;
 
 pub(super) fn prefix((account, automation): (AccountId, AutomationId), kind: u8) -> KeyBuilder {
     key(Space::RunBy).account(account).id(automation.to_bytes()).u8(kind)
@@ -206,6 +210,68 @@ pub fn put_last(batch: &mut Batch, run: &Run, person: PersonKey, before: &Last) 
     let last = prefix(of(run), LAST).fixed(person).build();
     batch.check(last.clone(), before.row.clone());
     batch.put(last, run.id.to_bytes().to_vec());
+}
+
+/// An answer to a received email: by which run, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The run.
+    pub run: RunId,
+    /// When it was sent.
+    pub at: Timestamp,
+}
+stored!(Answer as Answer);
+
+/// The last answer to a person, as it was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answered {
+    /// The answer, if there ever was one.
+    pub last: Option<Answer>,
+    row: Option<Value>,
+}
+
+fn answered_key(of: (AccountId, AutomationId), person: PersonKey) -> Key {
+    prefix(of, ANSWERED).fixed(person).build()
+}
+
+/// The last answer of an automation to a person.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn answered(
+    store: &Store,
+    of: (AccountId, AutomationId),
+    person: PersonKey,
+) -> Result<Answered, ReadError> {
+    let row = store.get(&answered_key(of, person)).await?;
+    let last = row.as_ref().map(|row| row::decode(row)).transpose()?;
+    Ok(Answered { last, row })
+}
+
+/// A run answers a person; the commit conflicts when there is another answer since ([`super::is_about_one`]).
+pub fn put_answered(batch: &mut Batch, run: &Run, (person, at): (PersonKey, Timestamp), before: &Answered) {
+    let key = answered_key(of(run), person);
+    batch.check(key.clone(), before.row.clone());
+    batch.put(key, row::encode(&Answer { run: run.id, at }));
+}
+
+/// Forgets an answer, with the run that gave it.
+pub fn forget_answered(batch: &mut Batch, run: &Run, person: PersonKey, found: &Answered) {
+    if found.last.is_some_and(|last| last.run == run.id) {
+        let key = answered_key(of(run), person);
+        batch.check(key.clone(), found.row.clone());
+        batch.delete(key);
+    }
+}
+
+pub(super) fn is_about_answer(conflict: &Key) -> bool {
+    let kind = || {
+        let mut reader = KeyReader::new(Space::RunBy, conflict).ok()?;
+        reader.account().ok()?;
+        reader.id().ok()?;
+        reader.u8().ok()
+    };
+    kind() == Some(ANSWERED)
 }
 
 /// Deletes some of what is left of an automation's lists and counts; says whether there is more.

@@ -3,6 +3,8 @@
 use mail::id::EventId;
 use serde_json::{Map, Value, json};
 
+use super::partners;
+
 const EMAIL: &str = "msg_00000000000000000000000000";
 const AUTOMATION: &str = "aut_00000000000000000000000000";
 const DOMAIN: &str = "dom_00000000000000000000000000";
@@ -76,7 +78,7 @@ pub(crate) fn of(event: &str) -> Option<Value> {
         "webhook.disabled" => json!({"webhook_id": "whk_00000000000000000000000000",
             "url": "https://example.com/hooks", "disabled_reason": "failing",
             "failing_since": "2026-01-01T10:00:00.000Z"}),
-        _ => return None,
+        _ => return partners::of(event),
     })
 }
 
@@ -97,7 +99,8 @@ fn run(status: &str, error: Option<&str>) -> Value {
 /// Whether an event has a payload of its own, and is about no email that was sent.
 pub(crate) fn is_of_its_own(event: &str) -> bool {
     let others = ["automation.", "domain.", "suppression.", "webhook."];
-    event == "email.received" || others.iter().any(|start| event.starts_with(start))
+    let mut others = others.into_iter().chain(partners::BEGINNINGS);
+    event == "email.received" || others.any(|start| event.starts_with(start))
 }
 
 /// What the events of a kind have in common, of an email that never was.

@@ -67,9 +67,14 @@ fn one_record(case: &Case<'_>, text: &str) -> Verdict {
     if ours.iter().any(|our| !walk.passes.contains(our)) {
         return without_ours(case, &terms, walk, &ours);
     }
-    if let Some(fault) = fault(walk) {
+    if let Some(fault) = fault(walk, &ours) {
         return Verdict::mismatch(format!(
             "Receivers give up on the SPF record of {name}: {fault}. Remove what you no longer use."
+        ));
+    }
+    if let Some(fault) = walk.faults.first() {
+        return Verdict::mismatch(format!(
+            "Receivers give up on the SPF record of {name}: {fault}. That is for us to mend, and not for you."
         ));
     }
     match unwise(&terms, walk) {
@@ -81,9 +86,12 @@ fn one_record(case: &Case<'_>, text: &str) -> Verdict {
     }
 }
 
-/// Why receivers stop with an error, as the end of a sentence.
-fn fault(walk: &Walk) -> Option<String> {
-    if let Some(fault) = walk.faults.first() {
+/// Why receivers stop with an error, as the end of a sentence. That a host of ours has no record is no fault of a
+/// customer's, and hides none.
+fn fault(walk: &Walk, ours: &[String]) -> Option<String> {
+    let hosts = || ours.iter().filter_map(|our| our.strip_prefix("include:"));
+    let is_ours = |fault: &str| hosts().any(|host| fault.starts_with(&format!("it includes {host}, ")));
+    if let Some(fault) = walk.faults.iter().find(|fault| !is_ours(&fault.to_ascii_lowercase())) {
         return Some(fault.clone());
     }
     if walk.lookups > LOOKUPS_MAX {
@@ -93,11 +101,13 @@ fn fault(walk: &Walk) -> Option<String> {
             walk.lookups
         ));
     }
-    (walk.voids.len() > VOIDS_MAX).then(|| {
+    let voids: Vec<&String> =
+        walk.voids.iter().filter(|name| !hosts().any(|host| host.eq_ignore_ascii_case(name))).collect();
+    (voids.len() > VOIDS_MAX).then(|| {
         format!(
             "{} of the names in it lead to nothing ({}), and at most {VOIDS_MAX} may (RFC 7208 4.6.4)",
-            walk.voids.len(),
-            list(&walk.voids.iter().take(5).map(|name| short(name)).collect::<Vec<String>>())
+            voids.len(),
+            list(&voids.iter().take(5).map(|name| short(name)).collect::<Vec<String>>())
         )
     })
 }
@@ -133,7 +143,7 @@ fn without_ours(case: &Case<'_>, terms: &Record, walk: &Walk, ours: &[String]) -
 fn with_merged(case: &Case<'_>, what: &str, todo: &str) -> Verdict {
     match &case.answers.spf.merged {
         None => Verdict::mismatch(format!("{what} {todo} that has everything.")),
-        Some((merged, walk)) => match fault(walk) {
+        Some((merged, walk)) => match fault(walk, &mechanisms(&case.record.value)) {
             None => Verdict {
                 merged: Some(merged.clone()),
                 ..Verdict::mismatch(format!("{what} {todo} that holds both: \"{}\".", short_enough(merged)))

@@ -164,7 +164,7 @@ fn what_is_wrong_is_told_by_its_place() {
         (json!(null), "trigger"),
         (json!({}), "trigger.event"),
         (json!({"event": ""}), "trigger.event"),
-        (json!({"event": "x".repeat(101)}), "trigger.event"),
+        (json!({"event": "x".repeat(201)}), "trigger.event"),
         (json!({"event": "a", "reentry": "never"}), "trigger.reentry"),
         (json!({"event": "a", "cancel_on_events": "b"}), "trigger.cancel_on_events"),
         (json!({"event": "a", "cancel_on_events": [1]}), "trigger.cancel_on_events[0]"),

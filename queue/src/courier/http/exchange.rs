@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::kept::Connection;
 use super::target::Target;
-use super::{ANSWER_BYTES_MAX, Answer, Post, PostError};
+use super::{Answer, Get, Post, PostError};
 
 /// What goes over the connection.
 pub(super) type Request = hyper::Request<Full<Bytes>>;
@@ -29,19 +29,37 @@ pub(super) struct Lost {
     pub(super) unanswered: bool,
 }
 
+fn wrong(error: impl std::fmt::Display) -> PostError {
+    PostError::Url(error.to_string())
+}
+
 /// The request of a post.
 pub(super) fn request(target: &Target, post: &Post, user_agent: &HeaderValue) -> Result<Request, PostError> {
-    let wrong = |error: &dyn std::fmt::Display| PostError::Url(error.to_string());
-    let mut request = hyper::Request::post(&target.path)
-        .body(Full::new(post.body.clone()))
-        .map_err(|error| wrong(&error))?;
+    let mut request = hyper::Request::post(&target.path).body(Full::new(post.body.clone())).map_err(wrong)?;
+    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    address(request, target, (&post.headers, user_agent))
+}
+
+/// The request of what is got.
+pub(super) fn getting(target: &Target, get: &Get, user_agent: &HeaderValue) -> Result<Request, PostError> {
+    let request = hyper::Request::get(&target.path).body(Full::default()).map_err(wrong)?;
+    address(request, target, (&get.headers, user_agent))
+}
+
+/// Says in a request for whom it is, and from whom.
+fn address(
+    mut request: Request,
+    target: &Target,
+    (more, user_agent): (&[(&'static str, String)], &HeaderValue),
+) -> Result<Request, PostError> {
     let headers = request.headers_mut();
-    headers.insert(HOST, HeaderValue::try_from(&target.authority).map_err(|error| wrong(&error))?);
+    headers.insert(HOST, HeaderValue::try_from(&target.authority).map_err(wrong)?);
     headers.insert(USER_AGENT, user_agent.clone());
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    for (name, value) in &post.headers {
-        let name = HeaderName::try_from(*name).map_err(|error| wrong(&error))?;
-        headers.insert(name, HeaderValue::try_from(value).map_err(|error| wrong(&error))?);
+    for (name, value) in more {
+        headers.insert(
+            HeaderName::try_from(*name).map_err(wrong)?,
+            HeaderValue::try_from(value).map_err(wrong)?,
+        );
     }
     Ok(request)
 }
@@ -68,9 +86,9 @@ pub(super) async fn ask(mut connection: Connection, request: Request) -> Result<
 impl Answering {
     /// Reads the beginning of the body, as far as it comes until then. A body that is longer is not read to its
     /// end: its connection is closed.
-    pub(super) async fn read(self, until: Instant) -> Exchanged {
+    pub(super) async fn read(self, until: Instant, bytes_max: usize) -> Exchanged {
         let Self { status, headers, body, connection } = self;
-        let (body, whole) = beginning(body, until).await;
+        let (body, whole) = beginning(body, (until, bytes_max)).await;
         let answer = Answer { status: status.as_u16(), retry_after_s: retry_after(&headers), body };
         // What switches to another protocol (101) is of no more use.
         let usable = whole && !status.is_informational();
@@ -80,7 +98,7 @@ impl Answering {
 
 /// What is kept of a body, and whether that is all of it. One that breaks off, or does not come to its end in time,
 /// is kept as far as it came: the status stands.
-async fn beginning(mut body: Incoming, until: Instant) -> (Bytes, bool) {
+async fn beginning(mut body: Incoming, (until, bytes_max): (Instant, usize)) -> (Bytes, bool) {
     let mut kept = BytesMut::new();
     loop {
         match tokio::time::timeout_at(until, body.frame()).await {
@@ -88,7 +106,7 @@ async fn beginning(mut body: Incoming, until: Instant) -> (Bytes, bool) {
             Ok(Some(Err(_))) | Err(_) => return (kept.freeze(), false),
             Ok(Some(Ok(frame))) => {
                 let Ok(data) = frame.into_data() else { continue };
-                let room = ANSWER_BYTES_MAX.saturating_sub(kept.len());
+                let room = bytes_max.saturating_sub(kept.len());
                 kept.extend_from_slice(data.get(..room).unwrap_or(&data));
                 if data.len() > room {
                     return (kept.freeze(), false);

@@ -1,0 +1,250 @@
+//! Drafting, approving and cancelling a run of very many partners, on disk.
+//!
+//! `cargo bench -p affiliate --bench run` drafts 100,000 of them; `PARTNERS=1000` fewer. It prints seconds, partners a
+//! second, and the most memory that the process had: that does not grow with the run. The bar is 30 seconds for the draft.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark that cannot go on fails, and says what it saw"
+)]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use affiliate::audit::audit;
+use affiliate::ledger::Ledger;
+use mail::affiliate::campaign::{Campaign, Duration as Months, Rate, Terms, Visibility};
+use mail::affiliate::commission::{Commission, Frozen, Origin, Snapshot, Status};
+use mail::affiliate::money::BasisPoints;
+use mail::affiliate::partner::{
+    Partner, PartnerLink, PartnerSource, PartnerStatus, PayoutDestination, Token,
+};
+use mail::affiliate::program::{Mode, PayoutMethod, Processor, Program, ProgramStatus, Settings};
+use mail::affiliate::referral::{Dealings, Referral, ReferralSource, ReferralStatus};
+use mail::domain::SealedKey;
+use mail::id::{AccountId, CampaignId, CommissionId, PartnerId, PartnerLinkId, ProgramId, ReferralId};
+use queue::clock::Clock;
+use queue::entropy::Entropy;
+use store::affiliate::{campaign, commission, partner, partner_link, program, referral};
+use store::engine::{Batch, Options, Store};
+
+/// Partners that one commit writes.
+const AT_ONCE: usize = 500;
+
+fn terms() -> Terms {
+    Terms {
+        base: Rate::Percent(BasisPoints::try_from(2_000).unwrap()),
+        tiers: Vec::new(),
+        products: Vec::new(),
+        duration: Months::Recurring(None),
+        max_commission: None,
+        second_tier: BasisPoints::default(),
+        lead_bounty: 500,
+        cookie_days: 30,
+        hold_days: 0,
+    }
+}
+
+async fn program(ledger: &Ledger, (account, plan): (AccountId, CampaignId), now: jiff::Timestamp) {
+    let entropy = Entropy::default();
+    let mut batch = Batch::intake();
+    let settings = Settings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), Mode::Live);
+    let processor = Processor {
+        api_base: "https://api.stripe.example".to_owned(),
+        restricted_key: None,
+        webhook_secrets: vec![SealedKey(String::new())],
+        account_id: None,
+        livemode: None,
+    };
+    let program = Program {
+        id: ProgramId::new(now, entropy.u128()),
+        account,
+        status: ProgramStatus::Live,
+        settings,
+        default_campaign: Some(plan),
+        publishable_key: "pk_bench".to_owned(),
+        processor: Some(processor),
+        rev: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    program::create(&mut batch, &program);
+    let campaign = Campaign {
+        id: plan,
+        account,
+        name: "Plan".to_owned(),
+        visibility: Visibility::Public,
+        auto_approve: true,
+        terms: terms(),
+        archived_at: None,
+        rev: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    campaign::create(&mut batch, &campaign);
+    ledger.store().commit(batch).await.unwrap();
+}
+
+/// A partner with one lead and its bounty, earned.
+async fn partner_of(
+    ledger: &Ledger,
+    batch: &mut Batch,
+    (account, plan, now, number): (AccountId, CampaignId, jiff::Timestamp, usize),
+) {
+    let entropy = Entropy::default();
+    let (id, link) = (PartnerId::new(now, entropy.u128()), PartnerLinkId::new(now, entropy.u128()));
+    let email = format!("partner{number}@partners.example");
+    let partner = Partner {
+        id,
+        account,
+        email: email.parse().unwrap(),
+        first_name: Some("Ada".to_owned()),
+        last_name: Some(format!("No. {number}")),
+        company: None,
+        website: None,
+        country: Some("DE".to_owned()),
+        status: PartnerStatus::Active,
+        source: PartnerSource::Import,
+        campaign: plan,
+        parent: None,
+        tags: Vec::new(),
+        payout: Some(PayoutDestination { method: PayoutMethod::Paypal, destination: email, is_able: true }),
+        payouts_failed: 0,
+        notes: None,
+        postback_url: None,
+        postback_secret: SealedKey("x".repeat(80)),
+        email_opt_out: false,
+        commission_override: None,
+        primary_link: link,
+        was_paid: false,
+        approved_at: Some(now),
+        terms_accepted_at: None,
+        rev: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    partner::create(batch, &partner);
+    let token = Token::exactly(&format!("p{number:06}")).unwrap();
+    let free = partner_link::free(ledger.store(), account, &token, now).await.unwrap().unwrap();
+    let link = PartnerLink {
+        id: link,
+        account,
+        partner: id,
+        token,
+        destination_url: None,
+        label: None,
+        created_at: now,
+    };
+    partner_link::create(batch, &link, free);
+    let lead = lead(&partner, ReferralId::new(now, entropy.u128()));
+    referral::create(batch, &lead, None);
+    commission::create(batch, &bounty(&lead, plan, CommissionId::new(now, entropy.u128())));
+}
+
+fn lead(partner: &Partner, id: ReferralId) -> Referral {
+    let (account, now) = (partner.account, partner.created_at);
+    Referral {
+        id,
+        account,
+        partner: partner.id,
+        status: ReferralStatus::Lead,
+        source: ReferralSource::Api,
+        email: None,
+        customer: None,
+        sub_id: None,
+        link: None,
+        visit: None,
+        blocked: None,
+        rejection: None,
+        review: None,
+        dealings: Dealings::default(),
+        revenue_cents: 0,
+        currency: None,
+        claimed_at: now,
+        converted_at: None,
+        expires_at: now,
+        rev: 1,
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+fn bounty(lead: &Referral, plan: CampaignId, id: CommissionId) -> Commission {
+    let now = lead.created_at;
+    Commission {
+        id,
+        account: lead.account,
+        partner: lead.partner,
+        referral: lead.id,
+        origin: Origin::Bounty,
+        amount: 500,
+        currency: "usd".parse().unwrap(),
+        status: Status::Earned { earned_at: now, frozen: Frozen::default() },
+        earns_at: now,
+        snapshot: Snapshot { campaign: plan, campaign_rev: 1, hold_days: 0 },
+        waived: Vec::new(),
+        note: None,
+        created_at: now,
+        updated_at: now,
+        rev: 1,
+    }
+}
+
+/// The most memory that the process had, in megabytes.
+fn memory_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures the machine's time")]
+fn start() -> Instant {
+    Instant::now()
+}
+
+fn told(what: &str, partners: usize, began: Instant) {
+    let seconds = began.elapsed().as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    let rate = partners as f64 / seconds;
+    println!("{what}: {seconds:.2} s, {rate:.0} partners/s, at most {} MB", memory_mb());
+}
+
+async fn measure(partners: usize) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&Options::new(directory.path().join("store"))).unwrap();
+    let (clock, entropy) = (Clock::default(), Entropy::default());
+    let now = clock.now();
+    let (account, plan) = (AccountId::new(now, entropy.u128()), CampaignId::new(now, entropy.u128()));
+    let ledger = Ledger::new(store, (clock, entropy), Arc::new(|| {}));
+    program(&ledger, (account, plan), now).await;
+    let began = start();
+    for chunk in (0..partners).collect::<Vec<_>>().chunks(AT_ONCE) {
+        let mut batch = Batch::intake();
+        for number in chunk {
+            partner_of(&ledger, &mut batch, (account, plan, now, *number)).await;
+        }
+        ledger.store().commit(batch).await.unwrap();
+    }
+    told("made", partners, began);
+    let began = start();
+    let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
+    told("drafted", partners, began);
+    assert_eq!(usize::try_from(run.payouts), Ok(partners));
+    let began = start();
+    ledger.cancel_run(account, run.id).await.unwrap();
+    told("cancelled", partners, began);
+    let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
+    let began = start();
+    ledger.approve_run((account, run.id), (run.rev, &run.totals)).await.unwrap();
+    told("approved", partners, began);
+    if partners <= 10_000 {
+        assert!(audit(&ledger, account).await.unwrap().ok);
+    }
+    ledger.store().close().await;
+}
+
+fn main() {
+    let partners = std::env::var("PARTNERS").ok().and_then(|text| text.parse().ok()).unwrap_or(100_000);
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(measure(partners));
+}

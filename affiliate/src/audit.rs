@@ -1,0 +1,136 @@
+//! The audit: whether the books are as they must be (completions-affiliate.md 3, invariants I1 to I12).
+//!
+//! It reads page by page and keeps nothing but what is broken, of that at most [`BROKEN_MAX`]. What the types make
+//! impossible is not asked again: a line that is reversed or pending has no payout, one that is paid has one (half of I3
+//! and of I6), and all states of a line add up (I4); what was paid is what paid payouts come to, since each comes to its
+//! lines (I2), and a line is paid where its payout is (I3). I10 is of every single commit, and I12 of the doors: there is
+//! no operation of an API key's that moves a run.
+
+mod ledger;
+mod partners;
+mod payouts;
+
+use mail::affiliate::program::Program;
+use mail::id::AccountId;
+use serde::Serialize;
+use store::affiliate::listing::{Page, Wanted};
+use store::affiliate::program;
+
+use crate::ledger::{Fault, Ledger};
+
+/// Findings that are kept.
+pub const BROKEN_MAX: usize = 1_000;
+/// Rows of a page.
+const PAGE_ROWS: usize = 200;
+
+mail::words! {
+    /// An invariant.
+    Invariant {
+        /// One line of an invoice and level, one bounty of a referral.
+        I1 = "I1",
+        /// A payout comes to its lines and adjustments, a run to its payouts.
+        I2 = "I2",
+        /// A line is paid where its payout is, and in one payout at most.
+        I3 = "I3",
+        /// The number of a partner's paying customers, a referral's sums: the lines of the books add up.
+        I4 = "I4",
+        /// What may not earn has no open line.
+        I5 = "I5",
+        /// Amounts and times are possible.
+        I6 = "I6",
+        /// A person is claimed once.
+        I7 = "I7",
+        /// There is one default campaign, each partner has its primary link, and no two links have one token.
+        I8 = "I8",
+        /// All that was heard is worked into the ledger.
+        I9 = "I9",
+        /// Nobody recruits itself.
+        I11 = "I11",
+    }
+}
+
+/// Something that is not as it must be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Broken {
+    /// What it breaks.
+    pub invariant: Invariant,
+    /// Whose id.
+    pub subject: String,
+    /// In words.
+    pub message: String,
+}
+
+/// How many rows were looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// Partners.
+    pub partners: usize,
+    /// Referrals.
+    pub referrals: usize,
+    /// Commissions.
+    pub commissions: usize,
+    /// Payouts.
+    pub payouts: usize,
+}
+
+/// What an audit came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Audit {
+    /// Whether nothing is broken.
+    pub ok: bool,
+    /// What was looked at.
+    pub checked: Checked,
+    /// What is broken.
+    pub broken: Vec<Broken>,
+}
+
+/// An audit under way.
+struct Auditor<'l> {
+    ledger: &'l Ledger,
+    program: Program,
+    checked: Checked,
+    broken: Vec<Broken>,
+}
+
+/// Audits an account's books. Of books that are written meanwhile it may find what is only half read.
+///
+/// # Errors
+/// There is no program; the store cannot be read.
+pub async fn audit(ledger: &Ledger, account: AccountId) -> Result<Audit, Fault> {
+    let program = program::get(ledger.store(), account).await?.ok_or(Fault::NotSetUp)?;
+    let mut auditor = Auditor { ledger, program, checked: Checked::default(), broken: Vec::new() };
+    auditor.partners().await?;
+    auditor.referrals().await?;
+    auditor.commissions().await?;
+    auditor.payouts().await?;
+    let Auditor { checked, broken, .. } = auditor;
+    Ok(Audit { ok: broken.is_empty(), checked, broken })
+}
+
+impl Auditor<'_> {
+    fn account(&self) -> AccountId {
+        self.program.account
+    }
+
+    /// Notes that something is broken, unless it is not.
+    fn expect(
+        &mut self,
+        holds: bool,
+        invariant: Invariant,
+        subject: impl ToString,
+        message: impl FnOnce() -> String,
+    ) {
+        if !holds && self.broken.len() < BROKEN_MAX {
+            self.broken.push(Broken { invariant, subject: subject.to_string(), message: message() });
+        }
+    }
+}
+
+/// The next page after another.
+fn wanted<T>(page: Option<&Page<T>>) -> Option<Wanted> {
+    let before = match page {
+        None => None,
+        Some(page) => Some(page.next?),
+    };
+    Some(Wanted { before, limit: PAGE_ROWS, from: None })
+}

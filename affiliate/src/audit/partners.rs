@@ -1,0 +1,80 @@
+//! Partners and the program: I8, I11, and how many paying customers each has (I4).
+
+use mail::affiliate::partner::Partner;
+use store::affiliate::{campaign, partner, partner_link, referral, tally};
+
+use super::{Auditor, Invariant, wanted};
+use crate::ledger::{Fault, pays};
+
+/// Recruiters above a partner.
+const PARENTS_MAX: usize = 1_000;
+
+impl Auditor<'_> {
+    pub(super) async fn partners(&mut self) -> Result<(), Fault> {
+        let (store, account) = (self.ledger.store(), self.account());
+        let has_default = match self.program.default_campaign {
+            None => self.program.status == mail::affiliate::program::ProgramStatus::Setup,
+            Some(id) => campaign::get(store, account, id).await?.is_some(),
+        };
+        let program = self.program.id;
+        self.expect(has_default, Invariant::I8, program, || "has no default campaign".to_owned());
+        let mut page = None;
+        while let Some(wanted) = wanted(page.as_ref()) {
+            let next = partner::list(store, account, &partner::Filter::default(), wanted).await?;
+            self.checked.partners += next.rows.len();
+            for one in &next.rows {
+                self.links(one).await?;
+                self.recruiters(one).await?;
+                self.tally(one).await?;
+            }
+            page = Some(next);
+        }
+        Ok(())
+    }
+
+    async fn links(&mut self, partner: &Partner) -> Result<(), Fault> {
+        let (store, account) = (self.ledger.store(), self.account());
+        let links = partner_link::all(store, account, partner.id).await?;
+        let primary = links.iter().filter(|link| link.id == partner.primary_link).count();
+        self.expect(primary == 1, Invariant::I8, partner.id, || "has no primary link".to_owned());
+        for link in links {
+            let found = partner_link::with_token(store, account, &link.token).await?;
+            let is_its = found.is_some_and(|found| found.id == link.id);
+            self.expect(is_its, Invariant::I8, link.id, || {
+                format!("has a token, {}, that leads elsewhere", link.token.as_str())
+            });
+        }
+        Ok(())
+    }
+
+    async fn recruiters(&mut self, partner: &Partner) -> Result<(), Fault> {
+        let mut above = partner.parent;
+        for _ in 0..PARENTS_MAX {
+            let Some(id) = above else { return Ok(()) };
+            if id == partner.id {
+                break;
+            }
+            let found = partner::get(self.ledger.store(), self.account(), id).await?;
+            above = found.and_then(|found| found.parent);
+        }
+        self.expect(above.is_none(), Invariant::I11, partner.id, || "recruits itself".to_owned());
+        Ok(())
+    }
+
+    async fn tally(&mut self, partner: &Partner) -> Result<(), Fault> {
+        let (store, account) = (self.ledger.store(), self.account());
+        let filter = referral::Filter { partner: Some(partner.id), ..referral::Filter::default() };
+        let (mut paying, mut page) = (0_usize, None);
+        while let Some(wanted) = wanted(page.as_ref()) {
+            let next = referral::list(store, account, &filter, wanted).await?;
+            paying += next.rows.iter().filter(|one| pays(one)).count();
+            page = Some(next);
+        }
+        let kept = tally::get(store, account, partner.id).await?.paying;
+        let is_same = usize::try_from(kept) == Ok(paying);
+        self.expect(is_same, Invariant::I4, partner.id, || {
+            format!("has {paying} paying customers, and {kept} by its number")
+        });
+        Ok(())
+    }
+}

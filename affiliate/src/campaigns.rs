@@ -1,0 +1,252 @@
+//! Campaigns: made and changed; one of them is the program's default.
+
+use mail::affiliate::campaign::{Campaign, Terms, Visibility};
+use mail::affiliate::program::Program;
+use mail::id::{AccountId, CampaignId};
+use store::affiliate::campaign::{self, CAMPAIGNS_MAX};
+use store::affiliate::partner;
+use store::engine::Batch;
+
+use crate::office::{Beside, Committed, Office, Seen, TRIES_MAX, nothing_beside};
+use crate::refusal::{Noun, Obstacle, Refusal};
+
+/// What a campaign is made of, or becomes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CampaignDraft {
+    /// What people call it.
+    pub name: String,
+    /// Who may see it.
+    pub visibility: Visibility,
+    /// Whether who joins is active at once.
+    pub auto_approve: bool,
+    /// What it pays.
+    pub terms: Terms,
+    /// Whether it is archived.
+    pub archived_at: Option<jiff::Timestamp>,
+    /// Whether it becomes the default.
+    pub make_default: bool,
+}
+
+impl CampaignDraft {
+    /// What a campaign is, for whoever changes some of it.
+    #[must_use]
+    pub fn of(campaign: &Campaign) -> Self {
+        Self {
+            name: campaign.name.clone(),
+            visibility: campaign.visibility,
+            auto_approve: campaign.auto_approve,
+            terms: campaign.terms.clone(),
+            archived_at: campaign.archived_at,
+            make_default: false,
+        }
+    }
+}
+
+/// A new campaign, or what is wrong with it.
+pub type NewCampaign<'a> = dyn Fn() -> Result<CampaignDraft, Refusal> + Send + Sync + 'a;
+
+/// Partners of a campaign that are counted.
+pub const COUNTED_MAX: usize = 100_000;
+
+/// The change of a campaign: what it was to what it is to be.
+pub type CampaignChange<'a> = &'a (dyn Fn(&Campaign) -> Result<CampaignDraft, Refusal> + Send + Sync);
+
+impl Office {
+    /// A campaign.
+    ///
+    /// # Errors
+    /// There is none; the store cannot be read.
+    pub async fn campaign(&self, account: AccountId, id: CampaignId) -> Result<Campaign, Refusal> {
+        campaign::get(self.store(), account, id).await?.ok_or(Refusal::Unknown(Noun::Campaign))
+    }
+
+    /// A campaign by its id or its name; the program's default for `None`. Archived ones take nobody.
+    ///
+    /// # Errors
+    /// A field error about `campaign_id`; the store cannot be read.
+    pub(crate) async fn campaign_for_partners(
+        &self,
+        program: &Program,
+        named: Option<&str>,
+    ) -> Result<Campaign, Refusal> {
+        let account = program.account;
+        let found = match named {
+            None => match program.default_campaign {
+                Some(id) => campaign::get(self.store(), account, id).await?,
+                None => return Err(Refusal::NotSetUp),
+            },
+            Some(text) => self.campaign_named(account, text).await?,
+        };
+        let Some(found) = found else {
+            return Err(Refusal::field("campaign_id", "is neither the id nor the name of a campaign"));
+        };
+        if found.archived_at.is_some() {
+            return Err(Refusal::field(
+                "campaign_id",
+                "is an archived campaign, which takes no more partners",
+            ));
+        }
+        Ok(found)
+    }
+
+    /// A campaign by its id or its name.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) async fn campaign_named(
+        &self,
+        account: AccountId,
+        text: &str,
+    ) -> Result<Option<Campaign>, Refusal> {
+        Ok(match text.parse() {
+            Ok(id) => campaign::get(self.store(), account, id).await?,
+            Err(_) => campaign::named(self.store(), account, text).await?,
+        })
+    }
+
+    /// How many partners a campaign has, counted up to [`COUNTED_MAX`].
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn partners_of(&self, campaign: &Campaign) -> Result<usize, Refusal> {
+        let counted = partner::count_of_campaign(self.store(), campaign.account, campaign.id, COUNTED_MAX);
+        Ok(counted.await?)
+    }
+
+    /// Makes the default campaign of a program that is being set up, or changes the one that there is.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn set_default_campaign(
+        &self,
+        account: AccountId,
+        seen: Option<&Seen>,
+        (new, change): (&NewCampaign<'_>, CampaignChange<'_>),
+    ) -> Result<(Campaign, Program), Refusal> {
+        match self.program(account).await?.default_campaign {
+            Some(id) => self.change_campaign((account, id), seen, change).await,
+            None => {
+                let draft = CampaignDraft { make_default: true, ..new()? };
+                self.create_campaign(account, draft, &nothing_beside).await
+            }
+        }
+    }
+
+    /// All campaigns, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn campaigns(&self, account: AccountId) -> Result<Vec<Campaign>, Refusal> {
+        Ok(campaign::all(self.store(), account).await?)
+    }
+
+    /// Makes a campaign. The program is one that exists, be it set up or not.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn create_campaign(
+        &self,
+        account: AccountId,
+        draft: CampaignDraft,
+        beside: Beside<'_, (Campaign, Program)>,
+    ) -> Result<(Campaign, Program), Refusal> {
+        for _ in 0..TRIES_MAX {
+            let program = self.program(account).await?;
+            if self.campaigns(account).await?.len() >= CAMPAIGNS_MAX {
+                return Err(Obstacle::TooManyCampaigns.into());
+            }
+            let now = self.now();
+            let campaign = Campaign {
+                id: CampaignId::new(now, self.random()),
+                account,
+                name: draft.name.clone(),
+                visibility: draft.visibility,
+                auto_approve: draft.auto_approve,
+                terms: draft.terms.clone(),
+                archived_at: draft.archived_at,
+                rev: 1,
+                created_at: now,
+                updated_at: now,
+            };
+            let mut batch = Batch::intake();
+            campaign::create(&mut batch, &campaign);
+            let program = self.with_default(&mut batch, program, &campaign, draft.make_default)?;
+            let made = (campaign, program);
+            beside(&mut batch, &made);
+            match self.commit(batch).await? {
+                Committed::Done => return Ok(made),
+                Committed::Beaten(key) if campaign::is_name(&key) => return Err(Obstacle::NameTaken.into()),
+                Committed::Beaten(_) => {}
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    /// Changes a campaign.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn change_campaign(
+        &self,
+        (account, id): (AccountId, CampaignId),
+        seen: Option<&Seen>,
+        change: CampaignChange<'_>,
+    ) -> Result<(Campaign, Program), Refusal> {
+        for _ in 0..TRIES_MAX {
+            let program = self.program(account).await?;
+            let before = self.campaign(account, id).await?;
+            Seen::check(seen, before.rev, before.updated_at)?;
+            let draft = change(&before)?;
+            let mut after = Campaign {
+                name: draft.name,
+                visibility: draft.visibility,
+                auto_approve: draft.auto_approve,
+                terms: draft.terms,
+                archived_at: draft.archived_at,
+                ..before.clone()
+            };
+            let turns_default = draft.make_default && program.default_campaign != Some(id);
+            if after == before && !turns_default {
+                return Ok((before, program));
+            }
+            after.rev = before.rev.saturating_add(1);
+            after.updated_at = self.now();
+            let mut batch = Batch::progress();
+            campaign::update(&mut batch, &before, &after);
+            let program = self.with_default(&mut batch, program, &after, draft.make_default)?;
+            match self.commit(batch).await? {
+                Committed::Done => return Ok((after, program)),
+                Committed::Beaten(key) if campaign::is_name(&key) => return Err(Obstacle::NameTaken.into()),
+                Committed::Beaten(_) => {}
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    /// Makes the campaign the default where that is asked for, in the same commit; the program is as it was read in
+    /// any case, so that no campaign is archived in the moment in which it becomes the default.
+    fn with_default(
+        &self,
+        batch: &mut Batch,
+        before: Program,
+        campaign: &Campaign,
+        make_default: bool,
+    ) -> Result<Program, Refusal> {
+        let is_default = make_default || before.default_campaign == Some(campaign.id);
+        if is_default && campaign.archived_at.is_some() {
+            return Err(Obstacle::DefaultStays.into());
+        }
+        if before.default_campaign == Some(campaign.id) || !make_default {
+            store::affiliate::program::expect(batch, &before);
+            return Ok(before);
+        }
+        let after = Program {
+            default_campaign: Some(campaign.id),
+            rev: before.rev.saturating_add(1),
+            updated_at: self.now(),
+            ..before.clone()
+        };
+        store::affiliate::program::update(batch, &before, &after);
+        Ok(after)
+    }
+}

@@ -1,0 +1,319 @@
+//! Importing partners from a list: planned whole, then taken in one by one.
+//!
+//! ```text
+//! CSV ─► rows (mail::affiliate::partner_list) ─► [plan]: who joins with which token, who is skipped and why
+//!                                                  └─ unless it is a dry run ─► each a commit with its events and letter
+//! ```
+//!
+//! A list that was cut off in the middle is sent again: who is in already is skipped then.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::stream::{self, StreamExt as _};
+use mail::address::Address;
+use mail::affiliate::partner::{PartnerSource, Token};
+use mail::affiliate::partner_list::{Listed, Row};
+use mail::id::{AccountId, PartnerId};
+use serde::Serialize;
+use store::affiliate::{partner, partner_link};
+
+use crate::links::VARIANTS_MAX;
+use crate::office::{Office, nothing_beside};
+use crate::partners::PartnerDraft;
+use crate::refusal::{Obstacle, Refusal};
+
+/// Partners who are taken in at the same time: their commits share a write to the disk.
+const AT_ONCE: usize = 32;
+
+/// How a list is imported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// It is only said what would become of it.
+    pub dry_run: bool,
+    /// Partners are written to.
+    pub send_invites: bool,
+}
+
+/// A partner of the list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Imported {
+    /// Its row, from 1.
+    pub row: usize,
+    /// Its address.
+    pub email: String,
+    /// The token of its link.
+    pub token: String,
+    /// Its id; none in a dry run.
+    pub id: Option<PartnerId>,
+}
+
+/// A row that is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SkippedRow {
+    /// The row, from 1.
+    pub row: usize,
+    /// The address as it stands there.
+    pub email: String,
+    /// Why: `invalid_email`, `duplicate_in_file`, `already_partner` or `invalid_` and the name of a column.
+    pub reason: String,
+}
+
+/// What an import came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Import {
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// How many partners joined, or would.
+    pub imported: usize,
+    /// Who they are.
+    pub partners: Vec<Imported>,
+    /// Which rows are left out.
+    pub skipped: Vec<SkippedRow>,
+}
+
+/// A partner who is to join.
+struct Joining {
+    row: usize,
+    listed: Listed,
+    token: Token,
+}
+
+/// What is to be done with a list.
+#[derive(Default)]
+struct Plan {
+    joining: Vec<Joining>,
+    skipped: Vec<SkippedRow>,
+}
+
+impl Plan {
+    fn skip(&mut self, row: usize, email: impl Into<String>, reason: impl Into<String>) {
+        self.skipped.push(SkippedRow { row, email: email.into(), reason: reason.into() });
+    }
+}
+
+/// Addresses are the same whatever their case.
+fn key_of(email: &Address) -> String {
+    email.to_string().to_lowercase()
+}
+
+impl Office {
+    /// Imports a list of partners, or says what would become of it.
+    ///
+    /// # Errors
+    /// The program is not set up; the store cannot be read or written.
+    pub async fn import_partners(
+        &self,
+        account: AccountId,
+        rows: Vec<Row>,
+        manner: Manner,
+    ) -> Result<Import, Refusal> {
+        let Plan { joining, mut skipped } = self.plan(account, rows).await?;
+        let mut partners = Vec::with_capacity(joining.len());
+        if manner.dry_run {
+            partners.extend(joining.iter().map(|one| imported(one, None)));
+        } else {
+            let mut ids: BTreeMap<String, PartnerId> = BTreeMap::new();
+            for generation in generations(joining) {
+                let taking: Vec<_> =
+                    generation.iter().map(|one| self.take_in(account, one, &ids, manner)).collect();
+                let taken: Vec<_> = stream::iter(taking).buffered(AT_ONCE).collect().await;
+                for (one, taken) in generation.iter().zip(taken) {
+                    match taken {
+                        Ok((id, token)) => {
+                            ids.insert(key_of(&one.listed.email), id);
+                            partners.push(Imported { token, ..imported(one, Some(id)) });
+                        }
+                        // Somebody added it meanwhile.
+                        Err(Refusal::Obstacle(Obstacle::EmailTaken)) => skipped.push(SkippedRow {
+                            row: one.row,
+                            email: one.listed.email.to_string(),
+                            reason: "already_partner".to_owned(),
+                        }),
+                        Err(refusal) => return Err(refusal),
+                    }
+                }
+            }
+        }
+        partners.sort_by_key(|partner| partner.row);
+        skipped.sort_by_key(|skipped| skipped.row);
+        Ok(Import { dry_run: manner.dry_run, imported: partners.len(), partners, skipped })
+    }
+
+    async fn plan(&self, account: AccountId, rows: Vec<Row>) -> Result<Plan, Refusal> {
+        let program = self.set_up(account).await?;
+        let (mut plan, mut emails, mut tokens) = (Plan::default(), BTreeSet::new(), BTreeSet::new());
+        let mut campaigns: BTreeMap<String, bool> = BTreeMap::new();
+        for Row { number, email, partner } in rows {
+            let listed = match partner {
+                Ok(listed) => listed,
+                Err(column) => {
+                    plan.skip(number, email, format!("invalid_{column}"));
+                    continue;
+                }
+            };
+            if !emails.insert(key_of(&listed.email)) {
+                plan.skip(number, email, "duplicate_in_file");
+                continue;
+            }
+            if partner::with_email(self.store(), account, &listed.email).await?.is_some() {
+                plan.skip(number, email, "already_partner");
+                continue;
+            }
+            if let Some(named) = &listed.campaign {
+                let is_there = match campaigns.get(named) {
+                    Some(known) => *known,
+                    None => match self.campaign_for_partners(&program, Some(named)).await {
+                        Ok(_) => true,
+                        Err(Refusal::Fields(_)) => false,
+                        Err(refusal) => return Err(refusal),
+                    },
+                };
+                campaigns.insert(named.clone(), is_there);
+                if !is_there {
+                    plan.skip(number, email, "invalid_campaign");
+                    continue;
+                }
+            }
+            let token = self.token_for(account, &listed, &mut tokens).await?;
+            plan.joining.push(Joining { row: number, listed, token });
+        }
+        self.find_recruiters(account, &mut plan).await?;
+        Ok(plan)
+    }
+
+    /// A token that neither the program nor the list has.
+    async fn token_for(
+        &self,
+        account: AccountId,
+        listed: &Listed,
+        tokens: &mut BTreeSet<String>,
+    ) -> Result<Token, Refusal> {
+        let first = listed.token.clone().unwrap_or_else(|| self.token_of(&draft(listed, None, false)));
+        let now = self.now();
+        for number in 1..=VARIANTS_MAX {
+            let token = if number == 1 { first.clone() } else { first.variant(number) };
+            if !tokens.contains(&token.as_str().to_lowercase())
+                && partner_link::free(self.store(), account, &token, now).await?.is_some()
+            {
+                tokens.insert(token.as_str().to_lowercase());
+                return Ok(token);
+            }
+        }
+        // Hundreds of the same name: a random end finds a free one.
+        Ok(first.variant(u32::try_from(self.random() % 1_000_000_000).unwrap_or(u32::MAX)))
+    }
+
+    /// Leaves out who names a recruiter who is neither a partner nor in the list, or is its own by whatever way.
+    async fn find_recruiters(&self, account: AccountId, plan: &mut Plan) -> Result<(), Refusal> {
+        let named: BTreeMap<String, Option<String>> = plan
+            .joining
+            .iter()
+            .map(|one| (key_of(&one.listed.email), one.listed.parent_email.as_ref().map(key_of)))
+            .collect();
+        let mut known: BTreeMap<String, bool> = BTreeMap::new();
+        for parent in plan.joining.iter().filter_map(|one| one.listed.parent_email.as_ref()) {
+            let key = key_of(parent);
+            if !named.contains_key(&key) && !known.contains_key(&key) {
+                let is_there = partner::with_email(self.store(), account, parent).await?.is_some();
+                known.insert(key, is_there);
+            }
+        }
+        let (joining, lost): (Vec<_>, Vec<_>) = std::mem::take(&mut plan.joining)
+            .into_iter()
+            .partition(|one| leads_out(&key_of(&one.listed.email), &named, &known));
+        plan.joining = joining;
+        for one in lost {
+            plan.skip(one.row, one.listed.email.to_string(), "invalid_parent_email");
+        }
+        Ok(())
+    }
+
+    async fn take_in(
+        &self,
+        account: AccountId,
+        one: &Joining,
+        ids: &BTreeMap<String, PartnerId>,
+        manner: Manner,
+    ) -> Result<(PartnerId, String), Refusal> {
+        let parent = match &one.listed.parent_email {
+            None => None,
+            Some(email) => match ids.get(&key_of(email)) {
+                Some(id) => Some(*id),
+                None => partner::with_email(self.store(), account, email).await?.map(|partner| partner.id),
+            },
+        };
+        let mut draft = draft(&one.listed, parent, manner.send_invites);
+        draft.token = Some(one.token.clone());
+        for number in 2..=VARIANTS_MAX {
+            match self.create_partner(account, &draft, &nothing_beside).await {
+                Ok(shown) => {
+                    let token = shown.links.first().map(|link| link.token.as_str().to_owned());
+                    return Ok((shown.partner.id, token.unwrap_or_default()));
+                }
+                // Somebody took it since it was planned.
+                Err(Refusal::Obstacle(Obstacle::TokenTaken)) => {
+                    draft.token = Some(one.token.variant(number));
+                }
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+}
+
+/// Whether recruiters above a partner of the list end: at nobody, or at somebody who is a partner.
+fn leads_out(email: &str, named: &BTreeMap<String, Option<String>>, known: &BTreeMap<String, bool>) -> bool {
+    let (mut at, mut seen) = (email, BTreeSet::new());
+    while seen.insert(at) {
+        match named.get(at) {
+            Some(Some(parent)) => at = parent,
+            Some(None) => return true,
+            None => return known.get(at).copied().unwrap_or(false),
+        }
+    }
+    false
+}
+
+/// Recruiters before those whom they recruited.
+fn generations(mut joining: Vec<Joining>) -> Vec<Vec<Joining>> {
+    let mut generations = Vec::new();
+    while !joining.is_empty() {
+        let waiting: BTreeSet<String> = joining.iter().map(|one| key_of(&one.listed.email)).collect();
+        let is_ready = |one: &Joining| {
+            one.listed.parent_email.as_ref().is_none_or(|parent| !waiting.contains(&key_of(parent)))
+        };
+        let (ready, rest): (Vec<_>, Vec<_>) = joining.into_iter().partition(is_ready);
+        if ready.is_empty() {
+            // Rings were left out when it was planned.
+            break;
+        }
+        generations.push(ready);
+        joining = rest;
+    }
+    generations
+}
+
+fn imported(one: &Joining, id: Option<PartnerId>) -> Imported {
+    Imported { row: one.row, email: one.listed.email.to_string(), token: one.token.as_str().to_owned(), id }
+}
+
+fn draft(listed: &Listed, parent: Option<PartnerId>, send_invite: bool) -> PartnerDraft {
+    PartnerDraft {
+        email: listed.email.clone(),
+        first_name: listed.first_name.clone(),
+        last_name: listed.last_name.clone(),
+        company: listed.company.clone(),
+        website: listed.website.clone(),
+        country: listed.country.clone(),
+        campaign: listed.campaign.clone(),
+        token: listed.token.clone(),
+        status: listed.status,
+        paypal_email: listed.paypal_email.clone(),
+        tags: listed.tags.clone(),
+        notes: listed.notes.clone(),
+        source: PartnerSource::Import,
+        parent,
+        send_invite,
+        terms_accepted: false,
+    }
+}

@@ -1,0 +1,390 @@
+//! The book: one unit of work. Every row that is looked at is read once and kept; what is to be changed is changed in
+//! memory; at the end all of it becomes one batch, which holds only if none of the rows is another by then.
+
+mod payouts;
+mod shelf;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use mail::address::Address;
+use mail::affiliate::campaign::Campaign;
+use mail::affiliate::commission::{Commission, Status};
+use mail::affiliate::partner::Partner;
+use mail::affiliate::partner_letter::Tells;
+use mail::affiliate::program::Program;
+use mail::affiliate::referral::{Referral, ReferralStatus};
+use mail::affiliate::visit::Visit;
+use mail::event::EventKind;
+use mail::id::{AccountId, CampaignId, CommissionId, PartnerId, PayoutId, ReferralId, VisitId};
+use store::affiliate::heard::Kind;
+use store::affiliate::listing::Wanted;
+use store::affiliate::tally::{self, Tally};
+use store::affiliate::{campaign, commission, partner, program, referral, visit};
+
+use self::payouts::Desk;
+pub(crate) use self::payouts::{ADJUSTMENTS_MAX, LINES_AT_ONCE, Outlay};
+use self::shelf::Shelf;
+pub(crate) use self::write::about_payout;
+use super::heard::{HeardAccount, HeardCharge, HeardCustomer, HeardInvoice, HeardPayment};
+use super::{Fault, Ledger};
+
+/// Lines of a guest's referral that are looked at at once.
+const LINES_MAX: usize = 500;
+
+/// A row, as it was read and as it is to be.
+struct Held<T> {
+    /// Nothing where it is new.
+    before: Option<T>,
+    now: T,
+}
+
+/// What is to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Of a referral.
+    Referral(EventKind, ReferralId),
+    /// Of a line.
+    Line(EventKind, CommissionId),
+    /// Of a payout.
+    Payout(EventKind, PayoutId),
+    /// Of a partner who can, or cannot, be paid any more.
+    Partner(PartnerId),
+}
+
+/// One unit of work.
+pub(crate) struct Book<'l> {
+    pub(crate) ledger: &'l Ledger,
+    pub(crate) program: Program,
+    pub(crate) now: Timestamp,
+    customers: Shelf<HeardCustomer>,
+    invoices: Shelf<HeardInvoice>,
+    charges: Shelf<HeardCharge>,
+    payments: Shelf<HeardPayment>,
+    accounts: Shelf<HeardAccount>,
+    referrals: BTreeMap<ReferralId, Held<Referral>>,
+    /// By the new referral, the lapsed one that it takes the place of.
+    lapsed: BTreeMap<ReferralId, ReferralId>,
+    /// New ones whose bounty is not looked at yet.
+    pub(super) unrewarded: Vec<ReferralId>,
+    visits: BTreeMap<VisitId, Held<Visit>>,
+    lines: BTreeMap<CommissionId, Held<Commission>>,
+    lines_of: BTreeMap<String, Vec<CommissionId>>,
+    bounties_of: BTreeMap<ReferralId, Option<CommissionId>>,
+    partners: BTreeMap<PartnerId, Option<Held<Partner>>>,
+    campaigns: BTreeMap<CampaignId, Campaign>,
+    tallies: BTreeMap<PartnerId, Tally>,
+    /// Invoices of customers that are new.
+    listed: BTreeSet<(String, String)>,
+    news: Vec<News>,
+    /// What partners are to be written.
+    letters: Vec<(PartnerId, Tells)>,
+    /// What is done about payouts.
+    desk: Desk,
+    /// What is to be looked at before the book is closed.
+    pub(crate) touched: Touched,
+}
+
+/// What facts touched.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    /// Customers.
+    pub(crate) customers: BTreeSet<String>,
+    /// Invoices.
+    pub(crate) invoices: BTreeSet<String>,
+    /// Referrals.
+    pub(crate) referrals: BTreeSet<ReferralId>,
+}
+
+impl Touched {
+    /// Whether nothing is.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.customers.is_empty() && self.invoices.is_empty() && self.referrals.is_empty()
+    }
+}
+
+impl<'l> Book<'l> {
+    /// Opens the book of an account's program, in whatever state that is.
+    pub(crate) async fn open(ledger: &'l Ledger, account: AccountId) -> Result<Self, Fault> {
+        let program = program::get(&ledger.store, account).await?.ok_or(Fault::NotSetUp)?;
+        Ok(Self::of(ledger, program))
+    }
+
+    /// Opens the book of a program that was just read.
+    pub(crate) fn of(ledger: &'l Ledger, program: Program) -> Self {
+        Self {
+            ledger,
+            program,
+            now: ledger.now(),
+            customers: Shelf::new(Kind::Customer),
+            invoices: Shelf::new(Kind::Invoice),
+            charges: Shelf::new(Kind::Charge),
+            payments: Shelf::new(Kind::Payment),
+            accounts: Shelf::new(Kind::Account),
+            referrals: BTreeMap::new(),
+            lapsed: BTreeMap::new(),
+            unrewarded: Vec::new(),
+            visits: BTreeMap::new(),
+            lines: BTreeMap::new(),
+            lines_of: BTreeMap::new(),
+            bounties_of: BTreeMap::new(),
+            partners: BTreeMap::new(),
+            campaigns: BTreeMap::new(),
+            tallies: BTreeMap::new(),
+            listed: BTreeSet::new(),
+            news: Vec::new(),
+            letters: Vec::new(),
+            desk: Desk::default(),
+            touched: Touched::default(),
+        }
+    }
+
+    pub(crate) fn account(&self) -> AccountId {
+        self.program.account
+    }
+
+    pub(crate) async fn customer(&mut self, id: &str) -> Result<&mut HeardCustomer, Fault> {
+        Ok(self.customers.take_down(&self.ledger.store, self.program.account, id).await?)
+    }
+
+    pub(crate) async fn invoice(&mut self, id: &str) -> Result<&mut HeardInvoice, Fault> {
+        Ok(self.invoices.take_down(&self.ledger.store, self.program.account, id).await?)
+    }
+
+    pub(crate) async fn charge(&mut self, id: &str) -> Result<&mut HeardCharge, Fault> {
+        Ok(self.charges.take_down(&self.ledger.store, self.program.account, id).await?)
+    }
+
+    pub(crate) async fn payment(&mut self, id: &str) -> Result<&mut HeardPayment, Fault> {
+        Ok(self.payments.take_down(&self.ledger.store, self.program.account, id).await?)
+    }
+
+    pub(crate) async fn paid_account(&mut self, id: &str) -> Result<&mut HeardAccount, Fault> {
+        Ok(self.accounts.take_down(&self.ledger.store, self.program.account, id).await?)
+    }
+
+    /// An invoice is in the list of its customer's from now on.
+    pub(crate) fn list_invoice(&mut self, customer: &str, invoice: &str) {
+        self.listed.insert((customer.to_owned(), invoice.to_owned()));
+    }
+
+    /// Customers whose invoices are gone through, with how far that is.
+    pub(crate) fn customers_under_way(&self) -> Vec<(String, String)> {
+        let under_way = |(id, row): (&String, &HeardCustomer)| Some((id.clone(), row.going_through.clone()?));
+        self.customers.rows().filter_map(under_way).collect()
+    }
+
+    /// The invoices of a referral's lines are to be looked at.
+    pub(crate) async fn touch_lines_of(&mut self, referral: ReferralId) -> Result<(), Fault> {
+        let filter = commission::Filter { referral: Some(referral), ..commission::Filter::default() };
+        let wanted = Wanted { before: None, limit: LINES_MAX, from: None };
+        let page = commission::list(&self.ledger.store, self.account(), &filter, wanted).await?;
+        let invoices = page.rows.iter().filter_map(Commission::sold).map(|sold| sold.invoice.clone());
+        self.touched.invoices.extend(invoices);
+        Ok(())
+    }
+
+    /// A referral, if there is one of this id.
+    pub(crate) async fn referral(&mut self, id: ReferralId) -> Result<Option<&mut Referral>, Fault> {
+        if !self.referrals.contains_key(&id)
+            && let Some(found) = referral::get(&self.ledger.store, self.account(), id).await?
+        {
+            self.referrals.insert(id, Held { before: Some(found.clone()), now: found });
+        }
+        Ok(self.referrals.get_mut(&id).map(|held| &mut held.now))
+    }
+
+    /// A visit, if there is one of this id.
+    pub(crate) async fn visit(&mut self, id: VisitId) -> Result<Option<&mut Visit>, Fault> {
+        if !self.visits.contains_key(&id)
+            && let Some(found) = visit::get(&self.ledger.store, self.account(), id).await?
+        {
+            self.visits.insert(id, Held { before: Some(found.clone()), now: found });
+        }
+        Ok(self.visits.get_mut(&id).map(|held| &mut held.now))
+    }
+
+    /// Who holds an address: of the referrals that are made here, or of those that there were.
+    pub(super) async fn holder_of(&mut self, email: &Address) -> Result<Option<Referral>, Fault> {
+        let text = email.to_string().to_lowercase();
+        let is_it = |held: &&Held<Referral>| {
+            held.before.as_ref().is_none_or(|before| before.email.is_none())
+                && held.now.email.as_ref().is_some_and(|email| email.to_string().to_lowercase() == text)
+        };
+        if let Some(held) = self.referrals.values().find(is_it) {
+            return Ok(Some(held.now.clone()));
+        }
+        let claim = referral::Claim::Email(email.clone());
+        let Some(held) = referral::holder(&self.ledger.store, self.account(), &claim).await? else {
+            return Ok(None);
+        };
+        // As it is by now, in this book.
+        Ok(self.referral(held.id).await?.map(|found| found.clone()))
+    }
+
+    /// A new referral, perhaps in the place of one that has lapsed.
+    pub(crate) fn add_referral(&mut self, new: Referral, lapsed: Option<(Referral, Referral)>) {
+        if let Some((before, now)) = lapsed {
+            self.lapsed.insert(new.id, before.id);
+            self.referrals.insert(before.id, Held { before: Some(before), now });
+        }
+        self.touched.referrals.insert(new.id);
+        self.news.push(News::Referral(EventKind::ReferralCreated, new.id));
+        self.referrals.insert(new.id, Held { before: None, now: new });
+    }
+
+    /// Referrals that earn or may not, other than when they were read; new ones are not among them.
+    pub(crate) fn referrals_that_turned(&self) -> Vec<ReferralId> {
+        let bars = |referral: &Referral| {
+            (mail::affiliate::recompute::Barred::of(referral).is_some(), referral.is_frozen())
+        };
+        let turned = |held: &Held<Referral>| {
+            held.before.as_ref().is_some_and(|before| bars(before) != bars(&held.now))
+        };
+        self.referrals.iter().filter(|(_, held)| turned(held)).map(|(id, _)| *id).collect()
+    }
+
+    /// A partner; nothing when it was deleted.
+    pub(crate) async fn partner(&mut self, id: PartnerId) -> Result<Option<Partner>, Fault> {
+        if let Some(known) = self.partners.get(&id) {
+            return Ok(known.as_ref().map(|held| held.now.clone()));
+        }
+        let found = partner::get(&self.ledger.store, self.account(), id).await?;
+        let held = found.clone().map(|found| Held { before: Some(found.clone()), now: found });
+        self.partners.insert(id, held);
+        Ok(found)
+    }
+
+    /// A partner, to be changed; nothing when it was deleted.
+    pub(crate) async fn partner_mut(&mut self, id: PartnerId) -> Result<Option<&mut Partner>, Fault> {
+        self.partner(id).await?;
+        Ok(self.partners.get_mut(&id).and_then(Option::as_mut).map(|held| &mut held.now))
+    }
+
+    /// A campaign. They are never deleted.
+    pub(crate) async fn campaign(&mut self, id: CampaignId) -> Result<Campaign, Fault> {
+        if let Some(known) = self.campaigns.get(&id) {
+            return Ok(known.clone());
+        }
+        let found = campaign::get(&self.ledger.store, self.account(), id).await?.ok_or(Fault::NotSetUp)?;
+        self.campaigns.insert(id, found.clone());
+        Ok(found)
+    }
+
+    /// The lines of an invoice as they are by now.
+    pub(crate) async fn lines_of(&mut self, invoice: &str) -> Result<Vec<Commission>, Fault> {
+        if !self.lines_of.contains_key(invoice) {
+            let found = commission::of_invoice(&self.ledger.store, self.account(), invoice).await?;
+            self.lines_of.insert(invoice.to_owned(), found.iter().map(|line| line.id).collect());
+            for line in found {
+                self.hold_line(line).await?;
+            }
+        }
+        let ids = self.lines_of.get(invoice).into_iter().flatten();
+        Ok(ids.filter_map(|id| self.lines.get(id)).map(|held| held.now.clone()).collect())
+    }
+
+    /// The bounty of a referral as it is by now.
+    pub(crate) async fn bounty_of(&mut self, referral: ReferralId) -> Result<Option<Commission>, Fault> {
+        if !self.bounties_of.contains_key(&referral) {
+            let found = commission::bounty_of(&self.ledger.store, self.account(), referral).await?;
+            self.bounties_of.insert(referral, found.as_ref().map(|line| line.id));
+            if let Some(line) = found {
+                self.hold_line(line).await?;
+            }
+        }
+        let id = self.bounties_of.get(&referral).copied().flatten();
+        Ok(id.and_then(|id| self.lines.get(&id)).map(|held| held.now.clone()))
+    }
+
+    /// A line as it is by now.
+    pub(crate) async fn line(&mut self, id: CommissionId) -> Result<Option<Commission>, Fault> {
+        if !self.lines.contains_key(&id)
+            && let Some(found) = commission::get(&self.ledger.store, self.account(), id).await?
+        {
+            self.hold_line(found).await?;
+        }
+        Ok(self.lines.get(&id).map(|held| held.now.clone()))
+    }
+
+    /// Keeps a line that was read. One whose payout is gone, or failed, and which was not reached yet, is free: whoever
+    /// meets it first frees it.
+    async fn hold_line(&mut self, line: Commission) -> Result<(), Fault> {
+        if self.lines.contains_key(&line.id) {
+            return Ok(());
+        }
+        let mut now = line.clone();
+        if let Status::InPayout { payout, .. } = line.status
+            && self.has_let_go(payout).await?
+        {
+            // It is in that one: this does not fail.
+            let _ = now.leave_payout(payout, self.now);
+        }
+        self.lines.insert(line.id, Held { before: Some(line), now });
+        Ok(())
+    }
+
+    /// Whether it would change a line or a referral.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.lines.values().any(|held| held.before.as_ref() != Some(&held.now))
+            || self.desk.owes_anything()
+            || self.referrals.values().any(|held| held.before.as_ref() != Some(&held.now))
+    }
+
+    /// A line is so from now on, new or not; what is told of it is said in order.
+    pub(crate) fn write_line(&mut self, line: Commission, news: impl IntoIterator<Item = EventKind>) {
+        let id = line.id;
+        self.news.extend(news.into_iter().map(|kind| News::Line(kind, id)));
+        if let Some(held) = self.lines.get_mut(&id) {
+            held.now = line;
+            return;
+        }
+        match line.sold() {
+            Some(sold) => self.lines_of.entry(sold.invoice.clone()).or_default().push(id),
+            None => {
+                self.bounties_of.insert(line.referral, Some(id));
+            }
+        }
+        self.lines.insert(id, Held { before: None, now: line });
+    }
+
+    /// Something is to be told.
+    pub(crate) fn tell(&mut self, news: News) {
+        self.news.push(news);
+    }
+
+    /// How many paying customers a partner has when this referral is one of them.
+    pub(crate) async fn paying_with(&mut self, one: ReferralId, partner: PartnerId) -> Result<u32, Fault> {
+        self.read_tally(partner).await?;
+        let known = self.tallies.get(&partner).map_or(0, |tally| tally.paying);
+        let other = i64::from(known) + self.tally_change(partner, Some(one));
+        Ok(u32::try_from(other.saturating_add(1)).unwrap_or(1))
+    }
+
+    /// By how much a partner's number changes; without what one of the referrals is by now.
+    fn tally_change(&self, partner: PartnerId, without: Option<ReferralId>) -> i64 {
+        let theirs = self.referrals.values().filter(|held| held.now.partner == partner);
+        let change = |held: &Held<Referral>| {
+            let now = without != Some(held.now.id) && pays(&held.now);
+            i64::from(now) - i64::from(held.before.as_ref().is_some_and(pays))
+        };
+        theirs.map(change).sum()
+    }
+
+    async fn read_tally(&mut self, partner: PartnerId) -> Result<(), Fault> {
+        if !self.tallies.contains_key(&partner) {
+            let tally = tally::get(&self.ledger.store, self.account(), partner).await?;
+            self.tallies.insert(partner, tally);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a referral is one of its partner's paying customers: it converted once, and is neither blocked nor rejected
+/// nor refunded. One that was cancelled stays one.
+pub(crate) fn pays(referral: &Referral) -> bool {
+    referral.converted_at.is_some()
+        && referral.may_earn()
+        && !matches!(referral.status, ReferralStatus::Refunded | ReferralStatus::Rejected)
+}

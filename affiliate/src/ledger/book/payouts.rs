@@ -1,0 +1,454 @@
+//! Payouts in the book: what a line that leaves a draft does to its payout and its run, and what becomes of the lines of
+//! a payout that was paid, failed or dropped.
+//!
+//! ```text
+//! a line leaves its draft ─► payout and run come to less ─► too little is left: the payout is dropped
+//! paid, failed, dropped ───► [`Book::follow`]: its lines follow, [`LINES_AT_ONCE`] in this commit, the rest in further ones
+//! ```
+//!
+//! Sums are never computed from what they are of: each commit that moves a line moves the payout's amount and the run's
+//! total by as much.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use mail::affiliate::arithmetic::ArithmeticError;
+use mail::affiliate::commission::{Commission, Status};
+use mail::affiliate::partner::PayoutDestination;
+use mail::affiliate::partner_letter::Tells;
+use mail::affiliate::payout::{
+    Adjustment, Payout, PayoutRun, PayoutState, Phase, SkipReason, Skipped, Trail,
+};
+use mail::affiliate::recompute;
+use mail::event::EventKind;
+use mail::id::{AdjustmentId, CommissionId, PartnerId, PayoutId, PayoutRunId};
+use store::affiliate::adjustment::{self, Sum};
+use store::affiliate::payout_work::{self, Work};
+use store::affiliate::{commission, payout, payout_run};
+use store::engine::Batch;
+
+use super::{Book, Held, News};
+use crate::ledger::Fault;
+
+/// Lines of a payout that one commit moves.
+pub(crate) const LINES_AT_ONCE: usize = 100;
+/// Adjustments that are netted in one payout; further ones wait for the next.
+pub(crate) const ADJUSTMENTS_MAX: usize = 500;
+/// Payouts that fail one after the other at one destination, before nothing is paid there any more.
+const FAILURES_MAX: u8 = 2;
+
+/// What became of a payout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outlay {
+    /// It was paid: what proves it, or the processor's transfer.
+    Paid {
+        /// What the owner says that proves it.
+        reference: Option<String>,
+        /// The processor's id of the transfer.
+        transfer: Option<String>,
+    },
+    /// It failed, for this reason.
+    Failed {
+        /// Why.
+        reason: String,
+        /// The processor's id of the transfer that came back.
+        transfer: Option<String>,
+    },
+}
+
+/// What is done about payouts.
+#[derive(Default)]
+pub(super) struct Desk {
+    /// Nothing, where one was looked for and there is none.
+    payouts: BTreeMap<PayoutId, Option<Held<Payout>>>,
+    runs: BTreeMap<PayoutRunId, Held<PayoutRun>>,
+    /// What the adjustments of lines come to.
+    sums: BTreeMap<CommissionId, Sum>,
+    /// New ones, one for each line.
+    owed: BTreeMap<CommissionId, Adjustment>,
+    /// Those that a payout lets go.
+    freed: Vec<Adjustment>,
+    /// Lines that are no items of a payout any more.
+    struck: Vec<(PayoutId, CommissionId)>,
+    left_out: Vec<(PayoutRunId, Skipped)>,
+    /// What is to be gone on with; or not any more.
+    work: BTreeMap<Work, Option<Timestamp>>,
+}
+
+impl Desk {
+    pub(super) fn payout(&self, id: PayoutId) -> Option<&Payout> {
+        self.payouts.get(&id)?.as_ref().map(|held| &held.now)
+    }
+
+    /// Whether new adjustments are to be written.
+    pub(super) fn owes_anything(&self) -> bool {
+        !self.owed.is_empty()
+    }
+}
+
+impl Book<'_> {
+    /// A payout, to be changed perhaps.
+    pub(crate) async fn payout(&mut self, id: PayoutId) -> Result<Option<&mut Payout>, Fault> {
+        if !self.desk.payouts.contains_key(&id) {
+            let found = payout::get(&self.ledger.store, self.account(), id).await?;
+            let held = found.map(|found| Held { before: Some(found.clone()), now: found });
+            self.desk.payouts.insert(id, held);
+        }
+        Ok(self.desk.payouts.get_mut(&id).and_then(Option::as_mut).map(|held| &mut held.now))
+    }
+
+    /// A run, to be changed perhaps.
+    pub(crate) async fn run(&mut self, id: PayoutRunId) -> Result<Option<&mut PayoutRun>, Fault> {
+        if !self.desk.runs.contains_key(&id)
+            && let Some(found) = payout_run::get(&self.ledger.store, self.account(), id).await?
+        {
+            self.desk.runs.insert(id, Held { before: Some(found.clone()), now: found });
+        }
+        Ok(self.desk.runs.get_mut(&id).map(|held| &mut held.now))
+    }
+
+    /// There is work to go on with; or, without a time, no more.
+    pub(crate) fn note_work(&mut self, work: Work, due: Option<Timestamp>) {
+        self.desk.work.insert(work, due);
+    }
+
+    /// Whether a payout holds its lines no more, though they may still say so.
+    pub(super) async fn has_let_go(&mut self, id: PayoutId) -> Result<bool, Fault> {
+        let Some(payout) = self.payout(id).await? else { return Ok(true) };
+        let (state, run) = (payout.state, payout.run);
+        Ok(match state {
+            PayoutState::Failed | PayoutState::Dropped => true,
+            PayoutState::Paid => false,
+            PayoutState::Open => self.run(run).await?.is_none_or(|run| run.phase == Some(Phase::Sweeping)),
+        })
+    }
+
+    /// Those of an invoice's lines that nothing takes out of their payouts, because these are approved.
+    pub(crate) async fn locked(&mut self, lines: &[Commission]) -> Result<BTreeSet<CommissionId>, Fault> {
+        let mut locked = BTreeSet::new();
+        for line in lines {
+            let Status::InPayout { payout, .. } = line.status else { continue };
+            let Some(payout) = self.payout(payout).await? else { continue };
+            let (state, run) = (payout.state, payout.run);
+            if state == PayoutState::Paid || self.run(run).await?.is_some_and(|run| run.is_approved()) {
+                locked.insert(line.id);
+            }
+        }
+        Ok(locked)
+    }
+
+    /// What the adjustments of lines come to.
+    pub(crate) async fn adjusted(
+        &mut self,
+        lines: &[Commission],
+    ) -> Result<BTreeMap<CommissionId, i64>, Fault> {
+        let unread = lines.iter().map(|line| line.id).filter(|id| !self.desk.sums.contains_key(id));
+        let unread: Vec<CommissionId> = unread.collect();
+        let found = adjustment::sums(&self.ledger.store, self.account(), &unread).await?;
+        self.desk.sums.extend(unread.into_iter().zip(found));
+        let owed = |id: &CommissionId| self.desk.owed.get(id).map_or(0, |owed| owed.amount);
+        let sum = |id: CommissionId| {
+            let before = self.desk.sums.get(&id).map_or(0, |sum| sum.amount);
+            (id, before.saturating_add(owed(&id)))
+        };
+        Ok(lines.iter().map(|line| sum(line.id)).collect())
+    }
+
+    /// A partner is owed so much less, or more: what is written for one line in one commit is one adjustment.
+    pub(crate) fn adjust(&mut self, wanted: &recompute::Adjustment) -> Result<(), Fault> {
+        let recompute::Adjustment { line, partner, amount, currency } = *wanted;
+        let id = AdjustmentId::new(self.now, self.ledger.random());
+        let (account, created_at) = (self.program.account, self.now);
+        let new = Adjustment { id, account, partner, line, amount: 0, currency, payout: None, created_at };
+        let owed = self.desk.owed.entry(line).or_insert(new);
+        owed.amount = owed.amount.checked_add(amount).ok_or(ArithmeticError::TooLarge)?;
+        if owed.amount == 0 {
+            self.desk.owed.remove(&line);
+        }
+        Ok(())
+    }
+
+    /// A payout was paid, or failed, or what was paid came back. Its lines follow, as far as this commit goes.
+    pub(crate) async fn settle_payout(&mut self, id: PayoutId, outlay: Outlay) -> Result<(), Fault> {
+        let now = self.now;
+        let Some(found) = self.payout(id).await? else { return Ok(()) };
+        let was_open = found.state == PayoutState::Open;
+        let is_failed = matches!(outlay, Outlay::Failed { .. });
+        match outlay {
+            Outlay::Paid { reference, transfer } => {
+                found.state = PayoutState::Paid;
+                found.paid_at = Some(now);
+                found.reference = reference;
+                found.transfer = transfer;
+            }
+            Outlay::Failed { reason, transfer } => {
+                found.state = PayoutState::Failed;
+                found.paid_at = None;
+                found.failure_reason = Some(reason);
+                found.transfer = transfer.or(found.transfer.take());
+            }
+        }
+        found.asking.not_before = None;
+        found.trail = Some(Trail::default());
+        found.touch(now);
+        let payout = found.clone();
+        if let Some(run) = self.run(payout.run).await? {
+            if was_open {
+                run.settle_one(is_failed, now);
+            } else {
+                run.is_partial |= is_failed;
+                run.rev = run.rev.saturating_add(1);
+            }
+        }
+        self.tell(News::Payout(if is_failed { EventKind::PayoutFailed } else { EventKind::PayoutPaid }, id));
+        self.note_standing(&payout, is_failed).await?;
+        self.follow(id).await
+    }
+
+    /// What a payout's end says of where its partner is paid: after two failures, nothing is paid there any more.
+    async fn note_standing(&mut self, payout: &Payout, is_failed: bool) -> Result<(), Fault> {
+        let Some(partner) = self.partner_mut(payout.partner).await? else { return Ok(()) };
+        let its = |to: &PayoutDestination| to.method == payout.method && to.destination == payout.destination;
+        let is_its = partner.payout.as_ref().is_some_and(its);
+        partner.was_paid |= !is_failed;
+        if !is_failed {
+            self.letters.push((payout.partner, Tells::PayoutPaid { payout: payout.id }));
+        }
+        let Some(partner) = self.partner_mut(payout.partner).await? else { return Ok(()) };
+        if !is_its {
+            return Ok(());
+        }
+        partner.payouts_failed = if is_failed { partner.payouts_failed.saturating_add(1) } else { 0 };
+        if partner.payouts_failed >= FAILURES_MAX
+            && let Some(to) = partner.payout.as_mut().filter(|to| to.is_able)
+        {
+            to.is_able = false;
+            let id = partner.id;
+            self.letters.push((id, Tells::PayoutFailed { payout: payout.id }));
+            self.tell(News::Partner(id));
+        }
+        Ok(())
+    }
+
+    /// What the processor says of an account: partners who are paid there can be paid, or cannot.
+    pub(crate) async fn set_able(&mut self, id: PartnerId, is_able: bool) -> Result<(), Fault> {
+        let Some(partner) = self.partner_mut(id).await? else { return Ok(()) };
+        let may = partner.payouts_failed < FAILURES_MAX;
+        if let Some(to) = partner.payout.as_mut().filter(|to| to.is_able != (is_able && may)) {
+            to.is_able = is_able && may;
+            self.tell(News::Partner(id));
+        }
+        Ok(())
+    }
+
+    /// Lines of a payout follow it, at most [`LINES_AT_ONCE`]: paid with it, or free of it. The rest is work that is
+    /// gone on with.
+    pub(crate) async fn follow(&mut self, id: PayoutId) -> Result<(), Fault> {
+        let (store, account) = (self.ledger.store.clone(), self.account());
+        let Some(payout) = self.payout(id).await?.map(|found| found.clone()) else { return Ok(()) };
+        let Some(trail) = payout.trail else { return Ok(()) };
+        let is_paid = payout.state == PayoutState::Paid;
+        // Lines that are freed are found by the payout no more.
+        let after = trail.after.filter(|_| is_paid);
+        let lines = commission::of_payout(&store, (account, id), after, LINES_AT_ONCE).await?;
+        let last = lines.last().map(|line| line.id);
+        let is_whole = lines.len() < LINES_AT_ONCE;
+        for line in lines {
+            let Some(line) = self.line(line.id).await? else { continue };
+            if is_paid {
+                self.pay_line(line, id);
+            } else {
+                self.free_line(line, &payout).await?;
+            }
+        }
+        if !is_paid {
+            let theirs = adjustment::of_payout(&store, (account, id), ADJUSTMENTS_MAX).await?;
+            let known = |one: &Adjustment| self.desk.freed.iter().any(|freed| freed.id == one.id);
+            let theirs: Vec<_> = theirs.into_iter().filter(|one| !known(one)).collect();
+            self.desk.freed.extend(theirs);
+        }
+        let now = self.now;
+        if let Some(found) = self.payout(id).await? {
+            found.trail = (!is_whole).then_some(Trail { after: last });
+            if payout.trail != found.trail {
+                found.rev = found.rev.saturating_add(1);
+            }
+        }
+        let is_known = payout.trail != Some(Trail::default());
+        if !is_whole || is_known {
+            self.note_work(Work::Payout(id), (!is_whole).then_some(now));
+        }
+        Ok(())
+    }
+
+    fn pay_line(&mut self, mut line: Commission, id: PayoutId) {
+        if matches!(line.status, Status::InPayout { .. }) && line.pay(id, self.now).is_ok() {
+            self.write_line(line, [EventKind::CommissionPaid]);
+        }
+    }
+
+    /// What happened to the sale while the payout was on its way is worked in now.
+    async fn free_line(&mut self, mut line: Commission, payout: &Payout) -> Result<(), Fault> {
+        if line.leave_payout(payout.id, self.now).is_ok() {
+            self.write_line(line.clone(), []);
+        }
+        if payout.state == PayoutState::Failed {
+            match line.sold() {
+                Some(sold) => {
+                    self.touched.invoices.insert(sold.invoice.clone());
+                }
+                None => self.settle_bounty(line.referral).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Lines have left drafts: these and their runs come to less, and what is too little is dropped.
+    pub(super) async fn leave_payouts(&mut self) -> Result<(), Fault> {
+        let left = |held: &Held<Commission>| {
+            let before = held.before.as_ref()?;
+            let payout = before.status.payout()?;
+            (held.now.status.payout() != Some(payout)).then_some((payout, before.id, before.amount))
+        };
+        let left: Vec<_> = self.lines.values().filter_map(left).collect();
+        let mut touched = BTreeSet::new();
+        for (id, line, amount) in left {
+            let Some(payout) = self.payout(id).await? else { continue };
+            if payout.state == PayoutState::Failed {
+                // It keeps what it was made of.
+                continue;
+            }
+            let (run, currency) = (payout.run, payout.currency);
+            let is_open = payout.state == PayoutState::Open;
+            let is_draft =
+                is_open && self.run(run).await?.is_some_and(|run| run.phase != Some(Phase::Sweeping));
+            self.desk.struck.push((id, line));
+            if !is_draft {
+                continue;
+            }
+            if let Some(payout) = self.payout(id).await? {
+                payout.amount = payout.amount.checked_sub(amount).ok_or(ArithmeticError::TooLarge)?;
+                payout.lines = payout.lines.saturating_sub(1);
+            }
+            if let Some(run) = self.run(run).await? {
+                let less = amount.checked_neg().ok_or(ArithmeticError::TooLarge)?;
+                run.add(currency, less).then_some(()).ok_or(ArithmeticError::TooLarge)?;
+            }
+            touched.insert(id);
+        }
+        for id in touched {
+            self.look_at_draft(id).await?;
+        }
+        Ok(())
+    }
+
+    /// A draft comes to less: the run is another one than was seen, and what is too little is dropped.
+    async fn look_at_draft(&mut self, id: PayoutId) -> Result<(), Fault> {
+        let now = self.now;
+        let Some(payout) = self.payout(id).await?.map(|found| found.clone()) else { return Ok(()) };
+        let minimum = self.program.settings.min_payout.get(&payout.currency).copied().unwrap_or(0);
+        let Some(run) = self.run(payout.run).await? else { return Ok(()) };
+        run.rev = run.rev.saturating_add(1);
+        let is_filling = matches!(
+            &run.phase,
+            Some(Phase::Drafting { filling: Some(filling), .. }) if filling.payout == id
+        );
+        let is_enough = payout.lines > 0 && payout.amount > 0 && payout.amount >= minimum;
+        if !is_enough && !is_filling {
+            return self.drop_payout(id, SkipReason::BelowMinimum).await;
+        }
+        if let Some(found) = self.payout(id).await? {
+            found.touch(now);
+        }
+        Ok(())
+    }
+
+    /// Takes a payout out of its run, where that is not approved: its partner is not to be paid any more.
+    pub(crate) async fn leave_draft(&mut self, id: PayoutId, reason: SkipReason) -> Result<(), Fault> {
+        let Some(payout) = self.payout(id).await?.map(|found| found.clone()) else { return Ok(()) };
+        let Some(run) = self.run(payout.run).await? else { return Ok(()) };
+        if payout.state != PayoutState::Open || run.is_approved() || run.phase == Some(Phase::Sweeping) {
+            return Ok(());
+        }
+        run.rev = run.rev.saturating_add(1);
+        self.drop_payout(id, reason).await
+    }
+
+    /// Takes a payout out of its draft; its lines are free.
+    async fn drop_payout(&mut self, id: PayoutId, reason: SkipReason) -> Result<(), Fault> {
+        let now = self.now;
+        let Some(found) = self.payout(id).await? else { return Ok(()) };
+        found.state = PayoutState::Dropped;
+        found.trail = Some(Trail::default());
+        found.touch(now);
+        let payout = found.clone();
+        if payout.lines > 0 && payout.amount > 0 {
+            let skipped =
+                Skipped { partner: payout.partner, currency: payout.currency, amount: payout.amount, reason };
+            self.desk.left_out.push((payout.run, skipped));
+        }
+        if let Some(run) = self.run(payout.run).await? {
+            let less = payout.amount.checked_neg().ok_or(ArithmeticError::TooLarge)?;
+            run.add(payout.currency, less).then_some(()).ok_or(ArithmeticError::TooLarge)?;
+            run.payouts = run.payouts.saturating_sub(1);
+            run.open = run.open.saturating_sub(1);
+            run.transfers = run.transfers.saturating_sub(u32::from(!payout.method.is_manual()));
+        }
+        self.follow(id).await?;
+        // Lines that left it by this are struck out as well.
+        let freed: Vec<_> =
+            self.lines.values().filter(|held| has_left(held, id)).map(|held| held.now.id).collect();
+        self.desk.struck.extend(freed.into_iter().map(|line| (id, line)));
+        Ok(())
+    }
+
+    pub(super) fn write_payouts(&self, batch: &mut Batch) {
+        let account = self.account();
+        for held in self.desk.payouts.values().flatten() {
+            let Some(before) = &held.before else { continue };
+            if *before == held.now {
+                payout::expect(batch, before);
+            } else if held.now.state == PayoutState::Dropped && held.now.trail.is_none() {
+                payout::delete(batch, before);
+            } else {
+                payout::update(batch, before, &held.now);
+            }
+        }
+        for Held { before, now } in self.desk.runs.values() {
+            let Some(before) = before else { continue };
+            if before != now {
+                payout_run::update(batch, before, now);
+            } else if !before.is_approved() {
+                // One that is approved stays so: what else changes about it is of no matter here.
+                payout_run::expect(batch, before);
+            }
+        }
+        for (line, sum) in &self.desk.sums {
+            match self.desk.owed.get(line) {
+                Some(owed) => adjustment::create(batch, owed, sum),
+                None => adjustment::expect_sum(batch, (account, *line), sum),
+            }
+        }
+        for before in &self.desk.freed {
+            adjustment::update(batch, before, &Adjustment { payout: None, ..before.clone() });
+        }
+        for (payout, line) in &self.desk.struck {
+            payout::delete_item(batch, account, (*payout, *line));
+        }
+        for (run, skipped) in &self.desk.left_out {
+            payout_run::put_skipped(batch, account, *run, skipped);
+        }
+        for (work, due) in &self.desk.work {
+            match due {
+                Some(due) => payout_work::put(batch, account, *work, *due),
+                None => payout_work::delete(batch, account, *work),
+            }
+        }
+    }
+}
+
+/// Whether a line was in a payout and is no more.
+fn has_left(held: &Held<Commission>, id: PayoutId) -> bool {
+    let was_in = held.before.as_ref().is_some_and(|before| before.status.payout() == Some(id));
+    was_in && held.now.status.payout() != Some(id)
+}

@@ -1,0 +1,143 @@
+//! A charge: what was given back of it, and how it is disputed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use mail::affiliate::money::Currency;
+use mail::affiliate::sale::{Dispute, Sale};
+use serde::{Deserialize, Serialize};
+
+use super::{Newest, TooMany, add, place};
+use crate::processor::{self, AsOf, Charge, ChargeDispute, ChargeFigure, Refund, RefundFigure, Step};
+
+/// What is known of a charge.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct HeardCharge {
+    /// What was charged, in this currency: it never changes.
+    amount: Option<(i64, Currency)>,
+    /// The newest that the charge says of its refunds.
+    newest: Option<ChargeFigure>,
+    /// The newest of those by which not all of it was refunded.
+    in_part: Option<ChargeFigure>,
+    /// Its refunds, by their ids.
+    refunds: BTreeMap<String, Option<RefundFigure>>,
+    /// Its disputes, by their ids.
+    disputes: BTreeMap<String, Option<Newest<Dispute>>>,
+    /// The payments that it is of.
+    payments: BTreeSet<String>,
+    /// The invoices that it paid.
+    invoices: BTreeSet<String>,
+    /// Whether it ever carried the flag that excludes it.
+    is_excluded: bool,
+}
+
+impl HeardCharge {
+    /// Hears of the charge itself. Its refunds and its dispute, where they stand in it, are heard by themselves.
+    pub(crate) fn hear(&mut self, charge: &Charge) -> Result<(), TooMany> {
+        self.amount = self.amount.max(Some((charge.amount, charge.currency)));
+        let figure = charge.figure();
+        self.newest = self.newest.max(Some(figure));
+        if figure.refunded < charge.amount {
+            self.in_part = self.in_part.max(Some(figure));
+        }
+        self.is_excluded |= charge.marks.excluded;
+        self.hear_payment(charge.payment_intent.as_deref())?;
+        charge.invoice.as_deref().map_or(Ok(()), |invoice| self.hear_invoice(invoice))
+    }
+
+    /// Hears of one refund.
+    pub(crate) fn hear_refund(&mut self, refund: &Refund) -> Result<(), TooMany> {
+        let figure = place(&mut self.refunds, &refund.id, "refunds of a charge")?;
+        *figure = (*figure).max(Some(refund.figure()));
+        self.hear_payment(refund.payment_intent.as_deref())
+    }
+
+    /// Hears of a dispute.
+    pub(crate) fn hear_dispute(&mut self, dispute: &ChargeDispute) -> Result<(), TooMany> {
+        let known = place(&mut self.disputes, &dispute.id, "disputes of a charge")?;
+        Newest::hear(known, dispute.as_of, dispute.status);
+        self.hear_payment(dispute.payment_intent.as_deref())
+    }
+
+    /// It paid an invoice.
+    pub(crate) fn hear_invoice(&mut self, invoice: &str) -> Result<(), TooMany> {
+        add(&mut self.invoices, invoice, "invoices of a charge")
+    }
+
+    /// It is of a payment.
+    pub(crate) fn hear_payment(&mut self, payment: Option<&str>) -> Result<(), TooMany> {
+        payment.map_or(Ok(()), |payment| add(&mut self.payments, payment, "payments of a charge"))
+    }
+
+    /// The payments that it is of.
+    pub(crate) fn payments(&self) -> &BTreeSet<String> {
+        &self.payments
+    }
+
+    /// The invoices that it paid.
+    pub(crate) fn invoices(&self) -> &BTreeSet<String> {
+        &self.invoices
+    }
+
+    /// Whether it ever carried the flag that excludes it.
+    pub(crate) fn is_excluded(&self) -> bool {
+        self.is_excluded
+    }
+
+    /// How it is disputed: of several disputes, the one that takes the most.
+    pub(crate) fn dispute(&self) -> Option<Dispute> {
+        let weight = |dispute: &Dispute| match dispute {
+            Dispute::InquiryClosed => 0,
+            Dispute::Inquiry => 1,
+            Dispute::Won => 2,
+            Dispute::Open => 3,
+            Dispute::Lost => 4,
+        };
+        self.disputes.values().flatten().map(|known| *known.value()).max_by_key(weight)
+    }
+
+    /// What was given back of it; by a time, as far as that is known now.
+    pub(super) fn given_back(&self, sale: &Sale, by: Option<Timestamp>) -> i128 {
+        let figures = [self.newest, self.in_part].into_iter().flatten();
+        let charge = figures.filter(|figure| by.is_none_or(|by| figure.as_of.at <= by)).max();
+        let refunds = self.refunds.values().flatten();
+        let refunds: Vec<RefundFigure> = match by {
+            None => refunds.copied().collect(),
+            Some(by) => refunds.filter_map(|refund| stood(*refund, by)).collect(),
+        };
+        self.in_currency_of(sale, processor::refunded(charge, &refunds))
+    }
+
+    /// What of it may be in another currency than the invoice goes back in proportion: nothing is exchanged.
+    fn in_currency_of(&self, sale: &Sale, refunded: i64) -> i128 {
+        let refunded = i128::from(refunded);
+        match self.amount {
+            Some((amount, currency)) if currency != sale.currency && amount > 0 => {
+                let (amount, paid) = (i128::from(amount), i128::from(sale.amount_paid.max(0)));
+                // Two figures of 64 bits: the product fits.
+                (refunded * paid * 2 + amount).div_euclid(amount * 2)
+            }
+            _ => refunded,
+        }
+    }
+
+    /// When something about what was given back changed, as far as that is known.
+    pub(super) fn turns(&self) -> impl Iterator<Item = Timestamp> {
+        let figures = [self.newest, self.in_part].into_iter().flatten().map(|figure| figure.as_of.at);
+        let refunds = self.refunds.values().flatten();
+        figures.chain(refunds.flat_map(|refund| [refund.created_at, refund.as_of.at]))
+    }
+}
+
+/// How a refund stood at a time; not at all before it was made.
+fn stood(refund: RefundFigure, by: Timestamp) -> Option<RefundFigure> {
+    if refund.created_at > by {
+        return None;
+    }
+    if refund.as_of.at <= by {
+        return Some(refund);
+    }
+    let as_of = AsOf { at: refund.created_at, step: Step::Begun };
+    Some(RefundFigure { as_of, is_live: true, ..refund })
+}

@@ -1,0 +1,129 @@
+//! A customer: who it is, its subscriptions, and whose referral it is.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use mail::affiliate::referral::Dealings;
+use mail::id::ReferralId;
+use serde::{Deserialize, Serialize};
+
+use super::Newest;
+use crate::processor::{AsOf, Customer, Marks, ReferralHint, Subscription, SubscriptionStatus};
+
+/// Subscriptions that are kept of a customer; of those beyond, the ones that ended first are forgotten.
+const SUBSCRIPTIONS_MAX: usize = 200;
+
+/// What a customer's own object says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Told {
+    email: Option<String>,
+    marks: Marks,
+}
+
+/// What a subscription's object says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct ToldSubscription {
+    status: SubscriptionStatus,
+    marks: Marks,
+}
+
+/// What is known of a customer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct HeardCustomer {
+    told: Option<Newest<Told>>,
+    /// An address that an invoice or a session names.
+    email: Option<Newest<String>>,
+    subscriptions: BTreeMap<String, Option<Newest<ToldSubscription>>>,
+    /// Whether there ever was a subscription on trial.
+    has_tried: bool,
+    /// When a subscription ended last.
+    left_at: Option<Timestamp>,
+    /// When the first invoice was paid that was worth anything.
+    first_paid_at: Option<Timestamp>,
+
+    // What the ledger made of it.
+    /// The referral that it is.
+    pub(crate) referral: Option<ReferralId>,
+    /// All of its invoices are to be looked at anew; those up to this id are. It ends with the fact that began it.
+    pub(crate) going_through: Option<String>,
+}
+
+impl HeardCustomer {
+    /// Hears of the customer itself.
+    pub(crate) fn hear(&mut self, customer: &Customer) {
+        let told = Told { email: customer.email.clone(), marks: customer.marks.clone() };
+        Newest::hear(&mut self.told, customer.as_of, told);
+    }
+
+    /// Hears of an address elsewhere.
+    pub(crate) fn hear_email(&mut self, as_of: AsOf, email: Option<&str>) {
+        if let Some(email) = email {
+            Newest::hear(&mut self.email, as_of, email.to_owned());
+        }
+    }
+
+    /// Hears of a subscription.
+    pub(crate) fn hear_subscription(&mut self, subscription: &Subscription) {
+        let Subscription { id, status, marks, as_of, .. } = subscription;
+        match status {
+            SubscriptionStatus::Trialing => self.has_tried = true,
+            SubscriptionStatus::Over => self.left_at = self.left_at.max(Some(as_of.at)),
+            SubscriptionStatus::Live => {}
+        }
+        let told = ToldSubscription { status: *status, marks: marks.clone() };
+        Newest::hear(self.subscriptions.entry(id.clone()).or_default(), *as_of, told);
+        if self.subscriptions.len() > SUBSCRIPTIONS_MAX {
+            self.forget_one();
+        }
+    }
+
+    fn forget_one(&mut self) {
+        let age =
+            |told: &Newest<ToldSubscription>| (told.value().status != SubscriptionStatus::Over, told.as_of());
+        let oldest = self.subscriptions.iter().min_by_key(|(_, told)| told.as_ref().map(age));
+        if let Some(id) = oldest.map(|(id, _)| id.clone()) {
+            self.subscriptions.remove(&id);
+        }
+    }
+
+    /// Hears when an invoice was paid that was worth something.
+    pub(crate) fn hear_payment(&mut self, paid_at: Timestamp) {
+        self.first_paid_at = Some(self.first_paid_at.map_or(paid_at, |first| first.min(paid_at)));
+    }
+
+    /// The address: its own, else one that was named elsewhere.
+    pub(crate) fn email(&self) -> Option<&str> {
+        let own = self.told.as_ref().and_then(|told| told.value().email.as_deref());
+        own.or(self.email.as_ref().map(|email| email.value().as_str()))
+    }
+
+    /// Who may have brought it: by its own metadata, then by those of its subscription, or of all of them.
+    pub(crate) fn hints(&self, subscription: Option<&str>) -> Vec<ReferralHint> {
+        let own = self.told.iter().flat_map(|told| &told.value().marks.hints);
+        let theirs =
+            self.subscriptions.iter().filter(|(id, _)| subscription.is_none_or(|named| named == *id));
+        let theirs = theirs.filter_map(|(_, told)| told.as_ref()).flat_map(|told| &told.value().marks.hints);
+        own.chain(theirs).copied().collect()
+    }
+
+    /// Whether what it buys by a subscription, or by none, is to earn nothing.
+    pub(crate) fn is_excluded(&self, subscription: Option<&str>) -> bool {
+        let told = subscription.and_then(|id| self.subscriptions.get(id)?.as_ref());
+        self.told.as_ref().is_some_and(|told| told.value().marks.excluded)
+            || told.is_some_and(|told| told.value().marks.excluded)
+    }
+
+    /// Whether it had paid by then.
+    pub(crate) fn had_paid_before(&self, time: Timestamp) -> bool {
+        self.first_paid_at.is_some_and(|first| first < time)
+    }
+
+    /// Writes what its subscriptions mean for its referral.
+    pub(crate) fn tell_subscriptions(&self, dealings: &mut Dealings) {
+        let lives = |told: &Newest<ToldSubscription>| told.value().status != SubscriptionStatus::Over;
+        dealings.has_tried = self.has_tried;
+        dealings.has_subscription = self.subscriptions.values().flatten().any(lives);
+        dealings.left_at = self.left_at;
+    }
+}

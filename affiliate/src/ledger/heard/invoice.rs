@@ -1,0 +1,172 @@
+//! An invoice: its sale, which payments paid it, and what was given back by credit notes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use mail::affiliate::sale::{Dispute, Returned, Sale};
+use mail::id::ReferralId;
+use serde::{Deserialize, Serialize};
+
+use super::{HeardCharge, Newest, TooMany, add, place};
+use crate::processor::{AsOf, Checkout, CreditNote, Invoice, Payment, ReferralHint};
+
+/// An invoice that is paid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PaidInvoice {
+    /// What the arithmetic needs of it.
+    pub(crate) sale: Sale,
+    /// Whose it is.
+    pub(crate) customer: Option<String>,
+    /// Their address, in lower case.
+    pub(crate) email: Option<String>,
+    /// The subscription that it is of.
+    pub(crate) subscription: Option<String>,
+    /// Who may have brought the customer.
+    pub(crate) hints: Vec<ReferralHint>,
+}
+
+/// What an invoice adds to its referral.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Counted {
+    /// To its revenue.
+    pub(crate) revenue: i64,
+    /// Whether all of its money is gone.
+    pub(crate) is_gone: bool,
+}
+
+/// What is known of an invoice.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct HeardInvoice {
+    paid: Option<Newest<PaidInvoice>>,
+    charges: BTreeSet<String>,
+    payments: BTreeSet<String>,
+    /// What each credit note gives back.
+    notes: BTreeMap<String, Option<Newest<i64>>>,
+    /// Whether it, or the session that made it, ever carried the flag that excludes it.
+    is_excluded: bool,
+
+    // What the ledger made of it.
+    /// Whether something else excluded it when it was looked at: it stays so, whatever becomes of that flag.
+    pub(crate) was_excluded: bool,
+    /// The referral that it is of.
+    pub(crate) referral: Option<ReferralId>,
+    /// What it adds to that.
+    pub(crate) counted: Option<Counted>,
+}
+
+impl HeardInvoice {
+    /// Hears of the invoice itself. One that is not paid says nothing yet: what is paid never becomes unpaid.
+    pub(crate) fn hear(&mut self, invoice: &Invoice) -> Result<(), TooMany> {
+        for payment in &invoice.payments {
+            self.hear_payment(payment)?;
+        }
+        self.is_excluded |= invoice.marks.excluded;
+        if invoice.is_paid {
+            let paid = PaidInvoice {
+                sale: invoice.sale.clone(),
+                customer: invoice.customer.clone(),
+                email: invoice.email.clone(),
+                subscription: invoice.subscription.clone(),
+                hints: invoice.marks.hints.clone(),
+            };
+            Newest::hear(&mut self.paid, invoice.as_of, paid);
+        }
+        Ok(())
+    }
+
+    /// Hears of a session that is a sale by itself.
+    pub(crate) fn hear_checkout(&mut self, checkout: &Checkout, sale: Sale) -> Result<(), TooMany> {
+        add(&mut self.payments, &sale.invoice, "payments of an invoice")?;
+        self.is_excluded |= checkout.marks.excluded;
+        let paid = PaidInvoice {
+            sale,
+            customer: checkout.customer.clone(),
+            email: checkout.email.clone(),
+            subscription: checkout.subscription.clone(),
+            hints: checkout.marks.hints.clone(),
+        };
+        Newest::hear(&mut self.paid, checkout.as_of, paid);
+        Ok(())
+    }
+
+    /// A payment paid it, or a part of it.
+    pub(crate) fn hear_payment(&mut self, payment: &Payment) -> Result<(), TooMany> {
+        if let Some(charge) = &payment.charge {
+            self.hear_charge(charge)?;
+        }
+        if let Some(payment) = &payment.payment_intent {
+            add(&mut self.payments, payment, "payments of an invoice")?;
+        }
+        Ok(())
+    }
+
+    /// A charge paid it, or a part of it.
+    pub(crate) fn hear_charge(&mut self, charge: &str) -> Result<(), TooMany> {
+        add(&mut self.charges, charge, "charges of an invoice")
+    }
+
+    /// Hears of a credit note.
+    pub(crate) fn hear_note(&mut self, note: &CreditNote) -> Result<(), TooMany> {
+        let known = place(&mut self.notes, &note.id, "credit notes of an invoice")?;
+        Newest::hear(known, note.as_of, note.given_back);
+        Ok(())
+    }
+
+    /// The session that made it carries the flag that excludes it.
+    pub(crate) fn hear_exclusion(&mut self) {
+        self.is_excluded = true;
+    }
+
+    /// The invoice, once it is paid.
+    pub(crate) fn paid(&self) -> Option<&PaidInvoice> {
+        self.paid.as_ref().map(Newest::value)
+    }
+
+    /// Charges that paid it, by its own word.
+    pub(crate) fn charges(&self) -> &BTreeSet<String> {
+        &self.charges
+    }
+
+    /// Payments that paid it.
+    pub(crate) fn payments(&self) -> &BTreeSet<String> {
+        &self.payments
+    }
+
+    /// Whether it, or the session that made it, ever carried the flag that excludes it.
+    pub(crate) fn is_excluded(&self) -> bool {
+        self.is_excluded
+    }
+
+    /// What became of its money, by its charges and its notes.
+    pub(crate) fn returned(&self, sale: &Sale, charges: &[&HeardCharge]) -> Returned {
+        let notes = || self.notes.values().flatten();
+        let given_back = |by: Option<Timestamp>| {
+            let notes = notes().filter(|note| by.is_none_or(|by| note.as_of().at <= by));
+            let notes: i128 = notes.map(|note| i128::from(*note.value())).sum();
+            let charges: i128 = charges.iter().map(|charge| charge.given_back(sale, by)).sum();
+            i64::try_from(notes + charges).unwrap_or(i64::MAX)
+        };
+        let refunded = given_back(None);
+        let refunded_in_part = if refunded < sale.amount_paid {
+            refunded
+        } else {
+            // Back through the times at which it changed, to the last one when it was not all.
+            let of = |as_of: AsOf| as_of.at;
+            let turns = charges.iter().flat_map(|charge| charge.turns());
+            let turns: BTreeSet<Timestamp> = turns.chain(notes().map(|note| of(note.as_of()))).collect();
+            let then = turns.into_iter().rev().map(|turn| given_back(Some(turn)));
+            then.into_iter().find(|refunded| *refunded < sale.amount_paid).unwrap_or(0)
+        };
+        Returned { refunded, refunded_in_part, dispute: dispute(charges) }
+    }
+}
+
+/// The dispute that takes the most.
+fn dispute(charges: &[&HeardCharge]) -> Option<Dispute> {
+    let disputes = || charges.iter().filter_map(|charge| charge.dispute());
+    let holds = disputes().find(|dispute| dispute.holds_the_money());
+    let takes = || disputes().find(|dispute| dispute.takes_back());
+    let asks = || disputes().find(|dispute| *dispute == Dispute::Inquiry);
+    holds.or_else(takes).or_else(asks).or_else(|| disputes().next())
+}

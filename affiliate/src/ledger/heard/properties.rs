@@ -1,0 +1,191 @@
+//! Whatever the order of facts, and however often each comes, the rows are the same.
+
+use jiff::Timestamp;
+use mail::affiliate::sale::{Dispute, Sale};
+use proptest::prelude::*;
+
+use super::{HeardCharge, HeardCustomer, HeardInvoice};
+use crate::processor::{
+    AsOf, Charge, ChargeDispute, CreditNote, Customer, Invoice, Marks, Payment, Refund, Subscription,
+    SubscriptionStatus,
+};
+
+/// A fact of one customer, its one invoice, and its one charge.
+#[derive(Debug, Clone)]
+enum Told {
+    Charge(Charge),
+    Refund(Refund),
+    Dispute(ChargeDispute),
+    Note(CreditNote),
+    Invoice(Box<Invoice>),
+    Customer(Customer),
+    Subscription(Subscription),
+}
+
+fn second(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn as_of() -> impl Strategy<Value = AsOf> {
+    let kinds = ["charge.updated", "refund.created", "charge.dispute.closed"];
+    (0..6_i64, prop::sample::select(kinds.to_vec())).prop_map(|(at, kind)| AsOf::event(kind, second(at)))
+}
+
+fn sale(amount_paid: i64) -> Sale {
+    Sale {
+        invoice: "in_1".to_owned(),
+        currency: "usd".parse().unwrap(),
+        total: amount_paid,
+        total_excluding_tax: None,
+        tax: 0,
+        amount_paid,
+        paid_at: second(1),
+        lines: Vec::new(),
+    }
+}
+
+fn of_charges() -> impl Strategy<Value = Told> {
+    let one = (as_of(), 0..=10_i64).prop_map(|(as_of, tenths)| {
+        Told::Charge(Charge {
+            id: "ch_1".to_owned(),
+            payment_intent: (tenths > 5).then(|| "pi_1".to_owned()),
+            invoice: None,
+            customer: None,
+            amount: 1_000,
+            amount_refunded: tenths * 100,
+            currency: "usd".parse().unwrap(),
+            is_disputed: false,
+            marks: Marks { excluded: tenths == 7, ..Marks::default() },
+            refunds: Vec::new(),
+            dispute: None,
+            as_of,
+        })
+    });
+    let refund = (as_of(), 0..3_usize, any::<bool>()).prop_map(|(as_of, number, is_live)| {
+        Told::Refund(Refund {
+            id: format!("re_{number}"),
+            charge: Some("ch_1".to_owned()),
+            payment_intent: None,
+            amount: 400,
+            currency: None,
+            is_live,
+            created_at: second(0),
+            as_of,
+        })
+    });
+    let statuses = [Dispute::Inquiry, Dispute::InquiryClosed, Dispute::Open, Dispute::Won, Dispute::Lost];
+    let dispute = (as_of(), prop::sample::select(statuses.to_vec()), 0..2_usize);
+    let dispute = dispute.prop_map(|(as_of, status, number)| {
+        let id = format!("dp_{number}");
+        Told::Dispute(ChargeDispute { id, charge: None, payment_intent: None, status, as_of })
+    });
+    prop_oneof![one, refund, dispute]
+}
+
+fn of_others() -> impl Strategy<Value = Told> {
+    let note = (as_of(), 0..3_usize, 0..3_i64).prop_map(|(as_of, number, hundreds)| {
+        let (id, invoice) = (format!("cn_{number}"), "in_1".to_owned());
+        let currency = "usd".parse().unwrap();
+        Told::Note(CreditNote { id, invoice, currency, given_back: hundreds * 100, as_of })
+    });
+    let invoice = (as_of(), any::<bool>(), 1..3_i64).prop_map(|(as_of, is_paid, paid)| {
+        Told::Invoice(Box::new(Invoice {
+            sale: sale(paid * 1_000),
+            is_paid,
+            customer: Some("cus_1".to_owned()),
+            email: None,
+            subscription: None,
+            marks: Marks::default(),
+            payments: vec![Payment { charge: Some(format!("ch_{paid}")), payment_intent: None }],
+            charges: Vec::new(),
+            description: None,
+            has_all_lines: true,
+            as_of,
+        }))
+    });
+    let customer = (as_of(), 0..3_usize, any::<bool>()).prop_map(|(as_of, number, excluded)| {
+        let email = (number > 0).then(|| format!("{number}@example.com"));
+        let marks = Marks { excluded, ..Marks::default() };
+        Told::Customer(Customer { id: "cus_1".to_owned(), email, marks, created_at: None, as_of })
+    });
+    let statuses = [SubscriptionStatus::Trialing, SubscriptionStatus::Live, SubscriptionStatus::Over];
+    let subscription = (as_of(), prop::sample::select(statuses.to_vec()), 0..2_usize);
+    let subscription = subscription.prop_map(|(as_of, status, number)| {
+        let (id, customer) = (format!("sub_{number}"), Some("cus_1".to_owned()));
+        Told::Subscription(Subscription { id, customer, status, marks: Marks::default(), as_of })
+    });
+    prop_oneof![note, invoice, customer, subscription]
+}
+
+type Rows = (HeardCharge, HeardInvoice, HeardCustomer);
+
+fn heard<'a>(told: impl IntoIterator<Item = &'a Told>) -> Rows {
+    let (mut charge, mut invoice, mut customer) = Rows::default();
+    for told in told {
+        match told {
+            Told::Charge(told) => charge.hear(told).unwrap(),
+            Told::Refund(told) => charge.hear_refund(told).unwrap(),
+            Told::Dispute(told) => charge.hear_dispute(told).unwrap(),
+            Told::Note(told) => invoice.hear_note(told).unwrap(),
+            Told::Invoice(told) => {
+                invoice.hear(told).unwrap();
+                customer.hear_payment(told.sale.paid_at);
+            }
+            Told::Customer(told) => customer.hear(told),
+            Told::Subscription(told) => customer.hear_subscription(told),
+        }
+    }
+    (charge, invoice, customer)
+}
+
+proptest! {
+    #[test]
+    fn the_order_of_facts_does_not_matter(
+        told in prop::collection::vec(prop_oneof![of_charges(), of_others()], 0..14),
+        order in prop::collection::vec(any::<prop::sample::Index>(), 0..30),
+    ) {
+        let plain = heard(&told);
+        // Some of them first, in any order and more than once; then all, backwards.
+        let some = order.iter().filter_map(|index| told.get(index.index(told.len().max(1))));
+        let shuffled = heard(some.chain(told.iter().rev()));
+        prop_assert_eq!(&plain, &shuffled);
+        let returned = |rows: &Rows| rows.1.returned(&sale(1_000), &[&rows.0]);
+        prop_assert_eq!(returned(&plain), returned(&shuffled));
+        // A row is read back as it was written.
+        let text = serde_json::to_string(&plain).unwrap();
+        prop_assert_eq!(&serde_json::from_str::<Rows>(&text).unwrap(), &plain);
+    }
+}
+
+#[test]
+fn what_was_given_back_before_all_was() {
+    let sale = sale(1_000);
+    let told = |kind: &str, at, refunded| {
+        let as_of = AsOf::event(kind, second(at));
+        let currency = "usd".parse().unwrap();
+        Charge {
+            id: "ch_1".to_owned(),
+            payment_intent: None,
+            invoice: None,
+            customer: None,
+            amount: 1_000,
+            amount_refunded: refunded,
+            currency,
+            is_disputed: false,
+            marks: Marks::default(),
+            refunds: Vec::new(),
+            dispute: None,
+            as_of,
+        }
+    };
+    let mut charge = HeardCharge::default();
+    for (at, refunded) in [(30, 200), (10, 300), (40, 1_000), (20, 1_000)] {
+        charge.hear(&told("charge.refunded", at, refunded)).unwrap();
+    }
+    let returned = HeardInvoice::default().returned(&sale, &[&charge]);
+    assert_eq!((returned.refunded, returned.refunded_in_part), (1_000, 200));
+    // Another currency goes back in proportion.
+    let yen = Sale { currency: "jpy".parse().unwrap(), amount_paid: 150, ..sale };
+    let returned = HeardInvoice::default().returned(&yen, &[&charge]);
+    assert_eq!((returned.refunded, returned.refunded_in_part), (150, 30));
+}

@@ -1,0 +1,410 @@
+//! All that was touched is brought to where what is known wants it: customers, their referrals, invoices and their lines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mail::address::Address;
+use mail::affiliate::arithmetic::ArithmeticError;
+use mail::affiliate::arithmetic::person::is_same_person;
+use mail::affiliate::campaign::Campaign;
+use mail::affiliate::commission::{Commission, Level};
+use mail::affiliate::partner::Partner;
+use mail::affiliate::recompute::{
+    self, Booked, Customer, Invoice, Known, Outcome, Recruiter, Rules, Seller, Standing, Step, Worth, Written,
+};
+use mail::affiliate::referral::{Blocked, Referral};
+use mail::affiliate::sale::{Returned, Sale};
+use mail::event::EventKind;
+use mail::id::{CommissionId, PartnerId, ReferralId};
+use store::affiliate::heard;
+
+use super::attribution::counts_from;
+use super::book::News;
+use super::heard::{Counted, HeardCharge};
+use super::{Book, Fault};
+
+/// Invoices of a customer that one commit goes through; further ones are the next commit's.
+const INVOICES_AT_ONCE: usize = 100;
+/// How often a book looks at what its own work touched.
+const ROUNDS_MAX: usize = 8;
+
+/// Everything that a recomputation of one invoice reads.
+struct Case {
+    referral: Referral,
+    sale: Sale,
+    charge: Option<String>,
+    returned: Returned,
+    is_excluded: bool,
+    partner: Option<Partner>,
+    campaign: Campaign,
+    recruiter: Option<Recruiter>,
+    lines: Vec<Commission>,
+    orphans: BTreeSet<PartnerId>,
+    /// Lines in payouts that are approved.
+    locked: BTreeSet<CommissionId>,
+    /// What the adjustments of the lines come to.
+    adjusted: BTreeMap<CommissionId, i64>,
+    ids: [CommissionId; 2],
+}
+
+impl Book<'_> {
+    /// Settles all that was touched. False: there is more to do than fits into one commit; what is done by now may be
+    /// committed, and the same fact is to be heard again then.
+    pub(crate) async fn settle(&mut self) -> Result<bool, Fault> {
+        let mut turned = BTreeSet::new();
+        for _ in 0..ROUNDS_MAX {
+            self.settle_touched().await?;
+            self.go_through_customers().await?;
+            for referral in self.referrals_that_turned() {
+                if turned.insert(referral) {
+                    self.follow_referral(referral).await?;
+                }
+            }
+            if self.touched.is_empty() {
+                break;
+            }
+        }
+        // What bars new ones is known now; their bounties go by that.
+        for id in std::mem::take(&mut self.unrewarded) {
+            self.write_bounty(id).await?;
+        }
+        Ok(self.touched.is_empty() && self.customers_under_way().is_empty())
+    }
+
+    /// Referrals first: what bars one bars its invoices.
+    async fn settle_touched(&mut self) -> Result<(), Fault> {
+        let mut touched = std::mem::take(&mut self.touched);
+        for customer in &touched.customers {
+            touched.referrals.extend(self.customer(customer).await?.referral);
+        }
+        for referral in &touched.referrals {
+            self.restand(*referral).await?;
+        }
+        for invoice in &touched.invoices {
+            self.settle_invoice(invoice).await?;
+        }
+        Ok(())
+    }
+
+    /// A referral earns, or may not, other than before: its bounty follows, and all that its customer bought.
+    pub(super) async fn follow_referral(&mut self, id: ReferralId) -> Result<(), Fault> {
+        self.settle_bounty(id).await?;
+        let customer = self.referral(id).await?.and_then(|found| found.customer.clone());
+        match customer {
+            Some(customer) => {
+                self.customer(&customer).await?.going_through = Some(String::new());
+                self.touched.customers.insert(customer);
+            }
+            None => self.touch_lines_of(id).await?,
+        }
+        Ok(())
+    }
+
+    /// Goes on through the invoices of customers whose are to be looked at anew.
+    async fn go_through_customers(&mut self) -> Result<(), Fault> {
+        let mut room = INVOICES_AT_ONCE;
+        for (customer, after) in self.customers_under_way() {
+            let account = self.account();
+            let after = Some(after.as_str()).filter(|after| !after.is_empty());
+            let store = &self.ledger.store;
+            let invoices = heard::invoices_of(store, account, (&customer, after), room).await?;
+            let linked = self.customer(&customer).await?.referral;
+            for invoice in &invoices {
+                self.settle_invoice(invoice).await?;
+            }
+            let is_whole = invoices.len() < room;
+            room = room.saturating_sub(invoices.len());
+            let last = invoices.last().cloned().or(after.map(str::to_owned)).unwrap_or_default();
+            let row = self.customer(&customer).await?;
+            // One of them linked the customer: it begins anew, for those before.
+            if row.referral == linked {
+                row.going_through = (!is_whole).then_some(last);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a referral stands, by all that is known of its customer.
+    async fn restand(&mut self, id: ReferralId) -> Result<(), Fault> {
+        self.name_person(id).await?;
+        let Some(found) = self.referral(id).await? else { return Ok(()) };
+        let mut now = found.clone();
+        if let Some(customer) = now.customer.clone() {
+            let row = self.customer(&customer).await?;
+            row.tell_subscriptions(&mut now.dealings);
+            let had_paid = row.had_paid_before(counts_from(&now));
+            let email = row.email().map(str::to_owned);
+            if now.blocked.is_none() && had_paid && self.program.settings.new_customers_only {
+                now.blocked = Some(Blocked::ExistingCustomer);
+            }
+            if now.blocked.is_none()
+                && let Some(email) = email
+                && let Some(partner) = self.partner(now.partner).await?
+                && is_self(&partner, &email)
+            {
+                now.blocked = Some(Blocked::SelfReferral);
+            }
+        }
+        let standing = now.dealings.standing();
+        match &mut now.rejection {
+            // It stays rejected, and is brought back to where it stands by then.
+            Some(rejection) => rejection.was = standing,
+            None => now.status = standing,
+        }
+        if let Some(found) = self.referral(id).await? {
+            *found = now;
+        }
+        Ok(())
+    }
+
+    /// Brings an invoice's lines, and what it adds to its referral, to where they belong.
+    pub(super) async fn settle_invoice(&mut self, id: &str) -> Result<(), Fault> {
+        let Some(referral) = self.attribute(id).await? else { return Ok(()) };
+        // What attribution has linked bars, perhaps.
+        self.restand(referral).await?;
+        let Some(case) = self.case(id, referral).await? else { return Ok(()) };
+        // First what the invoice is worth, which no line matters to; then the lines, with the customer converted.
+        let worth = case.recompute(self, 1)?.worth;
+        self.count(id, &case, worth).await?;
+        self.restand(referral).await?;
+        let Some(case) = self.case(id, referral).await? else { return Ok(()) };
+        let paying = self.paying_with(referral, case.referral.partner).await?;
+        let outcome = case.recompute(self, paying)?;
+        for adjustment in &outcome.adjustments {
+            self.adjust(adjustment)?;
+        }
+        self.write_lines(id, referral, outcome.written).await
+    }
+
+    async fn case(&mut self, id: &str, referral: ReferralId) -> Result<Option<Case>, Fault> {
+        let row = self.invoice(id).await?;
+        let Some(paid) = row.paid().cloned() else { return Ok(None) };
+        let Some(referral) = self.referral(referral).await?.map(|found| found.clone()) else {
+            return Ok(None);
+        };
+        let charges = self.charges_of(id).await?;
+        let row = self.invoice(id).await?;
+        let returned = row.returned(&paid.sale, &charges.iter().map(|(_, known)| known).collect::<Vec<_>>());
+        let payments = row.payments().clone();
+        let charge = charges.iter().map(|(id, _)| id).find(|id| !payments.contains(*id)).cloned();
+        let lines = self.lines_of(id).await?;
+        let is_excluded = self.is_excluded(id, &charges, lines.is_empty()).await?;
+        let partner = self.partner(referral.partner).await?;
+        let campaign = partner.as_ref().map(|partner| partner.campaign);
+        let Some(campaign) = campaign.or(self.program.default_campaign) else { return Err(Fault::NotSetUp) };
+        let email = match &paid.customer {
+            Some(customer) => self.customer(customer).await?.email().map(str::to_owned),
+            None => None,
+        };
+        let email = email.or(paid.email).and_then(|text| text.parse().ok()).or(referral.email.clone());
+        let mut orphans = BTreeSet::new();
+        for line in &lines {
+            if self.partner(line.partner).await?.is_none() {
+                orphans.insert(line.partner);
+            }
+        }
+        Ok(Some(Case {
+            sale: paid.sale,
+            charge,
+            returned,
+            is_excluded,
+            recruiter: self.recruiter_of(partner.as_ref(), email.as_ref()).await?,
+            campaign: self.campaign(campaign).await?,
+            partner,
+            locked: self.locked(&lines).await?,
+            adjusted: self.adjusted(&lines).await?,
+            lines,
+            orphans,
+            ids: [self.new_line(), self.new_line()],
+            referral,
+        }))
+    }
+
+    fn new_line(&self) -> CommissionId {
+        CommissionId::new(self.now, self.ledger.random())
+    }
+
+    /// The charges that paid an invoice, by their ids.
+    async fn charges_of(&mut self, invoice: &str) -> Result<Vec<(String, HeardCharge)>, Fault> {
+        let row = self.invoice(invoice).await?;
+        let (mut ids, payments) = (row.charges().clone(), row.payments().clone());
+        for payment in payments {
+            ids.extend(self.payment(&payment).await?.charges().iter().cloned());
+        }
+        let mut charges = Vec::new();
+        for id in ids {
+            let known = self.charge(&id).await?.clone();
+            charges.push((id, known));
+        }
+        Ok(charges)
+    }
+
+    /// Whether anything excludes an invoice. While it has no line, a flag elsewhere that is met once excludes it for good.
+    async fn is_excluded(
+        &mut self,
+        id: &str,
+        charges: &[(String, HeardCharge)],
+        is_open: bool,
+    ) -> Result<bool, Fault> {
+        let row = self.invoice(id).await?;
+        let by_itself = row.is_excluded() || row.was_excluded;
+        let paid = row.paid().cloned();
+        let mut elsewhere = charges.iter().any(|(_, known)| known.is_excluded());
+        if let Some((customer, subscription)) =
+            paid.and_then(|paid| Some((paid.customer?, paid.subscription)))
+        {
+            elsewhere |= self.customer(&customer).await?.is_excluded(subscription.as_deref());
+        }
+        if elsewhere && is_open {
+            self.invoice(id).await?.was_excluded = true;
+        }
+        Ok(by_itself || elsewhere)
+    }
+
+    async fn recruiter_of(
+        &mut self,
+        partner: Option<&Partner>,
+        customer: Option<&Address>,
+    ) -> Result<Option<Recruiter>, Fault> {
+        let Some(parent) = partner.and_then(|partner| partner.parent) else { return Ok(None) };
+        Ok(self.partner(parent).await?.map(|parent| Recruiter::of(&parent, customer)))
+    }
+
+    /// What the invoice adds to its referral, instead of what it added before.
+    async fn count(&mut self, id: &str, case: &Case, worth: Option<Worth>) -> Result<(), Fault> {
+        let before = self.invoice(id).await?.counted;
+        let Some(found) = self.referral(case.referral.id).await? else { return Ok(()) };
+        let mut is_first = false;
+        let now = worth.map(|worth| {
+            let currency = *found.currency.get_or_insert(case.sale.currency);
+            let revenue = if currency == case.sale.currency { worth.remaining } else { 0 };
+            let paid_at = case.sale.paid_at;
+            is_first = found.converted_at.is_none();
+            found.converted_at = Some(found.converted_at.map_or(paid_at, |first| first.min(paid_at)));
+            let last = &mut found.dealings.last_paid_at;
+            *last = (*last).max(Some(paid_at));
+            Counted { revenue, is_gone: worth.is_gone }
+        });
+        let swap =
+            |sum: u32, before: bool, now: bool| sum.saturating_sub(before.into()).saturating_add(now.into());
+        let dealings = &mut found.dealings;
+        dealings.invoices = swap(dealings.invoices, before.is_some(), now.is_some());
+        let is_gone = |counted: Option<Counted>| counted.is_some_and(|counted| counted.is_gone);
+        dealings.gone = swap(dealings.gone, is_gone(before), is_gone(now));
+        let revenue = |counted: Option<Counted>| counted.map_or(0, |counted| counted.revenue);
+        let less = found.revenue_cents.checked_sub(revenue(before));
+        let sum = less.and_then(|rest| rest.checked_add(revenue(now)));
+        found.revenue_cents = sum.ok_or(ArithmeticError::TooLarge)?;
+        self.invoice(id).await?.counted = now;
+        if is_first {
+            self.tell(News::Referral(EventKind::ReferralConverted, case.referral.id));
+        }
+        Ok(())
+    }
+
+    async fn write_lines(
+        &mut self,
+        invoice: &str,
+        referral: ReferralId,
+        written: Vec<Written>,
+    ) -> Result<(), Fault> {
+        for Written { line, steps } in written {
+            let is_new = steps.contains(&Step::Created) && line.level() == Level::One;
+            if is_new && let Some(found) = self.referral(referral).await? {
+                found.dealings.first_earning.get_or_insert_with(|| invoice.to_owned());
+            }
+            self.write_line(line, steps.iter().filter_map(told_of));
+        }
+        Ok(())
+    }
+
+    /// Brings a referral's bounty to where the referral wants it.
+    pub(super) async fn settle_bounty(&mut self, id: ReferralId) -> Result<(), Fault> {
+        let Some(line) = self.bounty_of(id).await? else { return Ok(()) };
+        let Some(referral) = self.referral(id).await?.map(|found| found.clone()) else { return Ok(()) };
+        let is_orphan = self.partner(line.partner).await?.is_none();
+        let customer = customer_of(&referral);
+        let is_locked = self.locked(std::slice::from_ref(&line)).await?.contains(&line.id);
+        let booked = Booked { is_locked, is_orphan, ..Booked::new(&line) };
+        if let Some(Written { line, steps }) = recompute::settle_bounty(&booked, &customer, self.now) {
+            self.write_line(line, steps.iter().filter_map(told_of));
+        }
+        Ok(())
+    }
+}
+
+impl Case {
+    fn recompute(&self, book: &Book<'_>, paying_customers: u32) -> Result<Outcome, Fault> {
+        let seller = match &self.partner {
+            Some(partner) => Seller::of(partner, &self.campaign, paying_customers),
+            // Deleted: what it has is settled, and nothing new is written.
+            None => Seller {
+                partner: self.referral.partner,
+                standing: Standing::Outside,
+                campaign: self.campaign.id,
+                campaign_rev: self.campaign.rev,
+                offer: mail::affiliate::arithmetic::rate::Offer {
+                    terms: &self.campaign.terms,
+                    commission_override: None,
+                    paying_customers,
+                },
+            },
+        };
+        let booked = |line| self.booked(line);
+        let lines: Vec<Booked<'_>> = self.lines.iter().map(booked).collect();
+        let known = Known {
+            rules: Rules::of(&book.program),
+            invoice: Invoice {
+                sale: &self.sale,
+                charge: self.charge.as_deref(),
+                returned: self.returned,
+                is_excluded: self.is_excluded,
+            },
+            customer: customer_of(&self.referral),
+            seller,
+            recruiter: self.recruiter,
+            lines: &lines,
+            ids: self.ids,
+            now: book.now,
+        };
+        Ok(recompute::recompute(&known)?)
+    }
+
+    /// A line and what else is to be known of it.
+    fn booked<'l>(&self, line: &'l Commission) -> Booked<'l> {
+        Booked {
+            line,
+            is_locked: self.locked.contains(&line.id),
+            adjusted: self.adjusted.get(&line.id).copied().unwrap_or(0),
+            is_orphan: self.orphans.contains(&line.partner),
+        }
+    }
+}
+
+fn customer_of(referral: &Referral) -> Customer<'_> {
+    let first_earning = referral.dealings.first_earning.as_deref();
+    Customer { counts_from: counts_from(referral), ..Customer::of(referral, first_earning) }
+}
+
+/// The event that tells of a step, where there is one. The API has none for the others.
+fn told_of(step: &Step) -> Option<EventKind> {
+    match step {
+        Step::Created => Some(EventKind::CommissionCreated),
+        Step::Earned => Some(EventKind::CommissionEarned),
+        Step::Reversed(_) => Some(EventKind::CommissionReversed),
+        Step::ReasonChanged(_)
+        | Step::Reopened
+        | Step::Amount { .. }
+        | Step::Frozen
+        | Step::Thawed
+        | Step::LeftPayout(_)
+        | Step::Charge => None,
+    }
+}
+
+/// Whether a partner brought itself (completions-affiliate.md 2.4): by its own address or the one that it is paid to,
+/// however they are written.
+pub(crate) fn is_self(partner: &Partner, person: &str) -> bool {
+    let paid_to = partner.payout.as_ref().map(|payout| payout.destination.as_str());
+    is_same_person(&partner.email.to_string(), person)
+        || paid_to.is_some_and(|paid_to| is_same_person(paid_to, person))
+}

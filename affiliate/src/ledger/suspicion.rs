@@ -1,0 +1,108 @@
+//! What stands out of a new lead, and is frozen until the owner has looked (completions-affiliate.md 2.4).
+//!
+//! What addresses say stands in `mail/src/affiliate/suspicion.rs`; here is what others say: how many the partner brings,
+//! from where it was in its portal, and who else is paid to the same place.
+
+use jiff::{SignedDuration, Timestamp};
+use mail::address::Address;
+use mail::affiliate::arithmetic::ArithmeticError;
+use mail::affiliate::partner::Partner;
+use mail::affiliate::referral::{Flag, Referral, Review, ReviewStatus};
+use mail::affiliate::suspicion::{is_company, is_disposable};
+use store::affiliate::listing::Wanted;
+use store::affiliate::{commission, own_visitor, partner, referral};
+
+use super::leads::Prospect;
+use super::{Book, Fault};
+
+/// A partner's bounties are counted in a day …
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+/// … and its referrals in an hour.
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+/// Lines that are looked at to count them.
+const LOOKED_AT_MAX: usize = 1_000;
+
+/// What a person's address says.
+pub(super) fn of_address(partner: &Partner, email: &Address) -> Vec<Flag> {
+    let found =
+        [(Flag::CompanyDomain, is_company(partner, email)), (Flag::DisposableDomain, is_disposable(email))];
+    found.into_iter().filter(|(_, is)| *is).map(|(flag, _)| flag).collect()
+}
+
+impl Book<'_> {
+    /// All that stands out. Of who never earns nothing needs to be looked at.
+    pub(super) async fn suspicions(
+        &mut self,
+        new: &Referral,
+        partner: &Partner,
+        prospect: &Prospect,
+    ) -> Result<Vec<Flag>, Fault> {
+        if new.blocked.is_some() {
+            return Ok(Vec::new());
+        }
+        let mut flags: Vec<Flag> = prospect.visit.iter().flat_map(|visit| visit.flags.clone()).collect();
+        flags.extend(new.email.iter().flat_map(|email| of_address(partner, email)));
+        if self.was_at_the_same_place(partner, prospect).await? {
+            flags.push(Flag::SameIp);
+        }
+        if self.brings_very_many(partner).await? {
+            flags.push(Flag::Velocity);
+        }
+        if partner::shares_destination(self.ledger.store(), partner).await? {
+            flags.push(Flag::PayoutDestination);
+        }
+        Ok(flags)
+    }
+
+    /// Freezes a referral of which something stands out, unless the owner was asked already.
+    pub(super) fn flag(&self, referral: &mut Referral, mut flags: Vec<Flag>) {
+        flags.sort_unstable();
+        flags.dedup();
+        if !flags.is_empty() && referral.review.is_none() {
+            let (status, created_at) = (ReviewStatus::Open, self.now);
+            referral.review = Some(Review { flags, status, created_at, decided_at: None });
+        }
+    }
+
+    async fn was_at_the_same_place(&self, partner: &Partner, prospect: &Prospect) -> Result<bool, Fault> {
+        let of = (self.account(), partner.id);
+        let visit = prospect.visit.as_ref();
+        let clicked = visit.and_then(|visit| Some((visit.from?, visit.clicked_at)));
+        let signed_up = prospect.from.map(|from| (from, self.now));
+        for (from, at) in [clicked, signed_up].into_iter().flatten() {
+            if own_visitor::was_there(self.ledger.store(), of, from, at).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn brings_very_many(&mut self, partner: &Partner) -> Result<bool, Fault> {
+        let most = usize::try_from(self.program.settings.velocity_per_hour).unwrap_or(usize::MAX);
+        let of = (self.account(), partner.id);
+        let since = self.since(HOUR)?;
+        if referral::count_since(self.ledger.store(), of, since, most).await? >= most {
+            return Ok(true);
+        }
+        let lead_bounty = self.campaign(partner.campaign).await?.terms.lead_bounty;
+        Ok(lead_bounty > 0 && self.has_bounties_of_a_day(partner).await?)
+    }
+
+    /// Whether a partner had as many bounties within a day as it may have before somebody looks.
+    async fn has_bounties_of_a_day(&self, partner: &Partner) -> Result<bool, Fault> {
+        let most = usize::try_from(self.program.settings.max_bounties_per_day).unwrap_or(usize::MAX);
+        let filter = commission::Filter {
+            partner: Some(partner.id),
+            created_after: Some(self.since(DAY)?),
+            ..commission::Filter::default()
+        };
+        let wanted = Wanted { before: None, limit: LOOKED_AT_MAX, from: None };
+        let page = commission::list(self.ledger.store(), self.account(), &filter, wanted).await?;
+        Ok(page.rows.iter().filter(|line| line.sold().is_none()).count() >= most)
+    }
+
+    fn since(&self, span: SignedDuration) -> Result<Timestamp, Fault> {
+        let since = self.now.checked_sub(span).map_err(|_| ArithmeticError::BeyondTime)?;
+        Ok(since.max(Timestamp::UNIX_EPOCH))
+    }
+}

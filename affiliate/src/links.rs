@@ -1,0 +1,276 @@
+//! Links: their addresses on the website, and how tokens are taken.
+
+use mail::affiliate::partner::{LINKS_MAX, Partner, PartnerLink, Token};
+use mail::affiliate::program::Program;
+use mail::event::EventKind;
+use mail::id::{AccountId, PartnerId, PartnerLinkId};
+use store::affiliate::partner_link::{self, FreeToken};
+use store::engine::Batch;
+use url::Url;
+
+use crate::office::{Beside, Committed, Office, TRIES_MAX};
+use crate::refusal::{Ban, Noun, Obstacle, Refusal};
+
+/// The query parameter that brings a token.
+const VIA: &str = "via";
+/// Variants of a token that are tried when it is taken.
+pub(crate) const VARIANTS_MAX: u32 = 200;
+
+/// A link that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkDraft {
+    /// Its token, exactly.
+    pub token: Token,
+    /// Where it leads.
+    pub destination_url: Option<String>,
+    /// What its owner calls it.
+    pub label: Option<String>,
+}
+
+/// A link's address: where it leads on the website, with its token. What cannot be put together any more, since the
+/// website was moved, leads to the front page.
+#[must_use]
+pub fn address(website_url: &str, link: &PartnerLink) -> String {
+    let found = destination(website_url, link.destination_url.as_deref().unwrap_or_default());
+    let mut url = match found.or_else(|_| destination(website_url, "")) {
+        Ok(url) => url,
+        // A website that is none was refused when it was set.
+        Err(_) => return website_url.to_owned(),
+    };
+    url.query_pairs_mut().append_pair(VIA, link.token.as_str());
+    url.into()
+}
+
+/// Where a destination leads: a path, or an address on the same site.
+///
+/// # Errors
+/// What is wrong with it, as the end of a sentence.
+pub(crate) fn destination(website_url: &str, text: &str) -> Result<Url, String> {
+    let website =
+        Url::parse(website_url).map_err(|_| "belongs to a website whose address is none".to_owned())?;
+    let joined = website.join(text).map_err(|error| format!("is no path or address: {error}"))?;
+    let site = |url: &Url| url.host_str().map(|host| host.strip_prefix("www.").unwrap_or(host).to_owned());
+    let on_site = match (site(&website), site(&joined)) {
+        (Some(own), Some(asked)) => asked == own || asked.ends_with(&format!(".{own}")),
+        _ => false,
+    };
+    let is_web = matches!(joined.scheme(), "https" | "http");
+    if !on_site || !is_web || !joined.username().is_empty() || joined.password().is_some() {
+        return Err(format!("must be a path or an address on {website_url}"));
+    }
+    Ok(joined)
+}
+
+/// Whether a text is an address of the web.
+#[must_use]
+pub fn is_web_address(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.host_str().is_some())
+}
+
+impl Office {
+    /// A partner's links, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn links(&self, account: AccountId, partner: PartnerId) -> Result<Vec<PartnerLink>, Refusal> {
+        Ok(partner_link::all(self.store(), account, partner).await?)
+    }
+
+    /// Gives a partner a link.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn create_link(
+        &self,
+        (account, partner): (AccountId, PartnerId),
+        draft: &LinkDraft,
+        beside: Beside<'_, (PartnerLink, Partner, Program)>,
+    ) -> Result<(PartnerLink, Partner, Program), Refusal> {
+        for _ in 0..TRIES_MAX {
+            let program = self.set_up(account).await?;
+            let partner = self.partner(account, partner).await?;
+            if let Some(text) = &draft.destination_url {
+                destination(&program.settings.website_url, text)
+                    .map_err(|why| Refusal::field("destination_url", why))?;
+            }
+            if self.links(account, partner.id).await?.len() >= LINKS_MAX {
+                return Err(Refusal::too_many_links());
+            }
+            let now = self.now();
+            let Some(token) = partner_link::free(self.store(), account, &draft.token, now).await? else {
+                return Err(Obstacle::TokenTaken.into());
+            };
+            let link = PartnerLink {
+                id: PartnerLinkId::new(now, self.random()),
+                account,
+                partner: partner.id,
+                token: draft.token.clone(),
+                destination_url: draft.destination_url.clone(),
+                label: draft.label.clone(),
+                created_at: now,
+            };
+            let mut batch = Batch::intake();
+            // A link of a partner who is deleted meanwhile would be nobody's.
+            store::affiliate::partner::expect(&mut batch, &partner);
+            partner_link::create(&mut batch, &link, token);
+            let made = (link, partner, program);
+            beside(&mut batch, &made);
+            match self.commit(batch).await? {
+                Committed::Done => return Ok(made),
+                Committed::Beaten(_) => {}
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    /// Changes a link: its token, where it leads, what it is called. Visitors who bring the old token are nobody's.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn change_link(
+        &self,
+        (account, partner): (AccountId, PartnerId),
+        id: PartnerLinkId,
+        draft: &LinkDraft,
+    ) -> Result<PartnerLink, Refusal> {
+        for _ in 0..TRIES_MAX {
+            let mut shown = self.show_partner(account, partner).await?;
+            let found = shown.links.iter_mut().find(|link| link.id == id);
+            let link = found.ok_or(Refusal::Unknown(Noun::Link))?;
+            let before = link.clone();
+            // Where it leads is looked at when it changes: the website may have been moved since.
+            if let Some(text) =
+                draft.destination_url.as_ref().filter(|_| draft.destination_url != link.destination_url)
+            {
+                destination(&shown.program.settings.website_url, text)
+                    .map_err(|why| Refusal::field("destination_url", why))?;
+            }
+            let LinkDraft { token, destination_url, label } = draft.clone();
+            let after = PartnerLink { token, destination_url, label, ..before.clone() };
+            if after == before {
+                return Ok(after);
+            }
+            *link = after.clone();
+            // Its own token in other letters is no other token.
+            let is_same = before.token.as_str().eq_ignore_ascii_case(after.token.as_str());
+            let free = if is_same {
+                None
+            } else {
+                let free = self.free_token(account, Some(&after.token), || after.token.clone()).await?;
+                Some(free.1)
+            };
+            let mut batch = Batch::progress();
+            store::affiliate::partner::expect(&mut batch, &shown.partner);
+            partner_link::rename(&mut batch, &before, &after, free);
+            self.tell_of_partner(&mut batch, EventKind::AffiliateUpdated, &shown);
+            match self.commit(batch).await? {
+                Committed::Done => return Ok(after),
+                Committed::Beaten(key) if partner_link::is_token(&key) => {
+                    return Err(Obstacle::TokenTaken.into());
+                }
+                Committed::Beaten(_) => {}
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    /// Takes a link away; what its visitors brought stays the partner's.
+    ///
+    /// # Errors
+    /// The primary link stays; [`Refusal`].
+    pub async fn delete_link(
+        &self,
+        (account, partner): (AccountId, PartnerId),
+        id: PartnerLinkId,
+    ) -> Result<(), Refusal> {
+        for _ in 0..TRIES_MAX {
+            self.set_up(account).await?;
+            let partner = self.partner(account, partner).await?;
+            let found = partner_link::get(self.store(), account, (partner.id, id)).await?;
+            let link = found.ok_or(Refusal::Unknown(Noun::Link))?;
+            if partner.primary_link == id {
+                return Err(Ban::PrimaryLink.into());
+            }
+            let mut batch = Batch::progress();
+            partner_link::delete(&mut batch, &link, None);
+            if matches!(self.commit(batch).await?, Committed::Done) {
+                return Ok(());
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    /// A token that is free: the one asked for, or the first free variant of one that was made up.
+    pub(crate) async fn free_token(
+        &self,
+        account: AccountId,
+        asked: Option<&Token>,
+        made_up: impl FnOnce() -> Token,
+    ) -> Result<(Token, FreeToken), Refusal> {
+        let now = self.now();
+        if let Some(token) = asked {
+            let free = partner_link::free(self.store(), account, token, now).await?;
+            return free.map(|free| (token.clone(), free)).ok_or_else(|| Obstacle::TokenTaken.into());
+        }
+        let first = made_up();
+        for number in 1..=VARIANTS_MAX {
+            let token = if number == 1 { first.clone() } else { first.variant(number) };
+            if let Some(free) = partner_link::free(self.store(), account, &token, now).await? {
+                return Ok((token, free));
+            }
+        }
+        // Hundreds of the same name: a random end finds a free one.
+        let token = first.variant(u32::try_from(self.random() % 1_000_000_000).unwrap_or(u32::MAX));
+        let free = partner_link::free(self.store(), account, &token, now).await?;
+        free.map(|free| (token, free)).ok_or_else(|| Obstacle::Changed.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+
+    fn link(destination: Option<&str>) -> PartnerLink {
+        PartnerLink {
+            id: PartnerLinkId::new(Timestamp::UNIX_EPOCH, 1),
+            account: AccountId::new(Timestamp::UNIX_EPOCH, 1),
+            partner: PartnerId::new(Timestamp::UNIX_EPOCH, 1),
+            token: Token::exactly("ada").unwrap(),
+            destination_url: destination.map(str::to_owned),
+            label: None,
+            created_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn links_lead_to_the_website_with_their_token() {
+        let of = |to| address("https://shop.example", &link(to));
+        assert_eq!(of(None), "https://shop.example/?via=ada");
+        assert_eq!(of(Some("/pricing?plan=pro#top")), "https://shop.example/pricing?plan=pro&via=ada#top");
+        assert_eq!(of(Some("https://www.shop.example/x")), "https://www.shop.example/x?via=ada");
+        assert_eq!(
+            of(Some("https://evil.example/x")),
+            "https://shop.example/?via=ada",
+            "the website was moved"
+        );
+    }
+
+    #[test]
+    fn no_link_leads_elsewhere() {
+        for elsewhere in [
+            "https://evil.example/",
+            "//evil.example/x",
+            "javascript:alert(1)",
+            "https://shop.example@evil.example/",
+            "https://ada:x@shop.example/",
+            "https://notshop.example/",
+            "\\\\evil.example\\x",
+        ] {
+            assert!(destination("https://shop.example", elsewhere).is_err(), "{elsewhere}");
+        }
+        for here in ["", "/a/b", "a", "?q=1", "https://blog.shop.example/x", "http://shop.example/"] {
+            assert!(destination("https://shop.example", here).is_ok(), "{here}");
+        }
+    }
+}

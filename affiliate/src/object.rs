@@ -1,0 +1,539 @@
+//! The program's nouns as everybody outside sees them: in answers of the API and in events alike.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use mail::affiliate::campaign::{Campaign, Duration, ProductRate, Rate, Tier, Visibility};
+use mail::affiliate::commission::{Commission, Reason};
+use mail::affiliate::money::Currency;
+use mail::affiliate::partner::{Partner, PartnerLink, PartnerSource, PartnerStatus};
+use mail::affiliate::payout::{PayoutRun, PayoutStatus, RunStatus, SkipReason, Skipped};
+use mail::affiliate::program::{AfterPayout, Attribution, Mode, PayoutMethod, Program, ProgramStatus};
+use mail::affiliate::referral::{Blocked, Referral, ReferralSource, ReferralStatus};
+use mail::id::{
+    CampaignId, CommissionId, PartnerId, PartnerLinkId, PayoutId, PayoutRunId, ProgramId, ReferralId,
+};
+use mail::moment;
+use serde::{Serialize, Serializer};
+
+use crate::payouts::ShownPayout;
+
+/// A time: ISO 8601 with milliseconds and `Z`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment(pub Timestamp);
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(&moment::write(self.0))
+    }
+}
+
+/// A program.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProgramObject {
+    object: &'static str,
+    id: ProgramId,
+    status: ProgramStatus,
+    mode: Mode,
+    website_url: String,
+    currency: Currency,
+    attribution: Attribution,
+    new_customers_only: bool,
+    metadata_key: String,
+    exclude_key: String,
+    default_campaign_id: Option<CampaignId>,
+    min_payout: BTreeMap<Currency, i64>,
+    allowed_methods: Vec<PayoutMethod>,
+    payout_after_refund: AfterPayout,
+    count_invoiceless_payments: bool,
+    share_customer_email: bool,
+    suspended_accrue: bool,
+    allowed_origins: Vec<String>,
+    publishable_key: String,
+    banned_referrers: Vec<String>,
+    portal_domain: Option<String>,
+    terms_url: Option<String>,
+    mail_from: Option<String>,
+    velocity_per_hour: u32,
+    max_bounties_per_day: u32,
+    rev: u64,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+impl From<&Program> for ProgramObject {
+    fn from(program: &Program) -> Self {
+        let settings = program.settings.clone();
+        Self {
+            object: "affiliate_program",
+            id: program.id,
+            status: program.status,
+            mode: settings.mode,
+            website_url: settings.website_url,
+            currency: settings.currency,
+            attribution: settings.attribution,
+            new_customers_only: settings.new_customers_only,
+            metadata_key: settings.metadata_key,
+            exclude_key: settings.exclude_key,
+            default_campaign_id: program.default_campaign,
+            min_payout: settings.min_payout,
+            allowed_methods: settings.allowed_methods,
+            payout_after_refund: settings.payout_after_refund,
+            count_invoiceless_payments: settings.count_invoiceless_payments,
+            share_customer_email: settings.share_customer_email,
+            suspended_accrue: settings.suspended_accrue,
+            allowed_origins: settings.allowed_origins,
+            publishable_key: program.publishable_key.clone(),
+            banned_referrers: settings.banned_referrers.iter().map(ToString::to_string).collect(),
+            portal_domain: settings.portal_domain.map(|name| name.to_string()),
+            terms_url: settings.terms_url,
+            mail_from: settings.mail_from.map(|sender| sender.to_string()),
+            velocity_per_hour: settings.velocity_per_hour,
+            max_bounties_per_day: settings.max_bounties_per_day,
+            rev: program.rev,
+            created_at: Moment(program.created_at),
+            updated_at: Moment(program.updated_at),
+        }
+    }
+}
+
+/// The processor that a program is connected to, without what is secret of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProcessorObject {
+    kind: &'static str,
+    api_base: String,
+    account_id: Option<String>,
+    livemode: Option<bool>,
+    has_key: bool,
+    webhook_secrets_count: usize,
+    webhook_url: String,
+    last_event_at: Option<Moment>,
+    failed_events: usize,
+}
+
+/// What was heard of the processor.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Hearing {
+    /// When its last event came.
+    pub last_event_at: Option<Timestamp>,
+    /// Events that could not be worked with.
+    pub failed_events: usize,
+}
+
+impl ProcessorObject {
+    /// The processor of a program, if one is connected; its events come to the service at this base address.
+    #[must_use]
+    pub fn of(program: &Program, hearing: Hearing, base_url: &str) -> Option<Self> {
+        let processor = program.processor.as_ref()?;
+        Some(Self {
+            kind: "stripe",
+            api_base: processor.api_base.clone(),
+            account_id: processor.account_id.clone(),
+            livemode: processor.livemode,
+            has_key: processor.restricted_key.is_some(),
+            webhook_secrets_count: processor.webhook_secrets.len(),
+            webhook_url: format!("{base_url}/processor/stripe/{}", program.id),
+            last_event_at: hearing.last_event_at.map(Moment),
+            failed_events: hearing.failed_events,
+        })
+    }
+}
+
+/// A link.
+#[derive(Debug, Clone, Serialize)]
+pub struct LinkObject {
+    object: &'static str,
+    id: PartnerLinkId,
+    affiliate_id: PartnerId,
+    token: String,
+    url: String,
+    destination_url: Option<String>,
+    label: Option<String>,
+    is_primary: bool,
+    created_at: Moment,
+}
+
+impl LinkObject {
+    /// A partner's link, on the program's website.
+    #[must_use]
+    pub fn of(link: &PartnerLink, partner: &Partner, program: &Program) -> Self {
+        Self {
+            object: "affiliate_link",
+            id: link.id,
+            affiliate_id: link.partner,
+            token: link.token.as_str().to_owned(),
+            url: crate::links::address(&program.settings.website_url, link),
+            destination_url: link.destination_url.clone(),
+            label: link.label.clone(),
+            is_primary: link.id == partner.primary_link,
+            created_at: Moment(link.created_at),
+        }
+    }
+}
+
+/// A partner.
+#[derive(Debug, Clone, Serialize)]
+pub struct PartnerObject {
+    object: &'static str,
+    id: PartnerId,
+    email: String,
+    first_name: Option<String>,
+    last_name: Option<String>,
+    company: Option<String>,
+    website: Option<String>,
+    country: Option<String>,
+    status: PartnerStatus,
+    source: PartnerSource,
+    campaign_id: CampaignId,
+    parent_affiliate_id: Option<PartnerId>,
+    tags: Vec<String>,
+    payout_method: Option<PayoutMethod>,
+    payout_ready: bool,
+    approved_at: Option<Moment>,
+    links: Vec<LinkObject>,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+impl PartnerObject {
+    /// A partner with these of its links.
+    #[must_use]
+    pub fn of(partner: &Partner, links: &[PartnerLink], program: &Program) -> Self {
+        Self {
+            object: "affiliate",
+            id: partner.id,
+            email: partner.email.to_string(),
+            first_name: partner.first_name.clone(),
+            last_name: partner.last_name.clone(),
+            company: partner.company.clone(),
+            website: partner.website.clone(),
+            country: partner.country.clone(),
+            status: partner.status,
+            source: partner.source,
+            campaign_id: partner.campaign,
+            parent_affiliate_id: partner.parent,
+            tags: partner.tags.clone(),
+            payout_method: partner.payout.as_ref().map(|payout| payout.method),
+            payout_ready: partner.is_payout_ready(&program.settings.allowed_methods),
+            approved_at: partner.approved_at.map(Moment),
+            links: links.iter().map(|link| LinkObject::of(link, partner, program)).collect(),
+            created_at: Moment(partner.created_at),
+            updated_at: Moment(partner.updated_at),
+        }
+    }
+}
+
+/// A rate as it is told: a word and two numbers of which one counts.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct RateFields {
+    commission_type: &'static str,
+    commission_bps: u16,
+    commission_flat_cents: i64,
+}
+
+impl From<Option<Rate>> for RateFields {
+    fn from(rate: Option<Rate>) -> Self {
+        match rate {
+            Some(Rate::Percent(bps)) => {
+                Self { commission_type: "percent", commission_bps: bps.get(), commission_flat_cents: 0 }
+            }
+            Some(Rate::Flat(cents)) => {
+                Self { commission_type: "flat", commission_bps: 0, commission_flat_cents: cents }
+            }
+            None => Self { commission_type: "none", commission_bps: 0, commission_flat_cents: 0 },
+        }
+    }
+}
+
+/// A tier.
+#[derive(Debug, Clone, Serialize)]
+struct TierObject {
+    min_paid_customers: u32,
+    commission_bps: u16,
+    commission_flat_cents: i64,
+}
+
+impl From<&Tier> for TierObject {
+    fn from(tier: &Tier) -> Self {
+        let rate = RateFields::from(Some(tier.rate));
+        Self {
+            min_paid_customers: tier.min_paid_customers,
+            commission_bps: rate.commission_bps,
+            commission_flat_cents: rate.commission_flat_cents,
+        }
+    }
+}
+
+/// A product's rate.
+#[derive(Debug, Clone, Serialize)]
+struct ProductRateObject {
+    product_id: String,
+    price_id: Option<String>,
+    #[serde(flatten)]
+    rate: RateFields,
+    label: Option<String>,
+}
+
+impl From<&ProductRate> for ProductRateObject {
+    fn from(rate: &ProductRate) -> Self {
+        Self {
+            product_id: rate.product.clone(),
+            price_id: rate.price.clone(),
+            rate: rate.rate.into(),
+            label: rate.label.clone(),
+        }
+    }
+}
+
+/// A campaign.
+#[derive(Debug, Clone, Serialize)]
+pub struct CampaignObject {
+    object: &'static str,
+    id: CampaignId,
+    name: String,
+    is_default: bool,
+    visibility: Visibility,
+    auto_approve: bool,
+    #[serde(flatten)]
+    rate: RateFields,
+    commission_duration: &'static str,
+    recurring_months: Option<u16>,
+    max_commission_cents: Option<i64>,
+    tiers: Vec<TierObject>,
+    product_rates: Vec<ProductRateObject>,
+    second_tier_bps: u16,
+    lead_bounty_cents: i64,
+    cookie_days: u16,
+    hold_days: u16,
+    archived_at: Option<Moment>,
+    created_at: Moment,
+    updated_at: Moment,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    affiliate_count: Option<usize>,
+}
+
+impl CampaignObject {
+    /// A campaign of a program.
+    #[must_use]
+    pub fn of(campaign: &Campaign, program: &Program) -> Self {
+        let terms = &campaign.terms;
+        let (commission_duration, recurring_months) = match terms.duration {
+            Duration::Once => ("once", None),
+            Duration::Recurring(months) => ("recurring", months),
+        };
+        Self {
+            object: "affiliate_campaign",
+            id: campaign.id,
+            name: campaign.name.clone(),
+            is_default: program.default_campaign == Some(campaign.id),
+            visibility: campaign.visibility,
+            auto_approve: campaign.auto_approve,
+            rate: Some(terms.base).into(),
+            commission_duration,
+            recurring_months,
+            max_commission_cents: terms.max_commission,
+            tiers: terms.tiers.iter().map(TierObject::from).collect(),
+            product_rates: terms.products.iter().map(ProductRateObject::from).collect(),
+            second_tier_bps: terms.second_tier.get(),
+            lead_bounty_cents: terms.lead_bounty,
+            cookie_days: terms.cookie_days,
+            hold_days: terms.hold_days,
+            archived_at: campaign.archived_at.map(Moment),
+            created_at: Moment(campaign.created_at),
+            updated_at: Moment(campaign.updated_at),
+            affiliate_count: None,
+        }
+    }
+
+    /// The same, with how many partners it has.
+    #[must_use]
+    pub fn with_count(self, partners: usize) -> Self {
+        Self { affiliate_count: Some(partners), ..self }
+    }
+}
+
+/// A referral.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReferralObject {
+    object: &'static str,
+    id: ReferralId,
+    affiliate_id: PartnerId,
+    status: ReferralStatus,
+    source: ReferralSource,
+    email: Option<String>,
+    processor_customer_id: Option<String>,
+    sub_id: Option<String>,
+    blocked_reason: Option<Blocked>,
+    revenue_cents: i64,
+    currency: Option<Currency>,
+    converted_at: Option<Moment>,
+    expires_at: Moment,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+impl From<&Referral> for ReferralObject {
+    fn from(referral: &Referral) -> Self {
+        Self {
+            object: "affiliate_referral",
+            id: referral.id,
+            affiliate_id: referral.partner,
+            status: referral.status,
+            source: referral.source,
+            email: referral.email.as_ref().map(ToString::to_string),
+            processor_customer_id: referral.customer.clone(),
+            sub_id: referral.sub_id.clone(),
+            blocked_reason: referral.blocked,
+            revenue_cents: referral.revenue_cents,
+            currency: referral.currency,
+            converted_at: referral.converted_at.map(Moment),
+            expires_at: Moment(referral.expires_at),
+            created_at: Moment(referral.created_at),
+            updated_at: Moment(referral.updated_at),
+        }
+    }
+}
+
+/// A commission.
+#[derive(Debug, Clone, Serialize)]
+pub struct CommissionObject {
+    object: &'static str,
+    id: CommissionId,
+    affiliate_id: PartnerId,
+    referral_id: ReferralId,
+    tier: u8,
+    status: &'static str,
+    amount_cents: i64,
+    sale_amount_cents: i64,
+    currency: Currency,
+    description: String,
+    processor_invoice_id: Option<String>,
+    processor_charge_id: Option<String>,
+    earns_at: Moment,
+    earned_at: Option<Moment>,
+    paid_at: Option<Moment>,
+    reversed_at: Option<Moment>,
+    reverse_reason: Option<Reason>,
+    payout_id: Option<PayoutId>,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+impl From<&Commission> for CommissionObject {
+    fn from(line: &Commission) -> Self {
+        let (sold, status) = (line.sold(), line.status);
+        Self {
+            object: "affiliate_commission",
+            id: line.id,
+            affiliate_id: line.partner,
+            referral_id: line.referral,
+            tier: line.level().number(),
+            status: status.word(),
+            amount_cents: line.amount,
+            sale_amount_cents: line.sale_amount(),
+            currency: line.currency,
+            description: line.description(),
+            processor_invoice_id: sold.map(|sold| sold.invoice.clone()),
+            processor_charge_id: sold.and_then(|sold| sold.charge.clone()),
+            earns_at: Moment(line.earns_at),
+            earned_at: status.earned_at().map(Moment),
+            paid_at: status.paid_at().map(Moment),
+            reversed_at: status.reversed().map(|(at, _)| Moment(at)),
+            reverse_reason: status.reversed().map(|(_, reason)| reason),
+            payout_id: status.payout(),
+            created_at: Moment(line.created_at),
+            updated_at: Moment(line.updated_at),
+        }
+    }
+}
+
+/// A payout.
+#[derive(Debug, Clone, Serialize)]
+pub struct PayoutObject {
+    object: &'static str,
+    id: PayoutId,
+    affiliate_id: PartnerId,
+    run_id: PayoutRunId,
+    amount_cents: i64,
+    currency: Currency,
+    method: PayoutMethod,
+    status: PayoutStatus,
+    processor_transfer_id: Option<String>,
+    external_reference: Option<String>,
+    failure_reason: Option<String>,
+    paid_at: Option<Moment>,
+    created_at: Moment,
+    updated_at: Moment,
+}
+
+impl From<&ShownPayout> for PayoutObject {
+    fn from(shown: &ShownPayout) -> Self {
+        let payout = &shown.payout;
+        Self {
+            object: "affiliate_payout",
+            id: payout.id,
+            affiliate_id: payout.partner,
+            run_id: payout.run,
+            amount_cents: payout.amount,
+            currency: payout.currency,
+            method: payout.method,
+            status: shown.status,
+            processor_transfer_id: payout.transfer.clone(),
+            external_reference: payout.reference.clone(),
+            failure_reason: payout.failure_reason.clone(),
+            paid_at: payout.paid_at.map(Moment),
+            created_at: Moment(payout.created_at),
+            updated_at: Moment(shown.updated_at()),
+        }
+    }
+}
+
+/// A payout run.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunObject {
+    object: &'static str,
+    id: PayoutRunId,
+    status: RunStatus,
+    partial: bool,
+    rev: u64,
+    cutoff: Moment,
+    totals: BTreeMap<Currency, i64>,
+    payouts_count: u32,
+    created_at: Moment,
+    approved_at: Option<Moment>,
+    completed_at: Option<Moment>,
+}
+
+impl From<&PayoutRun> for RunObject {
+    fn from(run: &PayoutRun) -> Self {
+        Self {
+            object: "affiliate_payout_run",
+            id: run.id,
+            status: run.status,
+            partial: run.is_partial,
+            rev: run.rev,
+            cutoff: Moment(run.cutoff),
+            totals: run.totals.clone(),
+            payouts_count: run.payouts,
+            created_at: Moment(run.created_at),
+            approved_at: run.approved_at.map(Moment),
+            completed_at: run.completed_at.map(Moment),
+        }
+    }
+}
+
+/// A partner who is not in a run.
+#[derive(Debug, Clone, Serialize)]
+pub struct SkippedObject {
+    affiliate_id: PartnerId,
+    currency: Currency,
+    amount_cents: i64,
+    reason: SkipReason,
+}
+
+impl From<&Skipped> for SkippedObject {
+    fn from(skipped: &Skipped) -> Self {
+        let Skipped { partner, currency, amount, reason } = *skipped;
+        Self { affiliate_id: partner, currency, amount_cents: amount, reason }
+    }
+}

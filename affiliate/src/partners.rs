@@ -1,0 +1,635 @@
+//! Partners: who joins, what changes about them, and how they are moved from one standing to another.
+
+use jiff::{SignedDuration, Timestamp};
+use mail::address::Address;
+use mail::affiliate::money::BasisPoints;
+use mail::affiliate::partner::{
+    Move, Partner, PartnerLink, PartnerSource, PartnerStatus, PayoutDestination, Token,
+};
+use mail::affiliate::partner_letter::Tells;
+use mail::affiliate::payout::SkipReason;
+use mail::affiliate::program::{PayoutMethod, Program};
+use mail::event::EventKind;
+use mail::id::{AccountId, PartnerId, PartnerLinkId};
+use store::affiliate::listing::{Page, Wanted};
+use store::affiliate::payout_work::Work;
+use store::affiliate::{partner, partner_link, payout, portal_link};
+use store::engine::Batch;
+
+use crate::ledger::{Book, Ledger};
+use crate::object::PartnerObject;
+use crate::office::{Beside, Committed, Office, Seen, TRIES_MAX};
+use crate::payouts::expect_no_drafting;
+use crate::refusal::{Ban, Noun, Obstacle, Refusal};
+use crate::tell::Telling;
+
+/// Recruiters above a recruiter that are followed to see that none is its own.
+const PARENTS_MAX: usize = 64;
+/// Open payouts of a partner, one in a currency and run, that are looked at.
+const PAYOUTS_MAX: usize = 200;
+/// For how many days nobody may take a token of a partner who was deleted (completions-affiliate.md 2.6).
+pub const TOKENS_REST_DAYS: i64 = 90;
+
+/// A partner who is to join.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartnerDraft {
+    /// The address.
+    pub email: Address,
+    /// The given name.
+    pub first_name: Option<String>,
+    /// The family name.
+    pub last_name: Option<String>,
+    /// The company.
+    pub company: Option<String>,
+    /// The website.
+    pub website: Option<String>,
+    /// Two letters.
+    pub country: Option<String>,
+    /// The campaign, by id or name; the default one otherwise.
+    pub campaign: Option<String>,
+    /// The token of the primary link, exactly.
+    pub token: Option<Token>,
+    /// Where the partner stands at first: active, pending or invited.
+    pub status: PartnerStatus,
+    /// The destination of PayPal payouts.
+    pub paypal_email: Option<Address>,
+    /// Tags.
+    pub tags: Vec<String>,
+    /// The owner's notes.
+    pub notes: Option<String>,
+    /// By which way it comes.
+    pub source: PartnerSource,
+    /// Who recruited it.
+    pub parent: Option<PartnerId>,
+    /// Whether it is written to.
+    pub send_invite: bool,
+    /// It has accepted the program's terms itself.
+    pub terms_accepted: bool,
+}
+
+impl PartnerDraft {
+    /// What the partner is written, by how it begins.
+    fn letter(&self) -> Option<Tells> {
+        let tells = match self.status {
+            PartnerStatus::Active => Tells::Welcome,
+            PartnerStatus::Invited => Tells::Invited,
+            PartnerStatus::Pending => Tells::Received,
+            PartnerStatus::Suspended | PartnerStatus::Rejected => return None,
+        };
+        self.send_invite.then_some(tells)
+    }
+}
+
+/// A partner with its program and its links: the primary one alone, or all.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// The partner.
+    pub partner: Partner,
+    /// Links of it.
+    pub links: Vec<PartnerLink>,
+    /// Its program.
+    pub program: Program,
+}
+
+impl Shown {
+    /// The object that is told of it.
+    #[must_use]
+    pub fn object(&self) -> PartnerObject {
+        PartnerObject::of(&self.partner, &self.links, &self.program)
+    }
+}
+
+/// A partner to be moved to another standing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moving {
+    /// What is done with it.
+    pub action: Move,
+    /// Which version of it the caller has seen.
+    pub seen: Option<Seen>,
+    /// Why, in the owner's words: told with the event.
+    pub reason: Option<String>,
+    /// Whether it is written to.
+    pub send_email: bool,
+}
+
+impl Moving {
+    /// What the partner is written.
+    fn letter(&self) -> Option<Tells> {
+        let tells = match self.action {
+            Move::Approve => Tells::Approved,
+            Move::Reject => Tells::Rejected { reason: self.reason.clone() },
+            Move::Suspend | Move::Reactivate | Move::Accept => return None,
+        };
+        self.send_email.then_some(tells)
+    }
+}
+
+/// Partners of a page, each with its primary link.
+#[derive(Debug)]
+pub struct PartnerPage {
+    /// The partners, newest first.
+    pub partners: Vec<Shown>,
+    /// After which id the next page begins, if there may be one.
+    pub next: Option<[u8; 16]>,
+}
+
+/// Which partners are listed.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    /// Those that stand in one of these; in any when empty.
+    pub statuses: Vec<PartnerStatus>,
+    /// Those of this campaign, by its id or its name.
+    pub campaign: Option<String>,
+    /// The one with this address.
+    pub email: Option<Address>,
+}
+
+/// What changes about a partner. `None` leaves it as it is; `Some(None)` takes it away.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartnerChange {
+    /// The given name.
+    pub first_name: Option<Option<String>>,
+    /// The family name.
+    pub last_name: Option<Option<String>>,
+    /// The company.
+    pub company: Option<Option<String>>,
+    /// The website.
+    pub website: Option<Option<String>>,
+    /// Two letters.
+    pub country: Option<Option<String>>,
+    /// The owner's notes.
+    pub notes: Option<Option<String>>,
+    /// Tags.
+    pub tags: Option<Vec<String>>,
+    /// The campaign, by id or name.
+    pub campaign: Option<String>,
+    /// The recruiter.
+    pub parent: Option<Option<PartnerId>>,
+    /// Where its own events are posted to.
+    pub postback_url: Option<Option<String>>,
+    /// Whether it wants no mail.
+    pub email_opt_out: Option<bool>,
+    /// A rate of its own.
+    pub commission_override: Option<Option<BasisPoints>>,
+    /// The new token of the primary link.
+    pub token: Option<Token>,
+}
+
+impl Office {
+    /// A partner.
+    ///
+    /// # Errors
+    /// There is none; the store cannot be read.
+    pub async fn partner(&self, account: AccountId, id: PartnerId) -> Result<Partner, Refusal> {
+        partner::get(self.store(), account, id).await?.ok_or(Refusal::Unknown(Noun::Partner))
+    }
+
+    /// A partner with all its links.
+    ///
+    /// # Errors
+    /// There is none; the store cannot be read.
+    pub async fn show_partner(&self, account: AccountId, id: PartnerId) -> Result<Shown, Refusal> {
+        let program = self.set_up(account).await?;
+        let partner = self.partner(account, id).await?;
+        let links = self.links(account, id).await?;
+        Ok(Shown { partner, links, program })
+    }
+
+    /// Takes a partner in.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn create_partner(
+        &self,
+        account: AccountId,
+        draft: &PartnerDraft,
+        beside: Beside<'_, Shown>,
+    ) -> Result<Shown, Refusal> {
+        for _ in 0..TRIES_MAX {
+            let program = self.set_up(account).await?;
+            let campaign = self.campaign_for_partners(&program, draft.campaign.as_deref()).await?;
+            if partner::with_email(self.store(), account, &draft.email).await?.is_some() {
+                return Err(Obstacle::EmailTaken.into());
+            }
+            let made_up = || self.token_of(draft);
+            let (token, free) = self.free_token(account, draft.token.as_ref(), made_up).await?;
+            let now = self.now();
+            let (id, link) = (PartnerId::new(now, self.random()), PartnerLinkId::new(now, self.random()));
+            let link = PartnerLink {
+                id: link,
+                account,
+                partner: id,
+                token,
+                destination_url: None,
+                label: None,
+                created_at: now,
+            };
+            let partner = self.joining(draft, (id, account), (campaign.id, link.id))?;
+            let mut batch = Batch::intake();
+            partner::create(&mut batch, &partner);
+            partner_link::create(&mut batch, &link, free);
+            let shown = Shown { partner, links: vec![link], program };
+            self.tell_of_partner(&mut batch, EventKind::AffiliateCreated, &shown);
+            if shown.partner.status == PartnerStatus::Active {
+                self.tell_of_partner(&mut batch, EventKind::AffiliateApproved, &shown);
+            }
+            if let Some(tells) = draft.letter() {
+                self.write_to(&mut batch, &shown.partner, tells);
+            }
+            beside(&mut batch, &shown);
+            match self.commit(batch).await? {
+                Committed::Done => return Ok(shown),
+                Committed::Beaten(key) if partner::is_email(&key) => return Err(Obstacle::EmailTaken.into()),
+                Committed::Beaten(_) => {}
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    fn joining(
+        &self,
+        draft: &PartnerDraft,
+        (id, account): (PartnerId, AccountId),
+        (campaign, primary_link): (mail::id::CampaignId, PartnerLinkId),
+    ) -> Result<Partner, Refusal> {
+        let now = self.now();
+        let secret = mail::webhook::secret_text(&self.hall.entropy().secret());
+        let payout = draft.paypal_email.as_ref().map(|email| PayoutDestination {
+            method: PayoutMethod::Paypal,
+            destination: email.to_string(),
+            is_able: true,
+        });
+        Ok(Partner {
+            id,
+            account,
+            email: draft.email.clone(),
+            first_name: draft.first_name.clone(),
+            last_name: draft.last_name.clone(),
+            company: draft.company.clone(),
+            website: draft.website.clone(),
+            country: draft.country.clone(),
+            status: draft.status,
+            source: draft.source,
+            campaign,
+            parent: draft.parent,
+            tags: draft.tags.clone(),
+            payout,
+            payouts_failed: 0,
+            notes: draft.notes.clone(),
+            postback_url: None,
+            postback_secret: self.seal(&id.to_bytes(), &secret)?,
+            email_opt_out: false,
+            commission_override: None,
+            primary_link,
+            was_paid: false,
+            approved_at: (draft.status == PartnerStatus::Active).then_some(now),
+            terms_accepted_at: draft.terms_accepted.then_some(now),
+            rev: 1,
+            created_at: now,
+            updated_at: now,
+        })
+    }
+
+    /// A token for who names none: the name, else what stands before the address's `@`.
+    pub(crate) fn token_of(&self, draft: &PartnerDraft) -> Token {
+        let name: Vec<&str> =
+            [&draft.first_name, &draft.last_name].into_iter().flatten().map(String::as_str).collect();
+        Token::made_of(&name.join(" "))
+            .or_else(|| Token::made_of(draft.email.local()))
+            .or_else(|| Token::made_of(&format!("partner-{:x}", self.hall.entropy().u64() & 0xff_ffff)))
+            .unwrap_or_else(|| unreachable!("a word and six digits are a token"))
+    }
+
+    pub(crate) fn tell_of_partner(&self, batch: &mut Batch, kind: EventKind, shown: &Shown) {
+        let telling = Telling::of(&shown.program, shown.partner.id).with("affiliate", &shown.object());
+        self.tell(batch, kind, shown.partner.id, telling);
+    }
+
+    /// Changes what is known of a partner.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn change_partner(
+        &self,
+        (account, id): (AccountId, PartnerId),
+        seen: Option<&Seen>,
+        change: &PartnerChange,
+    ) -> Result<Shown, Refusal> {
+        for _ in 0..TRIES_MAX {
+            let Shown { partner: before, mut links, program } = self.show_partner(account, id).await?;
+            Seen::check(seen, before.rev, before.updated_at)?;
+            let mut after = before.clone();
+            self.apply(&program, change, &mut after).await?;
+            let primary = links.iter_mut().find(|link| link.id == before.primary_link);
+            let renamed = match (&change.token, primary) {
+                (Some(token), Some(link)) if link.token != *token => Some((token, link)),
+                _ => None,
+            };
+            if after == before && renamed.is_none() {
+                return Ok(Shown { partner: before, links, program });
+            }
+            (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.now());
+            let mut batch = Batch::progress();
+            partner::update(&mut batch, &before, &after);
+            if let Some((token, link)) = renamed {
+                let old = link.clone();
+                link.token = token.clone();
+                // Its own token in other letters is no other token.
+                let same = old.token.as_str().eq_ignore_ascii_case(token.as_str());
+                let free = if same {
+                    None
+                } else {
+                    Some(self.free_token(account, Some(token), || token.clone()).await?.1)
+                };
+                partner_link::rename(&mut batch, &old, link, free);
+            }
+            let shown = Shown { partner: after, links, program };
+            self.tell_of_partner(&mut batch, EventKind::AffiliateUpdated, &shown);
+            match self.commit(batch).await? {
+                Committed::Done => return Ok(shown),
+                Committed::Beaten(key) if partner_link::is_token(&key) => {
+                    return Err(Obstacle::TokenTaken.into());
+                }
+                Committed::Beaten(_) => {}
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    async fn apply(
+        &self,
+        program: &Program,
+        change: &PartnerChange,
+        partner: &mut Partner,
+    ) -> Result<(), Refusal> {
+        fn set<T: Clone>(field: &mut T, change: Option<&T>) {
+            if let Some(new) = change {
+                field.clone_from(new);
+            }
+        }
+        set(&mut partner.first_name, change.first_name.as_ref());
+        set(&mut partner.last_name, change.last_name.as_ref());
+        set(&mut partner.company, change.company.as_ref());
+        set(&mut partner.website, change.website.as_ref());
+        set(&mut partner.country, change.country.as_ref());
+        set(&mut partner.notes, change.notes.as_ref());
+        set(&mut partner.tags, change.tags.as_ref());
+        set(&mut partner.email_opt_out, change.email_opt_out.as_ref());
+        set(&mut partner.commission_override, change.commission_override.as_ref());
+        if let Some(url) = &change.postback_url {
+            if let Some(url) = url {
+                self.hall.check_webhook_url(url).map_err(|why| Refusal::field("postback_url", why))?;
+            }
+            partner.postback_url.clone_from(url);
+        }
+        if let Some(named) = &change.campaign
+            && *named != partner.campaign.to_string()
+        {
+            partner.campaign = self.campaign_for_partners(program, Some(named)).await?.id;
+        }
+        if let Some(parent) = change.parent {
+            if let Some(parent) = parent {
+                self.check_parent(partner, parent).await?;
+            }
+            partner.parent = parent;
+        }
+        Ok(())
+    }
+
+    /// Nobody is recruited by itself, by whatever way round (I11).
+    async fn check_parent(&self, partner: &Partner, parent: PartnerId) -> Result<(), Refusal> {
+        let wrong = |why: &str| Refusal::field("parent_affiliate_id", why);
+        let mut above = parent;
+        for step in 0..PARENTS_MAX {
+            if above == partner.id {
+                return Err(wrong("would make the partner its own recruiter"));
+            }
+            let Some(next) = partner::get(self.store(), partner.account, above).await? else {
+                return if step == 0 { Err(wrong("is no partner of this program")) } else { Ok(()) };
+            };
+            let Some(next) = next.parent else { return Ok(()) };
+            above = next;
+        }
+        Err(wrong(&format!("has more than {PARENTS_MAX} recruiters above it")))
+    }
+
+    /// Moves a partner to another standing.
+    ///
+    /// # Errors
+    /// It does not fit where the partner stands; [`Refusal`].
+    pub async fn move_partner(
+        &self,
+        (account, id): (AccountId, PartnerId),
+        asked: &Moving,
+        beside: Beside<'_, Shown>,
+    ) -> Result<Shown, Refusal> {
+        for _ in 0..TRIES_MAX {
+            let Shown { partner: before, links, program } = self.show_partner(account, id).await?;
+            Seen::check(asked.seen.as_ref(), before.rev, before.updated_at)?;
+            let status = before.status.after(asked.action)?;
+            let now = self.now();
+            let first = status == PartnerStatus::Active && before.approved_at.is_none();
+            let after = Partner {
+                status,
+                approved_at: if first { Some(now) } else { before.approved_at },
+                terms_accepted_at: match asked.action {
+                    Move::Accept => Some(now),
+                    _ => before.terms_accepted_at,
+                },
+                rev: before.rev.saturating_add(1),
+                updated_at: now,
+                ..before.clone()
+            };
+            let mut batch = match asked.action {
+                Move::Suspend => self.out_of_drafts(&program, id).await?,
+                Move::Approve | Move::Accept | Move::Reject | Move::Reactivate => Batch::progress(),
+            };
+            partner::update(&mut batch, &before, &after);
+            let shown = Shown { partner: after, links, program };
+            let kind = match asked.action {
+                Move::Approve | Move::Accept => EventKind::AffiliateApproved,
+                Move::Reject | Move::Suspend | Move::Reactivate => EventKind::AffiliateUpdated,
+            };
+            let mut telling =
+                Telling::of(&shown.program, shown.partner.id).with("affiliate", &shown.object());
+            if let Some(reason) = &asked.reason {
+                telling = telling.with("reason", reason);
+            }
+            self.tell(&mut batch, kind, shown.partner.id, telling);
+            if let Some(tells) = asked.letter() {
+                self.write_to(&mut batch, &shown.partner, tells);
+            }
+            beside(&mut batch, &shown);
+            if matches!(self.commit(batch).await?, Committed::Done) {
+                return Ok(shown);
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    /// A commit by which a partner leaves a run that is not approved: who is suspended is not paid.
+    async fn out_of_drafts(&self, program: &Program, id: PartnerId) -> Result<Batch, Refusal> {
+        let (ledger, mut batch) = (self.ledger(), Batch::progress());
+        expect_no_drafting(&ledger, program, &mut batch).await?;
+        let mut book = Book::of(&ledger, program.clone());
+        for open in payout::open_of(self.store(), (program.account, id), PAYOUTS_MAX).await? {
+            book.leave_draft(open.id, SkipReason::NotActive).await?;
+        }
+        Ok(book.close(batch).await?)
+    }
+
+    /// A page of partners.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn partners(
+        &self,
+        program: &Program,
+        wish: &Wish,
+        wanted: Wanted,
+    ) -> Result<PartnerPage, Refusal> {
+        let (store, account) = (self.store(), program.account);
+        let campaign = match &wish.campaign {
+            None => None,
+            Some(named) => match self.campaign_named(account, named).await? {
+                Some(found) => Some(found.id),
+                None => return Ok(PartnerPage { partners: Vec::new(), next: None }),
+            },
+        };
+        let filter = partner::Filter { statuses: wish.statuses.clone(), campaign };
+        let page = match &wish.email {
+            None => partner::list(store, account, &filter, wanted).await?,
+            Some(email) => {
+                let found = partner::with_email(store, account, email).await?;
+                // One at most: it is on the first page.
+                let found = found.filter(|partner| wanted.before.is_none() && filter.passes(partner));
+                Page { rows: found.into_iter().collect(), next: None }
+            }
+        };
+        let which: Vec<_> = page.rows.iter().map(|partner| (partner.id, partner.primary_link)).collect();
+        let links = partner_link::get_each(store, account, &which).await?;
+        let shown = |(partner, link): (Partner, Option<PartnerLink>)| Shown {
+            partner,
+            links: link.into_iter().collect(),
+            program: program.clone(),
+        };
+        Ok(PartnerPage { partners: page.rows.into_iter().zip(links).map(shown).collect(), next: page.next })
+    }
+
+    /// Deletes a partner: its address is free at once, its tokens rest for a while ([`TOKENS_REST_DAYS`]), and what
+    /// it was not paid is taken back: its open commissions are reversed with the reason `partner_deleted`. Where these are
+    /// more than one commit holds, the rest is gone on with.
+    ///
+    /// # Errors
+    /// It was paid once; it is in a payout that is under way; [`Refusal`].
+    pub async fn delete_partner(&self, account: AccountId, id: PartnerId) -> Result<(), Refusal> {
+        for _ in 0..TRIES_MAX {
+            let Shown { partner, links, program } = self.show_partner(account, id).await?;
+            if partner.was_paid {
+                return Err(Ban::PaidPartner.into());
+            }
+            let ledger = self.ledger();
+            let mut batch = Batch::progress();
+            // Nobody puts it into a draft meanwhile.
+            expect_no_drafting(&ledger, &program, &mut batch).await?;
+            if !payout::open_of(self.store(), (account, id), 1).await?.is_empty() {
+                return Err(Obstacle::InPayout.into());
+            }
+            let mut book = Book::of(&ledger, program);
+            let is_whole = Ledger::take_back(&mut book, id).await?;
+            if !is_whole {
+                book.note_work(Work::Partner(id), Some(self.now()));
+            }
+            let mut batch = book.close(batch).await?;
+            partner::delete(&mut batch, &partner);
+            self.rest(&mut batch, &links);
+            if matches!(self.commit(batch).await?, Committed::Done) {
+                self.shut_out((account, id)).await?;
+                return self.sweep_links(account, id).await;
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    fn rest(&self, batch: &mut Batch, links: &[PartnerLink]) {
+        let rest = SignedDuration::from_hours(24 * TOKENS_REST_DAYS);
+        let until = self.now().checked_add(rest).unwrap_or(Timestamp::MAX);
+        for link in links {
+            partner_link::delete(batch, link, Some(until));
+        }
+    }
+
+    /// Forgets the links that a partner was given in the moment in which it was deleted: who makes one looks at the
+    /// partner, not who deletes it at them.
+    async fn sweep_links(&self, account: AccountId, id: PartnerId) -> Result<(), Refusal> {
+        let links = self.links(account, id).await?;
+        if !links.is_empty() {
+            let mut batch = Batch::progress();
+            self.rest(&mut batch, &links);
+            self.commit(batch).await?;
+        }
+        Ok(())
+    }
+
+    /// Sets where a partner's money goes; it is told, and so is the destination before.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn set_payout(
+        &self,
+        (account, id): (AccountId, PartnerId),
+        payout: &PayoutDestination,
+        beside: Beside<'_, Shown>,
+    ) -> Result<Shown, Refusal> {
+        let mut payout = payout.clone();
+        for tried in 0..TRIES_MAX {
+            let Shown { partner: before, links, program } = self.show_partner(account, id).await?;
+            if tried == 0 && !payout.method.is_manual() {
+                payout.is_able = self.takes_transfers(&program, &payout.destination).await;
+            }
+            let payout = &payout;
+            let was = before.payout.as_ref();
+            let goes = |payout: &PayoutDestination| (payout.method, payout.destination.clone());
+            let is_same = was.map(goes) == Some(goes(payout));
+            if was == Some(payout) && before.payouts_failed == 0 {
+                let (shown, mut batch) = (Shown { partner: before, links, program }, Batch::progress());
+                beside(&mut batch, &shown);
+                match self.commit(batch).await? {
+                    Committed::Done => return Ok(shown),
+                    Committed::Beaten(_) => return Err(Obstacle::LinkOver.into()),
+                }
+            }
+            let after = Partner {
+                payout: Some(payout.clone()),
+                // Failures were the other destination's.
+                payouts_failed: 0,
+                rev: before.rev.saturating_add(1),
+                updated_at: self.now(),
+                ..before.clone()
+            };
+            let mut batch = Batch::progress();
+            partner::update(&mut batch, &before, &after);
+            let shown = Shown { partner: after, links, program };
+            self.tell_of_partner(&mut batch, EventKind::AffiliateUpdated, &shown);
+            if !is_same {
+                let tells = Tells::PayoutChanged { before: was.map(goes) };
+                self.write_to(&mut batch, &shown.partner, tells);
+            }
+            beside(&mut batch, &shown);
+            match self.commit(batch).await? {
+                Committed::Done => return Ok(shown),
+                Committed::Beaten(key) if portal_link::is_about_one(&key) => {
+                    return Err(Obstacle::LinkOver.into());
+                }
+                Committed::Beaten(_) => {}
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    /// What a partner's postbacks are signed with; none when it cannot be opened.
+    #[must_use]
+    pub fn postback_secret(&self, partner: &Partner) -> Option<String> {
+        self.open(&partner.id.to_bytes(), &partner.postback_secret)
+    }
+}

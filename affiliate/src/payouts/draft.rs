@@ -1,0 +1,477 @@
+//! Drafting a run: who has earned what by the cutoff, and can be paid it (completions-affiliate.md 2.5).
+//!
+//! The lines that are earned and in no payout lie by partner and currency. A step takes the next of them, judges each
+//! group, and commits payouts, lines, events, sums and how far it is at once. A group that is more than a step holds is
+//! counted first, and then taken in by several steps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use mail::affiliate::arithmetic::ArithmeticError;
+use mail::affiliate::commission::Commission;
+use mail::affiliate::money::Currency;
+use mail::affiliate::partner::Partner;
+use mail::affiliate::payout::{
+    Adjustment, Asking, Filling, Group, Payout, PayoutRun, PayoutState, Phase, RunStatus, SkipReason,
+    Skipped, Trail,
+};
+use mail::affiliate::program::Program;
+use mail::event::EventKind;
+use mail::id::{AccountId, EventId, PartnerId, PayoutId, PayoutRunId};
+use store::affiliate::commission::Free;
+use store::affiliate::payout_work::{self, Work};
+use store::affiliate::{adjustment, commission, partner, payout, payout_run, program};
+use store::engine::Batch;
+
+use super::{DRIVEN, LINES_AT_ONCE, Step};
+use crate::ledger::{ADJUSTMENTS_MAX, Fault, Ledger, about_payout};
+use crate::refusal::{Obstacle, Refusal};
+
+/// Commits tried, when something is changed meanwhile.
+const TRIES_MAX: usize = 100;
+/// Adjustments that are read for one step.
+const ADJUSTMENTS_AT_ONCE: usize = 5_000;
+/// Partners who are told of as left out, where nobody is paid.
+const SKIPPED_MAX: usize = 10_000;
+
+type Whose = (PartnerId, Currency);
+
+/// What drafting came to.
+#[derive(Debug, Clone)]
+pub struct Drafted {
+    /// The run; nothing when nobody is to be paid.
+    pub run: Option<PayoutRun>,
+    /// Where there is none: who is not paid, and why.
+    pub skipped: Vec<Skipped>,
+}
+
+/// What one step of drafting reads and writes.
+struct Sheet<'l> {
+    ledger: &'l Ledger,
+    program: Program,
+    before: PayoutRun,
+    run: PayoutRun,
+    batch: Batch,
+    now: Timestamp,
+}
+
+impl Ledger {
+    /// Drafts a run of what was earned by the cutoff.
+    ///
+    /// # Errors
+    /// A draft is open; [`Refusal`].
+    pub async fn draft_run(&self, account: AccountId, cutoff: Option<Timestamp>) -> Result<Drafted, Refusal> {
+        let run = self.begin_run(account, cutoff).await?;
+        let mut skipped = Vec::new();
+        loop {
+            let Some(found) = payout_run::get(self.store(), account, run).await? else {
+                return Ok(Drafted { run: None, skipped });
+            };
+            match found.phase {
+                Some(Phase::Drafting { .. }) => {}
+                Some(Phase::Voiding) => {
+                    if skipped.is_empty() {
+                        skipped =
+                            payout_run::skipped(self.store(), (account, run), None, SKIPPED_MAX).await?;
+                    }
+                }
+                _ => return Ok(Drafted { run: Some(found), skipped: Vec::new() }),
+            }
+            self.go_on_with_run(account, run).await?;
+        }
+    }
+
+    async fn begin_run(&self, account: AccountId, cutoff: Option<Timestamp>) -> Result<PayoutRunId, Refusal> {
+        for _ in 0..TRIES_MAX {
+            let program = program::get(self.store(), account).await?.ok_or(Refusal::NotSetUp)?;
+            if let Some(open) = payout_run::open(self.store(), account).await? {
+                if open.phase != Some(Phase::Sweeping) {
+                    return Err(Obstacle::DraftOpen.into());
+                }
+                self.go_on_with_run(account, open.id).await?;
+                continue;
+            }
+            let now = self.now();
+            // Younger than all payouts that there are, whatever other nodes' clocks say: lists rely on it.
+            let newest = payout::newest(self.store(), account).await?.map(PayoutId::born_at);
+            let after = newest.and_then(|newest| newest.checked_add(SignedDuration::from_millis(1)).ok());
+            let created_at = after.map_or(now, |after| after.max(now));
+            let run = PayoutRun {
+                id: PayoutRunId::new(created_at, self.random()),
+                account,
+                status: RunStatus::Draft,
+                phase: Some(Phase::Drafting { after: None, filling: None }),
+                is_partial: false,
+                cutoff: cutoff.unwrap_or(now),
+                totals: BTreeMap::new(),
+                payouts: 0,
+                open: 0,
+                transfers: 0,
+                rev: 1,
+                created_at,
+                approved_at: None,
+                completed_at: None,
+            };
+            let mut batch = Batch::intake();
+            program::expect(&mut batch, &program);
+            payout_run::create(&mut batch, &run);
+            payout_work::put(&mut batch, account, Work::Run(run.id), later(now));
+            if self.commit(batch).await? {
+                return Ok(run.id);
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    /// Drafts some more of a run, or takes some more of one apart. What somebody else did meanwhile is no fault: the
+    /// next step sees it.
+    pub(super) async fn go_on_with_run(&self, account: AccountId, id: PayoutRunId) -> Result<Step, Fault> {
+        for _ in 0..TRIES_MAX {
+            let Some(run) = payout_run::get(self.store(), account, id).await? else { return Ok(Step::Done) };
+            let done = match run.phase.clone() {
+                None => return Ok(Step::Done),
+                Some(Phase::Drafting { after, filling }) => {
+                    let sheet = self.sheet(run).await?;
+                    let batch = match filling {
+                        Some(filling) => sheet.fill(filling).await?,
+                        None => sheet.take_next(after).await?,
+                    };
+                    self.commit(batch).await?
+                }
+                Some(Phase::Voiding) => self.void(&run).await?,
+                Some(Phase::Sweeping) => self.sweep(&run).await?,
+            };
+            if done {
+                return Ok(Step::More);
+            }
+        }
+        Err(Fault::Contended)
+    }
+
+    async fn sheet(&self, run: PayoutRun) -> Result<Sheet<'_>, Fault> {
+        let program = program::get(self.store(), run.account).await?.ok_or(Fault::NotSetUp)?;
+        let (batch, now) = (Batch::intake(), self.now());
+        Ok(Sheet { ledger: self, program, before: run.clone(), run, batch, now })
+    }
+}
+
+/// When somebody else may go on.
+pub(super) fn later(now: Timestamp) -> Timestamp {
+    now.checked_add(DRIVEN).unwrap_or(Timestamp::MAX)
+}
+
+impl Sheet<'_> {
+    fn account(&self) -> AccountId {
+        self.run.account
+    }
+
+    /// Takes the next partners in.
+    async fn take_next(mut self, after: Option<Whose>) -> Result<Batch, Fault> {
+        let (store, account) = (self.ledger.store(), self.account());
+        let found = commission::free(store, account, after, LINES_AT_ONCE).await?;
+        let is_last = found.len() < LINES_AT_ONCE;
+        let mut groups = grouped(&found);
+        let Some(first) = groups.first().map(|(whose, _)| *whose) else {
+            return Ok(self.end());
+        };
+        if !is_last && groups.len() == 1 {
+            return self.take_large(first).await;
+        }
+        if !is_last {
+            // It may go on beyond what was read.
+            groups.pop();
+        }
+        let last = groups.last().map_or(first, |(whose, _)| *whose);
+        let mut owed = adjustment::free(store, account, (first, last), ADJUSTMENTS_AT_ONCE).await?;
+        if owed.len() == ADJUSTMENTS_AT_ONCE {
+            groups.truncate(1);
+            owed.retain(|one| (one.partner, one.currency) == first);
+        }
+        let lines: Vec<_> = groups.iter().flat_map(|(_, lines)| lines.iter().copied()).collect();
+        let mut lines_of: BTreeMap<Whose, Vec<Commission>> = BTreeMap::new();
+        for line in commission::get_each(store, account, &lines).await? {
+            lines_of.entry((line.partner, line.currency)).or_default().push(line);
+        }
+        let whose: Vec<Whose> = groups.iter().map(|(whose, _)| *whose).collect();
+        let partners: BTreeSet<PartnerId> = whose.iter().map(|(partner, _)| *partner).collect();
+        let partners: Vec<PartnerId> = partners.into_iter().collect();
+        let found = partner::get_each(store, account, &partners).await?;
+        let found: BTreeMap<_, _> = found.into_iter().flatten().map(|one| (one.id, one)).collect();
+        for group in whose {
+            // Lines of one who was deleted are taken back; they are nobody's.
+            let Some(partner) = found.get(&group.0) else { continue };
+            let theirs = owed.iter().filter(|one| (one.partner, one.currency) == group);
+            let theirs: Vec<Adjustment> = theirs.take(ADJUSTMENTS_MAX).cloned().collect();
+            self.take(partner, group.1, (lines_of.remove(&group).unwrap_or_default(), theirs))?;
+        }
+        found.values().for_each(|partner| partner::expect(&mut self.batch, partner));
+        self.run.phase = Some(Phase::Drafting { after: whose_last(&groups).or(after), filling: None });
+        Ok(self.close(true))
+    }
+
+    /// Takes a partner in with all that it has in one currency, if it is to be paid.
+    fn take(
+        &mut self,
+        partner: &Partner,
+        currency: Currency,
+        (lines, owed): (Vec<Commission>, Vec<Adjustment>),
+    ) -> Result<(), Fault> {
+        let mut group = Group { owed: sum(&owed)?, ..Group::default() };
+        let mut fit = Vec::new();
+        for line in lines {
+            if group.count(&line, self.run.cutoff)? {
+                fit.push(line);
+            }
+        }
+        let Some(amount) = self.judge(partner, currency, &group)? else { return Ok(()) };
+        let mut payout = self.new_payout(partner, currency);
+        for line in &fit {
+            self.enter(&mut payout, line)?;
+        }
+        self.net(&mut payout, &owed)?;
+        debug_assert_eq!(payout.amount, amount, "what was judged is what is in it");
+        self.write_new(&payout)
+    }
+
+    /// What a group is paid; and who is left out, and why.
+    fn judge(&mut self, partner: &Partner, currency: Currency, group: &Group) -> Result<Option<i64>, Fault> {
+        let settings = &self.program.settings;
+        let minimum = settings.min_payout.get(&currency).copied().unwrap_or(0);
+        let verdict = group.judge(partner, settings, minimum)?;
+        for (reason, amount) in verdict.skipped {
+            self.leave_out(&Skipped { partner: partner.id, currency, amount, reason });
+        }
+        Ok(verdict.pays)
+    }
+
+    fn leave_out(&mut self, skipped: &Skipped) {
+        payout_run::put_skipped(&mut self.batch, self.run.account, self.run.id, skipped);
+    }
+
+    fn new_payout(&self, partner: &Partner, currency: Currency) -> Payout {
+        let to = partner.payout.clone();
+        let born_at = self.now.max(self.run.created_at);
+        Payout {
+            id: PayoutId::new(born_at, self.ledger.random()),
+            account: self.run.account,
+            partner: partner.id,
+            run: self.run.id,
+            amount: 0,
+            currency,
+            adjusted: 0,
+            lines: 0,
+            // Who can be paid has one.
+            method: to.as_ref().map_or(mail::affiliate::program::PayoutMethod::Other, |to| to.method),
+            destination: to.map_or_else(String::new, |to| to.destination),
+            state: PayoutState::Open,
+            trail: None,
+            transfer: None,
+            asking: Asking { attempt: 1, ..Asking::default() },
+            reference: None,
+            failure_reason: None,
+            paid_at: None,
+            rev: 1,
+            created_at: self.now,
+            updated_at: self.now,
+        }
+    }
+
+    fn add(&mut self, payout: &mut Payout, amount: i64) -> Result<(), Fault> {
+        payout.amount = payout.amount.checked_add(amount).ok_or(ArithmeticError::TooLarge)?;
+        self.run.add(payout.currency, amount).then_some(()).ok_or(ArithmeticError::TooLarge)?;
+        Ok(())
+    }
+
+    /// A line enters a payout.
+    fn enter(&mut self, payout: &mut Payout, line: &Commission) -> Result<(), Fault> {
+        let mut entered = line.clone();
+        if entered.enter_payout(payout.id, self.now).is_err() {
+            return Ok(());
+        }
+        commission::update(&mut self.batch, line, &entered);
+        payout::put_item(&mut self.batch, payout.account, (payout.id, line.id), line.amount);
+        payout.lines = payout.lines.saturating_add(1);
+        self.add(payout, line.amount)
+    }
+
+    /// What was adjusted is netted in a payout.
+    fn net(&mut self, payout: &mut Payout, owed: &[Adjustment]) -> Result<(), Fault> {
+        for before in owed {
+            let after = Adjustment { payout: Some(payout.id), ..before.clone() };
+            adjustment::update(&mut self.batch, before, &after);
+            payout.adjusted = payout.adjusted.checked_add(before.amount).ok_or(ArithmeticError::TooLarge)?;
+            self.add(payout, before.amount)?;
+        }
+        Ok(())
+    }
+
+    fn write_new(&mut self, payout: &Payout) -> Result<(), Fault> {
+        payout::create(&mut self.batch, payout);
+        let count = |number: u32| number.checked_add(1).ok_or(ArithmeticError::TooLarge);
+        (self.run.payouts, self.run.open) = (count(self.run.payouts)?, count(self.run.open)?);
+        if !payout.method.is_manual() {
+            self.run.transfers = count(self.run.transfers)?;
+        }
+        let id = EventId::new(self.now, self.ledger.random());
+        let telling = about_payout(&self.program, payout);
+        telling.record(&mut self.batch, EventKind::PayoutCreated, payout.id, (id, self.now));
+        Ok(())
+    }
+
+    /// Begins with a partner who has more lines than a step takes in: all are counted before the first is taken.
+    async fn take_large(mut self, whose: Whose) -> Result<Batch, Fault> {
+        let (store, account) = (self.ledger.store(), self.account());
+        let owed = adjustment::free(store, account, (whose, whose), ADJUSTMENTS_MAX).await?;
+        let mut group = Group { owed: sum(&owed)?, ..Group::default() };
+        let mut after = None;
+        loop {
+            let found = commission::free_in_group(store, account, (whose, after), LINES_AT_ONCE).await?;
+            after = found.last().map(|free| free.line);
+            let lines: Vec<_> = found.iter().map(|free| free.line).collect();
+            for line in commission::get_each(store, account, &lines).await? {
+                group.count(&line, self.run.cutoff)?;
+            }
+            if found.len() < LINES_AT_ONCE {
+                break;
+            }
+        }
+        let partner = partner::get(store, account, whose.0).await?;
+        let pays = match &partner {
+            Some(partner) => {
+                partner::expect(&mut self.batch, partner);
+                self.judge(partner, whose.1, &group)?
+            }
+            None => None,
+        };
+        let Some(partner) = partner.filter(|_| pays.is_some()) else {
+            self.run.phase = Some(Phase::Drafting { after: Some(whose), filling: None });
+            return Ok(self.close(true));
+        };
+        let mut payout = self.new_payout(&partner, whose.1);
+        let filling = self.fill_some(&mut payout, (whose, None)).await?;
+        self.run.phase = Some(self.phase_after(&mut payout, whose, filling).await?);
+        self.write_new(&payout)?;
+        Ok(self.close(true))
+    }
+
+    /// Goes on with such a partner.
+    async fn fill(mut self, filling: Filling) -> Result<Batch, Fault> {
+        let (store, account) = (self.ledger.store(), self.account());
+        let before = payout::get(store, account, filling.payout).await?;
+        let Some(before) = before.filter(|payout| payout.state == PayoutState::Open) else {
+            // It was dropped: what is left of the partner waits for the next run.
+            let after = Some((filling.partner, filling.currency));
+            self.run.phase = Some(Phase::Drafting { after, filling: None });
+            return Ok(self.close(true));
+        };
+        let whose = (before.partner, before.currency);
+        let mut payout = before.clone();
+        let next = self.fill_some(&mut payout, (whose, Some(filling.after))).await?;
+        self.run.phase = Some(self.phase_after(&mut payout, whose, next).await?);
+        payout.touch(self.now);
+        payout::update(&mut self.batch, &before, &payout);
+        Ok(self.close(true))
+    }
+
+    /// Lines enter a payout; after which one it goes on, if there are more.
+    async fn fill_some(
+        &mut self,
+        payout: &mut Payout,
+        (whose, after): (Whose, Option<mail::id::CommissionId>),
+    ) -> Result<Option<Filling>, Fault> {
+        let (store, account) = (self.ledger.store(), self.account());
+        let found = commission::free_in_group(store, account, (whose, after), LINES_AT_ONCE).await?;
+        let lines: Vec<_> = found.iter().map(|free| free.line).collect();
+        let (mut group, cutoff) = (Group::default(), self.run.cutoff);
+        for line in commission::get_each(store, account, &lines).await? {
+            if group.count(&line, cutoff)? {
+                self.enter(payout, &line)?;
+            }
+        }
+        let last = found.last().filter(|_| found.len() == LINES_AT_ONCE);
+        let (partner, currency) = whose;
+        Ok(last.map(|free| Filling { partner, currency, payout: payout.id, after: free.line }))
+    }
+
+    /// Where drafting goes on after a step of such a partner. With the last, what was adjusted is netted.
+    async fn phase_after(
+        &mut self,
+        payout: &mut Payout,
+        whose: Whose,
+        filling: Option<Filling>,
+    ) -> Result<Phase, Fault> {
+        if filling.is_some() {
+            // The group is not done: a step that begins anew begins with it.
+            let Some(Phase::Drafting { after, .. }) = &self.before.phase else {
+                return Ok(Phase::Drafting { after: None, filling });
+            };
+            return Ok(Phase::Drafting { after: *after, filling });
+        }
+        let (store, account) = (self.ledger.store(), self.account());
+        let owed = adjustment::free(store, account, (whose, whose), ADJUSTMENTS_MAX).await?;
+        self.net(payout, &owed)?;
+        let minimum = self.program.settings.min_payout.get(&whose.1).copied().unwrap_or(0);
+        if payout.amount <= 0 || payout.amount < minimum {
+            self.drop_filled(payout)?;
+        }
+        Ok(Phase::Drafting { after: Some(whose), filling: None })
+    }
+
+    /// It came to too little while it was filled.
+    fn drop_filled(&mut self, payout: &mut Payout) -> Result<(), Fault> {
+        let amount = payout.amount.max(0);
+        let reason = SkipReason::BelowMinimum;
+        self.leave_out(&Skipped { partner: payout.partner, currency: payout.currency, amount, reason });
+        let less = payout.amount.checked_neg().ok_or(ArithmeticError::TooLarge)?;
+        self.run.add(payout.currency, less).then_some(()).ok_or(ArithmeticError::TooLarge)?;
+        self.run.payouts = self.run.payouts.saturating_sub(1);
+        self.run.open = self.run.open.saturating_sub(1);
+        self.run.transfers = self.run.transfers.saturating_sub(u32::from(!payout.method.is_manual()));
+        (payout.state, payout.trail) = (PayoutState::Dropped, Some(Trail::default()));
+        payout_work::put(&mut self.batch, payout.account, Work::Payout(payout.id), self.now);
+        Ok(())
+    }
+
+    /// All partners were looked at.
+    fn end(mut self) -> Batch {
+        if self.run.payouts == 0 {
+            self.run.phase = Some(Phase::Voiding);
+            return self.close(true);
+        }
+        self.run.phase = None;
+        self.close(false)
+    }
+
+    fn close(mut self, goes_on: bool) -> Batch {
+        let (account, work) = (self.run.account, Work::Run(self.run.id));
+        program::expect(&mut self.batch, &self.program);
+        payout_run::update(&mut self.batch, &self.before, &self.run);
+        if goes_on {
+            payout_work::put(&mut self.batch, account, work, later(self.now));
+        } else {
+            payout_work::delete(&mut self.batch, account, work);
+        }
+        self.batch
+    }
+}
+
+fn grouped(found: &[Free]) -> Vec<(Whose, Vec<mail::id::CommissionId>)> {
+    let mut groups: Vec<(Whose, Vec<_>)> = Vec::new();
+    for free in found {
+        let whose = (free.partner, free.currency);
+        match groups.last_mut() {
+            Some((last, lines)) if *last == whose => lines.push(free.line),
+            _ => groups.push((whose, vec![free.line])),
+        }
+    }
+    groups
+}
+
+fn whose_last<T>(groups: &[(Whose, T)]) -> Option<Whose> {
+    groups.last().map(|(whose, _)| *whose)
+}
+
+fn sum(owed: &[Adjustment]) -> Result<i64, Fault> {
+    let sum = owed.iter().try_fold(0_i64, |sum, one| sum.checked_add(one.amount));
+    Ok(sum.ok_or(ArithmeticError::TooLarge)?)
+}

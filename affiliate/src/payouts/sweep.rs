@@ -1,0 +1,89 @@
+//! Taking a run apart: one that was cancelled, and one in which nobody is paid.
+
+use mail::affiliate::payout::{Adjustment, PayoutRun};
+use mail::affiliate::program::Program;
+use store::affiliate::payout_work::{self, Work};
+use store::affiliate::{adjustment, commission, payout, payout_run};
+use store::engine::Batch;
+
+use super::LINES_AT_ONCE;
+use super::draft::later;
+use crate::ledger::{ADJUSTMENTS_MAX, Fault, Ledger};
+
+/// Payouts that one commit takes away.
+const PAYOUTS_AT_ONCE: usize = 200;
+/// Partners who were left out that one commit forgets.
+const SKIPPED_AT_ONCE: usize = 1_000;
+
+impl Ledger {
+    /// Takes some payouts of a cancelled run away, and frees their lines. False: somebody else was quicker.
+    pub(super) async fn sweep(&self, run: &PayoutRun) -> Result<bool, Fault> {
+        let (store, account, now) = (self.store(), run.account, self.now());
+        let mut batch = Batch::progress();
+        let found = payout::of_run(store, (account, run.id), None, PAYOUTS_AT_ONCE).await?;
+        let (mut room, is_last) = (LINES_AT_ONCE, found.is_empty());
+        for one in found {
+            let lines = commission::of_payout(store, (account, one.id), None, room + 1).await?;
+            let is_whole = lines.len() <= room;
+            for line in lines.iter().take(room) {
+                let mut freed = line.clone();
+                if freed.leave_payout(one.id, now).is_ok() {
+                    commission::update(&mut batch, line, &freed);
+                }
+                payout::delete_item(&mut batch, account, (one.id, line.id));
+            }
+            if !is_whole {
+                break;
+            }
+            room -= lines.len();
+            for before in adjustment::of_payout(store, (account, one.id), ADJUSTMENTS_MAX).await? {
+                adjustment::update(&mut batch, &before, &Adjustment { payout: None, ..before.clone() });
+            }
+            payout_work::delete(&mut batch, account, Work::Payout(one.id));
+            payout::delete(&mut batch, &one);
+            if room == 0 {
+                break;
+            }
+        }
+        payout_run::expect(&mut batch, run);
+        if is_last {
+            payout_run::update(&mut batch, run, &PayoutRun { phase: None, ..run.clone() });
+            payout_run::close(&mut batch, run);
+            payout_work::delete(&mut batch, account, Work::Run(run.id));
+        } else {
+            payout_work::put(&mut batch, account, Work::Run(run.id), later(now));
+        }
+        Ok(self.commit(batch).await?)
+    }
+
+    /// Forgets some of what was noted of a run in which nobody is paid, and in the end the run. False: somebody else was
+    /// quicker.
+    pub(super) async fn void(&self, run: &PayoutRun) -> Result<bool, Fault> {
+        let (store, account) = (self.store(), run.account);
+        let mut batch = Batch::progress();
+        let found = payout_run::skipped(store, (account, run.id), None, SKIPPED_AT_ONCE).await?;
+        found.iter().for_each(|one| payout_run::delete_skipped(&mut batch, account, run.id, one));
+        payout_run::expect(&mut batch, run);
+        if found.len() < SKIPPED_AT_ONCE {
+            payout_run::close(&mut batch, run);
+            payout_run::delete(&mut batch, run);
+            payout_work::delete(&mut batch, account, Work::Run(run.id));
+        }
+        Ok(self.commit(batch).await?)
+    }
+}
+
+/// Whether a program has a draft that a partner may be put into at any moment: what is committed holds only while there
+/// is none, or none that goes on.
+pub(crate) async fn expect_no_drafting(
+    ledger: &Ledger,
+    program: &Program,
+    batch: &mut Batch,
+) -> Result<(), Fault> {
+    let open = payout_run::open(ledger.store(), program.account).await?;
+    payout_run::expect_open(batch, program.account, open.as_ref().map(|open| open.id));
+    if let Some(open) = open {
+        payout_run::expect(batch, &open);
+    }
+    Ok(())
+}

@@ -1,0 +1,497 @@
+//! Payouts that the processor makes, by transfers to its own accounts (`POST /v1/transfers`).
+//!
+//! ```text
+//! payout ─[ asked since, on disk ]─► the processor ─► made: paid
+//!                  ▲                     ├──────────► refused for good: failed
+//!                  │                     ├──────────► not enough money: once a day, three times, then failed
+//!                  └─ same key, later ◄──┴─ no answer, or not now
+//! ```
+//!
+//! Whether a transfer is asked for once or ten times, it is made once: the key that goes with it names the payout and the
+//! attempt, and the processor makes one transfer for a key. What is to be asked is on disk before it is asked, so that
+//! after a crash the same is asked with the same key. A key that was refused for good is never used again: where the
+//! same payout is tried once more, it is with the next number. The processor forgets keys after a day; what was not
+//! answered for so long is looked for among the transfers of the run instead, and only asked for anew when it is not there.
+
+use std::future::Future;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use mail::affiliate::payout::{Payout, PayoutStatus, RunStatus};
+use mail::id::{AccountId, PayoutRunId};
+use queue::courier::http::{Again, Answer, Get, Post, PostError};
+use serde_json::Value;
+use store::affiliate::payout_work::{self, Work};
+use store::affiliate::{payout, payout_run, program};
+use store::engine::Batch;
+use url::form_urlencoded::Serializer;
+
+use super::ShownPayout;
+use crate::ledger::{Fault, Ledger, Outlay};
+use crate::office::{Office, nothing_beside};
+use crate::refusal::Refusal;
+
+/// Transfers that are asked for side by side.
+const AT_ONCE: usize = 8;
+/// Transfers of a run that are looked at before other work has its turn.
+const SLICE: usize = 64;
+/// How long the processor may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// A transfer's object, and a page of them.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// For how long the processor surely remembers a key (Stripe: at least 24 hours).
+const KEY_KEPT: SignedDuration = SignedDuration::from_hours(20);
+/// How long it takes until the same is asked again; the last stands for all further ones.
+const BACKOFF_S: [i64; 6] = [30, 120, 600, 1_800, 3_600, 7_200];
+/// How long it takes until there may be enough money.
+const SHORT_WAIT: SignedDuration = SignedDuration::from_hours(24);
+/// How long it takes until there may be somebody to ask.
+const UNASKED_WAIT: SignedDuration = SignedDuration::from_mins(10);
+/// How often that is waited for.
+const SHORT_MAX: u32 = 3;
+/// The longest reason that is kept.
+const REASON_CHARS_MAX: usize = 500;
+
+/// A transfer to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// The payout as it is.
+    pub payout: Payout,
+    /// What makes asking again harmless.
+    pub key: String,
+}
+
+impl Order {
+    fn of(payout: &Payout) -> Self {
+        Self { key: format!("{}:{}", payout.id, payout.asking.attempt), payout: payout.clone() }
+    }
+
+    /// The body of the request.
+    #[must_use]
+    pub fn form(&self) -> String {
+        let Payout { id, partner, run, amount, currency, destination, .. } = &self.payout;
+        let mut form = Serializer::new(String::new());
+        form.append_pair("amount", &amount.to_string());
+        form.append_pair("currency", currency.as_str());
+        form.append_pair("destination", destination);
+        form.append_pair("transfer_group", &run.to_string());
+        form.append_pair("metadata[payout_id]", &id.to_string());
+        form.append_pair("metadata[affiliate_id]", &partner.to_string());
+        form.append_pair("metadata[run_id]", &run.to_string());
+        form.finish()
+    }
+
+    /// Where it is looked for.
+    fn search(&self) -> String {
+        let mut query = Serializer::new(String::new());
+        query.append_pair("transfer_group", &self.payout.run.to_string());
+        query.append_pair("destination", &self.payout.destination);
+        query.append_pair("limit", "100");
+        format!("/v1/transfers?{}", query.finish())
+    }
+}
+
+/// What the processor said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// The transfer is made: its id.
+    Made(String),
+    /// It is not, and will not be with this key.
+    Refused(String),
+    /// There is not enough money; nothing was made.
+    Short,
+    /// Nobody knows whether it was made.
+    Unanswered(String),
+    /// It was not asked: there is no key, or its address will not do.
+    Unasked(String),
+    /// There is no such transfer (of one that was looked for).
+    Unmade,
+}
+
+/// Who makes transfers.
+pub trait Pays: Sync {
+    /// Asks for a transfer.
+    fn transfer(&self, order: &Order) -> impl Future<Output = Told> + Send;
+    /// Looks for one that was asked for and not answered.
+    fn look_for(&self, order: &Order) -> impl Future<Output = Told> + Send;
+}
+
+/// What it says that there was no answer.
+fn unheard(error: &PostError) -> Told {
+    match error {
+        PostError::Url(_) | PostError::NotPublic(_) => Told::Unasked(error.to_string()),
+        PostError::Lost(_) | PostError::Timeout(_) => Told::Unanswered(error.to_string()),
+    }
+}
+
+/// What an answer says.
+#[must_use]
+pub fn told(status: u16, body: &[u8]) -> Told {
+    let said: Value = serde_json::from_slice(body).unwrap_or_default();
+    let (code, message) = (said["error"]["code"].as_str(), said["error"]["message"].as_str());
+    let reason = || -> String {
+        let reason = message.or(code).map_or_else(|| format!("status {status}"), str::to_owned);
+        reason.chars().filter(|c| !c.is_control()).take(REASON_CHARS_MAX).collect()
+    };
+    match status {
+        200..=299 => match said["id"].as_str().filter(|id| (1..=255).contains(&id.len())) {
+            Some(id) => Told::Made(id.to_owned()),
+            None => Told::Unanswered("the answer has no id".to_owned()),
+        },
+        // A key that is not good, or another request with the same key: nothing was said of the transfer.
+        401 | 408 | 409 | 425 | 429 => Told::Unanswered(reason()),
+        400..=499 if code == Some("balance_insufficient") => Told::Short,
+        400..=499 => Told::Refused(reason()),
+        _ => Told::Unanswered(reason()),
+    }
+}
+
+/// What a list of transfers says of one.
+#[must_use]
+pub fn found(status: u16, body: &[u8], order: &Order) -> Told {
+    let Some(list) = serde_json::from_slice::<Value>(body).ok().filter(|_| status == 200) else {
+        return Told::Unanswered(format!("status {status}"));
+    };
+    let Some(data) = list["data"].as_array() else {
+        return Told::Unanswered("the answer is no list".to_owned());
+    };
+    let id = order.payout.id.to_string();
+    let its = data.iter().find(|transfer| transfer["metadata"]["payout_id"].as_str() == Some(&id));
+    match its.map(|transfer| transfer["id"].as_str()) {
+        Some(Some(id)) => Told::Made(id.to_owned()),
+        Some(None) => Told::Unanswered("the transfer has no id".to_owned()),
+        None if list["has_more"] == true => {
+            Told::Unanswered("there are more transfers than a page".to_owned())
+        }
+        None => Told::Unmade,
+    }
+}
+
+/// What came of a slice of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Transferred {
+    /// Payouts that are paid now.
+    pub paid: usize,
+    /// Payouts that failed.
+    pub failed: usize,
+    /// Payouts that are to be tried again.
+    pub waiting: usize,
+}
+
+impl Ledger {
+    /// Asks for transfers of a run that is approved, those that are due; the rest when they are, or at once if there are
+    /// many.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn transfer_some(
+        &self,
+        (account, id): (AccountId, PayoutRunId),
+        processor: &impl Pays,
+    ) -> Result<Transferred, Fault> {
+        let (store, now) = (self.store(), self.now());
+        let mut came = Transferred::default();
+        let Some(run) = payout_run::get(store, account, id).await? else { return Ok(came) };
+        if !run.is_approved() {
+            return Ok(came);
+        }
+        self.begin_processing(&run.id, account).await?;
+        let (mut after, mut next, mut room) = (None, None::<Timestamp>, SLICE);
+        loop {
+            let found = payout::to_transfer(store, (account, id), after, SLICE).await?;
+            after = found.last().map(|last| last.id);
+            let is_last = found.len() < SLICE;
+            let (due, later): (Vec<_>, Vec<_>) =
+                found.into_iter().partition(|one| one.asking.not_before.is_none_or(|at| at <= now));
+            next = later.iter().filter_map(|one| one.asking.not_before).chain(next).min();
+            for some in due.chunks(AT_ONCE) {
+                let before = came;
+                for step in join_all(some.iter().map(|one| self.transfer_one(one, processor))).await {
+                    came.add(step?);
+                }
+                // Where none of several is answered, the others would wait in vain.
+                let is_silent = came.waiting == before.waiting + some.len();
+                room = room.saturating_sub(if is_silent { SLICE } else { some.len() });
+            }
+            if is_last || room == 0 {
+                let due = if room == 0 {
+                    Some(wake(now, came.waiting > 0 && came.paid + came.failed == 0))
+                } else {
+                    next
+                };
+                return self.end_slice((account, id), (is_last, due), came).await;
+            }
+        }
+    }
+
+    async fn end_slice(
+        &self,
+        (account, id): (AccountId, PayoutRunId),
+        (is_last, due): (bool, Option<Timestamp>),
+        came: Transferred,
+    ) -> Result<Transferred, Fault> {
+        let now = self.now();
+        let left = payout::to_transfer(self.store(), (account, id), None, SLICE).await?;
+        let mut batch = Batch::progress();
+        if left.is_empty() {
+            payout_work::delete(&mut batch, account, Work::Run(id));
+        } else {
+            let first = left.iter().map(|one| one.asking.not_before.unwrap_or(now)).min();
+            let due = due.filter(|_| !is_last || left.len() == SLICE).or(first).unwrap_or(now);
+            payout_work::put(&mut batch, account, Work::Run(id), due);
+        }
+        self.commit(batch).await?;
+        Ok(came)
+    }
+
+    /// Money is under way.
+    async fn begin_processing(&self, id: &PayoutRunId, account: AccountId) -> Result<(), Fault> {
+        while let Some(run) = payout_run::get(self.store(), account, *id).await?
+            && run.status == RunStatus::Approved
+        {
+            let mut after = run.clone();
+            after.status = RunStatus::Processing;
+            after.rev = after.rev.saturating_add(1);
+            let mut batch = Batch::progress();
+            payout_run::update(&mut batch, &run, &after);
+            self.commit(batch).await?;
+        }
+        Ok(())
+    }
+
+    async fn transfer_one(&self, seen: &Payout, processor: &impl Pays) -> Result<Transferred, Fault> {
+        let now = self.now();
+        let mut asked = seen.clone();
+        let since = *asked.asking.since.get_or_insert(now);
+        asked.asking.tries = asked.asking.tries.saturating_add(1);
+        // Whoever goes on after a crash waits for an answer that may still come.
+        asked.asking.not_before = Some(backoff(now, asked.asking.tries));
+        asked.touch(now);
+        let mut batch = Batch::progress();
+        payout::update(&mut batch, seen, &asked);
+        if !self.commit(batch).await? {
+            return Ok(Transferred::default());
+        }
+        let order = Order::of(&asked);
+        let is_old = now.duration_since(since) > KEY_KEPT;
+        let told = if is_old { processor.look_for(&order).await } else { processor.transfer(&order).await };
+        self.hear_told(&asked, told).await
+    }
+
+    /// What the processor said becomes of the payout. It may have been settled meanwhile: then it stays so.
+    async fn hear_told(&self, asked: &Payout, told: Told) -> Result<Transferred, Fault> {
+        let (account, id) = (asked.account, asked.id);
+        let mut came = Transferred::default();
+        let outlay = match told {
+            Told::Made(transfer) => Outlay::Paid { reference: None, transfer: Some(transfer) },
+            Told::Refused(reason) => Outlay::Failed { reason, transfer: None },
+            Told::Short if asked.asking.short >= SHORT_MAX => {
+                let reason = "There was not enough money at the processor".to_owned();
+                Outlay::Failed { reason, transfer: None }
+            }
+            Told::Short | Told::Unmade | Told::Unanswered(_) | Told::Unasked(_) => {
+                came.waiting = 1;
+                self.try_again(asked, &told).await?;
+                return Ok(came);
+            }
+        };
+        let is_failed = matches!(outlay, Outlay::Failed { .. });
+        for _ in 0..TRIES_MAX {
+            let shown = match self.payout(account, id).await {
+                Ok(shown) => shown,
+                Err(Refusal::Read(error)) => return Err(error.into()),
+                Err(_) => return Ok(came),
+            };
+            if shown.status != PayoutStatus::Processing {
+                return Ok(came);
+            }
+            let settled = self.settle(&shown, outlay.clone(), &nothing_beside::<ShownPayout>).await;
+            match settled {
+                Ok(None) => {}
+                Ok(Some(_)) => {
+                    came.failed = usize::from(is_failed);
+                    came.paid = usize::from(!is_failed);
+                    return Ok(came);
+                }
+                Err(Refusal::Read(error)) => return Err(error.into()),
+                Err(Refusal::Commit(error)) => return Err(error.into()),
+                Err(refusal) => {
+                    tracing::error!(payout = %id, %refusal, "a transfer cannot be booked; it is asked for again");
+                    came.waiting = 1;
+                    return Ok(came);
+                }
+            }
+        }
+        Err(Fault::Contended)
+    }
+
+    async fn try_again(&self, asked: &Payout, told: &Told) -> Result<(), Fault> {
+        let now = self.now();
+        let mut after = asked.clone();
+        match told {
+            Told::Short => {
+                // Nothing was made, for good: another key the next time.
+                after.asking.short = after.asking.short.saturating_add(1);
+                after.asking.not_before = now.checked_add(SHORT_WAIT).ok();
+                (after.asking.since, after.asking.tries) = (None, 0);
+                after.asking.attempt = after.asking.attempt.saturating_add(1);
+            }
+            Told::Unmade => {
+                after.asking.not_before = None;
+                (after.asking.since, after.asking.tries) = (None, 0);
+                after.asking.attempt = after.asking.attempt.saturating_add(1);
+            }
+            Told::Unasked(_) => {
+                after.asking.not_before = now.checked_add(UNASKED_WAIT).ok();
+                after.asking.tries = after.asking.tries.saturating_sub(1);
+                if after.asking.tries == 0 {
+                    // Nothing is on its way.
+                    after.asking.since = None;
+                }
+            }
+            Told::Made(_) | Told::Refused(_) | Told::Unanswered(_) => {
+                after.asking.not_before = Some(backoff(now, after.asking.tries));
+            }
+        }
+        if let Told::Unanswered(why) | Told::Unasked(why) = told {
+            tracing::warn!(payout = %asked.id, why, "the processor did not answer for a transfer");
+        }
+        after.touch(now);
+        let mut batch = Batch::progress();
+        payout::update(&mut batch, asked, &after);
+        self.commit(batch).await?;
+        Ok(())
+    }
+}
+
+/// Commits tried, when something is changed meanwhile.
+const TRIES_MAX: usize = 100;
+
+impl Transferred {
+    fn add(&mut self, other: Self) {
+        self.paid += other.paid;
+        self.failed += other.failed;
+        self.waiting += other.waiting;
+    }
+}
+
+fn backoff(now: Timestamp, tries: u32) -> Timestamp {
+    let place = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
+    let wait = BACKOFF_S.get(place).or(BACKOFF_S.last()).copied().unwrap_or(60);
+    now.checked_add(SignedDuration::from_secs(wait)).unwrap_or(Timestamp::MAX)
+}
+
+/// When a run that has more to do is looked at again: at once, or in a while where nobody answers.
+fn wake(now: Timestamp, is_silent: bool) -> Timestamp {
+    if is_silent { backoff(now, 1) } else { now }
+}
+
+/// The processor of a program: where it is asked, and with which key.
+struct Processor {
+    api_base: String,
+    key: String,
+}
+
+impl Processor {
+    fn headers(&self) -> Vec<(&'static str, String)> {
+        vec![("authorization", format!("Bearer {}", self.key)), ("accept", "application/json".to_owned())]
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.api_base.trim_end_matches('/'))
+    }
+}
+
+impl Office {
+    /// The processor that pays a payout; none where no key was given.
+    async fn processor_of(&self, order: &Order) -> Result<Processor, Told> {
+        let found = program::get(self.store(), order.payout.account).await;
+        let found = found.map_err(|error| Told::Unasked(error.to_string()))?;
+        let asked = found.and_then(|program| {
+            let processor = program.processor?;
+            let key = self.open(&program.id.to_bytes(), &processor.restricted_key?)?;
+            Some(Processor { api_base: processor.api_base, key })
+        });
+        asked.ok_or_else(|| Told::Unasked("there is no key to ask the processor with".to_owned()))
+    }
+}
+
+impl Pays for Office {
+    async fn transfer(&self, order: &Order) -> Told {
+        let processor = match self.processor_of(order).await {
+            Ok(processor) => processor,
+            Err(told) => return told,
+        };
+        let mut headers = processor.headers();
+        headers.push(("content-type", "application/x-www-form-urlencoded".to_owned()));
+        headers.push(("idempotency-key", order.key.clone()));
+        let post = Post {
+            url: processor.url("/v1/transfers"),
+            headers,
+            body: order.form().into(),
+            timeout: TIMEOUT,
+            again: Again::Harmless,
+        };
+        match self.hall.submit(post, ANSWER_BYTES_MAX).await {
+            Ok(Answer { status, body, .. }) => told(status, &body),
+            Err(error) => unheard(&error),
+        }
+    }
+
+    async fn look_for(&self, order: &Order) -> Told {
+        let processor = match self.processor_of(order).await {
+            Ok(processor) => processor,
+            Err(told) => return told,
+        };
+        let get = Get {
+            url: processor.url(&order.search()),
+            headers: processor.headers(),
+            timeout: TIMEOUT,
+            answer_bytes_max: ANSWER_BYTES_MAX,
+        };
+        match self.hall.fetch(get).await {
+            Ok(Answer { status, body, .. }) => found(status, &body, order),
+            Err(error) => unheard(&error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_told_apart() {
+        let refused = |text: &str| Told::Refused(text.to_owned());
+        let unanswered = |text: &str| Told::Unanswered(text.to_owned());
+        for (status, body, wanted) in [
+            (200, r#"{"id":"tr_1","object":"transfer"}"#, Told::Made("tr_1".to_owned())),
+            (200, "{", unanswered("the answer has no id")),
+            (200, r#"{"id":""}"#, unanswered("the answer has no id")),
+            (400, r#"{"error":{"code":"balance_insufficient","message":"too little"}}"#, Told::Short),
+            (
+                400,
+                r#"{"error":{"code":"x","message":"No such destination"}}"#,
+                refused("No such destination"),
+            ),
+            (402, r#"{"error":{"code":"declined"}}"#, refused("declined")),
+            (404, "", refused("status 404")),
+            (401, "", unanswered("status 401")),
+            (409, r#"{"error":{"message":"key in use"}}"#, unanswered("key in use")),
+            (429, "", unanswered("status 429")),
+            (500, "<html>", unanswered("status 500")),
+            (503, "", unanswered("status 503")),
+            (302, "", unanswered("status 302")),
+        ] {
+            assert_eq!(told(status, body.as_bytes()), wanted, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn waits_grow() {
+        let now = Timestamp::UNIX_EPOCH;
+        let waits: Vec<i64> = [0, 1, 2, 6, 7, u32::MAX].map(|tries| backoff(now, tries).as_second()).to_vec();
+        assert_eq!(waits, [30, 30, 120, 7_200, 7_200, 7_200]);
+    }
+}

@@ -1,0 +1,69 @@
+//! The partner portal: how partners get in, and what they do there. Its pages are the API's (`api/src/portal.rs`).
+//!
+//! ```text
+//! [entrance]: links and sessions        [joining]: the public form, the invitation
+//! [figures]: what the pages show summed [payout]: where money goes, confirmed by mail
+//! [receipts]: what was paid out         [settings]: a new secret of postbacks
+//! ```
+//!
+//! What a partner does here is done by the office's own functions, in one commit with the event that tells of it. Only
+//! an active partner changes anything; who is invited accepts, and everybody else looks.
+
+pub mod entrance;
+pub mod figures;
+pub mod joining;
+pub mod payout;
+pub mod receipts;
+pub mod settings;
+
+use mail::address::Name;
+use mail::affiliate::partner::PartnerLink;
+use mail::affiliate::program::Program;
+use url::Url;
+
+use crate::office::Office;
+use crate::refusal::Refusal;
+
+impl Office {
+    /// Where the pages of a program's portal are, without a slash at the end: on its own host, where it has one, by the
+    /// scheme and the port of the service; else with the service's other pages. None before that is known.
+    #[must_use]
+    pub fn portal_origin(&self, program: &Program) -> Option<String> {
+        let base = self.hall.base_url()?;
+        let Some(host) = &program.settings.portal_domain else { return Some(base.to_owned()) };
+        let url = Url::parse(base).ok()?;
+        let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+        Some(format!("{}://{host}{port}", url.scheme()))
+    }
+
+    /// The program of a publishable key, if it is set up.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn portal_of_key(&self, key: &str) -> Result<Option<Program>, Refusal> {
+        let found = self.program_of_key(key).await?;
+        Ok(found.filter(|program| program.missing().is_empty()))
+    }
+
+    /// The program whose portal is at this host, if it is set up. The host of the service is nobody's.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn program_at(&self, host: &Name) -> Result<Option<Program>, Refusal> {
+        let own = self.hall.base_url().and_then(|base| Url::parse(base).ok());
+        let own = own.as_ref().and_then(Url::host_str);
+        if own.is_some_and(|own| own.eq_ignore_ascii_case(&host.to_string())) {
+            return Ok(None);
+        }
+        let found = store::affiliate::program::of_host(self.store(), host).await?;
+        Ok(found.filter(|program| program.missing().is_empty()))
+    }
+
+    /// The address by which a partner recruits others.
+    #[must_use]
+    pub fn recruiting_address(&self, program: &Program, link: &PartnerLink) -> Option<String> {
+        let origin = self.portal_origin(program)?;
+        let (key, token) = (&program.publishable_key, link.token.as_str());
+        Some(format!("{origin}/portal/join?key={key}&via={token}"))
+    }
+}

@@ -1,0 +1,220 @@
+//! What the pages of the portal show summed: what a partner has in each currency, what each day brought, and what came
+//! of its own tags.
+//!
+//! Summed when it is asked for, over the partner's own rows, newest first, up to [`ROWS_MAX`] of them: beyond that the
+//! page says that older ones are left out.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use mail::affiliate::commission::{Commission, Status};
+use mail::affiliate::money::Currency;
+use mail::affiliate::partner::{Partner, PartnerLink};
+use mail::affiliate::referral::Referral;
+use mail::id::PartnerLinkId;
+use mail::metric::Hour;
+use store::affiliate::listing::Wanted;
+use store::affiliate::{commission, referral};
+
+use crate::office::Office;
+use crate::refusal::Refusal;
+
+/// Rows that are summed.
+pub const ROWS_MAX: usize = 20_000;
+/// Rows read at once.
+const SLICE: usize = 1_000;
+/// Days that the picture shows.
+pub const DAYS: usize = 90;
+/// Tags that the report shows.
+pub const TAGS_MAX: usize = 200;
+
+/// What a partner has in a currency, in minor units.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Balance {
+    /// Waits for the end of its hold.
+    pub pending: i64,
+    /// The partner's, and in no payout.
+    pub earned: i64,
+    /// In a payout that did not go out yet.
+    pub in_payout: i64,
+    /// Paid out.
+    pub paid: i64,
+}
+
+/// What a partner has.
+#[derive(Debug, Clone, Default)]
+pub struct Purse {
+    /// By currency.
+    pub balances: BTreeMap<Currency, Balance>,
+    /// What each of the last days brought, the oldest first, by currency; what was taken back is left out.
+    pub days: BTreeMap<Currency, Vec<i64>>,
+    /// Whether older lines were left out.
+    pub is_cut: bool,
+}
+
+/// What came of a tag.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Brought {
+    /// People who were brought.
+    pub leads: u64,
+    /// Those of them who paid once.
+    pub customers: u64,
+}
+
+/// What came of all of a partner's referrals.
+#[derive(Debug, Clone, Default)]
+pub struct Following {
+    /// All of them.
+    pub all: Brought,
+    /// By the partner's own tag; without one, by the empty text.
+    pub by_tag: BTreeMap<String, Brought>,
+    /// Whether older referrals, or further tags, were left out.
+    pub is_cut: bool,
+}
+
+/// Clicks on a partner's links.
+#[derive(Debug, Clone, Default)]
+pub struct Clicks {
+    /// All of them.
+    pub all: u64,
+    /// By link.
+    pub by_link: BTreeMap<PartnerLinkId, u64>,
+    /// By the partner's own tag, those of the last [`DAYS`] days.
+    pub by_tag: BTreeMap<String, u64>,
+    /// On each of the last days, the oldest first.
+    pub days: Vec<u64>,
+}
+
+/// Which of the last days a time is on, by UTC; none when it is longer ago, or to come.
+#[must_use]
+pub fn day_of(at: Timestamp, now: Timestamp) -> Option<usize> {
+    let date = |at: Timestamp| TimeZone::UTC.to_datetime(at).date();
+    let ago = date(now).duration_since(date(at)).as_hours() / 24;
+    let ago = usize::try_from(ago).ok()?;
+    (DAYS - 1).checked_sub(ago)
+}
+
+impl Office {
+    /// What a partner has.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn purse(&self, partner: &Partner) -> Result<Purse, Refusal> {
+        let (mut purse, now) = (Purse::default(), self.now());
+        let filter = commission::Filter { partner: Some(partner.id), ..commission::Filter::default() };
+        let mut before = None;
+        for _ in 0..ROWS_MAX / SLICE {
+            let wanted = Wanted { before, limit: SLICE, from: None };
+            let page = commission::list(self.store(), partner.account, &filter, wanted).await?;
+            page.rows.iter().for_each(|line| purse.count(line, now));
+            before = page.next;
+            if before.is_none() {
+                return Ok(purse);
+            }
+        }
+        purse.is_cut = true;
+        Ok(purse)
+    }
+
+    /// What came of a partner's referrals.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn following(&self, partner: &Partner) -> Result<Following, Refusal> {
+        let mut following = Following::default();
+        let filter = referral::Filter { partner: Some(partner.id), ..referral::Filter::default() };
+        let mut before = None;
+        for _ in 0..ROWS_MAX / SLICE {
+            let wanted = Wanted { before, limit: SLICE, from: None };
+            let page = referral::list(self.store(), partner.account, &filter, wanted).await?;
+            page.rows.iter().for_each(|referral| following.count(referral));
+            before = page.next;
+            if before.is_none() {
+                return Ok(following);
+            }
+        }
+        following.is_cut = true;
+        Ok(following)
+    }
+
+    /// Clicks on a partner's links, up to this moment.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn clicks(&self, partner: &Partner, links: &[PartnerLink]) -> Result<Clicks, Refusal> {
+        let counts = self.clicks_of(partner.id, links).await?;
+        let by_link: BTreeMap<_, _> = links.iter().map(|link| link.id).zip(counts).collect();
+        let all = by_link.values().sum();
+        let mut clicks = Clicks { all, by_link, by_tag: BTreeMap::new(), days: vec![0; DAYS] };
+        let now = self.now();
+        let today = Hour::of(now).day();
+        let days = i64::try_from(DAYS).unwrap_or(0);
+        let range = Hour(today.0 - 24 * (days - 1))..Hour(today.0 + 24);
+        for row in self.clicks_by_day((partner.account, partner.id), range).await? {
+            *clicks.by_tag.entry(row.sub_id).or_default() += row.clicks;
+            let day = day_of(row.day.begins_at(), now);
+            if let Some(sum) = day.and_then(|day| clicks.days.get_mut(day)) {
+                *sum += row.clicks;
+            }
+        }
+        Ok(clicks)
+    }
+}
+
+impl Purse {
+    fn count(&mut self, line: &Commission, now: Timestamp) {
+        let balance = self.balances.entry(line.currency).or_default();
+        let part = match line.status {
+            Status::Pending { .. } => &mut balance.pending,
+            Status::Earned { .. } => &mut balance.earned,
+            Status::InPayout { .. } => &mut balance.in_payout,
+            Status::Paid { .. } => &mut balance.paid,
+            Status::Reversed { .. } => return,
+        };
+        *part = part.saturating_add(line.amount);
+        if let Some(day) = day_of(line.created_at, now) {
+            let days = self.days.entry(line.currency).or_insert_with(|| vec![0; DAYS]);
+            if let Some(sum) = days.get_mut(day) {
+                *sum = sum.saturating_add(line.amount);
+            }
+        }
+    }
+}
+
+impl Following {
+    fn count(&mut self, referral: &Referral) {
+        let is_customer = referral.converted_at.is_some();
+        let count = |brought: &mut Brought| {
+            brought.leads += 1;
+            brought.customers += u64::from(is_customer);
+        };
+        count(&mut self.all);
+        let tag = referral.sub_id.clone().unwrap_or_default();
+        if self.by_tag.len() < TAGS_MAX || self.by_tag.contains_key(&tag) {
+            count(self.by_tag.entry(tag).or_default());
+        } else {
+            self.is_cut = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let now = at("2026-11-22T00:10:00Z");
+        for (time, day) in [
+            ("2026-11-22T00:00:00Z", Some(89)),
+            ("2026-11-21T23:59:59Z", Some(88)),
+            ("2026-08-25T00:00:00Z", Some(0)),
+            ("2026-08-24T23:59:59Z", None),
+            ("2026-11-23T00:00:00Z", None),
+        ] {
+            assert_eq!(day_of(at(time), now), day, "{time}");
+        }
+    }
+}

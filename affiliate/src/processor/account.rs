@@ -1,0 +1,35 @@
+//! A partner's account at the processor, as `account.updated` tells and `GET /v1/accounts/{id}` answers.
+
+use serde_json::Value;
+
+use super::as_of::AsOf;
+use super::reading::{Object, Reading, Unreadable};
+
+/// A connected account. All of it is state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectedAccount {
+    /// The processor's id: a partner's destination.
+    pub id: String,
+    /// Whether money can be transferred to it.
+    pub takes_transfers: bool,
+    /// As of when this holds.
+    pub as_of: AsOf,
+}
+
+impl ConnectedAccount {
+    /// Reads an account that was asked for.
+    ///
+    /// # Errors
+    /// A field that matters cannot be read.
+    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(value, "")?, reading)
+    }
+
+    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Ok(Self {
+            id: object.needed_id("id")?,
+            takes_transfers: object.text("capabilities.transfers")? == Some("active"),
+            as_of: reading.as_of,
+        })
+    }
+}

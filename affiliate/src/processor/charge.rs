@@ -1,0 +1,76 @@
+//! A charge, as `charge.refunded` tells and `GET /v1/charges` answers.
+
+use mail::affiliate::money::Currency;
+use serde_json::Value;
+
+use super::as_of::AsOf;
+use super::dispute::ChargeDispute;
+use super::marks::Marks;
+use super::reading::{Object, Reading, Unreadable};
+use super::refund::{ChargeFigure, Refund};
+
+/// A charge. All of it is state: `amount_refunded` is what was refunded so far.
+///
+/// Of two accounts of one second, the one that tells more refunded is the newer ([`Charge::figure`] orders them).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Charge {
+    /// The processor's id.
+    pub id: String,
+    /// The payment intent, by which an invoice of the later shape is found.
+    pub payment_intent: Option<String>,
+    /// The invoice, in the earlier shape.
+    pub invoice: Option<String>,
+    /// Whose it is.
+    pub customer: Option<String>,
+    /// What was charged: all of it is refunded when `amount_refunded` comes to it.
+    pub amount: i64,
+    /// What was refunded so far.
+    pub amount_refunded: i64,
+    /// The currency of both; it may be another than the invoice's.
+    pub currency: Currency,
+    /// Whether there ever was a dispute. Its status only a [`ChargeDispute`] tells.
+    pub is_disputed: bool,
+    /// What the metadata say.
+    pub marks: Marks,
+    /// Those of its refunds that stand in it.
+    pub refunds: Vec<Refund>,
+    /// Its dispute, where that stands in it.
+    pub dispute: Option<ChargeDispute>,
+    /// As of when this holds.
+    pub as_of: AsOf,
+}
+
+impl Charge {
+    /// Reads a charge that was asked for.
+    ///
+    /// # Errors
+    /// A field that matters cannot be read.
+    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(value, "")?, reading)
+    }
+
+    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        let refunds = object.objects("refunds")?;
+        let dispute = object.expanded("dispute");
+        Ok(Self {
+            id: object.needed_id("id")?,
+            payment_intent: object.id("payment_intent")?,
+            invoice: object.first_id(&["invoice", "payment_intent.invoice"])?,
+            customer: object.id("customer")?,
+            amount: object.needed_share("amount")?,
+            amount_refunded: object.needed_share("amount_refunded")?,
+            currency: object.needed_currency()?,
+            is_disputed: object.is("disputed")? || object.id("dispute")?.is_some(),
+            marks: Marks::read(object, &["metadata"], reading),
+            refunds: refunds.iter().map(|refund| Refund::of(refund, reading)).collect::<Result<_, _>>()?,
+            dispute: dispute.map(|dispute| ChargeDispute::of(&dispute, reading)).transpose()?,
+            as_of: reading.as_of,
+        })
+    }
+
+    /// What is kept of it to know what was refunded.
+    #[must_use]
+    pub fn figure(&self) -> ChargeFigure {
+        ChargeFigure { as_of: self.as_of, refunded: self.amount_refunded }
+    }
+}

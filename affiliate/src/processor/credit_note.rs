@@ -1,0 +1,72 @@
+//! A credit note, as `credit_note.created`, `.updated` and `.voided` tell: what was given back of an invoice after it was
+//! paid, by other ways than a refund.
+
+use mail::affiliate::money::Currency;
+use serde_json::Value;
+
+use super::as_of::{AsOf, Step};
+use super::reading::{Object, Problem, Reading, Unreadable};
+
+/// A credit note. State: a void one gives nothing back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreditNote {
+    /// The processor's id.
+    pub id: String,
+    /// The invoice.
+    pub invoice: String,
+    /// The currency.
+    pub currency: Currency,
+    /// What it gives back besides refunds: to the customer's balance, or outside of the processor. What it refunds is not
+    /// in it, since the charge counts that; nor is what it took off before the invoice was paid, since then less was paid.
+    pub given_back: i64,
+    /// As of when this holds.
+    pub as_of: AsOf,
+}
+
+impl CreditNote {
+    /// Reads a credit note that was asked for.
+    ///
+    /// # Errors
+    /// A field that matters cannot be read.
+    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(value, "")?, reading)
+    }
+
+    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        let is_void = reading.as_of.step == Step::Ended || object.text("status")? == Some("void");
+        let given_back = given_back(object)?;
+        Ok(Self {
+            id: object.needed_id("id")?,
+            invoice: object.needed_id("invoice")?,
+            currency: object.needed_currency()?,
+            given_back: if is_void { 0 } else { given_back },
+            as_of: if is_void { reading.as_of.ended() } else { reading.as_of },
+        })
+    }
+}
+
+fn given_back(object: &Object<'_>) -> Result<i64, Unreadable> {
+    let outside = object.share("out_of_band_amount")?.unwrap_or(0);
+    let after_payment = match object.share("post_payment_amount")? {
+        Some(amount) => amount,
+        // An older shape: a note is all one or all the other.
+        None if object.text("type")? == Some("post_payment") => object.needed_share("total")?,
+        None => outside,
+    };
+    let refunds = object.objects("refunds")?;
+    let refunded = if refunds.is_empty() {
+        // The older shape has one refund, without its amount: it is what is not given back outside.
+        let is_refunded = object.id("refund")?.is_some();
+        if is_refunded { after_payment.saturating_sub(outside) } else { 0 }
+    } else {
+        let mut sum = 0_i64;
+        for refund in &refunds {
+            let amount = refund.share("amount_refunded")?.unwrap_or(0);
+            sum = sum
+                .checked_add(amount)
+                .ok_or_else(|| refund.wrong("amount_refunded", Problem::NotAnAmount))?;
+        }
+        sum
+    };
+    Ok(after_payment.saturating_sub(refunded).max(outside))
+}

@@ -1,0 +1,133 @@
+//! An event: an envelope, and in it an object that became something.
+//!
+//! It is read in two steps. The envelope says whether the event is for us at all (its mode, its account, seen before), and
+//! names it in the list of those that failed; only then is the object read.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::account::ConnectedAccount;
+use super::as_of::AsOf;
+use super::charge::Charge;
+use super::checkout::Checkout;
+use super::credit_note::CreditNote;
+use super::customer::Customer;
+use super::dispute::ChargeDispute;
+use super::invoice::{Invoice, InvoicePayment};
+use super::marks::MetadataKeys;
+use super::reading::{Object, Reading, Unreadable, json};
+use super::refund::Refund;
+use super::subscription::Subscription;
+use super::transfer::ReversedTransfer;
+
+/// An event, its object not read yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// The processor's id: one event, however often it is sent.
+    pub id: String,
+    /// Its type: `invoice.paid`.
+    pub kind: String,
+    /// When it was created, by the processor's clock, to the second.
+    pub created: Timestamp,
+    /// Whether it is about real money, where that is said.
+    pub livemode: Option<bool>,
+    /// The connected account that it happened in; none for the endpoint's own.
+    pub account: Option<String>,
+    body: Value,
+}
+
+/// What an event tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fact {
+    /// `checkout.session.completed`, `.async_payment_succeeded`
+    CheckoutCompleted(Box<Checkout>),
+    /// `customer.created`, `.updated`
+    Customer(Customer),
+    /// `customer.subscription.created`, `.updated`, `.deleted`
+    Subscription(Subscription),
+    /// `invoice.paid`, `.payment_succeeded`
+    InvoicePaid(Box<Invoice>),
+    /// `invoice_payment.paid`
+    InvoicePayment(InvoicePayment),
+    /// `charge.refunded`
+    ChargeRefunded(Box<Charge>),
+    /// `refund.created`, `.updated`, `.failed`, `charge.refund.updated`
+    Refund(Refund),
+    /// `credit_note.created`, `.updated`, `.voided`
+    CreditNote(CreditNote),
+    /// `charge.dispute.created`, `.updated`, `.closed`, `.funds_withdrawn`, `.funds_reinstated`: an inquiry becomes a
+    /// dispute by an update
+    Dispute(ChargeDispute),
+    /// `transfer.reversed`
+    TransferReversed(ReversedTransfer),
+    /// `account.updated`
+    AccountUpdated(ConnectedAccount),
+    /// Anything else, by its type: nothing follows from it.
+    Other(String),
+}
+
+impl Event {
+    /// Reads the body of a webhook. Its signature is [`super::signature`]'s, its size the caller's to bound.
+    ///
+    /// # Errors
+    /// It is no JSON, or no event: without id, type or time.
+    pub fn read(body: &[u8]) -> Result<Self, Unreadable> {
+        Self::from_value(json(body)?)
+    }
+
+    /// An event of a [`super::Page`] of them.
+    ///
+    /// # Errors
+    /// It is no event: without id, type or time.
+    pub fn from_value(body: Value) -> Result<Self, Unreadable> {
+        let event = Object::of(&body, "")?;
+        Ok(Self {
+            id: event.needed_id("id")?,
+            kind: event.needed_id("type")?,
+            created: event.needed("created", event.time("created")?)?,
+            livemode: event.flag("livemode")?,
+            account: event.id("account")?,
+            body,
+        })
+    }
+
+    /// Reads its object.
+    ///
+    /// # Errors
+    /// The object is of a kind that matters and cannot be read.
+    pub fn fact(&self, keys: &MetadataKeys) -> Result<Fact, Unreadable> {
+        let reading = &Reading { keys, as_of: AsOf::event(&self.kind, self.created) };
+        let object = || {
+            let event = Object::of(&self.body, "")?;
+            Object::of(event.needed("data.object", event.find("data.object"))?, "data.object")
+        };
+        Ok(match self.kind.as_str() {
+            "checkout.session.completed" | "checkout.session.async_payment_succeeded" => {
+                Fact::CheckoutCompleted(Box::new(Checkout::of(&object()?, reading)?))
+            }
+            "customer.created" | "customer.updated" => Fact::Customer(Customer::of(&object()?, reading)?),
+            "customer.subscription.created"
+            | "customer.subscription.updated"
+            | "customer.subscription.deleted" => Fact::Subscription(Subscription::of(&object()?, reading)?),
+            "invoice.paid" | "invoice.payment_succeeded" => {
+                Fact::InvoicePaid(Box::new(Invoice::of(&object()?, reading)?))
+            }
+            "invoice_payment.paid" => Fact::InvoicePayment(InvoicePayment::of(&object()?, reading)?),
+            "charge.refunded" => Fact::ChargeRefunded(Box::new(Charge::of(&object()?, reading)?)),
+            "refund.created" | "refund.updated" | "refund.failed" | "charge.refund.updated" => {
+                Fact::Refund(Refund::of(&object()?, reading)?)
+            }
+            "credit_note.created" | "credit_note.updated" | "credit_note.voided" => {
+                Fact::CreditNote(CreditNote::of(&object()?, reading)?)
+            }
+            "charge.dispute.created"
+            | "charge.dispute.updated"
+            | "charge.dispute.closed"
+            | "charge.dispute.funds_withdrawn"
+            | "charge.dispute.funds_reinstated" => Fact::Dispute(ChargeDispute::of(&object()?, reading)?),
+            "transfer.reversed" => Fact::TransferReversed(ReversedTransfer::of(&object()?, reading)?),
+            "account.updated" => Fact::AccountUpdated(ConnectedAccount::of(&object()?, reading)?),
+            other => Fact::Other(other.to_owned()),
+        })
+    }
+}

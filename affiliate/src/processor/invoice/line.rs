@@ -1,0 +1,33 @@
+//! One line of an invoice.
+
+use mail::affiliate::sale::SaleLine;
+
+use super::super::reading::{Object, Unreadable};
+
+/// Reads a line. What is given back (proration) has negative amounts, all of them.
+pub(super) fn read(line: &Object<'_>) -> Result<SaleLine, Unreadable> {
+    let discount = line.sum("discount_amounts", |_| true)?;
+    Ok(SaleLine {
+        amount: line.needed_amount("amount")?,
+        discount: discount.unwrap_or(0),
+        inclusive_tax: inclusive_tax(line)?,
+        pretax_credit: line.sum("pretax_credit_amounts", |credit| is_apart(credit, discount))?.unwrap_or(0),
+        price: line.first_id(&["price", "pricing.price_details.price", "plan"])?,
+        product: line.first_id(&["price.product", "plan.product", "pricing.price_details.product"])?,
+    })
+}
+
+/// Tax that the line's amount includes: in `taxes` (Basil), else in `tax_amounts`.
+fn inclusive_tax(line: &Object<'_>) -> Result<i64, Unreadable> {
+    let taxes = line.sum("taxes", |tax| tax.find("tax_behavior").is_some_and(|how| how == "inclusive"))?;
+    let tax = match taxes {
+        Some(tax) => Some(tax),
+        None => line.sum("tax_amounts", |tax| tax.find("inclusive").is_some_and(|is| is == true))?,
+    };
+    Ok(tax.unwrap_or(0))
+}
+
+/// Whether a credit is none of the discounts that were counted: the list of credits holds those once more.
+fn is_apart(credit: &Object<'_>, discount: Option<i64>) -> bool {
+    discount.is_none() || credit.find("type").is_none_or(|kind| kind != "discount")
+}

@@ -1,0 +1,87 @@
+//! Which payments paid which invoice: what refunds and disputes of charges are found by.
+
+use serde_json::Value;
+
+use super::super::as_of::AsOf;
+use super::super::reading::{Object, Reading, Unreadable};
+
+/// A payment, by what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Payment {
+    /// The charge.
+    pub charge: Option<String>,
+    /// The payment intent, by which later shapes name what earlier ones named by the charge.
+    pub payment_intent: Option<String>,
+}
+
+/// That a payment paid an invoice, or a part of it, as `invoice_payment.paid` tells. Once true, it stays so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvoicePayment {
+    /// The processor's id of it.
+    pub id: String,
+    /// The invoice.
+    pub invoice: String,
+    /// The payment.
+    pub payment: Payment,
+    /// As of when this holds.
+    pub as_of: AsOf,
+}
+
+impl InvoicePayment {
+    /// Reads one that was asked for (`GET /v1/invoice_payments`).
+    ///
+    /// # Errors
+    /// A field that matters cannot be read.
+    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(value, "")?, reading)
+    }
+
+    pub(in super::super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Ok(Self {
+            id: object.needed_id("id")?,
+            invoice: object.needed_id("invoice")?,
+            payment: of_entry(object)?,
+            as_of: reading.as_of,
+        })
+    }
+}
+
+/// The payments that an invoice names: its own charge and payment intent, and its list.
+pub(super) fn of_invoice(object: &Object<'_>) -> Result<Vec<Payment>, Unreadable> {
+    let own = Payment {
+        charge: object.first_id(&["charge", "payment_intent.latest_charge"])?,
+        payment_intent: object.first_id(&["payment_intent", "charge.payment_intent"])?,
+    };
+    let mut payments = Vec::new();
+    add(&mut payments, own);
+    for entry in object.objects("payments")? {
+        // The list holds attempts that did not pay, too.
+        if entry.text("status")?.is_none_or(|status| status == "paid") {
+            add(&mut payments, of_entry(&entry)?);
+        }
+    }
+    Ok(payments)
+}
+
+fn of_entry(entry: &Object<'_>) -> Result<Payment, Unreadable> {
+    Ok(Payment {
+        charge: entry.first_id(&["payment.charge", "payment.payment_intent.latest_charge"])?,
+        payment_intent: entry.first_id(&["payment.payment_intent", "payment.charge.payment_intent"])?,
+    })
+}
+
+/// Adds a payment, or what is new of one that is there.
+fn add(payments: &mut Vec<Payment>, payment: Payment) {
+    let same = |ours: &Option<String>, theirs: &Option<String>| ours.is_some() && ours == theirs;
+    let known = payments.iter_mut().find(|known| {
+        same(&known.charge, &payment.charge) || same(&known.payment_intent, &payment.payment_intent)
+    });
+    match known {
+        Some(known) => {
+            known.charge = known.charge.take().or(payment.charge);
+            known.payment_intent = known.payment_intent.take().or(payment.payment_intent);
+        }
+        None if payment.charge.is_some() || payment.payment_intent.is_some() => payments.push(payment),
+        None => {}
+    }
+}

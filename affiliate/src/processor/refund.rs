@@ -1,0 +1,185 @@
+//! Refunds, one by one, as `refund.*` and `charge.refund.updated` tell; and what was refunded of a charge, by all that
+//! is known of it.
+
+use std::cmp::Ordering;
+
+use jiff::Timestamp;
+use mail::affiliate::money::Currency;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::as_of::AsOf;
+use super::reading::{Object, Reading, Unreadable};
+
+/// One refund. Its status is state; its amount never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refund {
+    /// The processor's id.
+    pub id: String,
+    /// The charge.
+    pub charge: Option<String>,
+    /// The payment intent.
+    pub payment_intent: Option<String>,
+    /// How much.
+    pub amount: i64,
+    /// The currency.
+    pub currency: Option<Currency>,
+    /// Whether the money goes back, or may: pending, wanting something of the customer, succeeded. It does not, after all,
+    /// when it failed or was canceled.
+    pub is_live: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// As of when this holds.
+    pub as_of: AsOf,
+}
+
+impl Refund {
+    /// Reads a refund that was asked for.
+    ///
+    /// # Errors
+    /// A field that matters cannot be read.
+    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(value, "")?, reading)
+    }
+
+    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        let is_live = !matches!(object.text("status")?, Some("failed" | "canceled"));
+        Ok(Self {
+            id: object.needed_id("id")?,
+            charge: object.id("charge")?,
+            payment_intent: object.first_id(&["payment_intent", "charge.payment_intent"])?,
+            amount: object.needed_share("amount")?,
+            currency: object.currency("currency")?,
+            is_live,
+            created_at: object.time("created")?.unwrap_or(reading.as_of.at),
+            as_of: if is_live { reading.as_of } else { reading.as_of.ended() },
+        })
+    }
+
+    /// What is kept of it to know what was refunded.
+    #[must_use]
+    pub fn figure(&self) -> RefundFigure {
+        let Self { as_of, created_at, amount, is_live, .. } = *self;
+        RefundFigure { as_of, created_at, amount, is_live }
+    }
+}
+
+/// What a charge says of its refunds. The greater is the newer one: of one second, the one that says more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChargeFigure {
+    /// As of when.
+    pub as_of: AsOf,
+    /// How much was refunded so far.
+    pub refunded: i64,
+}
+
+impl Ord for ChargeFigure {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let order = |figure: &Self| (figure.as_of.at, figure.refunded, figure.as_of.step);
+        order(self).cmp(&order(other))
+    }
+}
+
+impl PartialOrd for ChargeFigure {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What one refund says. The greater is the newer one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RefundFigure {
+    /// As of when.
+    pub as_of: AsOf,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// How much.
+    pub amount: i64,
+    /// Whether the money goes back.
+    pub is_live: bool,
+}
+
+/// What was refunded of a charge, by the newest that the charge says and the newest of each of its refunds.
+///
+/// Some endpoints are told of charges, some of refunds, some of both, in any order. A charge counts what happened before
+/// it was told of, so its refunds add to it what is newer: those made since, less those that failed since. What happened
+/// in the charge's own second it may count or not: the more that is known to be refunded stands.
+#[must_use]
+pub fn refunded(charge: Option<ChargeFigure>, refunds: &[RefundFigure]) -> i64 {
+    let live = refunds.iter().filter(|refund| refund.is_live);
+    let known: i128 = live.clone().map(|refund| i128::from(refund.amount)).sum();
+    let Some(charge) = charge else { return clamped(known) };
+    let told_at = charge.as_of.at;
+    let since = refunds.iter().filter(|refund| refund.as_of > charge.as_of).map(|refund| {
+        let amount = i128::from(refund.amount);
+        match (refund.is_live, refund.created_at > told_at) {
+            (true, true) => amount,
+            (false, false) => -amount,
+            _ => 0,
+        }
+    });
+    let mut refunded = i128::from(charge.refunded) + since.sum::<i128>();
+    if live.clone().any(|refund| refund.as_of.at == told_at) {
+        refunded = refunded.max(known);
+    }
+    clamped(refunded)
+}
+
+fn clamped(amount: i128) -> i64 {
+    i64::try_from(amount.max(0)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn charge(at: i64, refunded: i64) -> ChargeFigure {
+        ChargeFigure { as_of: AsOf::event("charge.refunded", second(at)), refunded }
+    }
+
+    fn refund(kind: &str, at: i64, created: i64, amount: i64) -> RefundFigure {
+        let is_live = kind != "refund.failed";
+        RefundFigure { as_of: AsOf::event(kind, second(at)), created_at: second(created), amount, is_live }
+    }
+
+    #[test]
+    fn whoever_tells_it_comes_to_the_same() {
+        let first = refund("refund.created", 10, 10, 300);
+        let second = refund("refund.created", 20, 20, 200);
+        let failed = refund("refund.failed", 30, 20, 200);
+        for (charge, refunds, expected) in [
+            (None, vec![], 0),
+            (None, vec![first, second], 500),
+            (None, vec![first, failed], 300),
+            (Some(charge(20, 500)), vec![], 500),
+            (Some(charge(20, 500)), vec![first], 500),
+            (Some(charge(20, 500)), vec![first, second], 500),
+            // The charge is behind, or its refunds are.
+            (Some(charge(10, 300)), vec![first, second], 500),
+            (Some(charge(10, 300)), vec![second], 500),
+            (Some(charge(20, 500)), vec![first, failed], 300),
+            (Some(charge(20, 500)), vec![failed], 300),
+            (Some(charge(40, 300)), vec![first, failed], 300),
+            (Some(charge(40, 300)), vec![first, second], 300),
+            // Refunded in the second in which it was charged, or told of.
+            (Some(charge(10, 0)), vec![first], 300),
+            (Some(charge(10, 300)), vec![first, refund("refund.created", 10, 10, 200)], 500),
+            (Some(charge(20, 500)), vec![first, refund("refund.failed", 20, 20, 200)], 300),
+            // Nonsense is no panic.
+            (Some(charge(0, i64::MAX)), vec![first], i64::MAX),
+            (Some(charge(20, 100)), vec![failed], 0),
+        ] {
+            assert_eq!(refunded(charge, &refunds), expected, "{charge:?} {refunds:?}");
+        }
+    }
+
+    #[test]
+    fn of_one_second_the_charge_that_says_more_is_newer() {
+        let fetched = ChargeFigure { as_of: AsOf::fetched(second(20)), refunded: 500 };
+        assert!(charge(20, 300) < fetched && fetched < charge(20, 600) && charge(20, 600) < charge(21, 0));
+    }
+}

@@ -1,0 +1,227 @@
+//! The processor's signature: whether a body is what it sent, and of now.
+//!
+//! `Stripe-Signature: t=1767261601,v1=<hex>,v1=<hex>,v0=<hex>`: each `v1` is HMAC-SHA256 by one secret over `t.body`;
+//! other schemes are passed over. There is a `v1` for each secret while one replaces another.
+
+use aws_lc_rs::{constant_time, hmac};
+use jiff::Timestamp;
+use thiserror::Error;
+
+/// The header field.
+pub const HEADER: &str = "Stripe-Signature";
+/// How far apart the signature's time and ours may be, in seconds.
+pub const TOLERANCE_S: u64 = 300;
+/// A header is not longer.
+const HEADER_BYTES_MAX: usize = 4_096;
+/// And has no more parts.
+const PARTS_MAX: usize = 32;
+/// HMAC-SHA256.
+const TAG_BYTES: usize = 32;
+/// Seconds of the next thirty thousand years.
+const TIME_DIGITS_MAX: usize = 12;
+
+/// Why a body is not taken for the processor's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum SignatureError {
+    /// More bytes or parts than any sender needs.
+    #[error("the signature header is longer than {HEADER_BYTES_MAX} bytes or {PARTS_MAX} parts")]
+    TooLong,
+    /// No `t`, two of them, or one that is no number of seconds.
+    #[error("the signature header has not one t with a number of seconds")]
+    NoTime,
+    /// No `v1` that could be one.
+    #[error("the signature header has no v1 of 64 hexadecimal digits")]
+    NoSignature,
+    /// It was signed too long ago, or is of the future.
+    #[error("the signature's time is {away_s} seconds away from now, more than {TOLERANCE_S}")]
+    NotOfNow {
+        /// How far.
+        away_s: u64,
+    },
+    /// None of the signatures is by one of the secrets.
+    #[error("no signature is by one of the program's secrets")]
+    Mismatch,
+}
+
+/// Verifies a body by the header that came with it, and tells when it was signed.
+///
+/// `secrets` are those that hold now, two while one replaces another; an empty one signs nothing.
+///
+/// # Errors
+/// It is not signed by one of the secrets, or not within [`TOLERANCE_S`] of `now`.
+pub fn verify<S: AsRef<str>>(
+    header: &str,
+    body: &[u8],
+    secrets: &[S],
+    now: Timestamp,
+) -> Result<Timestamp, SignatureError> {
+    let Header { time, signed_at, tags } = Header::read(header)?;
+    let away_s = signed_at.as_second().abs_diff(now.as_second());
+    if away_s > TOLERANCE_S {
+        return Err(SignatureError::NotOfNow { away_s });
+    }
+    // All are compared, whichever holds.
+    let mut holds = false;
+    for secret in secrets.iter().map(AsRef::as_ref).filter(|secret| !secret.is_empty()) {
+        let ours = tag(secret, time, body);
+        for theirs in &tags {
+            holds |= constant_time::verify_slices_are_equal(ours.as_ref(), theirs).is_ok();
+        }
+    }
+    if holds { Ok(signed_at) } else { Err(SignatureError::Mismatch) }
+}
+
+/// The header that a processor would send with this body: for those who play one.
+#[must_use]
+pub fn sign(secret: &str, at: Timestamp, body: &[u8]) -> String {
+    let time = at.as_second().to_string();
+    let mut header = format!("t={time},v1=");
+    for byte in tag(secret, &time, body).as_ref() {
+        header.extend([byte >> 4, byte & 15].into_iter().filter_map(|n| char::from_digit(n.into(), 16)));
+    }
+    header
+}
+
+fn tag(secret: &str, time: &str, body: &[u8]) -> hmac::Tag {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    let mut context = hmac::Context::with_key(&key);
+    context.update(time.as_bytes());
+    context.update(b".");
+    context.update(body);
+    context.sign()
+}
+
+/// The parts of a header that matter.
+struct Header<'a> {
+    /// The time as it is written: that is what was signed.
+    time: &'a str,
+    signed_at: Timestamp,
+    tags: Vec<[u8; TAG_BYTES]>,
+}
+
+impl<'a> Header<'a> {
+    fn read(header: &'a str) -> Result<Self, SignatureError> {
+        if header.len() > HEADER_BYTES_MAX || header.split(',').count() > PARTS_MAX {
+            return Err(SignatureError::TooLong);
+        }
+        let (mut times, mut tags) = (Vec::new(), Vec::new());
+        for (scheme, value) in header.split(',').filter_map(|part| part.trim().split_once('=')) {
+            match scheme {
+                "t" => times.push(value),
+                "v1" => tags.extend(from_hex(value)),
+                _ => {}
+            }
+        }
+        let [time] = times[..] else { return Err(SignatureError::NoTime) };
+        let signed_at = seconds(time).ok_or(SignatureError::NoTime)?;
+        if tags.is_empty() {
+            return Err(SignatureError::NoSignature);
+        }
+        Ok(Self { time, signed_at, tags })
+    }
+}
+
+fn seconds(text: &str) -> Option<Timestamp> {
+    let digits = text.len() <= TIME_DIGITS_MAX && text.bytes().all(|byte| byte.is_ascii_digit());
+    let seconds = text.parse().ok().filter(|_| digits)?;
+    Timestamp::from_second(seconds).ok()
+}
+
+fn from_hex(text: &str) -> Option<[u8; TAG_BYTES]> {
+    let (digits, rest) = text.as_bytes().as_chunks::<2>();
+    let digits: &[[u8; 2]; TAG_BYTES] = digits.try_into().ok().filter(|_| rest.is_empty())?;
+    let mut bytes = [0; TAG_BYTES];
+    for (byte, pair) in bytes.iter_mut().zip(digits) {
+        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
+        *byte = u8::try_from(high? << 4 | low?).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &[u8] = br#"{"id":"evt_2Kq","object":"event"}"#;
+    const OLD: &str = "whsec_old";
+    const NEW: &str = "whsec_new";
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    /// Reckoned by `openssl dgst -sha256 -hmac whsec_new` of `1767261601.` and the body.
+    #[test]
+    fn a_signature_of_others() {
+        let header = sign(NEW, at(1_767_261_601), BODY);
+        assert_eq!(
+            header,
+            "t=1767261601,v1=4fbd9d1d3d1ee1d782ebb4b8da7d3dda0f0aa783ffd66c29ca52a99157a7fc0d"
+        );
+        assert_eq!(verify(&header, BODY, &[NEW], at(1_767_261_601)), Ok(at(1_767_261_601)));
+    }
+
+    #[test]
+    fn any_signature_by_any_secret_holds() {
+        let now = at(1_767_261_700);
+        let signed = |secret: &str| sign(secret, at(1_767_261_601), BODY);
+        let v1 = |secret: &str| signed(secret).split_once(',').unwrap().1.to_owned();
+        let both = format!("{},{}", signed(OLD), v1(NEW));
+        let amid = format!("v0=ab, t=1767261601 ,v1=nothex,v1=ab,{},v2=x,=,", v1(NEW));
+        let upper = signed(NEW).to_uppercase().replace("T=", "t=").replace("V1=", "v1=");
+        for (header, secrets) in [
+            (signed(OLD), vec![OLD, NEW]),
+            (signed(NEW), vec![OLD, NEW]),
+            (both.clone(), vec![NEW]),
+            (both, vec!["", OLD]),
+            (amid, vec![NEW]),
+            (upper, vec![NEW]),
+        ] {
+            assert_eq!(verify(&header, BODY, &secrets, now), Ok(at(1_767_261_601)), "{header}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_hold_says_why() {
+        let signed_at = at(1_767_261_601);
+        let now = signed_at;
+        let good = sign(NEW, signed_at, BODY);
+        let tag = good.split_once("v1=").unwrap().1;
+        let many = format!("{good}{}", ",v0=ab".repeat(PARTS_MAX));
+        let long = format!("{good},v0={}", "a".repeat(HEADER_BYTES_MAX));
+        for (header, why) in [
+            (sign(OLD, signed_at, BODY), SignatureError::Mismatch),
+            (sign(NEW, signed_at, b"{}"), SignatureError::Mismatch),
+            (sign("", signed_at, BODY), SignatureError::Mismatch),
+            (good.replace("t=1767261601", "t=1767261602"), SignatureError::Mismatch),
+            (good.replace("t=1767261601", "t=01767261601"), SignatureError::Mismatch),
+            (good.replace("v1=", "v0="), SignatureError::NoSignature),
+            (good[..good.len() - 1].to_owned(), SignatureError::NoSignature),
+            (format!("{good}0"), SignatureError::NoSignature),
+            (format!("v1={tag}"), SignatureError::NoTime),
+            (format!("t=,v1={tag}"), SignatureError::NoTime),
+            (format!("t=-1,v1={tag}"), SignatureError::NoTime),
+            (format!("t=+1767261601,v1={tag}"), SignatureError::NoTime),
+            (format!("t=9999999999999,v1={tag}"), SignatureError::NoTime),
+            (format!("t=1,{good}"), SignatureError::NoTime),
+            (String::new(), SignatureError::NoTime),
+            (many, SignatureError::TooLong),
+            (long, SignatureError::TooLong),
+        ] {
+            assert_eq!(verify(&header, BODY, &[NEW, ""], now), Err(why), "{header}");
+        }
+        assert_eq!(verify::<&str>(&good, BODY, &[], now), Err(SignatureError::Mismatch));
+    }
+
+    #[test]
+    fn a_signature_is_of_now() {
+        let header = sign(NEW, at(1_767_261_601), BODY);
+        let away = |seconds: i64| verify(&header, BODY, &[NEW], at(1_767_261_601 + seconds)).is_ok();
+        assert!(away(300) && away(-300));
+        assert!(!away(301) && !away(-301));
+        assert_eq!(
+            verify(&header, BODY, &[NEW], at(0)),
+            Err(SignatureError::NotOfNow { away_s: 1_767_261_601 })
+        );
+    }
+}

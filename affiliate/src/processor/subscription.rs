@@ -1,0 +1,61 @@
+//! A subscription, as `customer.subscription.created`, `.updated` and `.deleted` tell.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::as_of::{AsOf, Step};
+use super::marks::Marks;
+use super::reading::{Object, Reading, Unreadable};
+
+/// A subscription. All of it is state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// The processor's id.
+    pub id: String,
+    /// Whose it is.
+    pub customer: Option<String>,
+    /// How it stands.
+    pub status: SubscriptionStatus,
+    /// What the metadata say.
+    pub marks: Marks,
+    /// As of when this holds.
+    pub as_of: AsOf,
+}
+
+/// How a subscription stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SubscriptionStatus {
+    /// In its trial: who has one tries, and does not pay yet.
+    Trialing,
+    /// Neither: active, past due, paused, incomplete. It changes nothing, for only money converts.
+    Live,
+    /// Canceled, unpaid or incomplete for too long; or deleted.
+    Over,
+}
+
+impl Subscription {
+    /// Reads a subscription that was asked for.
+    ///
+    /// # Errors
+    /// A field that matters cannot be read.
+    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(value, "")?, reading)
+    }
+
+    pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        let status = match object.text("status")? {
+            _ if reading.as_of.step == Step::Ended => SubscriptionStatus::Over,
+            Some("canceled" | "unpaid" | "incomplete_expired") => SubscriptionStatus::Over,
+            Some("trialing") => SubscriptionStatus::Trialing,
+            _ => SubscriptionStatus::Live,
+        };
+        Ok(Self {
+            id: object.needed_id("id")?,
+            customer: object.id("customer")?,
+            status,
+            marks: Marks::read(object, &["metadata"], reading),
+            as_of: reading.as_of,
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! What the processor's events came to, for the owner: a list of them, and how many failed.
+
+use mail::id::AccountId;
+use store::affiliate::processor_event::{self, After, EventStatus, ProcessorEvent};
+
+use crate::object::Hearing;
+use crate::office::Office;
+use crate::refusal::Refusal;
+
+/// Failed events are counted up to here.
+const FAILED_MAX: usize = 10_000;
+
+/// A page of events.
+#[derive(Debug)]
+pub struct EventPage {
+    /// The events, newest first.
+    pub events: Vec<ProcessorEvent>,
+    /// Where the next page goes on.
+    pub next: Option<After>,
+}
+
+impl Office {
+    /// A page of the processor's events that stand in one of these ways, in any when there is none.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn processor_events(
+        &self,
+        account: AccountId,
+        statuses: &[EventStatus],
+        (after, limit): (Option<&After>, usize),
+    ) -> Result<EventPage, Refusal> {
+        let statuses = if statuses.is_empty() { EventStatus::ALL } else { statuses };
+        let mut events = Vec::new();
+        for status in statuses {
+            let found = processor_event::list(self.store(), account, (*status, after), limit + 1).await?;
+            events.extend(found);
+        }
+        let place = |event: &ProcessorEvent| (event.received_at, event.id.clone());
+        events.sort_by_cached_key(|event| std::cmp::Reverse(place(event)));
+        // One that changes its status meanwhile is found twice, or not; never twice on one page.
+        events.dedup_by(|one, other| one.id == other.id);
+        let has_more = events.len() > limit;
+        events.truncate(limit);
+        let next = events.last().filter(|_| has_more).map(place);
+        Ok(EventPage { events, next })
+    }
+
+    /// What was heard of the processor so far.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn hearing(&self, account: AccountId) -> Result<Hearing, Refusal> {
+        let last = self.processor_events(account, &[], (None, 1)).await?.events.into_iter().next();
+        let failed = processor_event::count(self.store(), account, EventStatus::Failed, FAILED_MAX).await?;
+        Ok(Hearing { last_event_at: last.map(|event| event.received_at), failed_events: failed })
+    }
+}

@@ -1,0 +1,182 @@
+//! Referrals that are told of: a person, by a partner's id or token.
+//!
+//! ```text
+//! person ─► claimed already? the standing referral ─► itself? blocked ─► lead
+//! ```
+//!
+//! The first who claims a person keeps it, as long as the claim has not lapsed.
+
+use jiff::Timestamp;
+use mail::address::Address;
+use mail::affiliate::partner::{Partner, PartnerStatus, Token};
+use mail::affiliate::program::ProgramStatus;
+use mail::affiliate::referral::{Referral, ReferralSource};
+use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId};
+use store::affiliate::listing::{Page, Wanted};
+use store::affiliate::referral::{self, Claim};
+use store::affiliate::{partner, partner_link, program};
+use store::engine::Batch;
+
+use crate::ledger::{Ledger, Prospect};
+use crate::office::{Beside, Office, TRIES_MAX};
+use crate::refusal::{Noun, Obstacle, Refusal};
+
+/// By what a partner is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bringer {
+    /// By its id.
+    Id(PartnerId),
+    /// By the token of one of its links.
+    Token(Token),
+    /// By what can be nobody's id or token.
+    Nobody,
+}
+
+/// A referral that is told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReferralDraft {
+    /// Who brought the person.
+    pub by: Bringer,
+    /// The person.
+    pub email: Address,
+    /// The processor's customer, if that is known.
+    pub customer: Option<String>,
+    /// The partner's own tag.
+    pub sub_id: Option<String>,
+}
+
+/// A referral, and whether it is a new one.
+#[derive(Debug, Clone)]
+pub struct Referred {
+    /// The referral: the one that stood, where there was one.
+    pub referral: Referral,
+    /// Whether it was made now.
+    pub created: bool,
+}
+
+impl Office {
+    /// A referral.
+    ///
+    /// # Errors
+    /// There is none; the store cannot be read.
+    pub async fn referral(&self, account: AccountId, id: ReferralId) -> Result<Referral, Refusal> {
+        referral::get(self.store(), account, id).await?.ok_or(Refusal::Unknown(Noun::Referral))
+    }
+
+    /// A page of referrals.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn referrals(
+        &self,
+        account: AccountId,
+        filter: &referral::Filter,
+        wanted: Wanted,
+    ) -> Result<Page<Referral>, Refusal> {
+        Ok(referral::list(self.store(), account, filter, wanted).await?)
+    }
+
+    /// [`Ledger::refer`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn refer(
+        &self,
+        account: AccountId,
+        draft: &ReferralDraft,
+        beside: Beside<'_, Referred>,
+    ) -> Result<Referred, Refusal> {
+        self.ledger().refer(account, draft, beside).await
+    }
+}
+
+impl Ledger {
+    /// Records a person whom a partner brought.
+    ///
+    /// # Errors
+    /// The program is not live; there is no active partner of that id or token; [`Refusal`].
+    pub async fn refer(
+        &self,
+        account: AccountId,
+        draft: &ReferralDraft,
+        beside: Beside<'_, Referred>,
+    ) -> Result<Referred, Refusal> {
+        for _ in 0..TRIES_MAX {
+            let program = program::get(self.store(), account).await?.ok_or(Refusal::NotSetUp)?;
+            if !program.missing().is_empty() {
+                return Err(Refusal::NotSetUp);
+            }
+            if program.status != ProgramStatus::Live {
+                return Err(Obstacle::NotLive.into());
+            }
+            let (by, link) = self.bringer(account, &draft.by).await?;
+            let now = self.now();
+            let (standing, lapsed) = self.standing(account, draft, now).await?;
+            let (mut batch, referred) = match standing {
+                Some(referral) => (Batch::intake(), Referred { referral, created: false }),
+                None => {
+                    let prospect = Prospect {
+                        customer: draft.customer.clone(),
+                        sub_id: draft.sub_id.clone(),
+                        link,
+                        ..Prospect::new(ReferralSource::Api, Some(lower(&draft.email)))
+                    };
+                    let (batch, referral) = self.enrol(program, &by, (prospect, lapsed)).await?;
+                    (batch, Referred { referral, created: true })
+                }
+            };
+            beside(&mut batch, &referred);
+            if self.commit(batch).await? {
+                return Ok(referred);
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    /// The active partner, and the link where it was named by one.
+    async fn bringer(
+        &self,
+        account: AccountId,
+        by: &Bringer,
+    ) -> Result<(Partner, Option<PartnerLinkId>), Refusal> {
+        let (id, link) = match by {
+            Bringer::Id(id) => (Some(*id), None),
+            Bringer::Token(token) => {
+                let link = partner_link::with_token(self.store(), account, token).await?;
+                link.map_or((None, None), |link| (Some(link.partner), Some(link.id)))
+            }
+            Bringer::Nobody => (None, None),
+        };
+        let found = match id {
+            Some(id) => partner::get(self.store(), account, id).await?,
+            None => None,
+        };
+        let active = found.filter(|partner| partner.status == PartnerStatus::Active);
+        Ok((active.ok_or(Refusal::Unknown(Noun::Partner))?, link))
+    }
+
+    /// The referral that holds the person, and the one that held it and has lapsed.
+    async fn standing(
+        &self,
+        account: AccountId,
+        draft: &ReferralDraft,
+        now: Timestamp,
+    ) -> Result<(Option<Referral>, Option<Referral>), Refusal> {
+        if let Some(customer) = &draft.customer {
+            let claim = Claim::Customer(customer.clone());
+            if let Some(held) = referral::holder(self.store(), account, &claim).await? {
+                return Ok((Some(held), None));
+            }
+        }
+        let claim = Claim::Email(draft.email.clone());
+        let held = referral::holder(self.store(), account, &claim).await?;
+        Ok(match held {
+            Some(held) if held.has_lapsed(now) => (None, Some(held)),
+            held => (held, None),
+        })
+    }
+}
+
+pub(crate) fn lower(address: &Address) -> Address {
+    address.to_string().to_lowercase().parse().unwrap_or_else(|_| address.clone())
+}

@@ -1,0 +1,243 @@
+//! Setting a program up: enabled, its settings, the processor, live and paused.
+//!
+//! ```text
+//! enable ─► setup ─[ processor, default campaign ]─► go live ⇄ pause
+//! ```
+
+use mail::address::Address;
+use mail::affiliate::money::Currency;
+use mail::affiliate::program::{Mode, Processor, Program, ProgramStatus, Settings, WEBHOOK_SECRETS_MAX};
+use mail::domain::DomainState;
+use mail::id::{AccountId, ProgramId};
+use store::affiliate::program;
+use store::engine::Batch;
+use url::Url;
+
+use crate::asking::ToldAccount;
+use crate::office::{Committed, Office, Seen, TRIES_MAX};
+use crate::refusal::{Obstacle, Refusal};
+
+/// How the processor is to be connected; all of it takes the place of what was there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Connection {
+    /// One or two secrets that its events are signed with.
+    pub webhook_secrets: Vec<String>,
+    /// The address of its API.
+    pub api_base: String,
+    /// The key by which it is asked.
+    pub restricted_key: Option<String>,
+    /// The account there; a key tells it itself.
+    pub account_id: Option<String>,
+}
+
+/// Checks the address of a page on the web: it has a host, and neither a user's name nor a password.
+///
+/// # Errors
+/// What is wrong with it, as the end of a sentence.
+pub fn check_page(text: &str) -> Result<(), String> {
+    page(text).map(drop)
+}
+
+fn page(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("is no address of a page: {error}"))?;
+    if !matches!(url.scheme(), "https" | "http") || url.host_str().is_none() {
+        return Err("must begin with https:// (or http://) and name a host".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must hold no user name and no password".to_owned());
+    }
+    Ok(url)
+}
+
+/// An origin of pages, as browsers write it: `https://shop.example`.
+///
+/// # Errors
+/// What is wrong with it, as the end of a sentence.
+pub fn origin(text: &str) -> Result<String, String> {
+    let url = page(text)?;
+    if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
+        return Err("must be an origin, like https://shop.example, without a path".to_owned());
+    }
+    Ok(url.origin().ascii_serialization())
+}
+
+impl Office {
+    /// Enables the program of an account: it is being set up from now on.
+    ///
+    /// # Errors
+    /// There is one; [`Refusal`].
+    pub async fn enable(
+        &self,
+        account: AccountId,
+        (website_url, currency, mode): (String, Currency, Mode),
+    ) -> Result<Program, Refusal> {
+        let now = self.now();
+        let program = Program {
+            id: ProgramId::new(now, self.random()),
+            account,
+            status: ProgramStatus::Setup,
+            settings: Settings::new(website_url, currency, mode),
+            default_campaign: None,
+            publishable_key: format!("pk_{:032x}", self.random()),
+            processor: None,
+            rev: 1,
+            created_at: now,
+            updated_at: now,
+        };
+        let mut batch = Batch::intake();
+        program::create(&mut batch, &program);
+        match self.commit(batch).await? {
+            Committed::Done => Ok(program),
+            Committed::Beaten(_) => Err(Obstacle::ProgramExists.into()),
+        }
+    }
+
+    /// Changes a program; the change says what is wrong, or makes it.
+    async fn change_program(
+        &self,
+        account: AccountId,
+        seen: Option<&Seen>,
+        change: &(dyn Fn(&mut Program) -> Result<(), Refusal> + Send + Sync),
+    ) -> Result<Program, Refusal> {
+        for _ in 0..TRIES_MAX {
+            let before = self.program(account).await?;
+            Seen::check(seen, before.rev, before.updated_at)?;
+            let mut after = before.clone();
+            change(&mut after)?;
+            if after == before {
+                return Ok(before);
+            }
+            (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.now());
+            let mut batch = Batch::progress();
+            program::update(&mut batch, &before, &after);
+            let host = after.settings.portal_domain.as_ref();
+            match self.commit(batch).await? {
+                Committed::Done => return Ok(after),
+                Committed::Beaten(key) if host.is_some_and(|host| program::is_host(&key, host)) => {
+                    return Err(Refusal::field("portal_domain", "is another program's"));
+                }
+                Committed::Beaten(_) => {}
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    /// Sets what the owner may set, all of it or nothing.
+    ///
+    /// # Errors
+    /// The currency and the mode are settled once the program was live; [`Refusal`].
+    pub async fn set(
+        &self,
+        account: AccountId,
+        seen: Option<&Seen>,
+        change: &(dyn Fn(&mut Settings) -> Result<(), Refusal> + Send + Sync),
+    ) -> Result<Program, Refusal> {
+        self.change_program(account, seen, &|program| {
+            let before = (program.settings.currency, program.settings.mode);
+            change(&mut program.settings)?;
+            if program.status != ProgramStatus::Setup
+                && before != (program.settings.currency, program.settings.mode)
+            {
+                return Err(Obstacle::NoMoreInSetup.into());
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Whether the program may write from an address: one on a verified domain of the account.
+    ///
+    /// # Errors
+    /// It may not; the store cannot be read.
+    pub async fn check_sender(&self, account: AccountId, sender: &Address) -> Result<(), Refusal> {
+        let found = store::domain::by_name(self.store(), sender.domain()).await?;
+        let is_own = |domain: &mail::domain::Domain| {
+            domain.account == account && domain.state == DomainState::Verified
+        };
+        if found.is_some_and(|domain| is_own(&domain)) {
+            return Ok(());
+        }
+        Err(Refusal::field("mail_from", "must be an address on a verified domain of the account"))
+    }
+
+    /// Connects the processor. With a key it is asked whose key that is; without one it is only listened to.
+    ///
+    /// # Errors
+    /// There are too few or too many secrets; it is asked and does not answer as it must; [`Refusal`].
+    pub async fn connect(&self, account: AccountId, connection: &Connection) -> Result<Program, Refusal> {
+        // Nobody is asked for the sake of a program that is not there.
+        let id = self.program(account).await?.id.to_bytes();
+        if connection.webhook_secrets.is_empty() || connection.webhook_secrets.len() > WEBHOOK_SECRETS_MAX {
+            let why =
+                format!("must be one secret, or {WEBHOOK_SECRETS_MAX} while one takes the other's place");
+            return Err(Refusal::field("webhook_secrets", why));
+        }
+        self.check_api(&connection.api_base)?;
+        let told = match &connection.restricted_key {
+            Some(key) => Some(self.ask_account(&connection.api_base, key).await?),
+            None => None,
+        };
+        let seal = |text: &String| self.seal(&id, text);
+        let processor = Processor {
+            api_base: connection.api_base.clone(),
+            restricted_key: connection.restricted_key.as_ref().map(seal).transpose()?,
+            webhook_secrets: connection.webhook_secrets.iter().map(seal).collect::<Result<_, _>>()?,
+            account_id: told
+                .as_ref()
+                .map_or_else(|| connection.account_id.clone(), |told| Some(told.id.clone())),
+            livemode: told.and_then(|told| told.livemode),
+        };
+        self.change_program(account, None, &|program| {
+            program.processor = Some(processor.clone());
+            Ok(())
+        })
+        .await
+    }
+
+    /// Asks the connected processor whose key it was given. Where it is only listened to, there is nobody to ask: what
+    /// the owner said of it stands.
+    ///
+    /// # Errors
+    /// None is connected; it does not answer as it must; [`Refusal`].
+    pub async fn test_processor(&self, account: AccountId) -> Result<ToldAccount, Refusal> {
+        let program = self.program(account).await?;
+        let processor = program.processor.as_ref().ok_or(Obstacle::NotConnected)?;
+        let Some(sealed) = &processor.restricted_key else {
+            let id = processor.account_id.clone().unwrap_or_default();
+            return Ok(ToldAccount { id, livemode: processor.livemode });
+        };
+        let key = self.open(&program.id.to_bytes(), sealed).ok_or(Refusal::Seal)?;
+        self.ask_account(&processor.api_base, &key).await
+    }
+
+    /// Makes the program live. It may be so already.
+    ///
+    /// # Errors
+    /// Steps are missing; [`Refusal`].
+    pub async fn go_live(&self, account: AccountId) -> Result<Program, Refusal> {
+        self.change_program(account, None, &|program| {
+            let missing = program.missing();
+            if !missing.is_empty() {
+                return Err(Refusal::Steps(missing));
+            }
+            program.status = ProgramStatus::Live;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Pauses the program. It may be so already.
+    ///
+    /// # Errors
+    /// It was never live; [`Refusal`].
+    pub async fn pause(&self, account: AccountId) -> Result<Program, Refusal> {
+        self.change_program(account, None, &|program| {
+            if program.status == ProgramStatus::Setup {
+                return Err(Obstacle::NotLive.into());
+            }
+            program.status = ProgramStatus::Paused;
+            Ok(())
+        })
+        .await
+    }
+}

@@ -1,0 +1,87 @@
+//! Clicks are counted: after the commit that took them in, many at a time, each once.
+
+use std::ops::{Range, RangeInclusive};
+
+use jiff::{SignedDuration, Timestamp};
+use mail::affiliate::partner::PartnerLink;
+use mail::id::{AccountId, PartnerId, PartnerLinkId};
+use mail::metric::Hour;
+use store::affiliate::click;
+use store::affiliate::click_count::{self, DayOfLink};
+use store::engine::Batch;
+use store::task::PARTITIONS;
+
+use super::TRIES_MAX;
+use crate::ledger::{Fault, Ledger};
+use crate::office::Office;
+use crate::refusal::Refusal;
+
+/// How often clicks are looked for.
+const EVERY: SignedDuration = SignedDuration::from_secs(2);
+/// Clicks that are counted in one commit.
+const AT_ONCE_MAX: usize = 500;
+
+impl Ledger {
+    /// Counts the clicks in these partitions. Whoever is beaten to some reads again: twice at once is once. Says how many
+    /// were counted.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub async fn count_clicks(&self, partitions: RangeInclusive<u16>) -> Result<usize, Fault> {
+        let (mut counted, mut tries) = (0, 0);
+        while tries < TRIES_MAX {
+            let found = click::read(self.store(), partitions.clone(), AT_ONCE_MAX).await?;
+            if found.is_empty() {
+                return Ok(counted);
+            }
+            let mut batch = Batch::progress();
+            click_count::add(self.store(), &mut batch, found.iter().map(|one| &one.click)).await?;
+            found.iter().for_each(|one| one.take(&mut batch));
+            if self.commit(batch).await? {
+                (counted, tries) = (counted + found.len(), 0);
+            } else {
+                tries += 1;
+            }
+        }
+        Err(Fault::Contended)
+    }
+}
+
+impl Office {
+    /// Counts clicks as long as it is polled: those in this node's partitions.
+    pub async fn keep_counting_clicks(&self) {
+        loop {
+            for partitions in self.hall.partitions() {
+                if let Err(fault) = self.ledger().count_clicks(partitions).await {
+                    tracing::warn!(%fault, "clicks cannot be counted at the moment");
+                }
+            }
+            let next = self.now().checked_add(EVERY).unwrap_or(Timestamp::MAX);
+            self.hall.clock().sleep_until(next).await;
+        }
+    }
+
+    /// How many clicks a partner's links ever had, up to this moment.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn clicks_of(&self, partner: PartnerId, links: &[PartnerLink]) -> Result<Vec<u64>, Refusal> {
+        let Some(first) = links.first() else { return Ok(Vec::new()) };
+        self.ledger().count_clicks(0..=PARTITIONS - 1).await?;
+        let ids: Vec<PartnerLinkId> = links.iter().map(|link| link.id).collect();
+        Ok(click_count::of_links(self.store(), first.account, (partner, &ids)).await?)
+    }
+
+    /// A partner's clicks on some days, by link and tag, up to this moment; the oldest first.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn clicks_by_day(
+        &self,
+        of: (AccountId, PartnerId),
+        days: Range<Hour>,
+    ) -> Result<Vec<DayOfLink>, Refusal> {
+        self.ledger().count_clicks(0..=PARTITIONS - 1).await?;
+        Ok(click_count::by_day(self.store(), of, days).await?)
+    }
+}

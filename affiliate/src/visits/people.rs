@@ -1,0 +1,109 @@
+//! What a page says of who came: that they signed up, or who they are.
+//!
+//! Who tells of it learns nothing: whether there is such a visit, such a person, or such a program is not said.
+
+use std::net::IpAddr;
+
+use mail::address::Address;
+use mail::affiliate::program::{Program, ProgramStatus};
+use mail::affiliate::referral::ReferralSource;
+use mail::affiliate::visit::{REFERRALS_MAX, Visit, stands};
+use mail::id::{AccountId, VisitId};
+use store::affiliate::referral::{self, Claim};
+use store::affiliate::visit::{self, Of};
+use store::affiliate::{partner, program};
+use store::engine::Batch;
+
+use super::TRIES_MAX;
+use crate::ledger::{Ledger, Prospect};
+use crate::referrals::lower;
+use crate::refusal::{Obstacle, Refusal};
+
+impl Ledger {
+    /// Somebody who came by a visit has signed up: a lead, once for each address. Whether it was made now.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn sign_up(
+        &self,
+        (account, id): (AccountId, VisitId),
+        email: &Address,
+        from: Option<IpAddr>,
+    ) -> Result<bool, Refusal> {
+        let email = lower(email);
+        for _ in 0..TRIES_MAX {
+            let Some((program, visit)) = self.that_binds(account, id).await? else { return Ok(false) };
+            let Some(partner) = partner::get(self.store(), account, visit.partner).await? else {
+                return Ok(false);
+            };
+            let held = referral::holder(self.store(), account, &Claim::Email(email.clone())).await?;
+            let lapsed = match held {
+                Some(held) if held.has_lapsed(self.now()) => Some(held),
+                Some(_) => return Ok(false),
+                None => None,
+            };
+            if lapsed.is_none()
+                && let Some(batch) = self.name_buyer(program.clone(), &visit, &email).await?
+            {
+                if self.commit(batch).await? {
+                    return Ok(false);
+                }
+                continue;
+            }
+            if visit.referrals.len() >= REFERRALS_MAX {
+                return Ok(false);
+            }
+            let prospect = Prospect::by_visit(ReferralSource::Signup, Some(email.clone()), visit);
+            let (batch, _) = self.enrol(program, &partner, (Prospect { from, ..prospect }, lapsed)).await?;
+            if self.commit(batch).await? {
+                return Ok(true);
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    /// A page says who came by a visit: what they buy is the visit's, also where nothing but the address says so.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub async fn identify(
+        &self,
+        (account, id): (AccountId, VisitId),
+        email: &Address,
+    ) -> Result<(), Refusal> {
+        let email = lower(email);
+        let of = Of::Person(email.clone());
+        for _ in 0..TRIES_MAX {
+            let Some((program, visit)) = self.that_binds(account, id).await? else { return Ok(()) };
+            let before = visit::standing(self.store(), account, &of).await?;
+            let held = before.visit.as_ref().filter(|held| !held.has_lapsed(self.now()));
+            let model = program.settings.attribution;
+            let is_it =
+                held.is_none_or(|held| stands(model, held, &visit).id == visit.id && held.id != visit.id);
+            if !is_it || visit.people.len() >= REFERRALS_MAX {
+                return Ok(());
+            }
+            let mut after = visit.clone();
+            if !after.people.contains(&email) {
+                after.people.push(email.clone());
+            }
+            let mut batch = Batch::intake();
+            visit::update(&mut batch, &visit, &after);
+            visit::stand(&mut batch, (account, &of), &before, id);
+            if self.commit(batch).await? {
+                return Ok(());
+            }
+        }
+        Err(Obstacle::Changed.into())
+    }
+
+    /// A visit of a live program that still binds.
+    async fn that_binds(&self, account: AccountId, id: VisitId) -> Result<Option<(Program, Visit)>, Refusal> {
+        let program = program::get(self.store(), account).await?;
+        let Some(program) = program.filter(|program| program.status == ProgramStatus::Live) else {
+            return Ok(None);
+        };
+        let found = visit::get(self.store(), account, id).await?;
+        Ok(found.filter(|visit| !visit.has_lapsed(self.now())).map(|visit| (program, visit)))
+    }
+}

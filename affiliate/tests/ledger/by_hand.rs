@@ -1,0 +1,92 @@
+//! What the owner and the API do.
+
+use affiliate::ledger::Verdict;
+use affiliate::office::nothing_beside;
+use affiliate::refusal::{Obstacle, Refusal};
+use mail::affiliate::commission::{Commission, Reason};
+use mail::affiliate::referral::{ReferralStatus, ReviewStatus};
+use mail::id::{CommissionId, ReferralId};
+
+use super::world::World;
+
+async fn sold() -> (World, ReferralId) {
+    let world = World::new().await;
+    let lead = world.lead("lin@example.org", Some("cus_1")).await;
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    (world, lead.id)
+}
+
+impl World {
+    async fn line_of(&self, amount: i64) -> CommissionId {
+        self.lines().await.iter().find(|line| line.amount == amount).unwrap().id
+    }
+
+    async fn reverse(&self, id: CommissionId, reason: Reason) -> Result<Commission, Refusal> {
+        self.ledger.reverse((self.account, id), &reason.into(), &nothing_beside).await
+    }
+
+    async fn reinstate(&self, id: CommissionId) -> Result<Commission, Refusal> {
+        self.ledger.reinstate((self.account, id), &nothing_beside).await
+    }
+
+    async fn decide(&self, id: ReferralId, verdict: Verdict) -> mail::affiliate::referral::Referral {
+        self.ledger.decide((self.account, id), verdict, &nothing_beside).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_manual_reversal_is_the_sellers_alone_and_fraud_is_both() {
+    let (world, _) = sold().await;
+    let line = world.line_of(2_000).await;
+    assert_eq!(world.reverse(line, Reason::Manual).await.unwrap().status.word(), "reversed");
+    let manual = ["in_1/1 2000 of 10000 reversed manual", "in_1/2 500 of 10000 pending"];
+    assert_eq!(world.outline().await, manual);
+    // Again, for whatever reason, it stays.
+    world.reverse(line, Reason::Fraud).await.unwrap();
+    assert_eq!(world.outline().await, manual);
+    assert_eq!(world.reinstate(line).await.unwrap().status.word(), "pending");
+    world.reverse(line, Reason::Fraud).await.unwrap();
+    let fraud = ["in_1/1 2000 of 10000 reversed fraud", "in_1/2 500 of 10000 reversed fraud"];
+    assert_eq!(world.outline().await, fraud);
+    assert_eq!(world.told(line).await, ["commission.created", "commission.reversed", "commission.reversed"]);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn what_was_not_taken_back_is_not_brought_back() {
+    let (world, _) = sold().await;
+    let line = world.line_of(2_000).await;
+    let refused = world.reinstate(line).await;
+    assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::NotReversed))), "{refused:?}");
+    let nobody = CommissionId::new(world.second(0), 1);
+    assert!(matches!(world.reverse(nobody, Reason::Manual).await, Err(Refusal::Unknown(_))));
+}
+
+#[tokio::test]
+async fn a_rejected_referral_earns_nothing_until_it_is_allowed() {
+    let (world, referral) = sold().await;
+    let rejected = world.decide(referral, Verdict::Reject).await;
+    assert_eq!(rejected.status, ReferralStatus::Rejected);
+    assert_eq!(rejected.review.unwrap().status, ReviewStatus::Rejected);
+    let fraud = ["in_1/1 2000 of 10000 reversed fraud", "in_1/2 500 of 10000 reversed fraud"];
+    assert_eq!(
+        (world.outline().await, world.paying(world.ada).await),
+        (fraud.map(str::to_owned).to_vec(), 0)
+    );
+    let line = world.line_of(2_000).await;
+    let refused = world.reinstate(line).await;
+    assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::ReferralBarred))), "{refused:?}");
+    world.hear(&world.paid("in_2", "cus_1", (10_000, 20))).await;
+    assert_eq!(world.lines().await.len(), 2);
+    world.audit().await;
+    let allowed = world.decide(referral, Verdict::Allow).await;
+    assert_eq!((allowed.status, allowed.rejection), (ReferralStatus::Active, None));
+    assert_eq!(world.paying(world.ada).await, 1);
+    world.hear(&world.paid("in_3", "cus_1", (10_000, 30))).await;
+    let outline = world.outline().await;
+    assert!(outline.contains(&fraud[0].to_owned()), "its reversed lines stay so");
+    assert!(outline.contains(&"in_3/1 2000 of 10000 pending".to_owned()));
+    world.decide(referral, Verdict::Allow).await;
+    assert_eq!(world.outline().await, outline);
+    world.audit().await;
+}

@@ -1,0 +1,112 @@
+//! How bodies come in: signed, of the right mode and account, once; and again when they failed.
+
+use affiliate::ledger::Answer;
+use affiliate::processor::signature;
+use mail::affiliate::program::Program;
+use serde_json::{Value, json};
+use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent};
+
+use super::told::invoice;
+use super::world::{SECRET, World};
+
+impl World {
+    async fn program(&self) -> Program {
+        store::affiliate::program::get(self.store(), self.account).await.unwrap().unwrap()
+    }
+
+    async fn event_row(&self, id: &str) -> Option<ProcessorEvent> {
+        processor_event::get(self.store(), self.account, id).await.unwrap().event
+    }
+
+    async fn listed(&self, status: EventStatus) -> usize {
+        processor_event::list(self.store(), self.account, (status, None), 100).await.unwrap().len()
+    }
+}
+
+fn id(event: &Value) -> &str {
+    event["id"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn what_is_signed_is_taken_once() {
+    let world = World::new().await;
+    world.lead("lin@example.org", Some("cus_1")).await;
+    let (program, event) = (world.program().await, world.paid("in_1", "cus_1", (10_000, 10)));
+    let body = event.to_string();
+    let header = signature::sign(SECRET, world.clock.now(), body.as_bytes());
+    let receive = async |secret: &str, body: &str| {
+        world.ledger.receive(&program, &["whsec_old", secret], (&header, body.as_bytes())).await
+    };
+    assert!(matches!(receive("whsec_other", &body).await, Answer::BadSignature(_)));
+    assert!(matches!(receive(SECRET, &format!("{body} ")).await, Answer::BadSignature(_)));
+    assert_eq!(world.event_row(id(&event)).await, None);
+    assert!(matches!(receive(SECRET, &body).await, Answer::Done));
+    assert!(matches!(receive(SECRET, &body).await, Answer::Duplicate));
+    assert_eq!(world.lines().await.len(), 2);
+    let row = world.event_row(id(&event)).await.unwrap();
+    assert_eq!((row.status, row.attempts, row.body), (EventStatus::Done, 1, None));
+    // Played again, it changes nothing.
+    let again = world.ledger.replay(world.account, id(&event)).await.unwrap().unwrap();
+    assert_eq!((again.status, again.attempts), (EventStatus::Done, 1));
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn what_is_not_the_programs_is_passed_over() {
+    let world = World::new().await;
+    world.lead("lin@example.org", Some("cus_1")).await;
+    let mut test_mode = world.paid("in_1", "cus_1", (10_000, 10));
+    test_mode["livemode"] = json!(false);
+    let mut anothers = world.paid("in_2", "cus_1", (10_000, 10));
+    anothers["account"] = json!("acct_other");
+    let unheard = world.event("payout.paid", 1, json!({"id": "po_1"}));
+    for event in [&test_mode, &anothers, &unheard] {
+        assert!(matches!(world.take(event).await, Answer::Ignored(_)), "{event}");
+        assert!(matches!(world.take(event).await, Answer::Duplicate), "{event}");
+    }
+    assert_eq!((world.lines().await.len(), world.listed(EventStatus::Ignored).await), (0, 3));
+    let mut own = world.paid("in_3", "cus_1", (10_000, 10));
+    own["account"] = json!("acct_own");
+    world.hear(&own).await;
+    assert_eq!(world.lines().await.len(), 2);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_fails_and_can_be_tried_again() {
+    let world = World::new().await;
+    world.lead("lin@example.org", Some("cus_1")).await;
+    let mut broken = invoice("in_1", "cus_1", (10_000, world.start + 10));
+    broken["amount_paid"] = json!("10000");
+    let event = world.event("invoice.paid", 10, broken);
+    assert!(matches!(world.take(&event).await, Answer::Failed(_)));
+    assert!(matches!(world.take(&event).await, Answer::Failed(_)));
+    let row = world.event_row(id(&event)).await.unwrap();
+    assert_eq!((row.status, row.attempts), (EventStatus::Failed, 2));
+    assert!(row.error.unwrap().contains("amount_paid") && row.body.is_some());
+    let again = world.ledger.replay(world.account, id(&event)).await.unwrap().unwrap();
+    assert_eq!((again.status, again.attempts), (EventStatus::Failed, 3));
+    // The processor sends it as it should have been.
+    let mut mended = event.clone();
+    mended["data"]["object"]["amount_paid"] = json!(10_000);
+    world.hear(&mended).await;
+    let row = world.event_row(id(&event)).await.unwrap();
+    assert_eq!((row.status, row.attempts, row.error, row.body), (EventStatus::Done, 4, None, None));
+    assert_eq!((world.lines().await.len(), world.listed(EventStatus::Failed).await), (2, 0));
+    assert!(world.ledger.replay(world.account, "evt_unknown").await.unwrap().is_none());
+    // Not even an event.
+    assert!(matches!(world.ledger.take(world.account, b"{\"id\": 7}").await, Answer::Failed(_)));
+    assert_eq!(world.listed(EventStatus::Failed).await, 1);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn figures_that_nothing_can_be_computed_from_leave_nothing() {
+    let world = World::new().await;
+    let lead = world.lead("lin@example.org", Some("cus_1")).await;
+    world.hear(&world.paid("in_1", "cus_1", (i64::MAX, 10))).await;
+    let before = world.outline().await;
+    // Its revenue would be more than can be counted.
+    assert!(matches!(world.take(&world.paid("in_2", "cus_1", (i64::MAX, 20))).await, Answer::Failed(_)));
+    assert_eq!((world.outline().await, world.referral(lead.id).await.revenue_cents), (before, i64::MAX));
+    world.audit().await;
+}

@@ -1,0 +1,270 @@
+//! Each row of the table of completions-affiliate.md 2.2, by itself.
+
+use mail::affiliate::referral::{Blocked, ReferralStatus};
+use serde_json::json;
+use store::engine::Store;
+
+use super::told::{charge, checkout, dispute, invoice, refund, subscription};
+use super::world::{World, terms};
+
+const SALE: [&str; 2] = ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"];
+
+#[tokio::test]
+async fn an_invoice_of_a_linked_customer_converts_and_earns() {
+    let world = World::new().await;
+    let lead = world.lead("lin@example.org", Some("cus_1")).await;
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    assert_eq!(world.outline().await, SALE);
+    let referral = world.referral(lead.id).await;
+    assert_eq!((referral.status, referral.revenue_cents), (ReferralStatus::Active, 10_000));
+    assert_eq!(referral.converted_at, Some(world.second(10)));
+    // The same invoice by its other event is the same result.
+    let again = invoice("in_1", "cus_1", (10_000, world.start + 10));
+    world.tell("invoice.payment_succeeded", 11, again).await;
+    world.hear(&world.paid("in_2", "cus_1", (1_000, 20))).await;
+    assert_eq!(world.told(lead.id).await, ["referral.converted", "referral.created"]);
+    for line in world.lines().await {
+        assert_eq!(world.told(line.id).await, ["commission.created"]);
+    }
+    assert_eq!((world.lines().await.len(), world.paying(world.ada).await), (4, 1));
+    assert_eq!(world.referral(lead.id).await.revenue_cents, 11_000);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn an_invoice_finds_its_lead_by_address_or_metadata() {
+    let world = World::new().await;
+    let by_email = world.lead("lin@example.org", None).await;
+    let by_metadata = world.lead("ono@example.org", None).await;
+    let mut first = invoice("in_1", "cus_1", (10_000, world.start + 10));
+    first["customer_email"] = json!("Lin@Example.org");
+    world.tell("invoice.paid", 10, first).await;
+    let mut second = invoice("in_2", "cus_2", (10_000, world.start + 10));
+    second["metadata"] = json!({"stx_referral": by_metadata.id});
+    world.tell("invoice.paid", 10, second).await;
+    assert_eq!(world.referral(by_email.id).await.customer.as_deref(), Some("cus_1"));
+    assert_eq!(world.referral(by_metadata.id).await.customer.as_deref(), Some("cus_2"));
+    assert_eq!((world.lines().await.len(), world.paying(world.ada).await), (4, 2));
+    // A stranger's invoice earns nothing, and is kept.
+    world.hear(&world.paid("in_3", "cus_3", (10_000, 12))).await;
+    assert_eq!(world.lines().await.len(), 4);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn a_checkout_links_and_brings_what_was_paid_since() {
+    let world = World::new().await;
+    let lead = world.lead("lin@example.org", None).await;
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    assert!(world.lines().await.is_empty());
+    let session = checkout("cs_1", Some("cus_1"), &lead.id.to_string());
+    world.tell("checkout.session.completed", 11, session.clone()).await;
+    assert_eq!(world.outline().await, SALE, "and the session itself wrote nothing");
+    world.tell("checkout.session.async_payment_succeeded", 12, session).await;
+    assert_eq!(world.lines().await.len(), 2);
+    assert_eq!(world.referral(lead.id).await.customer.as_deref(), Some("cus_1"));
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn many_invoices_are_brought_in_several_commits() {
+    let world = World::new().await;
+    let lead = world.lead("lin@example.org", None).await;
+    for number in 0..230 {
+        world.hear(&world.paid(&format!("in_{number}"), "cus_1", (1_000, 10 + number))).await;
+    }
+    let session = checkout("cs_1", Some("cus_1"), &lead.id.to_string());
+    world.tell("checkout.session.completed", 500, session).await;
+    assert_eq!(world.lines().await.len(), 460);
+    let referral = world.referral(lead.id).await;
+    assert_eq!((referral.revenue_cents, referral.dealings.invoices), (230_000, 230));
+    assert_eq!(referral.converted_at, Some(world.second(10)));
+    assert_eq!(world.told(lead.id).await, ["referral.converted", "referral.created"]);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn a_checkout_without_an_invoice_is_a_sale_where_the_program_says_so() {
+    for (counts, lines) in [(false, 0), (true, 2)] {
+        let world = World::new().await;
+        let set =
+            |settings: &mut mail::affiliate::program::Settings| settings.count_invoiceless_payments = true;
+        let world = if counts { World::of(Store::memory(), terms(), set).await } else { world };
+        let lead = world.lead("lin@example.org", None).await;
+        // A guest's, too.
+        let session = checkout("cs_1", None, &lead.id.to_string());
+        world.tell("checkout.session.completed", 11, session).await;
+        assert_eq!(world.lines().await.len(), lines);
+        if counts {
+            world.tell("charge.refunded", 20, charge("cs_1", 5_000, 5_000)).await;
+            let wanted = ["pi_cs_1/1 1000 of 5000 reversed refund", "pi_cs_1/2 250 of 5000 reversed refund"];
+            assert_eq!(world.outline().await, wanted);
+        }
+        world.audit().await;
+    }
+}
+
+#[tokio::test]
+async fn a_customers_metadata_link_once_and_exclude() {
+    let world = World::new().await;
+    let (first, second) = (world.lead("a@example.org", None).await, world.lead("b@example.org", None).await);
+    let customer = |referral: &str, stx: &str| json!({"id": "cus_1", "metadata": {"stx_referral": referral, "stx": stx}});
+    world.tell("customer.created", 5, customer(&first.id.to_string(), "")).await;
+    world.tell("customer.updated", 6, customer(&second.id.to_string(), "False")).await;
+    assert_eq!(world.referral(first.id).await.customer.as_deref(), Some("cus_1"));
+    assert_eq!(world.referral(second.id).await.customer, None);
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    assert!(world.lines().await.is_empty());
+    let referral = world.referral(first.id).await;
+    assert_eq!((referral.status, referral.revenue_cents), (ReferralStatus::Active, 10_000));
+    // The flag goes: what comes then earns, and what came before stays as it was.
+    world.tell("customer.updated", 20, customer("", "true")).await;
+    world.tell("charge.refunded", 21, charge("in_1", 10_000, 1_000)).await;
+    assert!(world.lines().await.is_empty());
+    world.hear(&world.paid("in_2", "cus_1", (10_000, 30))).await;
+    assert_eq!(world.lines().await.len(), 2);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn subscriptions_try_leave_and_come_back() {
+    let world = World::new().await;
+    let lead = world.lead("lin@example.org", Some("cus_1")).await;
+    let status = async || world.referral(lead.id).await.status;
+    let tell = async |kind: &str, after: i64, id: &str, now: &str| {
+        let kind = format!("customer.subscription.{kind}");
+        world.tell(&kind, after, subscription(id, "cus_1", now)).await;
+    };
+    tell("created", 1, "sub_1", "trialing").await;
+    assert_eq!(status().await, ReferralStatus::Trialing);
+    tell("updated", 5, "sub_1", "active").await;
+    assert_eq!(status().await, ReferralStatus::Trialing, "only money converts");
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    assert_eq!(status().await, ReferralStatus::Active);
+    tell("created", 20, "sub_2", "active").await;
+    tell("deleted", 30, "sub_1", "canceled").await;
+    assert_eq!(status().await, ReferralStatus::Active, "another one lives");
+    tell("updated", 40, "sub_2", "unpaid").await;
+    assert_eq!(status().await, ReferralStatus::Cancelled);
+    assert_eq!((world.outline().await, world.paying(world.ada).await), (SALE.map(str::to_owned).to_vec(), 1));
+    world.hear(&world.paid("in_2", "cus_1", (10_000, 50))).await;
+    assert_eq!(status().await, ReferralStatus::Active);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn refunds_lower_take_back_and_give_back_again() {
+    let world = World::new().await;
+    let lead = world.lead("lin@example.org", Some("cus_1")).await;
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    world.tell("charge.refunded", 20, charge("in_1", 10_000, 2_500)).await;
+    assert_eq!(world.outline().await, ["in_1/1 1500 of 7500 pending", "in_1/2 375 of 7500 pending"]);
+    assert_eq!(world.referral(lead.id).await.revenue_cents, 7_500);
+    world.tell("refund.created", 30, refund("re_2", "in_1", (7_500, "succeeded"), world.start + 30)).await;
+    let gone = ["in_1/1 1500 of 7500 reversed refund", "in_1/2 375 of 7500 reversed refund"];
+    assert_eq!(world.outline().await, gone);
+    let referral = world.referral(lead.id).await;
+    assert_eq!((referral.status, referral.revenue_cents), (ReferralStatus::Refunded, 0));
+    assert_eq!(world.paying(world.ada).await, 0);
+    world.tell("refund.failed", 40, refund("re_2", "in_1", (7_500, "failed"), world.start + 30)).await;
+    assert_eq!(world.outline().await, ["in_1/1 1500 of 7500 pending", "in_1/2 375 of 7500 pending"]);
+    assert_eq!(world.referral(lead.id).await.status, ReferralStatus::Active);
+    assert_eq!(world.paying(world.ada).await, 1);
+    let line = world.lines().await.into_iter().find(|line| line.amount == 1_500).unwrap();
+    assert_eq!(world.told(line.id).await, ["commission.created", "commission.reversed"]);
+    assert_eq!(line.sold().unwrap().charge.as_deref(), Some("ch_in_1"));
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn a_refund_that_comes_before_its_invoice_counts() {
+    let world = World::new().await;
+    world.lead("lin@example.org", Some("cus_1")).await;
+    world.tell("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    let gone = ["in_1/1 2000 of 10000 reversed refund", "in_1/2 500 of 10000 reversed refund"];
+    assert_eq!(world.outline().await, gone);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn credit_notes_give_back_until_they_are_void() {
+    let world = World::new().await;
+    world.lead("lin@example.org", Some("cus_1")).await;
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    let note = |status: &str| {
+        json!({
+            "id": "cn_1", "invoice": "in_1", "currency": "usd", "status": status,
+            "post_payment_amount": 4_000, "out_of_band_amount": 4_000,
+        })
+    };
+    world.tell("credit_note.created", 20, note("issued")).await;
+    assert_eq!(world.outline().await, ["in_1/1 1200 of 6000 pending", "in_1/2 300 of 6000 pending"]);
+    world.tell("credit_note.voided", 30, note("void")).await;
+    assert_eq!(world.outline().await, SALE);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn an_inquiry_freezes_and_a_dispute_takes_back_for_good() {
+    let world = World::new().await;
+    world.lead("lin@example.org", Some("cus_1")).await;
+    for id in ["in_1", "in_2"] {
+        world.hear(&world.paid(id, "cus_1", (10_000, 10))).await;
+    }
+    // By this the charge is known to be the invoice's.
+    world.tell("charge.dispute.created", 20, dispute("in_1", "warning_needs_response")).await;
+    let line = async |name: &str| {
+        let outline = world.outline().await;
+        outline.into_iter().find(|line| line.starts_with(name)).unwrap()
+    };
+    assert_eq!(line("in_1/1").await, "in_1/1 2000 of 10000 pending frozen");
+    world.advance_days(31);
+    assert_eq!(world.end_holds().await, 2, "those of the other one");
+    world.tell("charge.dispute.closed", 30, dispute("in_1", "warning_closed")).await;
+    assert_eq!(world.end_holds().await, 2);
+    // The end alone tells that there was one; and what was won stays with the owner to bring back.
+    world.tell("charge.dispute.closed", 40, dispute("in_2", "won")).await;
+    assert_eq!(line("in_2/1").await, "in_2/1 2000 of 10000 reversed dispute");
+    world.tell("charge.dispute.created", 35, dispute("in_2", "needs_response")).await;
+    assert_eq!(line("in_2/2").await, "in_2/2 500 of 10000 reversed dispute");
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn who_was_a_customer_before_is_blocked_whenever_that_is_known() {
+    let world = World::new().await;
+    world.hear(&world.paid("in_0", "cus_1", (10_000, -1_000))).await;
+    let old = world.lead("lin@example.org", Some("cus_1")).await;
+    assert_eq!(old.blocked, Some(Blocked::ExistingCustomer));
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    assert!(world.lines().await.is_empty());
+    assert_eq!(world.referral(old.id).await.status, ReferralStatus::Active, "it converts all the same");
+    // An older invoice becomes known late.
+    let late = world.lead("ono@example.org", Some("cus_2")).await;
+    world.hear(&world.paid("in_2", "cus_2", (10_000, 10))).await;
+    assert_eq!((world.lines().await.len(), world.paying(world.ada).await), (2, 1));
+    world.hear(&world.paid("in_3", "cus_2", (10_000, -5_000))).await;
+    assert_eq!(world.referral(late.id).await.blocked, Some(Blocked::ExistingCustomer));
+    let gone = ["in_2/1 2000 of 10000 reversed blocked", "in_2/2 500 of 10000 reversed blocked"];
+    assert_eq!((world.outline().await, world.paying(world.ada).await), (gone.map(str::to_owned).to_vec(), 0));
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn holds_end_once() {
+    let world = World::new().await;
+    world.lead("lin@example.org", Some("cus_1")).await;
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    assert_eq!(world.end_holds().await, 0);
+    world.advance_days(31);
+    let (one, other) = (world.ledger.clone(), world.other_node());
+    let (now, all) = (world.clock.now(), 0..=store::task::PARTITIONS - 1);
+    let (one, other) = tokio::join!(one.end_holds(all.clone(), now), other.end_holds(all, now));
+    assert_eq!(one.unwrap().earned + other.unwrap().earned, 2);
+    assert_eq!(world.end_holds().await, 0);
+    for line in world.lines().await {
+        assert_eq!(world.told(line.id).await, ["commission.created", "commission.earned"]);
+    }
+    world.audit().await;
+}

@@ -1,0 +1,88 @@
+//! Leads and their bounties.
+
+use affiliate::ledger::Verdict;
+use affiliate::office::nothing_beside;
+use affiliate::referrals::{Bringer, ReferralDraft};
+use mail::affiliate::campaign::Terms;
+use mail::affiliate::referral::{Blocked, ReviewStatus};
+use serde_json::json;
+use store::engine::Store;
+
+use super::told::invoice;
+use super::world::{World, terms};
+
+fn with_bounty() -> Terms {
+    Terms { lead_bounty: 500, ..terms() }
+}
+
+#[tokio::test]
+async fn a_lead_earns_its_bounty_once() {
+    let world = World::of(Store::memory(), with_bounty(), |_| {}).await;
+    let lead = world.lead("lin@example.org", None).await;
+    assert_eq!(world.lead("Lin@example.org", None).await.id, lead.id);
+    assert_eq!(world.outline().await, ["bounty/1 500 of 0 pending"]);
+    assert_eq!(world.told(lead.id).await, ["referral.created"]);
+    world.ledger.decide((world.account, lead.id), Verdict::Reject, &nothing_beside).await.unwrap();
+    assert_eq!(world.outline().await, ["bounty/1 500 of 0 reversed fraud"]);
+    // Who brings itself, or was there before, earns none.
+    assert_eq!(world.lead("ada+me@partners.example", None).await.blocked, Some(Blocked::SelfReferral));
+    world.hear(&world.paid("in_0", "cus_0", (1_000, -1_000))).await;
+    let old = world.lead("ono@example.org", Some("cus_0")).await;
+    assert_eq!(old.blocked, Some(Blocked::ExistingCustomer));
+    assert_eq!(world.lines().await.len(), 1);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn too_many_bounties_of_a_day_are_looked_at_first() {
+    let world = World::of(Store::memory(), with_bounty(), |settings| settings.max_bounties_per_day = 2).await;
+    for name in ["a", "b"] {
+        assert_eq!(world.lead(&format!("{name}@example.org"), None).await.review, None);
+    }
+    let third = world.lead("c@example.org", None).await;
+    assert_eq!(third.review.unwrap().status, ReviewStatus::Open);
+    let wanted =
+        ["bounty/1 500 of 0 pending", "bounty/1 500 of 0 pending", "bounty/1 500 of 0 pending frozen"];
+    assert_eq!(world.outline().await, wanted);
+    world.advance_days(31);
+    assert_eq!(world.end_holds().await, 2);
+    world.ledger.decide((world.account, third.id), Verdict::Allow, &nothing_beside).await.unwrap();
+    assert_eq!(world.end_holds().await, 1);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn a_lead_that_lapsed_is_another_partners() {
+    let world = World::new().await;
+    let lead = world.lead("lin@example.org", None).await;
+    world.advance_days(31);
+    let draft = ReferralDraft {
+        by: Bringer::Id(world.bob),
+        email: "lin@example.org".parse().unwrap(),
+        customer: None,
+        sub_id: None,
+    };
+    let new = world.ledger.refer(world.account, &draft, &nothing_beside).await.unwrap();
+    assert!(new.created && new.referral.partner == world.bob);
+    assert_eq!(world.referral(lead.id).await.status.as_str(), "rejected");
+    let after = world.clock.now().as_second() - world.start + 10;
+    let mut paid = invoice("in_1", "cus_1", (10_000, world.start + after));
+    paid["customer_email"] = json!("lin@example.org");
+    // The old one is named; it takes nobody any more.
+    paid["metadata"] = json!({"stx_referral": lead.id});
+    world.tell("invoice.paid", after, paid).await;
+    let lines = world.lines().await;
+    assert_eq!((lines.len(), lines[0].referral), (1, new.referral.id));
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn a_partner_that_buys_by_its_own_lead_earns_nothing() {
+    let world = World::new().await;
+    let lead = world.lead("lin@example.org", Some("cus_1")).await;
+    world.tell("customer.created", 5, json!({"id": "cus_1", "email": "ADA+x@partners.example"})).await;
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    assert_eq!(world.referral(lead.id).await.blocked, Some(Blocked::SelfReferral));
+    assert!(world.lines().await.is_empty());
+    world.audit().await;
+}

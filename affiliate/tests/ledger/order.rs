@@ -1,0 +1,229 @@
+//! The same events in any order, with any of them twice, and by several at once: the same ledger (I9).
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+use super::told::{charge, dispute, invoice, refund, subscription};
+use super::world::World;
+
+/// Numbers that look random, the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn of(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(sides).unwrap()).unwrap()
+    }
+
+    fn shuffled(&mut self, events: &[Value]) -> Vec<Value> {
+        let mut events = events.to_vec();
+        for _ in 0..events.len() / 3 {
+            let twice = events[self.roll(events.len())].clone();
+            events.push(twice);
+        }
+        for last in (1..events.len()).rev() {
+            events.swap(last, self.roll(last + 1));
+        }
+        events
+    }
+}
+
+const CUSTOMERS: i64 = 5;
+const INVOICES: i64 = 6;
+
+/// What happens to some customers: each invoice another fate.
+fn story(world: &World) -> Vec<Value> {
+    let mut events = Vec::new();
+    let mut told = |kind: &str, after: i64, object: Value| events.push(world.event(kind, after, object));
+    for number in 0..CUSTOMERS {
+        let customer = format!("cus_{number}");
+        let sub = format!("sub_{number}");
+        told("customer.created", 1, json!({"id": customer, "email": format!("c{number}@example.org")}));
+        told("customer.subscription.created", 1, subscription(&sub, &customer, "trialing"));
+        told("customer.subscription.updated", 90, subscription(&sub, &customer, "active"));
+        if number == 2 {
+            told("customer.subscription.deleted", 5_000, subscription(&sub, &customer, "canceled"));
+        }
+        for nth in 0..INVOICES {
+            let (id, at) = (format!("in_{number}_{nth}"), 100 * (nth + 1) + number);
+            let mut paid = invoice(&id, &customer, (10_000 + nth, world.start + at));
+            if nth == 5 {
+                paid["metadata"] = json!({"stx": "false"});
+            }
+            told("invoice.paid", at, paid.clone());
+            told("invoice.payment_succeeded", at, paid);
+            fate(&mut told, world.start, (&id, 10_000 + nth), (number + nth, at));
+        }
+    }
+    events
+}
+
+fn fate(
+    told: &mut dyn FnMut(&str, i64, Value),
+    start: i64,
+    (id, amount): (&str, i64),
+    (which, at): (i64, i64),
+) {
+    let part = |refunded| charge(id, amount, refunded);
+    let back = |name: &str, of: i64, status: &str, after: i64| {
+        refund(&format!("re_{name}_{id}"), id, (of, status), start + at + after)
+    };
+    match which % 8 {
+        0 => {}
+        1 => {
+            told("charge.refunded", at + 10, part(1_000));
+            told("charge.refunded", at + 20, part(4_000));
+            told("refund.created", at + 10, back("a", 1_000, "succeeded", 10));
+            told("refund.created", at + 20, back("b", 3_000, "succeeded", 20));
+        }
+        2 => {
+            told("charge.refunded", at + 10, part(2_500));
+            told("charge.refunded", at + 20, part(amount));
+        }
+        3 => {
+            told("refund.created", at + 10, back("a", amount, "pending", 10));
+            told("refund.failed", at + 30, back("a", amount, "failed", 10));
+        }
+        4 => {
+            told("charge.dispute.created", at + 10, dispute(id, "needs_response"));
+            told("charge.dispute.closed", at + 50, dispute(id, "won"));
+        }
+        5 => {
+            told("charge.dispute.created", at + 10, dispute(id, "warning_needs_response"));
+            told("charge.dispute.updated", at + 20, dispute(id, "warning_under_review"));
+        }
+        6 => {
+            let note = |status: &str| {
+                json!({
+                    "id": format!("cn_{id}"), "invoice": id, "currency": "usd", "status": status,
+                    "post_payment_amount": 3_000, "out_of_band_amount": 3_000,
+                })
+            };
+            told("credit_note.created", at + 10, note("issued"));
+            if which > 8 {
+                told("credit_note.voided", at + 20, note("void"));
+            }
+        }
+        _ => {
+            told("charge.refunded", at + 10, part(500));
+            told("charge.dispute.created", at + 15, dispute(id, "needs_response"));
+        }
+    }
+}
+
+/// A world before the story.
+async fn before() -> World {
+    let world = World::new().await;
+    for number in 0..CUSTOMERS {
+        // Some are linked by the address of their invoices' customer, some from the beginning.
+        let customer = (number % 2 == 0).then(|| format!("cus_{number}"));
+        world.lead(&format!("c{number}@example.org"), customer.as_deref()).await;
+    }
+    world
+}
+
+/// The ledger without ids and times of audit.
+async fn ledger(world: &World) -> Value {
+    let mut lines = Vec::new();
+    let mut told = BTreeMap::new();
+    for line in world.lines().await {
+        let sold = line.sold().unwrap();
+        let name = format!("{}/{}", sold.invoice, line.level().number());
+        told.insert(
+            name.clone(),
+            world.told(line.id).await.iter().filter(|kind| **kind == "commission.created").count(),
+        );
+        lines.push(json!({
+            "name": name,
+            "amount": line.amount,
+            "sale": line.sale_amount(),
+            "charge": sold.charge,
+            "status": line.status.word(),
+            "reason": line.status.reversed().map(|(_, reason)| reason.as_str()),
+            "frozen": line.status.frozen(),
+            // What was reversed and came back waits from then on: that is a time of audit.
+            "base": sold.calculation.base,
+        }));
+    }
+    lines.sort_by_key(ToString::to_string);
+    let mut referrals = BTreeMap::new();
+    for number in 0..CUSTOMERS {
+        let email = format!("c{number}@example.org").parse().unwrap();
+        let claim = store::affiliate::referral::Claim::Email(email);
+        let held =
+            store::affiliate::referral::holder(world.store(), world.account, &claim).await.unwrap().unwrap();
+        let converted = held.converted_at.map(|at| at.as_second() - world.start);
+        let told = world.told(held.id).await;
+        let dealings = &held.dealings;
+        let words = format!(
+            "{} {:?} {:?} {} {:?} {} of {} {told:?}",
+            held.status,
+            held.blocked,
+            held.customer,
+            held.revenue_cents,
+            converted,
+            dealings.gone,
+            dealings.invoices,
+        );
+        referrals.insert(number, words);
+    }
+    json!({"lines": lines, "told": told, "referrals": referrals, "paying": world.paying(world.ada).await})
+}
+
+#[tokio::test]
+async fn the_order_of_events_does_not_matter() {
+    let world = before().await;
+    let events = story(&world);
+    assert!(events.len() > 100);
+    for event in &events {
+        world.hear(event).await;
+    }
+    world.audit().await;
+    let plain = ledger(&world).await;
+    assert!(plain["lines"].as_array().unwrap().len() > 30, "{plain:#}");
+    for seed in 1..=16_u64 {
+        let world = before().await;
+        let events = story(&world);
+        for event in Dice::of(seed).shuffled(&events) {
+            world.take(&event).await;
+        }
+        world.audit().await;
+        let shuffled = ledger(&world).await;
+        assert_eq!(plain, shuffled, "seed {seed}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn several_nodes_hear_the_same_at_once() {
+    let alone = before().await;
+    for event in story(&alone) {
+        alone.hear(&event).await;
+    }
+    let plain = ledger(&alone).await;
+    let world = before().await;
+    let events = story(&world);
+    let mut nodes = tokio::task::JoinSet::new();
+    for node in 1..=8_u64 {
+        let (ledger, account) = (world.other_node(), world.account);
+        let events = Dice::of(node).shuffled(&events);
+        nodes.spawn(async move {
+            for event in events {
+                // As the processor does, until it is taken.
+                while let affiliate::ledger::Answer::Failed(fault) =
+                    ledger.take(account, event.to_string().as_bytes()).await
+                {
+                    assert!(matches!(fault, affiliate::ledger::Fault::Contended), "{fault}");
+                }
+            }
+        });
+    }
+    nodes.join_all().await;
+    world.audit().await;
+    assert_eq!(plain, ledger(&world).await);
+}

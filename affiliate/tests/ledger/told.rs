@@ -1,0 +1,59 @@
+//! The processor's events, as short as they can be.
+
+use serde_json::{Value, json};
+
+/// An event about an object, at a second by the processor's clock.
+pub(crate) fn event(id: &str, (kind, created): (&str, i64), object: Value) -> Value {
+    json!({"id": id, "type": kind, "created": created, "livemode": true, "data": {"object": object}})
+}
+
+/// An invoice that was paid, by a payment of its own: `in_1` by `pi_in_1`, which is `ch_in_1`.
+pub(crate) fn invoice(id: &str, customer: &str, (amount, paid_at): (i64, i64)) -> Value {
+    json!({
+        "id": id, "object": "invoice", "customer": customer, "currency": "usd", "status": "paid",
+        "total": amount, "total_excluding_tax": amount, "amount_paid": amount,
+        "status_transitions": {"paid_at": paid_at},
+        "payments": {"data": [
+            {"status": "paid", "payment": {"type": "payment_intent", "payment_intent": format!("pi_{id}")}},
+        ]},
+    })
+}
+
+/// The charge of such an invoice, of which so much was refunded.
+pub(crate) fn charge(invoice: &str, amount: i64, refunded: i64) -> Value {
+    json!({
+        "id": format!("ch_{invoice}"), "object": "charge", "payment_intent": format!("pi_{invoice}"),
+        "amount": amount, "amount_refunded": refunded, "currency": "usd",
+    })
+}
+
+/// A refund of the charge of such an invoice.
+pub(crate) fn refund(id: &str, invoice: &str, (amount, status): (i64, &str), created: i64) -> Value {
+    json!({
+        "id": id, "object": "refund", "charge": format!("ch_{invoice}"),
+        "payment_intent": format!("pi_{invoice}"), "amount": amount, "currency": "usd", "status": status,
+        "created": created,
+    })
+}
+
+/// A dispute of the charge of such an invoice.
+pub(crate) fn dispute(invoice: &str, status: &str) -> Value {
+    json!({
+        "id": format!("dp_{invoice}"), "object": "dispute", "charge": format!("ch_{invoice}"),
+        "payment_intent": format!("pi_{invoice}"), "status": status,
+    })
+}
+
+/// A subscription of a customer.
+pub(crate) fn subscription(id: &str, customer: &str, status: &str) -> Value {
+    json!({"id": id, "object": "subscription", "customer": customer, "status": status})
+}
+
+/// A checkout session that names a referral.
+pub(crate) fn checkout(id: &str, customer: Option<&str>, reference: &str) -> Value {
+    json!({
+        "id": id, "object": "checkout.session", "customer": customer, "client_reference_id": reference,
+        "payment_status": "paid", "amount_total": 5_000, "currency": "usd",
+        "payment_intent": format!("pi_{id}"), "customer_details": {"email": format!("{id}@example.org")},
+    })
+}

@@ -1,0 +1,395 @@
+//! Visits: whose a visitor is, whom they become, and what stands out of them.
+
+use affiliate::ledger::{Answer, Verdict};
+use affiliate::office::nothing_beside;
+use affiliate::visits::{Arrival, Brought, Captured};
+use mail::affiliate::partner::{PartnerStatus, Token};
+use mail::affiliate::program::{Attribution, ProgramStatus};
+use mail::affiliate::referral::{Blocked, Flag, Referral, ReferralSource, ReferralStatus, ReviewStatus};
+use mail::id::{PartnerId, VisitId};
+use mail::metric::Hour;
+use serde_json::{Value, json};
+use store::affiliate::listing::Wanted;
+use store::affiliate::{click_count, own_visitor, partner, partner_link, program, referral};
+use store::engine::{Batch, Store};
+use store::task::PARTITIONS;
+
+use super::told::{checkout, invoice, subscription};
+use super::world::{World, terms};
+
+const VISITOR: &str = "0123456789abcdef";
+const PERSON: &str = "grace@example.net";
+
+fn arrival(token: &str, visitor: Option<&str>) -> Arrival {
+    Arrival {
+        brought: Brought::By(Token::exactly(token).unwrap()),
+        visitor: visitor.map(str::to_owned),
+        url: format!("https://shop.example/?via={token}"),
+        referrer: "https://blog.example/".to_owned(),
+        sub_id: None,
+        from: Some("192.0.2.7".parse().unwrap()),
+    }
+}
+
+impl World {
+    async fn came(&self, arrival: &Arrival) -> Option<Captured> {
+        self.ledger.capture(self.account, arrival).await.unwrap()
+    }
+
+    /// A visit of a visitor by the link of this token.
+    async fn visit(&self, token: &str, visitor: &str) -> VisitId {
+        self.came(&arrival(token, Some(visitor))).await.unwrap().visit.id
+    }
+
+    async fn sign_up(&self, visit: VisitId, email: &str) -> bool {
+        self.ledger.sign_up((self.account, visit), &email.parse().unwrap(), None).await.unwrap()
+    }
+
+    async fn all_referrals(&self) -> Vec<Referral> {
+        let wanted = Wanted { before: None, limit: 100, from: None };
+        referral::list(self.store(), self.account, &referral::Filter::default(), wanted).await.unwrap().rows
+    }
+
+    async fn change_program(&self, change: impl FnOnce(&mut mail::affiliate::program::Program)) {
+        let before = program::get(self.store(), self.account).await.unwrap().unwrap();
+        let mut after = before.clone();
+        change(&mut after);
+        let mut batch = Batch::progress();
+        program::update(&mut batch, &before, &after);
+        self.store().commit(batch).await.unwrap();
+    }
+
+    async fn change_partner(
+        &self,
+        id: PartnerId,
+        change: impl FnOnce(&mut mail::affiliate::partner::Partner),
+    ) {
+        let before = partner::get(self.store(), self.account, id).await.unwrap().unwrap();
+        let mut after = before.clone();
+        change(&mut after);
+        let mut batch = Batch::progress();
+        partner::update(&mut batch, &before, &after);
+        self.store().commit(batch).await.unwrap();
+    }
+
+    async fn clicks(&self, partner: PartnerId) -> Vec<(String, u64)> {
+        self.ledger.count_clicks(0..=PARTITIONS - 1).await.unwrap();
+        let days = click_count::by_day(self.store(), (self.account, partner), Hour(0)..Hour(i64::MAX));
+        days.await.unwrap().into_iter().map(|day| (day.sub_id, day.clicks)).collect()
+    }
+}
+
+#[tokio::test]
+async fn the_first_or_the_last_click_stands_and_each_is_counted() {
+    for (model, stands) in [(Attribution::FirstClick, "ada"), (Attribution::LastClick, "bob")] {
+        let world = World::new().await;
+        world.change_program(|program| program.settings.attribution = model).await;
+        let of_ada = world.visit("ada", VISITOR).await;
+        assert_eq!(world.visit("ADA", VISITOR).await, of_ada, "a page that is loaded anew");
+        world.advance_days(1);
+        let captured = world.came(&arrival("bob", Some(VISITOR))).await.unwrap();
+        let whose = captured.partner.unwrap().email.local().to_owned();
+        assert_eq!(whose, stands);
+        assert_eq!(captured.visit.id == of_ada, stands == "ada");
+        // Another visitor, one without a script, and a tag.
+        world.visit("bob", "another-visitor").await;
+        world.came(&Arrival { sub_id: Some("june".to_owned()), ..arrival("bob", None) }).await.unwrap();
+        assert_eq!(world.clicks(world.ada).await, [(String::new(), 1)]);
+        assert_eq!(world.clicks(world.bob).await, [(String::new(), 2), ("june".to_owned(), 1)]);
+        // After the window nothing stands any more.
+        world.advance_days(40);
+        assert_eq!(world.came(&arrival("bob", Some(VISITOR))).await.unwrap().partner.unwrap().id, world.bob);
+        world.audit().await;
+    }
+}
+
+#[tokio::test]
+async fn who_has_no_active_partner_is_nobodys_and_who_was_captured_stays() {
+    let world = World::new().await;
+    assert_eq!(world.came(&arrival("nobody", Some(VISITOR))).await, None);
+    let visit = world.visit("ada", VISITOR).await;
+    world.change_partner(world.ada, |ada| ada.status = PartnerStatus::Suspended).await;
+    assert_eq!(world.came(&arrival("ada", Some("another-visitor"))).await, None);
+    assert_eq!(world.came(&arrival("bob", Some(VISITOR))).await.unwrap().visit.id, visit, "the first click");
+    assert!(world.sign_up(visit, PERSON).await);
+    assert_eq!(world.all_referrals().await[0].partner, world.ada);
+    world.change_program(|program| program.status = ProgramStatus::Paused).await;
+    assert_eq!(world.came(&arrival("bob", Some("another-visitor"))).await, None);
+    assert!(!world.sign_up(visit, "other@example.net").await);
+    // No new referral while it is paused, and those that there are go on.
+    let other = checkout("cs_1", Some("cus_other"), &visit.to_string());
+    world.tell("checkout.session.completed", 10, other).await;
+    world.hear(&world.paid("in_1", "cus_other", (5_000, 11))).await;
+    assert_eq!(world.all_referrals().await.len(), 1);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn a_visit_that_is_handed_over_is_the_visitors_there() {
+    let world = World::new().await;
+    let visit = world.visit("ada", VISITOR).await;
+    let over = |id, visitor: &str| Arrival { brought: Brought::With(id), ..arrival("ada", Some(visitor)) };
+    let captured = world.came(&over(visit, "on-another-domain")).await.unwrap();
+    assert_eq!(captured.visit.id, visit);
+    world.advance_days(1);
+    assert_eq!(world.visit("bob", "on-another-domain").await, visit, "the first click");
+    let mine = world.visit("bob", "a-third-visitor").await;
+    assert_eq!(world.came(&over(visit, "a-third-visitor")).await.unwrap().visit.id, visit, "it was earlier");
+    assert_eq!(world.came(&over(mine, VISITOR)).await.unwrap().visit.id, visit);
+    let unknown = VisitId::new(world.clock.now(), 7);
+    assert_eq!(world.came(&over(unknown, VISITOR)).await, None);
+    world.advance_days(31);
+    assert_eq!(world.came(&over(visit, VISITOR)).await, None, "it has lapsed");
+    assert_eq!(world.clicks(world.ada).await, [(String::new(), 1)]);
+}
+
+#[tokio::test]
+async fn a_sign_up_is_a_lead_once() {
+    let world = World::of(Store::memory(), mail_terms(500), |_| {}).await;
+    let tagged = Arrival { sub_id: Some("june".to_owned()), ..arrival("ada", Some(VISITOR)) };
+    let visit = world.came(&tagged).await.unwrap().visit;
+    world.advance_days(2);
+    assert!(world.sign_up(visit.id, "Grace@Example.net").await);
+    assert!(!world.sign_up(visit.id, PERSON).await);
+    let bobs = world.visit("bob", "another-visitor").await;
+    assert!(!world.sign_up(bobs, PERSON).await, "the first who claims a person keeps it");
+    let referrals = world.all_referrals().await;
+    let [lead] = &referrals[..] else { panic!("{referrals:?}") };
+    assert_eq!(
+        (lead.source, lead.status, lead.partner),
+        (ReferralSource::Signup, ReferralStatus::Lead, world.ada)
+    );
+    assert_eq!(
+        (lead.sub_id.as_deref(), lead.visit, lead.link),
+        (Some("june"), Some(visit.id), Some(visit.link))
+    );
+    assert_eq!((lead.claimed_at, lead.expires_at), (visit.clicked_at, visit.expires_at));
+    assert_eq!(world.outline().await, ["bounty/1 500 of 0 pending"]);
+    assert!(world.sign_up(bobs, "bob+shop@partners.example").await);
+    assert_eq!(world.all_referrals().await[0].blocked, Some(Blocked::SelfReferral));
+    world.advance_days(60);
+    assert!(!world.sign_up(visit.id, "late@example.net").await, "the visit has lapsed");
+    world.audit().await;
+}
+
+fn mail_terms(lead_bounty: i64) -> mail::affiliate::campaign::Terms {
+    mail::affiliate::campaign::Terms { lead_bounty, ..terms() }
+}
+
+/// What happens of a customer who came by a visit: a sign-up, and what the processor tells.
+#[derive(Debug, Clone)]
+enum Happens {
+    SignsUp,
+    Told(Value),
+}
+
+async fn happen(world: &World, visit: VisitId, order: &[Happens]) {
+    for one in order {
+        match one {
+            Happens::SignsUp => drop(world.sign_up(visit, PERSON).await),
+            Happens::Told(event) => {
+                let answer = world.take(event).await;
+                assert!(matches!(answer, Answer::Done | Answer::Duplicate), "{event}: {answer:?}");
+            }
+        }
+    }
+}
+
+fn orders<T: Clone>(of: &[T]) -> Vec<Vec<T>> {
+    let Some((first, rest)) = of.split_first() else { return vec![Vec::new()] };
+    let mut all = Vec::new();
+    for order in orders(rest) {
+        for at in 0..=order.len() {
+            let mut with = order.clone();
+            with.insert(at, first.clone());
+            all.push(with);
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_visit_pays_whatever_is_heard_first() {
+    let of = |world: &World, visit: VisitId| {
+        let mut session = checkout("cs_1", Some("cus_1"), &visit.to_string());
+        session["customer_details"]["email"] = json!(PERSON);
+        (session["invoice"], session["payment_intent"]) = (json!("in_1"), json!("pi_in_1"));
+        let mut bought = subscription("sub_1", "cus_1", "active");
+        bought["metadata"] = json!({"stx_referral": visit.to_string()});
+        let mut paid = invoice("in_1", "cus_1", (10_000, world.start + 12));
+        paid["customer_email"] = json!(PERSON);
+        vec![
+            Happens::SignsUp,
+            Happens::Told(world.event("checkout.session.completed", 13, session)),
+            Happens::Told(world.event("customer.created", 10, json!({"id": "cus_1", "email": PERSON}))),
+            Happens::Told(world.event("customer.subscription.created", 11, bought)),
+            Happens::Told(world.event("invoice.paid", 12, paid)),
+        ]
+    };
+    for number in 0..orders(&[0, 1, 2, 3, 4]).len() {
+        let world = World::new().await;
+        let visit = world.visit("ada", VISITOR).await;
+        let order = orders(&of(&world, visit)).swap_remove(number);
+        happen(&world, visit, &order).await;
+        assert_eq!(
+            world.outline().await,
+            ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"],
+            "{order:?}"
+        );
+        let referrals = world.all_referrals().await;
+        let [one] = &referrals[..] else { panic!("{order:?}: {referrals:?}") };
+        assert_eq!((one.status, one.partner, one.visit), (ReferralStatus::Active, world.ada, Some(visit)));
+        assert_eq!((one.customer.as_deref(), one.revenue_cents), (Some("cus_1"), 10_000), "{order:?}");
+        assert_eq!(one.email.as_ref().map(ToString::to_string).as_deref(), Some(PERSON), "{order:?}");
+        assert_ne!(one.source, ReferralSource::Metadata, "{order:?}");
+        world.audit().await;
+    }
+}
+
+#[tokio::test]
+async fn by_metadata_alone_and_by_several_at_once() {
+    let world = World::new().await;
+    let visit = world.visit("ada", VISITOR).await;
+    let marked = json!({"id": "cus_1", "email": PERSON, "metadata": {"stx_referral": visit.to_string()}});
+    let other = world.other_node();
+    let (one, two) = (world.event("customer.created", 10, marked), world.paid("in_1", "cus_1", (10_000, 12)));
+    let (body_one, body_two) = (one.to_string(), two.to_string());
+    let both = futures(&world, &other, (&body_one, &body_two)).await;
+    assert!(both, "one of them failed");
+    assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"]);
+    assert_eq!(world.all_referrals().await[0].source, ReferralSource::Metadata);
+    world.audit().await;
+}
+
+async fn futures(world: &World, other: &affiliate::ledger::Ledger, (one, two): (&str, &str)) -> bool {
+    let (a, b) = tokio::join!(
+        world.ledger.take(world.account, one.as_bytes()),
+        other.take(world.account, two.as_bytes()),
+    );
+    matches!((a, b), (Answer::Done, Answer::Done))
+}
+
+#[tokio::test]
+async fn who_paid_before_the_click_earns_nothing_and_two_of_one_browser_are_two() {
+    let world = World::new().await;
+    world.advance_days(1);
+    let visit = world.visit("ada", VISITOR).await;
+    let after = 86_400 + 10;
+    for (number, customer) in ["cus_old", "cus_new", "cus_third"].into_iter().enumerate() {
+        if number == 0 {
+            world.hear(&world.paid("in_before", customer, (5_000, 100))).await;
+        }
+        let session = checkout(&format!("cs_{number}"), Some(customer), &visit.to_string());
+        world.tell("checkout.session.completed", after, session).await;
+        world.hear(&world.paid(&format!("in_{number}"), customer, (10_000, after + 1))).await;
+    }
+    let referrals = world.all_referrals().await;
+    let blocked: Vec<_> = referrals.iter().rev().map(|one| one.blocked).collect();
+    assert_eq!(blocked, [Some(Blocked::ExistingCustomer), None, None]);
+    assert_eq!(world.outline().await.len(), 4);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn an_address_that_a_page_named_is_the_visits() {
+    let world = World::new().await;
+    let visit = world.visit("ada", VISITOR).await;
+    world.clock.advance(std::time::Duration::from_secs(1));
+    let later = world.visit("bob", "another-visitor").await;
+    for id in [visit, later] {
+        world.ledger.identify((world.account, id), &PERSON.parse().unwrap()).await.unwrap();
+    }
+    assert!(world.all_referrals().await.is_empty(), "no lead");
+    let mut paid = invoice("in_1", "cus_1", (10_000, world.start + 12));
+    paid["customer_email"] = json!(PERSON);
+    world.tell("invoice.paid", 12, paid).await;
+    assert_eq!(world.all_referrals().await[0].partner, world.ada);
+    assert_eq!(world.outline().await.len(), 2);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn an_address_that_another_has_claimed_stays_that_ones() {
+    let world = World::new().await;
+    world.lead(PERSON, None).await;
+    let visit = world.visit("bob", VISITOR).await;
+    let mut session = checkout("cs_1", Some("cus_1"), &visit.to_string());
+    session["customer_details"]["email"] = json!(PERSON);
+    world.tell("checkout.session.completed", 13, session).await;
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 12))).await;
+    let referrals = world.all_referrals().await;
+    assert_eq!((referrals.len(), referrals[0].partner), (1, world.ada));
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn what_stands_out_is_frozen_until_the_owner_has_looked() {
+    use Flag::{BannedReferrer, CompanyDomain, DisposableDomain, PaidClick, SameIp};
+    let world = World::new().await;
+    world
+        .change_program(|program| {
+            program.settings.banned_referrers = vec!["coupons.example".parse().unwrap()]
+        })
+        .await;
+    let (home, cafe) = ("192.0.2.7".parse().unwrap(), "198.51.100.1".parse().unwrap());
+    let mut batch = Batch::progress();
+    own_visitor::note(
+        &mut batch,
+        (world.account, world.ada),
+        (Some("adas-own-browser"), Some(home)),
+        world.clock.now(),
+    );
+    world.store().commit(batch).await.unwrap();
+    let away = |token: &str| Arrival { from: Some(cafe), ..arrival(token, None) };
+    let ad = Arrival { url: "https://shop.example/?via=ada&gclid=x".to_owned(), ..away("ada") };
+    let coupon = Arrival { referrer: "https://www.coupons.example/".to_owned(), ..away("ada") };
+    let cases = [
+        (away("ada"), "a@example.net", vec![]),
+        (ad, "b@example.net", vec![PaidClick]),
+        (coupon, "c@example.net", vec![BannedReferrer]),
+        (away("ada"), "d@mailinator.com", vec![DisposableDomain]),
+        (away("ada"), "e@sales.partners.example", vec![CompanyDomain]),
+        (arrival("ada", None), "f@example.net", vec![SameIp]),
+        (arrival("bob", None), "g@example.net", vec![]),
+    ];
+    for (arrival, email, flags) in cases {
+        let visit = world.came(&arrival).await.unwrap().visit.id;
+        assert!(world.sign_up(visit, email).await, "{email}");
+        let lead = world.all_referrals().await.swap_remove(0);
+        let found = lead.review.as_ref().map(|review| review.flags.clone()).unwrap_or_default();
+        assert_eq!((found, lead.is_frozen()), (flags.clone(), !flags.is_empty()), "{email}");
+    }
+    let own = world.visit("ada", "adas-own-browser").await;
+    assert!(world.sign_up(own, "h@example.net").await);
+    assert_eq!(world.all_referrals().await[0].blocked, Some(Blocked::SelfReferral));
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn very_many_at_once_are_looked_at_and_earn_once_they_are_allowed() {
+    let world = World::of(Store::memory(), mail_terms(0), |settings| settings.velocity_per_hour = 2).await;
+    let visit = world.visit("ada", VISITOR).await;
+    for number in 0..3 {
+        assert!(world.sign_up(visit, &format!("p{number}@example.net")).await);
+    }
+    let third = world.all_referrals().await.swap_remove(0);
+    assert_eq!(third.review.as_ref().unwrap().flags, [Flag::Velocity]);
+    let mut session = checkout("cs_1", Some("cus_1"), &visit.to_string());
+    session["customer_details"]["email"] = json!("p2@example.net");
+    world.tell("checkout.session.completed", 13, session).await;
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 14))).await;
+    world.advance_days(31);
+    world.end_holds().await;
+    assert_eq!(
+        world.outline().await,
+        ["in_1/1 2000 of 10000 pending frozen", "in_1/2 500 of 10000 pending frozen"]
+    );
+    let decided =
+        world.ledger.decide((world.account, third.id), Verdict::Allow, &nothing_beside).await.unwrap();
+    assert_eq!(decided.review.unwrap().status, ReviewStatus::Allowed);
+    world.end_holds().await;
+    assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 earned", "in_1/2 500 of 10000 earned"]);
+    let links = partner_link::all(world.store(), world.account, world.ada).await.unwrap();
+    assert_eq!(links.len(), 1);
+    world.audit().await;
+}

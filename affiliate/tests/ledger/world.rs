@@ -1,0 +1,282 @@
+//! A program with partners, and a processor that tells of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use affiliate::audit::audit;
+use affiliate::ledger::{Answer, Ledger};
+use affiliate::office::nothing_beside;
+use affiliate::referrals::{Bringer, ReferralDraft};
+use jiff::Timestamp;
+use mail::affiliate::campaign::{Campaign, Duration as Months, Rate, Terms, Visibility};
+use mail::affiliate::commission::Commission;
+use mail::affiliate::money::BasisPoints;
+use mail::affiliate::partner::{Partner, PartnerLink, PartnerSource, PartnerStatus, Token};
+use mail::affiliate::program::{Mode, Processor, Program, ProgramStatus, Settings};
+use mail::affiliate::referral::Referral;
+use mail::domain::SealedKey;
+use mail::event::Subject;
+use mail::id::{AccountId, CampaignId, PartnerId, PartnerLinkId, ProgramId, ReferralId};
+use queue::clock::Clock;
+use queue::entropy::Entropy;
+use serde_json::Value;
+use store::affiliate::listing::Wanted;
+use store::affiliate::{campaign, commission, partner, partner_link, program, referral};
+use store::engine::{Batch, Store};
+use store::task::PARTITIONS;
+
+use super::told;
+
+pub(crate) const SECRET: &str = "whsec_test";
+
+pub(crate) struct World {
+    pub(crate) ledger: Ledger,
+    pub(crate) clock: Clock,
+    pub(crate) account: AccountId,
+    /// The seller, and who recruited it.
+    pub(crate) ada: PartnerId,
+    pub(crate) bob: PartnerId,
+    /// When it began, in seconds.
+    pub(crate) start: i64,
+    events: AtomicU32,
+}
+
+pub(crate) fn points(points: u16) -> BasisPoints {
+    BasisPoints::try_from(points).unwrap()
+}
+
+pub(crate) fn terms() -> Terms {
+    Terms {
+        base: Rate::Percent(points(2_000)),
+        tiers: Vec::new(),
+        products: Vec::new(),
+        duration: Months::Recurring(None),
+        max_commission: None,
+        second_tier: points(500),
+        lead_bounty: 0,
+        cookie_days: 30,
+        hold_days: 30,
+    }
+}
+
+impl World {
+    /// 20 %, a recruiter who has 5 %, 30 days of hold.
+    pub(crate) async fn new() -> Self {
+        Self::of(Store::memory(), terms(), |_| {}).await
+    }
+
+    pub(crate) async fn of(store: Store, terms: Terms, set: fn(&mut Settings)) -> Self {
+        let (clock, entropy) = (Clock::default(), Entropy::default());
+        let now = clock.now();
+        let account = AccountId::new(now, entropy.u128());
+        let plan = CampaignId::new(now, entropy.u128());
+        let mut settings =
+            Settings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), Mode::Live);
+        set(&mut settings);
+        let program = Program {
+            id: ProgramId::new(now, entropy.u128()),
+            account,
+            status: ProgramStatus::Live,
+            settings,
+            default_campaign: Some(plan),
+            publishable_key: format!("pk_{:032x}", entropy.u128()),
+            processor: Some(Processor {
+                api_base: "https://api.stripe.example".to_owned(),
+                restricted_key: None,
+                webhook_secrets: vec![SealedKey(String::new())],
+                account_id: Some("acct_own".to_owned()),
+                livemode: Some(true),
+            }),
+            rev: 1,
+            created_at: now,
+            updated_at: now,
+        };
+        let mut batch = Batch::intake();
+        program::create(&mut batch, &program);
+        let campaign = Campaign {
+            id: plan,
+            account,
+            name: "Plan".to_owned(),
+            visibility: Visibility::Public,
+            auto_approve: true,
+            terms,
+            archived_at: None,
+            rev: 1,
+            created_at: now,
+            updated_at: now,
+        };
+        campaign::create(&mut batch, &campaign);
+        store.commit(batch).await.unwrap();
+        let ledger = Ledger::new(store, (clock.clone(), entropy), Arc::new(|| {}));
+        let bob = partner_named(&ledger, &campaign, ("bob", None)).await;
+        let ada = partner_named(&ledger, &campaign, ("ada", Some(bob))).await;
+        let start = now.as_second();
+        Self { ledger, clock, account, ada, bob, start, events: AtomicU32::default() }
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        self.ledger.store()
+    }
+
+    /// The ledger of another node, over the same store.
+    pub(crate) fn other_node(&self) -> Ledger {
+        let parts = (self.clock.clone(), Entropy::default());
+        Ledger::new(self.store().clone(), parts, Arc::new(|| {}))
+    }
+
+    /// A lead of Ada's.
+    pub(crate) async fn lead(&self, email: &str, customer: Option<&str>) -> Referral {
+        let draft = ReferralDraft {
+            by: Bringer::Id(self.ada),
+            email: email.parse().unwrap(),
+            customer: customer.map(str::to_owned),
+            sub_id: None,
+        };
+        self.ledger.refer(self.account, &draft, &nothing_beside).await.unwrap().referral
+    }
+
+    /// An event with an id of its own, so many seconds after the start.
+    pub(crate) fn event(&self, kind: &str, after: i64, object: Value) -> Value {
+        let id = format!("evt_{}", self.events.fetch_add(1, Ordering::Relaxed));
+        told::event(&id, (kind, self.start + after), object)
+    }
+
+    /// The invoice's event.
+    pub(crate) fn paid(&self, id: &str, customer: &str, (amount, after): (i64, i64)) -> Value {
+        self.event("invoice.paid", after, told::invoice(id, customer, (amount, self.start + after)))
+    }
+
+    pub(crate) async fn take(&self, event: &Value) -> Answer {
+        self.ledger.take(self.account, event.to_string().as_bytes()).await
+    }
+
+    /// Takes an event from which all follows.
+    pub(crate) async fn hear(&self, event: &Value) {
+        let answer = self.take(event).await;
+        assert!(matches!(answer, Answer::Done), "{event}: {answer:?}");
+    }
+
+    /// Hears of something that happened so many seconds after the start.
+    pub(crate) async fn tell(&self, kind: &str, after: i64, object: Value) {
+        self.hear(&self.event(kind, after, object)).await;
+    }
+
+    pub(crate) async fn referral(&self, id: ReferralId) -> Referral {
+        referral::get(self.store(), self.account, id).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn lines(&self) -> Vec<Commission> {
+        let wanted = Wanted { before: None, limit: 1_000, from: None };
+        let filter = commission::Filter::default();
+        commission::list(self.store(), self.account, &filter, wanted).await.unwrap().rows
+    }
+
+    /// Each line in words, in an order: invoice, tier, amount, what is left of the sale, status and why.
+    pub(crate) async fn outline(&self) -> Vec<String> {
+        let mut outline: Vec<String> = self.lines().await.iter().map(|line| self.words(line)).collect();
+        outline.sort();
+        outline
+    }
+
+    fn words(&self, line: &Commission) -> String {
+        let invoice = line.sold().map_or("bounty", |sold| sold.invoice.as_str());
+        let reason = line.status.reversed().map_or("", |(_, reason)| reason.as_str());
+        let ice = if line.status.frozen().is_frozen() { "frozen" } else { "" };
+        let words = format!(
+            "{invoice}/{} {} of {} {} {reason}{ice}",
+            line.level().number(),
+            line.amount,
+            line.sale_amount(),
+            line.status.word(),
+        );
+        words.trim_end().to_owned()
+    }
+
+    /// What was told of something, by the alphabet: two commits may be of one millisecond.
+    pub(crate) async fn told(&self, subject: impl Into<Subject>) -> Vec<&'static str> {
+        let events = store::event::list(self.store(), self.account, subject, 100).await.unwrap();
+        let mut told: Vec<_> = events.iter().map(|event| event.kind.name()).collect();
+        told.sort_unstable();
+        told
+    }
+
+    pub(crate) async fn paying(&self, partner: PartnerId) -> u32 {
+        store::affiliate::tally::get(self.store(), self.account, partner).await.unwrap().paying
+    }
+
+    pub(crate) async fn audit(&self) {
+        let audit = audit(&self.ledger, self.account).await.unwrap();
+        assert!(audit.ok, "{:#?}", audit.broken);
+        assert_eq!(audit.checked.partners, 2);
+    }
+
+    pub(crate) fn advance_days(&self, days: u64) {
+        self.clock.advance(Duration::from_secs(days * 86_400));
+    }
+
+    /// Ends the holds that are over.
+    pub(crate) async fn end_holds(&self) -> usize {
+        let ended = self.ledger.end_holds(0..=PARTITIONS - 1, self.clock.now()).await.unwrap();
+        assert_eq!(ended.failed, 0);
+        ended.earned
+    }
+
+    pub(crate) fn second(&self, after: i64) -> Timestamp {
+        Timestamp::from_second(self.start + after).unwrap()
+    }
+}
+
+async fn partner_named(
+    ledger: &Ledger,
+    campaign: &Campaign,
+    (name, parent): (&str, Option<PartnerId>),
+) -> PartnerId {
+    let (now, entropy) = (campaign.created_at, Entropy::default());
+    let (id, link) = (PartnerId::new(now, entropy.u128()), PartnerLinkId::new(now, entropy.u128()));
+    let partner = Partner {
+        id,
+        account: campaign.account,
+        email: format!("{name}@partners.example").parse().unwrap(),
+        first_name: None,
+        last_name: None,
+        company: None,
+        website: None,
+        country: None,
+        status: PartnerStatus::Active,
+        source: PartnerSource::Api,
+        campaign: campaign.id,
+        parent,
+        tags: Vec::new(),
+        payout: None,
+        payouts_failed: 0,
+        notes: None,
+        postback_url: None,
+        postback_secret: SealedKey(String::new()),
+        email_opt_out: false,
+        commission_override: None,
+        primary_link: link,
+        was_paid: false,
+        approved_at: Some(now),
+        terms_accepted_at: None,
+        rev: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    let token = Token::exactly(name).unwrap();
+    let free = partner_link::free(ledger.store(), campaign.account, &token, now).await.unwrap().unwrap();
+    let link = PartnerLink {
+        id: link,
+        account: campaign.account,
+        partner: id,
+        token,
+        destination_url: None,
+        label: None,
+        created_at: now,
+    };
+    let mut batch = Batch::intake();
+    partner::create(&mut batch, &partner);
+    partner_link::create(&mut batch, &link, free);
+    ledger.store().commit(batch).await.unwrap();
+    id
+}

@@ -1,0 +1,272 @@
+//! What happens to sales while they are in payouts.
+
+use affiliate::ledger::Answer;
+use affiliate::refusal::{Obstacle, Refusal};
+use mail::affiliate::payout::{PayoutStatus, SkipReason};
+use mail::affiliate::program::{AfterPayout, PayoutMethod};
+use serde_json::json;
+use store::engine::Store;
+
+use super::setting::{payable, payable_on};
+use super::told;
+use super::world::{World, terms};
+
+const DAY: i64 = 86_400;
+
+/// Two invoices, earned: 2,000 and 1,000 of Ada's, 500 and 250 of Bob's.
+async fn earned(world: World) -> World {
+    world.sell("in_1", (10_000, 10)).await;
+    world.sell("in_2", (5_000, 20)).await;
+    world.earn().await;
+    world
+}
+
+#[tokio::test]
+async fn a_refund_takes_a_line_out_of_its_draft() {
+    let world = earned(payable().await).await;
+    let run = world.draft().await;
+    world.refund("in_1", (10_000, 10_000), 32 * DAY).await;
+    let after = world.run(&run).await;
+    assert_eq!(format!("{:?}", after.totals), "{usd: 1250}");
+    assert!(after.rev > run.rev);
+    let refused = world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals)).await;
+    assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::OtherRun))), "{refused:?}");
+    let ada = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
+    assert_eq!((ada.amount, ada.lines), (1_000, 1));
+    world.books().await;
+    // A part of the other: that line waits for the next run with what is left of it.
+    world.refund("in_2", (5_000, 2_500), 32 * DAY).await;
+    let after = world.run(&run).await;
+    assert_eq!((after.payouts, after.open, after.totals.len()), (0, 0, 0));
+    assert!(world.list(&[]).await.is_empty());
+    let refused = world.ledger.approve_run((world.account, run.id), (after.rev, &after.totals)).await;
+    assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::NobodyInRun))), "{refused:?}");
+    world.books().await;
+    world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 625}");
+    world.books().await;
+}
+
+#[tokio::test]
+async fn a_draft_that_comes_to_too_little_is_dropped() {
+    let least = |settings: &mut mail::affiliate::program::Settings| {
+        settings.min_payout.insert("usd".parse().unwrap(), 700);
+    };
+    let world = World::of(Store::memory(), terms(), least).await;
+    world.pay_by(world.ada, PayoutMethod::Wise, "ada@wise.example").await;
+    world.pay_by(world.bob, PayoutMethod::Wise, "bob@wise.example").await;
+    world.lead("lin@example.org", Some("cus_1")).await;
+    let world = earned(world).await;
+    let run = world.draft().await;
+    assert_eq!((run.payouts, world.skipped(&run).await.len()), (2, 0));
+    world.refund("in_1", (10_000, 10_000), 32 * DAY).await;
+    let after = world.run(&run).await;
+    assert_eq!((after.payouts, format!("{:?}", after.totals)), (1, "{usd: 1000}".to_owned()));
+    let skipped = world.skipped(&after).await;
+    assert_eq!(skipped.len(), 1);
+    assert_eq!((skipped[0].partner, skipped[0].amount), (world.bob, 250));
+    assert_eq!(skipped[0].reason, SkipReason::BelowMinimum);
+    world.approve(&after).await;
+    world.books().await;
+}
+
+#[tokio::test]
+async fn an_inquiry_keeps_a_line_from_being_paid() {
+    let world = earned(payable().await).await;
+    let run = world.draft().await;
+    let asks = told::dispute("in_1", "warning_needs_response");
+    world.tell("charge.dispute.created", 32 * DAY, asks).await;
+    assert_eq!(format!("{:?}", world.run(&run).await.totals), "{usd: 1250}");
+    world.books().await;
+    world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    let again = world.draft().await;
+    assert_eq!(format!("{:?}", again.totals), "{usd: 1250}");
+    let reasons: Vec<_> = world.skipped(&again).await.iter().map(|one| one.reason).collect();
+    assert_eq!(reasons, [SkipReason::Disputed, SkipReason::Disputed]);
+    world.books().await;
+}
+
+#[tokio::test]
+async fn what_is_approved_is_paid_whatever_happens() {
+    let world = earned(payable().await).await;
+    let run = world.draft().await;
+    world.approve(&run).await;
+    world.refund("in_1", (10_000, 10_000), 32 * DAY).await;
+    assert_eq!(world.run(&run).await.totals, run.totals);
+    world.books().await;
+    for partner in [world.ada, world.bob] {
+        let payout = world.payout_of(partner, PayoutStatus::Processing).await.payout;
+        world.mark_paid(payout.id, "r").await.unwrap();
+        world.books().await;
+    }
+    // The loss is the program's.
+    world.sell("in_3", (1_000, 33 * DAY)).await;
+    world.advance_days(33);
+    world.end_holds().await;
+    assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 250}");
+    world.books().await;
+}
+
+#[tokio::test]
+async fn a_loss_is_taken_off_later_payouts() {
+    let offset = |settings: &mut mail::affiliate::program::Settings| {
+        settings.payout_after_refund = AfterPayout::Offset;
+    };
+    let world = World::of(Store::memory(), terms(), offset).await;
+    world.pay_by(world.ada, PayoutMethod::Wise, "ada@wise.example").await;
+    world.lead("lin@example.org", Some("cus_1")).await;
+    let world = earned(world).await;
+    let run = world.draft().await;
+    world.approve(&run).await;
+    let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
+    world.mark_paid(payout.id, "r").await.unwrap();
+    // 1,500 of the 3,000 that were paid were too much.
+    world.refund("in_1", (10_000, 5_000), 32 * DAY).await;
+    world.refund("in_2", (5_000, 2_500), 32 * DAY).await;
+    world.books().await;
+    world.sell("in_3", (5_000, 33 * DAY)).await;
+    world.earn().await;
+    // 1,000 are not enough to net them: both wait.
+    let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
+    assert!(drafted.run.is_none(), "{drafted:?}");
+    world.sell("in_4", (5_000, 70 * DAY)).await;
+    world.earn().await;
+    world.advance_days(10);
+    world.end_holds().await;
+    let run = world.draft().await;
+    let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
+    assert_eq!((payout.amount, payout.adjusted, payout.lines), (500, -1_500, 2));
+    world.books().await;
+    // Cancelled, it is owed as before.
+    world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    let run = world.draft().await;
+    world.approve(&run).await;
+    let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
+    assert_eq!((payout.amount, payout.adjusted), (500, -1_500));
+    world.mark_paid(payout.id, "r").await.unwrap();
+    world.books().await;
+    // It was netted: nothing is owed any more.
+    world.sell("in_5", (1_000, 120 * DAY)).await;
+    world.advance_days(90);
+    world.end_holds().await;
+    world.draft().await;
+    let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
+    assert_eq!((payout.amount, payout.adjusted), (200, 0));
+    world.books().await;
+}
+
+#[tokio::test]
+async fn what_failed_returns_to_the_next_run_as_it_is_by_then() {
+    let world = earned(payable().await).await;
+    let run = world.draft().await;
+    world.approve(&run).await;
+    world.refund("in_1", (10_000, 5_000), 32 * DAY).await;
+    let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
+    let failed = world.fail(payout.id, "The account is closed").await.unwrap();
+    assert_eq!(failed.payout.failure_reason.as_deref(), Some("The account is closed"));
+    assert_eq!((failed.status, failed.payout.amount), (PayoutStatus::Failed, 3_000));
+    assert_eq!(world.told(payout.id).await, ["payout.created", "payout.failed"]);
+    let items = store::affiliate::payout::items(world.store(), (world.account, payout.id), None, 10).await;
+    assert_eq!(items.unwrap().len(), 2, "it keeps what it was made of");
+    assert!(world.fail(payout.id, "again").await.is_err());
+    world.books().await;
+    let bob = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
+    world.mark_paid(bob.id, "r").await.unwrap();
+    assert!(world.run(&run).await.is_partial);
+    let next = world.draft().await;
+    // What happened to the sale meanwhile counts now.
+    assert_eq!(format!("{:?}", next.totals), "{usd: 2000}");
+    world.books().await;
+    world.approve(&next).await;
+    assert_eq!(world.partner(world.ada).await.payouts_failed, 1);
+    let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
+    world.fail(payout.id, "once more").await.unwrap();
+    let ada = world.partner(world.ada).await;
+    assert_eq!((ada.payouts_failed, ada.payout.unwrap().is_able), (2, false));
+    assert_eq!(world.told(world.ada).await, ["affiliate.updated"]);
+    let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
+    assert_eq!(drafted.skipped[0].reason, SkipReason::NotReady);
+    world.books().await;
+}
+
+#[tokio::test]
+async fn a_transfer_that_comes_back_is_a_failed_payout() {
+    let world = payable().await;
+    world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
+    let world = earned(world).await;
+    let run = world.draft().await;
+    world.approve(&run).await;
+    world.work(&super::setting::Script::default()).await;
+    let paid = world.payout_of(world.ada, PayoutStatus::Paid).await.payout;
+    let transfer = paid.transfer.clone().unwrap();
+    let part = json!({"id": transfer, "amount": 3_000, "amount_reversed": 10, "reversed": false});
+    let answer = world.take(&world.event("transfer.reversed", 33 * DAY, part)).await;
+    assert!(matches!(answer, Answer::Ignored(_)), "{answer:?}");
+    let whole = json!({"id": transfer, "amount": 3_000, "amount_reversed": 3_000, "reversed": true});
+    world.tell("transfer.reversed", 34 * DAY, whole.clone()).await;
+    let failed = world.payout_of(world.ada, PayoutStatus::Failed).await.payout;
+    assert_eq!(failed.transfer, Some(transfer));
+    assert_eq!(world.told(failed.id).await, ["payout.created", "payout.failed", "payout.paid"]);
+    let answer = world.take(&world.event("transfer.reversed", 35 * DAY, whole)).await;
+    assert!(matches!(answer, Answer::Ignored(_)), "{answer:?}");
+    world.books().await;
+    assert!(world.run(&run).await.is_partial);
+    assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 3000}");
+    world.books().await;
+}
+
+#[tokio::test]
+async fn an_account_that_takes_transfers_can_be_paid() {
+    let world = payable().await;
+    world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
+    let is_able = async || world.partner(world.ada).await.payout.unwrap().is_able;
+    let account =
+        |state: &str| json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": state}});
+    world.tell("account.updated", 10, account("inactive")).await;
+    assert!(!is_able().await);
+    world.tell("account.updated", 30, account("active")).await;
+    assert!(is_able().await);
+    // An older account of it comes late.
+    world.tell("account.updated", 20, account("inactive")).await;
+    assert!(is_able().await);
+    assert_eq!(world.told(world.ada).await, ["affiliate.updated", "affiliate.updated"]);
+    let strange = json!({"id": "acct_x", "object": "account", "capabilities": {"transfers": "active"}});
+    let answer = world.take(&world.event("account.updated", 40, strange)).await;
+    assert!(matches!(answer, Answer::Ignored(_)), "{answer:?}");
+    world.books().await;
+}
+
+#[tokio::test]
+async fn several_at_once_come_to_one_end() {
+    let (_directory, store) = super::setting::on_disk();
+    let world = earned(payable_on(store).await).await;
+    let drafts = (world.ledger.draft_run(world.account, None), world.ledger.draft_run(world.account, None));
+    let (one, other) = tokio::join!(drafts.0, drafts.1);
+    assert!(one.is_ok() != other.is_ok(), "one draft at a time: {one:?} {other:?}");
+    let run = one.or(other).unwrap().run.unwrap();
+    // A refund meets the approval: the line is out of it, or it is approved with it.
+    let lost = world.event("charge.refunded", 32 * DAY, told::charge("in_2", 5_000, 5_000));
+    let (approved, heard) = tokio::join!(
+        world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals)),
+        world.take(&lost)
+    );
+    assert!(matches!(heard, Answer::Done));
+    world.books().await;
+    let run = match approved {
+        Ok(run) => run,
+        Err(_) => world.approve(&world.run(&run).await).await,
+    };
+    let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
+    let (one, two, three) = tokio::join!(
+        world.mark_paid(payout.id, "one"),
+        world.mark_paid(payout.id, "one"),
+        world.mark_paid(payout.id, "two")
+    );
+    let done: Vec<_> = [one, two, three].into_iter().filter_map(Result::ok).collect();
+    assert!(done.iter().all(|shown| *shown == done[0]) && !done.is_empty(), "{done:#?}");
+    let told = world.told(payout.id).await;
+    assert_eq!(told, ["payout.created", "payout.paid"]);
+    assert_eq!(world.run(&run).await.open, 1);
+    world.books().await;
+    world.store().close().await;
+}

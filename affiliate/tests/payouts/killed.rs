@@ -1,0 +1,127 @@
+//! What is cut off anywhere is gone on with, and comes to the same.
+
+use std::time::Duration;
+
+use affiliate::office::nothing_beside;
+use mail::affiliate::payout::{PayoutStatus, RunStatus};
+use mail::affiliate::program::PayoutMethod;
+use store::affiliate::payout_run;
+
+use super::setting::{Script, cut_off, on_disk, payable_on};
+use super::world::World;
+
+/// Lines of Ada's: more than a step of anything takes, and of Bob's a few.
+const MANY: usize = 900;
+
+async fn much() -> (tempfile::TempDir, World, i64) {
+    let (directory, store) = on_disk();
+    let world = payable_on(store).await;
+    world.bounties(world.ada, MANY).await;
+    world.bounties(world.bob, 5).await;
+    let sum = (0..i64::try_from(MANY).unwrap()).map(|n| 100 + n).sum::<i64>() + 510;
+    (directory, world, sum)
+}
+
+impl World {
+    /// The next start: what was driven by who died is gone on with after a while.
+    async fn recover(&self, processor: &Script) {
+        self.clock.advance(Duration::from_secs(61));
+        self.work(processor).await;
+    }
+}
+
+#[tokio::test]
+async fn a_draft_is_gone_on_with() {
+    for polls in [1, 2, 3, 4, 5, 7, 9] {
+        let (_directory, world, sum) = much().await;
+        let cut = cut_off(polls, world.ledger.draft_run(world.account, None)).await;
+        world.books().await;
+        world.recover(&Script::default()).await;
+        let run = match payout_run::open(world.store(), world.account).await.unwrap() {
+            Some(run) => run,
+            // It died before anything was written.
+            None => world.draft().await,
+        };
+        assert!(run.is_whole(), "{cut:?} {run:?}");
+        assert_eq!((run.payouts, run.totals.values().sum::<i64>()), (2, sum), "{polls}");
+        world.books().await;
+        world.approve(&run).await;
+        world.store().close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_run_is_taken_apart() {
+    for polls in [1, 2, 3, 4] {
+        let (_directory, world, sum) = much().await;
+        let run = world.draft().await;
+        cut_off(polls, world.ledger.cancel_run(world.account, run.id)).await;
+        world.books().await;
+        let is_cancelled = world.run(&run).await.status == RunStatus::Cancelled;
+        assert_eq!(world.list(&[]).await.is_empty(), is_cancelled, "its payouts are gone at once");
+        if polls % 2 == 0 {
+            world.recover(&Script::default()).await;
+        }
+        if !is_cancelled {
+            world.ledger.cancel_run(world.account, run.id).await.unwrap();
+        }
+        // Who drafts the next one helps.
+        let next = world.draft().await;
+        assert_eq!(next.totals.values().sum::<i64>(), sum, "{polls}");
+        world.books().await;
+        world.store().close().await;
+    }
+}
+
+#[tokio::test]
+async fn lines_follow_a_payout_that_was_settled() {
+    for polls in [1, 2, 3, 5, 8] {
+        let (_directory, world, _) = much().await;
+        let run = world.draft().await;
+        world.approve(&run).await;
+        let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
+        let of = (world.account, payout.id);
+        let paid = polls % 2 == 1;
+        if paid {
+            cut_off(polls, world.ledger.mark_paid(of, "r", &nothing_beside)).await;
+        } else {
+            cut_off(polls, world.ledger.fail_payout(of, "why")).await;
+        }
+        world.books().await;
+        world.recover(&Script::default()).await;
+        world.books().await;
+        // Said again, it is as it was said.
+        if paid {
+            assert_eq!(world.mark_paid(payout.id, "r").await.unwrap().status, PayoutStatus::Paid);
+        }
+        let word = if paid { "paid" } else { "earned" };
+        let lines = world.lines().await;
+        assert_eq!(
+            lines.iter().filter(|line| line.status.word() == word).count(),
+            if paid { MANY } else { 905 }
+        );
+        world.store().close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_transfer_is_made_once_wherever_it_is_cut_off() {
+    for polls in 1..12 {
+        let (_directory, world, sum) = much().await;
+        world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
+        world.pay_by(world.bob, PayoutMethod::Stripe, "acct_bob").await;
+        let run = world.draft().await;
+        world.approve(&run).await;
+        let processor = Script::default();
+        cut_off(polls, world.work(&processor)).await;
+        world.books().await;
+        for _ in 0..3 {
+            world.recover(&processor).await;
+        }
+        assert_eq!(processor.total(), sum, "{polls}: {:?}", processor.keys());
+        assert_eq!(world.run(&run).await.status, RunStatus::Completed, "{polls}");
+        assert_eq!(world.list(&[PayoutStatus::Paid]).await.len(), 2);
+        world.books().await;
+        world.store().close().await;
+    }
+}

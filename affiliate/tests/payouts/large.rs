@@ -1,0 +1,86 @@
+//! Payouts with more lines than a commit holds, and runs with many partners.
+
+use affiliate::payouts::Selection;
+use mail::affiliate::money::Currency;
+use mail::affiliate::payout::{Format, PayoutStatus, RunStatus};
+use mail::affiliate::program::PayoutMethod;
+
+use super::setting::payable;
+
+#[tokio::test]
+async fn a_partner_with_very_many_lines_is_paid_in_one_payout() {
+    let world = payable().await;
+    world.bounties(world.ada, 950).await;
+    world.bounties(world.bob, 3).await;
+    let sum: i64 = (0..950).map(|n| 100 + n).sum();
+    let run = world.draft().await;
+    let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
+    assert_eq!((payout.lines, payout.amount, run.payouts), (950, sum, 2));
+    assert_eq!(world.told(payout.id).await, ["payout.created"]);
+    world.books().await;
+    world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    world.books().await;
+    let run = world.draft().await;
+    world.approve(&run).await;
+    let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
+    world.mark_paid(payout.id, "r").await.unwrap();
+    assert_eq!(world.lines().await.iter().filter(|line| line.status.word() == "paid").count(), 950);
+    world.books().await;
+    let bob = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
+    world.fail(bob.id, "why").await.unwrap();
+    assert_eq!(world.run(&run).await.status, RunStatus::Completed);
+    world.books().await;
+}
+
+#[tokio::test]
+async fn a_large_payout_that_fails_frees_all_its_lines() {
+    let world = payable().await;
+    world.bounties(world.ada, 450).await;
+    let run = world.draft().await;
+    world.approve(&run).await;
+    let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
+    world.fail(payout.id, "why").await.unwrap();
+    assert!(world.lines().await.iter().all(|line| line.status.payout().is_none()));
+    world.books().await;
+    assert_eq!(world.draft().await.totals, run.totals);
+    world.books().await;
+}
+
+#[tokio::test]
+async fn files_are_cut_into_parts() {
+    let world = payable().await;
+    world.bounties(world.ada, 2).await;
+    world.bounties(world.bob, 2).await;
+    world.pay_by(world.bob, PayoutMethod::Bank, "IBAN\n=1+1").await;
+    let run = world.draft().await;
+    let of = (world.account, run.id);
+    let all = Selection::default();
+    assert!(world.ledger.files(of, &all).await.is_err(), "it is not approved");
+    world.approve(&run).await;
+    let files = world.ledger.files(of, &all).await.unwrap();
+    let outline: Vec<_> = files.iter().map(|file| (file.method, file.format, file.rows)).collect();
+    let wanted = [(PayoutMethod::Paypal, Format::Paypal, 1), (PayoutMethod::Bank, Format::Generic, 1)];
+    assert_eq!(outline, wanted);
+    let paypal = &files[0].content;
+    assert!(
+        paypal.starts_with("email,amount,currency,id,note\r\nada@paypal.example,2.01,USD,pay_"),
+        "{paypal}"
+    );
+    let one = |method, currency: Option<&str>, format| Selection {
+        method,
+        currency: currency.map(|code| code.parse::<Currency>().unwrap()),
+        format,
+    };
+    let bank = Some(PayoutMethod::Bank);
+    assert_eq!(world.ledger.file(of, (&one(bank, None, None), 1)).await.unwrap(), files[1]);
+    assert!(world.ledger.file(of, (&all, 1)).await.is_err(), "there are two kinds");
+    assert!(world.ledger.file(of, (&one(bank, None, Some(Format::Wise)), 1)).await.is_err());
+    assert!(world.ledger.file(of, (&one(bank, None, None), 2)).await.is_err());
+    let none = world.ledger.file(of, (&one(bank, Some("eur"), None), 1)).await.unwrap();
+    assert_eq!(none.rows, 0);
+    // What failed is in no file: its money goes with the next run.
+    let payout = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
+    world.fail(payout.id, "why").await.unwrap();
+    assert_eq!(world.ledger.file(of, (&one(bank, None, None), 1)).await.unwrap().rows, 0);
+    world.books().await;
+}

@@ -1,0 +1,145 @@
+//! A run from its draft to its end.
+
+use affiliate::refusal::{Ban, Obstacle, Refusal};
+use mail::affiliate::partner::PartnerStatus;
+use mail::affiliate::payout::{PayoutStatus, RunStatus, SkipReason};
+use mail::affiliate::program::PayoutMethod;
+
+use super::setting::payable;
+
+fn is(refused: Result<impl std::fmt::Debug, Refusal>, obstacle: Obstacle) {
+    assert!(matches!(&refused, Err(Refusal::Obstacle(found)) if *found == obstacle), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_run_is_drafted_approved_and_paid() {
+    let world = payable().await;
+    world.sell("in_1", (10_000, 10)).await;
+    world.sell("in_2", (5_000, 20)).await;
+    // Nothing is earned yet.
+    let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
+    assert!(drafted.run.is_none() && drafted.skipped.is_empty());
+    world.earn().await;
+    let run = world.draft().await;
+    let totals = format!("{:?}", run.totals);
+    assert_eq!((run.status, run.payouts, run.open, totals.as_str()), (RunStatus::Draft, 2, 2, "{usd: 3750}"));
+    is(world.ledger.draft_run(world.account, None).await, Obstacle::DraftOpen);
+    let ada = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
+    assert_eq!((ada.amount, ada.lines, ada.destination.as_str()), (3_000, 2, "ada@paypal.example"));
+    assert_eq!(world.told(ada.id).await, ["payout.created"]);
+    is(world.mark_paid(ada.id, "r").await, Obstacle::RunNotApproved);
+    is(world.fail(ada.id, "why").await, Obstacle::PayoutSettled);
+    world.books().await;
+
+    let of = (world.account, run.id);
+    is(world.ledger.approve_run(of, (run.rev + 1, &run.totals)).await, Obstacle::OtherRun);
+    let mut others = run.totals.clone();
+    others.insert("eur".parse().unwrap(), 1);
+    is(world.ledger.approve_run(of, (run.rev, &others)).await, Obstacle::OtherRun);
+    let approved = world.approve(&run).await;
+    assert!(approved.status == RunStatus::Approved && approved.approved_at.is_some());
+    is(world.ledger.approve_run(of, (approved.rev, &run.totals)).await, Obstacle::NoDraft);
+    is(world.ledger.cancel_run(world.account, run.id).await, Obstacle::NoDraft);
+    assert_eq!(world.list(&[PayoutStatus::Processing]).await.len(), 2);
+    assert!(world.list(&[PayoutStatus::Draft]).await.is_empty());
+    world.books().await;
+
+    let paid = world.mark_paid(ada.id, "PP-1").await.unwrap();
+    assert_eq!((paid.status, paid.payout.reference.as_deref()), (PayoutStatus::Paid, Some("PP-1")));
+    assert_eq!(world.mark_paid(ada.id, "PP-1").await.unwrap(), paid);
+    is(world.mark_paid(ada.id, "PP-2").await, Obstacle::PaidOtherwise);
+    is(world.fail(ada.id, "why").await, Obstacle::PayoutSettled);
+    assert_eq!(world.told(ada.id).await, ["payout.created", "payout.paid"]);
+    assert!(world.partner(world.ada).await.was_paid && !world.partner(world.bob).await.was_paid);
+    assert_eq!(world.run(&run).await.status, RunStatus::Processing);
+    let bob = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
+    world.mark_paid(bob.id, "PP-1").await.unwrap();
+    let done = world.run(&run).await;
+    assert_eq!((done.status, done.is_partial, done.open), (RunStatus::Completed, false, 0));
+    assert!(done.completed_at.is_some());
+    for line in world.lines().await {
+        assert_eq!(line.status.word(), "paid");
+        let told = world.told(line.id).await;
+        assert_eq!(told, ["commission.created", "commission.earned", "commission.paid"]);
+    }
+    assert_eq!(world.books().await, 2);
+}
+
+#[tokio::test]
+async fn a_cancelled_run_leaves_nothing() {
+    let world = payable().await;
+    world.sell("in_1", (10_000, 10)).await;
+    world.earn().await;
+    let run = world.draft().await;
+    let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
+    let cancelled = world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    assert_eq!((cancelled.status, &cancelled.totals), (RunStatus::Cancelled, &run.totals));
+    assert!(matches!(world.ledger.payout(world.account, payout.id).await, Err(Refusal::Unknown(_))));
+    assert!(world.list(&[]).await.is_empty());
+    assert!(world.lines().await.iter().all(|line| line.status.payout().is_none()));
+    is(world.ledger.cancel_run(world.account, run.id).await, Obstacle::NoDraft);
+    is(
+        world.ledger.approve_run((world.account, run.id), (cancelled.rev, &run.totals)).await,
+        Obstacle::NoDraft,
+    );
+    world.books().await;
+    // Another one takes the same lines.
+    let again = world.draft().await;
+    assert_eq!(again.totals, run.totals);
+    world.books().await;
+}
+
+#[tokio::test]
+async fn who_cannot_be_paid_is_skipped() {
+    let world = payable().await;
+    world.sell("in_1", (10_000, 10)).await;
+    world.earn().await;
+    world.change(world.bob, |bob| bob.payout = None).await;
+    let run = world.draft().await;
+    let skipped = world.skipped(&run).await;
+    assert_eq!(skipped.len(), 1);
+    assert_eq!(
+        (skipped[0].partner, skipped[0].amount, skipped[0].reason),
+        (world.bob, 500, SkipReason::NotReady)
+    );
+    world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    world.change(world.ada, |ada| ada.status = PartnerStatus::Suspended).await;
+    let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
+    assert!(drafted.run.is_none());
+    let mut reasons: Vec<_> = drafted.skipped.iter().map(|one| one.reason.as_str()).collect();
+    reasons.sort_unstable();
+    assert_eq!(reasons, ["not_active", "not_ready"]);
+    // Nothing of it is kept: but for the one that was cancelled, there is no run.
+    assert!(store::affiliate::payout_run::open(world.store(), world.account).await.unwrap().is_none());
+    world.books().await;
+}
+
+#[tokio::test]
+async fn a_run_takes_what_was_earned_by_its_cutoff() {
+    let world = payable().await;
+    world.sell("in_1", (10_000, 10)).await;
+    world.earn().await;
+    let between = world.clock.now();
+    world.sell("in_2", (20_000, 40 * 86_400)).await;
+    world.advance_days(45);
+    world.end_holds().await;
+    let drafted = world.ledger.draft_run(world.account, Some(between)).await.unwrap().run.unwrap();
+    assert_eq!(format!("{:?}", drafted.totals), "{usd: 2500}");
+    world.books().await;
+}
+
+#[tokio::test]
+async fn the_processor_pays_its_own() {
+    let world = payable().await;
+    world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
+    world.sell("in_1", (10_000, 10)).await;
+    world.earn().await;
+    let run = world.draft().await;
+    assert_eq!(run.transfers, 1);
+    let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
+    let refused = world.mark_paid(payout.id, "r").await;
+    assert!(matches!(refused, Err(Refusal::Ban(Ban::ProcessorPays))), "{refused:?}");
+    world.approve(&run).await;
+    let refused = world.mark_paid(payout.id, "r").await;
+    assert!(matches!(refused, Err(Refusal::Ban(Ban::ProcessorPays))), "{refused:?}");
+}

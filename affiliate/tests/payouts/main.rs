@@ -1,0 +1,17 @@
+//! Payouts: runs are drafted, approved, cancelled, paid; what happens to sales meanwhile; what is cut off half-way; and
+//! the processor's transfers. After each, an audit.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod interplay;
+mod killed;
+mod large;
+mod life;
+mod setting;
+#[allow(dead_code, reason = "the ledger's tests have more to tell")]
+#[path = "../ledger/told.rs"]
+mod told;
+mod transfers;
+#[allow(dead_code, reason = "the ledger's tests ask for more")]
+#[path = "../ledger/world.rs"]
+mod world;

@@ -1,0 +1,289 @@
+//! What these tests do to a world: partners who can be paid, and lines that are earned.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::sync::Mutex;
+use std::task::Poll;
+
+use affiliate::audit::audit;
+use affiliate::ledger::Ledger;
+use affiliate::office::nothing_beside;
+use affiliate::payouts::transfers::{Order, Pays, Told};
+use affiliate::payouts::{ShownPayout, Wish};
+use affiliate::refusal::Refusal;
+use mail::affiliate::commission::{Commission, Origin, Snapshot, Status};
+use mail::affiliate::partner::{Partner, PayoutDestination};
+use mail::affiliate::payout::{PayoutRun, PayoutStatus, Skipped};
+use mail::affiliate::program::PayoutMethod;
+use mail::affiliate::referral::{Dealings, Referral, ReferralSource, ReferralStatus};
+use mail::id::{CommissionId, PartnerId, PayoutId, ReferralId};
+use queue::entropy::Entropy;
+use store::affiliate::listing::Wanted;
+use store::affiliate::{commission, partner, referral};
+use store::engine::{Batch, Options, Store};
+use store::task::PARTITIONS;
+
+use super::told;
+use super::world::{World, terms};
+
+/// A store on disk: its commits are awaited, so that calls are cut off and meet each other there.
+pub(crate) fn on_disk() -> (tempfile::TempDir, Store) {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { segment_bytes: 4 << 20, ..Options::new(directory.path().join("store")) };
+    (directory, Store::open(&options).unwrap())
+}
+
+/// Two partners who are paid by PayPal, and a lead of Ada's who pays by `cus_1`.
+pub(crate) async fn payable() -> World {
+    let world = World::new().await;
+    open_purses(&world).await;
+    world
+}
+
+pub(crate) async fn payable_on(store: Store) -> World {
+    let world = World::of(store, terms(), |_| {}).await;
+    open_purses(&world).await;
+    world
+}
+
+async fn open_purses(world: &World) {
+    world.pay_by(world.ada, PayoutMethod::Paypal, "ada@paypal.example").await;
+    world.pay_by(world.bob, PayoutMethod::Paypal, "bob@paypal.example").await;
+    world.lead("lin@example.org", Some("cus_1")).await;
+}
+
+impl World {
+    pub(crate) async fn partner(&self, id: PartnerId) -> Partner {
+        partner::get(self.store(), self.account, id).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn change(&self, id: PartnerId, change: impl FnOnce(&mut Partner)) {
+        let before = self.partner(id).await;
+        let mut after = before.clone();
+        change(&mut after);
+        let mut batch = Batch::progress();
+        partner::update(&mut batch, &before, &after);
+        self.store().commit(batch).await.unwrap();
+    }
+
+    pub(crate) async fn pay_by(&self, id: PartnerId, method: PayoutMethod, destination: &str) {
+        let destination = destination.to_owned();
+        let payout = PayoutDestination { method, destination, is_able: true };
+        self.change(id, |partner| partner.payout = Some(payout)).await;
+    }
+
+    /// An invoice of the lead's, paid so many seconds after the start.
+    pub(crate) async fn sell(&self, invoice: &str, (cents, after): (i64, i64)) {
+        self.hear(&self.paid(invoice, "cus_1", (cents, after))).await;
+    }
+
+    /// A month goes by: what was sold is earned.
+    pub(crate) async fn earn(&self) {
+        self.advance_days(31);
+        self.end_holds().await;
+    }
+
+    /// All of an invoice's charge, or a part, goes back.
+    pub(crate) async fn refund(&self, invoice: &str, (paid, refunded): (i64, i64), after: i64) {
+        self.tell("charge.refunded", after, told::charge(invoice, paid, refunded)).await;
+    }
+
+    pub(crate) async fn draft(&self) -> PayoutRun {
+        self.ledger.draft_run(self.account, None).await.unwrap().run.unwrap()
+    }
+
+    pub(crate) async fn approve(&self, run: &PayoutRun) -> PayoutRun {
+        self.ledger.approve_run((self.account, run.id), (run.rev, &run.totals)).await.unwrap()
+    }
+
+    pub(crate) async fn run(&self, run: &PayoutRun) -> PayoutRun {
+        self.ledger.run(self.account, run.id).await.unwrap()
+    }
+
+    pub(crate) async fn skipped(&self, run: &PayoutRun) -> Vec<Skipped> {
+        self.ledger.skipped(run, None, 100).await.unwrap()
+    }
+
+    pub(crate) async fn list(&self, statuses: &[PayoutStatus]) -> Vec<ShownPayout> {
+        let wish = Wish { statuses: statuses.to_vec(), ..Wish::default() };
+        let wanted = Wanted { before: None, limit: 1_000, from: None };
+        self.ledger.payouts(self.account, &wish, wanted).await.unwrap().payouts
+    }
+
+    /// The one payout of a partner that stands so.
+    pub(crate) async fn payout_of(&self, partner: PartnerId, status: PayoutStatus) -> ShownPayout {
+        let mut found = self.list(&[status]).await;
+        found.retain(|shown| shown.payout.partner == partner);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        found.remove(0)
+    }
+
+    pub(crate) async fn mark_paid(&self, id: PayoutId, reference: &str) -> Result<ShownPayout, Refusal> {
+        self.ledger.mark_paid((self.account, id), reference, &nothing_beside).await
+    }
+
+    pub(crate) async fn fail(&self, id: PayoutId, reason: &str) -> Result<ShownPayout, Refusal> {
+        self.ledger.fail_payout((self.account, id), reason).await
+    }
+
+    /// Goes on with what is due.
+    pub(crate) async fn work(&self, processor: &Script) {
+        let now = self.clock.now();
+        let worked = self.ledger.go_on_with_payouts(0..=PARTITIONS - 1, now, processor).await.unwrap();
+        assert_eq!(worked.failed, 0);
+    }
+
+    /// An audit, of any number of partners; how many payouts it looked at.
+    pub(crate) async fn books(&self) -> usize {
+        let audit = audit(&self.ledger, self.account).await.unwrap();
+        assert!(audit.ok, "{:#?}", audit.broken);
+        audit.checked.payouts
+    }
+
+    /// Lines of a partner that are earned: bounties, each of a lead of its own, of so many cents and one more each.
+    pub(crate) async fn bounties(&self, partner: PartnerId, number: usize) {
+        bounties(&self.ledger, &self.partner(partner).await, number).await;
+    }
+}
+
+/// Writes leads and their bounties, earned, as they would stand after a hold.
+pub(crate) async fn bounties(ledger: &Ledger, partner: &Partner, number: usize) {
+    let entropy = Entropy::default();
+    let now = partner.created_at;
+    for chunk in (0..number).collect::<Vec<_>>().chunks(500) {
+        let mut batch = Batch::intake();
+        for n in chunk {
+            let lead = lead(partner, ReferralId::new(now, entropy.u128()));
+            let line = Commission {
+                id: CommissionId::new(now, entropy.u128()),
+                account: partner.account,
+                partner: partner.id,
+                referral: lead.id,
+                origin: Origin::Bounty,
+                amount: 100 + i64::try_from(*n).unwrap(),
+                currency: "usd".parse().unwrap(),
+                status: Status::Earned {
+                    earned_at: now,
+                    frozen: mail::affiliate::commission::Frozen::default(),
+                },
+                earns_at: now,
+                snapshot: Snapshot { campaign: partner.campaign, campaign_rev: 1, hold_days: 0 },
+                waived: Vec::new(),
+                note: None,
+                created_at: now,
+                updated_at: now,
+                rev: 1,
+            };
+            referral::create(&mut batch, &lead, None);
+            commission::create(&mut batch, &line);
+        }
+        ledger.store().commit(batch).await.unwrap();
+    }
+}
+
+fn lead(partner: &Partner, id: ReferralId) -> Referral {
+    Referral {
+        id,
+        account: partner.account,
+        partner: partner.id,
+        status: ReferralStatus::Lead,
+        source: ReferralSource::Api,
+        email: None,
+        customer: None,
+        sub_id: None,
+        link: None,
+        visit: None,
+        blocked: None,
+        rejection: None,
+        review: None,
+        dealings: Dealings::default(),
+        revenue_cents: 0,
+        currency: None,
+        claimed_at: partner.created_at,
+        converted_at: None,
+        expires_at: partner.created_at,
+        rev: 1,
+        created_at: partner.created_at,
+        updated_at: partner.created_at,
+    }
+}
+
+/// A processor that says what it is told to, and remembers what it was asked: as a real one, it makes one transfer for
+/// a key, and answers the same to the same key.
+#[derive(Default)]
+pub(crate) struct Script(Mutex<Said>);
+
+#[derive(Default)]
+struct Said {
+    answers: VecDeque<Told>,
+    keys: Vec<String>,
+    looked_for: usize,
+    made: BTreeMap<String, (String, i64)>,
+}
+
+impl Script {
+    pub(crate) fn of(answers: impl IntoIterator<Item = Told>) -> Self {
+        let script = Self::default();
+        script.say(answers);
+        script
+    }
+
+    pub(crate) fn say(&self, answers: impl IntoIterator<Item = Told>) {
+        self.0.lock().unwrap().answers.extend(answers);
+    }
+
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.0.lock().unwrap().keys.clone()
+    }
+
+    pub(crate) fn looked_for(&self) -> usize {
+        self.0.lock().unwrap().looked_for
+    }
+
+    /// All that was transferred.
+    pub(crate) fn total(&self) -> i64 {
+        self.0.lock().unwrap().made.values().map(|(_, amount)| amount).sum()
+    }
+}
+
+impl Pays for Script {
+    async fn transfer(&self, order: &Order) -> Told {
+        tokio::task::yield_now().await;
+        let mut said = self.0.lock().unwrap();
+        said.keys.push(order.key.clone());
+        let answer = said.answers.pop_front();
+        match answer {
+            Some(told @ (Told::Refused(_) | Told::Short | Told::Unasked(_))) => told,
+            answer => {
+                // It is made, whether the answer arrives or not.
+                let number = said.made.len();
+                let new = || (format!("tr_{number}"), order.payout.amount);
+                let id = said.made.entry(order.key.clone()).or_insert_with(new).0.clone();
+                answer.unwrap_or(Told::Made(id))
+            }
+        }
+    }
+
+    async fn look_for(&self, order: &Order) -> Told {
+        let mut said = self.0.lock().unwrap();
+        said.looked_for += 1;
+        match said.made.get(&order.key) {
+            Some((id, _)) => Told::Made(id.clone()),
+            None => Told::Unmade,
+        }
+    }
+}
+
+/// Polls so often and then drops it, as a kill would; what it came to, if it was done by then.
+pub(crate) async fn cut_off<T>(polls: usize, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = std::pin::pin!(work);
+    let mut left = polls;
+    std::future::poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        work.as_mut().poll(context).map(Some)
+    })
+    .await
+}

@@ -1,0 +1,178 @@
+//! The processor's transfers: what it says, and what becomes of payouts by it.
+
+use std::time::Duration;
+
+use affiliate::payouts::transfers::Told;
+use affiliate::refusal::{Obstacle, Refusal};
+use mail::affiliate::payout::{PayoutRun, PayoutStatus, RunStatus};
+use mail::affiliate::program::PayoutMethod;
+use serde_json::json;
+
+use super::setting::{Script, payable};
+use super::world::World;
+
+/// A run of one payout of Ada's, approved.
+async fn approved() -> (World, PayoutRun) {
+    let world = payable().await;
+    world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
+    world.change(world.bob, |bob| bob.payout = None).await;
+    world.sell("in_1", (10_000, 10)).await;
+    world.earn().await;
+    let run = world.draft().await;
+    world.approve(&run).await;
+    (world, run)
+}
+
+impl World {
+    async fn later(&self, seconds: u64, processor: &Script) {
+        self.clock.advance(Duration::from_secs(seconds));
+        self.work(processor).await;
+        self.books().await;
+    }
+
+    async fn adas(&self, status: PayoutStatus) -> mail::affiliate::payout::Payout {
+        self.payout_of(self.ada, status).await.payout
+    }
+}
+
+#[tokio::test]
+async fn a_transfer_is_made() {
+    let (world, run) = approved().await;
+    let processor = Script::default();
+    world.work(&processor).await;
+    let paid = world.adas(PayoutStatus::Paid).await;
+    assert_eq!((paid.transfer.as_deref(), processor.total()), (Some("tr_0"), 2_000));
+    assert_eq!(processor.keys(), [format!("{}:1", paid.id)]);
+    assert_eq!(world.run(&run).await.status, RunStatus::Completed);
+    world.later(86_400, &processor).await;
+    assert_eq!(processor.keys().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_not_answered_is_asked_again_with_the_same_key() {
+    let (world, run) = approved().await;
+    let lost = || Told::Unanswered("timeout".to_owned());
+    let processor = Script::of([lost(), lost()]);
+    world.work(&processor).await;
+    assert_eq!(world.run(&run).await.status, RunStatus::Processing);
+    let payout = world.adas(PayoutStatus::Processing).await;
+    let refused = world.fail(payout.id, "why").await;
+    assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::TransferUnderWay))), "{refused:?}");
+    world.work(&processor).await;
+    assert_eq!(processor.keys().len(), 1, "not before its time");
+    world.later(31, &processor).await;
+    world.later(600, &processor).await;
+    let paid = world.adas(PayoutStatus::Paid).await;
+    assert_eq!(
+        processor.keys(),
+        [format!("{}:1", paid.id), format!("{}:1", paid.id), format!("{}:1", paid.id)]
+    );
+    assert_eq!(processor.total(), 2_000);
+}
+
+#[tokio::test]
+async fn what_was_never_asked_may_be_failed_by_hand() {
+    let (world, _) = approved().await;
+    let processor = Script::of([Told::Unasked("no key".to_owned()), Told::Unasked("no key".to_owned())]);
+    world.work(&processor).await;
+    world.later(601, &processor).await;
+    let payout = world.adas(PayoutStatus::Processing).await;
+    assert_eq!((payout.asking.since, payout.asking.attempt), (None, 1));
+    world.fail(payout.id, "paid otherwise").await.unwrap();
+    world.books().await;
+}
+
+#[tokio::test]
+async fn what_is_refused_for_good_has_failed() {
+    let (world, run) = approved().await;
+    let processor = Script::of([Told::Refused("No such destination".to_owned())]);
+    world.work(&processor).await;
+    let failed = world.adas(PayoutStatus::Failed).await;
+    assert_eq!(failed.failure_reason.as_deref(), Some("No such destination"));
+    let after = world.run(&run).await;
+    assert_eq!((after.status, after.is_partial), (RunStatus::Completed, true));
+    world.books().await;
+    // Its line is in the next one, which is another payout: another key.
+    let next = world.draft().await;
+    world.approve(&next).await;
+    world.work(&processor).await;
+    let keys = processor.keys();
+    assert!(keys.len() == 2 && keys[0] != keys[1], "{keys:?}");
+    assert_eq!(processor.total(), 2_000);
+    world.books().await;
+}
+
+#[tokio::test]
+async fn money_that_is_missing_is_waited_for() {
+    let (world, _) = approved().await;
+    let processor = Script::of([Told::Short, Told::Short]);
+    world.work(&processor).await;
+    let id = world.adas(PayoutStatus::Processing).await.id;
+    world.later(3_600, &processor).await;
+    assert_eq!(processor.keys().len(), 1, "once a day");
+    world.later(86_400, &processor).await;
+    world.later(86_400, &processor).await;
+    world.adas(PayoutStatus::Paid).await;
+    // Each was refused for good: no key is used twice.
+    assert_eq!(processor.keys(), [format!("{id}:1"), format!("{id}:2"), format!("{id}:3")]);
+}
+
+#[tokio::test]
+async fn money_that_is_missing_for_long_fails_the_payout() {
+    let (world, _) = approved().await;
+    let processor = Script::of([Told::Short, Told::Short, Told::Short, Told::Short]);
+    world.work(&processor).await;
+    for _ in 0..4 {
+        world.later(86_401, &processor).await;
+    }
+    assert_eq!(processor.keys().len(), 4);
+    world.adas(PayoutStatus::Failed).await;
+}
+
+#[tokio::test]
+async fn a_key_that_is_forgotten_by_now_is_not_asked_with() {
+    // The transfer was made, and nobody heard so; and it was not.
+    for was_made in [true, false] {
+        let (world, _) = approved().await;
+        let processor = if was_made {
+            Script::of([Told::Unanswered("timeout".to_owned())])
+        } else {
+            // It never came to the processor: the script makes nothing of a refusal.
+            Script::of([Told::Short])
+        };
+        world.work(&processor).await;
+        if !was_made {
+            // As if the answer had been lost.
+            let before = world.adas(PayoutStatus::Processing).await;
+            let mut lost = before.clone();
+            lost.asking.since = Some(world.clock.now());
+            lost.asking.not_before = None;
+            let mut batch = store::engine::Batch::progress();
+            store::affiliate::payout::update(&mut batch, &before, &lost);
+            world.store().commit(batch).await.unwrap();
+        }
+        world.later(30 * 3_600, &processor).await;
+        assert_eq!(processor.looked_for(), 1);
+        if !was_made {
+            world.later(60, &processor).await;
+        }
+        world.adas(PayoutStatus::Paid).await;
+        assert_eq!(processor.total(), 2_000, "made once");
+    }
+}
+
+#[tokio::test]
+async fn a_transfer_that_came_back_before_it_was_heard_of_names_its_payout() {
+    let (world, _) = approved().await;
+    let processor = Script::of([Told::Unanswered("timeout".to_owned())]);
+    world.work(&processor).await;
+    let payout = world.adas(PayoutStatus::Processing).await;
+    let back = json!({
+        "id": "tr_0", "amount": 2_000, "amount_reversed": 2_000, "reversed": true,
+        "metadata": {"payout_id": payout.id},
+    });
+    world.tell("transfer.reversed", 40 * 86_400, back).await;
+    assert_eq!(world.adas(PayoutStatus::Failed).await.transfer.as_deref(), Some("tr_0"));
+    world.later(86_400, &processor).await;
+    assert_eq!(processor.keys().len(), 1, "it is settled");
+}

@@ -1,0 +1,253 @@
+//! What cannot be read is an error that names the field, and never more than that.
+
+use affiliate::processor::{
+    AsOf, Charge, Checkout, ConnectedAccount, CreditNote, Customer, Event, Invoice, InvoicePayment,
+    MetadataKeys, Page, Problem, Reading, ReferralHint, Refund, ReversedTransfer, Subscription, Unreadable,
+    signature,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{VISIT, fixture, second};
+
+/// Reads a fixture of which one place was replaced, or taken away.
+fn read_with(name: &str, pointer: &str, value: Option<Value>) -> Result<(), Unreadable> {
+    let mut body: Value = serde_json::from_slice(&fixture(name)).unwrap();
+    let (parent, field) = pointer.rsplit_once('/').unwrap();
+    let parent = body.pointer_mut(parent).unwrap();
+    match (parent, value) {
+        (Value::Object(object), Some(value)) => drop(object.insert(field.to_owned(), value)),
+        (Value::Object(object), None) => drop(object.shift_remove(field)),
+        (Value::Array(list), Some(value)) => list[field.parse::<usize>().unwrap()] = value,
+        _ => panic!("{pointer} is in no object"),
+    }
+    let event = Event::read(&serde_json::to_vec(&body).unwrap())?;
+    event.fact(&MetadataKeys::default()).map(drop)
+}
+
+#[test]
+fn an_error_names_the_field() {
+    use Problem::*;
+    let invoice = "since_basil/invoice_paid";
+    let long = "x".repeat(256);
+    let cases: [(&str, &str, Option<Value>, &str, Problem); 24] = [
+        (invoice, "/id", None, "id", Missing),
+        (invoice, "/type", Some(json!(7)), "type", NotAnId),
+        (invoice, "/created", Some(json!("now")), "created", NotATime),
+        (invoice, "/created", Some(json!(i64::MAX)), "created", NotATime),
+        (invoice, "/livemode", Some(json!("yes")), "livemode", NotAFlag),
+        (invoice, "/data/object", None, "data.object", Missing),
+        (invoice, "/data/object", Some(json!([])), "data.object", NotAnObject),
+        (invoice, "/data/object/id", None, "data.object.id", Missing),
+        (invoice, "/data/object/id", Some(json!("")), "data.object.id", Missing),
+        (invoice, "/data/object/id", Some(json!(long)), "data.object.id", NotAnId),
+        (invoice, "/data/object/customer", Some(json!("a\nb")), "data.object.customer", NotAnId),
+        (invoice, "/data/object/total", Some(json!(1e30)), "data.object.total", NotAnAmount),
+        (invoice, "/data/object/total", Some(json!("13560")), "data.object.total", NotAnAmount),
+        (invoice, "/data/object/total", Some(json!(135.6)), "data.object.total", NotAnAmount),
+        (invoice, "/data/object/total", Some(json!(u64::MAX)), "data.object.total", NotAnAmount),
+        (invoice, "/data/object/amount_paid", Some(Value::Null), "data.object.amount_paid", Missing),
+        (invoice, "/data/object/currency", Some(json!("euro")), "data.object.currency", NotACurrency),
+        (invoice, "/data/object/lines/data", Some(json!("none")), "data.object.lines.data", NotAList),
+        (invoice, "/data/object/lines/data/1", Some(json!(1)), "data.object.lines.data[1]", NotAnObject),
+        (
+            invoice,
+            "/data/object/lines/data/1/taxes/0/amount",
+            Some(json!(null)),
+            "data.object.lines.data[1].taxes[0].amount",
+            Missing,
+        ),
+        (
+            invoice,
+            "/data/object/total_taxes",
+            Some(json!([{"amount": i64::MAX}, {"amount": 1}])),
+            "data.object.total_taxes[1].amount",
+            NotAnAmount,
+        ),
+        (
+            "localstripe/invoice_payment_succeeded",
+            "/data/object/charge/amount_refunded",
+            Some(json!(-1)),
+            "data.object.charge.amount_refunded",
+            Negative,
+        ),
+        (
+            "since_basil/charge_refunded",
+            "/data/object/amount_refunded",
+            None,
+            "data.object.amount_refunded",
+            Missing,
+        ),
+        (
+            "since_basil/invoice_payment_paid",
+            "/data/object/invoice",
+            Some(json!({"id": 5})),
+            "data.object.invoice",
+            NotAnId,
+        ),
+    ];
+    for (name, pointer, value, field, problem) in cases {
+        let expected = Unreadable { field: field.to_owned(), problem };
+        assert_eq!(read_with(name, pointer, value), Err(expected), "{pointer}");
+    }
+    let too_many = json!(vec![json!({"amount": 1}); 1_001]);
+    let error = read_with(invoice, "/data/object/lines/data", Some(too_many)).unwrap_err();
+    assert_eq!(error.to_string(), "data.object.lines.data has more than 1000 entries");
+}
+
+#[test]
+fn what_is_no_event_is_no_panic() {
+    let wrong = |body: &[u8]| Event::read(body).unwrap_err().to_string();
+    assert_eq!(wrong(b""), "body is no JSON");
+    assert_eq!(wrong(b"\xff"), "body is no JSON");
+    assert_eq!(wrong(b"[]"), "body is no object");
+    assert_eq!(wrong("[".repeat(1 << 20).as_bytes()), "body is no JSON");
+    assert_eq!(wrong("{\"a\":".repeat(100_000).as_bytes()), "body is no JSON");
+    assert_eq!(
+        wrong(br#"{"\u0024serde_json::private::RawValue":"1"}"#),
+        "body has a field with a reserved name"
+    );
+    assert_eq!(Page::read(b"{}").unwrap_err().to_string(), "data is missing");
+    assert_eq!(Page::read(br#"{"data":{}}"#).unwrap_err().to_string(), "data is no list");
+}
+
+#[test]
+fn what_does_not_matter_is_passed_over() {
+    for (pointer, value) in [
+        ("/data/object/metadata", json!("text")),
+        ("/data/object/metadata", json!({"stx_referral": 5, "stx": [], "": null})),
+        ("/data/object/number", json!({"odd": true})),
+        ("/data/object/parent", json!(null)),
+        ("/data/object/lines", json!(null)),
+        ("/data/object/customer_email", json!("x".repeat(5_000))),
+        ("/type", json!("invoice.finalized")),
+        ("/api_version", json!(null)),
+    ] {
+        assert_eq!(read_with("since_basil/invoice_paid", pointer, Some(value)), Ok(()), "{pointer}");
+    }
+    assert_eq!(read_with("since_basil/invoice_paid", "/type", Some(json!("v2.core.event"))), Ok(()));
+}
+
+#[test]
+fn hints_are_ids_of_ours_alone() {
+    assert!(ReferralHint::read(VISIT).is_some());
+    for text in
+        ["", "vis_", "vis_1", "user_1", "com_01JB3Q4N5T6V7W8X9Y0ZABCDEF", "vis_01JB3Q4N5T6V7W8X9Y0ZABCDEF0"]
+    {
+        assert_eq!(ReferralHint::read(text), None, "{text}");
+    }
+}
+
+const FIXTURES: [&str; 8] = [
+    "before_basil/invoice_paid",
+    "before_basil/charge_refunded",
+    "before_basil/dispute_created",
+    "since_basil/invoice_paid",
+    "since_basil/credit_note_created",
+    "since_basil/checkout_paid_later",
+    "since_basil/transfer_reversed",
+    "localstripe/invoice_payment_succeeded",
+];
+const KINDS: [&str; 11] = [
+    "checkout.session.completed",
+    "customer.updated",
+    "customer.subscription.updated",
+    "invoice.paid",
+    "invoice_payment.paid",
+    "charge.refunded",
+    "refund.created",
+    "credit_note.voided",
+    "charge.dispute.closed",
+    "transfer.reversed",
+    "account.updated",
+];
+
+fn read_as_everything(body: &[u8]) {
+    let keys = &MetadataKeys::default();
+    let reading = &Reading { keys, as_of: AsOf::fetched(second(1_767_270_000)) };
+    let _ = Page::read(body);
+    let Ok(event) = Event::read(body) else { return };
+    let _ = event.fact(keys);
+    let Ok(body) = serde_json::from_slice::<Value>(body) else { return };
+    let object = body.pointer("/data/object").unwrap_or(&body);
+    let _ = Checkout::read(object, reading).map(|checkout| checkout.sale());
+    let _ = Customer::read(object, reading);
+    let _ = Subscription::read(object, reading);
+    let _ = Invoice::read(object, reading);
+    let _ = InvoicePayment::read(object, reading);
+    let _ = Charge::read(object, reading);
+    let _ = Refund::read(object, reading);
+    let _ = CreditNote::read(object, reading);
+    let _ = ReversedTransfer::read(object, reading);
+    let _ = ConnectedAccount::read(object, reading);
+}
+
+/// JSON of any shape, with the names and numbers that matter now and then.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+        prop::sample::select(vec!["paid", "void", "eur", "in_1", "false", "inclusive"]).prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        let name =
+            prop::sample::select(vec!["id", "amount", "data", "object", "charge", "payment", "metadata"]);
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(name, inner, 0..4)
+                .prop_map(|map| map.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()),
+        ]
+    })
+}
+
+/// The place of each value in a body.
+fn places(value: &Value, at: String, out: &mut Vec<String>) {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(object) => object.iter().map(|(name, value)| (name.clone(), value)).collect(),
+        Value::Array(list) => {
+            list.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect()
+        }
+        _ => Vec::new(),
+    };
+    for (name, value) in inner {
+        places(value, format!("{at}/{name}"), out);
+    }
+    out.push(at);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_panic(body in prop::collection::vec(any::<u8>(), 0..200), header in ".{0,200}") {
+        read_as_everything(&body);
+        let _ = signature::verify(&header, &body, &["whsec"], second(0));
+    }
+
+    #[test]
+    fn no_damage_panics(
+        name in prop::sample::select(FIXTURES.to_vec()),
+        kind in prop::sample::select(KINDS.to_vec()),
+        place in any::<prop::sample::Index>(),
+        value in any_json(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut body: Value = serde_json::from_slice(&fixture(name)).unwrap();
+        body["type"] = kind.into();
+        let mut all = Vec::new();
+        places(&body, String::new(), &mut all);
+        let place: &String = place.get(&all);
+        *body.pointer_mut(place).unwrap() = value;
+        let bytes = serde_json::to_vec(&body).unwrap();
+        read_as_everything(&bytes);
+        read_as_everything(&bytes[..cut.index(bytes.len())]);
+    }
+
+    #[test]
+    fn what_is_signed_verifies(body in prop::collection::vec(any::<u8>(), 0..200), at in 0_i64..9_999_999_999) {
+        let header = signature::sign("whsec", second(at), &body);
+        prop_assert_eq!(signature::verify(&header, &body, &["other", "whsec"], second(at)), Ok(second(at)));
+    }
+}

@@ -1,0 +1,64 @@
+//! What localstripe 1.15 sends and answers, recorded from it, cut down, and told again with invented ids.
+//!
+//! It speaks the shape of 2017 with `parent` beside it; tells of a payment by `invoice.payment_succeeded` alone, and of
+//! refunds not at all; expands `charge` in invoices, whose own `invoice` is null; has plans and no prices.
+
+use affiliate::processor::{
+    AsOf, Charge, Event, Fact, Invoice, MetadataKeys, Page, Payment, Reading, SubscriptionStatus,
+};
+
+use super::{fixture, second, told, visit};
+
+#[test]
+fn a_customer_and_a_subscription() {
+    let customer = told!(Customer in "localstripe/customer_created");
+    assert_eq!(customer.email.as_deref(), Some("kim@example.net"));
+    assert_eq!(customer.marks.hints, [visit()]);
+    let created = told!(Subscription in "localstripe/subscription_created");
+    assert!(created.status == SubscriptionStatus::Live && created.marks.excluded);
+    let deleted = told!(Subscription in "localstripe/subscription_deleted");
+    assert_eq!(deleted.status, SubscriptionStatus::Over);
+}
+
+#[test]
+fn a_payment() {
+    let invoice = told!(InvoicePaid in "localstripe/invoice_payment_succeeded");
+    assert!(invoice.is_paid && invoice.has_all_lines);
+    assert_eq!(invoice.customer.as_deref(), Some("cus_LsKim"));
+    assert_eq!(invoice.subscription.as_deref(), Some("sub_LsKim"));
+    let payment =
+        Payment { charge: Some("ch_LsKim".to_owned()), payment_intent: Some("pi_LsKim".to_owned()) };
+    assert_eq!(invoice.payments, [payment]);
+    let [charge] = &invoice.charges[..] else { panic!("{invoice:?}") };
+    assert_eq!((charge.id.as_str(), charge.invoice.as_deref(), charge.amount), ("ch_LsKim", None, 3_600));
+    assert_eq!((invoice.sale.total, invoice.sale.total_excluding_tax, invoice.sale.tax), (3_600, None, 0));
+    let lines: Vec<_> =
+        invoice.sale.lines.iter().map(|line| (line.amount, line.product.as_deref())).collect();
+    assert_eq!(lines, [(3_000, Some("prod_LsSolo")), (600, None)]);
+    assert_eq!(invoice.sale.lines[0].price.as_deref(), Some("solo-month"));
+}
+
+#[test]
+fn lists_are_read_by_the_same_readers() {
+    let keys = &MetadataKeys::default();
+    let reading = &Reading { keys, as_of: AsOf::fetched(second(1_767_270_000)) };
+    let page = Page::read(&fixture("localstripe/invoices")).unwrap();
+    assert_eq!(page.next(), Some("in_LsOpen"));
+    let invoices: Vec<_> = page.objects.iter().map(|value| Invoice::read(value, reading).unwrap()).collect();
+    let [taxed, open] = &invoices[..] else { panic!("{invoices:?}") };
+    assert_eq!((taxed.sale.tax, taxed.sale.amount_paid, taxed.is_paid), (720, 4_320, true));
+    assert!(!open.is_paid && open.charges.is_empty());
+    assert_eq!(open.sale.paid_at, second(1_767_261_002), "of an answer, the object's own time stands in");
+
+    let page = Page::read(&fixture("localstripe/charges")).unwrap();
+    assert_eq!(page.next(), None);
+    let charge = Charge::read(&page.objects[0], reading).unwrap();
+    assert_eq!((charge.amount_refunded, charge.refunds.len()), (600, 1));
+
+    let page = Page::read(&fixture("localstripe/events")).unwrap();
+    let facts = page.objects.into_iter().map(|value| Event::from_value(value).unwrap().fact(keys).unwrap());
+    let [Fact::Customer(_), Fact::Other(plan), Fact::Other(_)] = &facts.collect::<Vec<_>>()[..] else {
+        panic!("other facts")
+    };
+    assert_eq!(plan, "plan.created");
+}

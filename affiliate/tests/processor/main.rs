@@ -1,0 +1,47 @@
+//! What the processor sends, read: fixtures in the shapes before and since Basil, and as localstripe sends them; and
+//! what nobody should send.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod before_basil;
+mod hostile;
+mod localstripe;
+mod since_basil;
+
+use affiliate::processor::{Event, Fact, MetadataKeys, ReferralHint};
+use jiff::Timestamp;
+
+const VISIT: &str = "vis_01JB3Q4N5T6V7W8X9Y0ZABCDEF";
+const REFERRAL: &str = "ref_01JB3Q4N5T6V7W8X9Y0ZABCDEG";
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = format!("{}/tests/processor/fixtures/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn fact(name: &str) -> Fact {
+    Event::read(&fixture(name)).unwrap().fact(&MetadataKeys::default()).unwrap()
+}
+
+fn second(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn visit() -> ReferralHint {
+    ReferralHint::read(VISIT).unwrap()
+}
+
+fn referral() -> ReferralHint {
+    ReferralHint::read(REFERRAL).unwrap()
+}
+
+/// What a fixture is expected to be read as.
+macro_rules! told {
+    ($kind:ident in $name:expr) => {
+        match crate::fact($name) {
+            affiliate::processor::Fact::$kind(fact) => fact,
+            other => panic!("{}: {other:?}", $name),
+        }
+    };
+}
+pub(crate) use told;

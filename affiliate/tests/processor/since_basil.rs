@@ -1,0 +1,105 @@
+//! The shapes since 2025-03-31 (Basil).
+
+use affiliate::processor::{Payment, SubscriptionStatus, refunded};
+use mail::affiliate::sale::Dispute;
+
+use super::before_basil::lines;
+use super::{Event, fixture, referral, second, told, visit};
+
+#[test]
+fn a_checkout_that_is_paid_later_and_by_no_invoice_is_a_sale() {
+    let checkout = told!(CheckoutCompleted in "since_basil/checkout_paid_later");
+    assert_eq!(checkout.marks.hints, [referral()], "the merchant keeps its own id in the reference");
+    assert_eq!((checkout.customer.as_deref(), checkout.email.as_deref()), (None, Some("ono@example.org")));
+    let sale = checkout.sale().unwrap();
+    assert_eq!((sale.invoice.as_str(), sale.currency.as_str()), ("pi_Ono", "jpy"));
+    assert_eq!((sale.total, sale.tax, sale.amount_paid), (5_500, 500, 5_500));
+    assert_eq!(sale.paid_at, second(1_767_350_000));
+    let mut unpaid = checkout.clone();
+    unpaid.is_paid = false;
+    assert_eq!(unpaid.sale(), None);
+}
+
+#[test]
+fn a_customer_with_a_hint_and_a_flag() {
+    let customer = told!(Customer in "since_basil/customer_updated");
+    assert_eq!(customer.email.as_deref(), Some("lin@example.org"));
+    assert_eq!(customer.marks.hints, [referral()]);
+    assert!(customer.marks.excluded);
+}
+
+#[test]
+fn a_subscription_ends_whatever_its_status_says() {
+    let updated = told!(Subscription in "since_basil/subscription_updated");
+    assert_eq!((updated.status, updated.customer.as_deref()), (SubscriptionStatus::Live, Some("cus_Lin")));
+    let deleted = told!(Subscription in "since_basil/subscription_deleted");
+    assert_eq!(deleted.status, SubscriptionStatus::Over);
+    assert!(deleted.marks.excluded && deleted.as_of > updated.as_of);
+}
+
+#[test]
+fn a_paid_invoice() {
+    let invoice = told!(InvoicePaid in "since_basil/invoice_paid");
+    assert!(invoice.is_paid && !invoice.has_all_lines);
+    assert_eq!(invoice.subscription.as_deref(), Some("sub_Lin"));
+    assert_eq!(invoice.marks.hints, [visit(), referral()]);
+    assert_eq!(
+        invoice.payments,
+        [Payment { charge: None, payment_intent: Some("pi_Lin1".to_owned()) }],
+        "an attempt that was canceled paid nothing"
+    );
+    let sale = invoice.sale;
+    assert_eq!((sale.total, sale.total_excluding_tax, sale.tax), (13_560, Some(11_300), 2_260));
+    assert_eq!((sale.amount_paid, sale.paid_at), (10_000, second(1_767_261_595)));
+    assert_eq!(sale.lines, lines(300), "discounts stand among the credits too, and count once");
+}
+
+#[test]
+fn a_payment_of_an_invoice() {
+    let paid = told!(InvoicePayment in "since_basil/invoice_payment_paid");
+    assert_eq!(paid.invoice, "in_Lin1");
+    assert_eq!(paid.payment, Payment { charge: None, payment_intent: Some("pi_Lin1".to_owned()) });
+}
+
+#[test]
+fn a_charge_and_its_refunds_come_to_what_was_refunded() {
+    let charge = told!(ChargeRefunded in "since_basil/charge_refunded");
+    assert!(charge.is_disputed && charge.marks.excluded && charge.refunds.is_empty());
+    let created = told!(Refund in "since_basil/refund_created");
+    let updated = told!(Refund in "since_basil/refund_updated");
+    assert!(created.is_live && updated.is_live && updated.figure() > created.figure());
+    assert_eq!(updated.payment_intent.as_deref(), Some("pi_Lin1"));
+    let failed = told!(Refund in "since_basil/refund_failed");
+    assert_eq!(refunded(Some(charge.figure()), &[updated.figure()]), 2_500);
+    assert_eq!(refunded(Some(charge.figure()), &[failed.figure()]), 0);
+    assert_eq!(refunded(None, &[created.figure()]), 2_500);
+}
+
+#[test]
+fn a_credit_note_gives_back_besides_its_refunds_until_it_is_void() {
+    let created = told!(CreditNote in "since_basil/credit_note_created");
+    assert_eq!(created.given_back, 3_000);
+    let voided = told!(CreditNote in "since_basil/credit_note_voided");
+    assert_eq!(voided.given_back, 0);
+    assert!(voided.as_of > created.as_of);
+}
+
+#[test]
+fn a_dispute_goes_its_way() {
+    assert_eq!(told!(Dispute in "since_basil/dispute_updated").status, Dispute::Open);
+    assert_eq!(told!(Dispute in "since_basil/dispute_closed").status, Dispute::Won);
+}
+
+#[test]
+fn a_transfer_that_came_back() {
+    let transfer = told!(TransferReversed in "since_basil/transfer_reversed");
+    assert_eq!((transfer.id.as_str(), transfer.amount_reversed, transfer.is_whole), ("tr_1", 4_200, true));
+}
+
+#[test]
+fn a_partners_account() {
+    let event = Event::read(&fixture("since_basil/account_updated")).unwrap();
+    assert_eq!((event.account.as_deref(), event.livemode), (Some("acct_Partner1"), Some(true)));
+    let account = told!(AccountUpdated in "since_basil/account_updated");
+    assert_eq!((account.id.as_str(), account.takes_transfers), ("acct_Partner1", true));
+}

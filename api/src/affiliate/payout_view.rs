@@ -1,0 +1,169 @@
+//! What callers see of payouts and runs, described.
+
+use ::affiliate::object::{PayoutObject, RunObject, SkippedObject};
+use ::affiliate::payouts::File;
+use mail::affiliate::payout::{Format, PayoutStatus, RunStatus, SkipReason};
+use mail::affiliate::program::PayoutMethod;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::answer::Shape;
+use crate::schema::{self, Describe, Schemas};
+
+/// A payout.
+#[derive(Debug, Serialize)]
+pub struct OnePayout {
+    pub(super) payout: PayoutObject,
+}
+
+impl Describe for OnePayout {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let payout = PayoutObject::schema(schemas);
+        schemas.named("OneAffiliatePayout", |_| schema::object("One of them", [("payout", payout)]))
+    }
+}
+
+impl Shape for OnePayout {}
+
+/// A run.
+#[derive(Debug, Serialize)]
+pub struct OneRun {
+    pub(super) run: RunObject,
+}
+
+impl Describe for OneRun {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let run = RunObject::schema(schemas);
+        schemas.named("OneAffiliatePayoutRun", |_| schema::object("One of them", [("run", run)]))
+    }
+}
+
+impl Shape for OneRun {}
+
+fn kind(word: &str) -> Value {
+    json!({"type": "string", "const": word, "description": "What it is"})
+}
+
+fn currency(description: &str) -> Value {
+    json!({"type": "string", "pattern": "^[a-z]{3}$", "examples": ["usd"], "description": description})
+}
+
+impl Describe for PayoutObject {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let fields = [
+            ("object", kind("affiliate_payout")),
+            ("id", schema::string("Its id (`pay_…`)")),
+            ("affiliate_id", schema::string("Who gets it (`aff_…`)")),
+            ("run_id", schema::string("The run that it is in (`prn_…`)")),
+            (
+                "amount_cents",
+                json!({"type": "integer", "minimum": 0, "description": "How much, in minor units"}),
+            ),
+            ("currency", currency("Of what")),
+            ("method", schema::words(PayoutMethod::WORDS, "In which way")),
+            ("status", schema::words(PayoutStatus::WORDS, "Where it stands")),
+            ("processor_transfer_id", schema::nullable_string("The processor's id of the transfer")),
+            ("external_reference", schema::nullable_string("What proves that it was paid")),
+            ("failure_reason", schema::nullable_string("Why it failed")),
+            ("paid_at", schema::nullable_time("When it was paid")),
+            ("created_at", schema::time("When it was drafted")),
+            ("updated_at", schema::time("When it was changed last")),
+        ];
+        schemas.named("AffiliatePayout", |_| schema::object("What one partner gets in one currency", fields))
+    }
+}
+
+impl Describe for RunObject {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let totals = json!({
+            "type": "object", "additionalProperties": {"type": "integer"},
+            "examples": [{"usd": 5000}], "description": "What its payouts come to, by currency",
+        });
+        let fields = [
+            ("object", kind("affiliate_payout_run")),
+            ("id", schema::string("Its id (`prn_…`)")),
+            ("status", schema::words(RunStatus::WORDS, "Where it stands")),
+            ("partial", schema::boolean("Whether payouts of it failed")),
+            ("rev", schema::count("Grows with each change")),
+            ("cutoff", schema::time("Until when what is in it was earned")),
+            ("totals", totals),
+            ("payouts_count", schema::count("Payouts in it")),
+            ("created_at", schema::time("When it was drafted")),
+            ("approved_at", schema::nullable_time("When it was approved")),
+            ("completed_at", schema::nullable_time("When its last payout was settled")),
+        ];
+        schemas.named("AffiliatePayoutRun", |_| schema::object("Payouts that are approved together", fields))
+    }
+}
+
+impl Describe for SkippedObject {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let fields = [
+            ("affiliate_id", schema::string("Who (`aff_…`)")),
+            ("currency", currency("Of what")),
+            (
+                "amount_cents",
+                json!({"type": "integer", "minimum": 0, "description": "How much is not paid, in minor units"}),
+            ),
+            ("reason", schema::words(SkipReason::WORDS, "Why")),
+        ];
+        schemas.named("SkippedAffiliate", |_| schema::object("A partner who is not in a run", fields))
+    }
+}
+
+/// The schema of a run with all that belongs to it.
+pub(super) fn whole_run_schema(schemas: &mut Schemas, is_nullable: bool) -> Value {
+    let mut run = RunObject::schema(schemas);
+    if is_nullable {
+        schema::or_null(&mut run);
+    }
+    let payouts = schema::list(PayoutObject::schema(schemas), "Its payouts, oldest first, all of them");
+    let skipped = schema::list(SkippedObject::schema(schemas), "Who is not in it, and why");
+    let fields = [("run", run), ("payouts", payouts), ("skipped", skipped)];
+    let name = if is_nullable { "DraftedAffiliatePayoutRun" } else { "WholeAffiliatePayoutRun" };
+    schemas.named(name, |_| schema::object("A payout run, whole", fields))
+}
+
+/// A file of payouts.
+#[derive(Debug, Serialize)]
+pub struct FileObject {
+    name: String,
+    method: PayoutMethod,
+    currency: mail::affiliate::money::Currency,
+    format: Format,
+    rows: usize,
+    content: String,
+}
+
+impl From<File> for FileObject {
+    fn from(file: File) -> Self {
+        let File { name, method, currency, format, rows, content } = file;
+        Self { name, method, currency, format, rows, content }
+    }
+}
+
+/// All files of a run.
+#[derive(Debug, Serialize)]
+pub struct Files {
+    pub(super) files: Vec<FileObject>,
+}
+
+impl Describe for Files {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let fields = [
+            ("name", schema::string("What it may be called")),
+            ("method", schema::words(PayoutMethod::WORDS, "By which way its payouts are paid")),
+            ("currency", currency("Of what")),
+            ("format", schema::words(Format::WORDS, "What it is for")),
+            ("rows", schema::count("Payouts in it")),
+            ("content", schema::string("The file: CSV, lines end in CRLF")),
+        ];
+        let file = schemas.named("AffiliatePayoutFile", |_| schema::object("A file of payouts", fields));
+        schemas.named("AffiliatePayoutFiles", |_| {
+            schema::object(
+                "All files of a run",
+                [("files", schema::list(file, "One for each method, currency and part"))],
+            )
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! What webhooks are sent, event by event (OpenAPI 3.1, "webhooks"). Schemas follow from the examples that
+//! `POST /emails/test` gives: so the document, what is tried, and what is told have the same fields.
+
+use mail::event::EventKind;
+use mail::id::EventId;
+use serde_json::{Map, Value, json};
+
+use crate::emails::rehearse::example;
+use crate::schema;
+
+/// One entry for each event.
+pub(super) fn described() -> Value {
+    Value::Object(EventKind::ALL.iter().map(|kind| (kind.name().to_owned(), entry(kind.name()))).collect())
+}
+
+fn entry(name: &str) -> Value {
+    let mut data = example::common(name, EventId::from_bytes([0; 16]));
+    if let Some(Value::Object(own)) = example::of(name) {
+        data.extend(own);
+    }
+    let data = Value::Object(data);
+    let body = json!({
+        "type": "object", "required": ["type", "created_at", "data"],
+        "properties": {
+            "type": {"type": "string", "const": name},
+            "created_at": schema::time("When it happened"),
+            "data": shape(&data),
+        },
+    });
+    let example = json!({"type": name, "created_at": "2026-01-01T10:00:00.812Z", "data": data});
+    json!({"post": {
+        "operationId": format!("on_{}", name.replace('.', "_")),
+        "tags": ["webhooks"],
+        "summary": format!("Sent to endpoints that hear `{name}`"),
+        "parameters": [
+            header("Service-Signature", "`t=…,v1=…`: HMAC-SHA256 by the endpoint's secret over `t.body`"),
+            header("webhook-id", "Which event it is: the same at each try (Standard Webhooks)"),
+            header("webhook-timestamp", "When it was signed, in seconds"),
+            header("webhook-signature", "`v1,…`: HMAC-SHA256 over `id.timestamp.body`"),
+        ],
+        "requestBody": {"required": true, "content": {"application/json": {"schema": body, "example": example}}},
+        "responses": {"2XX": {"description": "It was taken; anything else is tried again"}},
+    }})
+}
+
+fn header(name: &str, about: &str) -> Value {
+    json!({"name": name, "in": "header", "required": true, "description": about, "schema": {"type": "string"}})
+}
+
+/// The schema of values like this one. What is null in it may be anything.
+fn shape(value: &Value) -> Value {
+    match value {
+        Value::Null => json!({}),
+        Value::Bool(_) => json!({"type": "boolean"}),
+        Value::Number(number) if number.is_i64() || number.is_u64() => json!({"type": "integer"}),
+        Value::Number(_) => json!({"type": "number"}),
+        Value::String(_) => json!({"type": "string"}),
+        Value::Array(entries) => {
+            let items = entries.first().map_or_else(|| json!({}), shape);
+            json!({"type": "array", "items": items})
+        }
+        Value::Object(fields) => {
+            let properties: Map<String, Value> =
+                fields.iter().map(|(name, value)| (name.clone(), shape(value))).collect();
+            json!({"type": "object", "properties": properties})
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The cookie of a partner's session (RFC 6265): for this host alone, not for scripts, and not sent with what other sites
+//! post.
+//!
+//! Over TLS its name begins with `__Host-`, so that browsers take it from nobody else than this host itself. In the clear,
+//! which is for trying things out, browsers refuse such a cookie: there it has another name, which is not looked at over
+//! TLS.
+
+use http::HeaderMap;
+use http::header::{COOKIE, HeaderValue};
+use mail::affiliate::portal::{PortalToken, SESSION};
+
+const SECURE: &str = "__Host-postrider_portal";
+const CLEAR: &str = "postrider_portal";
+
+fn name(is_secure: bool) -> &'static str {
+    if is_secure { SECURE } else { CLEAR }
+}
+
+/// The token in a request's cookies; none when there is none that could be one.
+#[must_use]
+pub fn token(headers: &HeaderMap, is_secure: bool) -> Option<PortalToken> {
+    values(headers, name(is_secure)).find_map(PortalToken::parse)
+}
+
+/// The values of a cookie of this name.
+pub fn values<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let fields = headers.get_all(COOKIE).iter().filter_map(|field| field.to_str().ok());
+    let pairs = fields.flat_map(|field| field.split(';'));
+    pairs.filter_map(move |pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
+}
+
+/// What sets it.
+#[must_use]
+pub fn set(token: &PortalToken, is_secure: bool) -> Option<HeaderValue> {
+    field(&token.text(), SESSION.as_secs(), is_secure)
+}
+
+/// What takes it away.
+#[must_use]
+pub fn clear(is_secure: bool) -> Option<HeaderValue> {
+    field("", 0, is_secure)
+}
+
+fn field(value: &str, max_age_s: u64, is_secure: bool) -> Option<HeaderValue> {
+    let secure = if is_secure { "; Secure" } else { "" };
+    let name = name(is_secure);
+    let text = format!("{name}={value}; Max-Age={max_age_s}; Path=/; HttpOnly{secure}; SameSite=Lax");
+    let mut value = HeaderValue::try_from(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mail::id::{AccountId, PartnerId, SessionId};
+
+    #[test]
+    fn it_is_found_among_others_and_only_by_its_right_name() {
+        let of = (AccountId::from_bytes([1; 16]), PartnerId::from_bytes([2; 16]));
+        let own = PortalToken::new(of, SessionId::from_bytes([3; 16]), [4; 32]);
+        let read = |fields: &[&str], is_secure| {
+            let mut headers = HeaderMap::new();
+            for field in fields {
+                headers.append(COOKIE, HeaderValue::from_bytes(field.as_bytes()).unwrap());
+            }
+            token(&headers, is_secure)
+        };
+        let set = set(&own, true).unwrap();
+        let set = set.to_str().unwrap();
+        assert!(set.ends_with("; Max-Age=43200; Path=/; HttpOnly; Secure; SameSite=Lax"), "{set}");
+        let pair = set.split(';').next().unwrap();
+        let clear = pair.replace("__Host-", "");
+        assert_eq!(read(&["a=b", &format!("{SECURE}=x; {pair};c=d")], true), Some(own.clone()));
+        assert_eq!(read(&[&clear], false), Some(own));
+        assert_eq!((read(&[&clear], true), read(&[pair], false)), (None, None));
+        assert_eq!(read(&["\u{e9}=1; ;;=;", "=", &format!("{SECURE}=")], true), None);
+    }
+}

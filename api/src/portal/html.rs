@@ -1,0 +1,100 @@
+//! Text of pages, made so that what came from outside cannot be markup: markup is what stands in the program's own text
+//! ([`Html::raw`] takes nothing else), and all other text is escaped.
+//!
+//! `push!(html, "<p>" (name) "</p>" [inner])`: literals are markup, `(…)` is text, `[…]` is a piece of page.
+
+use std::fmt::{self, Display, Write};
+
+/// A piece of a page.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Html(String);
+
+impl Html {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Markup of our own.
+    pub fn raw(&mut self, markup: &'static str) {
+        self.0.push_str(markup);
+    }
+
+    /// Text, for between tags and for attributes in quotation marks.
+    pub fn text(&mut self, text: &dyn Display) {
+        // Into memory: this does not fail.
+        let _ = write!(Escaping(&mut self.0), "{text}");
+    }
+
+    /// Another piece.
+    pub fn put(&mut self, piece: &Self) {
+        self.0.push_str(&piece.0);
+    }
+
+    /// Whether there is nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The whole.
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// Escapes what is written through it.
+struct Escaping<'a>(&'a mut String);
+
+impl Write for Escaping<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for c in text.chars() {
+            match c {
+                '&' => self.0.push_str("&amp;"),
+                '<' => self.0.push_str("&lt;"),
+                '>' => self.0.push_str("&gt;"),
+                '"' => self.0.push_str("&quot;"),
+                '\'' => self.0.push_str("&#39;"),
+                // What turns the direction of what follows, or is no character of HTML, shows as what it is.
+                '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => self.0.push('\u{fffd}'),
+                c if c.is_control() && !matches!(c, '\n' | '\t' | '\r') => self.0.push('\u{fffd}'),
+                other => self.0.push(other),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds to a piece: see the file's page.
+macro_rules! push {
+    (@ $html:ident ($text:expr)) => { $html.text(&$text) };
+    (@ $html:ident [$piece:expr]) => { $html.put(&$piece) };
+    (@ $html:ident $markup:literal) => { $html.raw($markup) };
+    ($html:ident, $($part:tt)*) => {{ $($crate::portal::html::push!(@ $html $part);)* }};
+}
+pub(crate) use push;
+
+/// A new piece of such parts.
+macro_rules! html {
+    ($($part:tt)*) => {{
+        let mut html = $crate::portal::html::Html::new();
+        $crate::portal::html::push!(html, $($part)*);
+        html
+    }};
+}
+pub(crate) use html;
+
+#[cfg(test)]
+mod tests {
+
+    #[test]
+    fn only_our_own_text_is_markup() {
+        let name = "<script>\"a\" & 'b'</script>\u{202e}\u{0}";
+        let inner = html! { "<b>" (name) "</b>" };
+        let all = html! { "<p title=\"" (name) "\">" [inner] (7) "</p>" }.into_string();
+        let escaped = "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/script&gt;\u{fffd}\u{fffd}";
+        assert_eq!(all, format!("<p title=\"{escaped}\"><b>{escaped}</b>7</p>"));
+    }
+}

@@ -1,0 +1,109 @@
+//! The page of links: what to share, what came of it, and the address by which partners are recruited.
+
+use ::affiliate::links;
+use ::affiliate::portal::figures::Brought;
+use ::affiliate::refusal::Refusal;
+use mail::affiliate::partner::{LINKS_MAX, PartnerLink};
+
+use super::frame::View;
+use super::html::{Html, html, push};
+use crate::room::Room;
+
+pub(super) async fn show(room: &Room, view: &View<'_>) -> Result<Html, Refusal> {
+    let (partner, program) = (&view.guest.partner, &view.guest.program);
+    let office = &room.affiliate;
+    let all = office.links(partner.account, partner.id).await?;
+    let figures = office.following(partner).await?;
+    let clicks = office.clicks(partner, &all).await?;
+    let mut content = Html::new();
+    if view.may_change() && all.len() < LINKS_MAX {
+        content.put(&adding(view));
+    }
+    for link in &all {
+        let is_primary = link.id == partner.primary_link;
+        let address = links::address(&program.settings.website_url, link);
+        push!(content, "<section class=\"card\"><h2>"(link.label.as_deref().unwrap_or(link.token.as_str())));
+        if is_primary {
+            content.raw(" <span class=\"tag\">your main link</span>");
+        }
+        push!(content, "</h2><label>Share this address<input readonly value=\"" (address) "\"></label>");
+        let count = clicks.by_link.get(&link.id).copied().unwrap_or_default();
+        push!(content, [counts(count, None)]);
+        if view.may_change() {
+            content.put(&changing(view, link));
+        }
+        content.raw("</section>\n");
+    }
+    push!(content, "<section class=\"card\"><h2>All together</h2>" [counts(clicks.all, Some(figures.all))]
+        "</section>\n" [recruiting(room, view, &all).await?]);
+    Ok(view.page("links", "Links", &content))
+}
+
+fn counts(clicks: u64, brought: Option<Brought>) -> Html {
+    let mut line = html! { "<p>" (clicks) " clicks" };
+    if let Some(Brought { leads, customers }) = brought {
+        push!(line, " · " (leads) " people brought · " (customers) " customers");
+    }
+    line.raw("</p>");
+    line
+}
+
+/// The fields of a link.
+fn fields(view: &View<'_>, form: &str, link: Option<&PartnerLink>) -> Html {
+    let now = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    let token = view.value(form, "token", &now(link.map(|link| link.token.as_str())));
+    let label = view.value(form, "label", &now(link.and_then(|link| link.label.as_deref())));
+    let to = view.value(form, "destination_url", &now(link.and_then(|link| link.destination_url.as_deref())));
+    html! {
+        "<div class=\"two\"><label>Name in the address<input name=\"token\" required minlength=\"2\" maxlength=\"40\" \
+         pattern=\"[A-Za-z0-9_\\-]+\" autocapitalize=\"none\" spellcheck=\"false\" value=\"" (token) "\">\
+         <small>2 to 40 letters, digits, dashes and underscores</small></label>\
+         <label>Your note (nobody else sees it)<input name=\"label\" maxlength=\"200\" value=\"" (label) "\"></label></div>\
+         <label>Page that it leads to<input name=\"destination_url\" maxlength=\"2000\" placeholder=\"/pricing\" value=\""
+        (to) "\"><small>A path on " (view.guest.program.settings.website_url) "; its front page otherwise</small></label>"
+    }
+}
+
+fn adding(view: &View<'_>) -> Html {
+    let open = if view.failed("add-link") { " open" } else { "" };
+    html! {
+        "<details class=\"card\"" (open) "><summary>Add a link</summary>\
+         <form method=\"post\" action=\"add-link\">" [view.csrf()] [fields(view, "add-link", None)]
+        "<button type=\"submit\">Add the link</button></form></details>\n"
+    }
+}
+
+fn changing(view: &View<'_>, link: &PartnerLink) -> Html {
+    let is_this = view.failed("change-link") && view.asked.form.get("id") == link.id.to_string();
+    let (open, form) = if is_this { (" open", "change-link") } else { ("", "") };
+    html! {
+        "<details" (open) "><summary>Change it</summary><form method=\"post\" action=\"change-link\">" [view.csrf()]
+        "<input type=\"hidden\" name=\"id\" value=\"" (link.id) "\">" [fields(view, form, Some(link))]
+        "<p class=\"soft\">With another name in the address, the old address leads nobody to you any more.</p>\
+         <button type=\"submit\">Change the link</button></form></details>"
+    }
+}
+
+/// The address by which partners are recruited, where that earns anything.
+async fn recruiting(room: &Room, view: &View<'_>, all: &[PartnerLink]) -> Result<Html, Refusal> {
+    let (partner, program) = (&view.guest.partner, &view.guest.program);
+    let campaign = match room.affiliate.campaign(partner.account, partner.campaign).await {
+        Ok(campaign) => campaign,
+        Err(Refusal::Unknown(_)) => return Ok(Html::new()),
+        Err(refusal) => return Err(refusal),
+    };
+    let share = campaign.terms.second_tier.get();
+    let link = all.iter().find(|link| link.id == partner.primary_link);
+    let Some(address) = link.and_then(|link| room.affiliate.recruiting_address(program, link)) else {
+        return Ok(Html::new());
+    };
+    if share == 0 || room.affiliate.campaign_to_join(program, None).await?.is_none() {
+        return Ok(Html::new());
+    }
+    let share = f64::from(share) / 100.0;
+    Ok(html! {
+        "<section class=\"card\"><h2>Recruit partners</h2><p>Who becomes a partner by this address earns as you do, and \
+         you earn " (share) " % of the same sales on top.</p><label>Share this address<input readonly value=\""
+        (address) "\"></label></section>\n"
+    })
+}

@@ -1,0 +1,102 @@
+//! The picture of the last 90 days: a bar of earnings for each day, a line of clicks. Its figures stand below it in words,
+//! for who does not see it.
+
+use mail::affiliate::money::Currency;
+
+use super::html::{Html, html, push};
+use super::words;
+
+/// Its width, in its own units.
+const WIDTH: f64 = 900.0;
+/// Where the floor is.
+const FLOOR: f64 = 160.0;
+/// The highest point.
+const TOP: f64 = 14.0;
+
+/// Draws earnings and clicks by day, the oldest first.
+pub(super) fn drawn(currency: Currency, money: &[i64], clicks: &[u64]) -> Html {
+    let (earned, came) = (money.iter().copied().fold(0, i64::saturating_add), clicks.iter().sum::<u64>());
+    let most_money = money.iter().copied().max().unwrap_or(0).max(0);
+    let most_clicks = clicks.iter().copied().max().unwrap_or(0);
+    let words = html! {
+        "In 90 days: " (words::money(earned, currency)) " came in, " (came) (if came == 1 { " click" } else { " clicks" })
+    };
+    let mut picture = html! {
+        "<figure><svg viewBox=\"0 0 900 180\" role=\"img\" aria-label=\"" [words] "\">\
+         <line class=\"floor\" x1=\"0\" y1=\"160\" x2=\"900\" y2=\"160\"/>"
+    };
+    for (day, sum) in money.iter().enumerate() {
+        if *sum > 0 {
+            let height = share(as_f64(*sum), as_f64(most_money)).max(1.5);
+            let (x, width) = (left(day, money.len()), WIDTH / as_count(money.len()) * 0.72);
+            push!(
+                picture,
+                "<rect class=\"money\" x=\"" (round(x)) "\" y=\"" (round(FLOOR - height)) "\" width=\"" (round(width))
+                "\" height=\"" (round(height)) "\" rx=\"1.5\"/>"
+            );
+        }
+    }
+    if most_clicks > 0 {
+        picture.raw("<polyline class=\"clicks\" points=\"");
+        for (day, count) in clicks.iter().enumerate() {
+            let (x, y) = (left(day, clicks.len()), FLOOR - share(count_f64(*count), count_f64(most_clicks)));
+            push!(picture, (round(x + WIDTH / as_count(clicks.len()) * 0.36)) "," (round(y)) " ");
+        }
+        picture.raw("\"/>");
+    }
+    push!(
+        picture,
+        "<text x=\"0\" y=\"176\">90 days ago</text><text x=\"900\" y=\"176\" text-anchor=\"end\">today</text></svg>\
+         <figcaption><span class=\"key\"></span>earnings by day <span class=\"key clicks\"></span>clicks by day. "
+        [words] ".</figcaption></figure>"
+    );
+    picture
+}
+
+fn left(day: usize, days: usize) -> f64 {
+    as_count(day) * (WIDTH / as_count(days.max(1)))
+}
+
+/// How high something is, of the highest.
+fn share(part: f64, most: f64) -> f64 {
+    if most > 0.0 { part / most * (FLOOR - TOP) } else { 0.0 }
+}
+
+/// To a tenth, which is finer than anybody sees.
+fn round(figure: f64) -> String {
+    format!("{figure:.1}")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a picture is less precise than a float")]
+fn as_f64(amount: i64) -> f64 {
+    amount as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a picture is less precise than a float")]
+fn count_f64(count: u64) -> f64 {
+    count as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "days are few")]
+fn as_count(days: usize) -> f64 {
+    days as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_drawn_of_nothing_and_of_the_largest_sums() {
+        let usd = "usd".parse().unwrap();
+        for (money, clicks) in [
+            (vec![], vec![]),
+            (vec![0; 90], vec![0; 90]),
+            (vec![i64::MAX; 90], vec![u64::MAX / 90; 90]),
+            (vec![-5, 0, 5], vec![1]),
+        ] {
+            let text = drawn(usd, &money, &clicks).into_string();
+            assert!(text.contains("</svg>") && !text.contains("NaN") && !text.contains("inf"), "{text}");
+        }
+    }
+}

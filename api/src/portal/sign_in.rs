@@ -1,0 +1,119 @@
+//! Getting in: the page where a link is asked for by mail, and the one that such a link leads to.
+//!
+//! Whether an address is a partner's is not told: the page says the same in any case, and takes as long (it is one commit,
+//! or none). How often it may be asked is bounded by address and network.
+
+use std::time::Duration;
+
+use ::affiliate::letters::site;
+use ::affiliate::portal::entrance::Door;
+use http::StatusCode;
+use mail::address::Address;
+use mail::affiliate::partner::PartnerStatus;
+use mail::affiliate::program::Program;
+
+use super::asked::Asked;
+use super::html::{Html, html, push};
+use super::{PortalPage, frame, nowhere, program_of};
+use crate::affiliate::refused;
+use crate::problem::Problem;
+use crate::room::Room;
+
+/// Whatever is found, the answer takes this long at least: what one commit takes does not show.
+pub(super) const ANSWER_AFTER: Duration = Duration::from_millis(150);
+
+/// Says that nobody has signed in, and how to.
+pub(super) fn signed_out(program: Option<&Program>) -> Html {
+    let content = match program {
+        Some(program) => html! {
+            "<div class=\"card\"><p>You are signed out of the partner portal of " (site(program)) ".</p>\
+             <p><a class=\"button\" href=\"sign-in?key=" (program.publishable_key) "\">Sign in</a></p></div>"
+        },
+        None => html! {
+            "<div class=\"card\"><p>Open the partner portal from the product whose partner you are, or from a mail of \
+             it.</p></div>"
+        },
+    };
+    frame::bare("You are signed out", "", &content)
+}
+
+/// `GET /portal/sign-in`.
+pub(super) async fn show(room: &Room, asked: &Asked) -> Result<PortalPage, Problem> {
+    let key = asked.query.get("key");
+    let Some(program) = program_of(room, asked, key).await? else { return Ok(nowhere("")) };
+    Ok(PortalPage::of(StatusCode::OK, page(&program, "", None)))
+}
+
+fn page(program: &Program, email: &str, wrong: Option<&str>) -> Html {
+    let mut content = Html::new();
+    if let Some(wrong) = wrong {
+        push!(content, "<p class=\"note bad\" role=\"alert\">" (wrong) "</p>\n");
+    }
+    push!(
+        content,
+        "<div class=\"card\"><p>Say the address that you are known by as a partner of " (site(program)) ", and we mail \
+         you a link to sign in with.</p><form method=\"post\" action=\"sign-in\">\
+         <input type=\"hidden\" name=\"key\" value=\"" (program.publishable_key) "\">\
+         <label>Email<input type=\"email\" name=\"email\" autocomplete=\"email\" required maxlength=\"254\" value=\""
+        (email) "\"></label><button type=\"submit\">Mail me a link</button></form></div>"
+    );
+    frame::bare(&format!("Partner portal of {}", site(program)), "", &content)
+}
+
+/// `POST /portal/sign-in`.
+pub(super) async fn ask(room: &Room, asked: &Asked) -> Result<PortalPage, Problem> {
+    let Some(program) = program_of(room, asked, asked.form.get("key")).await? else {
+        return Ok(nowhere(""));
+    };
+    let given = asked.form.get("email");
+    let Ok(email) = given.parse::<Address>() else {
+        let page = page(&program, given, Some("This is no email address."));
+        return Ok(PortalPage::of(StatusCode::BAD_REQUEST, page));
+    };
+    if let Some(page) = too_often(room, asked, (&program, &email, "sign-in")) {
+        return Ok(page);
+    }
+    // Beside the rest of the time: who measures the answer learns nothing.
+    let (sent, ()) =
+        tokio::join!(room.affiliate.ask_for_link(&program, &email), tokio::time::sleep(ANSWER_AFTER));
+    sent.map_err(|refusal| refused(room, refusal))?;
+    let content = html! {
+        "<div class=\"card\"><p>If <strong>" (email) "</strong> is a partner of " (site(&program)) ", a mail with a link \
+         is on its way. It works once, within 15 minutes.</p><p class=\"soft\">Nothing there? Look among the unwanted \
+         mail, or <a href=\"sign-in?key=" (program.publishable_key) "\">try another address</a>.</p></div>"
+    };
+    Ok(PortalPage::of(StatusCode::OK, frame::bare("Look into your mail", "", &content)))
+}
+
+/// The page for who asks too often.
+pub(super) fn too_often(
+    room: &Room,
+    asked: &Asked,
+    (program, email, what): (&Program, &Address, &str),
+) -> Option<PortalPage> {
+    let now = room.hall.clock().now();
+    let who = format!("{what} {} {email}", program.id);
+    let problem = room.throttle.link(asked.from, &who, now).err()?;
+    let text = "That were too many tries. Wait some minutes, and try again.";
+    let mut page = PortalPage::of(StatusCode::TOO_MANY_REQUESTS, frame::plain("", "Too many tries", text));
+    for (name, value) in problem.headers() {
+        page.headers.extend(value.parse().ok().map(|value| (name.clone(), value)));
+    }
+    Some(page)
+}
+
+/// The page that a mailed link leads to.
+pub(super) fn by_link(door: &Door) -> Html {
+    let site = site(&door.program);
+    let words = match door.partner.status {
+        PartnerStatus::Invited => {
+            html! { "You are invited to be a partner of " (site) ". Come in and look." }
+        }
+        _ => html! { "Sign in to the partner portal of " (site) " as " (door.partner.email) "." },
+    };
+    let content = html! {
+        "<div class=\"card\"><p>" [words] "</p><form method=\"post\"><button type=\"submit\">Continue</button></form>\
+         <p class=\"soft\">The link works once.</p></div>"
+    };
+    frame::bare("Sign in", super::UP, &content)
+}

@@ -1,0 +1,91 @@
+//! JSON before any parser sees it: how deep it may be nested, and which names are not for others.
+//!
+//! Most bodies have fewer brackets than levels are allowed: counting them is all that these cost.
+
+use memchr::{memchr2, memchr2_iter};
+
+use crate::problem::{Code, Problem};
+
+/// Levels of lists and objects within each other. Nothing that we take needs as many.
+pub const LEVELS_MAX: usize = 128;
+
+/// Refuses JSON that is nested too deep, or uses a name that is reserved ([`mail::json`]). Whether it is JSON at all is
+/// the parser's to say.
+///
+/// # Errors
+/// 400 `invalid_json`.
+pub fn check(json: &[u8]) -> Result<(), Problem> {
+    // What does not begin so is no nested JSON: a table of values separated by commas, say.
+    let flat = !json.trim_ascii_start().starts_with(b"[") && !json.trim_ascii_start().starts_with(b"{");
+    if !flat && mail::json::has_reserved_name(json) {
+        return Err(Problem::new(Code::INVALID_JSON, "The body has a field whose name is reserved"));
+    }
+    let few = flat || memchr2_iter(b'[', b'{', json).nth(LEVELS_MAX).is_none();
+    if few || deepest(json) <= LEVELS_MAX {
+        return Ok(());
+    }
+    Err(Problem::new(Code::INVALID_JSON, format!("The body is nested deeper than {LEVELS_MAX} levels")))
+}
+
+/// The deepest level; brackets within texts are none.
+fn deepest(json: &[u8]) -> usize {
+    let (mut level, mut deepest, mut rest) = (0usize, 0, json);
+    while let [first, after @ ..] = rest {
+        rest = after;
+        match first {
+            b'[' | b'{' => {
+                level += 1;
+                deepest = deepest.max(level);
+            }
+            b']' | b'}' => level = level.saturating_sub(1),
+            b'"' => rest = after_text(rest),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// What stands behind the end of a text.
+fn after_text(mut rest: &[u8]) -> &[u8] {
+    while let Some(place) = memchr2(b'"', b'\\', rest) {
+        let escape = rest.get(place) == Some(&b'\\');
+        rest = rest.get(place + 1 + usize::from(escape)..).unwrap_or_default();
+        if !escape {
+            return rest;
+        }
+    }
+    &[]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_would_be_parsed_as_json_are_refused() {
+        let mut text = "1".to_owned();
+        for _ in 0..9 {
+            let inner = format!("{}{text}{}", "[".repeat(LEVELS_MAX - 4), "]".repeat(LEVELS_MAX - 4));
+            text = serde_json::json!({"$serde_json::private::RawValue": inner}).to_string();
+        }
+        assert!(check(format!("{{\"data\":{text}}}").as_bytes()).is_err());
+    }
+
+    #[test]
+    fn levels() {
+        let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+        assert!(check(nested(LEVELS_MAX).as_bytes()).is_ok());
+        assert!(check(nested(LEVELS_MAX + 1).as_bytes()).is_err());
+        assert!(check(format!("{{\"a\":{}}}", nested(LEVELS_MAX)).as_bytes()).is_err());
+        // Many, but beside each other; many, but in a text; one that begins behind a text.
+        let wide = format!("[{}0]", "[[]],".repeat(1_000));
+        let text = format!("{{\"css\":\"\\\"{}\"}}", "{[".repeat(1_000));
+        assert!(check(wide.as_bytes()).is_ok() && check(text.as_bytes()).is_ok());
+        let behind = format!("[\"\\\\\",{}]", nested(LEVELS_MAX));
+        assert!(check(behind.as_bytes()).is_err());
+        // Not JSON at all.
+        for odd in ["\"\\", "\"", "]]]]", ""] {
+            assert_eq!(deepest(odd.as_bytes()), 0, "{odd}");
+        }
+    }
+}

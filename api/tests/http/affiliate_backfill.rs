@@ -1,0 +1,163 @@
+//! `…/backfill`: what a processor that is played here knows of the past.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use affiliate::office::Office;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use store::task::PARTITIONS;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpListener;
+
+use crate::affiliate_ledger::invoice;
+use crate::affiliate_program::{owner, set_up};
+use crate::affiliates::{all, partner};
+use crate::world::World;
+
+/// What the processor answers to each path, by what its address begins with.
+type Known = Vec<(&'static str, Value)>;
+
+/// Plays the processor: its address, and how often it was asked.
+async fn play(known: Known, silent_for: usize) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, asked) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::default()));
+    let counted = Arc::clone(&asked);
+    tokio::spawn(async move {
+        loop {
+            let Ok((mut stream, _)) = listener.accept().await else { return };
+            let (known, counted) = (known.clone(), Arc::clone(&counted));
+            tokio::spawn(async move {
+                let (read, mut write) = stream.split();
+                let mut lines = BufReader::new(read.take(1 << 20)).lines();
+                while let Ok(Some(first)) = lines.next_line().await {
+                    while lines.next_line().await.ok().flatten().is_some_and(|line| !line.is_empty()) {}
+                    let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
+                    let number = if path == "/v1/account" {
+                        usize::MAX
+                    } else {
+                        counted.fetch_add(1, Ordering::Relaxed)
+                    };
+                    let found = known.iter().find(|(start, _)| path.starts_with(start));
+                    let (status, body) = match found {
+                        _ if number < silent_for => ("503 Busy", json!({})),
+                        Some((_, body)) => ("200 OK", body.clone()),
+                        None => ("200 OK", json!({"object": "list", "data": [], "has_more": false})),
+                    };
+                    let body = body.to_string();
+                    let head = format!(
+                        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                        body.len()
+                    );
+                    write.write_all(format!("{head}{body}").as_bytes()).await.ok();
+                }
+            });
+        }
+    });
+    (format!("http://{address}"), asked)
+}
+
+/// A program with a referral of `grace@example.net`, whose processor is played, by what it knows a minute later.
+async fn connected(
+    world: &World,
+    known: impl FnOnce() -> Known,
+    silent_for: usize,
+) -> (crate::world::Signed, Arc<AtomicUsize>) {
+    let who = set_up(world, 1).await;
+    partner(world, json!({"email": "ada@example.org", "token": "ada"})).await;
+    let told = json!({"token": "ada", "email": "grace@example.net"});
+    assert_eq!(world.call(Method::POST, "/affiliate-referrals", &told).await.status, StatusCode::CREATED);
+    world.hall.clock().advance(Duration::from_secs(60));
+    let (address, asked) = play(known(), silent_for).await;
+    world.hall.clock().advance(Duration::from_secs(60));
+    let connection =
+        json!({"webhook_secrets": ["whsec_one"], "api_base": address, "restricted_key": "rk_live_1"});
+    let answer = owner(world, &who, Method::PUT, ("/processor", connection)).await;
+    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+    (who, asked)
+}
+
+/// Goes on with back-fills until none does.
+async fn go_on(world: &World) {
+    let office = Office::new(world.hall.clone());
+    while office.backfill_some(0..=PARTITIONS - 1, world.hall.clock().now()).await.unwrap() {}
+}
+
+#[tokio::test]
+async fn the_past_is_read_oldest_first() {
+    let world = World::start().await;
+    let known = || {
+        let newest = invoice(&world, ("in_2", "cus_1"), 1_000);
+        let oldest = invoice(&world, ("in_1", "cus_1"), 4_900);
+        let customer =
+            json!({"id": "cus_1", "object": "customer", "email": "Grace@example.net", "metadata": {}});
+        vec![
+            ("/v1/account", json!({"id": "acct_1", "object": "account"})),
+            ("/v1/customers/cus_1", customer),
+            ("/v1/invoices", json!({"object": "list", "data": [newest, oldest], "has_more": false})),
+        ]
+    };
+    let (who, _) = connected(&world, known, 0).await;
+    let since = json!({"since": world.hall.clock().now().as_second() - 3600});
+    let begun = owner(&world, &who, Method::POST, ("/backfill", since)).await;
+    assert_eq!(begun.status, StatusCode::ACCEPTED, "{begun:?}");
+    let begun = begun.json()["backfill"].clone();
+    assert_eq!((&begun["status"], &begun["invoices_seen"]), (&json!("running"), &json!(0)));
+    let twice = owner(&world, &who, Method::POST, ("/backfill", json!({}))).await;
+    assert_eq!((twice.status, twice.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
+    go_on(&world).await;
+    let path = format!("/backfill/{}", begun["id"].as_str().unwrap());
+    let done = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    assert_eq!(done["status"], "done", "{done}");
+    assert_eq!(
+        (&done["invoices_seen"], &done["lines_written"], &done["error"]),
+        (&json!(2), &json!(2), &Value::Null)
+    );
+    let lines = all(&world, "/affiliate-commissions").await;
+    let amounts: Vec<_> = lines.iter().map(|line| line["amount_cents"].as_i64().unwrap()).collect();
+    assert_eq!(amounts, [200, 980], "the newest first, as it was written");
+    // Once more changes nothing.
+    let again =
+        owner(&world, &who, Method::POST, ("/backfill", json!({"silent": true, "since": 1_790_000_000})))
+            .await;
+    assert_eq!(again.status, StatusCode::ACCEPTED);
+    go_on(&world).await;
+    assert_eq!(all(&world, "/affiliate-commissions").await.len(), 2);
+    let audit = owner(&world, &who, Method::GET, ("/audit", json!({}))).await.json();
+    assert_eq!(audit["broken"], json!([]));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_does_not_answer_is_asked_again_and_given_up() {
+    let world = World::start().await;
+    let known = || vec![("/v1/account", json!({"id": "acct_1"}))];
+    let (who, asked) = connected(&world, known, 1_000).await;
+    let begun = owner(&world, &who, Method::POST, ("/backfill", json!({"since": 1_760_000_000}))).await;
+    let path = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
+    for _ in 0..5 {
+        go_on(&world).await;
+        world.hall.clock().advance(Duration::from_secs(300));
+    }
+    let failed = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    assert_eq!(failed["status"], "failed", "{failed}");
+    assert!(failed["error"].as_str().unwrap().contains("503"), "{failed}");
+    assert_eq!(asked.load(Ordering::Relaxed), 5);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_is_only_listened_to_is_not_asked() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let refused = owner(&world, &who, Method::POST, ("/backfill", json!({}))).await;
+    assert_eq!((refused.status, refused.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
+    for wrong in [json!({"since": "soon"}), json!({"silent": 1})] {
+        let refused = owner(&world, &who, Method::POST, ("/backfill", wrong.clone())).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{wrong}");
+    }
+    let unknown = owner(&world, &who, Method::GET, ("/backfill/bkf_1", json!({}))).await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+    world.end().await;
+}

@@ -1,0 +1,106 @@
+//! `…/imports`: lists of partners.
+
+use http::{Method, StatusCode};
+use http_body_util::Full;
+use serde_json::{Value, json};
+
+use crate::affiliate_program::{PROGRAM, set_up};
+use crate::affiliates::{all, partner};
+use crate::world::{Answered, Signed, World};
+
+async fn import(world: &World, who: &Signed, (query, list): (&str, &str)) -> Answered {
+    let request = http::Request::post(format!("{PROGRAM}/imports{query}"))
+        .header("host", "test")
+        .header("cookie", &who.cookie)
+        .header("x-csrf-token", who.csrf.as_deref().unwrap_or_default())
+        .header("content-type", "text/csv");
+    world.send(request.body(Full::new(list.to_owned().into())).unwrap()).await
+}
+
+const LIST: &str = "\u{feff}EMAIL,First Name,token,status,parent_email,country,campaign,note\r\n\
+    grace@example.org,Grace,My Shop!,,bob@example.org,us,,x\r\n\
+    bob@example.org,\"Bob, the first\",ADA,pending,,,,\r\n\
+    not an address,,,,,,,\r\n\
+    Grace@Example.org,,,,,,,\r\n\
+    ada@example.org,,,,,,,\r\n\
+    eve@example.org,,,gone,,,,\r\n\
+    mallory@example.org,,,,nobody@example.org,,,\r\n\
+    one@example.org,,,,two@example.org,,,\r\n\
+    two@example.org,,,,one@example.org,,,\r\n\
+    dan@example.org,,,,,,No such plan,\r\n\
+    alan@example.org,,,invited,ada@example.org,,Partners,\r\n";
+
+#[tokio::test]
+async fn a_list_is_tried_and_then_taken_in() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
+    let tried = import(&world, &who, ("?dry_run=true", LIST)).await;
+    assert_eq!(tried.status, StatusCode::OK, "{tried:?}");
+    let tried = tried.json();
+    assert_eq!((&tried["dry_run"], &tried["imported"]), (&json!(true), &json!(3)));
+    let outline = |shown: &Value| -> Vec<(u64, String, String)> {
+        let rows = shown.as_array().unwrap().iter();
+        let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        rows.map(|row| {
+            (row["row"].as_u64().unwrap(), text(row, "email"), text(row, "token") + &text(row, "reason"))
+        })
+        .collect()
+    };
+    let rows = |rows: &[(u64, &str, &str)]| -> Vec<(u64, String, String)> {
+        rows.iter().map(|(row, email, what)| (*row, (*email).to_owned(), (*what).to_owned())).collect()
+    };
+    let partners = rows(&[
+        (1, "grace@example.org", "my-shop-"),
+        (2, "bob@example.org", "ada-2"),
+        (11, "alan@example.org", "alan"),
+    ]);
+    let skipped = rows(&[
+        (3, "not an address", "invalid_email"),
+        (4, "Grace@Example.org", "duplicate_in_file"),
+        (5, "ada@example.org", "already_partner"),
+        (6, "eve@example.org", "invalid_status"),
+        (7, "mallory@example.org", "invalid_parent_email"),
+        (8, "one@example.org", "invalid_parent_email"),
+        (9, "two@example.org", "invalid_parent_email"),
+        (10, "dan@example.org", "invalid_campaign"),
+    ]);
+    assert_eq!(
+        (outline(&tried["partners"]), outline(&tried["skipped"])),
+        (partners.clone(), skipped.clone())
+    );
+    assert_eq!(tried["partners"][0]["id"], Value::Null);
+    assert_eq!(all(&world, "/affiliates").await.len(), 1, "nothing is written");
+
+    let done = import(&world, &who, ("", LIST)).await.json();
+    assert_eq!((outline(&done["partners"]), outline(&done["skipped"])), (partners, skipped));
+    let get = async |row: usize| {
+        let id = done["partners"][row]["id"].as_str().unwrap().to_owned();
+        world.get(&format!("/affiliates/{id}")).await.json()["affiliate"].clone()
+    };
+    let (grace, bob, alan) = (get(0).await, get(1).await, get(2).await);
+    assert_eq!((&grace["parent_affiliate_id"], &grace["source"]), (&bob["id"], &json!("import")));
+    assert_eq!((&bob["status"], &bob["first_name"]), (&json!("pending"), &json!("Bob, the first")));
+    assert_eq!((&alan["parent_affiliate_id"], &alan["status"]), (&ada["id"], &json!("invited")));
+    assert_eq!(grace["country"], "US");
+    let again = import(&world, &who, ("", LIST)).await.json();
+    assert_eq!(again["imported"], 0, "{again}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_is_no_list_is_refused_whole() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let long: String = (0..=5_000).map(|n| format!("p{n}@example.org\n")).collect();
+    for list in ["", "name\nAda\n", &format!("email\n{long}")] {
+        let refused = import(&world, &who, ("", list)).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused:?}");
+        assert!(refused.json()["error"]["details"]["fields"]["body"].is_string(), "{refused:?}");
+    }
+    assert_eq!(all(&world, "/affiliates").await.len(), 0);
+    assert_eq!(import(&world, &who, ("?dry_run=perhaps", "email\n")).await.status, StatusCode::BAD_REQUEST);
+    let with_key = world.call(Method::POST, &format!("{PROGRAM}/imports"), &json!({})).await;
+    assert_eq!(with_key.status, StatusCode::FORBIDDEN);
+    world.end().await;
+}

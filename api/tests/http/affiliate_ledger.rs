@@ -1,0 +1,267 @@
+//! What the payment processor tells, at the door; and what becomes of it: commissions, reviews, the audit.
+
+use std::time::Duration;
+
+use aws_lc_rs::hmac;
+use http::{Method, StatusCode};
+use http_body_util::Full;
+use serde_json::{Value, json};
+
+use crate::affiliate_program::{owner, set_up};
+use crate::affiliates::{all, partner, with_headers};
+use crate::world::{Answered, Signed, World};
+
+/// Of the program that [`set_up`] makes.
+const SECRET: &str = "whsec_one";
+
+/// The processor's signature of now over a body.
+fn signature(world: &World, secret: &str, body: &str) -> String {
+    let now = world.hall.clock().now().as_second();
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    let tag = hmac::sign(&key, format!("{now}.{body}").as_bytes());
+    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("t={now},v1={hex}")
+}
+
+/// Posts a body that is signed so.
+async fn post(world: &World, program: &str, (signature, body): (&str, &str)) -> Answered {
+    let path = format!("/processor/stripe/{program}");
+    let request = http::Request::post(path).header("host", "test").header("stripe-signature", signature);
+    world.send(request.body(Full::new(body.to_owned().into())).unwrap()).await
+}
+
+async fn program(world: &World, who: &Signed) -> String {
+    let shown = owner(world, who, Method::GET, ("", json!({}))).await.json();
+    shown["program"]["id"].as_str().unwrap().to_owned()
+}
+
+/// The processor tells of something.
+pub(crate) async fn tell(world: &World, program: &str, event: &Value) -> Answered {
+    let body = event.to_string();
+    post(world, program, (&signature(world, SECRET, &body), &body)).await
+}
+
+/// An event of now, in the processor's words.
+pub(crate) fn event(world: &World, (id, kind): (&str, &str), object: &Value) -> Value {
+    let created = world.hall.clock().now().as_second();
+    json!({"id": id, "object": "event", "type": kind, "created": created, "livemode": true,
+           "data": {"object": object}})
+}
+
+/// A paid invoice of a customer.
+pub(crate) fn invoice(world: &World, (id, customer): (&str, &str), cents: i64) -> Value {
+    let now = world.hall.clock().now().as_second();
+    json!({
+        "id": id, "object": "invoice", "customer": customer, "currency": "usd", "status": "paid", "created": now,
+        "status_transitions": {"paid_at": now}, "amount_paid": cents, "total": cents, "subtotal": cents,
+        "total_excluding_tax": cents, "charge": format!("ch_{id}"), "billing_reason": "subscription_create",
+        "lines": {"object": "list", "has_more": false, "data": [
+            {"id": format!("il_{id}"), "amount": cents, "currency": "usd", "price": {"id": "price_1", "product": "prod_1"}},
+        ]},
+    })
+}
+
+/// A commission of a partner `ada`: its id.
+pub(crate) async fn commission(world: &World) -> String {
+    let who = set_up(world, 1).await;
+    let program = program(world, &who).await;
+    partner(world, json!({"email": "ada@example.org", "token": "ada"})).await;
+    let told = json!({"token": "ada", "email": "grace@example.net", "processor_customer_id": "cus_1"});
+    assert_eq!(world.call(Method::POST, "/affiliate-referrals", &told).await.status, StatusCode::CREATED);
+    let paid = event(world, ("evt_1", "invoice.paid"), &invoice(world, ("in_1", "cus_1"), 4_900));
+    assert_eq!(tell(world, &program, &paid).await.json()["status"], "done");
+    let found = all(world, "/affiliate-commissions").await;
+    found[0]["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_paid_invoice_is_a_commission() {
+    let world = World::start().await;
+    let id = commission(&world).await;
+    let path = format!("/affiliate-commissions/{id}");
+    let shown = world.get(&path).await;
+    assert_eq!(shown.status, StatusCode::OK, "{shown:?}");
+    let line = shown.json()["commission"].clone();
+    for (field, value) in [
+        ("object", json!("affiliate_commission")),
+        ("tier", json!(1)),
+        ("status", json!("pending")),
+        ("amount_cents", json!(980)),
+        ("sale_amount_cents", json!(4900)),
+        ("currency", json!("usd")),
+        ("processor_invoice_id", json!("in_1")),
+        ("processor_charge_id", json!("ch_in_1")),
+        ("earned_at", Value::Null),
+        ("payout_id", Value::Null),
+        ("reverse_reason", Value::Null),
+    ] {
+        assert_eq!(line[field], value, "{field}");
+    }
+    let referral = world.get("/affiliate-referrals?status=active").await.json()["data"][0].clone();
+    assert_eq!(referral["id"], line["referral_id"]);
+    assert_eq!((&referral["revenue_cents"], &referral["currency"]), (&json!(4900), &json!("usd")));
+    for (query, found) in [
+        ("status=pending,earned", 1),
+        ("status=reversed", 0),
+        ("currency=eur,USD", 1),
+        ("currency=eur", 0),
+        (&format!("referral_id={}", line["referral_id"].as_str().unwrap()), 1),
+        (&format!("affiliate_id={}", line["affiliate_id"].as_str().unwrap()), 1),
+        ("created_before=2001-01-01T00:00:00Z", 0),
+        ("created_after=2001-01-01T00:00:00Z", 1),
+    ] {
+        assert_eq!(all(&world, &format!("/affiliate-commissions?{query}")).await.len(), found, "{query}");
+    }
+    for query in
+        ["status=gone", "currency=dollar", "affiliate_id=x", "referral_id=aff_1", "created_after=soon"]
+    {
+        let refused = world.get(&format!("/affiliate-commissions?{query}")).await;
+        assert_eq!(
+            (refused.status, refused.code()),
+            (StatusCode::BAD_REQUEST, "validation_error".to_owned()),
+            "{query}"
+        );
+    }
+    assert_eq!(world.get("/affiliate-commissions/com_1").await.code(), "not_found");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_commission_is_taken_back_and_brought_back() {
+    let world = World::start().await;
+    let id = commission(&world).await;
+    let path = format!("/affiliate-commissions/{id}");
+    let patch = async |body: Value| world.call(Method::PATCH, &path, &body).await;
+    for (body, field) in [
+        (json!({}), "status"),
+        (json!({"status": "earned"}), "status"),
+        (json!({"status": "reversed", "reason": "refund"}), "reason"),
+        (json!({"status": "reversed", "note": "x".repeat(1001)}), "note"),
+    ] {
+        let refused = patch(body.clone()).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{body}");
+        assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{body}: {refused:?}");
+    }
+    let (reverse, seen) = (json!({"status": "reversed"}), [("if-match", "\"99\"")]);
+    let old = with_headers(&world, (Method::PATCH, &path), &seen, &reverse).await;
+    assert_eq!(old.status, StatusCode::CONFLICT);
+    let reversed = patch(json!({"status": "reversed", "reason": "fraud", "note": "stolen card"})).await;
+    assert_eq!(reversed.status, StatusCode::OK, "{reversed:?}");
+    let line = reversed.json()["commission"].clone();
+    assert_eq!((&line["status"], &line["reverse_reason"]), (&json!("reversed"), &json!("fraud")));
+    assert!(line["reversed_at"].is_string() && line.get("note").is_none());
+    // Again is no change.
+    assert_eq!(patch(json!({"status": "reversed"})).await.json()["commission"], line);
+    let who = world.session(1).await;
+    let reinstate = format!("/commissions/{id}/reinstate");
+    let back = owner(&world, &who, Method::POST, (&reinstate, json!({}))).await;
+    assert_eq!(back.json()["commission"]["status"], "pending", "{back:?}");
+    let again = owner(&world, &who, Method::POST, (&reinstate, json!({}))).await;
+    assert_eq!((again.status, again.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_is_not_the_processor_is_not_heard() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let program = program(&world, &who).await;
+    let body = event(&world, ("evt_1", "invoice.paid"), &invoice(&world, ("in_1", "cus_1"), 100)).to_string();
+    let good = signature(&world, SECRET, &body);
+    for (about, signature) in [
+        ("none", ""),
+        ("another secret", &signature(&world, "whsec_other", &body)),
+        ("another body", &signature(&world, SECRET, "{}")),
+        ("no time", "v1=00"),
+    ] {
+        let refused = post(&world, &program, (signature, &body)).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{about}: {refused:?}");
+    }
+    for id in ["prog_1", "x", "prog_01ARZ3NDEKTSV4RRFFQ69G5FAV"] {
+        assert_eq!(post(&world, id, (&good, &body)).await.status, StatusCode::NOT_FOUND, "{id}");
+    }
+    assert_eq!(post(&world, &program, (&good, &body)).await.json()["status"], "done");
+    assert_eq!(post(&world, &program, (&good, &body)).await.json()["status"], "duplicate");
+    let other_mode = json!({"id": "evt_2", "type": "invoice.paid", "created": 1, "livemode": false, "data": {"object": {}}});
+    let ignored = tell(&world, &program, &other_mode).await;
+    assert_eq!((ignored.status, &ignored.json()["status"]), (StatusCode::OK, &json!("ignored")));
+    world.hall.clock().advance(Duration::from_secs(301));
+    assert_eq!(post(&world, &program, (&good, &body)).await.status, StatusCode::BAD_REQUEST, "an old one");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_kept_and_tried_again() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let program = program(&world, &who).await;
+    let call = async |method, path| owner(&world, &who, method, (path, json!({}))).await;
+    let mut wrong = invoice(&world, ("in_1", "cus_1"), 100);
+    wrong["amount_paid"] = json!("a lot");
+    let failed = tell(&world, &program, &event(&world, ("evt_1", "invoice.paid"), &wrong)).await;
+    assert_eq!(
+        (failed.status, failed.code()),
+        (StatusCode::INTERNAL_SERVER_ERROR, "internal_error".to_owned())
+    );
+    let garbage = tell(&world, &program, &json!("no event")).await;
+    assert_eq!(garbage.status, StatusCode::INTERNAL_SERVER_ERROR);
+    let unheard = event(&world, ("evt_3", "price.created"), &json!({"id": "price_1"}));
+    assert_eq!(tell(&world, &program, &unheard).await.json()["status"], "ignored");
+    let listed = call(Method::GET, "/processor/events?status=failed").await.json();
+    assert_eq!(listed["data"].as_array().unwrap().len(), 2, "{listed}");
+    let first = listed["data"].as_array().unwrap().iter().find(|event| event["id"] == "evt_1").unwrap();
+    assert_eq!((&first["status"], &first["type"]), (&json!("failed"), &json!("invoice.paid")));
+    assert!(first["error"].as_str().unwrap().contains("amount_paid"), "{first}");
+    assert_eq!(first["attempts"], 1);
+    let page = call(Method::GET, "/processor/events?limit=2").await.json();
+    let next = format!("/processor/events?limit=2&cursor={}", page["next_cursor"].as_str().unwrap());
+    assert_eq!(call(Method::GET, &next).await.json()["data"].as_array().unwrap().len(), 1);
+    let tried = call(Method::POST, "/processor/events/evt_1/replay").await.json()["event"].clone();
+    assert_eq!((&tried["status"], &tried["attempts"]), (&json!("failed"), &json!(2)));
+    assert_eq!(call(Method::POST, "/processor/events/evt_9/replay").await.status, StatusCode::NOT_FOUND);
+    let shown = call(Method::GET, "").await.json();
+    assert_eq!(shown["processor"]["failed_events"], 2);
+    assert!(shown["processor"]["last_event_at"].is_string());
+    // The same event, mended, is heard.
+    let right = event(&world, ("evt_1", "invoice.paid"), &invoice(&world, ("in_1", "cus_1"), 100));
+    assert_eq!(tell(&world, &program, &right).await.json()["status"], "done");
+    let done = call(Method::POST, "/processor/events/evt_1/replay").await.json()["event"].clone();
+    assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn the_owner_decides_of_referrals() {
+    let world = World::start().await;
+    let id = commission(&world).await;
+    let who = world.session(1).await;
+    let call = async |method, path: String| owner(&world, &who, method, (&path, json!({}))).await;
+    let referral = world.get("/affiliate-referrals").await.json()["data"][0]["id"].clone();
+    let referral = referral.as_str().unwrap();
+    assert_eq!(call(Method::GET, "/reviews".to_owned()).await.json()["data"], json!([]));
+    let rejected = call(Method::POST, format!("/reviews/{referral}/reject")).await;
+    assert_eq!(rejected.status, StatusCode::OK, "{rejected:?}");
+    assert_eq!(rejected.json()["review"]["status"], "rejected");
+    assert_eq!(rejected.json()["referral"]["status"], "rejected");
+    let line = world.get(&format!("/affiliate-commissions/{id}")).await.json()["commission"].clone();
+    assert_eq!((&line["status"], &line["reverse_reason"]), (&json!("reversed"), &json!("fraud")));
+    let barred = call(Method::POST, format!("/commissions/{id}/reinstate")).await;
+    assert_eq!(barred.status, StatusCode::CONFLICT);
+    let listed = call(Method::GET, "/reviews?status=rejected".to_owned()).await.json();
+    assert_eq!(listed["data"][0]["referral_id"], referral);
+    let allowed = call(Method::POST, format!("/reviews/{referral}/allow")).await.json();
+    assert_eq!(
+        (&allowed["referral"]["status"], &allowed["review"]["status"]),
+        (&json!("active"), &json!("allowed"))
+    );
+    let line = world.get(&format!("/affiliate-commissions/{id}")).await.json()["commission"].clone();
+    assert_eq!(line["status"], "reversed", "its reversed lines stay so");
+    let audit = call(Method::GET, "/audit".to_owned()).await.json();
+    assert_eq!((&audit["ok"], &audit["broken"]), (&json!(true), &json!([])));
+    assert_eq!(audit["checked"], json!({"partners": 1, "referrals": 1, "commissions": 1, "payouts": 0}));
+    assert_eq!(call(Method::POST, "/reviews/ref_x/allow".to_owned()).await.status, StatusCode::NOT_FOUND);
+    // No key is an owner.
+    let with_key = world.get(&format!("{}/audit", crate::affiliate_program::PROGRAM)).await;
+    assert_eq!(with_key.status, StatusCode::FORBIDDEN);
+    world.end().await;
+}

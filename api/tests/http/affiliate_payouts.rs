@@ -1,0 +1,450 @@
+//! `/affiliate-payouts` for programs, and the owner's payout runs.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ::affiliate::office::Office;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use store::task::PARTITIONS;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::affiliate_ledger::{event, invoice, tell};
+use crate::affiliate_program::{PROGRAM, owner, set_up};
+use crate::affiliates::{all, partner, with_headers};
+use crate::world::{Answered, Signed, World};
+
+/// A program in which what is sold is earned at once: its owner, and its id.
+async fn program(world: &World) -> (Signed, String) {
+    let who = set_up(world, 1).await;
+    let now = owner(world, &who, Method::PUT, ("/campaigns/default", json!({"hold_days": 0}))).await;
+    assert_eq!(now.status, StatusCode::OK, "{now:?}");
+    let shown = owner(world, &who, Method::GET, ("", json!({}))).await.json();
+    (who, shown["program"]["id"].as_str().unwrap().to_owned())
+}
+
+/// A partner who is paid to this address, with a customer `cus_NAME`.
+async fn seller(world: &World, name: &str, paypal: Option<&str>) -> String {
+    let mut body = json!({"email": format!("{name}@example.org"), "token": name});
+    if let Some(paypal) = paypal {
+        body["paypal_email"] = json!(paypal);
+    }
+    let made = partner(world, body).await;
+    let told = json!({
+        "token": name, "email": format!("{name}.buys@example.net"), "processor_customer_id": format!("cus_{name}"),
+    });
+    assert_eq!(world.call(Method::POST, "/affiliate-referrals", &told).await.status, StatusCode::CREATED);
+    made["id"].as_str().unwrap().to_owned()
+}
+
+/// A seller's customer pays.
+async fn sell(world: &World, program: &str, (name, number): (&str, u32), cents: i64) {
+    let (id, customer) = (format!("in_{name}{number}"), format!("cus_{name}"));
+    let paid = invoice(world, (&id, &customer), cents);
+    let paid = event(world, (&format!("evt_{name}{number}"), "invoice.paid"), &paid);
+    assert_eq!(tell(world, program, &paid).await.json()["status"], "done");
+}
+
+/// Ada has earned 2,000 and Bob 400: a run of both, in draft.
+pub(crate) async fn drafted(world: &World) -> (Signed, Value) {
+    let (who, program) = program(world).await;
+    seller(world, "ada", Some("ada@paypal.example")).await;
+    seller(world, "bob", Some("bob@paypal.example")).await;
+    sell(world, &program, ("ada", 1), 10_000).await;
+    sell(world, &program, ("bob", 1), 2_000).await;
+    let drafted = owner(world, &who, Method::POST, ("/payout-runs", json!({}))).await;
+    assert_eq!(drafted.status, StatusCode::CREATED, "{drafted:?}");
+    (who, drafted.json())
+}
+
+/// The id of a payout that is under way.
+pub(crate) async fn processing(world: &World) -> String {
+    let (who, drafted) = drafted(world).await;
+    assert_eq!(approve(world, &who, &drafted["run"]).await.status, StatusCode::OK);
+    drafted["payouts"][0]["id"].as_str().unwrap().to_owned()
+}
+
+async fn approve(world: &World, who: &Signed, run: &Value) -> Answered {
+    let path = format!("/payout-runs/{}/approve", run["id"].as_str().unwrap());
+    let seen = json!({"rev": run["rev"], "totals": run["totals"]});
+    owner(world, who, Method::POST, (&path, seen)).await
+}
+
+async fn books(world: &World, who: &Signed) -> Value {
+    let audit = owner(world, who, Method::GET, ("/audit", json!({}))).await.json();
+    assert_eq!(audit["ok"], true, "{audit}");
+    audit["checked"].clone()
+}
+
+#[tokio::test]
+async fn a_run_is_drafted_approved_and_paid() {
+    let world = World::start().await;
+    let (who, drafted) = drafted(&world).await;
+    let call = async |method, path: &str, body| owner(&world, &who, method, (path, body)).await;
+    let run = drafted["run"].clone();
+    for (field, value) in [
+        ("status", json!("draft")),
+        ("partial", json!(false)),
+        ("totals", json!({"usd": 2_400})),
+        ("payouts_count", json!(2)),
+        ("approved_at", Value::Null),
+        ("completed_at", Value::Null),
+    ] {
+        assert_eq!(run[field], value, "{field}");
+    }
+    assert_eq!((drafted["payouts"].as_array().unwrap().len(), &drafted["skipped"]), (2, &json!([])));
+    let id = run["id"].as_str().unwrap();
+    let shown = call(Method::GET, &format!("/payout-runs/{id}"), json!({})).await;
+    assert_eq!((shown.status, shown.json()), (StatusCode::OK, drafted.clone()));
+    assert_eq!(shown.headers["etag"], format!("\"{}\"", run["rev"]).as_str());
+    assert_eq!(call(Method::GET, "/payout-runs", json!({})).await.json()["data"], json!([run]));
+    assert_eq!(call(Method::POST, "/payout-runs", json!({})).await.code(), "conflict");
+    assert_eq!(call(Method::GET, &format!("/payout-runs/{id}/csv"), json!({})).await.code(), "conflict");
+    // The API sees drafts, and cannot say that they are paid.
+    let payouts = all(&world, "/affiliate-payouts").await;
+    let ada = payouts.iter().find(|one| one["amount_cents"] == 2_000).unwrap().clone();
+    assert_eq!(
+        (&ada["status"], &ada["method"], &ada["run_id"]),
+        (&json!("draft"), &json!("paypal"), &run["id"])
+    );
+    let paid_path = format!("/affiliate-payouts/{}/mark-paid", ada["id"].as_str().unwrap());
+    let reference = json!({"reference": "BATCH-1"});
+    let early = world.call(Method::POST, &paid_path, &reference).await;
+    assert_eq!((early.status, early.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
+    let line = all(&world, "/affiliate-commissions?status=earned").await[0].clone();
+    assert!(line["payout_id"].is_string());
+    let reversal = format!("/affiliate-commissions/{}", line["id"].as_str().unwrap());
+    let refused = world.call(Method::PATCH, &reversal, &json!({"status": "reversed"})).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{refused:?}");
+    let of = format!("/affiliates/{}", ada["affiliate_id"].as_str().unwrap());
+    assert_eq!(world.call(Method::DELETE, &of, &json!({})).await.code(), "conflict", "it is in a payout");
+
+    world.end().await;
+}
+
+#[tokio::test]
+async fn payouts_of_an_approved_run_are_paid_or_fail() {
+    let world = World::start().await;
+    let (who, drafted) = drafted(&world).await;
+    let call = async |method, path: &str, body| owner(&world, &who, method, (path, body)).await;
+    let run = drafted["run"].clone();
+    let id = run["id"].as_str().unwrap();
+    let payouts = all(&world, "/affiliate-payouts").await;
+    let ada = payouts.iter().find(|one| one["amount_cents"] == 2_000).unwrap().clone();
+    let paid_path = format!("/affiliate-payouts/{}/mark-paid", ada["id"].as_str().unwrap());
+    let reference = json!({"reference": "BATCH-1"});
+    let of = format!("/affiliates/{}", ada["affiliate_id"].as_str().unwrap());
+    let approved = approve(&world, &who, &run).await;
+    assert_eq!((approved.status, &approved.json()["run"]["status"]), (StatusCode::OK, &json!("approved")));
+    assert_eq!(approve(&world, &who, &run).await.code(), "conflict");
+    assert_eq!(call(Method::POST, &format!("/payout-runs/{id}/cancel"), json!({})).await.code(), "conflict");
+    for (query, found) in [
+        ("status=processing", 2),
+        ("status=draft", 0),
+        ("status=draft,processing", 2),
+        ("status=paid,failed", 0),
+        (&format!("affiliate_id={}", ada["affiliate_id"].as_str().unwrap()), 1),
+        (&format!("run_id={id}"), 2),
+        (&format!("run_id={id}&status=paid"), 0),
+    ] {
+        assert_eq!(all(&world, &format!("/affiliate-payouts?{query}")).await.len(), found, "{query}");
+    }
+    for query in ["status=gone", "affiliate_id=x", "run_id=pay_1", "limit=0"] {
+        let refused = world.get(&format!("/affiliate-payouts?{query}")).await;
+        assert_eq!(refused.code(), "validation_error", "{query}");
+    }
+    for wrong in [
+        json!({}),
+        json!({"reference": ""}),
+        json!({"reference": "  "}),
+        json!({"reference": "x".repeat(201)}),
+    ] {
+        let refused = world.call(Method::POST, &paid_path, &wrong).await;
+        assert!(refused.json()["error"]["details"]["fields"]["reference"].is_string(), "{wrong} {refused:?}");
+    }
+    let keyed = [("idempotency-key", "k1")];
+    let paid = with_headers(&world, (Method::POST, &paid_path), &keyed, &reference).await;
+    assert_eq!(paid.status, StatusCode::OK, "{paid:?}");
+    let payout = paid.json()["payout"].clone();
+    assert_eq!((&payout["status"], &payout["external_reference"]), (&json!("paid"), &json!("BATCH-1")));
+    assert!(payout["paid_at"].is_string());
+    let again = with_headers(&world, (Method::POST, &paid_path), &keyed, &reference).await;
+    assert_eq!((again.json(), again.headers.contains_key("idempotent-replayed")), (paid.json(), true));
+    let again = world.call(Method::POST, &paid_path, &reference).await;
+    assert_eq!((again.status, again.json()), (StatusCode::OK, paid.json()));
+    let other = world.call(Method::POST, &paid_path, &json!({"reference": "BATCH-2"})).await;
+    assert_eq!((other.status, other.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
+    assert_eq!(all(&world, "/affiliate-commissions?status=paid").await.len(), 1);
+    assert_eq!(world.call(Method::DELETE, &of, &json!({})).await.code(), "forbidden", "it was paid");
+    assert_eq!(world.get("/affiliate-payouts/pay_1").await.code(), "not_found");
+
+    let bob = all(&world, "/affiliate-payouts?status=processing").await[0].clone();
+    let fail = format!("/payouts/{}/fail", bob["id"].as_str().unwrap());
+    assert_eq!(call(Method::POST, &fail, json!({})).await.code(), "validation_error");
+    let failed = call(Method::POST, &fail, json!({"reason": "The account is closed"})).await.json();
+    assert_eq!(failed["payout"]["status"], "failed");
+    assert_eq!(failed["payout"]["failure_reason"], "The account is closed");
+    assert_eq!(call(Method::POST, &fail, json!({"reason": "again"})).await.code(), "conflict");
+    let done = call(Method::GET, &format!("/payout-runs/{id}"), json!({})).await.json()["run"].clone();
+    assert_eq!((&done["status"], &done["partial"]), (&json!("completed"), &json!(true)));
+    assert!(done["completed_at"].is_string());
+    assert_eq!(books(&world, &who).await["payouts"], 2);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn files_are_what_each_way_of_paying_takes() {
+    let world = World::start().await;
+    let (who, program) = program(&world).await;
+    seller(&world, "ada", Some("ada@paypal.example")).await;
+    let bob = seller(&world, "bob", None).await;
+    let method = format!("/partners/{bob}/payout-method");
+    let bank = json!({"method": "bank", "destination": "=IBAN()"});
+    assert_eq!(owner(&world, &who, Method::PUT, (&method, bank)).await.status, StatusCode::OK);
+    sell(&world, &program, ("ada", 1), 10_000).await;
+    sell(&world, &program, ("bob", 1), 2_000).await;
+    let drafted = owner(&world, &who, Method::POST, ("/payout-runs", json!({}))).await.json();
+    approve(&world, &who, &drafted["run"]).await;
+    let id = drafted["run"]["id"].as_str().unwrap();
+    let get = async |path: &str| {
+        owner(&world, &who, Method::GET, (&format!("/payout-runs/{id}/{path}"), json!({}))).await
+    };
+    let file = get("csv?method=paypal").await;
+    assert_eq!(file.headers["content-type"], "text/csv; charset=utf-8");
+    let text = String::from_utf8(file.body.to_vec()).unwrap();
+    let lines: Vec<&str> = text.split("\r\n").collect();
+    assert_eq!((lines[0], lines.len(), lines[2]), ("email,amount,currency,id,note", 3, ""));
+    assert!(lines[1].starts_with("ada@paypal.example,20.00,USD,pay_"), "{text}");
+    let text = String::from_utf8(get("csv?method=bank&currency=usd&part=1").await.body.to_vec()).unwrap();
+    assert!(text.contains(",bank,'=IBAN(),4.00,USD,400\r\n"), "{text}");
+    for (path, field) in [
+        ("csv", "method"),
+        ("csv?method=cash", "method"),
+        ("csv?method=bank&format=wise", "format"),
+        ("csv?method=bank&part=2", "part"),
+        ("csv?method=bank&part=0", "part"),
+        ("csv?method=bank&currency=dollars", "currency"),
+    ] {
+        let refused = get(path).await;
+        assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{path} {refused:?}");
+    }
+    let files = get("files").await.json()["files"].clone();
+    assert_eq!(files.as_array().unwrap().len(), 2);
+    assert_eq!((&files[0]["format"], &files[0]["rows"]), (&json!("paypal"), &json!(1)));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn nobody_to_pay_is_no_run() {
+    let world = World::start().await;
+    let (who, program) = program(&world).await;
+    let draft = async || owner(&world, &who, Method::POST, ("/payout-runs", json!({"cutoff": null}))).await;
+    let nobody = draft().await;
+    assert_eq!(nobody.status, StatusCode::OK, "{nobody:?}");
+    assert_eq!(nobody.json(), json!({"run": null, "payouts": [], "skipped": []}));
+    let ada = seller(&world, "ada", None).await;
+    sell(&world, &program, ("ada", 1), 10_000).await;
+    let skipped =
+        json!([{"affiliate_id": ada, "currency": "usd", "amount_cents": 2_000, "reason": "not_ready"}]);
+    assert_eq!(draft().await.json(), json!({"run": null, "payouts": [], "skipped": skipped}));
+    assert_eq!(owner(&world, &who, Method::GET, ("/payout-runs", json!({}))).await.json()["data"], json!([]));
+    for wrong in ["yesterday", ""] {
+        let refused = owner(&world, &who, Method::POST, ("/payout-runs", json!({"cutoff": wrong}))).await;
+        assert!(refused.json()["error"]["details"]["fields"]["cutoff"].is_string(), "{refused:?}");
+    }
+    // What is not in a payout goes with its partner.
+    let path = format!("/affiliates/{ada}");
+    assert_eq!(world.call(Method::DELETE, &path, &json!({})).await.status, StatusCode::OK);
+    let line = all(&world, "/affiliate-commissions").await[0].clone();
+    assert_eq!((&line["status"], &line["reverse_reason"]), (&json!("reversed"), &json!("partner_deleted")));
+    books(&world, &who).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn approval_asks_for_a_fresh_sign_in_and_the_run_as_it_was_seen() {
+    let world = World::start().await;
+    let (who, drafted) = drafted(&world).await;
+    let run = drafted["run"].clone();
+    let path = format!("/payout-runs/{}/approve", run["id"].as_str().unwrap());
+    let call = async |who: &Signed, body| owner(&world, who, Method::POST, (&path, body)).await;
+    for (body, field) in [
+        (json!({}), "rev"),
+        (json!({"rev": 1}), "totals"),
+        (json!({"rev": "x", "totals": {}}), "rev"),
+        (json!({"rev": 1, "totals": {"dollars": 1}}), "totals"),
+        (json!({"rev": 1, "totals": {"usd": 1.5}}), "totals"),
+    ] {
+        let refused = call(&who, body).await;
+        assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{refused:?}");
+    }
+    for body in [
+        json!({"rev": 99, "totals": run["totals"]}),
+        json!({"rev": run["rev"], "totals": {"usd": 2_399}}),
+        json!({"rev": run["rev"], "totals": {}}),
+    ] {
+        assert_eq!(call(&who, body).await.code(), "conflict");
+    }
+    world.hall.clock().advance(Duration::from_secs(15 * 60 + 1));
+    let seen = json!({"rev": run["rev"], "totals": {"USD": 2_400}});
+    let stale = call(&who, seen.clone()).await;
+    assert_eq!((stale.status, stale.code()), (StatusCode::FORBIDDEN, "reauthentication_required".to_owned()));
+    assert_eq!(all(&world, "/affiliate-payouts?status=draft").await.len(), 2, "nothing has moved");
+    let fresh = world.session(1).await;
+    assert_eq!(call(&fresh, seen).await.status, StatusCode::OK);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_is_suspended_leaves_the_draft() {
+    let world = World::start().await;
+    let (who, drafted) = drafted(&world).await;
+    let ada = drafted["payouts"].as_array().unwrap().iter().find(|one| one["amount_cents"] == 2_000).unwrap();
+    let path = format!("/affiliates/{}/suspend", ada["affiliate_id"].as_str().unwrap());
+    assert_eq!(world.call(Method::POST, &path, &json!({})).await.status, StatusCode::OK);
+    let path = format!("/payout-runs/{}", drafted["run"]["id"].as_str().unwrap());
+    let shown = owner(&world, &who, Method::GET, (&path, json!({}))).await.json();
+    assert_eq!(
+        (&shown["run"]["totals"], shown["payouts"].as_array().unwrap().len()),
+        (&json!({"usd": 400}), 1)
+    );
+    assert!(shown["run"]["rev"].as_u64() > drafted["run"]["rev"].as_u64());
+    let skipped = &shown["skipped"][0];
+    assert_eq!((&skipped["amount_cents"], &skipped["reason"]), (&json!(2_000), &json!("not_active")));
+    assert_eq!(approve(&world, &who, &drafted["run"]).await.code(), "conflict");
+    assert_eq!(approve(&world, &who, &shown["run"]).await.status, StatusCode::OK);
+    books(&world, &who).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_cancelled_run_is_gone_with_its_payouts() {
+    let world = World::start().await;
+    let (who, drafted) = drafted(&world).await;
+    let id = drafted["run"]["id"].as_str().unwrap();
+    let cancelled =
+        owner(&world, &who, Method::POST, (&format!("/payout-runs/{id}/cancel"), json!({}))).await;
+    assert_eq!(cancelled.json()["run"]["status"], "cancelled");
+    let payout = format!("/affiliate-payouts/{}", drafted["payouts"][0]["id"].as_str().unwrap());
+    assert_eq!(world.get(&payout).await.code(), "not_found");
+    assert!(all(&world, "/affiliate-payouts").await.is_empty());
+    let lines = all(&world, "/affiliate-commissions").await;
+    assert!(lines.iter().all(|line| line["status"] == "earned" && line["payout_id"].is_null()), "{lines:?}");
+    let shown = owner(&world, &who, Method::GET, (&format!("/payout-runs/{id}"), json!({}))).await.json();
+    assert_eq!((&shown["run"]["status"], &shown["payouts"]), (&json!("cancelled"), &json!([])));
+    books(&world, &who).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn another_account_has_none_of_it() {
+    let world = World::start().await;
+    let (_, drafted) = drafted(&world).await;
+    world.account(2, mail::credential::Scope::Full).await;
+    let other = set_up(&world, 2).await;
+    let id = drafted["run"]["id"].as_str().unwrap();
+    let payout = drafted["payouts"][0]["id"].as_str().unwrap();
+    for (method, path, body) in [
+        (Method::GET, format!("/payout-runs/{id}"), json!({})),
+        (Method::POST, format!("/payout-runs/{id}/approve"), json!({"rev": 1, "totals": {}})),
+        (Method::POST, format!("/payout-runs/{id}/cancel"), json!({})),
+        (Method::GET, format!("/payout-runs/{id}/csv"), json!({})),
+        (Method::GET, format!("/payout-runs/{id}/files"), json!({})),
+        (Method::POST, format!("/payouts/{payout}/fail"), json!({"reason": "x"})),
+    ] {
+        let refused = owner(&world, &other, method, (&path, body)).await;
+        assert_eq!(refused.code(), "not_found", "{path}");
+    }
+    world.end().await;
+}
+
+/// No key of the API's moves a run (I12): what it may do with payouts are these.
+#[test]
+fn no_key_moves_a_run() {
+    let keyed: Vec<_> = api::operations::table()
+        .iter()
+        .filter(|operation| operation.scope().is_some() && operation.path.contains("payout"))
+        .map(|operation| operation.id)
+        .collect();
+    assert_eq!(keyed, ["list_affiliate_payouts", "get_affiliate_payout", "mark_affiliate_payout_paid"]);
+}
+
+/// A processor that pays: what it was asked, each with its head and body.
+async fn processor(asked: Arc<Mutex<Vec<String>>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut all = Vec::new();
+            let text = loop {
+                let mut some = vec![0; 4096];
+                let read = stream.read(&mut some).await.unwrap();
+                all.extend_from_slice(&some[..read]);
+                let text = String::from_utf8_lossy(&all).into_owned();
+                let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                let length = head.to_lowercase();
+                let length = length.lines().find_map(|line| line.strip_prefix("content-length: "));
+                if body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+                    break text;
+                }
+            };
+            let answer = match text.split(' ').nth(1).unwrap() {
+                "/v1/account" => json!({"id": "acct_own", "livemode": true}),
+                "/v1/accounts/acct_ada" => json!({"id": "acct_ada", "capabilities": {"transfers": "active"}}),
+                "/v1/transfers" => json!({"id": "tr_1", "object": "transfer"}),
+                path => json!({"error": path}),
+            };
+            let body = answer.to_string();
+            let head =
+                format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+            asked.lock().unwrap().push(text);
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test]
+async fn the_processor_is_asked_for_transfers() {
+    let world = World::start().await;
+    let (who, program) = program(&world).await;
+    let ada = seller(&world, "ada", None).await;
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let base = processor(Arc::clone(&asked)).await;
+    let connect = json!({"webhook_secrets": ["whsec_one"], "api_base": base, "restricted_key": "rk_live_1"});
+    assert_eq!(owner(&world, &who, Method::PUT, ("/processor", connect)).await.status, StatusCode::OK);
+    let method = format!("/partners/{ada}/payout-method");
+    for (account, is_ready) in [("acct_other", false), ("acct_ada", true)] {
+        let body = json!({"method": "stripe", "destination": account});
+        let set = owner(&world, &who, Method::PUT, (&method, body)).await.json();
+        assert_eq!(set["affiliate"]["payout_ready"], is_ready, "{account}");
+    }
+    sell(&world, &program, ("ada", 1), 10_000).await;
+    let drafted = owner(&world, &who, Method::POST, ("/payout-runs", json!({}))).await.json();
+    approve(&world, &who, &drafted["run"]).await;
+    let payout = drafted["payouts"][0]["id"].as_str().unwrap();
+    let path = format!("/affiliate-payouts/{payout}");
+    let refused = world.call(Method::POST, &format!("{path}/mark-paid"), &json!({"reference": "r"})).await;
+    assert_eq!((refused.status, refused.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
+    let (office, now) = (Office::new(world.hall.clone()), world.hall.clock().now());
+    office.ledger().go_on_with_payouts(0..=PARTITIONS - 1, now, &office).await.unwrap();
+    let paid = world.get(&path).await.json()["payout"].clone();
+    assert_eq!((&paid["status"], &paid["processor_transfer_id"]), (&json!("paid"), &json!("tr_1")));
+    let asked = asked.lock().unwrap().clone();
+    let transfer = asked.iter().find(|text| text.starts_with("POST /v1/transfers ")).unwrap();
+    for part in [
+        format!("idempotency-key: {payout}:1\r\n"),
+        "content-type: application/x-www-form-urlencoded\r\n".to_owned(),
+        "authorization: Bearer rk_live_1\r\n".to_owned(),
+        "amount=2000&currency=usd&destination=acct_ada&transfer_group=prn_".to_owned(),
+        format!("metadata%5Bpayout_id%5D={payout}"),
+    ] {
+        assert!(transfer.contains(&part), "{part}: {transfer}");
+    }
+    let run = format!("{PROGRAM}/payout-runs/{}", drafted["run"]["id"].as_str().unwrap());
+    let shown = world.browse(&who, Method::GET, &run, &json!({})).await.json();
+    assert_eq!(shown["run"]["status"], "completed");
+    books(&world, &who).await;
+    world.end().await;
+}

@@ -1,0 +1,154 @@
+//! A partner's postbacks: its own events at its own address, signed, tried again, and no one else's.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use mail::delivery::DeliveryStatus;
+use mail::id::{AccountId, PartnerId};
+use serde_json::{Value, json};
+
+use crate::affiliate_program::{owner, set_up};
+use crate::affiliates::partner;
+use crate::webhooks::Receiver;
+use crate::world::{Signed, World};
+use ::affiliate::office::Office;
+use ::affiliate::postbacks::Sent;
+
+struct Program {
+    world: World,
+    who: Signed,
+    office: Office,
+    account: AccountId,
+}
+
+impl Program {
+    async fn start() -> Self {
+        let world = World::working().await;
+        let who = set_up(&world, 1).await;
+        let (office, account) = (Office::new(world.hall.clone()), world.tenant().await.account().id);
+        Self { world, who, office, account }
+    }
+
+    /// A partner whose events go to this address, and what they are signed with.
+    async fn partner(&self, token: &str, url: &str) -> (PartnerId, String) {
+        let made =
+            partner(&self.world, json!({"email": format!("{token}@example.org"), "token": token})).await;
+        let id = made["id"].as_str().unwrap().to_owned();
+        self.change(&id, json!({"postback_url": url})).await;
+        let path = format!("/partners/{id}");
+        let inside = owner(&self.world, &self.who, Method::GET, (&path, json!({}))).await.json();
+        assert_eq!(inside["postback_url"], json!(url));
+        (id.parse().unwrap(), inside["postback_secret"].as_str().unwrap().to_owned())
+    }
+
+    async fn change(&self, id: &str, body: Value) {
+        let changed = self.world.call(Method::PATCH, &format!("/affiliates/{id}"), &body).await;
+        assert_eq!(changed.status, StatusCode::OK, "{changed:?}");
+    }
+
+    async fn refer(&self, token: &str, email: &str) -> Value {
+        let body = json!({"token": token, "email": email});
+        let told = self.world.call(Method::POST, "/affiliate-referrals", &body).await;
+        assert_eq!(told.status, StatusCode::CREATED, "{told:?}");
+        told.json()["referral"].clone()
+    }
+
+    /// The log of a partner, once `passes` holds for it.
+    async fn log(&self, partner: PartnerId, passes: impl Fn(&[Sent]) -> bool) -> Vec<Sent> {
+        loop {
+            let settled = self.world.hall.settled();
+            let (log, _) = self.office.postbacks((self.account, partner), None, 50).await.unwrap();
+            if passes(&log) {
+                return log;
+            }
+            settled.await;
+        }
+    }
+}
+
+fn is_done(status: DeliveryStatus) -> impl Fn(&[Sent]) -> bool {
+    move |log| log.first().is_some_and(|sent| sent.delivery.status == status)
+}
+
+#[tokio::test]
+async fn a_partner_is_told_of_its_own_and_sees_nobodys_address() {
+    let program = Program::start().await;
+    let (mut adas, mut bobs) = (Receiver::start(&["200 OK"]).await, Receiver::start(&["200 OK"]).await);
+    let (ada, secret) = program.partner("ada", &adas.url()).await;
+    let (_, other) = program.partner("bob", &bobs.url()).await;
+    let referral = program.refer("ada", "grace@example.net").await;
+    let told = adas.next().await;
+    assert!(told.is_signed_with(&secret) && !told.is_signed_with(&other));
+    let body = told.json();
+    assert_eq!((&body["type"], &body["data"]["affiliate_id"]), (&json!("referral.created"), &json!(ada)));
+    assert_eq!(body["data"]["referral"]["id"], referral["id"]);
+    assert_eq!(body["data"]["referral"]["email"], json!("g***@example.net"));
+    assert_eq!(told.header("webhook-id"), body["data"]["event_id"].as_str().unwrap());
+    // The next that comes to Bob is Bob's.
+    program.refer("bob", "edsger@example.net").await;
+    assert_eq!(bobs.next().await.json()["data"]["referral"]["email"], json!("e***@example.net"));
+    let shared = json!({"share_customer_email": true});
+    let set = owner(&program.world, &program.who, Method::PATCH, ("", shared)).await;
+    assert_eq!(set.status, StatusCode::OK);
+    program.refer("ada", "alan@example.net").await;
+    assert_eq!(adas.next().await.json()["data"]["referral"]["email"], json!("alan@example.net"));
+    let log = program.log(ada, |log| log.len() == 2 && log.iter().all(|sent| sent.attempts.len() == 1)).await;
+    assert!(log.iter().all(|sent| sent.delivery.status == DeliveryStatus::Delivered));
+    assert_eq!(log[0].attempts[0].response_status, Some(200));
+    program.world.end().await;
+}
+
+#[tokio::test]
+async fn a_postback_is_tried_four_times_and_delays_no_other() {
+    let program = Program::start().await;
+    let (mut adas, mut bobs) =
+        (Receiver::start(&["410 Gone", "500 No"]).await, Receiver::start(&["200 OK"]).await);
+    let (ada, _) = program.partner("ada", &adas.url()).await;
+    program.partner("bob", &bobs.url()).await;
+    // What is gone is not tried again; the address stays, and the next event goes there.
+    program.refer("ada", "one@example.net").await;
+    adas.next().await;
+    program.log(ada, is_done(DeliveryStatus::Failed)).await;
+    program.refer("ada", "two@example.net").await;
+    let first = adas.next().await;
+    for (attempt, wait) in [(1, 5), (2, 30), (3, 120)] {
+        let was_booked = move |log: &[Sent]| log.first().is_some_and(|sent| sent.attempts.len() == attempt);
+        let log = program.log(ada, was_booked).await;
+        let due = log[0].delivery.next_attempt_at.unwrap().duration_since(log[0].attempts[attempt - 1].at);
+        assert!(due.as_secs() >= wait && due.as_secs() < wait + 60, "attempt {attempt}: {due:?}");
+        program.refer("bob", &format!("bobs-{attempt}@example.net")).await;
+        bobs.next().await;
+        program.world.hall.clock().advance(Duration::from_secs(180));
+        let again = adas.next().await;
+        assert_eq!(
+            (again.body.as_str(), again.header("webhook-id")),
+            (first.body.as_str(), first.header("webhook-id"))
+        );
+    }
+    let log = program.log(ada, is_done(DeliveryStatus::Failed)).await;
+    assert_eq!((log[0].attempts.len(), log[1].attempts.len()), (4, 1));
+    program.world.end().await;
+}
+
+#[tokio::test]
+async fn an_address_is_tried_by_hand_and_taken_away() {
+    let program = Program::start().await;
+    let mut adas = Receiver::start(&["302 Found", "204 No Content"]).await;
+    let (ada, secret) = program.partner("ada", &adas.url()).await;
+    let of = (program.account, ada);
+    program.office.try_postback(of).await.unwrap();
+    let told = adas.next().await;
+    assert!(told.is_signed_with(&secret));
+    assert_eq!(
+        (&told.json()["type"], &told.json()["data"]["test"]),
+        (&json!("referral.created"), &json!(true))
+    );
+    let log = program.log(ada, is_done(DeliveryStatus::Failed)).await;
+    assert_eq!((log[0].attempts.len(), log[0].attempts[0].response_status), (1, Some(302)), "no redirects");
+    program.change(&ada.to_string(), json!({"postback_url": null})).await;
+    assert!(program.office.try_postback(of).await.is_err());
+    program.refer("ada", "grace@example.net").await;
+    program.world.hall.tell().await.unwrap();
+    assert_eq!(program.office.postbacks(of, None, 50).await.unwrap().0.len(), 1, "nothing is made");
+    program.world.end().await;
+}

@@ -1,0 +1,280 @@
+//! `/dashboard/api/affiliate-program`: the owner sets the program up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use http::{Method, StatusCode};
+use mail::credential::Scope;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::world::{Answered, BASE_URL, Signed, World};
+
+pub(crate) const PROGRAM: &str = "/dashboard/api/affiliate-program";
+
+/// A call of the owner's.
+pub(crate) async fn owner(
+    world: &World,
+    who: &Signed,
+    method: Method,
+    (path, body): (&str, Value),
+) -> Answered {
+    world.browse(who, method, &format!("{PROGRAM}{path}"), &body).await
+}
+
+/// Sets the program of the account of this number up, in webhook-only mode; it is live.
+pub(crate) async fn set_up(world: &World, number: u8) -> Signed {
+    let who = world.session(number).await;
+    let enable = json!({"website_url": "https://shop.example", "currency": "usd"});
+    let campaign = json!({"name": "Partners", "commission_bps": 2000});
+    for (method, path, body) in [
+        (Method::POST, "", enable),
+        (Method::PUT, "/processor", json!({"webhook_secrets": ["whsec_one"]})),
+        (Method::PUT, "/campaigns/default", campaign),
+        (Method::POST, "/go-live", json!({})),
+    ] {
+        let answer = owner(world, &who, method, (path, body)).await;
+        assert!(answer.status.is_success(), "{path}: {answer:?}");
+    }
+    who
+}
+
+#[tokio::test]
+async fn a_program_is_enabled_filled_and_goes_live() {
+    let world = World::start().await;
+    let who = world.session(1).await;
+    let call = async |method, path, body| owner(&world, &who, method, (path, body)).await;
+    assert_eq!(call(Method::GET, "", json!({})).await.code(), "not_found");
+    assert_eq!(call(Method::PATCH, "", json!({"nonsense": 1})).await.code(), "not_found");
+    let wrong = call(Method::POST, "", json!({"website_url": "ftp://x", "currency": "dollar"})).await;
+    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+    let fields = wrong.json()["error"]["details"]["fields"].clone();
+    assert!(fields["website_url"].is_string() && fields["currency"].is_string(), "{fields}");
+    let enable = json!({"website_url": "https://shop.example", "currency": "EUR", "mode": "test"});
+    let made = call(Method::POST, "", enable.clone()).await;
+    assert_eq!(made.status, StatusCode::CREATED);
+    let program = made.json()["program"].clone();
+    assert_eq!((&program["status"], &program["currency"]), (&json!("setup"), &json!("eur")));
+    assert_eq!((&program["mode"], &program["metadata_key"]), (&json!("test"), &json!("stx_referral")));
+    assert_eq!((&program["min_payout"], &program["velocity_per_hour"]), (&json!({}), &json!(50)));
+    assert!(program["publishable_key"].as_str().unwrap().starts_with("pk_"));
+    let again = call(Method::POST, "", enable).await;
+    assert_eq!((again.status, again.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
+    let shown = call(Method::GET, "", json!({})).await.json();
+    assert_eq!(shown["missing"], json!(["processor", "campaign"]));
+    assert_eq!(shown["processor"], Value::Null);
+    let early = call(Method::POST, "/go-live", json!({})).await;
+    assert_eq!(early.status, StatusCode::CONFLICT);
+    assert_eq!(early.json()["error"]["details"]["missing"], json!(["processor", "campaign"]));
+    assert_eq!(call(Method::POST, "/pause", json!({})).await.status, StatusCode::CONFLICT);
+    assert_eq!(call(Method::POST, "/processor/test", json!({})).await.status, StatusCode::CONFLICT);
+
+    let campaign = call(Method::PUT, "/campaigns/default", json!({"commission_bps": 3000})).await;
+    assert_eq!(campaign.status, StatusCode::OK, "{campaign:?}");
+    assert_eq!(campaign.json()["campaign"]["is_default"], json!(true));
+    let id = campaign.json()["campaign"]["id"].clone();
+    let changed = call(Method::PUT, "/campaigns/default", json!({"name": "All", "hold_days": 0})).await;
+    let campaign = changed.json()["campaign"].clone();
+    assert_eq!((&campaign["id"], &campaign["commission_bps"]), (&id, &json!(3000)));
+    assert_eq!((&campaign["name"], &campaign["hold_days"]), (&json!("All"), &json!(0)));
+
+    let secrets = json!({"webhook_secrets": ["whsec_one", "whsec_two"], "account_id": "acct_1"});
+    let connected = call(Method::PUT, "/processor", secrets).await;
+    assert_eq!(connected.status, StatusCode::OK, "{connected:?}");
+    let processor = connected.json()["processor"].clone();
+    let url = format!("{BASE_URL}/processor/stripe/{}", program["id"].as_str().unwrap());
+    assert_eq!((&processor["webhook_url"], &processor["kind"]), (&json!(url), &json!("stripe")));
+    assert_eq!((&processor["last_event_at"], &processor["failed_events"]), (&Value::Null, &json!(0)));
+    assert!(!connected.json().to_string().contains("whsec_"), "secrets are never shown");
+    for secrets in [json!([]), json!(["a", "b", "c"]), json!("a"), json!([1]), json!(["a b"]), Value::Null] {
+        let refused = call(Method::PUT, "/processor", json!({"webhook_secrets": secrets})).await;
+        assert!(refused.json()["error"]["details"]["fields"]["webhook_secrets"].is_string(), "{secrets}");
+    }
+    let tested = call(Method::POST, "/processor/test", json!({})).await.json();
+    assert_eq!((&tested["ok"], &tested["account_id"]), (&json!(true), &json!("acct_1")));
+
+    for path in ["/go-live", "/go-live", "/pause", "/pause", "/go-live"] {
+        let moved = call(Method::POST, path, json!({})).await;
+        let status = if path == "/pause" { "paused" } else { "live" };
+        assert_eq!((moved.status, &moved.json()["program"]["status"]), (StatusCode::OK, &json!(status)));
+    }
+    assert_eq!(call(Method::GET, "", json!({})).await.json()["missing"], json!([]));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn settings_are_set_all_or_none() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let set = async |body| owner(&world, &who, Method::PATCH, ("", body)).await;
+    let all = json!({
+        "website_url": "https://www.shop.example/start", "attribution": "last_click",
+        "new_customers_only": false, "metadata_key": "ref", "exclude_key": "no", "min_payout": {"USD": 5000, "eur": 1},
+        "allowed_methods": ["wise", "paypal"], "payout_after_refund": "offset",
+        "count_invoiceless_payments": true, "share_customer_email": true, "suspended_accrue": false,
+        "allowed_origins": ["https://shop.example/", "http://localhost:3000"], "portal_domain": "partners.shop.example",
+        "terms_url": "https://shop.example/terms", "mail_from": "partners@example.com", "velocity_per_hour": 5,
+        "max_bounties_per_day": 7,
+    });
+    let done = set(all).await;
+    assert_eq!(done.status, StatusCode::OK, "{done:?}");
+    let program = done.json()["program"].clone();
+    assert_eq!(program["min_payout"], json!({"usd": 5000, "eur": 1}));
+    assert_eq!(program["allowed_origins"], json!(["https://shop.example", "http://localhost:3000"]));
+    assert_eq!(program["mail_from"], json!("partners@example.com"));
+    let (rev, etag) = (program["rev"].as_u64().unwrap(), done.headers["etag"].to_str().unwrap().to_owned());
+    assert_eq!(etag, format!("\"{rev}\""));
+    for (wrong, field) in [
+        (json!({"attribution": "first_click", "colour": "blue"}), "colour"),
+        (json!({"attribution": "first_click", "status": "setup"}), "status"),
+        (json!({"attribution": "first_click", "velocity_per_hour": 0}), "velocity_per_hour"),
+        (json!({"attribution": "first_click", "min_payout": {"dollars": 1}}), "min_payout"),
+        (json!({"attribution": "first_click", "allowed_methods": []}), "allowed_methods"),
+        (
+            json!({"attribution": "first_click", "allowed_origins": ["https://a.example/path"]}),
+            "allowed_origins",
+        ),
+        (json!({"attribution": "first_click", "mail_from": "a@elsewhere.example"}), "mail_from"),
+        (json!({"attribution": "first_click", "metadata_key": "a b"}), "metadata_key"),
+        (json!({"attribution": "middle_click"}), "attribution"),
+    ] {
+        let refused = set(wrong.clone()).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{wrong}: {refused:?}");
+        assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{wrong}: {refused:?}");
+    }
+    for settled in [json!({"currency": "eur"}), json!({"mode": "test"})] {
+        assert_eq!(set(settled).await.status, StatusCode::CONFLICT);
+    }
+    let shown = owner(&world, &who, Method::GET, ("", json!({}))).await.json();
+    assert_eq!(
+        (&shown["program"]["attribution"], &shown["program"]["rev"]),
+        (&json!("last_click"), &json!(rev))
+    );
+    let cleared = set(json!({"mail_from": null, "terms_url": null, "portal_domain": null})).await;
+    assert_eq!(cleared.json()["program"]["mail_from"], Value::Null);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn the_owner_alone_sets_it_up() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    world.account(2, Scope::Full).await;
+    let other = world.session(2).await;
+    for (method, path) in [
+        (Method::POST, ""),
+        (Method::GET, ""),
+        (Method::PATCH, ""),
+        (Method::PUT, "/processor"),
+        (Method::PUT, "/campaigns/default"),
+        (Method::POST, "/processor/test"),
+        (Method::POST, "/go-live"),
+        (Method::POST, "/pause"),
+        (Method::GET, "/partners/aff_x"),
+        (Method::POST, "/partners/aff_x/reactivate"),
+        (Method::PUT, "/partners/aff_x/payout-method"),
+    ] {
+        let path = format!("{PROGRAM}{path}");
+        let nobody = world.ask(method.clone(), &path, &json!({})).await;
+        assert_eq!((nobody.status, nobody.code()), (StatusCode::UNAUTHORIZED, "unauthorized".to_owned()));
+        let key = world.call(method.clone(), &path, &json!({})).await;
+        assert_eq!((key.status, key.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
+        if method != Method::GET {
+            let forged = world.browse(&who.forged(), method.clone(), &path, &json!({})).await;
+            assert_eq!((forged.status, forged.code()), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
+        }
+        let elsewhere = world.browse(&other, method.clone(), &path, &json!({})).await;
+        let status = if path == PROGRAM && method == Method::POST {
+            StatusCode::BAD_REQUEST
+        } else {
+            StatusCode::NOT_FOUND
+        };
+        assert_eq!(elsewhere.status, status, "{method} {path}");
+    }
+    world.end().await;
+}
+
+/// A processor that answers every request with this status and this body.
+async fn processor(status: Arc<AtomicU16>, body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut asked = vec![0; 4096];
+            let read = stream.read(&mut asked).await.unwrap();
+            let asked = String::from_utf8_lossy(&asked[..read]).to_lowercase();
+            assert!(asked.starts_with("get /v1/account http/1.1"), "{asked}");
+            assert!(asked.contains("authorization: bearer rk_test_1"), "{asked}");
+            let status = status.load(Ordering::Relaxed);
+            let answer = format!(
+                "HTTP/1.1 {status} X\r\nlocation: /elsewhere\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test]
+async fn a_key_is_tried_before_it_is_kept() {
+    let world = World::start().await;
+    let who = world.session(1).await;
+    let call = async |method, path, body| owner(&world, &who, method, (path, body)).await;
+    call(Method::POST, "", json!({"website_url": "https://shop.example", "currency": "usd"})).await;
+    let status = Arc::new(AtomicU16::new(200));
+    let padded =
+        Box::leak(json!({"id": "acct_9", "settings": "x".repeat(20_000)}).to_string().into_boxed_str());
+    let base = processor(Arc::clone(&status), padded).await;
+    let with =
+        |base: &str| json!({"webhook_secrets": ["whsec_a"], "api_base": base, "restricted_key": "rk_test_1"});
+    let connected = call(Method::PUT, "/processor", with(&base)).await;
+    assert_eq!(connected.status, StatusCode::OK, "{connected:?}");
+    let processor = connected.json()["processor"].clone();
+    assert_eq!((&processor["account_id"], &processor["livemode"]), (&json!("acct_9"), &json!(false)));
+    assert!(!connected.json().to_string().contains("rk_test"));
+    let tested = call(Method::POST, "/processor/test", json!({})).await;
+    assert_eq!(tested.json()["account_id"], json!("acct_9"), "{tested:?}");
+    // A redirect is no answer, and is not followed.
+    for refused in [401, 302, 500] {
+        status.store(refused, Ordering::Relaxed);
+        for answer in [
+            call(Method::PUT, "/processor", with(&base)).await,
+            call(Method::POST, "/processor/test", json!({})).await,
+        ] {
+            assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{answer:?}");
+            assert_eq!(answer.code(), "upstream_error");
+        }
+    }
+    let nobody = call(Method::PUT, "/processor", with("http://127.0.0.1:9")).await;
+    assert_eq!(nobody.code(), "upstream_error", "{nobody:?}");
+    let wrong = call(Method::PUT, "/processor", with("https://u:p@api.example")).await;
+    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+    // What did not answer has not taken the place of what did.
+    let shown = call(Method::GET, "", json!({})).await.json();
+    assert_eq!(shown["processor"]["account_id"], json!("acct_9"));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn the_operator_asks_the_same_in_the_owners_stead() {
+    use api::operator::{Ask, ask};
+    let world = World::start().await;
+    let owner = async |email: &str| store::access::by_operator_as_owner(world.hall.store(), email).await;
+    let ask = async |method, target: &str, body: Value| {
+        let asked = Ask { method, target: format!("{PROGRAM}{target}"), body: body.to_string().into() };
+        let (status, body) = ask(&world.room, owner("owner1@example.com").await.unwrap(), asked).await;
+        (status.as_u16(), serde_json::from_slice::<Value>(&body).unwrap())
+    };
+    let (status, refused) = ask(Method::GET, "", json!({})).await;
+    assert_eq!((status, &refused["error"]["code"]), (404, &json!("not_found")));
+    let enable = json!({"website_url": "https://shop.example", "currency": "usd"});
+    assert_eq!(ask(Method::POST, "", enable.clone()).await.0, 201);
+    assert_eq!(ask(Method::POST, "", enable).await.0, 409);
+    assert_eq!(ask(Method::PATCH, "", json!({"x": 1})).await.0, 400);
+    // The owner's operations alone, and no page of the API's.
+    assert_eq!(ask(Method::GET, "/../../../affiliates", json!({})).await.0, 404);
+    assert!(owner("nobody@example.com").await.is_err());
+    world.end().await;
+}

@@ -1,0 +1,381 @@
+//! The affiliate program in browsers: the script, visits, sign-ups and links without a script.
+
+use std::time::Duration;
+
+use http::{Method, Request, StatusCode};
+use http_body_util::Full;
+use serde_json::{Value, json};
+
+use crate::affiliate_program::{PROGRAM, owner, set_up};
+use crate::affiliates::partner;
+use crate::world::{Answered, Signed, World};
+
+const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
+const ORIGIN: &str = "https://shop.example";
+const VISITOR: &str = "0123456789abcdef";
+
+/// A live program with a partner, in a browser.
+struct Shop {
+    world: World,
+    who: Signed,
+    key: String,
+    ada: Value,
+}
+
+impl Shop {
+    async fn open() -> Self {
+        let world = World::start().await;
+        let who = set_up(&world, 1).await;
+        let ada = partner(
+            &world,
+            json!({"email": "ada@example.org", "first_name": "Ada", "last_name": "L; x", "token": "ada"}),
+        );
+        let ada = ada.await;
+        partner(&world, json!({"email": "bob@example.org", "token": "bob"})).await;
+        let program = owner(&world, &who, Method::GET, ("", json!({}))).await.json();
+        let key = program["program"]["publishable_key"].as_str().unwrap().to_owned();
+        Self { world, who, key, ada }
+    }
+
+    async fn set(&self, settings: Value) {
+        let answer = owner(&self.world, &self.who, Method::PATCH, ("", settings)).await;
+        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+    }
+
+    /// What a page sends, with these fields in the header.
+    async fn send(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Answered {
+        let mut request = Request::post(path).header("host", "t").header("content-type", "text/plain");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.world.send(request.body(Full::new(body.to_string().into())).unwrap()).await
+    }
+
+    fn visit_of(&self, token: &str) -> Value {
+        json!({
+            "key": self.key, "visitor": VISITOR, "token": token, "param": "via", "sub_id": "june",
+            "url": format!("{ORIGIN}/?via={token}"), "referrer": "https://blog.example/",
+        })
+    }
+
+    async fn tell(&self, body: &Value) -> Answered {
+        self.send("/affiliate/visits", &[("origin", ORIGIN), ("user-agent", FIREFOX)], body).await
+    }
+
+    async fn follow(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Answered {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.world.send(request.body(Full::default()).unwrap()).await
+    }
+
+    /// The referrals that there are, the newest first, once there are so many.
+    async fn referrals(&self, count: usize) -> Vec<Value> {
+        for _ in 0..200 {
+            let found =
+                self.world.get("/affiliate-referrals").await.json()["data"].as_array().unwrap().clone();
+            if found.len() >= count {
+                return found;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("there are fewer than {count} referrals");
+    }
+}
+
+fn allowed(answer: &Answered) -> Option<&str> {
+    answer.headers.get("access-control-allow-origin").map(|value| value.to_str().unwrap())
+}
+
+#[tokio::test]
+async fn the_script_is_the_same_for_all_and_kept() {
+    let world = World::start().await;
+    let got = world.ask(Method::GET, "/stx.js", &Value::Null).await;
+    assert_eq!(got.status, StatusCode::OK);
+    assert_eq!(&got.body[..], include_bytes!("../../../web/stx.js"));
+    assert_eq!(got.headers["content-type"], "text/javascript; charset=utf-8");
+    assert_eq!(got.headers["cross-origin-resource-policy"], "cross-origin");
+    assert!(got.headers["cache-control"].to_str().unwrap().starts_with("public, max-age="));
+    let tag = got.headers["etag"].to_str().unwrap().to_owned();
+    for (known, status) in [
+        (tag.clone(), 304),
+        (format!("W/{tag}"), 304),
+        (format!("\"x\", {tag}"), 304),
+        ("\"x\"".to_owned(), 200),
+    ] {
+        let request = Request::get("/stx.js").header("host", "t").header("if-none-match", &known);
+        let again = world.send(request.body(Full::default()).unwrap()).await;
+        assert_eq!((again.status.as_u16(), again.body.is_empty()), (status, status == 304), "{known}");
+        assert_eq!(again.headers["etag"], tag.as_str());
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_visit_stands_and_is_told_to_the_programs_pages_alone() {
+    let shop = Shop::open().await;
+    let told = shop.tell(&shop.visit_of("Ada")).await;
+    assert_eq!((told.status, allowed(&told)), (StatusCode::OK, Some(ORIGIN)), "{told:?}");
+    assert_eq!(told.headers["vary"], "Origin");
+    let visit = told.json();
+    assert!(visit["referral"].as_str().unwrap().starts_with("vis_"));
+    let affiliate = json!({"id": shop.ada["id"], "name": "Ada L; x", "first_name": "Ada"});
+    assert_eq!(visit["affiliate"], affiliate);
+    assert!(visit["expires_at"].is_string() && !told.headers.contains_key("set-cookie"));
+    // The first click stands, also when the page says so itself as JSON.
+    let bob = shop
+        .send(
+            "/affiliate/visits",
+            &[("origin", ORIGIN), ("user-agent", FIREFOX), ("content-type", "application/json")],
+            &shop.visit_of("bob"),
+        )
+        .await;
+    assert_eq!(bob.json()["referral"], visit["referral"]);
+    for (origin, status, seen) in [
+        (ORIGIN, 200, Some(ORIGIN)),
+        ("https://shop.example:443", 200, Some("https://shop.example:443")),
+        ("https://www.shop.example", 403, None),
+        ("http://shop.example", 403, None),
+        ("https://evil.example", 403, None),
+        ("null", 403, None),
+    ] {
+        let headers = [("origin", origin), ("user-agent", FIREFOX)];
+        let answer = shop.send("/affiliate/visits", &headers, &shop.visit_of("ada")).await;
+        assert_eq!((answer.status.as_u16(), allowed(&answer)), (status, seen), "{origin}");
+        assert_eq!(answer.headers["vary"], "Origin");
+    }
+    shop.set(json!({"allowed_origins": ["https://www.shop.example"]})).await;
+    assert_eq!(shop.tell(&shop.visit_of("ada")).await.status, StatusCode::FORBIDDEN);
+    let asks = shop.follow(Method::OPTIONS, "/affiliate/visits", &[("host", "t"), ("origin", ORIGIN)]).await;
+    assert_eq!((asks.status, allowed(&asks)), (StatusCode::NO_CONTENT, Some(ORIGIN)));
+    assert_eq!(asks.headers["access-control-allow-headers"], "content-type");
+    shop.world.end().await;
+}
+
+#[tokio::test]
+async fn of_a_token_that_nobody_has_nothing_is_kept() {
+    let shop = Shop::open().await;
+    let nobody = |told: &Answered| (told.status, told.body.is_empty()) == (StatusCode::NO_CONTENT, true);
+    for token in ["producthunt", "x", "what is that?", ""] {
+        let told = shop.tell(&shop.visit_of(token)).await;
+        assert!(nobody(&told) && allowed(&told) == Some(ORIGIN), "{token}: {told:?}");
+    }
+    let with = |name: &str, value: Value| {
+        let mut body = shop.visit_of("ada");
+        body[name] = value;
+        body
+    };
+    for body in [
+        with("key", json!("pk_x")),
+        with("key", json!("")),
+        with("param", json!("stx_ref")),
+        json!({"key": shop.key, "param": "stx_ref", "token": "vis_01K9ZQ4Y8M3T5V7W2X6B0C1D9E"}),
+    ] {
+        assert!(nobody(&shop.tell(&body).await), "{body}");
+    }
+    for machine in
+        ["Googlebot/2.1 (+http://www.google.com/bot.html)", "WhatsApp/2.23", "facebookexternalhit/1.1"]
+    {
+        let headers = [("origin", ORIGIN), ("user-agent", machine)];
+        assert!(nobody(&shop.send("/affiliate/visits", &headers, &shop.visit_of("ada")).await), "{machine}");
+    }
+    let headers = [("origin", ORIGIN), ("user-agent", FIREFOX), ("sec-purpose", "prefetch;prerender")];
+    assert!(nobody(&shop.send("/affiliate/visits", &headers, &shop.visit_of("ada")).await));
+    for wrong in [json!([]), json!("x"), json!({"key": 1}), with("url", json!(["x"]))] {
+        assert_eq!(shop.tell(&wrong).await.status, StatusCode::BAD_REQUEST, "{wrong}");
+    }
+    assert_eq!(shop.tell(&with("url", json!("x".repeat(9_000)))).await.status, StatusCode::PAYLOAD_TOO_LARGE);
+    let id = shop.ada["id"].as_str().unwrap();
+    let suspended = shop.world.post(&format!("/affiliates/{id}/suspend"), "{}").await;
+    assert_eq!(suspended.status, StatusCode::OK);
+    assert!(nobody(&shop.tell(&shop.visit_of("ada")).await));
+    let paused = owner(&shop.world, &shop.who, Method::POST, ("/pause", json!({}))).await;
+    assert_eq!(paused.status, StatusCode::OK);
+    assert!(nobody(&shop.tell(&shop.visit_of("bob")).await));
+    shop.world.end().await;
+}
+
+#[tokio::test]
+async fn below_the_sites_own_address_the_server_sets_cookies() {
+    let shop = Shop::open().await;
+    shop.set(json!({"allowed_origins": ["https://www.shop.example", "http://www.shop.example"]})).await;
+    for (origin, domain, sets) in [
+        ("https://www.shop.example", "shop.example", true),
+        ("http://www.shop.example", "shop.example", true),
+        ("https://www.shop.example", "example", false),
+        ("https://www.shop.example", "other.example", false),
+        ("https://www.shop.example", "", false),
+    ] {
+        let mut body = shop.visit_of("ada");
+        body["domain"] = json!(domain);
+        let told =
+            shop.send("/affiliate/visits", &[("origin", origin), ("user-agent", FIREFOX)], &body).await;
+        let cookies: Vec<_> =
+            told.headers.get_all("set-cookie").iter().map(|c| c.to_str().unwrap()).collect();
+        assert_eq!(cookies.len(), if sets { 3 } else { 0 }, "{origin} {domain}: {cookies:?}");
+        if !sets {
+            continue;
+        }
+        let id = told.json()["referral"].as_str().unwrap().to_owned();
+        let tail = |age: &str| {
+            let secure = if origin.starts_with("https") { "; Secure" } else { "" };
+            format!("; Path=/; Domain=shop.example; Max-Age={age}; SameSite=Lax{secure}")
+        };
+        // Sixty days, less the moment since the click.
+        let ages = [tail("5184000"), tail("5183999"), tail("5183998")];
+        assert!(ages.iter().any(|tail| cookies[0] == format!("stx_ref={id}{tail}")), "{cookies:?}");
+        let affiliate = format!(
+            "stx_aff=%7B%22id%22%3A%22{}%22%2C%22name%22%3A%22Ada%20L%3B%20x%22%2C%22first_name%22%3A%22Ada%22%7D;",
+            shop.ada["id"].as_str().unwrap()
+        );
+        assert!(cookies[1].starts_with(&affiliate), "{cookies:?}");
+        assert_eq!(cookies[2], format!("stx_vid={VISITOR}{}", tail("34214400")));
+    }
+    shop.world.end().await;
+}
+
+#[tokio::test]
+async fn sign_ups_are_leads_and_nobody_learns_of_whom() {
+    let shop = Shop::open().await;
+    let visit = shop.tell(&shop.visit_of("ada")).await.json()["referral"].clone();
+    let heard =
+        |answer: &Answered| (answer.status, answer.json()) == (StatusCode::ACCEPTED, json!({"ok": true}));
+    let page = [("origin", ORIGIN), ("user-agent", FIREFOX)];
+    let body = json!({"key": shop.key, "referral": visit, "email": "Grace@Example.net", "visitor": VISITOR});
+    let with = |name: &str, value: Value| {
+        let mut body = body.clone();
+        body[name] = value;
+        body
+    };
+    let elsewhere = [("origin", "https://evil.example"), ("user-agent", FIREFOX)];
+    for (headers, body, seen) in [
+        (&page, with("email", json!("nobody")), Some(ORIGIN)),
+        (&page, with("referral", json!("vis_01K9ZQ4Y8M3T5V7W2X6B0C1D9E")), Some(ORIGIN)),
+        (&page, with("referral", json!("")), Some(ORIGIN)),
+        (&page, with("key", json!("pk_x")), None),
+        (&elsewhere, body.clone(), None),
+        (&[("origin", "null"), ("user-agent", FIREFOX)], body.clone(), None),
+        (&[("origin", ORIGIN), ("user-agent", "Googlebot/2.1")], body.clone(), Some(ORIGIN)),
+    ] {
+        for path in ["/affiliate/signups", "/affiliate/identify"] {
+            let answer = shop.send(path, headers, &body).await;
+            assert!(heard(&answer) && allowed(&answer) == seen, "{path} {body}: {answer:?}");
+        }
+    }
+    assert!(heard(&shop.send("/affiliate/identify", &page, &body).await));
+    assert!(shop.referrals(0).await.is_empty(), "no lead by any of them");
+    for _ in 0..2 {
+        assert!(heard(&shop.send("/affiliate/signups", &page, &body).await));
+    }
+    let found = shop.referrals(1).await;
+    assert_eq!(found.len(), 1);
+    for (field, value) in [
+        ("source", json!("signup")),
+        ("status", json!("lead")),
+        ("email", json!("grace@example.net")),
+        ("affiliate_id", shop.ada["id"].clone()),
+        ("sub_id", json!("june")),
+    ] {
+        assert_eq!(found[0][field], value, "{field}");
+    }
+    shop.world.end().await;
+}
+
+#[tokio::test]
+async fn a_link_is_followed_without_a_script() {
+    let shop = Shop::open().await;
+    let id = shop.ada["id"].as_str().unwrap();
+    let link = json!({"token": "podcast", "destination_url": "/pricing?plan=pro#top"});
+    let made = shop.world.post(&format!("/affiliates/{id}/links"), link.to_string()).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{made:?}");
+    let key = &shop.key;
+    let to = |answer: &Answered| answer.headers["location"].to_str().unwrap().to_owned();
+    let person = [("host", "t"), ("user-agent", FIREFOX)];
+    let led = shop.follow(Method::GET, &format!("/r/podcast?key={key}&sub_id=may"), &person).await;
+    assert_eq!((led.status, led.headers["cache-control"].as_bytes()), (StatusCode::FOUND, &b"no-store"[..]));
+    let (before, rest) = (to(&led), "#top");
+    let visit = before
+        .strip_prefix("https://shop.example/pricing?plan=pro&stx_ref=")
+        .and_then(|visit| visit.strip_suffix(rest))
+        .unwrap_or_else(|| panic!("{before}"));
+    // The script takes it over, on whatever domain.
+    let over = json!({"key": key, "visitor": VISITOR, "token": visit, "param": "stx_ref", "url": "https://shop.example/"});
+    assert_eq!(shop.tell(&over).await.json()["referral"], json!(visit));
+    let plain = "https://shop.example/pricing?plan=pro#top";
+    let bare = |path: String| async move { path };
+    for (method, path, headers, place) in [
+        (Method::HEAD, format!("/r/podcast?key={key}"), vec![("user-agent", FIREFOX)], plain),
+        (Method::GET, format!("/r/podcast?key={key}"), vec![("user-agent", "bingbot/2.0; x")], plain),
+        (
+            Method::GET,
+            format!("/r/podcast?key={key}"),
+            vec![("user-agent", FIREFOX), ("purpose", "prefetch")],
+            plain,
+        ),
+        (Method::GET, format!("/r/nobody?key={key}"), vec![("user-agent", FIREFOX)], "https://shop.example"),
+        (Method::GET, format!("/r/%00%ff?key={key}"), vec![("user-agent", FIREFOX)], "https://shop.example"),
+    ] {
+        let mut all = vec![("host", "t")];
+        all.extend(headers);
+        let led = shop.follow(method, &bare(path.clone()).await, &all).await;
+        assert_eq!(
+            (led.status, to(&led).trim_end_matches('/')),
+            (StatusCode::FOUND, place),
+            "{path} {all:?}"
+        );
+    }
+    for path in ["/r/podcast", "/r/podcast?key=pk_x", "/r/podcast?key="] {
+        assert_eq!(shop.follow(Method::GET, path, &person).await.status, StatusCode::NOT_FOUND, "{path}");
+        let accepts = [("host", "t"), ("user-agent", FIREFOX), ("accept", "text/html")];
+        let page = shop.follow(Method::GET, path, &accepts).await;
+        assert!(
+            page.status == StatusCode::NOT_FOUND
+                && page.headers["content-type"] == "text/html; charset=utf-8"
+        );
+    }
+    shop.set(json!({"portal_domain": "partners.shop.example"})).await;
+    let portal = [("host", "Partners.shop.example:8443"), ("user-agent", FIREFOX)];
+    let led = shop.follow(Method::GET, "/r/podcast", &portal).await;
+    assert!(to(&led).contains("stx_ref=vis_"), "{led:?}");
+    // Of the clicks those of people count, and of none whoever only looked.
+    let office = ::affiliate::office::Office::new(shop.world.hall.clone());
+    let partner: mail::id::PartnerId = id.parse().unwrap();
+    let account = shop.world.tenant().await.account().id;
+    let links = office.links(account, partner).await.unwrap();
+    let counts = office.clicks_of(partner, &links).await.unwrap();
+    assert_eq!(counts.iter().sum::<u64>(), 2, "{counts:?}");
+    shop.world.end().await;
+}
+
+#[tokio::test]
+async fn two_programs_cannot_have_one_host() {
+    let shop = Shop::open().await;
+    shop.set(json!({"portal_domain": "partners.shop.example", "banned_referrers": ["coupons.example"]}))
+        .await;
+    shop.world.account(2, mail::credential::Scope::Full).await;
+    let other = shop.world.session(2).await;
+    let enable = json!({"website_url": "https://other.example", "currency": "usd"});
+    assert_eq!(owner(&shop.world, &other, Method::POST, ("", enable)).await.status, StatusCode::CREATED);
+    let taken = json!({"portal_domain": "Partners.shop.example"});
+    let refused = shop.world.browse(&other, Method::PATCH, PROGRAM, &taken).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused:?}");
+    shop.set(json!({"portal_domain": null})).await;
+    let now = shop.world.browse(&other, Method::PATCH, PROGRAM, &taken).await;
+    assert_eq!(now.status, StatusCode::OK, "{now:?}");
+    shop.world.end().await;
+}
+
+#[tokio::test]
+async fn one_address_tells_so_often_and_no_more() {
+    let shop = Shop::open().await;
+    let mut often = 0;
+    for number in 0..40 {
+        let told = shop.tell(&shop.visit_of(&format!("nobody-{number}"))).await;
+        often += usize::from(told.status == StatusCode::TOO_MANY_REQUESTS);
+    }
+    assert!(often > 0, "a flood is turned away");
+    shop.world.hall.clock().advance(Duration::from_secs(60));
+    assert_eq!(shop.tell(&shop.visit_of("ada")).await.status, StatusCode::OK);
+    shop.world.end().await;
+}

@@ -1,0 +1,142 @@
+//! Letters to partners: which are written, to whom, and that each is mailed once.
+
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use crate::affiliate_program::set_up;
+use crate::affiliates::partner;
+use crate::portal::{Browser, office, settle, text};
+use crate::portal_pages::{letters, link_in, writing, written};
+use crate::world::World;
+
+#[tokio::test]
+async fn partners_are_written_to_as_they_come_and_are_moved() {
+    let world = World::start().await;
+    writing(&world).await;
+    for (email, status, send) in [
+        ("a@example.org", "active", true),
+        ("b@example.org", "pending", true),
+        ("c@example.org", "invited", true),
+        ("d@example.org", "active", false),
+        ("e@example.org", "pending", false),
+        ("f@example.org", "pending", false),
+    ] {
+        partner(&world, json!({"email": email, "status": status, "send_invite": send})).await;
+    }
+    let mut told: Vec<(String, String)> =
+        letters(&world).await.into_iter().map(|(to, subject, _)| (to, subject)).collect();
+    told.sort();
+    let expected = [
+        ("a@example.org", "Welcome to the partner program of shop.example"),
+        ("b@example.org", "Your application to the partner program of shop.example"),
+        ("c@example.org", "shop.example invites you to its partner program"),
+    ];
+    assert_eq!(told, expected.map(|(to, subject)| (to.to_owned(), subject.to_owned())));
+
+    let step = async |email: &str, action: &str, body: serde_json::Value| {
+        let found = world.get(&format!("/affiliates?email={email}")).await.json();
+        let id = found["data"][0]["id"].as_str().unwrap().to_owned();
+        let done = world.call(Method::POST, &format!("/affiliates/{id}/{action}"), &body).await;
+        assert_eq!(done.status, StatusCode::OK, "{done:?}");
+    };
+    step("b@example.org", "approve", json!({})).await;
+    step("e@example.org", "reject", json!({"reason": "Too few readers"})).await;
+    step("f@example.org", "reject", json!({"send_email": false})).await;
+    step("f@example.org", "approve", json!({"send_email": false})).await;
+    step("a@example.org", "suspend", json!({"reason": "quiet"})).await;
+    let new: Vec<_> = letters(&world).await.into_iter().skip(3).collect();
+    assert_eq!(new.len(), 2, "{new:?}");
+    assert!(
+        new.iter()
+            .any(|(to, subject, _)| to == "b@example.org" && subject == "You are a partner of shop.example")
+    );
+    assert!(new.iter().any(|(to, _, text)| to == "e@example.org" && text.contains("Too few readers")));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_invitation_leads_in() {
+    let world = World::start().await;
+    writing(&world).await;
+    let ada = partner(&world, json!({"email": "ada@example.org", "status": "invited"})).await;
+    let letter = letters(&world).await.remove(0).2;
+    let link = link_in(&letter, "/portal/link/");
+    // Days later: it is not the link of a minute.
+    world.hall.clock().advance(std::time::Duration::from_secs(3 * 24 * 3600));
+    let mut browser = Browser::new(&world);
+    assert!(text(&browser.get(&link).await).contains("You are invited"));
+    let entered = browser.post(&link, &[]).await;
+    browser.take_cookie(&entered.headers);
+    assert_eq!(browser.submit("accept", &[]).await.status, StatusCode::SEE_OTHER);
+    let path = format!("/affiliates/{}", ada["id"].as_str().unwrap());
+    assert_eq!(world.get(&path).await.json()["affiliate"]["status"], "active");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn letters_are_the_programs_and_say_that_a_machine_wrote_them() {
+    let world = World::start().await;
+    writing(&world).await;
+    partner(&world, json!({"email": "ada@example.org", "first_name": "http://evil.example/"})).await;
+    assert_eq!(letters(&world).await.len(), 1);
+    let raw = written(&world).await.remove(0).1;
+    for says in [
+        "\r\nAuto-Submitted: auto-generated\r\n",
+        "shop.example",
+        "<partners@example.com>",
+        "text/plain",
+        "text/html",
+    ] {
+        assert!(raw.contains(says), "{says}: {raw}");
+    }
+    assert!(!raw.contains("evil.example") && !raw.contains("List-Unsubscribe"), "{raw}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_wants_no_mail_gets_what_it_asked_for() {
+    let world = World::start().await;
+    writing(&world).await;
+    let ada = json!({"email": "ada@example.org", "status": "pending", "send_invite": false});
+    let ada = partner(&world, ada).await;
+    let path = format!("/affiliates/{}", ada["id"].as_str().unwrap());
+    world.call(Method::PATCH, &path, &json!({"email_opt_out": true})).await;
+    world.call(Method::POST, &format!("{path}/approve"), &json!({})).await;
+    assert!(letters(&world).await.is_empty());
+    let browser = Browser::of(&world, &ada).await;
+    browser.submit("payout-method", &[("method", "wise"), ("destination", "w@example.org")]).await;
+    assert_eq!(letters(&world).await.len(), 1);
+    world.end().await;
+}
+
+/// What is no more so is not told; what cannot be mailed is tried for a day; several who write at once write once.
+#[tokio::test]
+async fn each_is_mailed_once_if_it_is_still_so() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    // Nobody may write for the program: there is no sender.
+    partner(&world, json!({"email": "ada@example.org"})).await;
+    assert_eq!(office(&world).write_letters(0..=63).await, 0);
+    settle(&world, &who, json!({"mail_from": "partners@example.com"})).await;
+    assert!(letters(&world).await.is_empty(), "it was given up");
+    let bob = partner(&world, json!({"email": "bob@example.org", "status": "pending"})).await;
+    let path = format!("/affiliates/{}", bob["id"].as_str().unwrap());
+    world.call(Method::POST, &format!("{path}/approve"), &json!({})).await;
+    let offices: Vec<_> = (0..6).map(|_| office(&world)).collect();
+    futures_util::future::join_all(offices.iter().map(|office| office.write_letters(0..=63))).await;
+    let written = letters(&world).await;
+    assert_eq!(written.len(), 1, "{written:?}");
+    assert_eq!(written[0].1, "You are a partner of shop.example");
+    // A suspended account sends nothing now; when it may again, what waited is mailed.
+    world.change_account(|account| account.suspended = true).await;
+    let eve = office(&world);
+    world.change_account(|account| account.suspended = false).await;
+    partner(&world, json!({"email": "eve@example.org"})).await;
+    world.change_account(|account| account.suspended = true).await;
+    assert_eq!(eve.write_letters(0..=63).await, 0);
+    world.change_account(|account| account.suspended = false).await;
+    assert_eq!(eve.write_letters(0..=63).await, 0, "not before its time");
+    world.hall.clock().advance(std::time::Duration::from_secs(61));
+    assert_eq!(letters(&world).await.len(), 2);
+    world.end().await;
+}

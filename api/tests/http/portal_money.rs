@@ -1,0 +1,127 @@
+//! Money at the portal: the ledger with its reasons, payouts with their receipts, and what is written of them.
+
+use std::time::Duration;
+
+use affiliate::office::nothing_beside;
+use affiliate::payouts::show::Wish;
+use http::{Method, StatusCode};
+use mail::id::{AccountId, PayoutId};
+use serde_json::{Value, json};
+use store::affiliate::listing::Wanted;
+
+use crate::affiliate_ledger::{event, invoice, tell};
+use crate::affiliate_program::owner;
+use crate::affiliates::partner;
+use crate::portal::{Browser, office, text};
+use crate::portal_pages::{letters, writing};
+use crate::world::{Signed, World};
+
+/// A partner whom nobody has written to, with money of one sale that it has earned.
+async fn earned(world: &World) -> (Signed, Value) {
+    let who = writing(world).await;
+    let set = owner(world, &who, Method::PUT, ("/campaigns/default", json!({"hold_days": 0}))).await;
+    assert_eq!(set.status, StatusCode::OK);
+    let ada = json!({"email": "ada@example.org", "token": "ada", "paypal_email": "pay@example.org", "send_invite": false});
+    let ada = partner(world, ada).await;
+    let program = owner(world, &who, Method::GET, ("", json!({}))).await.json()["program"]["id"].clone();
+    for (n, cents) in [("1", 4_900), ("2", 123_400)] {
+        let told = json!({"token": "ada", "email": format!("g{n}@example.net"), "processor_customer_id": format!("cus_{n}")});
+        assert_eq!(world.call(Method::POST, "/affiliate-referrals", &told).await.status, StatusCode::CREATED);
+        let object = invoice(world, (&format!("in_{n}"), &format!("cus_{n}")), cents);
+        let paid = event(world, (&format!("evt_{n}"), "invoice.paid"), &object);
+        assert_eq!(tell(world, program.as_str().unwrap(), &paid).await.json()["status"], "done");
+    }
+    world.hall.clock().advance(Duration::from_secs(5));
+    (who, ada)
+}
+
+/// Drafts a run of all that is earned, and approves it: its one payout.
+async fn pay_out(world: &World, account: AccountId) -> PayoutId {
+    let ledger = office(world).ledger();
+    let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
+    ledger.approve_run((account, run.id), (run.rev, &run.totals)).await.unwrap();
+    let wish = Wish { run: Some(run.id), ..Wish::default() };
+    let wanted = Wanted { before: None, limit: 9, from: None };
+    let [only] = &ledger.payouts(account, &wish, wanted).await.unwrap().payouts[..] else {
+        panic!("{run:?}")
+    };
+    only.payout.id
+}
+
+#[tokio::test]
+async fn lines_say_why_they_are_as_large_as_they_are() {
+    let world = World::start().await;
+    let (_, ada) = earned(&world).await;
+    let browser = Browser::of(&world, &ada).await;
+    let page = text(&browser.get("/portal/earnings").await);
+    for says in ["20 % of 49.00 usd = 9.80 usd (the campaign&#39;s rate)", "246.80 USD", "earned"] {
+        assert!(page.contains(says), "{says}: {page}");
+    }
+    assert!(!page.contains("in_1") && !page.contains("cus_1"), "the processor's names are the program's");
+    let home = text(&browser.get("/portal/home").await);
+    assert!(home.contains("<dt>Earned</dt><dd>256.60 <small>USD</small>"), "{home}");
+    assert!(home.contains("class=\"money\"") && home.contains("256.60 USD came in"), "{home}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_payout_has_a_receipt_and_is_told() {
+    let world = World::start().await;
+    let (_, ada) = earned(&world).await;
+    let bob = partner(&world, json!({"email": "bob@example.org", "send_invite": false})).await;
+    let account = world.tenant().await.account().id;
+    let (browser, bobs) = (Browser::of(&world, &ada).await, Browser::of(&world, &bob).await);
+    let ledger = office(&world).ledger();
+    let payout = pay_out(&world, account).await;
+    let receipt = format!("/portal/payouts/{payout}");
+    let page = text(&browser.get("/portal/payouts").await);
+    assert!(page.contains("on its way") && page.contains("PayPal: pay@example.org"), "{page}");
+    assert!(text(&browser.get("/portal/home").await).contains("<dt>In a payout</dt><dd>256.60"));
+    ledger.mark_paid((account, payout), "tx <b>42</b>", &nothing_beside).await.unwrap();
+    let page = text(&browser.get(&receipt).await);
+    for says in
+        ["256.60 USD", "tx &lt;b&gt;42&lt;/b&gt;", "20 % of 1234.00 usd", "https://shop.example", "paid"]
+    {
+        assert!(page.contains(says), "{says}: {page}");
+    }
+    assert!(page.contains("href=\"../settings\"") && page.contains("href=\"../style.css"), "{page}");
+    assert_eq!(bobs.get(&receipt).await.status, StatusCode::NOT_FOUND);
+    let stranger = Browser::new(&world);
+    assert_eq!(stranger.get(&receipt).await.status, StatusCode::UNAUTHORIZED);
+    assert!(text(&browser.get("/portal/home").await).contains("<dt>Paid</dt><dd>256.60"));
+    let written = letters(&world).await;
+    let [(to, subject, letter)] = written.as_slice() else { panic!("{written:?}") };
+    assert_eq!((to.as_str(), subject.as_str()), ("ada@example.org", "shop.example has paid you 256.60 USD"));
+    assert!(
+        letter.contains("PayPal: pay@example.org") && letter.contains("Reference: tx <b>42</b>"),
+        "{letter}"
+    );
+    // Said again, it is told once.
+    ledger.mark_paid((account, payout), "tx <b>42</b>", &nothing_beside).await.unwrap();
+    assert_eq!(letters(&world).await.len(), 1);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_cannot_be_paid_twice_in_a_row_is_told() {
+    let world = World::start().await;
+    let (_, ada) = earned(&world).await;
+    let path = format!("/affiliates/{}", ada["id"].as_str().unwrap());
+    // It concerns its money: it is told to who wants no mail, too.
+    world.call(Method::PATCH, &path, &json!({"email_opt_out": true})).await;
+    let account = world.tenant().await.account().id;
+    let browser = Browser::of(&world, &ada).await;
+    for n in 1..=2 {
+        let payout = pay_out(&world, account).await;
+        office(&world).ledger().fail_payout((account, payout), "no such account").await.unwrap();
+        let page = text(&browser.get(&format!("/portal/payouts/{payout}")).await);
+        assert!(page.contains("did not arrive") && page.contains("no such account"), "{page}");
+        assert_eq!(letters(&world).await.len(), n - 1);
+    }
+    let (to, subject, letter) = letters(&world).await.remove(0);
+    assert_eq!((to.as_str(), subject.as_str()), ("ada@example.org", "shop.example could not pay you"));
+    assert!(letter.contains("256.60 USD") && letter.contains("no such account"), "{letter}");
+    assert_eq!(world.get(&path).await.json()["affiliate"]["payout_ready"], false);
+    assert!(text(&browser.get("/portal/payouts").await).contains("Nothing can be paid there at the moment"));
+    world.end().await;
+}

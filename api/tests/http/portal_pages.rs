@@ -1,0 +1,557 @@
+//! `/portal/{page}` and its forms: what a partner sees and does.
+
+use http::{Method, StatusCode};
+use mail::affiliate::portal::LinkSecret;
+use mail::contents::Contents;
+use serde_json::{Value, json};
+
+use crate::affiliate_program::{owner, set_up};
+use crate::affiliates::partner;
+use crate::portal::{Browser, login_link, office, settle, text};
+use crate::world::{Answered, Signed, World};
+
+/// The letters that were written to partners: to whom, about what, and what they say.
+pub(crate) async fn letters(world: &World) -> Vec<(String, String, String)> {
+    office(world).write_letters(0..=63).await;
+    let mut found = Vec::new();
+    for (email, raw) in written(world).await {
+        let contents = Contents::of(raw.as_bytes());
+        let to = email["to"][0].as_str().unwrap().to_owned();
+        found.push((to, email["subject"].as_str().unwrap().to_owned(), contents.text.unwrap()));
+    }
+    found
+}
+
+/// The emails of the account, oldest first, as they are listed and as they are sent. What is written to partners is for
+/// them alone: the API does not show what it says.
+pub(crate) async fn written(world: &World) -> Vec<(Value, String)> {
+    let listed = world.get("/emails?limit=100").await.json();
+    let account = world.tenant().await.account().id;
+    let mut found = Vec::new();
+    for email in listed["emails"].as_array().unwrap().iter().rev() {
+        let id = email["id"].as_str().unwrap();
+        let shown = world.get(&format!("/emails/{id}")).await.json();
+        assert_eq!((&shown["email"]["text"], &shown["email"]["html"]), (&Value::Null, &Value::Null));
+        let raw = store::email::raw(world.hall.store(), account, id.parse().unwrap()).await.unwrap().unwrap();
+        found.push((email.clone(), String::from_utf8(raw.to_vec()).unwrap()));
+    }
+    found
+}
+
+/// A program that writes from its own domain.
+pub(crate) async fn writing(world: &World) -> Signed {
+    let who = set_up(world, 1).await;
+    settle(world, &who, json!({"mail_from": "partners@example.com"})).await;
+    who
+}
+
+/// The link in a letter.
+pub(crate) fn link_in(letter: &str, place: &str) -> String {
+    let line = letter.lines().find(|line| line.contains(place)).unwrap();
+    line.to_owned()
+}
+
+async fn shown(world: &World, partner: &Value) -> Value {
+    let path = format!("/affiliates/{}", partner["id"].as_str().unwrap());
+    world.get(&path).await.json()["affiliate"].clone()
+}
+
+fn says(answer: &Answered, what: &str) {
+    assert!(text(answer).contains(what), "{what}: {}", text(answer));
+}
+
+/// Everything that strangers, owners and partners may write shows as text.
+#[tokio::test]
+async fn what_came_from_outside_is_no_markup() {
+    const EVIL: &str = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'";
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    settle(
+        &world,
+        &who,
+        json!({"share_customer_email": true, "terms_url": "https://shop.example/t?a=1&b=\"x"}),
+    )
+    .await;
+    let ada = json!({
+        "email": "\"<b>ada\"@example.org", "first_name": EVIL, "company": EVIL, "token": "ada",
+        "website": "https://example.org/\"><script>",
+    });
+    let ada = partner(&world, ada).await;
+    let path = format!("/affiliates/{}/links", ada["id"].as_str().unwrap());
+    world
+        .call(
+            Method::POST,
+            &path,
+            &json!({"token": "two", "label": EVIL, "destination_url": "/x?\"><script>"}),
+        )
+        .await;
+    let referral = json!({"token": "ada", "email": "\"<script>\"@example.net", "sub_id": EVIL});
+    let made = world.call(Method::POST, "/affiliate-referrals", &referral).await;
+    assert!(made.status.is_success(), "{made:?}");
+    let payout = json!({"method": "other", "destination": EVIL});
+    let put = format!("/partners/{}/payout-method", ada["id"].as_str().unwrap());
+    let put = owner(&world, &who, Method::PUT, (&put, payout)).await;
+    assert_eq!(put.status, StatusCode::OK, "{put:?}");
+    let browser = Browser::of(&world, &ada).await;
+    for page in ["home", "links", "referrals", "earnings", "payouts", "settings"] {
+        for query in ["", "?done=<script>", "?before=<script>", "?done=link-added&before=x"] {
+            let answer = browser
+                .get(&format!("/portal/{page}{}", query.replace('<', "%3C").replace('>', "%3E")))
+                .await;
+            assert_eq!(answer.status, StatusCode::OK);
+            let text = text(&answer);
+            for evil in ["<script", "<img", "\"><", "<b>ada"] {
+                assert!(
+                    !text.contains(evil) || (evil == "\"><" && !text.contains("\"><script")),
+                    "{page}: {evil}"
+                );
+            }
+        }
+    }
+    // What a form that did not work shows again, and what the public pages show of their address.
+    let wrong =
+        browser.submit("add-link", &[("token", EVIL), ("label", EVIL), ("destination_url", EVIL)]).await;
+    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+    says(&wrong, "&lt;script&gt;");
+    let key =
+        owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
+    let key = key.as_str().unwrap();
+    let stranger = Browser::new(&world);
+    let fields = [("key", key), ("email", EVIL), ("first_name", EVIL), ("via", EVIL), ("campaign", "")];
+    let join = stranger.post("/portal/join", &fields).await;
+    let sign_in = stranger.post("/portal/sign-in", &[("key", key), ("email", EVIL)]).await;
+    for answer in [&wrong, &join, &sign_in] {
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+        assert!(!text(answer).contains("<script") && !text(answer).contains("<img"), "{}", text(answer));
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_partner_sees_its_own_and_nothing_of_others() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let ada = partner(&world, json!({"email": "ada@example.org", "first_name": "Ada", "token": "ada"})).await;
+    let bob = partner(&world, json!({"email": "bob@example.org", "first_name": "Bob", "token": "bob"})).await;
+    for (token, email) in [("ada", "grace@customer.example"), ("bob", "eve@elsewhere.example")] {
+        let referral = json!({"token": token, "email": email, "sub_id": format!("tag-of-{token}")});
+        assert!(world.call(Method::POST, "/affiliate-referrals", &referral).await.status.is_success());
+    }
+    let browser = Browser::of(&world, &ada).await;
+    let pages = async || {
+        let mut all = String::new();
+        for page in ["home", "links", "referrals", "earnings", "payouts", "settings"] {
+            all.push_str(&text(&browser.get(&format!("/portal/{page}")).await));
+        }
+        all
+    };
+    let all = pages().await;
+    for own in ["Hello, Ada", "https://shop.example/?via=ada", "g•••@c•••.example", "tag-of-ada"]
+    {
+        assert!(all.contains(own), "{own}: {all}");
+    }
+    for others in ["bob", "Bob", "eve@", "e•••@", "grace@", bob["id"].as_str().unwrap()] {
+        assert!(!all.contains(others), "{others}");
+    }
+    settle(&world, &who, json!({"share_customer_email": true})).await;
+    assert!(pages().await.contains("grace@customer.example"));
+    // Somebody else's link is not changed by naming it.
+    let links = bob["links"][0]["id"].as_str().unwrap();
+    let stolen = browser.submit("change-link", &[("id", links), ("token", "mine")]).await;
+    assert_eq!(stolen.status, StatusCode::NOT_FOUND);
+    assert_eq!(shown(&world, &bob).await["links"][0]["token"], "bob");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_partner_adds_and_changes_links() {
+    let world = World::start().await;
+    set_up(&world, 1).await;
+    let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
+    partner(&world, json!({"email": "bob@example.org", "token": "bob"})).await;
+    let browser = Browser::of(&world, &ada).await;
+    let added = browser
+        .submit("add-link", &[("token", "Ada-Pod"), ("label", "Podcast"), ("destination_url", "/pricing")])
+        .await;
+    assert_eq!(added.status, StatusCode::SEE_OTHER, "{added:?}");
+    assert_eq!(added.headers["location"], "links?done=link-added");
+    let page = browser.get("/portal/links?done=link-added").await;
+    says(&page, "The link was added.");
+    says(&page, "https://shop.example/pricing?via=Ada-Pod");
+    for (fields, status, why) in [
+        (vec![("token", "BOB")], StatusCode::CONFLICT, "This token is taken."),
+        (vec![("token", "x")], StatusCode::BAD_REQUEST, "must be 2 to 40"),
+        (
+            vec![("token", "evil"), ("destination_url", "https://evil.example/")],
+            StatusCode::BAD_REQUEST,
+            "leads to",
+        ),
+    ] {
+        let refused = browser.submit("add-link", &fields).await;
+        assert_eq!(refused.status, status, "{fields:?}");
+        says(&refused, why);
+        says(&refused, &format!("value=\"{}\"", fields[0].1));
+    }
+    let links = shown(&world, &ada).await["links"].clone();
+    let of = |token: &str| {
+        let all = links.as_array().unwrap();
+        all.iter().find(|link| link["token"] == token).unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let renamed = browser.submit("change-link", &[("id", &of("ada")), ("token", "Countess")]).await;
+    assert_eq!(renamed.status, StatusCode::SEE_OTHER, "{renamed:?}");
+    let moved = [("id", of("Ada-Pod")), ("token", "ada-pod".to_owned()), ("label", String::new())];
+    let moved: Vec<(&str, &str)> = moved.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(browser.submit("change-link", &moved).await.status, StatusCode::SEE_OTHER);
+    let now = shown(&world, &ada).await["links"].clone();
+    let tokens: Vec<&str> =
+        now.as_array().unwrap().iter().map(|link| link["token"].as_str().unwrap()).collect();
+    assert!(tokens.contains(&"Countess") && tokens.contains(&"ada-pod") && tokens.len() == 2, "{now}");
+    // The old one is free.
+    partner(&world, json!({"email": "new@example.org", "token": "ada"})).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_is_not_active_looks_and_changes_nothing() {
+    let world = World::start().await;
+    set_up(&world, 1).await;
+    let pending = partner(&world, json!({"email": "p@example.org", "status": "pending"})).await;
+    let suspended = partner(&world, json!({"email": "s@example.org"})).await;
+    let path = format!("/affiliates/{}/suspend", suspended["id"].as_str().unwrap());
+    assert_eq!(world.call(Method::POST, &path, &json!({})).await.status, StatusCode::OK);
+    let invited = partner(&world, json!({"email": "i@example.org", "status": "invited"})).await;
+    for of in [&pending, &suspended, &invited] {
+        let browser = Browser::of(&world, of).await;
+        for page in ["home", "links", "referrals", "earnings", "payouts", "settings"] {
+            let answer = browser.get(&format!("/portal/{page}")).await;
+            assert_eq!(answer.status, StatusCode::OK);
+            assert!(!text(&answer).contains("action=\"add-link\""), "{page}");
+        }
+        let before = shown(&world, of).await;
+        for form in api::portal::FORMS {
+            if ["sign-in", "join", "sign-out"].contains(form) || (*form == "accept" && of == &invited) {
+                continue;
+            }
+            let fields = [
+                ("token", "fresh"),
+                ("method", "paypal"),
+                ("destination", "x@example.org"),
+                ("first_name", "X"),
+                ("postback_url", "https://example.org/"),
+                ("terms", "on"),
+            ];
+            let refused = browser.submit(form, &fields).await;
+            assert_eq!(refused.status, StatusCode::FORBIDDEN, "{form}");
+        }
+        assert_eq!(shown(&world, of).await, before);
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_invited_partner_accepts_the_terms_and_is_active() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    settle(&world, &who, json!({"terms_url": "https://shop.example/terms"})).await;
+    let ada = partner(&world, json!({"email": "ada@example.org", "status": "invited"})).await;
+    let browser = Browser::of(&world, &ada).await;
+    assert_eq!(shown(&world, &ada).await["status"], "invited", "looking is not accepting");
+    let page = browser.get("/portal/home").await;
+    says(&page, "You are invited to be a partner of shop.example");
+    says(&page, "href=\"https://shop.example/terms\"");
+    let without = browser.submit("accept", &[]).await;
+    assert_eq!(without.status, StatusCode::BAD_REQUEST);
+    let accepted = browser.submit("accept", &[("terms", "on")]).await;
+    assert_eq!(
+        (accepted.status, &accepted.headers["location"]),
+        (StatusCode::SEE_OTHER, &"home?done=accepted".parse().unwrap())
+    );
+    let now = shown(&world, &ada).await;
+    assert_eq!(now["status"], "active");
+    assert!(now["approved_at"].is_string());
+    says(&browser.get("/portal/settings").await, "You accepted them on");
+    assert_eq!(browser.submit("accept", &[("terms", "on")]).await.status, StatusCode::FORBIDDEN);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn another_payout_destination_is_confirmed_by_mail() {
+    let world = World::start().await;
+    writing(&world).await;
+    let ada = json!({"email": "ada@example.org", "paypal_email": "old@example.org", "send_invite": false});
+    let ada = partner(&world, ada).await;
+    let browser = Browser::of(&world, &ada).await;
+    says(&browser.get("/portal/settings").await, "old@example.org");
+    for (method, destination, why) in [
+        ("stripe", "acct_1", "none that this program pays by"),
+        ("gold", "x", "none that this program pays by"),
+        ("paypal", "", "is required"),
+        ("wise", "no address", "must be an email address"),
+        ("bank", "\u{1b}[2J", "cannot be read"),
+    ] {
+        let refused =
+            browser.submit("payout-method", &[("method", method), ("destination", destination)]).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{method}");
+        says(&refused, why);
+    }
+    assert!(letters(&world).await.is_empty());
+    let fields = [("method", "bank"), ("destination", "Ada Lovelace\r\nDE00 1234")];
+    let asked = browser.submit("payout-method", &fields).await;
+    assert_eq!(asked.headers["location"], "settings?done=payout-asked");
+    let written = letters(&world).await;
+    let [(to, subject, letter)] = written.as_slice() else { panic!("{written:?}") };
+    assert_eq!((to.as_str(), subject.as_str()), ("ada@example.org", "Confirm where shop.example pays you"));
+    assert_eq!(shown(&world, &ada).await["payout_method"], "paypal", "nothing changes before");
+    let link = link_in(letter, "/portal/payout/");
+    let phone = Browser::new(&world);
+    for _ in 0..2 {
+        says(&phone.get(&link).await, "DE00 1234");
+    }
+    // It is no way in.
+    let token = link.rsplit('/').next().unwrap();
+    assert_eq!(phone.get(&format!("/portal/enter/{token}")).await.status, StatusCode::GONE);
+    assert_eq!(phone.post(&format!("/portal/link/{token}"), &[]).await.status, StatusCode::GONE);
+    // Of many who press the button, one does it.
+    let phones: Vec<_> = (0..8).map(|_| Browser::new(&world)).collect();
+    let pressed = futures_util::future::join_all(phones.iter().map(|phone| phone.post(&link, &[]))).await;
+    let done = pressed.iter().filter(|answer| answer.status == StatusCode::OK).count();
+    assert_eq!(done, 1, "{pressed:?}");
+    assert!(pressed.iter().all(|answer| matches!(answer.status.as_u16(), 200 | 410)));
+    assert_eq!(phone.get(&link).await.status, StatusCode::GONE);
+    assert_eq!(shown(&world, &ada).await["payout_method"], "bank");
+    let told: Vec<(String, String)> =
+        letters(&world).await.into_iter().skip(1).map(|(to, subject, _)| (to, subject)).collect();
+    assert!(
+        told.contains(&(
+            "ada@example.org".to_owned(),
+            "shop.example pays you to another destination".to_owned()
+        )),
+        "{told:?}"
+    );
+    assert!(
+        told.contains(&("old@example.org".to_owned(), "Payouts of shop.example go elsewhere".to_owned())),
+        "{told:?}"
+    );
+    assert_eq!(told.len(), 2);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_confirmation_is_worth_an_hour_and_only_for_who_is_active() {
+    let world = World::start().await;
+    writing(&world).await;
+    let ada = partner(&world, json!({"email": "ada@example.org", "send_invite": false})).await;
+    let browser = Browser::of(&world, &ada).await;
+    let ask = async || {
+        let fields = [("method", "wise"), ("destination", "new@example.org")];
+        assert_eq!(browser.submit("payout-method", &fields).await.status, StatusCode::SEE_OTHER);
+        link_in(&letters(&world).await.pop().unwrap().2, "/portal/payout/")
+    };
+    let (first, second) = (ask().await, ask().await);
+    assert_eq!(browser.get(&first).await.status, StatusCode::GONE, "a new one ends the one before it");
+    world.hall.clock().advance(std::time::Duration::from_secs(3600));
+    assert_eq!(browser.post(&second, &[]).await.status, StatusCode::GONE);
+    let third = ask().await;
+    let path = format!("/affiliates/{}/suspend", ada["id"].as_str().unwrap());
+    world.call(Method::POST, &path, &json!({})).await;
+    assert_eq!(browser.post(&third, &[]).await.status, StatusCode::GONE);
+    assert_eq!(shown(&world, &ada).await["payout_method"], Value::Null);
+    assert_eq!(
+        browser.get(&format!("/portal/payout/{}", LinkSecret::new([1; 32]).text())).await.status,
+        StatusCode::GONE
+    );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_partner_changes_its_details_postbacks_and_wishes() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let ada = partner(&world, json!({"email": "ada@example.org"})).await;
+    let browser = Browser::of(&world, &ada).await;
+    let profile = [("first_name", "Ada"), ("last_name", "Lovelace"), ("website", "example.org/ada")];
+    assert_eq!(
+        browser.submit("profile", &profile).await.headers["location"],
+        "settings?done=profile-changed"
+    );
+    let now = shown(&world, &ada).await;
+    assert_eq!(
+        (&now["last_name"], &now["website"], &now["company"]),
+        (&json!("Lovelace"), &json!("https://example.org/ada"), &Value::Null)
+    );
+    let long = "x".repeat(101);
+    let wrong = browser.submit("profile", &[("first_name", &long)]).await;
+    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+    says(&wrong, "The first name is too long.");
+    assert_eq!(
+        browser.submit("profile", &[("website", "javascript://x")]).await.status,
+        StatusCode::BAD_REQUEST
+    );
+
+    let inside = async || {
+        let path = format!("/partners/{}", ada["id"].as_str().unwrap());
+        owner(&world, &who, Method::GET, (&path, json!({}))).await.json()
+    };
+    let before = inside().await["postback_secret"].clone();
+    assert_eq!(
+        browser.submit("postback", &[("postback_url", "ftp://x")]).await.status,
+        StatusCode::BAD_REQUEST
+    );
+    let set = browser.submit("postback", &[("postback_url", "http://127.0.0.1:9/p")]).await;
+    assert_eq!(set.headers["location"], "settings?done=postback-changed");
+    let made = browser.submit("postback-secret", &[]).await;
+    let after = inside().await;
+    assert_ne!(after["postback_secret"], before);
+    says(&made, after["postback_secret"].as_str().unwrap());
+    let page = text(&browser.get("/portal/settings").await);
+    assert!(!page.contains("whsec_") && page.contains("http://127.0.0.1:9/p"), "it is shown once");
+    assert_eq!(browser.submit("mail", &[]).await.headers["location"], "settings?done=mail-changed");
+    assert_eq!(inside().await["email_opt_out"], json!(true));
+    browser.submit("mail", &[("mail", "on")]).await;
+    assert_eq!(inside().await["email_opt_out"], json!(false));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn lists_are_paged() {
+    let world = World::start().await;
+    set_up(&world, 1).await;
+    let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
+    for n in 0..60 {
+        let referral =
+            json!({"token": "ada", "email": format!("u{n}@example.net"), "sub_id": format!("s{n}")});
+        assert!(world.call(Method::POST, "/affiliate-referrals", &referral).await.status.is_success());
+    }
+    let browser = Browser::of(&world, &ada).await;
+    let first = text(&browser.get("/portal/referrals").await);
+    let (_, rest) = first.split_once("href=\"referrals?before=").unwrap();
+    let next = rest.split('"').next().unwrap();
+    let second = text(&browser.get(&format!("/portal/referrals?before={next}")).await);
+    let rows = |page: &str| page.matches("u•••@e•••.net").count();
+    assert_eq!((rows(&first), rows(&second)), (50, 10));
+    assert!(!second.contains("Older</a>") && second.contains("Newest</a>"));
+    let home = text(&browser.get("/portal/links").await);
+    assert!(home.contains("60 people brought · 0 customers"), "{home}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_stranger_who_asks_for_a_link_learns_nothing() {
+    let world = World::start().await;
+    let who = writing(&world).await;
+    let key =
+        owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
+    let key = key.as_str().unwrap();
+    let ada = partner(&world, json!({"email": "ada@example.org", "send_invite": false})).await;
+    let no =
+        partner(&world, json!({"email": "no@example.org", "status": "pending", "send_invite": false})).await;
+    let path = format!("/affiliates/{}/reject", no["id"].as_str().unwrap());
+    world.call(Method::POST, &path, &json!({"send_email": false})).await;
+    let stranger = Browser::new(&world);
+    assert_eq!(stranger.get("/portal/sign-in?key=pk_nobody").await.status, StatusCode::NOT_FOUND);
+    says(&stranger.get(&format!("/portal/sign-in?key={key}")).await, "Partner portal of shop.example");
+    let mut answers = Vec::new();
+    for email in ["ada@example.org", "xyz@example.org", "noo@example.org"] {
+        let answer = stranger.post("/portal/sign-in", &[("key", key), ("email", email)]).await;
+        assert_eq!(answer.status, StatusCode::OK);
+        answers.push(text(&answer).replace(email, "…"));
+    }
+    let rejected = stranger.post("/portal/sign-in", &[("key", key), ("email", "no@example.org")]).await;
+    answers.push(text(&rejected).replace("no@example.org", "…"));
+    answers.dedup();
+    assert_eq!(answers.len(), 1);
+    let written = letters(&world).await;
+    let [(to, _, letter)] = written.as_slice() else { panic!("{written:?}") };
+    assert_eq!(to, "ada@example.org");
+    // The link does nothing before its button is pressed, and then once.
+    let link = link_in(letter, "/portal/link/");
+    for _ in 0..3 {
+        says(&stranger.get(&link).await, "<button type=\"submit\">Continue</button>");
+    }
+    let token = link.rsplit('/').next().unwrap();
+    assert_eq!(stranger.get(&format!("/portal/enter/{token}")).await.status, StatusCode::GONE);
+    let mut browser = Browser::new(&world);
+    let entered = browser.post(&link, &[]).await;
+    assert_eq!(
+        (entered.status, &entered.headers["location"]),
+        (StatusCode::SEE_OTHER, &"/portal/home".parse().unwrap())
+    );
+    browser.take_cookie(&entered.headers);
+    assert_eq!(browser.get("/portal/home").await.status, StatusCode::OK);
+    assert_eq!(stranger.post(&link, &[]).await.status, StatusCode::GONE);
+    // A login link is no mailed one: nothing ends the other.
+    let url = login_link(&world, &ada).await;
+    assert_eq!(stranger.get(&url).await.status, StatusCode::FOUND);
+    // Somebody who asks again and again is told to wait.
+    let mut last = StatusCode::OK;
+    for _ in 0..8 {
+        last = stranger.post("/portal/sign-in", &[("key", key), ("email", "ada@example.org")]).await.status;
+    }
+    assert_eq!(last, StatusCode::TOO_MANY_REQUESTS);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn people_join_by_the_public_form() {
+    let world = World::start().await;
+    let who = writing(&world).await;
+    let key =
+        owner(&world, &who, Method::GET, ("", json!({}))).await.json()["program"]["publishable_key"].clone();
+    let key = key.as_str().unwrap();
+    let stranger = Browser::new(&world);
+    let set = async |campaign: Value| {
+        let set = owner(&world, &who, Method::PUT, ("/campaigns/default", campaign)).await;
+        assert_eq!(set.status, StatusCode::OK, "{set:?}");
+        set.json()["campaign"]["id"].as_str().unwrap().to_owned()
+    };
+    let id = set(json!({"visibility": "private"})).await;
+    for path in [format!("/portal/join?key={key}"), format!("/portal/join?key={key}&campaign={id}")] {
+        assert_eq!(stranger.get(&path).await.status, StatusCode::NOT_FOUND);
+    }
+    set(json!({"visibility": "unlisted"})).await;
+    assert_eq!(stranger.get(&format!("/portal/join?key={key}")).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(stranger.get(&format!("/portal/join?key={key}&campaign={id}")).await.status, StatusCode::OK);
+    set(json!({"visibility": "public", "auto_approve": false, "second_tier_bps": 500})).await;
+    let page = stranger.get(&format!("/portal/join?key={key}")).await;
+    says(&page, "You earn 20 % of each sale");
+    let ada =
+        partner(&world, json!({"email": "ada@example.org", "token": "ada", "send_invite": false})).await;
+    let recruiting = text(&Browser::of(&world, &ada).await.get("/portal/links").await);
+    assert!(recruiting.contains(&format!("/portal/join?key={key}&amp;via=ada")), "{recruiting}");
+
+    let join = async |fields: &[(&str, &str)]| {
+        let fields: Vec<_> = fields.iter().copied().chain([("key", key)]).collect();
+        stranger.post("/portal/join", &fields).await
+    };
+    let bob = join(&[("email", "bob@example.org"), ("first_name", "Bob"), ("via", "ada")]).await;
+    assert_eq!(bob.status, StatusCode::OK, "{bob:?}");
+    let found =
+        async |email: &str| world.get(&format!("/affiliates?email={email}")).await.json()["data"][0].clone();
+    let row = found("bob@example.org").await;
+    assert_eq!(
+        (&row["status"], &row["source"], &row["parent_affiliate_id"]),
+        (&json!("pending"), &json!("portal"), &ada["id"])
+    );
+    // The page says the same to who is a partner already; the mail does not.
+    let again = join(&[("email", "ada@example.org")]).await;
+    assert_eq!(text(&again).replace("ada@", "…"), text(&bob).replace("bob@", "…"));
+    set(json!({"auto_approve": true})).await;
+    settle(&world, &who, json!({"terms_url": "https://shop.example/terms"})).await;
+    assert_eq!(join(&[("email", "eve@example.org")]).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(
+        join(&[("email", "eve@example.org"), ("terms", "on"), ("via", "nobody")]).await.status,
+        StatusCode::OK
+    );
+    let row = found("eve@example.org").await;
+    assert_eq!((&row["status"], &row["parent_affiliate_id"]), (&json!("active"), &Value::Null));
+    let mut told: Vec<(String, String)> =
+        letters(&world).await.into_iter().map(|(to, subject, _)| (to, subject)).collect();
+    told.sort();
+    let expected = [
+        ("ada@example.org", "Sign in to the partner portal of shop.example"),
+        ("bob@example.org", "Your application to the partner program of shop.example"),
+        ("eve@example.org", "Welcome to the partner program of shop.example"),
+    ];
+    assert_eq!(told, expected.map(|(to, subject)| (to.to_owned(), subject.to_owned())));
+    world.end().await;
+}

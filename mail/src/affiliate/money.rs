@@ -1,0 +1,174 @@
+//! Money: whole minor units of a currency, and shares of it in basis points.
+//!
+//! How many decimals a currency has matters to those who read an amount (a CSV file, a letter), and what its smallest
+//! payable step is to those who compute one; the books know integers alone.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A text that is no currency's code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("a currency is three letters (ISO 4217), such as \"usd\"")]
+pub struct CurrencyError;
+
+/// A currency by its ISO 4217 code, in lower case as processors write it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Currency([u8; 3]);
+
+/// Currencies whose minor unit is the whole unit.
+const WITHOUT_DECIMALS: &[&str] = &[
+    "bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga", "pyg", "rwf", "ugx", "vnd", "vuv", "xaf", "xof",
+    "xpf",
+];
+/// Currencies with three decimals. Processors move them in steps of ten minor units.
+const WITH_THREE_DECIMALS: &[&str] = &["bhd", "jod", "kwd", "omr", "tnd"];
+
+impl Currency {
+    /// The code.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// Decimals of an amount as people read it.
+    #[must_use]
+    pub fn exponent(self) -> u32 {
+        let code = self.as_str();
+        if WITHOUT_DECIMALS.contains(&code) {
+            0
+        } else if WITH_THREE_DECIMALS.contains(&code) {
+            3
+        } else {
+            2
+        }
+    }
+
+    /// The smallest step, in minor units, that can be paid out: a krona has no cents any more, though its amounts are
+    /// still written with two decimals.
+    #[must_use]
+    pub fn step(self) -> i64 {
+        match self.as_str() {
+            "isk" => 100,
+            code if WITH_THREE_DECIMALS.contains(&code) => 10,
+            _ => 1,
+        }
+    }
+
+    /// An amount as people and payment files write it: `10.00`, `396`, `0.770`.
+    #[must_use]
+    pub fn written(self, amount: i64) -> String {
+        let sign = if amount < 0 { "-" } else { "" };
+        let (exponent, units) = (self.exponent(), amount.unsigned_abs());
+        if exponent == 0 {
+            return format!("{sign}{units}");
+        }
+        let scale = 10_u64.pow(exponent);
+        format!("{sign}{}.{:0width$}", units / scale, units % scale, width = exponent as usize)
+    }
+}
+
+impl FromStr for Currency {
+    type Err = CurrencyError;
+
+    fn from_str(text: &str) -> Result<Self, CurrencyError> {
+        let bytes: [u8; 3] = text.as_bytes().try_into().map_err(|_| CurrencyError)?;
+        if !bytes.iter().all(u8::is_ascii_alphabetic) {
+            return Err(CurrencyError);
+        }
+        Ok(Self(bytes.map(|letter| letter.to_ascii_lowercase())))
+    }
+}
+
+impl TryFrom<String> for Currency {
+    type Error = CurrencyError;
+
+    fn try_from(text: String) -> Result<Self, CurrencyError> {
+        text.parse()
+    }
+}
+
+impl From<Currency> for String {
+    fn from(currency: Currency) -> Self {
+        currency.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A rate that is more than all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("a rate is 0 to 10000 basis points (10000 is all of it)")]
+pub struct RateError;
+
+/// A share in basis points: 2000 is a fifth.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u16", into = "u16")]
+pub struct BasisPoints(u16);
+
+impl BasisPoints {
+    /// All of it.
+    pub const ALL: Self = Self(10_000);
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+}
+
+impl TryFrom<u16> for BasisPoints {
+    type Error = RateError;
+
+    fn try_from(points: u16) -> Result<Self, RateError> {
+        if points <= Self::ALL.0 { Ok(Self(points)) } else { Err(RateError) }
+    }
+}
+
+impl From<BasisPoints> for u16 {
+    fn from(points: BasisPoints) -> Self {
+        points.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_written_with_their_decimals() {
+        let written = |code: &str, amount| code.parse::<Currency>().unwrap().written(amount);
+        assert_eq!(written("usd", 1_000), "10.00");
+        assert_eq!(written("JPY", 396), "396");
+        assert_eq!(written("kwd", 770), "0.770");
+        assert_eq!(written("eur", -5), "-0.05");
+        assert_eq!(written("usd", i64::MIN), "-92233720368547758.08");
+    }
+
+    #[test]
+    fn codes_are_three_letters() {
+        for text in ["", "us", "usdt", "u$d", "€€€", "ус"] {
+            assert_eq!(text.parse::<Currency>(), Err(CurrencyError), "{text}");
+        }
+        assert_eq!("EUR".parse::<Currency>().unwrap().as_str(), "eur");
+    }
+
+    #[test]
+    fn no_rate_is_more_than_all() {
+        assert_eq!(BasisPoints::try_from(10_001), Err(RateError));
+        assert_eq!(BasisPoints::try_from(10_000), Ok(BasisPoints::ALL));
+    }
+}

@@ -1,0 +1,128 @@
+//! Web origins and hosts: whose pages may tell of visits, and for which domain their cookies can be (RFC 6454, RFC 6265).
+
+use crate::address::Name;
+
+/// The longest origin that is looked at: a scheme, a host's name and a port.
+const ORIGIN_BYTES_MAX: usize = 300;
+
+/// An origin in the one form in which origins are compared: lower case, without the port that its scheme has anyway.
+/// `None`: it is none, or the one of pages that have none (`null`).
+#[must_use]
+pub fn normalised(origin: &str) -> Option<String> {
+    let origin = origin.trim().to_ascii_lowercase();
+    if origin.len() > ORIGIN_BYTES_MAX {
+        return None;
+    }
+    let (scheme, rest) = origin.split_once("://")?;
+    let usual = match scheme {
+        "https" => ":443",
+        "http" => ":80",
+        _ => return None,
+    };
+    let place = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if place.is_empty() || place.contains('@') {
+        return None;
+    }
+    Some(format!("{scheme}://{}", place.strip_suffix(usual).unwrap_or(place)))
+}
+
+/// The host of an origin, or of any web address.
+#[must_use]
+pub fn host(url: &str) -> Option<String> {
+    let origin = normalised(url)?;
+    let (_, place) = origin.split_once("://")?;
+    let host = match place.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => place,
+    };
+    (!host.is_empty()).then(|| host.to_owned())
+}
+
+/// Whether an origin is one of those that are allowed; where none is named, that of the website.
+#[must_use]
+pub fn is_allowed(origin: &str, allowed: &[String], website_url: &str) -> bool {
+    let Some(origin) = normalised(origin) else { return false };
+    let is_it = |one: &str| normalised(one).is_some_and(|one| one == origin);
+    if allowed.is_empty() { is_it(website_url) } else { allowed.iter().any(|one| is_it(one)) }
+}
+
+/// Whether a page of this origin can have cookies for a domain: the host's own or one above it, and no public suffix.
+#[must_use]
+pub fn may_hold(domain: &str, origin: &str) -> bool {
+    let domain = domain.trim_start_matches('.').to_ascii_lowercase();
+    let (Some(host), Ok(name)) = (host(origin), domain.parse::<Name>()) else { return false };
+    let within = host == domain || host.ends_with(&format!(".{domain}"));
+    let is_address = host.parse::<std::net::IpAddr>().is_ok() || host.starts_with('[');
+    // What lies below a public suffix is strangers'.
+    within && !is_address && !is_suffix(&name)
+}
+
+fn is_suffix(name: &Name) -> bool {
+    psl::suffix(name.as_str().as_bytes()).is_some_and(|suffix| suffix.as_bytes() == name.as_str().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_compared_as_browsers_do() {
+        let own = "https://Shop.example/welcome?x";
+        for (origin, is) in [
+            ("https://shop.example", true),
+            ("https://shop.example:443", true),
+            ("http://shop.example", false),
+            ("https://www.shop.example", false),
+            ("https://shop.example:8443", false),
+            ("https://shop.example.evil.test", false),
+            ("https://evil.test/https://shop.example", false),
+            ("https://shop.example@evil.test", false),
+            ("null", false),
+            ("", false),
+            ("file://", false),
+        ] {
+            assert_eq!(is_allowed(origin, &[], own), is, "{origin}");
+        }
+        let allowed = ["http://localhost:3000/".to_owned()];
+        assert!(is_allowed("http://localhost:3000", &allowed, own));
+        assert!(
+            !is_allowed("https://shop.example", &allowed, own),
+            "named ones stand in the website's place"
+        );
+    }
+
+    #[test]
+    fn cookies_are_for_the_site_and_no_wider() {
+        for (domain, origin, may) in [
+            ("shop.example", "https://www.shop.example", true),
+            (".shop.example", "https://www.shop.example", true),
+            ("www.shop.example", "https://www.shop.example", true),
+            ("shop.co.uk", "https://www.shop.co.uk:8443", true),
+            ("co.uk", "https://www.shop.co.uk", false),
+            ("example", "https://www.shop.example", false),
+            ("github.io", "https://shop.github.io", false),
+            ("shop.github.io", "https://shop.github.io", true),
+            ("other.example", "https://www.shop.example", false),
+            ("hop.example", "https://www.shop.example", false),
+            ("shop.localhost", "http://www.shop.localhost:4000", true),
+            ("localhost", "http://www.shop.localhost:4000", false),
+            ("0.0.1", "http://127.0.0.1", false),
+            ("127.0.0.1", "http://127.0.0.1", false),
+            ("", "https://www.shop.example", false),
+            ("shop.example; Secure", "https://www.shop.example", false),
+        ] {
+            assert_eq!(may_hold(domain, origin), may, "{domain} of {origin}");
+        }
+    }
+
+    #[test]
+    fn hosts_have_no_port() {
+        for (url, found) in [
+            ("https://a.example:8443/x", Some("a.example")),
+            ("http://[::1]:80/", Some("[::1]")),
+            ("https://", None),
+        ] {
+            assert_eq!(host(url).as_deref(), found, "{url}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! A list of partners in CSV, as other programs hand it out (completions-affiliate.md 2.6): what the columns are is told
+//! from the names in the first line, in any order and case; columns of other names are passed over.
+
+use super::partner::{PartnerStatus, TAGS_MAX, Token};
+use crate::address::Address;
+use crate::csv::{Record, Records};
+
+/// Partners of one list.
+pub const ROWS_MAX: usize = 5_000;
+/// The longest name, company or address of a page, in bytes.
+const WORDS_BYTES_MAX: usize = 200;
+/// The longest address of a page.
+const WEBSITE_BYTES_MAX: usize = 2_000;
+/// The longest note.
+const NOTES_BYTES_MAX: usize = 10_000;
+/// The longest tag.
+const TAG_BYTES_MAX: usize = 64;
+
+/// What a row says of a partner. Empty fields say nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The address.
+    pub email: Address,
+    /// The given name.
+    pub first_name: Option<String>,
+    /// The family name.
+    pub last_name: Option<String>,
+    /// The company.
+    pub company: Option<String>,
+    /// The website.
+    pub website: Option<String>,
+    /// Two letters.
+    pub country: Option<String>,
+    /// The campaign, by id or name.
+    pub campaign: Option<String>,
+    /// The token of its link, as far as it can be one.
+    pub token: Option<Token>,
+    /// Where its money goes.
+    pub paypal_email: Option<Address>,
+    /// The owner's words for it.
+    pub tags: Vec<String>,
+    /// Where it stands: active, pending or invited.
+    pub status: PartnerStatus,
+    /// The owner's notes.
+    pub notes: Option<String>,
+    /// Who recruited it, by address.
+    pub parent_email: Option<Address>,
+}
+
+/// A row of a list: its number, counting the rows of partners from 1, and the address as it stands there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The number.
+    pub number: usize,
+    /// The address as it was written.
+    pub email: String,
+    /// What it says, or the name of the column that will not do.
+    pub partner: Result<Listed, &'static str>,
+}
+
+/// Why a list is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ListError {
+    /// The first line names no column `email`.
+    #[error("has no column `email`: the first line must name the columns")]
+    NoEmail,
+    /// There are more rows than are taken at once.
+    #[error("has more than {ROWS_MAX} rows: split it")]
+    TooLong,
+}
+
+const COLUMNS: [&str; 13] = [
+    "email",
+    "first_name",
+    "last_name",
+    "company",
+    "website",
+    "country",
+    "campaign",
+    "token",
+    "paypal_email",
+    "tags",
+    "status",
+    "notes",
+    "parent_email",
+];
+
+/// Where the columns stand.
+struct Columns([Option<usize>; COLUMNS.len()]);
+
+impl Columns {
+    fn of(header: &Record) -> Result<Self, ListError> {
+        let names: Vec<String> = header.fields.iter().flatten().map(|name| plain(name)).collect();
+        let place = |column: &str| names.iter().position(|name| name == column);
+        let columns = Self(COLUMNS.map(place));
+        if columns.0[0].is_none() { Err(ListError::NoEmail) } else { Ok(columns) }
+    }
+
+    /// What stands in a column; nothing when that is empty.
+    fn field<'a>(&self, record: &'a Record, column: &str) -> Option<&'a str> {
+        let place = COLUMNS.iter().position(|name| *name == column)?;
+        let text = record.field((*self.0.get(place)?)?).trim();
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// `First Name`, `first-name` and `first_name` are one.
+fn plain(name: &str) -> String {
+    name.trim().to_lowercase().replace([' ', '-'], "_")
+}
+
+/// Reads a list.
+///
+/// # Errors
+/// [`ListError`].
+pub fn read(text: &str) -> Result<Vec<Row>, ListError> {
+    let mut records = Records::new(text);
+    let columns = Columns::of(&records.next().ok_or(ListError::NoEmail)?)?;
+    let mut rows = Vec::new();
+    for record in records {
+        if rows.len() == ROWS_MAX {
+            return Err(ListError::TooLong);
+        }
+        let email = columns.field(&record, "email").unwrap_or_default().to_owned();
+        rows.push(Row { number: rows.len() + 1, partner: listed(&columns, &record), email });
+    }
+    Ok(rows)
+}
+
+fn listed(columns: &Columns, record: &Record) -> Result<Listed, &'static str> {
+    let field = |column| columns.field(record, column);
+    let address = |column: &'static str| {
+        field(column).map(|text| text.parse::<Address>().map_err(|_| column)).transpose()
+    };
+    let words = |column: &'static str, bytes_max: usize| {
+        let fits = |text: &str| text.len() <= bytes_max && !text.chars().any(char::is_control);
+        field(column).map(|text| fits(text).then(|| text.to_owned()).ok_or(column)).transpose()
+    };
+    let country = field("country").map(str::to_ascii_uppercase);
+    if country.as_ref().is_some_and(|c| c.len() != 2 || !c.bytes().all(|byte| byte.is_ascii_uppercase())) {
+        return Err("country");
+    }
+    let status = match field("status").map(str::to_lowercase) {
+        None => PartnerStatus::Active,
+        Some(word) => PartnerStatus::of_word(&word)
+            .filter(|status| {
+                matches!(status, PartnerStatus::Active | PartnerStatus::Pending | PartnerStatus::Invited)
+            })
+            .ok_or("status")?,
+    };
+    let notes = field("notes").map(str::to_owned);
+    if notes.as_ref().is_some_and(|notes| notes.len() > NOTES_BYTES_MAX) {
+        return Err("notes");
+    }
+    Ok(Listed {
+        email: address("email")?.ok_or("email")?,
+        first_name: words("first_name", WORDS_BYTES_MAX)?,
+        last_name: words("last_name", WORDS_BYTES_MAX)?,
+        company: words("company", WORDS_BYTES_MAX)?,
+        website: words("website", WEBSITE_BYTES_MAX)?,
+        country,
+        campaign: words("campaign", WORDS_BYTES_MAX)?,
+        token: field("token").and_then(Token::of_list),
+        paypal_email: address("paypal_email")?,
+        tags: tags(field("tags").unwrap_or_default())?,
+        status,
+        notes,
+        parent_email: address("parent_email")?,
+    })
+}
+
+fn tags(text: &str) -> Result<Vec<String>, &'static str> {
+    let mut tags: Vec<String> = Vec::new();
+    for tag in text.split(';').map(str::trim).filter(|tag| !tag.is_empty()) {
+        if tag.len() > TAG_BYTES_MAX || tag.chars().any(char::is_control) {
+            return Err("tags");
+        }
+        if !tags.iter().any(|known| known == tag) {
+            tags.push(tag.to_owned());
+        }
+    }
+    if tags.len() > TAGS_MAX { Err("tags") } else { Ok(tags) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_by_the_names_of_its_columns() {
+        let text = "\u{feff}Token,E-Mail,Email,First Name,Tags,colour,status,country\r\n\
+                    My Shop!,x,Ada@Example.org,\"Lovelace, Ada\",a; b;a,red,Invited,gb\r\n\
+                    ,,not an address,,,,,\r\n\
+                    ,,bob@example.org,,,,gone,\r\n\
+                    ,,eve@example.org,,,,,GBR\n";
+        let rows = read(text).unwrap();
+        let ada = rows[0].partner.as_ref().unwrap();
+        assert_eq!((rows[0].number, ada.email.to_string().as_str()), (1, "Ada@example.org"));
+        assert_eq!(ada.first_name.as_deref(), Some("Lovelace, Ada"));
+        assert_eq!(ada.token.as_ref().map(Token::as_str), Some("my-shop-"));
+        assert_eq!(
+            (ada.tags.as_slice(), ada.country.as_deref()),
+            (&["a".into(), "b".into()][..], Some("GB"))
+        );
+        assert_eq!(ada.status, PartnerStatus::Invited);
+        assert_eq!((rows[1].email.as_str(), &rows[1].partner), ("not an address", &Err("email")));
+        assert_eq!(rows[2].partner, Err("status"));
+        assert_eq!(rows[3].partner, Err("country"));
+    }
+
+    #[test]
+    fn what_is_no_list_says_so() {
+        assert_eq!(read(""), Err(ListError::NoEmail));
+        assert_eq!(read("name,address\na,b\n"), Err(ListError::NoEmail));
+        let long: String = std::iter::once("email\n".to_owned())
+            .chain((0..=ROWS_MAX).map(|n| format!("a{n}@b.example\n")))
+            .collect();
+        assert_eq!(read(&long), Err(ListError::TooLong));
+        let (most, _) = long.trim_end().rsplit_once('\n').unwrap();
+        assert_eq!(read(most).unwrap().len(), ROWS_MAX);
+        assert_eq!(read("email").unwrap(), []);
+    }
+}

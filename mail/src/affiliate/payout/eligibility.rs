@@ -1,0 +1,172 @@
+//! Whether a partner is paid in a run, in one currency, and why not (completions-affiliate.md 2.5).
+
+use super::super::arithmetic::ArithmeticError;
+use super::super::commission::{Commission, Status};
+use super::super::partner::{Partner, PartnerStatus};
+use super::super::program::Settings;
+use super::SkipReason;
+use jiff::Timestamp;
+
+/// What a partner has earned in one currency by the cutoff, and may or may not get.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Group {
+    /// Lines that nothing holds back.
+    pub earned: i64,
+    /// Lines whose referral the owner is to look at.
+    pub under_review: i64,
+    /// Lines that a customer's bank asks about.
+    pub disputed: i64,
+    /// Corrections of what was paid before.
+    pub owed: i64,
+}
+
+/// What a run does about a partner and a currency.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// It pays so much.
+    pub pays: Option<i64>,
+    /// It leaves out so much, for these reasons.
+    pub skipped: Vec<(SkipReason, i64)>,
+}
+
+impl Group {
+    /// Counts a line in. Whether a payout may take it.
+    ///
+    /// # Errors
+    /// It comes to more than can be counted.
+    pub fn count(&mut self, line: &Commission, cutoff: Timestamp) -> Result<bool, ArithmeticError> {
+        let Status::Earned { earned_at, frozen } = line.status else { return Ok(false) };
+        if earned_at > cutoff {
+            return Ok(false);
+        }
+        let sum = match (frozen.inquiry, frozen.review) {
+            (true, _) => &mut self.disputed,
+            (false, true) => &mut self.under_review,
+            (false, false) => &mut self.earned,
+        };
+        *sum = sum.checked_add(line.amount).ok_or(ArithmeticError::TooLarge)?;
+        Ok(!frozen.is_frozen())
+    }
+
+    /// What is done about it. What is held back is told beside what is paid.
+    ///
+    /// # Errors
+    /// It comes to more than can be counted.
+    pub fn judge(
+        &self,
+        partner: &Partner,
+        settings: &Settings,
+        minimum: i64,
+    ) -> Result<Verdict, ArithmeticError> {
+        let held = self.under_review.checked_add(self.disputed).ok_or(ArithmeticError::TooLarge)?;
+        let all = self.earned.checked_add(held).ok_or(ArithmeticError::TooLarge)?;
+        let net = self.earned.checked_add(self.owed).ok_or(ArithmeticError::TooLarge)?;
+        let barred = if partner.status == PartnerStatus::Active {
+            (!partner.is_payout_ready(&settings.allowed_methods)).then_some(SkipReason::NotReady)
+        } else {
+            Some(SkipReason::NotActive)
+        };
+        let mut verdict = Verdict::default();
+        if let Some(reason) = barred {
+            verdict.skipped.extend((all > 0).then_some((reason, all)));
+            return Ok(verdict);
+        }
+        let held = [(SkipReason::UnderReview, self.under_review), (SkipReason::Disputed, self.disputed)];
+        verdict.skipped.extend(held.into_iter().filter(|(_, amount)| *amount > 0));
+        if self.earned > 0 {
+            // Nothing is paid while more is owed back than was earned: both wait for the next run.
+            if net > 0 && net >= minimum {
+                verdict.pays = Some(net);
+            } else {
+                verdict.skipped.push((SkipReason::BelowMinimum, net.max(0)));
+            }
+        }
+        Ok(verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::affiliate::partner::{PartnerSource, PayoutDestination};
+    use crate::affiliate::program::{Mode, PayoutMethod};
+    use crate::domain::SealedKey;
+    use crate::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
+
+    fn partner(status: PartnerStatus, payout: Option<PayoutDestination>) -> Partner {
+        let now = Timestamp::UNIX_EPOCH;
+        Partner {
+            id: PartnerId::new(now, 1),
+            account: AccountId::new(now, 1),
+            email: "ada@example.org".parse().unwrap(),
+            first_name: None,
+            last_name: None,
+            company: None,
+            website: None,
+            country: None,
+            status,
+            source: PartnerSource::Api,
+            campaign: CampaignId::new(now, 1),
+            parent: None,
+            tags: Vec::new(),
+            payout,
+            payouts_failed: 0,
+            notes: None,
+            postback_url: None,
+            postback_secret: SealedKey(String::new()),
+            email_opt_out: false,
+            commission_override: None,
+            primary_link: PartnerLinkId::new(now, 1),
+            was_paid: false,
+            approved_at: None,
+            terms_accepted_at: None,
+            rev: 1,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    fn paid_by(method: PayoutMethod, is_able: bool) -> Option<PayoutDestination> {
+        Some(PayoutDestination { method, destination: "ada@example.org".to_owned(), is_able })
+    }
+
+    #[test]
+    #[rustfmt::skip]
+    fn who_is_paid_and_who_is_not() {
+        use PartnerStatus::{Active, Invited, Pending, Rejected, Suspended};
+        use SkipReason::{BelowMinimum, Disputed, NotActive, NotReady, UnderReview};
+        let able = || paid_by(PayoutMethod::Paypal, true);
+        let group = |earned, under_review, disputed, owed| Group { earned, under_review, disputed, owed };
+        // Standing, destination, what there is, the minimum: what is paid, and what is left out.
+        let cases = [
+            (Active, able(), group(1_000, 0, 0, 0), 0, Some(1_000), vec![]),
+            (Active, able(), group(1_000, 0, 0, 0), 1_000, Some(1_000), vec![]),
+            (Active, able(), group(999, 0, 0, 0), 1_000, None, vec![(BelowMinimum, 999)]),
+            (Active, able(), group(1_000, 200, 300, 0), 0, Some(1_000), vec![(UnderReview, 200), (Disputed, 300)]),
+            (Active, able(), group(0, 200, 0, 0), 0, None, vec![(UnderReview, 200)]),
+            (Active, able(), group(0, 0, 300, 0), 0, None, vec![(Disputed, 300)]),
+            (Active, able(), group(0, 0, 0, 0), 0, None, vec![]),
+            (Active, able(), group(0, 0, 0, -50), 0, None, vec![]),
+            (Active, able(), group(1_000, 0, 0, -400), 0, Some(600), vec![]),
+            (Active, able(), group(1_000, 0, 0, -400), 700, None, vec![(BelowMinimum, 600)]),
+            (Active, able(), group(1_000, 0, 0, -1_000), 0, None, vec![(BelowMinimum, 0)]),
+            (Active, able(), group(1_000, 0, 0, -1_500), 0, None, vec![(BelowMinimum, 0)]),
+            (Active, able(), group(1_000, 0, 0, 250), 0, Some(1_250), vec![]),
+            (Active, None, group(1_000, 5, 0, 0), 0, None, vec![(NotReady, 1_005)]),
+            (Active, paid_by(PayoutMethod::Stripe, false), group(1_000, 0, 0, 0), 0, None, vec![(NotReady, 1_000)]),
+            (Active, paid_by(PayoutMethod::Wise, true), group(1_000, 0, 0, 0), 0, None, vec![(NotReady, 1_000)]),
+            (Suspended, able(), group(1_000, 5, 6, 0), 0, None, vec![(NotActive, 1_011)]),
+            (Pending, able(), group(1, 0, 0, 0), 0, None, vec![(NotActive, 1)]),
+            (Invited, able(), group(1, 0, 0, 0), 0, None, vec![(NotActive, 1)]),
+            (Rejected, None, group(1, 0, 0, 0), 9, None, vec![(NotActive, 1)]),
+        ];
+        let mut settings = Settings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), Mode::Live);
+        settings.allowed_methods.retain(|method| *method != PayoutMethod::Wise);
+        for (status, payout, group, minimum, pays, skipped) in cases {
+            let verdict = group.judge(&partner(status, payout), &settings, minimum);
+            assert_eq!(verdict, Ok(Verdict { pays, skipped }), "{status} {group:?} {minimum}");
+        }
+        let much = group(i64::MAX, 1, 0, 0);
+        assert_eq!(much.judge(&partner(Active, able()), &settings, 0), Err(ArithmeticError::TooLarge));
+    }
+}

@@ -1,0 +1,256 @@
+//! Partners at the portal: the links that let them in, and their sessions.
+//!
+//! ```text
+//! login link (a minute, of the program's server) ─┐
+//! mailed link (of who asks for one, or is invited) ┴─► session (12 hours, a cookie)
+//! mailed link about a payout's destination ─► the destination is changed
+//! ```
+//!
+//! A link carries 32 bytes of chance, of which the store has the hash; each works once. A session's token says whose
+//! it is, so that one read finds it, and holds 32 such bytes as well; the token that forms bring against forged
+//! requests is derived from it.
+
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::program::PayoutMethod;
+use crate::credential::SecretHash;
+use crate::id::{AccountId, PartnerId, SessionId};
+
+/// How long a login link works (affiliate-api.md, "Limits").
+pub const LOGIN_LINK: Duration = Duration::from_secs(60);
+/// How long a link works that somebody asked for by mail.
+pub const MAILED_LINK: Duration = Duration::from_secs(15 * 60);
+/// How long a link works that comes with an invitation.
+pub const INVITATION: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long a link works by which another payout destination is confirmed.
+pub const CONFIRMATION: Duration = Duration::from_secs(3600);
+/// How long a session lasts (completions-affiliate.md 2.7).
+pub const SESSION: Duration = Duration::from_secs(12 * 3600);
+
+/// What a link carries.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LinkSecret([u8; 32]);
+
+impl fmt::Debug for LinkSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LinkSecret(hidden)")
+    }
+}
+
+impl LinkSecret {
+    /// One of these bytes of chance.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Reads a path's part; `None` when it cannot be one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok().map(Self)
+    }
+
+    /// The path's part.
+    #[must_use]
+    pub fn text(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0)
+    }
+
+    /// What is stored of it.
+    #[must_use]
+    pub fn hash(&self) -> SecretHash {
+        SecretHash::of_bytes(&self.0)
+    }
+}
+
+/// What a link is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// Lets in, at once: the program's own server has just asked for it.
+    Login,
+    /// Lets in, by a button on a page: it came by mail, and whoever looks at mail for safety's sake follows links.
+    Mailed,
+    /// Says by a button that payouts go there from now on.
+    Payout {
+        /// In which way.
+        method: PayoutMethod,
+        /// To whom.
+        destination: String,
+    },
+}
+
+impl Purpose {
+    /// A number for it, in keys.
+    #[must_use]
+    pub fn kind(&self) -> u8 {
+        match self {
+            Self::Login => 1,
+            Self::Mailed => 2,
+            Self::Payout { .. } => 3,
+        }
+    }
+
+    /// Links of a partner for it that work at the same time; a new one ends the oldest. Somebody else may ask for mailed
+    /// ones: that does not end at once the one that is on its way.
+    #[must_use]
+    pub fn at_once(&self) -> usize {
+        match self {
+            Self::Login | Self::Payout { .. } => 1,
+            Self::Mailed => 5,
+        }
+    }
+
+    /// Whether it lets in.
+    #[must_use]
+    pub fn lets_in(&self) -> bool {
+        matches!(self, Self::Login | Self::Mailed)
+    }
+}
+
+/// A link that was not used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortalLink {
+    /// Whose program it is of.
+    pub account: AccountId,
+    /// Whose it is.
+    pub partner: PartnerId,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Until when it works.
+    pub expires_at: Timestamp,
+}
+
+/// A partner's being signed in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortalSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Whose program it is of.
+    pub account: AccountId,
+    /// Who.
+    pub partner: PartnerId,
+    /// The hash of its token.
+    pub secret: SecretHash,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
+impl PortalSession {
+    /// A new session.
+    #[must_use]
+    pub fn new(token: &PortalToken, now: Timestamp) -> Self {
+        Self {
+            id: token.session,
+            account: token.account,
+            partner: token.partner,
+            secret: token.hash(),
+            created_at: now,
+            expires_at: now.checked_add(SESSION).unwrap_or(Timestamp::MAX),
+        }
+    }
+
+    /// Whether it has not ended.
+    #[must_use]
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        now < self.expires_at
+    }
+}
+
+/// What the browser keeps of a session.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PortalToken {
+    /// Whose program it is of.
+    pub account: AccountId,
+    /// Who.
+    pub partner: PartnerId,
+    /// Which session.
+    pub session: SessionId,
+    secret: [u8; 32],
+}
+
+impl fmt::Debug for PortalToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PortalToken({}, hidden)", self.session)
+    }
+}
+
+/// Three ids and the secret.
+const TOKEN_BYTES: usize = 16 + 16 + 16 + 32;
+
+impl PortalToken {
+    /// The token of a new session of a partner.
+    #[must_use]
+    pub fn new((account, partner): (AccountId, PartnerId), session: SessionId, secret: [u8; 32]) -> Self {
+        Self { account, partner, session, secret }
+    }
+
+    /// Reads a cookie's value; `None` when it is no token.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes: [u8; TOKEN_BYTES] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
+        let (account, rest) = bytes.split_first_chunk::<16>()?;
+        let (partner, rest) = rest.split_first_chunk::<16>()?;
+        let (session, rest) = rest.split_first_chunk::<16>()?;
+        Some(Self {
+            account: AccountId::from_bytes(*account),
+            partner: PartnerId::from_bytes(*partner),
+            session: SessionId::from_bytes(*session),
+            secret: rest.try_into().ok()?,
+        })
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let ids = [self.account.to_bytes(), self.partner.to_bytes(), self.session.to_bytes()].concat();
+        [&ids[..], &self.secret].concat()
+    }
+
+    /// The cookie's value.
+    #[must_use]
+    pub fn text(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.bytes())
+    }
+
+    /// What is stored of it.
+    #[must_use]
+    pub fn hash(&self) -> SecretHash {
+        SecretHash::of_bytes(&self.bytes())
+    }
+
+    /// What each form of its pages brings.
+    #[must_use]
+    pub fn csrf(&self) -> String {
+        let digest = Sha256::new().chain_update(b"portal form ").chain_update(self.bytes()).finalize();
+        URL_SAFE_NO_PAD.encode(digest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_read_back_and_hide_themselves() {
+        let of = (AccountId::from_bytes([1; 16]), PartnerId::from_bytes([2; 16]));
+        let token = PortalToken::new(of, SessionId::from_bytes([3; 16]), [4; 32]);
+        assert_eq!(PortalToken::parse(&token.text()), Some(token.clone()));
+        assert!(format!("{token:?}").ends_with("hidden)"));
+        assert_ne!(token.csrf(), token.text());
+        for bad in ["", "x", "!!", &token.text()[1..], &format!("{}A", token.text())] {
+            assert_eq!(PortalToken::parse(bad), None, "{bad}");
+        }
+        let secret = LinkSecret::new([5; 32]);
+        assert_eq!(LinkSecret::parse(&secret.text()), Some(secret.clone()));
+        assert_eq!((secret.text().len(), format!("{secret:?}")), (43, "LinkSecret(hidden)".to_owned()));
+        assert_eq!(LinkSecret::parse(&secret.text()[1..]), None);
+    }
+}

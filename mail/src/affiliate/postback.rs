@@ -1,0 +1,100 @@
+//! Postbacks: what a partner is told of its own referrals and commissions, in the envelope of webhooks
+//! (affiliate-api.md, "Per-partner postbacks").
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::event::{Event, EventKind};
+use crate::id::PartnerId;
+use crate::moment;
+use crate::payload::told_of;
+use crate::webhook::Envelope;
+
+/// The waits before each attempt: one, and three more.
+pub const LADDER: [Duration; 4] =
+    [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(120)];
+/// How long one attempt may take.
+pub const ATTEMPT_MAX: Duration = Duration::from_secs(10);
+/// The field of whatever is told that holds a person's address.
+const EMAIL: &str = "email";
+
+/// The partner whom an event is told to, if it is one that partners are told of.
+#[must_use]
+pub fn told_to(event: &Event) -> Option<PartnerId> {
+    let is_theirs = matches!(
+        event.kind,
+        EventKind::ReferralCreated
+            | EventKind::ReferralConverted
+            | EventKind::CommissionCreated
+            | EventKind::CommissionEarned
+            | EventKind::CommissionReversed
+            | EventKind::CommissionPaid
+    );
+    let partner = event.detail.get("affiliate_id").filter(|_| is_theirs)?;
+    partner.as_str()?.parse().ok()
+}
+
+/// The body of a postback: addresses are masked unless the program shares them.
+#[must_use]
+pub fn body_of(event: &Event, shares_email: bool) -> Option<String> {
+    let mut data = told_of(event, None)?;
+    if !shares_email {
+        mask(&mut data);
+    }
+    let envelope =
+        Envelope { r#type: event.kind.name(), created_at: moment::write(event.created_at), data: &data };
+    serde_json::to_string(&envelope).ok()
+}
+
+/// Masks the addresses in what is told.
+fn mask(fields: &mut Map<String, Value>) {
+    for (name, value) in fields {
+        match value {
+            Value::String(text) if name == EMAIL => *text = masked(text),
+            Value::Object(fields) => mask(fields),
+            _ => {}
+        }
+    }
+}
+
+/// An address of which one sees where it is and how it begins: `g***@example.net`.
+#[must_use]
+pub fn masked(email: &str) -> String {
+    let Some((local, domain)) = email.rsplit_once('@') else { return "***".to_owned() };
+    let first: String = local.chars().take(1).collect();
+    format!("{first}***@{domain}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{AccountId, EventId, ReferralId};
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    #[test]
+    fn addresses_are_masked_unless_they_are_shared() {
+        let (at, partner) = (Timestamp::UNIX_EPOCH, PartnerId::new(Timestamp::UNIX_EPOCH, 1));
+        let mut event = Event {
+            id: EventId::new(at, 1),
+            account: AccountId::new(at, 1),
+            subject: ReferralId::new(at, 1).into(),
+            kind: EventKind::ReferralCreated,
+            recipient: None,
+            created_at: at,
+            detail: json!({"affiliate_id": partner, "referral": {"email": "grace@example.net", "id": "ref_1"}}),
+        };
+        assert_eq!(told_to(&event), Some(partner));
+        let body = |event: &Event, shares| -> Value {
+            serde_json::from_str(&body_of(event, shares).unwrap()).unwrap()
+        };
+        assert_eq!(body(&event, false)["data"]["referral"]["email"], json!("g***@example.net"));
+        assert_eq!(body(&event, false)["data"]["referral"]["id"], json!("ref_1"));
+        assert_eq!(body(&event, true)["data"]["referral"]["email"], json!("grace@example.net"));
+        assert_eq!(body(&event, true)["type"], json!("referral.created"));
+        event.kind = EventKind::AffiliateUpdated;
+        assert_eq!(told_to(&event), None, "of itself it needs not be told");
+        assert_eq!((masked("x").as_str(), masked("@a.b").as_str()), ("***", "***@a.b"));
+    }
+}

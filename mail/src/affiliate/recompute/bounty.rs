@@ -1,0 +1,163 @@
+//! The bounty of a lead: a line that no invoice is needed for.
+
+use jiff::Timestamp;
+
+use super::super::arithmetic::ArithmeticError;
+use super::super::arithmetic::amount;
+use super::super::campaign::Terms;
+use super::super::commission::{Commission, Frozen, Origin, Snapshot, Status};
+use super::super::window;
+use super::{Barred, Rules, Step, Written};
+use crate::id::{CampaignId, CommissionId, PartnerId, ReferralId};
+
+/// A lead, as it is recorded.
+#[derive(Debug, Clone, Copy)]
+pub struct Lead<'a> {
+    /// The referral.
+    pub referral: ReferralId,
+    /// When it was recorded: the hold begins then.
+    pub created_at: Timestamp,
+    /// Why it earns nothing.
+    pub barred: Option<Barred>,
+    /// Whether the owner is to look at it first: the referral is under review, or the partner had its bounties of the day.
+    pub is_under_review: bool,
+    /// Whose lead it is.
+    pub partner: PartnerId,
+    /// The partner's campaign.
+    pub campaign: CampaignId,
+    /// The campaign's `rev`.
+    pub campaign_rev: u64,
+    /// The campaign's terms.
+    pub terms: &'a Terms,
+    /// The id of the line.
+    pub id: CommissionId,
+    /// The time, for what is written.
+    pub now: Timestamp,
+}
+
+/// The bounty for a new lead, where the campaign has one and nothing bars it. No cap holds for it, and no recruiter has a
+/// share of it. That a referral has one bounty at most is the ledger's to see to.
+///
+/// # Errors
+/// A negative bounty, or a hold that goes beyond the calendar.
+pub fn bounty(rules: &Rules, lead: &Lead<'_>) -> Result<Option<Written>, ArithmeticError> {
+    let terms = lead.terms;
+    if terms.lead_bounty < 0 {
+        return Err(ArithmeticError::Negative("a bounty"));
+    }
+    let amount = amount::payable(terms.lead_bounty, None, rules.currency)?.amount;
+    if amount == 0 || lead.barred.is_some() {
+        return Ok(None);
+    }
+    let mut line = Commission {
+        id: lead.id,
+        account: rules.account,
+        partner: lead.partner,
+        referral: lead.referral,
+        origin: Origin::Bounty,
+        amount,
+        currency: rules.currency,
+        status: Status::Pending { frozen: Frozen { review: lead.is_under_review, inquiry: false } },
+        earns_at: window::earns_at(lead.created_at, terms.hold_days)?,
+        snapshot: Snapshot {
+            campaign: lead.campaign,
+            campaign_rev: lead.campaign_rev,
+            hold_days: terms.hold_days,
+        },
+        waived: Vec::new(),
+        note: None,
+        created_at: lead.now,
+        updated_at: lead.now,
+        rev: 1,
+    };
+    let mut steps = vec![Step::Created];
+    if lead.is_under_review {
+        steps.push(Step::Frozen);
+    }
+    if line.earn(lead.now).is_ok() {
+        steps.push(Step::Earned);
+    }
+    Ok(Some(Written { line, steps }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::world::{World, at, partner, payout};
+    use super::super::{Booked, settle_bounty};
+    use super::*;
+    use crate::affiliate::commission::Reason;
+    use crate::affiliate::program::AfterPayout;
+    use crate::id::AccountId;
+
+    fn write(world: &World) -> Result<Option<Written>, ArithmeticError> {
+        let rules = Rules {
+            account: AccountId::new(Timestamp::UNIX_EPOCH, 1),
+            currency: world.currency,
+            suspended_accrue: true,
+            after_payout: AfterPayout::Absorb,
+        };
+        let lead = Lead {
+            referral: world.customer().referral,
+            created_at: at("2026-03-01T00:00:00Z"),
+            barred: world.barred,
+            is_under_review: world.is_under_review,
+            partner: partner(1),
+            campaign: CampaignId::new(Timestamp::UNIX_EPOCH, 1),
+            campaign_rev: 1,
+            terms: &world.terms,
+            id: CommissionId::new(Timestamp::UNIX_EPOCH, 1),
+            now: world.now,
+        };
+        bounty(&rules, &lead)
+    }
+
+    fn of(change: fn(&mut World)) -> World {
+        let mut world = World::new();
+        world.terms.lead_bounty = 500;
+        change(&mut world);
+        world
+    }
+
+    #[test]
+    fn a_lead_earns_its_bounty() {
+        // No cap holds for it.
+        let line = write(&of(|w| w.terms.max_commission = Some(10))).unwrap().unwrap().line;
+        assert_eq!((line.amount, line.sale_amount(), line.status.word()), (500, 0, "pending"));
+        assert_eq!((line.level().number(), line.sold()), (1, None));
+        assert_eq!(line.earns_at, at("2026-03-31T00:00:00Z"));
+        assert_eq!(line.formula(), "5.00 usd for a lead");
+        let steps = |change| write(&of(change)).unwrap().map(|written| written.steps);
+        assert_eq!(steps(|w| w.terms.hold_days = 0), Some(vec![Step::Created, Step::Earned]));
+        assert_eq!(steps(|w| w.is_under_review = true), Some(vec![Step::Created, Step::Frozen]));
+        assert_eq!(steps(|w| w.barred = Some(Barred::Blocked)), None);
+        assert_eq!(steps(|w| w.terms.lead_bounty = 0), None);
+        assert!(write(&of(|w| w.terms.lead_bounty = -1)).is_err());
+    }
+
+    #[test]
+    fn a_bounty_follows_its_referral() {
+        let mut world = of(|_| {});
+        let mut line = write(&world).unwrap().unwrap().line;
+        let now = at("2026-04-15T00:00:00Z");
+        let settle = |world: &World, line: &mut Commission, is_locked: bool| {
+            let booked = Booked { is_locked, ..Booked::new(line) };
+            let written = settle_bounty(&booked, &world.customer(), now)?;
+            *line = written.line;
+            assert_eq!(settle_bounty(&Booked::new(line), &world.customer(), now), None, "a second time");
+            Some(written.steps)
+        };
+        assert_eq!(settle(&world, &mut line, false), None);
+        world.is_under_review = true;
+        assert_eq!(settle(&world, &mut line, false), Some(vec![Step::Frozen]));
+        world.is_under_review = false;
+        assert_eq!(settle(&world, &mut line, false), Some(vec![Step::Thawed]));
+        line.earn(now).unwrap();
+        line.enter_payout(payout(), now).unwrap();
+        world.barred = Some(Barred::Rejected);
+        assert_eq!(settle(&world, &mut line, true), None, "it is out of reach");
+        let steps = settle(&world, &mut line, false);
+        assert_eq!(steps, Some(vec![Step::LeftPayout(payout()), Step::Reversed(Reason::Fraud)]));
+        world.barred = None;
+        assert_eq!(settle(&world, &mut line, false), None, "allowing the referral brings no line back");
+    }
+}

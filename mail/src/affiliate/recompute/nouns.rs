@@ -1,0 +1,226 @@
+//! What the program's own nouns say, as the facts that a recomputation asks for.
+
+use super::super::arithmetic::person::is_same_person;
+use super::super::arithmetic::rate::Offer;
+use super::super::campaign::Campaign;
+use super::super::partner::{Partner, PartnerStatus};
+use super::super::program::{PayoutMethod, Program};
+use super::super::referral::{Referral, RejectReason};
+use super::{Barred, Customer, Recruiter, Rules, Seller, Standing};
+use crate::address::Address;
+
+impl Rules {
+    /// A program's.
+    #[must_use]
+    pub fn of(program: &Program) -> Self {
+        Self {
+            account: program.account,
+            currency: program.settings.currency,
+            suspended_accrue: program.settings.suspended_accrue,
+            after_payout: program.settings.payout_after_refund,
+        }
+    }
+}
+
+impl Barred {
+    /// Why a referral earns nothing, if it does not.
+    #[must_use]
+    pub fn of(referral: &Referral) -> Option<Self> {
+        let rejected = referral.rejection.map(|rejection| match rejection.reason {
+            RejectReason::Owner => Self::Rejected,
+            RejectReason::Expired => Self::Lapsed,
+        });
+        rejected.or(referral.blocked.map(|_| Self::Blocked))
+    }
+}
+
+impl<'a> Customer<'a> {
+    /// A referral, and which of its invoices wrote a line first.
+    #[must_use]
+    pub fn of(referral: &Referral, first_earning: Option<&'a str>) -> Self {
+        Self {
+            referral: referral.id,
+            counts_from: referral.claimed_at,
+            converted_at: referral.converted_at,
+            barred: Barred::of(referral),
+            is_under_review: referral.is_frozen(),
+            first_earning,
+        }
+    }
+}
+
+impl From<PartnerStatus> for Standing {
+    fn from(status: PartnerStatus) -> Self {
+        match status {
+            PartnerStatus::Active => Self::Active,
+            PartnerStatus::Suspended => Self::Suspended,
+            PartnerStatus::Invited | PartnerStatus::Pending | PartnerStatus::Rejected => Self::Outside,
+        }
+    }
+}
+
+impl<'a> Seller<'a> {
+    /// A partner with its campaign. [`Seller::offer`] says who the paying customers are.
+    #[must_use]
+    pub fn of(partner: &Partner, campaign: &'a Campaign, paying_customers: u32) -> Self {
+        Self {
+            partner: partner.id,
+            standing: partner.status.into(),
+            campaign: campaign.id,
+            campaign_rev: campaign.rev,
+            offer: Offer {
+                terms: &campaign.terms,
+                commission_override: partner.commission_override,
+                paying_customers,
+            },
+        }
+    }
+}
+
+impl Recruiter {
+    /// The partner who recruited the seller of what a customer buys.
+    #[must_use]
+    pub fn of(parent: &Partner, customer: Option<&Address>) -> Self {
+        let paid_at = parent.payout.as_ref().filter(|payout| {
+            // Where the destination is a mailbox.
+            matches!(payout.method, PayoutMethod::Paypal | PayoutMethod::Wise)
+        });
+        let is_customer = customer.map(Address::to_string).is_some_and(|customer| {
+            is_same_person(&customer, &parent.email.to_string())
+                || paid_at.is_some_and(|payout| is_same_person(&customer, &payout.destination))
+        });
+        Self { partner: parent.id, is_active: parent.status == PartnerStatus::Active, is_customer }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::world::{World, at, partner};
+    use super::*;
+    use crate::affiliate::campaign::Visibility;
+    use crate::affiliate::partner::{PartnerSource, PayoutDestination};
+    use crate::affiliate::referral::{
+        Blocked, Dealings, Flag, ReferralSource, ReferralStatus, Rejection, Review, ReviewStatus,
+    };
+    use crate::domain::SealedKey;
+    use crate::id::{AccountId, CampaignId, PartnerLinkId};
+    use jiff::Timestamp;
+
+    const THEN: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn ada() -> Partner {
+        Partner {
+            id: partner(1),
+            account: AccountId::new(THEN, 1),
+            email: "ada@example.com".parse().unwrap(),
+            first_name: None,
+            last_name: None,
+            company: None,
+            website: None,
+            country: None,
+            status: PartnerStatus::Active,
+            source: PartnerSource::Api,
+            campaign: CampaignId::new(THEN, 1),
+            parent: None,
+            tags: Vec::new(),
+            payout: None,
+            payouts_failed: 0,
+            notes: None,
+            postback_url: None,
+            postback_secret: SealedKey(String::new()),
+            email_opt_out: false,
+            commission_override: None,
+            primary_link: PartnerLinkId::new(THEN, 1),
+            was_paid: false,
+            approved_at: None,
+            terms_accepted_at: None,
+            rev: 1,
+            created_at: THEN,
+            updated_at: THEN,
+        }
+    }
+
+    #[test]
+    fn a_recruiter_is_no_customer_of_its_own() {
+        let is_customer = |parent: &Partner, customer: &str| {
+            let customer = (!customer.is_empty()).then(|| customer.parse().unwrap());
+            Recruiter::of(parent, customer.as_ref()).is_customer
+        };
+        let mut parent = ada();
+        assert!(Recruiter::of(&parent, None).is_active);
+        assert!(is_customer(&parent, "ada+shop@example.com") && !is_customer(&parent, "bob@example.com"));
+        assert!(!is_customer(&parent, ""));
+        let destination = "a.d.a@gmail.com".to_owned();
+        let mut payout = PayoutDestination { method: PayoutMethod::Paypal, destination, is_able: true };
+        parent.payout = Some(payout.clone());
+        assert!(is_customer(&parent, "ada@googlemail.com"));
+        payout.method = PayoutMethod::Other;
+        parent.payout = Some(payout);
+        assert!(!is_customer(&parent, "ada@googlemail.com"));
+        parent.status = PartnerStatus::Suspended;
+        assert!(!Recruiter::of(&parent, None).is_active);
+    }
+
+    #[test]
+    fn a_seller_is_a_partner_with_its_campaign() {
+        let campaign = Campaign {
+            id: CampaignId::new(THEN, 5),
+            account: AccountId::new(THEN, 1),
+            name: "Plan".to_owned(),
+            visibility: Visibility::Public,
+            auto_approve: false,
+            terms: World::new().terms,
+            archived_at: None,
+            rev: 9,
+            created_at: THEN,
+            updated_at: THEN,
+        };
+        let seller = Seller::of(&ada(), &campaign, 3);
+        assert_eq!(
+            (seller.campaign, seller.campaign_rev, seller.standing),
+            (campaign.id, 9, Standing::Active)
+        );
+        assert_eq!((seller.offer.paying_customers, seller.offer.commission_override), (3, None));
+    }
+
+    #[test]
+    fn a_referral_says_what_bars_it() {
+        let mut referral = Referral {
+            id: World::new().customer().referral,
+            account: AccountId::new(THEN, 1),
+            partner: partner(1),
+            status: ReferralStatus::Active,
+            source: ReferralSource::Api,
+            email: None,
+            customer: None,
+            sub_id: None,
+            link: None,
+            visit: None,
+            blocked: None,
+            rejection: None,
+            review: None,
+            dealings: Dealings::default(),
+            revenue_cents: 0,
+            currency: None,
+            claimed_at: at("2026-01-01T00:00:00Z"),
+            converted_at: None,
+            expires_at: THEN,
+            rev: 1,
+            created_at: THEN,
+            updated_at: THEN,
+        };
+        let customer = Customer::of(&referral, Some("in_0"));
+        assert_eq!((customer.barred, customer.is_under_review), (None, false));
+        assert_eq!((customer.counts_from, customer.first_earning), (referral.claimed_at, Some("in_0")));
+        referral.blocked = Some(Blocked::SelfReferral);
+        assert_eq!(Barred::of(&referral), Some(Barred::Blocked));
+        let rejection = |reason| Some(Rejection { reason, was: ReferralStatus::Lead });
+        referral.rejection = rejection(RejectReason::Owner);
+        assert_eq!(Barred::of(&referral), Some(Barred::Rejected));
+        referral.rejection = rejection(RejectReason::Expired);
+        assert_eq!(Barred::of(&referral), Some(Barred::Lapsed));
+        let (flags, status) = (vec![Flag::SameIp], ReviewStatus::Open);
+        referral.review = Some(Review { flags, status, created_at: THEN, decided_at: None });
+        assert!(Customer::of(&referral, None).is_under_review);
+    }
+}

@@ -1,0 +1,291 @@
+//! What holds of the arithmetic whatever the figures are.
+
+#![allow(clippy::arithmetic_side_effects, reason = "a test that is wrong may panic")]
+
+use jiff::{SignedDuration, Timestamp};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::super::arithmetic::{base, rate, split};
+use super::super::campaign::{Duration, ProductRate, Rate, Terms};
+use super::super::commission::Commission;
+use super::super::program::AfterPayout;
+use super::super::refunds::Refunds;
+use super::super::sale::{Dispute, Returned, Sale, SaleLine};
+use super::Step;
+use super::world::{World, at, currency, points, product, tier};
+
+/// What somebody hears about one invoice.
+#[derive(Debug, Clone, Copy)]
+enum Fact {
+    Sale,
+    Charge,
+    Refunded(i64, i64),
+    Disputed(i64, Dispute),
+}
+
+/// A ledger that hears facts in any order, and looks at the newest of each kind.
+struct Ear {
+    world: World,
+    is_sold: bool,
+    refunds: Refunds,
+    dispute: Option<(i64, Dispute)>,
+}
+
+impl Ear {
+    fn new(world: &World) -> Self {
+        Self { world: world.clone(), is_sold: false, refunds: Refunds::default(), dispute: None }
+    }
+
+    fn hear(&mut self, fact: Fact) {
+        match fact {
+            Fact::Sale => self.is_sold = true,
+            Fact::Charge => self.world.charge = Some("ch_1".to_owned()),
+            Fact::Refunded(second, refunded) => {
+                let at = Timestamp::from_second(second).unwrap();
+                self.refunds.hear(at, refunded, self.world.sale.amount_paid);
+            }
+            Fact::Disputed(second, dispute) => {
+                if self.dispute.is_none_or(|(newest, _)| newest < second) {
+                    self.dispute = Some((second, dispute));
+                }
+            }
+        }
+        self.world.returned = Returned {
+            refunded: self.refunds.refunded(),
+            refunded_in_part: self.refunds.in_part(),
+            dispute: self.dispute.map(|(_, dispute)| dispute),
+        };
+        if self.is_sold {
+            self.world.run();
+        }
+    }
+
+    /// The ledger without the times at which it was written.
+    fn ledger(mut self) -> (String, Vec<Commission>) {
+        let text = self.world.ledger();
+        for line in &mut self.world.lines {
+            (line.created_at, line.updated_at, line.rev) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH, 0);
+        }
+        (text, self.world.lines)
+    }
+}
+
+/// What happens to one invoice, and an order in which it is heard of: everything once at least.
+fn facts() -> impl Strategy<Value = (Vec<Fact>, Vec<Fact>)> {
+    let chains: [&[Dispute]; 5] = [
+        &[],
+        &[Dispute::Inquiry, Dispute::InquiryClosed],
+        &[Dispute::Inquiry, Dispute::Open, Dispute::Lost],
+        &[Dispute::Open, Dispute::Won],
+        &[Dispute::Inquiry],
+    ];
+    let refunds = vec((1_i64..50, select(vec![0, 1, 100, 2_450, 4_898, 4_899, 4_900])), 0..5);
+    (refunds, select(chains.to_vec()), vec(any::<prop::sample::Index>(), 0..6)).prop_flat_map(
+        |(refunds, disputes, again)| {
+            let mut facts = vec![Fact::Sale, Fact::Charge];
+            facts.extend(refunds.into_iter().map(|(second, amount)| Fact::Refunded(second, amount)));
+            facts.extend((1..).zip(disputes).map(|(second, dispute)| Fact::Disputed(second, *dispute)));
+            let mut heard = facts.clone();
+            heard.extend(again.iter().map(|index| facts[index.index(facts.len())]));
+            (Just(facts), Just(heard).prop_shuffle())
+        },
+    )
+}
+
+/// An amount that is plain, or as large as can be.
+fn amount() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        0_i64..100_000,
+        any::<i64>(),
+        select(vec![i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX])
+    ]
+}
+
+fn rate() -> impl Strategy<Value = Rate> {
+    prop_oneof![
+        (0_u16..=10_000).prop_map(|share| Rate::Percent(points(share))),
+        amount().prop_map(Rate::Flat)
+    ]
+}
+
+fn sale_line() -> impl Strategy<Value = SaleLine> {
+    (amount(), amount(), amount(), amount(), select(vec!["a", "b", "c"])).prop_map(
+        |(amount, discount, inclusive_tax, pretax_credit, name)| SaleLine {
+            amount,
+            discount,
+            inclusive_tax,
+            pretax_credit,
+            price: Some(format!("price_{name}")),
+            product: Some(format!("prod_{name}")),
+        },
+    )
+}
+
+fn sale() -> impl Strategy<Value = Sale> {
+    let figures = (amount(), option::of(amount()), amount(), amount());
+    let paid_at = prop_oneof![Just(at("2026-03-01T00:00:00Z")), Just(Timestamp::MIN), Just(Timestamp::MAX)];
+    (figures, vec(sale_line(), 0..6), select(vec!["usd", "eur", "kwd", "isk", "jpy"]), paid_at).prop_map(
+        |((total, total_excluding_tax, tax, amount_paid), lines, code, paid_at)| Sale {
+            invoice: "in_1".to_owned(),
+            currency: currency(code),
+            total,
+            total_excluding_tax,
+            tax,
+            amount_paid,
+            paid_at,
+            lines,
+        },
+    )
+}
+
+fn products() -> impl Strategy<Value = Vec<ProductRate>> {
+    let one = (select(vec!["prod_a", "price_a", "prod_b", "price_c"]), option::of(rate()));
+    vec(one.prop_map(|(id, rate)| product(id, rate)), 0..4)
+}
+
+fn terms() -> impl Strategy<Value = Terms> {
+    let tiers = vec((0_u32..60, rate()).prop_map(|(from, rate)| tier(from, rate)), 0..3);
+    let duration = prop_oneof![Just(Duration::Once), option::of(any::<u16>()).prop_map(Duration::Recurring),];
+    (rate(), tiers, products(), duration, option::of(amount()), 0_u16..=10_000, any::<u16>()).prop_map(
+        |(base, tiers, products, duration, max_commission, second_tier, hold_days)| Terms {
+            base,
+            tiers,
+            products,
+            duration,
+            max_commission,
+            second_tier: points(second_tier),
+            lead_bounty: 0,
+            cookie_days: 60,
+            hold_days,
+        },
+    )
+}
+
+fn returned() -> impl Strategy<Value = Returned> {
+    let disputes = vec![Dispute::Inquiry, Dispute::InquiryClosed, Dispute::Open, Dispute::Won, Dispute::Lost];
+    (amount(), amount(), option::of(select(disputes)))
+        .prop_map(|(refunded, refunded_in_part, dispute)| Returned { refunded, refunded_in_part, dispute })
+}
+
+proptest! {
+    #[test]
+    fn the_order_of_facts_does_not_matter((facts, heard) in facts(), flat in any::<bool>()) {
+        let mut world = World::new();
+        world.recruited(100);
+        world.sale.lines.push(SaleLine { amount: 100, ..SaleLine::default() });
+        if flat {
+            world.terms.base = Rate::Flat(700);
+        }
+        let (mut in_turn, mut anyhow) = (Ear::new(&world), Ear::new(&world));
+        facts.iter().for_each(|fact| in_turn.hear(*fact));
+        heard.iter().for_each(|fact| anyhow.hear(*fact));
+        let ((text, mut lines), (other_text, mut others)) = (in_turn.ledger(), anyhow.ledger());
+        prop_assert_eq!(text, other_text);
+        // Times of the ledger's own are as they may; these worlds stand still anyway.
+        lines.sort_by_key(|line| line.id);
+        others.sort_by_key(|line| line.id);
+        prop_assert_eq!(lines, others);
+    }
+
+    #[test]
+    fn parts_are_the_whole(total in 0..=i64::MAX, weights in vec(0_i64..=i64::MAX, 1..9)) {
+        let weights: Vec<i128> = weights.into_iter().map(i128::from).collect();
+        let sum: i128 = weights.iter().sum();
+        prop_assume!(sum > 0);
+        let parts = split::split(total, &weights).unwrap();
+        prop_assert_eq!(parts.iter().map(|part| i128::from(*part)).sum::<i128>(), i128::from(total));
+        for (part, weight) in parts.iter().zip(&weights) {
+            // In whole units it is the exact share, rounded down or up.
+            let down = i128::from(total) * weight / sum;
+            prop_assert!((down..=down + 1).contains(&i128::from(*part)), "{} of {}", part, down);
+        }
+    }
+
+    #[test]
+    fn groups_are_the_base(sale in sale(), terms in terms(), n in 0_u32..60) {
+        let offer = rate::Offer { terms: &terms, commission_override: None, paying_customers: n };
+        if let Ok(Some(base)) = base::base(&sale) && let Ok(groups) = rate::groups(&sale, base, &offer) {
+            prop_assert_eq!(groups.iter().map(|group| i128::from(group.base)).sum::<i128>(), i128::from(base));
+            prop_assert!(groups.iter().all(|group| group.base >= 0));
+        }
+    }
+
+    #[test]
+    fn a_share_is_less_than_the_base_and_a_step(
+        sale in sale(), products in products(), share in 0_u16..=10_000, second in 0_u16..=10_000,
+    ) {
+        let mut world = World::new();
+        world.recruited(second).sale = sale;
+        world.terms.base = Rate::Percent(points(share));
+        world.terms.products = products.into_iter().filter(|rate| !matches!(rate.rate, Some(Rate::Flat(_)))).collect();
+        if let Ok(outcome) = world.ask() {
+            for written in outcome.written {
+                let (line, base) = (&written.line, outcome.worth.unwrap().base);
+                prop_assert!(line.amount > 0);
+                prop_assert!(i128::from(line.amount) < i128::from(base) + i128::from(line.currency.step()));
+                prop_assert_eq!(line.amount % line.currency.step(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn no_figures_break_it(
+        sale in sale(), terms in terms(), returned in [returned(), returned()], own in option::of(0_u16..=10_000),
+        place in 0..4_usize,
+    ) {
+        let mut world = World::new();
+        let second_tier = terms.second_tier.get();
+        world.terms = terms;
+        world.recruited(second_tier).sale = sale;
+        world.after_payout = AfterPayout::Offset;
+        world.commission_override = own.map(points);
+        let [first, then] = returned;
+        world.returned = first;
+        if world.ask().is_ok() {
+            world.run();
+        }
+        if place > 0 {
+            for line in &mut world.lines {
+                let now = line.earns_at.checked_add(SignedDuration::ZERO).unwrap();
+                // As far as they go; what is reversed stays.
+                let _ = line.earn(now);
+                if place > 1 {
+                    let _ = line.enter_payout(super::world::payout(), now);
+                }
+                if place > 2 {
+                    let _ = line.pay(super::world::payout(), now);
+                }
+            }
+            world.is_locked = place > 1;
+        }
+        world.returned = then;
+        if world.ask().is_ok() {
+            world.run();
+        }
+        for (line, adjusted) in world.lines.iter().zip(world.adjusted) {
+            prop_assert!(line.amount > 0);
+            prop_assert!(adjusted <= 0 && adjusted >= -line.amount, "{} for {}", adjusted, line.amount);
+            prop_assert!(!line.formula().is_empty());
+        }
+        prop_assert!(world.lines.len() <= 2);
+    }
+
+    #[test]
+    fn steps_tell_of_each_change(facts in vec(returned(), 1..6)) {
+        let mut world = World::new();
+        world.recruited(500).then();
+        for returned in facts {
+            world.returned = returned;
+            let before = world.lines.clone();
+            if world.ask().is_ok() {
+                let steps = world.run();
+                let is_changed = before != world.lines;
+                prop_assert_eq!(is_changed, !steps.is_empty());
+                prop_assert!(!steps.contains(&Step::Created));
+            }
+        }
+    }
+}

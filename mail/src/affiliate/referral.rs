@@ -1,0 +1,252 @@
+//! A referral: a person whom a partner brought, and what came of it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::money::Currency;
+use super::word::words;
+use crate::address::Address;
+use crate::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
+
+words! {
+    /// Where a referral stands.
+    ReferralStatus {
+        /// Known, has not paid.
+        Lead = "lead",
+        /// Tries it out: a subscription that is not paid for yet.
+        Trialing = "trialing",
+        /// Pays.
+        Active = "active",
+        /// Its last subscription ended.
+        Cancelled = "cancelled",
+        /// All that it paid was given back.
+        Refunded = "refunded",
+        /// Refused, or its time ran out before it paid.
+        Rejected = "rejected",
+    }
+}
+
+words! {
+    /// By which way a referral came.
+    ReferralSource {
+        /// The API.
+        Api = "api",
+        /// The browser script, at a sign-up.
+        Signup = "signup",
+        /// A checkout at the processor.
+        Checkout = "checkout",
+        /// Metadata of the processor's customer.
+        Metadata = "metadata",
+    }
+}
+
+words! {
+    /// Why a referral never earns.
+    Blocked {
+        /// The partner referred itself.
+        SelfReferral = "self_referral",
+        /// It paid before it was referred.
+        ExistingCustomer = "existing_customer",
+    }
+}
+
+words! {
+    /// Why a referral was rejected.
+    RejectReason {
+        /// The owner said so.
+        Owner = "owner",
+        /// Its time ran out and another partner brought the same person.
+        Expired = "expired",
+    }
+}
+
+words! {
+    /// What makes a referral worth a look.
+    Flag {
+        /// The partner's company has the same domain.
+        CompanyDomain = "company_domain",
+        /// The partner was seen at the same address a day before or less.
+        SameIp = "same_ip",
+        /// The person's mail address is made to be thrown away.
+        DisposableDomain = "disposable_domain",
+        /// The visit was paid for as an advertisement.
+        PaidClick = "paid_click",
+        /// The visit came from a page that the owner does not want.
+        BannedReferrer = "banned_referrer",
+        /// The partner brings very many at once.
+        Velocity = "velocity",
+        /// Another partner is paid to the same destination.
+        PayoutDestination = "payout_destination",
+    }
+}
+
+words! {
+    /// What the owner said of a flagged referral.
+    ReviewStatus {
+        /// Nothing yet; nothing of it earns or is paid meanwhile.
+        Open = "open",
+        /// It is fine.
+        Allowed = "allowed",
+        /// It was rejected.
+        Rejected = "rejected",
+    }
+}
+
+/// What the owner has to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Review {
+    /// What stands out.
+    pub flags: Vec<Flag>,
+    /// What the owner said.
+    pub status: ReviewStatus,
+    /// Since when.
+    pub created_at: Timestamp,
+    /// When the owner said it.
+    pub decided_at: Option<Timestamp>,
+}
+
+/// A rejection, and where the referral stood before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rejection {
+    /// Why.
+    pub reason: RejectReason,
+    /// Where it stood: allowing brings it back there.
+    pub was: ReferralStatus,
+}
+
+/// What became of a referral at the processor: all that its standing follows from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dealings {
+    /// Invoices that count.
+    pub invoices: u32,
+    /// Those of them whose money all went back.
+    pub gone: u32,
+    /// The first of them that wrote a commission.
+    pub first_earning: Option<String>,
+    /// When the last of them was paid.
+    pub last_paid_at: Option<Timestamp>,
+    /// Whether there was a subscription on trial.
+    pub has_tried: bool,
+    /// Whether there is a subscription that goes on.
+    pub has_subscription: bool,
+    /// When the last subscription ended.
+    pub left_at: Option<Timestamp>,
+}
+
+impl Dealings {
+    /// Where they bring a referral that nobody rejected (completions-affiliate.md 3): in whatever order they were heard
+    /// of, it is the same.
+    #[must_use]
+    pub fn standing(&self) -> ReferralStatus {
+        let has_left = !self.has_subscription
+            && self.left_at.is_some_and(|left| self.last_paid_at.is_none_or(|paid| left >= paid));
+        match (self.invoices, self.has_tried) {
+            (0, false) => ReferralStatus::Lead,
+            (0, true) if has_left => ReferralStatus::Cancelled,
+            (0, true) => ReferralStatus::Trialing,
+            (invoices, _) if self.gone >= invoices => ReferralStatus::Refunded,
+            _ if has_left => ReferralStatus::Cancelled,
+            _ => ReferralStatus::Active,
+        }
+    }
+}
+
+/// A referral.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Referral {
+    /// Its id.
+    pub id: ReferralId,
+    /// Whose program it is in.
+    pub account: AccountId,
+    /// Who brought the person.
+    pub partner: PartnerId,
+    /// Where it stands.
+    pub status: ReferralStatus,
+    /// By which way it came.
+    pub source: ReferralSource,
+    /// Who it is, in lower case; a checkout may know no address.
+    pub email: Option<Address>,
+    /// The processor's id of the customer, once that is known.
+    pub customer: Option<String>,
+    /// The partner's own tag for the visit.
+    pub sub_id: Option<String>,
+    /// By which of the partner's links, if that is known.
+    pub link: Option<PartnerLinkId>,
+    /// By which visit, if there was one.
+    pub visit: Option<VisitId>,
+    /// Why it never earns.
+    pub blocked: Option<Blocked>,
+    /// Why it was rejected, while it is.
+    pub rejection: Option<Rejection>,
+    /// What the owner has to look at.
+    pub review: Option<Review>,
+    /// What became of it at the processor.
+    pub dealings: Dealings,
+    /// Commissionable money that came in less what went back, in `currency`.
+    pub revenue_cents: i64,
+    /// The currency of the first payment.
+    pub currency: Option<Currency>,
+    /// From when on payments count.
+    pub claimed_at: Timestamp,
+    /// When it paid first, by the processor's clock.
+    pub converted_at: Option<Timestamp>,
+    /// Until when it must be linked to a customer.
+    pub expires_at: Timestamp,
+    /// Grows with each change.
+    pub rev: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was changed last.
+    pub updated_at: Timestamp,
+}
+
+impl Referral {
+    /// Whether nothing may earn or be paid of it at the moment.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        self.review.as_ref().is_some_and(|review| review.status == ReviewStatus::Open)
+    }
+
+    /// Whether its sales earn at all.
+    #[must_use]
+    pub fn may_earn(&self) -> bool {
+        self.blocked.is_none() && self.status != ReferralStatus::Rejected
+    }
+
+    /// Whether its time ran out before it was linked to a customer: it earns nothing, and another may claim the person.
+    #[must_use]
+    pub fn has_lapsed(&self, now: Timestamp) -> bool {
+        self.status == ReferralStatus::Lead && self.customer.is_none() && now >= self.expires_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standing_follows_from_what_became_of_it() {
+        use ReferralStatus::{Active, Cancelled, Lead, Refunded, Trialing};
+        let at = |second| Some(Timestamp::from_second(second).unwrap());
+        let new = Dealings::default();
+        let trial = Dealings { has_tried: true, has_subscription: true, ..new.clone() };
+        let gave_up = Dealings { has_subscription: false, left_at: at(5), ..trial.clone() };
+        let pays = Dealings { invoices: 2, last_paid_at: at(10), ..trial.clone() };
+        let left = Dealings { has_subscription: false, left_at: at(20), ..pays.clone() };
+        let came_back = Dealings { invoices: 3, last_paid_at: at(30), ..left.clone() };
+        let all_back = Dealings { gone: 2, ..left.clone() };
+        let never_subscribed = Dealings { invoices: 1, last_paid_at: at(1), ..new.clone() };
+        for (dealings, status) in [
+            (new, Lead),
+            (trial, Trialing),
+            (gave_up, Cancelled),
+            (pays, Active),
+            (left, Cancelled),
+            (came_back, Active),
+            (all_back, Refunded),
+            (never_subscribed, Active),
+        ] {
+            assert_eq!(dealings.standing(), status, "{dealings:?}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What makes a visit or a person worth a look (completions-affiliate.md 2.4): pure rules over addresses.
+//!
+//! None of them says that anybody did wrong: what stands out is frozen until the owner has looked.
+
+use super::origin::host;
+use super::partner::Partner;
+use crate::address::{Address, Name};
+use crate::sending_name::organisation;
+
+/// Query parameters that advertising networks put into the address that an advertisement leads to.
+const PAID_CLICKS: &[&str] = &[
+    "gclid",
+    "gbraid",
+    "wbraid",
+    "dclid",
+    "fbclid",
+    "msclkid",
+    "ttclid",
+    "twclid",
+    "li_fat_id",
+    "yclid",
+    "epik",
+    "scclid",
+    "rdt_cid",
+    "irclickid",
+];
+
+/// Whose mailboxes anybody can have: two people there have nothing in common.
+const FREE_MAIL: &[&str] = &[
+    "126.com",
+    "163.com",
+    "aol.com",
+    "att.net",
+    "bk.ru",
+    "btinternet.com",
+    "comcast.net",
+    "duck.com",
+    "fastmail.com",
+    "fastmail.fm",
+    "free.fr",
+    "freenet.de",
+    "gmail.com",
+    "gmx.at",
+    "gmx.ch",
+    "gmx.com",
+    "gmx.de",
+    "gmx.net",
+    "googlemail.com",
+    "hey.com",
+    "hotmail.co.uk",
+    "hotmail.com",
+    "hotmail.de",
+    "hotmail.es",
+    "hotmail.fr",
+    "hotmail.it",
+    "icloud.com",
+    "inbox.ru",
+    "laposte.net",
+    "libero.it",
+    "list.ru",
+    "live.co.uk",
+    "live.com",
+    "live.fr",
+    "mac.com",
+    "mail.com",
+    "mail.ru",
+    "me.com",
+    "msn.com",
+    "naver.com",
+    "o2.pl",
+    "onet.pl",
+    "orange.fr",
+    "outlook.com",
+    "outlook.de",
+    "outlook.fr",
+    "pm.me",
+    "posteo.de",
+    "proton.me",
+    "protonmail.com",
+    "qq.com",
+    "rambler.ru",
+    "rediffmail.com",
+    "rocketmail.com",
+    "seznam.cz",
+    "sfr.fr",
+    "sina.com",
+    "t-online.de",
+    "tuta.com",
+    "tutanota.com",
+    "verizon.net",
+    "wanadoo.fr",
+    "web.de",
+    "wp.pl",
+    "yahoo.ca",
+    "yahoo.co.in",
+    "yahoo.co.jp",
+    "yahoo.co.uk",
+    "yahoo.com",
+    "yahoo.com.br",
+    "yahoo.de",
+    "yahoo.es",
+    "yahoo.fr",
+    "yahoo.it",
+    "yandex.com",
+    "yandex.ru",
+    "ymail.com",
+    "zoho.com",
+];
+
+/// Whose mailboxes are made to be thrown away.
+const DISPOSABLE: &[&str] = &[
+    "0-mail.com",
+    "10minutemail.com",
+    "10minutemail.net",
+    "1secmail.com",
+    "20minutemail.com",
+    "33mail.com",
+    "anonaddy.me",
+    "anonbox.net",
+    "burnermail.io",
+    "byom.de",
+    "discard.email",
+    "discardmail.com",
+    "dispostable.com",
+    "dropmail.me",
+    "emailfake.com",
+    "emailondeck.com",
+    "fakeinbox.com",
+    "fakemail.net",
+    "getairmail.com",
+    "getnada.com",
+    "grr.la",
+    "guerrillamail.biz",
+    "guerrillamail.com",
+    "guerrillamail.de",
+    "guerrillamail.info",
+    "guerrillamail.net",
+    "guerrillamail.org",
+    "guerrillamailblock.com",
+    "harakirimail.com",
+    "inboxbear.com",
+    "inboxkitten.com",
+    "incognitomail.org",
+    "jetable.org",
+    "linshiyouxiang.net",
+    "mail-temp.com",
+    "mail.tm",
+    "mail7.io",
+    "mailcatch.com",
+    "maildrop.cc",
+    "mailexpire.com",
+    "mailforspam.com",
+    "mailinator.com",
+    "mailinator.net",
+    "mailinator2.com",
+    "mailnesia.com",
+    "mailnull.com",
+    "mailpoof.com",
+    "mailsac.com",
+    "mailtemp.net",
+    "meltmail.com",
+    "mintemail.com",
+    "minuteinbox.com",
+    "moakt.com",
+    "mohmal.com",
+    "mytemp.email",
+    "mytrashmail.com",
+    "nada.email",
+    "nowmymail.com",
+    "owlymail.com",
+    "pokemail.net",
+    "sharklasers.com",
+    "smailpro.com",
+    "spam4.me",
+    "spambog.com",
+    "spambox.us",
+    "spamex.com",
+    "spamgourmet.com",
+    "spamhole.com",
+    "temp-mail.io",
+    "temp-mail.org",
+    "tempail.com",
+    "tempinbox.com",
+    "tempmail.com",
+    "tempmail.dev",
+    "tempmail.net",
+    "tempmail.plus",
+    "tempmailo.com",
+    "tempr.email",
+    "throwam.com",
+    "throwawaymail.com",
+    "tmail.ws",
+    "tmpmail.net",
+    "tmpmail.org",
+    "trash-mail.com",
+    "trashmail.com",
+    "trashmail.de",
+    "trashmail.me",
+    "trashmail.net",
+    "trbvm.com",
+    "wegwerfmail.de",
+    "wegwerfmail.net",
+    "wegwerfmail.org",
+    "yopmail.com",
+    "yopmail.fr",
+    "yopmail.net",
+    "zetmail.com",
+];
+
+fn is_in(list: &[&str], name: &Name) -> bool {
+    let name = name.as_str().to_ascii_lowercase();
+    list.binary_search(&name.as_str()).is_ok()
+}
+
+/// Whether anybody can have an address there.
+fn is_free(name: &Name) -> bool {
+    is_in(FREE_MAIL, name) || is_in(DISPOSABLE, name)
+}
+
+/// Whether a page's address says that an advertisement led there.
+#[must_use]
+pub fn is_paid_click(url: &str) -> bool {
+    let query = url.split('#').next().unwrap_or_default().split_once('?').map_or("", |(_, query)| query);
+    let mut names = query.split('&').filter_map(|pair| pair.split_once('='));
+    names.any(|(name, value)| {
+        !value.is_empty() && PAID_CLICKS.iter().any(|paid| paid.eq_ignore_ascii_case(name))
+    })
+}
+
+/// Whether the page before is one of those that are not wanted: of these hosts, or below them.
+#[must_use]
+pub fn is_banned(referrer: &str, banned: &[Name]) -> bool {
+    let Some(host) = host(referrer) else { return false };
+    banned.iter().any(|name| {
+        let name = name.as_str();
+        host == name || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'))
+    })
+}
+
+/// Whether an address is made to be thrown away.
+#[must_use]
+pub fn is_disposable(person: &Address) -> bool {
+    let name = person.domain();
+    is_in(DISPOSABLE, name) || is_in(DISPOSABLE, &organisation(name))
+}
+
+/// Whether a person's address is of the partner's own company.
+#[must_use]
+pub fn is_company(partner: &Partner, person: &Address) -> bool {
+    let name = person.domain();
+    if is_free(name) {
+        return false;
+    }
+    let company = organisation(name);
+    let is_it = |other: &Name| !is_free(other) && organisation(other) == company;
+    let website = partner.website.as_deref().and_then(host).and_then(|host| host.parse::<Name>().ok());
+    is_it(partner.email.domain()) || website.is_some_and(|website| is_it(&website))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_are_in_order() {
+        for list in [FREE_MAIL, DISPOSABLE] {
+            assert!(list.is_sorted(), "they are searched by halves");
+        }
+    }
+
+    #[test]
+    fn advertisements_are_known_by_their_parameters() {
+        for (url, paid) in [
+            ("https://shop.example/?via=ada&gclid=x", true),
+            ("https://shop.example/?FBCLID=x", true),
+            ("https://shop.example/?ttclid=1#top", true),
+            ("https://shop.example/?gclid=", false),
+            ("https://shop.example/#?gclid=x", false),
+            ("https://shop.example/gclid=x", false),
+            ("", false),
+        ] {
+            assert_eq!(is_paid_click(url), paid, "{url}");
+        }
+    }
+
+    #[test]
+    fn pages_that_are_not_wanted() {
+        let banned = ["coupons.example".parse().unwrap()];
+        for (referrer, is) in [
+            ("https://coupons.example/shop", true),
+            ("https://www.coupons.example", true),
+            ("https://notcoupons.example/", false),
+            ("https://coupons.example.org/", false),
+            ("", false),
+        ] {
+            assert_eq!(is_banned(referrer, &banned), is, "{referrer}");
+        }
+    }
+
+    #[test]
+    fn mailboxes_that_are_thrown_away() {
+        let is = |address: &str| is_disposable(&address.parse().unwrap());
+        assert!(is("x@mailinator.com") && is("x@sub.Mailinator.com") && is("x@yopmail.fr"));
+        assert!(!is("x@example.com") && !is("x@gmail.com"));
+    }
+}

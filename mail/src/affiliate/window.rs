@@ -1,0 +1,101 @@
+//! Spans of the program: for how long a click binds, a customer's sales earn, and a commission waits.
+//!
+//! All of them count by the processor's clock (when it was paid, not when we heard of it), and in UTC. Nothing here reads
+//! a clock.
+
+#![deny(clippy::float_arithmetic, clippy::as_conversions, clippy::arithmetic_side_effects)]
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Span, Timestamp};
+
+use super::arithmetic::ArithmeticError;
+use super::campaign::Duration;
+
+/// Renewals are paid some hours late or early: this much before the month is full, the next one is due.
+const DRIFT: SignedDuration = SignedDuration::from_hours(12);
+/// A day that is 24 hours whatever the calendar says.
+const DAY_HOURS: i64 = 24;
+
+/// When a commission of `hold_days` is its partner's.
+///
+/// # Errors
+/// A time beyond the calendar.
+pub fn earns_at(since: Timestamp, hold_days: u16) -> Result<Timestamp, ArithmeticError> {
+    days_after(since, hold_days)
+}
+
+/// Until when a visit or a lead binds a customer who is not linked yet.
+///
+/// # Errors
+/// A time beyond the calendar.
+pub fn binds_until(since: Timestamp, cookie_days: u16) -> Result<Timestamp, ArithmeticError> {
+    days_after(since, cookie_days)
+}
+
+fn days_after(since: Timestamp, days: u16) -> Result<Timestamp, ArithmeticError> {
+    let hours = i64::from(days).checked_mul(DAY_HOURS).ok_or(ArithmeticError::BeyondTime)?;
+    since.checked_add(SignedDuration::from_hours(hours)).map_err(|_| ArithmeticError::BeyondTime)
+}
+
+/// From when on a customer's sales earn no more; `None` when that is never, or beyond the calendar.
+///
+/// Months are those of the calendar: one that has no such day ends on its last.
+#[must_use]
+pub fn ends_at(converted_at: Timestamp, months: u16) -> Option<Timestamp> {
+    let first = TimeZone::UTC.to_datetime(converted_at);
+    let last = first.checked_add(Span::new().try_months(months).ok()?).ok()?;
+    let last = TimeZone::UTC.to_timestamp(last).ok()?;
+    last.checked_sub(DRIFT).ok()
+}
+
+/// Whether a sale of `paid_at` is within a customer's time: `converted_at` is when the first one was paid.
+///
+/// [`Duration::Once`] is no matter of time: it always is.
+#[must_use]
+pub fn covers(duration: Duration, converted_at: Timestamp, paid_at: Timestamp) -> bool {
+    match duration {
+        Duration::Once | Duration::Recurring(None) => true,
+        Duration::Recurring(Some(months)) => ends_at(converted_at, months).is_none_or(|end| paid_at < end),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn months_are_clamped_and_twelve_hours_short() {
+        let table = [
+            // converted, months, paid, whether it earns
+            ("2026-01-15T10:00:00Z", 1, "2026-02-14T21:59:59Z", true),
+            ("2026-01-15T10:00:00Z", 1, "2026-02-14T22:00:00Z", false),
+            ("2026-01-15T10:00:00Z", 12, "2026-12-15T10:05:00Z", true), // the twelfth
+            ("2026-01-15T10:00:00Z", 12, "2027-01-15T09:55:00Z", false), // the thirteenth, some minutes early
+            ("2026-01-31T10:00:00Z", 1, "2026-02-27T21:59:59Z", true), // a month after 31 January is 28 February
+            ("2026-01-31T10:00:00Z", 1, "2026-02-28T10:00:00Z", false),
+            ("2028-01-31T10:00:00Z", 1, "2028-02-28T21:59:59Z", true), // or the 29th
+            ("2028-02-29T10:00:00Z", 12, "2029-02-27T21:59:59Z", true),
+            ("2028-02-29T10:00:00Z", 12, "2029-02-28T00:00:00Z", false),
+            ("2026-01-15T10:00:00Z", 12, "2025-12-01T00:00:00Z", true), // heard of late
+            ("2026-01-15T10:00:00Z", u16::MAX, "2999-01-01T00:00:00Z", true),
+            ("9999-06-01T00:00:00Z", 12, "9999-12-01T00:00:00Z", true), // ends beyond the calendar
+        ];
+        for (converted, months, paid, earns) in table {
+            let duration = Duration::Recurring(Some(months));
+            assert_eq!(covers(duration, at(converted), at(paid)), earns, "{converted} + {months}: {paid}");
+        }
+        assert!(covers(Duration::Recurring(None), at("2026-01-15T10:00:00Z"), at("2999-01-15T10:00:00Z")));
+    }
+
+    #[test]
+    fn days_are_24_hours() {
+        assert_eq!(earns_at(at("2026-03-28T23:30:00Z"), 30), Ok(at("2026-04-27T23:30:00Z")));
+        assert_eq!(earns_at(at("2026-03-28T23:30:00Z"), 0), Ok(at("2026-03-28T23:30:00Z")));
+        assert_eq!(binds_until(at("2026-03-01T00:00:00Z"), 60), Ok(at("2026-04-30T00:00:00Z")));
+        assert_eq!(earns_at(Timestamp::MAX, 1), Err(ArithmeticError::BeyondTime));
+    }
+}

@@ -1,0 +1,76 @@
+//! The providers, a line each, and their names: one for requests, one for people.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Names one provider a line: its variant, its word in requests, its name for people.
+macro_rules! providers {
+    ($($variant:ident $word:literal $shown:literal,)*) => {
+        /// Where a zone is kept.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Provider {
+            $(#[doc = $shown] #[serde(rename = $word)] $variant,)*
+        }
+
+        impl Provider {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The word for it in requests.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            pub(crate) const fn shown(self) -> &'static str {
+                match self { $(Self::$variant => $shown,)* }
+            }
+        }
+    };
+}
+
+providers! {
+    Cloudflare "cloudflare" "Cloudflare",
+    Route53 "route53" "Route 53",
+    Digitalocean "digitalocean" "DigitalOcean",
+    Hetzner "hetzner" "Hetzner",
+    Gandi "gandi" "Gandi",
+    Rfc2136 "rfc2136" "the name server",
+    Bunny "bunny" "bunny.net",
+    Desec "desec" "deSEC",
+    Dnsimple "dnsimple" "DNSimple",
+    Gcore "gcore" "Gcore",
+    Godaddy "godaddy" "GoDaddy",
+    Hostinger "hostinger" "Hostinger",
+    Infomaniak "infomaniak" "Infomaniak",
+    Ionos "ionos" "IONOS",
+    Linode "linode" "Linode",
+    NameCom "namecom" "Name.com",
+    Netlify "netlify" "Netlify",
+    Ns1 "ns1" "NS1",
+    Porkbun "porkbun" "Porkbun",
+    Scaleway "scaleway" "Scaleway",
+    Vercel "vercel" "Vercel",
+    Vultr "vultr" "Vultr",
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown())
+    }
+}
+
+/// No provider has this name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no such provider")]
+pub struct NoSuchProvider;
+
+impl FromStr for Provider {
+    type Err = NoSuchProvider;
+
+    fn from_str(text: &str) -> Result<Self, NoSuchProvider> {
+        Self::ALL.iter().copied().find(|provider| provider.as_str() == text).ok_or(NoSuchProvider)
+    }
+}

@@ -1,0 +1,152 @@
+//! The server that takes dynamic updates: an address that the customer gives.
+//!
+//! It is a stranger's word for where we connect, so what it leads to is looked up once, judged, and connected to by
+//! address: a name that says something else a moment later (rebinding) leads nowhere else. Only addresses of the
+//! public Internet will do unless the operator allows others, and only the port of the DNS or unprivileged ones.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use std::time::Duration;
+
+use mail::address::Name;
+use mail::egress;
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use dns::lookup::Resolver;
+
+/// The port of the DNS.
+const PORT: u16 = 53;
+/// Ports below are other services'.
+const PORT_UNPRIVILEGED: u16 = 1_024;
+/// Addresses that are tried.
+const TRIES: usize = 3;
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// A server as the customer writes it: `ns1.example.com`, `ns1.example.com:5353`, `192.0.2.1`, `[2001:db8::1]:53`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerAddress {
+    host: Host,
+    port: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Host {
+    Name(Name),
+    Address(IpAddr),
+}
+
+/// Why a server cannot be used: the customer is to give another.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ServerError {
+    /// Not an address.
+    #[error("must be a host name or an address, with a port if it is not 53")]
+    Malformed,
+    /// Another service's port.
+    #[error("must be at port 53, or at one from 1024 on")]
+    Port,
+    /// The name leads nowhere.
+    #[error("has no address: {0}")]
+    NoAddress(String),
+    /// The address is not of the public Internet.
+    #[error("must lead to a public address; private, loopback and link-local ones are refused")]
+    Private,
+    /// Nobody answers there.
+    #[error("takes no connection over TCP: {0}")]
+    Unreachable(String),
+}
+
+impl FromStr for ServerAddress {
+    type Err = ServerError;
+
+    fn from_str(text: &str) -> Result<Self, ServerError> {
+        let (host, port) = if let Ok(address) = text.parse::<SocketAddr>() {
+            (Host::Address(address.ip()), address.port())
+        } else if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+            (Host::Address(address), PORT)
+        } else {
+            let (host, port) = match text.rsplit_once(':') {
+                Some((host, port)) => (host, port.parse().map_err(|_| ServerError::Malformed)?),
+                None => (text, PORT),
+            };
+            (Host::Name(host.parse().map_err(|_| ServerError::Malformed)?), port)
+        };
+        if port != PORT && port < PORT_UNPRIVILEGED {
+            return Err(ServerError::Port);
+        }
+        Ok(Self { host, port })
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Name(name) => write!(f, "{}:{}", name.as_str(), self.port),
+            Host::Address(address) => write!(f, "{}", SocketAddr::new(*address, self.port)),
+        }
+    }
+}
+
+impl ServerAddress {
+    /// An address of the server that may be connected to, and that takes connections.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub async fn find(&self, resolver: &Resolver, allow_private: bool) -> Result<SocketAddr, ServerError> {
+        let addresses = match &self.host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => {
+                let found = resolver.addresses(name).await;
+                found.map_err(|error| ServerError::NoAddress(error.to_string()))?.data
+            }
+        };
+        if addresses.is_empty() {
+            return Err(ServerError::NoAddress("the DNS knows none".to_owned()));
+        }
+        let allowed = addresses.into_iter().filter(|address| allow_private || egress::is_public(*address));
+        let mut failure = ServerError::Private;
+        for address in allowed.take(TRIES) {
+            let at = SocketAddr::new(address, self.port);
+            match timeout(CONNECT, TcpStream::connect(at)).await {
+                Ok(Ok(_)) => return Ok(at),
+                Ok(Err(error)) => failure = ServerError::Unreachable(error.kind().to_string()),
+                Err(_) => failure = ServerError::Unreachable("timed out".to_owned()),
+            }
+        }
+        Err(failure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_a_customer_writes_it() {
+        let cases = [
+            ("ns1.example.com", Some("ns1.example.com:53")),
+            ("NS1.example.com:5353", Some("ns1.example.com:5353")),
+            ("192.0.2.1", Some("192.0.2.1:53")),
+            ("192.0.2.1:5353", Some("192.0.2.1:5353")),
+            ("2001:db8::1", Some("[2001:db8::1]:53")),
+            ("[2001:db8::1]", Some("[2001:db8::1]:53")),
+            ("[2001:db8::1]:5353", Some("[2001:db8::1]:5353")),
+            ("ns1.example.com:25", None),
+            ("ns1.example.com:70000", None),
+            ("ns1.example.com:", None),
+            ("http://ns1.example.com", None),
+            ("fe80::1%eth0", None),
+            ("2130706433", None),
+            ("127.1", None),
+            ("a b", None),
+            ("", None),
+        ];
+        for (text, shown) in cases {
+            let read = text.parse::<ServerAddress>().ok().map(|server| server.to_string());
+            assert_eq!(read.as_deref(), shown, "{text}");
+        }
+    }
+}

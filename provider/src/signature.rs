@@ -1,0 +1,163 @@
+//! Signed requests of Domain Connect: by them a provider knows that it was the operator who made up a page's address, and
+//! not somebody who has a customer publish what they should not. Providers that want it of a template say so
+//! (`syncPubKeyDomain`).
+//!
+//! ```text
+//! query ─► RSA, SHA-256, with the operator's key ─► query & sig=… & key=LABEL
+//! LABEL.syncPubKeyDomain TXT "p=1,a=RS256,d=…", "p=2,a=RS256,d=…"       the public key, in parts
+//! ```
+//!
+//! Standard: draft-ietf-dconn-domainconnect, Digital Signature of Requests.
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mail::address::Name;
+use thiserror::Error;
+
+use super::connect::encode;
+use dns::dkim_key::DkimKey;
+
+/// Shorter keys can be broken.
+const BITS_MIN: u16 = 2_048;
+/// Characters of the public key in one TXT record: with what stands before them they are less than the 255 bytes of
+/// one string, which some providers take for the whole.
+const PART: usize = 200;
+
+/// Why there is no key to sign with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum NoRequestKey {
+    /// It is no RSA key.
+    #[error(
+        "it is no RSA private key in PEM; make one: openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048"
+    )]
+    Malformed,
+    /// It is too short.
+    #[error("it has {0} bits, and {min} are needed", min = BITS_MIN)]
+    Short(u16),
+    /// Nothing is above the name at which it is published.
+    #[error("a name below a domain is needed, like \"_dck1.example.net\"")]
+    Name,
+}
+
+/// The key that signs requests, and where its public half is published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestKey {
+    key: DkimKey,
+    label: String,
+    domain: Name,
+}
+
+impl RequestKey {
+    /// Reads a private key; `name` is where the public one is published.
+    ///
+    /// # Errors
+    /// [`NoRequestKey`].
+    pub fn new(pem: &str, name: &Name) -> Result<Self, NoRequestKey> {
+        let key = DkimKey::rsa_from_pem(pem).map_err(|_| NoRequestKey::Malformed)?;
+        if key.bits() < BITS_MIN {
+            return Err(NoRequestKey::Short(key.bits()));
+        }
+        let (label, above) = name.as_str().split_once('.').ok_or(NoRequestKey::Name)?;
+        let domain = above.parse().map_err(|_| NoRequestKey::Name)?;
+        Ok(Self { key, label: label.to_owned(), domain })
+    }
+
+    /// What stands in the template as `syncPubKeyDomain`.
+    #[must_use]
+    pub fn domain(&self) -> &Name {
+        &self.domain
+    }
+
+    /// The texts that publish it, each a TXT record of its own at its name.
+    #[must_use]
+    pub fn texts(&self) -> Vec<String> {
+        let public = self.key.public().as_bytes().chunks(PART).map(String::from_utf8_lossy);
+        public.zip(1..).map(|(part, number)| format!("p={number},a=RS256,d={part}")).collect()
+    }
+
+    /// Whether these texts, in whatever order, publish it.
+    #[must_use]
+    pub fn is_published_by(&self, texts: &[String]) -> bool {
+        let mut parts: Vec<(u32, &str)> = texts.iter().filter_map(|text| part(text)).collect();
+        parts.sort_by_key(|(number, _)| *number);
+        parts.iter().map(|(_, data)| *data).collect::<String>() == self.key.public()
+    }
+
+    /// The query with its signature; as it is, if the key cannot sign.
+    pub(super) fn sign(&self, query: &str) -> String {
+        let Some(signature) = self.signature(query.as_bytes()) else { return query.to_owned() };
+        format!("{query}&sig={}&key={}", encode(&BASE64.encode(signature)), encode(&self.label))
+    }
+
+    fn signature(&self, query: &[u8]) -> Option<Vec<u8>> {
+        let pair = RsaKeyPair::from_pkcs8(self.key.pkcs8()).ok()?;
+        let mut signature = vec![0; pair.public_modulus_len()];
+        pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), query, &mut signature).ok()?;
+        Some(signature)
+    }
+}
+
+/// The number and the data of a part of a public key.
+fn part(text: &str) -> Option<(u32, &str)> {
+    let field = |name: &str| {
+        let mut fields = text.split(',').filter_map(|field| field.trim().split_once('='));
+        fields.find(|(key, _)| *key == name).map(|(_, value)| value)
+    };
+    Some((field("p")?.parse().ok()?, field("d")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
+    use percent_encoding::percent_decode_str;
+    use rustls_pki_types::pem::PemObject as _;
+
+    use super::*;
+
+    const KEY: &str = include_str!("../../dns/tests/keys/rsa2048.pkcs8.pem");
+
+    #[test]
+    fn a_signature_holds_by_what_is_published() {
+        let name: Name = "_dck1.connect.example.net".parse().unwrap();
+        let key = RequestKey::new(KEY, &name).unwrap();
+        assert_eq!(key.domain().as_str(), "connect.example.net");
+        let texts = key.texts();
+        assert!(texts.len() == 2 && texts.iter().all(|text| text.len() <= 255), "{texts:?}");
+        assert!(texts[1].starts_with("p=2,a=RS256,d="), "{texts:?}");
+
+        let query = "domain=acme.test&groupId=sending&spf=include%3Aspf.example.net";
+        let signed = key.sign(query);
+        let (all, label) = signed.split_once("&key=").unwrap();
+        let (signed, signature) = all.split_once("&sig=").unwrap();
+        assert_eq!((signed, label), (query, "_dck1"));
+        // As a provider does it: the parts in order, an X.509 public key, the signature decoded.
+        let data: String = texts.iter().map(|text| text.split_once("d=").unwrap().1).collect();
+        let pem = format!("-----BEGIN PUBLIC KEY-----\n{data}\n-----END PUBLIC KEY-----\n");
+        let public = rustls_pki_types::SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes()).unwrap();
+        let signature =
+            BASE64.decode(percent_decode_str(signature).decode_utf8().unwrap().as_bytes()).unwrap();
+        let public = UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public.as_ref());
+        assert!(public.verify(query.as_bytes(), &signature).is_ok());
+    }
+
+    #[test]
+    fn what_is_published_is_compared_in_any_order() {
+        let key = RequestKey::new(KEY, &"_dck1.example.net".parse().unwrap()).unwrap();
+        let mut texts = key.texts();
+        texts.reverse();
+        texts.push("v=spf1 -all".to_owned());
+        assert!(key.is_published_by(&texts));
+        assert!(!key.is_published_by(&texts[1..]) && !key.is_published_by(&[]));
+    }
+
+    #[test]
+    fn what_cannot_sign_is_refused() {
+        const SHORT: &str = include_str!("../../dns/tests/keys/rsa1024.pem");
+        let name = |text: &str| text.parse::<Name>().unwrap();
+        assert_eq!(RequestKey::new("no key", &name("a.example.net")), Err(NoRequestKey::Malformed));
+        assert!(RequestKey::new(SHORT, &name("a.example.net")).is_err());
+        assert_eq!(RequestKey::new(KEY, &name("localhost")), Err(NoRequestKey::Name));
+    }
+}

@@ -1,0 +1,56 @@
+//! The operator's clock: what it says, and moving it forward (affiliate-admin.md 5).
+//!
+//! ```text
+//! advance ─► the shift is on disk ─► the clock is moved ─► what is due by then is tried, once ─► answered
+//! ```
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Refused, Rights};
+use crate::clock_shift;
+use crate::world::World;
+
+/// The clock is not sent to where times end.
+const ADVANCE_SECONDS_MAX: u64 = 10 * 366 * 24 * 3600;
+/// How long is waited for what is due.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often is looked whether it was tried.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// So much that is due is counted.
+const COUNTED_MAX: usize = 100_000;
+
+/// What the clock says, and how far it is ahead of the machine's.
+pub(super) fn show(world: &World) -> Value {
+    json!({"now": world.clock.now(), "offset_s": world.clock.offset().as_secs_f64()})
+}
+
+/// Moves the clock forward, and answers when all that is due by then was tried once, or after half a minute.
+pub(super) async fn advance(world: &World, rights: &Rights, seconds: u64) -> Result<Value, Refused> {
+    if !rights.may_advance_clock {
+        let why = "the clock moves only where the configuration has `clock_offset` in [testing]";
+        return Err(Refused::of("forbidden", why));
+    }
+    if seconds > ADVANCE_SECONDS_MAX {
+        return Err(format!("at most {ADVANCE_SECONDS_MAX} seconds (ten years) at once").into());
+    }
+    let by = Duration::from_secs(seconds);
+    let then = world.clock.now().checked_add(by).map_err(|error| error.to_string())?;
+    let due = async || store::due::count(&world.store, then, COUNTED_MAX).await;
+    let waiting = due().await.map_err(|error| error.to_string())?;
+    let shift = clock_shift::read(&rights.data_dir).map_err(|error| error.to_string())?.saturating_add(by);
+    clock_shift::write(&rights.data_dir, shift).map_err(|error| error.to_string())?;
+    world.clock.advance(by);
+    let until = tokio::time::Instant::now() + PATIENCE;
+    let left = loop {
+        let left = due().await.map_err(|error| error.to_string())?;
+        if left == 0 || tokio::time::Instant::now() >= until {
+            break left;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    };
+    let mut shown = show(world);
+    shown["tasks_run"] = json!(waiting.saturating_sub(left));
+    Ok(shown)
+}

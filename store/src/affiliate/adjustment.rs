@@ -1,0 +1,146 @@
+//! Adjustments: a row each under the account; keys by partner and currency while no payout has it, and by payout then;
+//! and for each line a number, what its adjustments come to, that two who write one meet in.
+
+use mail::affiliate::money::Currency;
+use mail::affiliate::payout::Adjustment;
+use mail::id::{AccountId, AdjustmentId, CommissionId, PartnerId, PayoutId};
+use serde::{Deserialize as _, Serialize as _};
+
+use super::By;
+use super::listing;
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{Space, end_of, key};
+use crate::row::{self, Row};
+
+impl Row for Adjustment {
+    fn write<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        self.serialize(out)
+    }
+    fn read<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        Self::deserialize(input)
+    }
+}
+
+/// By what adjustments are found.
+#[repr(u8)]
+enum Field {
+    /// What those of a line come to.
+    Line = 1,
+    /// In no payout.
+    Free = 2,
+    Payout = 3,
+}
+
+fn of_owner(partner: PartnerId, currency: Currency) -> Vec<u8> {
+    [&partner.to_bytes()[..], currency.as_str().as_bytes()].concat()
+}
+
+fn listed_by(adjustment: &Adjustment) -> Vec<By> {
+    vec![match adjustment.payout {
+        None => (Field::Free as u8, of_owner(adjustment.partner, adjustment.currency)),
+        Some(payout) => (Field::Payout as u8, payout.to_bytes().to_vec()),
+    }]
+}
+
+fn key_of(account: AccountId, id: AdjustmentId) -> Key {
+    key(Space::Adjustment).account(account).id(id.to_bytes()).build()
+}
+
+fn sum_key(account: AccountId, line: CommissionId) -> Key {
+    key(Space::AdjustmentBy).account(account).u8(Field::Line as u8).id(line.to_bytes()).build()
+}
+
+fn place(adjustment: &Adjustment) -> (Space, AccountId, [u8; 16]) {
+    (Space::AdjustmentBy, adjustment.account, adjustment.id.to_bytes())
+}
+
+/// What the adjustments of a line come to, as it was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// So much.
+    pub amount: i64,
+    seen: Option<Value>,
+}
+
+/// What the adjustments of lines come to, in their order.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn sums(store: &Store, account: AccountId, lines: &[CommissionId]) -> Result<Vec<Sum>, ReadError> {
+    let keys: Vec<Key> = lines.iter().map(|line| sum_key(account, *line)).collect();
+    let read = |row: Option<Value>| {
+        let number = |row: &Value| std::str::from_utf8(row).ok()?.parse().ok();
+        let amount = match &row {
+            None => 0,
+            Some(row) => number(row).ok_or_else(|| row::damaged("a sum of adjustments"))?,
+        };
+        Ok(Sum { amount, seen: row })
+    };
+    store.get_many(&keys).await?.into_iter().map(read).collect()
+}
+
+/// What is committed holds only while the sum is as it was read.
+pub fn expect_sum(batch: &mut Batch, (account, line): (AccountId, CommissionId), before: &Sum) {
+    batch.check(sum_key(account, line), before.seen.clone());
+}
+
+/// Writes a new adjustment; the commit conflicts when what its line's come to is no more as it was read.
+pub fn create(batch: &mut Batch, adjustment: &Adjustment, before: &Sum) {
+    let (account, line) = (adjustment.account, adjustment.line);
+    expect_sum(batch, (account, line), before);
+    let sum = before.amount.saturating_add(adjustment.amount);
+    batch.put(sum_key(account, line), sum.to_string().into_bytes());
+    listing::relist(batch, place(adjustment), &[], &listed_by(adjustment));
+    batch.put(key_of(account, adjustment.id), row::encode(adjustment));
+}
+
+/// Puts an adjustment that was read as `before` into a payout, or takes it out; the commit conflicts when it is no more
+/// like that.
+pub fn update(batch: &mut Batch, before: &Adjustment, after: &Adjustment) {
+    batch.check(key_of(before.account, before.id), Some(row::encode(before)));
+    listing::relist(batch, place(before), &listed_by(before), &listed_by(after));
+    batch.put(key_of(after.account, after.id), row::encode(after));
+}
+
+/// The adjustments of a payout, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn of_payout(
+    store: &Store,
+    (account, payout): (AccountId, PayoutId),
+    limit: usize,
+) -> Result<Vec<Adjustment>, ReadError> {
+    let at = key(Space::AdjustmentBy).account(account).u8(Field::Payout as u8).bytes(&payout.to_bytes());
+    let rows = store.scan(at.range(), Order::Ascending, limit).await?;
+    rows_of(store, account, rows).await
+}
+
+/// The adjustments in no payout of these partners and currencies and all between, at most `limit`, in their order.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn free(
+    store: &Store,
+    account: AccountId,
+    (first, last): ((PartnerId, Currency), (PartnerId, Currency)),
+    limit: usize,
+) -> Result<Vec<Adjustment>, ReadError> {
+    let at = |(partner, currency): (PartnerId, Currency)| {
+        let start = key(Space::AdjustmentBy).account(account).u8(Field::Free as u8);
+        start.bytes(&of_owner(partner, currency)).build()
+    };
+    let rows = store.scan(at(first)..end_of(&at(last)), Order::Ascending, limit).await?;
+    rows_of(store, account, rows).await
+}
+
+async fn rows_of(
+    store: &Store,
+    account: AccountId,
+    found: Vec<(Key, Value)>,
+) -> Result<Vec<Adjustment>, ReadError> {
+    let id = |(row_key, _): &(Key, Value)| row_key.last_chunk::<16>().copied().map(AdjustmentId::from_bytes);
+    let keys: Vec<Key> = found.iter().filter_map(id).map(|id| key_of(account, id)).collect();
+    let rows = store.get_many(&keys).await?;
+    rows.into_iter().flatten().map(|row| row::decode(&row)).collect()
+}

@@ -1,0 +1,256 @@
+//! Clicks on partners' links, counted: all of a link, and by the day, link and the partner's own tag.
+//!
+//! ```text
+//! ClickCount · account · 1 · partner · link                  ─►  how many there ever were
+//! ClickCount · account · 2 · partner · day · link · tag      ─►  how many on a day
+//! ClickCount · account · 3 · day                             ─►  all of the program's on a day
+//! ```
+//!
+//! They are added to when clicks are counted ([`super::click`]), many in one commit. Tags are what somebody outside says:
+//! of a partner's day so many are counted apart ([`TAGS_MAX`]), the rest as [`OTHER`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use mail::id::{AccountId, PartnerId, PartnerLinkId};
+use mail::metric::Hour;
+
+use super::click::Click;
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{KeyBuilder, KeyReader, Space, after, key};
+use crate::row;
+
+/// Links with tags that are counted apart on a day of a partner.
+pub const TAGS_MAX: usize = 500;
+/// All the others.
+pub const OTHER: &str = "(other)";
+/// Rows of a report.
+pub const ROWS_MAX: usize = 10_000;
+
+const OF_LINK: u8 = 1;
+const OF_DAY: u8 = 2;
+const OF_PROGRAM: u8 = 3;
+
+/// Clicks of a day, by one link with one tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DayOfLink {
+    /// The day: its first hour.
+    pub day: Hour,
+    /// The link.
+    pub link: PartnerLinkId,
+    /// The partner's tag; empty without one.
+    pub sub_id: String,
+    /// How many.
+    pub clicks: u64,
+}
+
+fn of_link(account: AccountId, partner: PartnerId) -> KeyBuilder {
+    key(Space::ClickCount).account(account).u8(OF_LINK).id(partner.to_bytes())
+}
+
+fn of_day(account: AccountId, partner: PartnerId) -> KeyBuilder {
+    key(Space::ClickCount).account(account).u8(OF_DAY).id(partner.to_bytes())
+}
+
+fn of_program(account: AccountId) -> KeyBuilder {
+    key(Space::ClickCount).account(account).u8(OF_PROGRAM)
+}
+
+fn number(row: &Value) -> Result<u64, ReadError> {
+    let number = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| row::damaged("a number of clicks"))
+}
+
+/// Adds clicks; the commit conflicts when a number was changed meanwhile.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn add<'a>(
+    store: &Store,
+    batch: &mut Batch,
+    clicks: impl Iterator<Item = &'a Click>,
+) -> Result<(), ReadError> {
+    let mut sums: BTreeMap<Key, u64> = BTreeMap::new();
+    let mut days: BTreeMap<Key, BTreeMap<(PartnerLinkId, &str), u64>> = BTreeMap::new();
+    for click in clicks {
+        let (account, partner, day) = (click.account, click.partner, Hour::of(click.at).day());
+        *sums.entry(of_link(account, partner).id(click.link.to_bytes()).build()).or_default() += 1;
+        *sums.entry(of_program(account).i64(day.0).build()).or_default() += 1;
+        let of = days.entry(of_day(account, partner).i64(day.0).build()).or_default();
+        *of.entry((click.link, click.sub_id.as_deref().unwrap_or_default())).or_default() += 1;
+    }
+    for (day, tags) in days {
+        let row_of = |(link, tag): (PartnerLinkId, &str)| {
+            let rest = key(Space::ClickCount).id(link.to_bytes()).text(tag).build();
+            // Behind the day stands the rest of the key, without the space that it was built with.
+            Key::from([&day[..], rest.get(1..).unwrap_or_default()].concat())
+        };
+        let beyond = new_tags_beyond(store, &day, tags.keys().map(|tag| (*tag, row_of(*tag)))).await?;
+        for (tag, count) in tags {
+            let at = row_of(if beyond.contains(&tag) { (tag.0, OTHER) } else { tag });
+            *sums.entry(at).or_default() += count;
+        }
+    }
+    let keys: Vec<Key> = sums.keys().cloned().collect();
+    for ((at, more), row) in sums.into_iter().zip(store.get_many(&keys).await?) {
+        let before = row.as_ref().map(number).transpose()?.unwrap_or(0);
+        batch.check(at.clone(), row);
+        batch.put(at, before.saturating_add(more).to_string().into_bytes());
+    }
+    Ok(())
+}
+
+/// The tags of a day for which there is no room any more.
+async fn new_tags_beyond<'a>(
+    store: &Store,
+    day: &Key,
+    tags: impl Iterator<Item = ((PartnerLinkId, &'a str), Key)>,
+) -> Result<BTreeSet<(PartnerLinkId, &'a str)>, ReadError> {
+    let (tags, keys): (Vec<_>, Vec<_>) = tags.unzip();
+    let rows = store.get_many(&keys).await?;
+    let new: Vec<_> =
+        tags.into_iter().zip(rows).filter(|(_, row)| row.is_none()).map(|(tag, _)| tag).collect();
+    if new.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let range = crate::key::range_of(day);
+    let there = store.scan(range, Order::Ascending, TAGS_MAX).await?.len();
+    Ok(new.into_iter().skip(TAGS_MAX - there).filter(|(_, tag)| !tag.is_empty()).collect())
+}
+
+/// How many clicks a partner's links ever had.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn of_links(
+    store: &Store,
+    account: AccountId,
+    (partner, links): (PartnerId, &[PartnerLinkId]),
+) -> Result<Vec<u64>, ReadError> {
+    let keys: Vec<Key> =
+        links.iter().map(|link| of_link(account, partner).id(link.to_bytes()).build()).collect();
+    let rows = store.get_many(&keys).await?;
+    rows.iter().map(|row| Ok(row.as_ref().map(number).transpose()?.unwrap_or(0))).collect()
+}
+
+/// A partner's clicks on some days, the oldest first, at most [`ROWS_MAX`] rows.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn by_day(
+    store: &Store,
+    (account, partner): (AccountId, PartnerId),
+    days: Range<Hour>,
+) -> Result<Vec<DayOfLink>, ReadError> {
+    let of = || of_day(account, partner);
+    let range = of().i64(days.start.0).build()..of().i64(days.end.0).build();
+    let rows = store.scan(range, Order::Ascending, ROWS_MAX).await?;
+    let read = |(at, row): &(Key, Value)| {
+        let mut reader = KeyReader::new(Space::ClickCount, at)?;
+        reader.account()?;
+        reader.u8()?;
+        reader.id()?;
+        let (day, link, sub_id) = (Hour(reader.i64()?), reader.id()?, reader.text()?);
+        Ok((DayOfLink { day, link: PartnerLinkId::from_bytes(link), sub_id, clicks: 0 }, row.clone()))
+    };
+    let read = |row: &(Key, Value)| {
+        let (day, row) = read(row).map_err(|error: crate::key::KeyError| row::damaged(error))?;
+        Ok(DayOfLink { clicks: number(&row)?, ..day })
+    };
+    rows.iter().map(read).collect()
+}
+
+/// How many clicks a program had on a day, as far as they are counted.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn of_program_on(store: &Store, account: AccountId, day: Hour) -> Result<u64, ReadError> {
+    let row = store.get(&of_program(account).i64(day.0).build()).await?;
+    Ok(row.as_ref().map(number).transpose()?.unwrap_or(0))
+}
+
+/// Forgets the days of an account from before one, of at most `limit` rows from a key on. Where to go on, if there may be
+/// more.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn forget_before(
+    store: &Store,
+    batch: &mut Batch,
+    (account, from): (AccountId, Option<Key>),
+    before: Hour,
+    limit: usize,
+) -> Result<Option<Key>, ReadError> {
+    let whole = key(Space::ClickCount).account(account).u8(OF_DAY).range();
+    let end = of_program(account).i64(before.0).build();
+    let rows = store.scan(from.unwrap_or(whole.start)..end, Order::Ascending, limit).await?;
+    let mut next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| after(at));
+    for (at, _) in rows {
+        let mut reader = KeyReader::new(Space::ClickCount, &at).map_err(row::damaged)?;
+        let kind = reader.account().and_then(|_| reader.u8()).map_err(row::damaged)?;
+        if kind == OF_DAY {
+            let partner = reader.id().map_err(row::damaged)?;
+            if reader.i64().map_err(row::damaged)? >= before.0 {
+                // Young ones follow, to the end of this partner's.
+                next = Some(of_day(account, PartnerId::from_bytes(partner)).range().end);
+                break;
+            }
+        }
+        batch.delete(at);
+    }
+    Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::click;
+    use super::*;
+    use jiff::{SignedDuration, Timestamp};
+
+    #[tokio::test]
+    async fn clicks_are_counted_once_by_link_day_and_tag() {
+        let (store, now) = (Store::memory(), Timestamp::from_second(86_400 * 20_000).unwrap());
+        let (account, ada, bob) = (AccountId::new(now, 1), PartnerId::new(now, 1), PartnerId::new(now, 2));
+        let links = [PartnerLinkId::new(now, 1), PartnerLinkId::new(now, 2)];
+        let mut batch = Batch::intake();
+        let many = (0..TAGS_MAX + 9).map(|n| (bob, 1, Some(format!("t{n:04}")), 0));
+        let few =
+            [(ada, 0, None, 0), (ada, 0, None, 0), (ada, 1, Some("june".to_owned()), 0), (ada, 0, None, 25)];
+        for (number, (partner, link, sub_id, hours)) in (0_u128..).zip(few.into_iter().chain(many)) {
+            let at = now + SignedDuration::from_hours(hours);
+            let click = Click { account, partner, link: links[link], sub_id, at };
+            click::put(&mut batch, 3, number.to_be_bytes(), &click);
+        }
+        store.commit(batch).await.unwrap();
+        let uncounted = click::read(&store, 0..=63, 9_999).await.unwrap();
+        let mut batch = Batch::progress();
+        add(&store, &mut batch, uncounted.iter().map(|one| &one.click)).await.unwrap();
+        uncounted.iter().for_each(|one| one.take(&mut batch));
+        store.commit(batch.clone()).await.unwrap();
+        assert!(store.commit(batch).await.is_err(), "counted twice");
+        assert!(click::read(&store, 0..=63, 9).await.unwrap().is_empty());
+        assert_eq!(of_links(&store, account, (ada, &links)).await.unwrap(), [3, 1]);
+        let day = Hour::of(now).day();
+        let days = day..Hour(day.0 + 48);
+        let of_ada = by_day(&store, (account, ada), days.clone()).await.unwrap();
+        let told: Vec<_> = of_ada.iter().map(|one| (one.sub_id.as_str(), one.clicks)).collect();
+        assert_eq!(told, [("", 2), ("june", 1), ("", 1)]);
+        let of_bob = by_day(&store, (account, bob), days.clone()).await.unwrap();
+        assert_eq!((of_bob.len(), of_bob[0].sub_id.as_str(), of_bob[0].clicks), (TAGS_MAX + 1, OTHER, 9));
+        assert_eq!(of_program_on(&store, account, day).await.unwrap(), 3 + TAGS_MAX as u64 + 9);
+        let mut from = None;
+        loop {
+            let mut batch = Batch::progress();
+            let until = Hour(day.0 + 24);
+            from = forget_before(&store, &mut batch, (account, from), until, 200).await.unwrap();
+            store.commit(batch).await.unwrap();
+            if from.is_none() {
+                break;
+            }
+        }
+        assert_eq!(by_day(&store, (account, ada), days.clone()).await.unwrap().len(), 1);
+        assert!(by_day(&store, (account, bob), days).await.unwrap().is_empty());
+        assert_eq!(of_links(&store, account, (ada, &links)).await.unwrap(), [3, 1]);
+        assert_eq!(of_program_on(&store, account, day).await.unwrap(), 0);
+    }
+}

@@ -1,0 +1,110 @@
+//! What the payment processor told: a row for each of its objects, by the processor's id, and by customer.
+//!
+//! What is in a row is between the row and who wrote it; here it is kept, read back, and guarded against two who change
+//! it at once.
+
+use mail::id::AccountId;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{KeyReader, Space, key};
+use crate::row;
+
+/// Which kind of the processor's objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// A customer.
+    Customer = 1,
+    /// An invoice.
+    Invoice = 2,
+    /// A charge.
+    Charge = 3,
+    /// A payment: what stands between an invoice and its charges.
+    Payment = 4,
+    /// A partner's own account at the processor.
+    Account = 5,
+}
+
+/// A row as it was read; nothing when there was none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read<T> {
+    /// What it says.
+    pub value: Option<T>,
+    seen: Option<Value>,
+}
+
+fn key_of(account: AccountId, kind: Kind, id: &str) -> Key {
+    key(Space::Heard).account(account).u8(kind as u8).text(id).build()
+}
+
+struct Plain<T>(T);
+
+impl<T: Serialize + DeserializeOwned> row::Row for Plain<T> {
+    fn write<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(out)
+    }
+    fn read<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        T::deserialize(input).map(Self)
+    }
+}
+
+/// What is known of an object.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get<T: Serialize + DeserializeOwned>(
+    store: &Store,
+    account: AccountId,
+    kind: Kind,
+    id: &str,
+) -> Result<Read<T>, ReadError> {
+    let seen = store.get(&key_of(account, kind, id)).await?;
+    let value = seen.as_deref().map(row::decode::<Plain<T>>).transpose()?.map(|plain| plain.0);
+    Ok(Read { value, seen })
+}
+
+impl<T: Serialize + DeserializeOwned + Clone> Read<T> {
+    /// What is committed holds only while it is as it was read.
+    pub fn expect(&self, batch: &mut Batch, account: AccountId, (kind, id): (Kind, &str)) {
+        batch.check(key_of(account, kind, id), self.seen.clone());
+    }
+
+    /// Writes what is known from now on.
+    pub fn put(batch: &mut Batch, account: AccountId, (kind, id): (Kind, &str), value: &T) {
+        batch.put(key_of(account, kind, id), row::encode(&Plain(value.clone())));
+    }
+}
+
+fn invoice_key(account: AccountId, customer: &str, invoice: &str) -> Key {
+    key(Space::HeardBy).account(account).text(customer).text(invoice).build()
+}
+
+/// An invoice is a customer's.
+pub fn put_invoice_of(batch: &mut Batch, account: AccountId, customer: &str, invoice: &str) {
+    batch.put(invoice_key(account, customer, invoice), Vec::new());
+}
+
+/// A customer's invoices, by their ids, after one of them, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn invoices_of(
+    store: &Store,
+    account: AccountId,
+    (customer, after): (&str, Option<&str>),
+    limit: usize,
+) -> Result<Vec<String>, ReadError> {
+    let mut range = key(Space::HeardBy).account(account).text(customer).range();
+    if let Some(after) = after {
+        range.start = crate::key::end_of(&invoice_key(account, customer, after));
+    }
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let invoice = |(row_key, _): (Key, Value)| {
+        let mut reader = KeyReader::new(Space::HeardBy, &row_key).map_err(row::damaged)?;
+        reader.id().and_then(|_| reader.text()).map_err(row::damaged)?;
+        reader.text().map_err(row::damaged)
+    };
+    rows.into_iter().map(invoice).collect()
+}

@@ -1,0 +1,171 @@
+//! Lists, newest first, by one field or by none.
+//!
+//! ```text
+//! …By · account · field · value · id  ─┐
+//! …By · account · field · value · id  ─┼─► merged by id, downwards ─► rows ─► what else is asked for ─► a page
+//! ```
+//!
+//! A list by two values of one field reads two ranges side by side. What no range stands for is looked at row by row;
+//! a page ends after [`LOOKED_AT_MAX`] of them, full or not, and the next one goes on there.
+
+use std::ops::Range;
+
+use jiff::{Span, Timestamp};
+use mail::id::{AccountId, PayoutId};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::key::{Space, key};
+use crate::row::{self, Row};
+
+/// Rows that one page looks at.
+pub const LOOKED_AT_MAX: usize = 2_000;
+/// Rows read at once.
+const SCAN_ROWS: usize = 200;
+
+/// A page that is asked for: rows before this id, at most so many.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// The last id of the page before.
+    pub before: Option<[u8; 16]>,
+    /// Rows of a page; at least one.
+    pub limit: usize,
+    /// Where the list ends: ids before this one are not looked at.
+    pub from: Option<[u8; 16]>,
+}
+
+impl Wanted {
+    /// The same, of rows that were born within these times: ids are by time, so that what is out of them is not even
+    /// read.
+    #[must_use]
+    pub fn within(self, after: Option<Timestamp>, before: Option<Timestamp>) -> Self {
+        let first_at = |time: Timestamp| PayoutId::new(time, 0).to_bytes();
+        // A time within a millisecond is after the ids of that millisecond's beginning.
+        let end = before.map(|time| first_at(time.checked_add(Span::new().milliseconds(1)).unwrap_or(time)));
+        let sooner = |one: [u8; 16], other: [u8; 16]| one.min(other);
+        let before = match (self.before, end) {
+            (Some(one), Some(other)) => Some(sooner(one, other)),
+            (one, other) => one.or(other),
+        };
+        Self { before, from: after.map(first_at), ..self }
+    }
+}
+
+/// A page of a list.
+#[derive(Debug)]
+pub struct Page<T> {
+    /// The rows, newest first.
+    pub rows: Vec<T>,
+    /// After which id the next page begins, if there may be one.
+    pub next: Option<[u8; 16]>,
+}
+
+/// Which rows a list goes through.
+pub(super) struct Source {
+    /// The nouns' space.
+    pub(super) rows: Space,
+    /// The space of what they are listed by.
+    pub(super) by: Space,
+    /// Whose they are.
+    pub(super) account: AccountId,
+    /// The field and its values; all rows when there is none.
+    pub(super) values: Vec<super::By>,
+}
+
+impl Source {
+    fn ranges(&self) -> Vec<Range<Key>> {
+        if self.values.is_empty() {
+            return vec![key(self.rows).account(self.account).range()];
+        }
+        let range =
+            |(field, value): &super::By| key(self.by).account(self.account).u8(*field).bytes(value).range();
+        self.values.iter().map(range).collect()
+    }
+
+    fn key_of(&self, id: [u8; 16]) -> Key {
+        key(self.rows).account(self.account).id(id).build()
+    }
+}
+
+/// The id that a key ends with.
+fn id_of(key: &Key) -> Result<[u8; 16], ReadError> {
+    key.last_chunk::<16>().copied().ok_or_else(|| row::damaged("a key that ends before its id"))
+}
+
+/// A page of those that pass.
+pub(super) async fn list<T: Row>(
+    store: &Store,
+    source: &Source,
+    wanted: Wanted,
+    passes: &(dyn Fn(&T) -> bool + Sync),
+) -> Result<Page<T>, ReadError> {
+    let mut found: Vec<T> = Vec::new();
+    let (mut before, mut last) = (wanted.before, None);
+    for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
+        let (ids, goes_on) = ids(store, source, Wanted { before, ..wanted }).await?;
+        let keys: Vec<Key> = ids.iter().map(|id| source.key_of(*id)).collect();
+        for (id, row) in ids.iter().zip(store.get_many(&keys).await?) {
+            // Gone since the key that led to it was read.
+            let Some(row) = row else { continue };
+            let one: T = row::decode(&row)?;
+            if !passes(&one) {
+                continue;
+            }
+            if found.len() == wanted.limit {
+                return Ok(Page { rows: found, next: last });
+            }
+            found.push(one);
+            last = Some(*id);
+        }
+        before = ids.last().copied();
+        if !goes_on || before.is_none() {
+            return Ok(Page { rows: found, next: None });
+        }
+    }
+    Ok(Page { rows: found, next: before })
+}
+
+/// The next ids of all ranges, downwards; and whether there may be more.
+async fn ids(store: &Store, source: &Source, wanted: Wanted) -> Result<(Vec<[u8; 16]>, bool), ReadError> {
+    let mut ids: Vec<[u8; 16]> = Vec::new();
+    // Below this one a range that has more may have some that were not read.
+    let mut floor: Option<[u8; 16]> = None;
+    for mut range in source.ranges() {
+        let at = |id: [u8; 16]| Key::from([&range.start[..], &id].concat());
+        let (first, end) = (wanted.from.map(at), wanted.before.map(at));
+        range.end = end.unwrap_or(range.end);
+        range.start = first.unwrap_or(range.start);
+        if range.start >= range.end {
+            continue;
+        }
+        let rows = store.scan(range, Order::Descending, SCAN_ROWS).await?;
+        let is_full = rows.len() == SCAN_ROWS;
+        for (key, _) in &rows {
+            ids.push(id_of(key)?);
+        }
+        if let Some(lowest) = ids.last().copied().filter(|_| is_full) {
+            floor = Some(floor.map_or(lowest, |floor| floor.max(lowest)));
+        }
+    }
+    ids.sort_unstable_by(|one, other| other.cmp(one));
+    ids.dedup();
+    if let Some(floor) = floor {
+        ids.retain(|id| *id >= floor);
+    }
+    Ok((ids, floor.is_some()))
+}
+
+/// Lists a row by what is new, and no more by what is not.
+pub(super) fn relist(
+    batch: &mut Batch,
+    (space, account, id): (Space, AccountId, [u8; 16]),
+    before: &[super::By],
+    after: &[super::By],
+) {
+    let at = |(field, value): &super::By| key(space).account(account).u8(*field).bytes(value).id(id).build();
+    for old in before.iter().filter(|old| !after.contains(old)) {
+        batch.delete(at(old));
+    }
+    for new in after.iter().filter(|new| !before.contains(new)) {
+        batch.put(at(new), Vec::new());
+    }
+}

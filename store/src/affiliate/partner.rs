@@ -1,0 +1,296 @@
+//! Partners: a row each under the account, a key by address that only one of them can hold, and keys by what they are
+//! listed by.
+
+use jiff::Timestamp;
+use mail::address::Address;
+use mail::affiliate::money::BasisPoints;
+use mail::affiliate::partner::{Partner, PartnerSource, PartnerStatus, PayoutDestination};
+use mail::affiliate::program::PayoutMethod;
+use mail::domain::SealedKey;
+use mail::id::{AccountId, CampaignId, PartnerId, PartnerLinkId};
+use serde::{Deserialize, Serialize};
+
+use super::By;
+use super::listing::{self, Page, Source, Wanted};
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{Space, key};
+use crate::row::{self, stored};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "PayoutDestination")]
+struct DestinationRow {
+    method: PayoutMethod,
+    destination: String,
+    is_able: bool,
+}
+
+/// A destination, if there is one.
+mod destination {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{DestinationRow, PayoutDestination};
+
+    #[derive(Serialize, Deserialize)]
+    struct Row(#[serde(with = "DestinationRow")] PayoutDestination);
+
+    #[derive(Serialize)]
+    struct RowOf<'a>(#[serde(with = "DestinationRow")] &'a PayoutDestination);
+
+    #[expect(clippy::ref_option, reason = "serde's signature")]
+    pub(super) fn serialize<S: Serializer>(
+        payout: &Option<PayoutDestination>,
+        out: S,
+    ) -> Result<S::Ok, S::Error> {
+        payout.as_ref().map(RowOf).serialize(out)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        input: D,
+    ) -> Result<Option<PayoutDestination>, D::Error> {
+        Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Partner")]
+struct PartnerRow {
+    id: PartnerId,
+    account: AccountId,
+    email: Address,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    company: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    website: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    country: Option<String>,
+    status: PartnerStatus,
+    source: PartnerSource,
+    campaign: CampaignId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent: Option<PartnerId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    #[serde(default, with = "destination", skip_serializing_if = "Option::is_none")]
+    payout: Option<PayoutDestination>,
+    #[serde(default)]
+    payouts_failed: u8,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    notes: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    postback_url: Option<String>,
+    postback_secret: SealedKey,
+    #[serde(default)]
+    email_opt_out: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    commission_override: Option<BasisPoints>,
+    primary_link: PartnerLinkId,
+    #[serde(default)]
+    was_paid: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    approved_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    terms_accepted_at: Option<Timestamp>,
+    rev: u64,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+stored!(Partner as PartnerRow);
+
+/// By what partners are listed.
+#[repr(u8)]
+enum Field {
+    Status = 1,
+    Campaign = 2,
+    Parent = 3,
+    Destination = 4,
+}
+
+fn by_status(status: PartnerStatus) -> By {
+    (Field::Status as u8, status.as_str().as_bytes().to_vec())
+}
+
+fn by_campaign(campaign: CampaignId) -> By {
+    (Field::Campaign as u8, campaign.to_bytes().to_vec())
+}
+
+fn by_destination(method: PayoutMethod, destination: &str) -> By {
+    let text = format!("{method} {}", destination.trim().to_lowercase());
+    (Field::Destination as u8, text.into_bytes())
+}
+
+fn listed_by(partner: &Partner) -> Vec<By> {
+    let mut by = vec![by_status(partner.status), by_campaign(partner.campaign)];
+    by.extend(partner.parent.map(|parent| (Field::Parent as u8, parent.to_bytes().to_vec())));
+    by.extend(partner.payout.as_ref().map(|payout| by_destination(payout.method, &payout.destination)));
+    by
+}
+
+fn key_of(account: AccountId, id: PartnerId) -> Key {
+    key(Space::Partner).account(account).id(id.to_bytes()).build()
+}
+
+/// Addresses that differ in nothing but case are one person's.
+fn key_by_email(account: AccountId, email: &Address) -> Key {
+    key(Space::PartnerByEmail).account(account).text(&email.to_string().to_lowercase()).build()
+}
+
+/// Whether a conflict was about a partner's address.
+#[must_use]
+pub fn is_email(conflict: &Key) -> bool {
+    conflict.first() == Some(&(Space::PartnerByEmail as u8))
+}
+
+/// Writes a new partner; the commit conflicts when its address is another one's.
+pub fn create(batch: &mut Batch, partner: &Partner) {
+    let by = key_by_email(partner.account, &partner.email);
+    batch.check(by.clone(), None);
+    batch.put(by, partner.id.to_string().into_bytes());
+    listing::relist(batch, place(partner), &[], &listed_by(partner));
+    batch.put(key_of(partner.account, partner.id), row::encode(partner));
+}
+
+fn place(partner: &Partner) -> (Space, AccountId, [u8; 16]) {
+    (Space::PartnerBy, partner.account, partner.id.to_bytes())
+}
+
+/// What is committed holds only while the partner is as it was read.
+pub fn expect(batch: &mut Batch, partner: &Partner) {
+    batch.check(key_of(partner.account, partner.id), Some(row::encode(partner)));
+}
+
+/// Changes a partner that was read as `before`; the commit conflicts when it is no more like that. Its address stays.
+pub fn update(batch: &mut Batch, before: &Partner, after: &Partner) {
+    expect(batch, before);
+    listing::relist(batch, place(before), &listed_by(before), &listed_by(after));
+    batch.put(key_of(after.account, after.id), row::encode(after));
+}
+
+/// Forgets a partner that was read as `before`; its address is free. Its links are forgotten beside it.
+pub fn delete(batch: &mut Batch, before: &Partner) {
+    expect(batch, before);
+    listing::relist(batch, place(before), &listed_by(before), &[]);
+    batch.delete(key_by_email(before.account, &before.email));
+    batch.delete(key_of(before.account, before.id));
+}
+
+/// A partner.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, account: AccountId, id: PartnerId) -> Result<Option<Partner>, ReadError> {
+    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// Several partners, in their order.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get_each(
+    store: &Store,
+    account: AccountId,
+    ids: &[PartnerId],
+) -> Result<Vec<Option<Partner>>, ReadError> {
+    let keys: Vec<Key> = ids.iter().map(|id| key_of(account, *id)).collect();
+    let rows = store.get_many(&keys).await?;
+    rows.into_iter().map(|row| row.map(|row| row::decode(&row)).transpose()).collect()
+}
+
+/// A partner by its address, whatever the case.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn with_email(
+    store: &Store,
+    account: AccountId,
+    email: &Address,
+) -> Result<Option<Partner>, ReadError> {
+    let Some(row) = store.get(&key_by_email(account, email)).await? else { return Ok(None) };
+    match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
+        Some(id) => get(store, account, id).await,
+        None => Err(row::damaged("a partner's id")),
+    }
+}
+
+/// Which partners are listed.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Those that stand in one of these; in any when empty.
+    pub statuses: Vec<PartnerStatus>,
+    /// Those of this campaign.
+    pub campaign: Option<CampaignId>,
+}
+
+impl Filter {
+    /// Whether a partner is one of them.
+    #[must_use]
+    pub fn passes(&self, partner: &Partner) -> bool {
+        (self.statuses.is_empty() || self.statuses.contains(&partner.status))
+            && self.campaign.is_none_or(|campaign| partner.campaign == campaign)
+    }
+}
+
+/// A page of an account's partners.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    filter: &Filter,
+    wanted: Wanted,
+) -> Result<Page<Partner>, ReadError> {
+    let values = match filter.campaign {
+        Some(campaign) => vec![by_campaign(campaign)],
+        None => filter.statuses.iter().copied().map(by_status).collect(),
+    };
+    let source = Source { rows: Space::Partner, by: Space::PartnerBy, account, values };
+    listing::list(store, &source, wanted, &|partner| filter.passes(partner)).await
+}
+
+/// How many partners a campaign has, counted up to a bound.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn count_of_campaign(
+    store: &Store,
+    account: AccountId,
+    campaign: CampaignId,
+    at_most: usize,
+) -> Result<usize, ReadError> {
+    let (field, value) = by_campaign(campaign);
+    let range = key(Space::PartnerBy).account(account).u8(field).bytes(&value).range();
+    Ok(store.scan(range, Order::Ascending, at_most).await?.len())
+}
+
+/// Partners who are paid to a destination, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn paid_to(
+    store: &Store,
+    account: AccountId,
+    (method, destination): (PayoutMethod, &str),
+    limit: usize,
+) -> Result<Vec<PartnerId>, ReadError> {
+    let (field, value) = by_destination(method, destination);
+    let range = key(Space::PartnerBy).account(account).u8(field).bytes(&value).range();
+    let rows = store.scan(range, Order::Ascending, limit).await?;
+    let id = |(row_key, _): (Key, Value)| row_key.last_chunk::<16>().copied().map(PartnerId::from_bytes);
+    Ok(rows.into_iter().filter_map(id).collect())
+}
+
+/// Whether another partner is paid to the same destination.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn shares_destination(store: &Store, partner: &Partner) -> Result<bool, ReadError> {
+    let Some(payout) = &partner.payout else { return Ok(false) };
+    let (field, value) = by_destination(payout.method, &payout.destination);
+    let range = key(Space::PartnerBy).account(partner.account).u8(field).bytes(&value).range();
+    let rows = store.scan(range, Order::Ascending, 2).await?;
+    Ok(rows.iter().any(|(key, _)| !key.ends_with(&partner.id.to_bytes())))
+}

@@ -1,0 +1,182 @@
+//! Programs: a row under the account, and the account under the program's id and its publishable key.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use mail::address::{Address, Name};
+use mail::affiliate::money::Currency;
+use mail::affiliate::program::{
+    AfterPayout, Attribution, Mode, PayoutMethod, Processor, Program, ProgramStatus, Settings,
+};
+use mail::domain::SealedKey;
+use mail::id::{AccountId, CampaignId, ProgramId};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, ReadError, Store};
+use crate::key::{Space, key};
+use crate::row::{self, stored};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Settings")]
+struct SettingsRow {
+    website_url: String,
+    currency: Currency,
+    mode: Mode,
+    attribution: Attribution,
+    new_customers_only: bool,
+    metadata_key: String,
+    exclude_key: String,
+    min_payout: BTreeMap<Currency, i64>,
+    allowed_methods: Vec<PayoutMethod>,
+    payout_after_refund: AfterPayout,
+    count_invoiceless_payments: bool,
+    share_customer_email: bool,
+    suspended_accrue: bool,
+    allowed_origins: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    banned_referrers: Vec<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    portal_domain: Option<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    terms_url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mail_from: Option<Address>,
+    velocity_per_hour: u32,
+    max_bounties_per_day: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Processor")]
+struct ProcessorRow {
+    api_base: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    restricted_key: Option<SealedKey>,
+    webhook_secrets: Vec<SealedKey>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    account_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    livemode: Option<bool>,
+}
+
+/// A processor, if there is one.
+mod processor {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Processor, ProcessorRow};
+
+    #[derive(Serialize, Deserialize)]
+    struct Row(#[serde(with = "ProcessorRow")] Processor);
+
+    #[derive(Serialize)]
+    struct RowOf<'a>(#[serde(with = "ProcessorRow")] &'a Processor);
+
+    #[expect(clippy::ref_option, reason = "serde's signature")]
+    pub(super) fn serialize<S: Serializer>(processor: &Option<Processor>, out: S) -> Result<S::Ok, S::Error> {
+        processor.as_ref().map(RowOf).serialize(out)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Processor>, D::Error> {
+        Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Program")]
+struct ProgramRow {
+    id: ProgramId,
+    account: AccountId,
+    status: ProgramStatus,
+    #[serde(with = "SettingsRow")]
+    settings: Settings,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    default_campaign: Option<CampaignId>,
+    publishable_key: String,
+    #[serde(default, with = "processor", skip_serializing_if = "Option::is_none")]
+    processor: Option<Processor>,
+    rev: u64,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+stored!(Program as ProgramRow);
+
+fn key_of(account: AccountId) -> Key {
+    key(Space::Program).account(account).build()
+}
+
+/// Ids and publishable keys do not meet: their prefixes differ.
+fn key_by(name: &str) -> Key {
+    key(Space::ProgramBy).text(name).build()
+}
+
+/// Writes an account's new program; the commit conflicts when it has one.
+pub fn create(batch: &mut Batch, program: &Program) {
+    let account = program.account.to_string();
+    batch.check(key_of(program.account), None);
+    batch.put(key_of(program.account), row::encode(program));
+    batch.put(key_by(&program.id.to_string()), account.clone().into_bytes());
+    batch.put(key_by(&program.publishable_key), account.into_bytes());
+}
+
+/// Changes a program that was read as `before`; the commit conflicts when it is no more like that, or when the host of
+/// its portal is another program's.
+pub fn update(batch: &mut Batch, before: &Program, after: &Program) {
+    expect(batch, before);
+    let (old, new) = (&before.settings.portal_domain, &after.settings.portal_domain);
+    if old != new {
+        if let Some(host) = old {
+            batch.delete(key_by_host(host));
+        }
+        if let Some(host) = new {
+            batch.check(key_by_host(host), None);
+            batch.put(key_by_host(host), after.account.to_string().into_bytes());
+        }
+    }
+    batch.put(key_of(after.account), row::encode(after));
+}
+
+/// Names and hosts do not meet: no name has a dot.
+fn key_by_host(host: &Name) -> Key {
+    key_by(&format!("host.{}", host.as_str().to_ascii_lowercase()))
+}
+
+/// Whether a conflict was about the host of a portal: another program has it.
+#[must_use]
+pub fn is_host(conflict: &Key, host: &Name) -> bool {
+    *conflict == key_by_host(host)
+}
+
+/// What is committed holds only while the program is as it was read.
+pub fn expect(batch: &mut Batch, program: &Program) {
+    batch.check(key_of(program.account), Some(row::encode(program)));
+}
+
+/// An account's program.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, account: AccountId) -> Result<Option<Program>, ReadError> {
+    store.get(&key_of(account)).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// The program of an id or of a publishable key.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn named(store: &Store, name: &str) -> Result<Option<Program>, ReadError> {
+    found_by(store, &key_by(name)).await
+}
+
+/// The program whose portal has this host.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn of_host(store: &Store, host: &Name) -> Result<Option<Program>, ReadError> {
+    found_by(store, &key_by_host(host)).await
+}
+
+async fn found_by(store: &Store, by: &Key) -> Result<Option<Program>, ReadError> {
+    let Some(row) = store.get(by).await? else { return Ok(None) };
+    let account = std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok());
+    let Some(account) = account else { return Err(row::damaged("a program's account")) };
+    get(store, account).await
+}

@@ -1,0 +1,346 @@
+//! Referrals: a row each under the account, keys by what they are listed by, and the claims: a key by address and one
+//! by the processor's customer, each of which one referral holds.
+
+use jiff::Timestamp;
+use mail::address::Address;
+use mail::affiliate::money::Currency;
+use mail::affiliate::referral::{
+    Blocked, Dealings, Flag, Referral, ReferralSource, ReferralStatus, RejectReason, Rejection, Review,
+    ReviewStatus,
+};
+use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
+use serde::{Deserialize, Serialize};
+
+use super::By;
+use super::listing::{self, Page, Source, Wanted};
+use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::key::{Space, key};
+use crate::row::{self, stored};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Review")]
+struct ReviewRow {
+    flags: Vec<Flag>,
+    status: ReviewStatus,
+    created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decided_at: Option<Timestamp>,
+}
+
+/// A review, if there is one.
+mod review {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Review, ReviewRow};
+
+    #[derive(Serialize, Deserialize)]
+    struct Row(#[serde(with = "ReviewRow")] Review);
+
+    #[derive(Serialize)]
+    struct RowOf<'a>(#[serde(with = "ReviewRow")] &'a Review);
+
+    #[expect(clippy::ref_option, reason = "serde's signature")]
+    pub(super) fn serialize<S: Serializer>(review: &Option<Review>, out: S) -> Result<S::Ok, S::Error> {
+        review.as_ref().map(RowOf).serialize(out)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Review>, D::Error> {
+        Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Rejection")]
+struct RejectionRow {
+    reason: RejectReason,
+    was: ReferralStatus,
+}
+
+/// A rejection, if there is one.
+mod rejection {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Rejection, RejectionRow};
+
+    #[derive(Serialize, Deserialize)]
+    struct Row(#[serde(with = "RejectionRow")] Rejection);
+
+    #[expect(clippy::ref_option, reason = "serde's signature")]
+    pub(super) fn serialize<S: Serializer>(rejection: &Option<Rejection>, out: S) -> Result<S::Ok, S::Error> {
+        rejection.map(Row).serialize(out)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Rejection>, D::Error> {
+        Ok(Option::<Row>::deserialize(input)?.map(|row| row.0))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Referral")]
+struct ReferralRow {
+    id: ReferralId,
+    account: AccountId,
+    partner: PartnerId,
+    status: ReferralStatus,
+    source: ReferralSource,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    email: Option<Address>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    customer: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sub_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    link: Option<PartnerLinkId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    visit: Option<VisitId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blocked: Option<Blocked>,
+    #[serde(default, with = "rejection", skip_serializing_if = "Option::is_none")]
+    rejection: Option<Rejection>,
+    #[serde(default, with = "review", skip_serializing_if = "Option::is_none")]
+    review: Option<Review>,
+    #[serde(default)]
+    dealings: Dealings,
+    #[serde(default)]
+    revenue_cents: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    currency: Option<Currency>,
+    claimed_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    converted_at: Option<Timestamp>,
+    expires_at: Timestamp,
+    rev: u64,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+stored!(Referral as ReferralRow);
+
+/// By what referrals are listed.
+#[repr(u8)]
+enum Field {
+    Partner = 1,
+    Status = 2,
+    Email = 3,
+    Review = 4,
+}
+
+fn by_partner(partner: PartnerId) -> By {
+    (Field::Partner as u8, partner.to_bytes().to_vec())
+}
+
+fn by_status(status: ReferralStatus) -> By {
+    (Field::Status as u8, status.as_str().as_bytes().to_vec())
+}
+
+fn by_email(email: &Address) -> By {
+    (Field::Email as u8, email.to_string().to_lowercase().into_bytes())
+}
+
+fn by_review(status: ReviewStatus) -> By {
+    (Field::Review as u8, status.as_str().as_bytes().to_vec())
+}
+
+fn listed_by(referral: &Referral) -> Vec<By> {
+    let mut by = vec![by_partner(referral.partner), by_status(referral.status)];
+    by.extend(referral.email.as_ref().map(by_email));
+    by.extend(referral.review.as_ref().map(|review| by_review(review.status)));
+    by
+}
+
+fn key_of(account: AccountId, id: ReferralId) -> Key {
+    key(Space::Referral).account(account).id(id.to_bytes()).build()
+}
+
+/// What a person is known by: who has it is asked and paid for nobody else's sake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// An address, whatever its case.
+    Email(Address),
+    /// The processor's customer.
+    Customer(String),
+}
+
+impl Claim {
+    fn key(&self, account: AccountId) -> Key {
+        let (kind, text) = match self {
+            Self::Email(email) => (1, email.to_string().to_lowercase()),
+            Self::Customer(customer) => (2, customer.clone()),
+        };
+        key(Space::ReferralClaim).account(account).u8(kind).text(&text).build()
+    }
+}
+
+fn claims(referral: &Referral) -> Vec<Claim> {
+    // Who is rejected holds nobody back; who was rejected by the owner keeps the person from being claimed anew.
+    if referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired) {
+        return Vec::new();
+    }
+    let email = referral.email.clone().map(Claim::Email);
+    email.into_iter().chain(referral.customer.clone().map(Claim::Customer)).collect()
+}
+
+fn held_by(id: ReferralId) -> Vec<u8> {
+    id.to_string().into_bytes()
+}
+
+/// Writes a new referral; the commit conflicts when what it is known by is another one's. With `lapsed`, what that one
+/// held passes on: it is written as rejected in the same batch, after this.
+pub fn create(batch: &mut Batch, referral: &Referral, lapsed: Option<ReferralId>) {
+    for claim in claims(referral) {
+        let at = claim.key(referral.account);
+        let held = match (&claim, lapsed) {
+            // What lapses has no customer.
+            (Claim::Email(_), Some(lapsed)) => Some(held_by(lapsed).into()),
+            _ => None,
+        };
+        batch.check(at.clone(), held);
+        batch.put(at, held_by(referral.id));
+    }
+    listing::relist(batch, place(referral), &[], &listed_by(referral));
+    batch.put(key_of(referral.account, referral.id), row::encode(referral));
+}
+
+fn place(referral: &Referral) -> (Space, AccountId, [u8; 16]) {
+    (Space::ReferralBy, referral.account, referral.id.to_bytes())
+}
+
+/// What is committed holds only while the referral is as it was read.
+pub fn expect(batch: &mut Batch, referral: &Referral) {
+    batch.check(key_of(referral.account, referral.id), Some(row::encode(referral)));
+}
+
+/// Changes a referral that was read as `before`; the commit conflicts when it is no more like that, or when what it is
+/// known by from now on is another one's.
+pub fn update(batch: &mut Batch, before: &Referral, after: &Referral) {
+    expect(batch, before);
+    let (old, new) = (claims(before), claims(after));
+    for claim in new.iter().filter(|claim| !old.contains(claim)) {
+        let at = claim.key(after.account);
+        batch.check(at.clone(), None);
+        batch.put(at, held_by(after.id));
+    }
+    for claim in old.iter().filter(|claim| !new.contains(claim)) {
+        batch.delete(claim.key(before.account));
+    }
+    relisted(batch, before, after);
+}
+
+/// Rejects a referral that has lapsed, in the batch in which [`create`] passed on what it held.
+pub fn pass_on(batch: &mut Batch, before: &Referral, after: &Referral) {
+    expect(batch, before);
+    relisted(batch, before, after);
+}
+
+fn relisted(batch: &mut Batch, before: &Referral, after: &Referral) {
+    listing::relist(batch, place(before), &listed_by(before), &listed_by(after));
+    batch.put(key_of(after.account, after.id), row::encode(after));
+}
+
+/// A referral.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, account: AccountId, id: ReferralId) -> Result<Option<Referral>, ReadError> {
+    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// The referral that holds a claim.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn holder(store: &Store, account: AccountId, claim: &Claim) -> Result<Option<Referral>, ReadError> {
+    let Some(row) = store.get(&claim.key(account)).await? else { return Ok(None) };
+    match std::str::from_utf8(&row).ok().and_then(|text| text.parse().ok()) {
+        Some(id) => get(store, account, id).await,
+        None => Err(row::damaged("a claim's referral")),
+    }
+}
+
+/// How many referrals of a partner were made since a time, counted up to a bound.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn count_since(
+    store: &Store,
+    (account, partner): (AccountId, PartnerId),
+    since: Timestamp,
+    at_most: usize,
+) -> Result<usize, ReadError> {
+    let (field, value) = by_partner(partner);
+    let of = key(Space::ReferralBy).account(account).u8(field).bytes(&value);
+    let first = of.clone().id(ReferralId::new(since, 0).to_bytes()).build();
+    let rows = store.scan(first..of.range().end, Order::Ascending, at_most).await?;
+    Ok(rows.len())
+}
+
+/// Which referrals are listed.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Those that stand in one of these; in any when empty.
+    pub statuses: Vec<ReferralStatus>,
+    /// Those that came in one of these ways; in any when empty.
+    pub sources: Vec<ReferralSource>,
+    /// Those of this partner.
+    pub partner: Option<PartnerId>,
+    /// Those of this person.
+    pub email: Option<Address>,
+    /// Those made at this time or later.
+    pub created_after: Option<Timestamp>,
+    /// Those made before this time.
+    pub created_before: Option<Timestamp>,
+}
+
+impl Filter {
+    fn passes(&self, referral: &Referral) -> bool {
+        let is_same =
+            |email: &Address| referral.email.as_ref().is_some_and(|held| by_email(held) == by_email(email));
+        (self.statuses.is_empty() || self.statuses.contains(&referral.status))
+            && (self.sources.is_empty() || self.sources.contains(&referral.source))
+            && self.partner.is_none_or(|partner| referral.partner == partner)
+            && self.email.as_ref().is_none_or(is_same)
+            && self.created_after.is_none_or(|after| referral.created_at >= after)
+            && self.created_before.is_none_or(|before| referral.created_at < before)
+    }
+
+    fn values(&self) -> Vec<By> {
+        // By what leaves the fewest.
+        if let Some(email) = &self.email {
+            return vec![by_email(email)];
+        }
+        if let Some(partner) = self.partner {
+            return vec![by_partner(partner)];
+        }
+        self.statuses.iter().copied().map(by_status).collect()
+    }
+}
+
+/// A page of an account's referrals.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn list(
+    store: &Store,
+    account: AccountId,
+    filter: &Filter,
+    wanted: Wanted,
+) -> Result<Page<Referral>, ReadError> {
+    let source = Source { rows: Space::Referral, by: Space::ReferralBy, account, values: filter.values() };
+    let wanted = wanted.within(filter.created_after, filter.created_before);
+    listing::list(store, &source, wanted, &|referral| filter.passes(referral)).await
+}
+
+/// A page of the referrals that are or were to be looked at.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn reviews(
+    store: &Store,
+    account: AccountId,
+    statuses: &[ReviewStatus],
+    wanted: Wanted,
+) -> Result<Page<Referral>, ReadError> {
+    let asked = if statuses.is_empty() { ReviewStatus::ALL } else { statuses };
+    let values = asked.iter().copied().map(by_review).collect();
+    let source = Source { rows: Space::Referral, by: Space::ReferralBy, account, values };
+    listing::list(store, &source, wanted, &|_: &Referral| true).await
+}

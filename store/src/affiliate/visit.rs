@@ -1,0 +1,236 @@
+//! Visits by partners' links: a row each, which visit of a visitor stands, which of a person, and when each is forgotten.
+//!
+//! ```text
+//! Visit    · account · visit            ─►  the visit
+//! VisitBy  · account · 1 · visitor      ─►  the visit that stands
+//! VisitBy  · account · 2 · address      ─►  the visit of whom a page has named
+//! VisitEnd · account · time · visit     ─►  nothing
+//! ```
+
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use mail::address::Address;
+use mail::affiliate::referral::Flag;
+use mail::affiliate::visit::Visit;
+use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{KeyReader, Space, after, key};
+use crate::row::{self, stored};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Visit")]
+struct VisitRow {
+    id: VisitId,
+    account: AccountId,
+    partner: PartnerId,
+    link: PartnerLinkId,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    visitors: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sub_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<IpAddr>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    flags: Vec<Flag>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    people: Vec<Address>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    referrals: Vec<ReferralId>,
+    clicked_at: Timestamp,
+    expires_at: Timestamp,
+}
+stored!(Visit as VisitRow);
+
+/// Whose visit it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Of {
+    /// A visitor's, by the number in the browser's cookie.
+    Visitor(String),
+    /// A person's, whatever the case of the address.
+    Person(Address),
+}
+
+impl Of {
+    fn key(&self, account: AccountId) -> Key {
+        let (kind, text) = match self {
+            Self::Visitor(visitor) => (1, visitor.clone()),
+            Self::Person(email) => (2, email.to_string().to_lowercase()),
+        };
+        key(Space::VisitBy).account(account).u8(kind).text(&text).build()
+    }
+}
+
+/// What was found of somebody: the visit that stands, and what the row said.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// The visit, if there is one that is kept.
+    pub visit: Option<Visit>,
+    seen: Option<Value>,
+}
+
+fn key_of(account: AccountId, id: VisitId) -> Key {
+    key(Space::Visit).account(account).id(id.to_bytes()).build()
+}
+
+fn key_of_end(visit: &Visit) -> Key {
+    key(Space::VisitEnd).account(visit.account).time(visit.kept_until()).id(visit.id.to_bytes()).build()
+}
+
+/// Writes a new visit.
+pub fn create(batch: &mut Batch, visit: &Visit) {
+    batch.put_fresh(key_of(visit.account, visit.id), row::encode(visit));
+    batch.put_fresh(key_of_end(visit), Value::new());
+}
+
+/// Says which visit of somebody stands from now on; the commit conflicts when it is another than was read.
+pub fn stand(batch: &mut Batch, (account, of): (AccountId, &Of), before: &Standing, id: VisitId) {
+    let at = of.key(account);
+    batch.check(at.clone(), before.seen.clone());
+    batch.put(at, id.to_string().into_bytes());
+}
+
+/// What is committed holds only while the visit is as it was read.
+pub fn expect(batch: &mut Batch, visit: &Visit) {
+    batch.check(key_of(visit.account, visit.id), Some(row::encode(visit)));
+}
+
+/// Changes a visit that was read as `before`; the commit conflicts when it is no more like that. When it ends stays.
+pub fn update(batch: &mut Batch, before: &Visit, after: &Visit) {
+    expect(batch, before);
+    batch.put(key_of(after.account, after.id), row::encode(after));
+}
+
+/// A visit.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get(store: &Store, account: AccountId, id: VisitId) -> Result<Option<Visit>, ReadError> {
+    store.get(&key_of(account, id)).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// The visit of somebody that stands.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn standing(store: &Store, account: AccountId, of: &Of) -> Result<Standing, ReadError> {
+    let Some(seen) = store.get(&of.key(account)).await? else { return Ok(Standing::default()) };
+    let id = read_id(&seen)?;
+    Ok(Standing { visit: get(store, account, id).await?, seen: Some(seen) })
+}
+
+fn read_id(row: &Value) -> Result<VisitId, ReadError> {
+    let id = std::str::from_utf8(row).ok().and_then(|text| text.parse().ok());
+    id.ok_or_else(|| row::damaged("whose visit stands"))
+}
+
+/// Forgets visits of an account whose time to be kept is over, at most `limit` of them from a key on. Where to go on, if
+/// there may be more. The commit conflicts when somebody came back this very moment.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn forget_ended(
+    store: &Store,
+    batch: &mut Batch,
+    (account, from): (AccountId, Option<Key>),
+    now: Timestamp,
+    limit: usize,
+) -> Result<Option<Key>, ReadError> {
+    let whole = key(Space::VisitEnd).account(account).range();
+    let end = key(Space::VisitEnd).account(account).time(now).build();
+    let from = from.unwrap_or(whole.start);
+    if from >= end {
+        return Ok(None);
+    }
+    let rows = store.scan(from..end, Order::Ascending, limit).await?;
+    let next = rows.last().filter(|_| rows.len() == limit).map(|(at, _)| after(at));
+    let mut keys = Vec::with_capacity(rows.len());
+    for (at, _) in rows {
+        let mut reader = KeyReader::new(Space::VisitEnd, &at).map_err(row::damaged)?;
+        let id = reader.account().and_then(|_| reader.time()).and_then(|_| reader.id());
+        keys.push(key_of(account, VisitId::from_bytes(id.map_err(row::damaged)?)));
+        batch.delete(at);
+    }
+    let found = store.get_many(&keys).await?;
+    let mut whose = Vec::new();
+    for (at, row) in keys.into_iter().zip(found) {
+        let Some(row) = row else { continue };
+        let visit: Visit = row::decode(&row)?;
+        batch.delete(at);
+        let people = visit.people.into_iter().map(Of::Person);
+        let all = visit.visitors.into_iter().map(Of::Visitor).chain(people);
+        whose.extend(all.map(|of| (visit.id, of.key(account))));
+    }
+    let keys: Vec<Key> = whose.iter().map(|(_, at)| at.clone()).collect();
+    for ((id, at), row) in whose.into_iter().zip(store.get_many(&keys).await?) {
+        if row.as_ref().map(read_id).transpose()? == Some(id) {
+            batch.check(at.clone(), row);
+            batch.delete(at);
+        }
+    }
+    Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::SignedDuration;
+
+    fn visit(account: AccountId, number: u128, at: Timestamp) -> Visit {
+        Visit {
+            id: VisitId::new(at, number),
+            account,
+            partner: PartnerId::new(at, 1),
+            link: PartnerLinkId::new(at, 1),
+            visitors: vec![format!("visitor-{number}")],
+            sub_id: Some("june".to_owned()),
+            from: Some("192.0.2.1".parse().unwrap()),
+            flags: vec![Flag::PaidClick],
+            people: vec![format!("P{number}@example.com").parse().unwrap()],
+            referrals: Vec::new(),
+            clicked_at: at,
+            expires_at: at.checked_add(SignedDuration::from_hours(24)).unwrap(),
+        }
+    }
+
+    #[tokio::test]
+    async fn visits_are_found_by_whose_they_are_and_forgotten_after_their_end() {
+        let (store, at) = (Store::memory(), Timestamp::from_second(1_700_000_000).unwrap());
+        let account = AccountId::new(at, 1);
+        let mut batch = Batch::intake();
+        for number in 1..=3 {
+            let one = visit(account, number, at);
+            create(&mut batch, &one);
+            for of in [Of::Visitor(one.visitors[0].clone()), Of::Person(one.people[0].clone())] {
+                stand(&mut batch, (account, &of), &Standing::default(), one.id);
+            }
+        }
+        store.commit(batch.clone()).await.unwrap();
+        assert!(store.commit(batch).await.is_err(), "the visitor has one");
+        let of = Of::Person("p2@Example.com".parse().unwrap());
+        let found = standing(&store, account, &of).await.unwrap();
+        assert_eq!(found.visit, Some(visit(account, 2, at)));
+        // Visitor 2 has come again since.
+        let (of, later) = (Of::Visitor("visitor-2".to_owned()), at + SignedDuration::from_hours(24 * 20));
+        let again = Visit { visitors: vec!["visitor-2".to_owned()], ..visit(account, 9, later) };
+        let mut batch = Batch::intake();
+        let before = standing(&store, account, &of).await.unwrap();
+        create(&mut batch, &again);
+        stand(&mut batch, (account, &of), &before, again.id);
+        store.commit(batch).await.unwrap();
+        let now = at + SignedDuration::from_hours(24 * 32);
+        let mut from = None;
+        for more in [true, false] {
+            let mut batch = Batch::progress();
+            from = forget_ended(&store, &mut batch, (account, from), now, 2).await.unwrap();
+            store.commit(batch).await.unwrap();
+            assert_eq!(from.is_some(), more);
+        }
+        assert_eq!(get(&store, account, visit(account, 2, at).id).await.unwrap(), None);
+        assert_eq!(standing(&store, account, &of).await.unwrap().visit, Some(again));
+        let gone = standing(&store, account, &Of::Visitor("visitor-1".to_owned())).await.unwrap();
+        assert!(gone.visit.is_none() && gone.seen.is_none());
+    }
+}

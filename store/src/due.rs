@@ -1,0 +1,90 @@
+//! What is due, whatever it is: how much of what waits for a time has been waiting until now.
+//!
+//! ```text
+//! Space · partition · due · …                       (scheduled emails, automations, holds, exports, looks, notices,
+//!                                                    letters to partners)
+//! Task · queue · due · …   DeliveryDue · line · …   (queue by queue)
+//! PayoutWork · partition · …                        (work on payouts, its time in the value)
+//! ```
+//!
+//! For who moves the clock and wants to know when what is due by then was tried: whatever is tried is done, or waits for
+//! a later time.
+
+use jiff::Timestamp;
+
+use crate::affiliate::payout_work;
+use crate::delivery;
+use crate::engine::{Order, ReadError, Store};
+use crate::key::{Space, end_of, key};
+use crate::task::{self, PARTITIONS};
+
+/// Where keys begin with a partition and a time.
+const BY_TIME: [Space; 7] = [
+    Space::DomainSetupByTime,
+    Space::ScheduledByTime,
+    Space::ConversionExport,
+    Space::AutomationDue,
+    Space::OwnerNotice,
+    Space::CommissionDue,
+    Space::PartnerLetter,
+];
+/// Queues that are looked through.
+const QUEUES_MAX: usize = 10_000;
+
+/// How much is due by `now`, counted up to `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn count(store: &Store, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+    let mut due = 0;
+    for partition in 0..PARTITIONS {
+        for space in BY_TIME {
+            let start = key(space).u16(partition).build();
+            let end = end_of(&key(space).u16(partition).time(now).build());
+            due += store.scan(start..end, Order::Ascending, limit.saturating_sub(due)).await?.len();
+        }
+        due += in_queues(store, partition, now, limit.saturating_sub(due)).await?;
+        due += in_lines(store, partition, now, limit.saturating_sub(due)).await?;
+        if due >= limit {
+            break;
+        }
+    }
+    // Of these the time stands in the value; there are few.
+    let payouts = payout_work::list(store, 0..=PARTITIONS - 1, None, limit.saturating_sub(due)).await?;
+    Ok(due + payouts.iter().filter(|item| item.due <= now).count())
+}
+
+/// What is due in a partition's queues.
+async fn in_queues(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+    let (mut due, mut from) = (0, None);
+    for _ in 0..QUEUES_MAX {
+        let Some((queue, first, next)) = task::next_queue(store, partition, from).await? else { break };
+        if first <= now {
+            let end = end_of(&task::start_of(&queue, now));
+            let range = task::start_of(&queue, first)..end;
+            due += store.scan(range, Order::Ascending, limit.saturating_sub(due)).await?.len();
+        }
+        if due >= limit {
+            break;
+        }
+        from = Some(next);
+    }
+    Ok(due)
+}
+
+/// What is due of a partition's deliveries.
+async fn in_lines(store: &Store, partition: u16, now: Timestamp, limit: usize) -> Result<usize, ReadError> {
+    let (mut due, mut from) = (0, None);
+    for _ in 0..QUEUES_MAX {
+        let Some((line, first, next)) = delivery::next_line(store, partition, from).await? else { break };
+        if first <= now {
+            let range = delivery::due_until(line, now);
+            due += store.scan(range, Order::Ascending, limit.saturating_sub(due)).await?.len();
+        }
+        if due >= limit {
+            break;
+        }
+        from = Some(next);
+    }
+    Ok(due)
+}

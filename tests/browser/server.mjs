@@ -1,0 +1,61 @@
+// A real server with a live affiliate program, for the cases: `postrider dev` on loopback, in a directory of its own.
+//
+//   start({binary, shopPort}) ─► {url, key, tokens, website, api(method, path, body), pay(event), told, stop}
+//
+// The program's website is the shop's first page; its partners are ada and bob, 20 % of what is paid; the processor is
+// heard with a secret of its own (`pay`).
+import { execFileSync, spawn } from "node:child_process";
+import { createHmac, randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const SECRET = "whsec_of_the_browser_cases";
+const HOSTS = ["www.shop.localhost", "app.shop.localhost", "shop.localhost", "other.localhost"];
+
+export async function start({ binary, shopPort, port = 0 }) {
+  const room = mkdtempSync(join(tmpdir(), "server-"));
+  const doors = ["--api", `127.0.0.1:${port}`, "--submission", "127.0.0.1:0", "--mx", "127.0.0.1:0"];
+  const server = spawn(binary, ["dev", "--json", "--data-dir", room, ...doors], { stdio: ["ignore", "pipe", "inherit"] });
+  const stop = () =>
+    new Promise((done) => {
+      server.once("exit", done);
+      server.kill("SIGTERM");
+    }).then(() => rmSync(room, { recursive: true, force: true }));
+  const ready = await new Promise((done, fail) => {
+    createInterface({ input: server.stdout }).once("line", (line) => done(JSON.parse(line)));
+    server.once("exit", (code) => fail(new Error(`${binary} dev ended with ${code}`)));
+  });
+  const admin = (...command) =>
+    JSON.parse(execFileSync(binary, ["admin", "--data-dir", room, "affiliate", ...command, "--json"]));
+  const url = new URL(/^http/.test(ready.api) ? ready.api : "http://" + ready.api).origin;
+  const api = async (method, path, body) => {
+    const headers = { "authorization": "Bearer " + ready.api_key, "content-type": "application/json" };
+    const answer = await fetch(url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  };
+  const website = `http://www.shop.localhost:${shopPort}/page-1`;
+  admin("enable", "--website", website, "--currency", "usd", "--mode", "test");
+  const origins = HOSTS.flatMap((host) => [`http://${host}:${shopPort}`, `https://${host}:${Number(shopPort) + 1}`]);
+  admin("set", "allowed_origins=" + JSON.stringify(origins));
+  const { processor } = admin("processor", "connect", "--webhook-secret", SECRET);
+  admin("campaign", "default", '{"name":"Partners","commission_bps":2000,"hold_days":0}');
+  const { program } = admin("go-live");
+  for (const [token, first_name, last_name] of [["ada", "Ada", "Lovelace"], ["bob", "Bob", "Bemer"]]) {
+    await api("POST", "/affiliates", { email: `${token}@partners.example`, first_name, last_name, token, send_invite: false });
+  }
+  /** What the processor tells: signed, as it does. */
+  const pay = async (type, object) => {
+    const at = Math.floor(Date.now() / 1000);
+    const event = { id: "evt_" + randomBytes(8).toString("hex"), type, created: at, livemode: false, data: { object } };
+    const body = JSON.stringify(event);
+    const tag = createHmac("sha256", SECRET).update(`${at}.${body}`).digest("hex");
+    const path = new URL(processor.webhook_url).pathname;
+    const headers = { "stripe-signature": `t=${at},v1=${tag}`, "content-type": "application/json" };
+    const answer = await fetch(url + path, { method: "POST", headers, body });
+    if (answer.status != 200) throw new Error(`${type}: ${answer.status} ${await answer.text()}`);
+  };
+  return { url, key: program.publishable_key, tokens: ["ada", "bob"], website, api, pay, admin, stop };
+}
