@@ -15,6 +15,8 @@ from events import call  # noqa: E402
 from nodes import free_port, until  # noqa: E402
 
 OWNER, DOMAIN = "owner@acme.example", "acme.example"
+# Whoever comes from here says in a header of the PROXY protocol who the client is.
+BALANCER = "127.0.0.9"
 ANSWER_S = 120
 PAGE = 100
 
@@ -22,7 +24,7 @@ PAGE = 100
 class Server:
     """A postrider that takes mail in."""
 
-    def __init__(self, binary, base, names, more=""):
+    def __init__(self, binary, base, names, more="", mx=""):
         self.binary = binary
         self.api, self.mx = free_port(), free_port()
         self.log = base / "log"
@@ -44,6 +46,7 @@ listen = "127.0.0.1:{self.mx}"
 sessions_per_address_max = 1000
 connections_per_minute_max = 1000000
 dmarc_reject = "mark"
+{mx}
 [dns]
 servers = ["{names.address}"]
 {more}
@@ -128,10 +131,13 @@ servers = ["{names.address}"]
 
 
 class Session:
-    """A connection to the MX door."""
+    """A connection to the MX door, of a client behind a balancer if its address is given."""
 
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_S)
+    def __init__(self, port, proxied=None):
+        source = (BALANCER, 0) if proxied else None
+        self.socket = socket.create_connection(("127.0.0.1", port), ANSWER_S, source)
+        if proxied:
+            self.socket.sendall(f"PROXY TCP4 {proxied} 127.0.0.1 1 25\r\n".encode())
         self.lines = self.socket.makefile("rb")
         self.reply()
         self.say("EHLO host.good.example")

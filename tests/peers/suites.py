@@ -37,6 +37,7 @@ sys.dont_write_bytecode = True
 from check import NODE_CACHE, Failed, Skip, tell  # noqa: E402
 from nameserver import NameServer  # noqa: E402
 from openapi import environment  # noqa: E402
+from receiving import BALANCER  # noqa: E402
 
 HOME = NODE_CACHE / "suites"
 PACKAGES = ["PyYAML==6.0.3", "PyNaCl==1.6.0", "authres==1.2.0"]
@@ -52,8 +53,6 @@ DIFFERENCES = {
     "spf/dorky-sentinel": SYNTAX,
     "spf/invalid-hello-macro": SYNTAX,
 }
-# Where connections come from that name another peer, as a load balancer's do.
-BALANCER = "127.0.0.9"
 
 
 def fetched():

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""rspamd, asked about what comes in.
+
+    tests/peers/rspamd.py --postrider target/debug/postrider
+
+Flow: rspamd with the rules that Debian ships and our name server; `postrider serve` with spam_filter = "rspamd", once as
+rspamd judges and mail taken in while it is gone, once with scores of the operator's and mail put off while it is gone.
+The API's spam_status must be what rspamd logged. Without rspamd all is skipped. Nothing leaves loopback.
+"""
+
+import argparse
+import contextlib
+import http.client
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from check import START_S, Failed, Skip, program, run, tell
+from nameserver import NameServer
+from receiving import BALANCER, DOMAIN, Server, Session, free_port, until
+
+# It can be resolved both ways, so that rspamd has nothing against the host as such.
+PEER, HOST = "192.0.2.44", "host.good.example"
+ZONE = {
+    HOST: [("A", PEER), ("MX", (10, HOST))],
+    "good.example": [("A", PEER), ("MX", (10, HOST)), ("TXT", f"v=spf1 ip4:{PEER} -all".encode())],
+    ".".join(reversed(PEER.split("."))) + ".in-addr.arpa": [("PTR", HOST)],
+}
+# What every filter takes for spam (GTUBE), and rspamd alone for mail to be marked, by another first letter.
+SPAM = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X"
+MARKED = "Y" + SPAM[1:]
+SENDER = "ada@good.example"
+LOGGED = re.compile(r"id: <([^>]*)>, ip: (\S+), from: <([^>]*)>, \(default: \w \(([^)]*)\): \[(-?[\d.]+)/[^\]]*\].*rcpts: <([^>]*)>")
+LARGE_BYTES = 8 * 1024 * 1024
+MANY = 40
+
+CONFIGURATION = """
+.include "$CONFDIR/common.conf"
+options {{
+    filters = "chartable,dkim,regexp";
+    url_tld = "${{SHAREDIR}}/effective_tld_names.dat";
+    enable_test_patterns = true;
+    dns {{ nameserver = ["{names}"]; timeout = 1s; retransmits = 2; }}
+    cache_file = "$DBDIR/symbols.cache";
+    hs_cache_dir = "$DBDIR/";
+    control_socket = "$DBDIR/rspamd.sock mode=0600";
+    map_watch_interval = 1h;
+}}
+logging {{ type = "file"; filename = "$LOGDIR/rspamd.log"; level = "notice"; log_re_cache = false; .include "$CONFDIR/logging.inc" }}
+worker "normal" {{ bind_socket = "127.0.0.1:{port}"; count = 1; mime = true; }}
+"""
+
+
+class Rspamd:
+    """One rspamd, with its log."""
+
+    def __init__(self, place, names):
+        self.place, self.port = place, free_port()
+        self.log = place / "rspamd.log"
+        configuration = place / "rspamd.conf"
+        configuration.write_text(CONFIGURATION.format(names=names.address, port=self.port))
+        place.chmod(0o777)
+        user = ["-u", "_rspamd", "-g", "_rspamd"] if run(["id", "-u"]).strip() == "0" else []
+        places = [f"--var={name}={place}" for name in ("DBDIR", "RUNDIR", "LOGDIR")]
+        self.command = [program("rspamd"), "-f", *user, "-c", configuration, *places]
+        self.process = None
+
+    def start(self):
+        with open(self.place / "out", "ab") as out:
+            self.process = subprocess.Popen(self.command, stdout=out, stderr=out)
+        until(self.answers, f"rspamd ({self.place})", START_S)
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise Failed(f"rspamd ended: {(self.place / 'out').read_text(errors='replace')[-1500:]}")
+        with contextlib.suppress(OSError):
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+            connection.request("GET", "/ping")
+            return connection.getresponse().status == 200
+        return False
+
+    def stop(self):
+        if self.process:
+            self.process.terminate()
+            self.process.wait(START_S)
+            self.process = None
+
+    def judged(self, message_id):
+        """What it logged of a message: address, sender, action, score, recipient."""
+        found = []
+
+        def logged():
+            lines = self.log.read_text(errors="replace").splitlines()
+            found[:] = [match.groups()[1:] for match in map(LOGGED.search, lines) if match and match[1] == message_id]
+            return bool(found)
+
+        until(logged, f"what rspamd logs of {message_id}", 20)
+        return found[-1]
+
+
+class Door:
+    """Hands messages in and knows what became of them."""
+
+    def __init__(self, binary, place, names, rspamd, options):
+        mx = "\n".join(['spam_filter = "rspamd"', f'rspamd_url = "http://127.0.0.1:{rspamd.port}"', *options])
+        # The client is behind a balancer, so that it has an address that rspamd does not take for its own.
+        self.server = Server(binary, place, names, f'[proxy]\nnetworks = ["{BALANCER}/32"]', mx)
+        self.rspamd, self.count = rspamd, 0
+
+    def hand_in(self, text):
+        """The Message-ID, the reply, and what the API shows of the message, if it was taken."""
+        self.count += 1
+        name = f"{self.count}.{self.server.mx}@good.example"
+        date = time.strftime("%a, %d %b %Y %H:%M:%S +0000", time.gmtime())
+        fields = [f"From: Ada <{SENDER}>", f"To: b@{DOMAIN}", f"Date: {date}", f"Message-ID: <{name}>", "Subject: Lunch"]
+        mime = ["MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8"]
+        message = "\r\n".join([*fields, *mime, "", text, ""]).encode()
+        session = Session(self.server.mx, proxied=PEER)
+        try:
+            session.say(f"MAIL FROM:<{SENDER}>")
+            session.say(f"RCPT TO:<b@{DOMAIN}>")
+            session.socket.sendall(b"BDAT %d LAST\r\n" % len(message) + message)
+            code, reply = session.reply()
+        finally:
+            session.close()
+        shown = None
+        if code == 250:
+            shown = self.server.ask("GET", f"/received-emails/{reply.split()[-1]}")["received_email"]
+        return name, (code, reply), shown
+
+    def close(self):
+        ended = self.server.end()
+        if ended != 0:
+            raise Failed(f"the server ended with {ended}")
+        if "panic" in self.server.log.read_text(errors="replace"):
+            raise Failed("the log tells of a panic")
+
+
+def expect(what, wanted, found):
+    if wanted != found:
+        raise Failed(f"{what}: {found!r} instead of {wanted!r}")
+
+
+def taken(door, text, status):
+    """A message that is taken; with the score that rspamd gave it, and from whom it had it."""
+    name, (code, reply), shown = door.hand_in(text)
+    expect(f"the reply ({reply})", 250, code)
+    address, sender, action, score, recipient = door.rspamd.judged(name)
+    expect("what rspamd was told", (PEER, SENDER, f"b@{DOMAIN}"), (address, sender, recipient))
+    expect(f"spam_status after {action!r} with {score}", status, shown["spam_status"])
+    if abs(float(score) - shown["spam_score"]) > 0.011:
+        raise Failed(f"spam_score: {shown['spam_score']} instead of {score}")
+    return action
+
+
+def refused(door, text, code):
+    _, (found, reply), _ = door.hand_in(text)
+    expect(f"the reply ({reply})", code, found)
+
+
+def as_rspamd_judges(door):
+    expect("an ordinary message", "no action", taken(door, "Lunch at noon? — Ada", "not_spam"))
+    expect("one to be marked", "add header", taken(door, MARKED, "spam"))
+    refused(door, SPAM, 550)
+    taken(door, "And a large one.\r\n" + ("x" * 76 + "\r\n") * (LARGE_BYTES // 78), "not_spam")
+    for _ in range(MANY):
+        taken(door, "Another.", "not_spam")
+
+
+def by_the_scores_of_the_operator(door):
+    # Anything scores above -50.
+    expect("an ordinary message", "no action", taken(door, "Lunch at noon? — Ada", "spam"))
+    refused(door, SPAM, 550)
+
+
+def without(door, failure):
+    door.rspamd.stop()
+    if failure == "closed":
+        refused(door, "Is anybody there?", 451)
+    else:
+        _, (code, reply), shown = door.hand_in("Is anybody there?")
+        expect(f"the reply ({reply})", 250, code)
+        expect("spam_status", ("not_checked", None), (shown["spam_status"], shown["spam_score"]))
+    door.rspamd.start()
+    taken(door, "And now?", "spam" if failure == "closed" else "not_spam")
+
+
+def check(args):
+    failures = 0
+    with tempfile.TemporaryDirectory() as base:
+        Path(base).chmod(0o755)
+        names = NameServer(ZONE)
+        place = Path(base, "rspamd")
+        place.mkdir()
+        rspamd = Rspamd(place, names)
+        rspamd.start()
+        cases = {
+            "open": (as_rspamd_judges, []),
+            "closed": (by_the_scores_of_the_operator, ["rspamd_mark_score = -50.0", "rspamd_reject_score = 14.5"]),
+        }
+        try:
+            for failure, (judged, options) in cases.items():
+                place = Path(base, failure)
+                place.mkdir()
+                door = Door(args.postrider, place, names, rspamd, [f'rspamd_failure = "{failure}"', *options])
+                failures += tell(judged.__name__.replace("_", " "), lambda: judged(door))[1]
+                failures += tell(f"without rspamd, {failure}", lambda: without(door, failure))[1]
+                failures += tell("a good end", door.close)[1]
+        finally:
+            rspamd.stop()
+            names.close()
+    return failures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--postrider", required=True, help="the binary to start")
+    args = parser.parse_args()
+    try:
+        sys.exit(1 if check(args) else 0)
+    except Skip as skip:
+        print(f"  {'rspamd':<34} skipped: {skip}")
+
+
+if __name__ == "__main__":
+    main()
