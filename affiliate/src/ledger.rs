@@ -120,7 +120,7 @@ impl Ledger {
     }
 
     pub(crate) fn random(&self) -> u128 {
-        self.entropy.u128()
+        self.entropy.id()
     }
 
     /// Commits; false when somebody else was quicker.

@@ -78,7 +78,7 @@ impl Office {
     }
 
     pub(crate) fn random(&self) -> u128 {
-        self.hall.entropy().u128()
+        self.hall.entropy().id()
     }
 
     pub(crate) fn seal(&self, row: &[u8], text: &str) -> Result<SealedKey, Refusal> {

@@ -78,7 +78,7 @@ impl Office {
             status: ProgramStatus::Setup,
             settings: Settings::new(website_url, currency, mode),
             default_campaign: None,
-            publishable_key: format!("pk_{:032x}", self.random()),
+            publishable_key: format!("pk_{:032x}", self.hall.entropy().u128()),
             processor: None,
             rev: 1,
             created_at: now,

@@ -164,7 +164,7 @@ async fn keep_new(
         return Err(Problem::new(Code::VALIDATION_ERROR, text));
     }
     let automation = Automation {
-        id: AutomationId::new(now, room.hall.entropy().u128()),
+        id: AutomationId::new(now, room.hall.entropy().id()),
         account,
         name,
         status: AutomationStatus::Draft,

@@ -171,6 +171,6 @@ impl Room {
 
     /// An id for a request that begins now.
     pub(crate) fn request_id(&self) -> RequestId {
-        RequestId::new(self.hall.clock().now(), self.hall.entropy().u128())
+        RequestId::new(self.hall.clock().now(), self.hall.entropy().id())
     }
 }

@@ -179,7 +179,7 @@ pub async fn create(
     request: CreateTemplate,
 ) -> Result<OneTemplate, Problem> {
     let now = room.hall.clock().now();
-    let id = TemplateId::new(now, room.hall.entropy().u128());
+    let id = TemplateId::new(now, room.hall.entropy().id());
     let (template, bodies) = request.template(id, tenant.account().id, now);
     let mut batch = Batch::intake();
     store::template::create(&mut batch, &template, &bodies);
@@ -318,7 +318,7 @@ pub async fn duplicate(
     for number in 1..=COPY_NAMES_MAX {
         let now = room.hall.clock().now();
         let copy = Template {
-            id: TemplateId::new(now, room.hall.entropy().u128()),
+            id: TemplateId::new(now, room.hall.entropy().id()),
             name: request.name.clone().unwrap_or_else(|| name_of_copy(&original.name, number)),
             alias: request.alias.clone(),
             draft_version: 1,

@@ -510,7 +510,7 @@ impl Hall {
             for one in &staged {
                 let place = one.place(|domain| self.worker.leases.choose(domain));
                 let place = place.ok_or(Refusal::Unavailable)?;
-                let event = EventId::new(one.now, self.worker.entropy.u128());
+                let event = EventId::new(one.now, self.worker.entropy.id());
                 events.push(one.write(&mut batch, &place, event));
                 placed.push(place);
             }

@@ -126,7 +126,7 @@ impl Automations {
     }
 
     fn random(&self) -> u128 {
-        self.0.worker.entropy.u128()
+        self.0.worker.entropy.id()
     }
 
     /// A partition for something new: one of ours, while we have any.
@@ -139,8 +139,7 @@ impl Automations {
 
     /// Writes facts of a run as events, in their order.
     fn record(&self, batch: &mut Batch, run: &Run, facts: &[Fact], at: Timestamp) {
-        // Within a millisecond ids are in the order of their chance: room above for those that follow.
-        let first = self.random() >> 56;
+        let first = self.random();
         for (n, fact) in (0_u128..).zip(facts) {
             let event = Event {
                 id: EventId::new(at, first + n),

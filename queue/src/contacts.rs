@@ -156,7 +156,7 @@ impl Contacts {
     ) -> Option<Suppressed> {
         let now = self.clock.now();
         let place = places.get_mut(&grounds.target.key())?;
-        let id = SuppressionId::new(now, self.entropy.u128());
+        let id = SuppressionId::new(now, self.entropy.id());
         let before = place.stands().filter(|before| before.holds(now)).cloned();
         let after = Suppression::follow(place.stands(), grounds.clone(), account, id, now);
         let is_new = after.is_some();
@@ -194,7 +194,7 @@ impl Contacts {
     fn new_opt_out(&self, account: AccountId, address: &Address, category: Category) -> OptOut {
         let now = self.clock.now();
         OptOut {
-            id: OptOutId::new(now, self.entropy.u128()),
+            id: OptOutId::new(now, self.entropy.id()),
             account,
             address: address.clone(),
             category,
@@ -235,7 +235,7 @@ impl Contacts {
             None => {}
             Some(true) => {
                 let grounds = Grounds::new(bound.address.clone(), Reason::Unsubscribe, Source::Recipient);
-                let id = SuppressionId::new(now, self.entropy.u128());
+                let id = SuppressionId::new(now, self.entropy.id());
                 let grounds = grounds.of_email(bound.email);
                 if let Some(after) = Suppression::follow(stands, grounds, bound.account, id, now) {
                     store::suppression::put(batch, before, &after);
@@ -274,7 +274,7 @@ impl Contacts {
     pub fn release(&self, batch: &mut Batch, found: &Found) {
         let now = self.clock.now();
         store::suppression::delete(batch, found);
-        let id = EventId::new(now, self.entropy.u128());
+        let id = EventId::new(now, self.entropy.id());
         let event = found.suppression.event(EventKind::SuppressionDeleted, id, now);
         store::event::record_anywhere(batch, &event);
     }
@@ -283,7 +283,7 @@ impl Contacts {
     pub(crate) fn tell_created(&self, batch: &mut Batch, before: Option<&Found>, after: &Suppression) {
         let now = self.clock.now();
         if after.is_new_beside(before.map(|found| &found.suppression), now) {
-            let id = EventId::new(now, self.entropy.u128());
+            let id = EventId::new(now, self.entropy.id());
             store::event::record_anywhere(batch, &after.event(EventKind::SuppressionCreated, id, now));
         }
     }
@@ -296,7 +296,7 @@ impl Contacts {
             Left::Category(category, id) => ("category", Some(*category), None, Some(*id)),
         };
         let event = Event {
-            id: EventId::new(now, self.entropy.u128()),
+            id: EventId::new(now, self.entropy.id()),
             account: bound.account,
             subject: bound.email.into(),
             kind: EventKind::Unsubscribed,

@@ -189,7 +189,7 @@ impl Domains {
     ) -> Result<Known, DomainError> {
         self.may_add(account, &new.name, limit).await?;
         let now = self.worker.clock.now();
-        let id = DomainId::new(now, self.worker.entropy.u128());
+        let id = DomainId::new(now, self.worker.entropy.id());
         let dkim = self.make_keys(id, new.selector, new.rsa).await?;
         let domain = Domain {
             id,
@@ -373,7 +373,7 @@ impl Domains {
             _ => return,
         };
         let event = Event {
-            id: EventId::new(now, self.worker.entropy.u128()),
+            id: EventId::new(now, self.worker.entropy.id()),
             account: domain.account,
             subject: domain.id.into(),
             kind,

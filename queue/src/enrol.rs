@@ -90,7 +90,7 @@ impl Enrolment {
         production: bool,
     ) -> Result<Enrolled, EnrolError> {
         let now = self.clock.now();
-        let id = AccountId::new(now, self.entropy.u128());
+        let id = AccountId::new(now, self.entropy.id());
         let account = Account { id, email, plan, production, suspended: false, created_at: now };
         let mut batch = Batch::progress();
         store::account::create(&mut batch, &account);
@@ -121,7 +121,7 @@ impl Enrolment {
     fn api_key(&self, batch: &mut Batch, account: AccountId, now: Timestamp) -> Secret {
         let secret = Secret::new(API_KEY_PREFIX, self.entropy.secret());
         let api_key = ApiKey {
-            id: ApiKeyId::new(now, self.entropy.u128()),
+            id: ApiKeyId::new(now, self.entropy.id()),
             account,
             name: "first".to_owned(),
             scope: Scope::Full,
@@ -139,7 +139,7 @@ impl Enrolment {
     fn smtp_credential(&self, batch: &mut Batch, account: AccountId, now: Timestamp) -> Secret {
         let secret = Secret::new(SMTP_PASSWORD_PREFIX, self.entropy.secret());
         let credential = SmtpCredential {
-            id: SmtpCredentialId::new(now, self.entropy.u128()),
+            id: SmtpCredentialId::new(now, self.entropy.id()),
             account,
             name: "first".to_owned(),
             hint: secret.hint(),

@@ -4,11 +4,17 @@
 //! and hands it out, each byte once. Secrets and keys do not come from a supply.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use aws_lc_rs::rand;
 
 /// What a thread asks for at once.
 const SUPPLY_BYTES: usize = 1_024;
+
+/// How many ids were made, counted around.
+static IDS_MADE: AtomicU32 = AtomicU32::new(0);
+/// Where the count stands in an id's chance, of which the low 80 bits are kept: above 56 bits that are random.
+const COUNT_SHIFT: u32 = 56;
 
 /// Random bytes, those from `next` on not handed out yet.
 struct Supply {
@@ -45,10 +51,18 @@ impl Entropy {
         bytes
     }
 
-    /// 128 bits: the chance in an id.
+    /// 128 bits.
     #[must_use]
     pub fn u128(&self) -> u128 {
         u128::from_ne_bytes(self.some())
+    }
+
+    /// What tells an id from its twins of the same millisecond: the later one made here is the greater, so that what is
+    /// listed by id stands in the order in which it happened; there is room above for a few thousand that follow it.
+    #[must_use]
+    pub fn id(&self) -> u128 {
+        let count = u128::from(IDS_MADE.fetch_add(1, Ordering::Relaxed) & 0xff_ffff);
+        (count << COUNT_SHIFT) | u128::from(self.u64() >> (u64::BITS - COUNT_SHIFT))
     }
 
     /// 64 bits: a seed.
@@ -83,5 +97,13 @@ mod tests {
         let numbers: std::collections::HashSet<u128> = (0..1_000).map(|_| entropy.u128()).collect();
         assert_eq!((numbers.len(), numbers.contains(&0)), (1_000, false));
         assert_ne!(entropy.u64(), entropy.u64());
+    }
+
+    #[test]
+    fn ids_are_in_the_order_in_which_they_are_made() {
+        let entropy = Entropy::default();
+        let ids: Vec<u128> = (0..1_000).map(|_| entropy.id()).collect();
+        assert!(ids.is_sorted_by(|one, next| one + 999 < *next));
+        assert!(ids.iter().all(|id| *id < 1 << 80));
     }
 }

@@ -404,7 +404,7 @@ impl Inbound {
         let mut intakes: Vec<Intake> = Vec::new();
         for (address, place) in &incoming.recipients {
             let Place::Customer(domain) = place else { continue };
-            let id = ReceivedId::new(*received_at, self.0.hall.entropy().u128());
+            let id = ReceivedId::new(*received_at, self.0.hall.entropy().id());
             let intake = intake_of(&mut intakes, domain.account, id, &body);
             intake.received.push(Received {
                 id,

@@ -278,7 +278,7 @@ impl Worker {
         };
         store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
         let event = Event {
-            id: EventId::new(now, self.entropy.u128()),
+            id: EventId::new(now, self.entropy.id()),
             account: task.account,
             subject: task.id.email.into(),
             kind: EventKind::Cancelled,

@@ -80,7 +80,7 @@ impl People {
     #[must_use]
     pub fn new_user(&self, account: AccountId, email: Address, role: Role) -> User {
         let now = self.clock.now();
-        let id = UserId::new(now, self.entropy.u128());
+        let id = UserId::new(now, self.entropy.id());
         User { id, account, email, role, password: None, invited: false, created_at: now }
     }
 
@@ -149,7 +149,7 @@ impl People {
         mut batch: Batch,
     ) -> Result<(SessionToken, Session), PeopleError> {
         let now = self.clock.now();
-        let id = SessionId::new(now, self.entropy.u128());
+        let id = SessionId::new(now, self.entropy.id());
         let token = SessionToken::new(user, id, self.entropy.secret());
         let session = Session::new(&token, now, idle_max, age_max);
         // A password that was changed meanwhile was not the right one.

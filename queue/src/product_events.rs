@@ -80,7 +80,7 @@ impl ProductEvents {
     pub fn original(&self, tenant: &Tenant, told: Told) -> ProductEvent {
         let now = self.worker.clock.now();
         ProductEvent {
-            id: ProductEventId::new(now, self.worker.entropy.u128()),
+            id: ProductEventId::new(now, self.worker.entropy.id()),
             account: tenant.account().id,
             name: told.name,
             user_id: told.user_id,
@@ -137,7 +137,7 @@ impl ProductEvents {
     /// # Errors
     /// [`Refusal`].
     pub async fn visited(&self, account: AccountId, visit: Visit) -> Result<(), Refusal> {
-        let id = ProductEventId::new(visit.at, self.worker.entropy.u128()).to_bytes();
+        let id = ProductEventId::new(visit.at, self.worker.entropy.id()).to_bytes();
         for _ in 0..TRIES_MAX {
             let (mut batch, partition) = self.begin().await?;
             let entry = (account, Happened::Visit(visit.clone()));

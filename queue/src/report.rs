@@ -277,7 +277,7 @@ impl Worker {
         let mut reservation = None;
         if let Some((staged, placed)) = staged.as_ref().and_then(|staged| Some((staged, place(staged)?))) {
             ours &= self.leases.fence_partitions(&mut batch, placed.partitions());
-            staged.write(&mut batch, &placed, EventId::new(now, self.entropy.u128()));
+            staged.write(&mut batch, &placed, EventId::new(now, self.entropy.id()));
             reservation = Some(self.reserve(placed.tasks));
         }
         if !ours {
@@ -318,7 +318,7 @@ impl Worker {
         }
         let returned = store::email::raw(&self.store, about.0, about.1).await?.unwrap_or_default();
         let expires_at = now.checked_add(self.manners().schedule.give_up_after).unwrap_or(Timestamp::MAX);
-        let id = EmailId::new(now, self.entropy.u128());
+        let id = EmailId::new(now, self.entropy.id());
         let host = &self.settings.hostname;
         let Ok(from) = Address::new("MAILER-DAEMON", host.clone()) else { return Ok(None) };
         let message_id = message::message_id(id, &from);

@@ -41,7 +41,7 @@ impl Worker {
         let notice = notification::of(self, task, attempted, &next, now).await;
         let email = (task.account, task.id.email);
         self.figures.attempted(&next);
-        let event = EventId::new(now, self.entropy.u128());
+        let event = EventId::new(now, self.entropy.id());
         let booked = loop {
             let suppressing = self.suppress(task, attempted, &next, now).await;
             let stands = suppressing.as_ref().and_then(Suppressing::stands);
@@ -111,7 +111,7 @@ impl Worker {
                 }
             }
         };
-        let id = SuppressionId::new(now, self.entropy.u128());
+        let id = SuppressionId::new(now, self.entropy.id());
         let stands = before.as_ref().map(|found| &found.suppression);
         let after = Suppression::follow(stands, grounds, task.account, id, now);
         Some(Suppressing { before, after })

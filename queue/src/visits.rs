@@ -122,7 +122,7 @@ impl Visits {
         }
         store::tracking::keep(&mut batch, fetched.of, found, &tally);
         let event = Event {
-            id: EventId::new(now, self.worker.entropy.u128()),
+            id: EventId::new(now, self.worker.entropy.id()),
             account: fetched.of.account,
             subject: fetched.of.email.into(),
             kind: if fetched.link.is_some() { EventKind::Clicked } else { EventKind::Opened },

@@ -25,7 +25,7 @@ impl Kind for ApiKey {
     fn new(room: &Room, tenant: &Tenant, asked: Create<Self>, hint: String) -> Self {
         let now = room.hall.clock().now();
         Self {
-            id: ApiKeyId::new(now, room.hall.entropy().u128()),
+            id: ApiKeyId::new(now, room.hall.entropy().id()),
             account: tenant.account().id,
             name: asked.name,
             scope: asked.scope,

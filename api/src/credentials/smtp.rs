@@ -25,7 +25,7 @@ impl Kind for SmtpCredential {
     fn new(room: &Room, tenant: &Tenant, asked: Create<Self>, hint: String) -> Self {
         let now = room.hall.clock().now();
         Self {
-            id: SmtpCredentialId::new(now, room.hall.entropy().u128()),
+            id: SmtpCredentialId::new(now, room.hall.entropy().id()),
             account: tenant.account().id,
             name: asked.name,
             hint,

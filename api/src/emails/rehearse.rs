@@ -166,13 +166,13 @@ pub async fn rehearse(room: Arc<Room>, tenant: Tenant, input: Rehearsal) -> Resu
     let now = room.hall.clock().now();
     let mut created_at = now;
     let mut data = match email {
-        None => example::common(&event, EventId::new(now, room.hall.entropy().u128())),
+        None => example::common(&event, EventId::new(now, room.hall.entropy().id())),
         Some(id) => {
             let found = find(&room, &tenant, id).await?;
             let events = store::event::list(room.hall.store(), tenant.account().id, id, TIMELINE_MAX).await?;
             let newest = events.into_iter().rfind(|one| one.kind.name() == event);
             created_at = newest.as_ref().map_or(now, |one| one.created_at);
-            let fresh = (event.as_str(), EventId::new(now, room.hall.entropy().u128()));
+            let fresh = (event.as_str(), EventId::new(now, room.hall.entropy().id()));
             of_email(&found, newest, fresh)
         }
     };

@@ -160,7 +160,7 @@ pub async fn begin(room: Arc<Room>, tenant: Tenant, list: List) -> Result<OneImp
         return Err(Problem::new(Code::CONFLICT, text));
     }
     let import = Import {
-        id: ImportId::new(now, room.hall.entropy().u128()),
+        id: ImportId::new(now, room.hall.entropy().id()),
         account,
         status: ImportStatus::Queued,
         counts: Counts { total, ..Counts::default() },

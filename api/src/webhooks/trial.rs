@@ -84,7 +84,7 @@ pub async fn test(room: Arc<Room>, tenant: Tenant, input: TestWebhook) -> Result
         return Err(Problem::new(Code::CONFLICT, "The webhook endpoint is disabled: enable it first"));
     }
     let now = room.hall.clock().now();
-    let id = EventId::new(now, room.hall.entropy().u128());
+    let id = EventId::new(now, room.hall.entropy().id());
     let data = data(&input.event, id, input.example);
     let envelope =
         mail::webhook::Envelope { r#type: &input.event, created_at: mail::moment::write(now), data: &data };

@@ -26,8 +26,6 @@ async fn import(world: &World, csv: &str) -> Answered {
 
 /// What the service finds itself is written so.
 async fn found(world: &World, email: &str, reason: Reason) {
-    // Ids of one millisecond have no order among them.
-    world.hall.clock().advance(Duration::from_millis(1));
     let tenant = world.tenant().await;
     let grounds = [Grounds::new(email.parse::<Target>().unwrap(), reason, Source::System)];
     world.hall.contacts().suppress(tenant.account().id, &grounds, &|_, _| {}).await.unwrap();

@@ -245,7 +245,7 @@ impl Hall {
 
     /// An id for an event that happens now.
     pub(super) fn event_id(&self) -> EventId {
-        EventId::new(self.clock().now(), self.worker.entropy.u128())
+        EventId::new(self.clock().now(), self.worker.entropy.id())
     }
 }
 

@@ -34,7 +34,7 @@ impl Hall {
         mut draft: Draft,
         now: Timestamp,
     ) -> Result<Staged, Stop> {
-        let id = EmailId::new(now, self.worker.entropy.u128());
+        let id = EmailId::new(now, self.worker.entropy.id());
         check_recipients(&draft)?;
         let scheduled_at = draft.wishes.scheduled_at;
         check_schedule(scheduled_at, now)?;

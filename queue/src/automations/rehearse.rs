@@ -51,7 +51,7 @@ impl Hall {
         let definition = version.await?.ok_or(RehearseError::NotFound)?.definition;
         let now = self.clock().now();
         let beginning = Beginning {
-            id: RunId::new(now, self.entropy().u128()),
+            id: RunId::new(now, self.entropy().id()),
             partition: 0,
             source: ProductEventId::from_bytes(signal.id).to_string(),
             event_name: signal.name,

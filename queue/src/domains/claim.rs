@@ -87,7 +87,7 @@ impl Domains {
                 continue;
             }
             let claim = Claim {
-                id: ClaimId::new(now, self.worker.entropy.u128()),
+                id: ClaimId::new(now, self.worker.entropy.id()),
                 account,
                 name: name.clone(),
                 status: ClaimStatus::Pending,
@@ -215,7 +215,7 @@ impl Domains {
             return self.book(before, after).await;
         };
         let now = self.worker.clock.now();
-        let id = EventId::new(now, self.worker.entropy.u128());
+        let id = EventId::new(now, self.worker.entropy.id());
         let about = About::Claim { claimed: after.name.clone(), grace_ends_at };
         let notice = OwnerNotice { id, account: other, about, since: now };
         let [.., last] = after.id.to_bytes();
@@ -289,7 +289,7 @@ impl Domains {
     ) -> Result<bool, DomainError> {
         let room = self.room_for_one(before.account, limit).await?;
         let now = self.worker.clock.now();
-        let id = DomainId::new(now, self.worker.entropy.u128());
+        let id = DomainId::new(now, self.worker.entropy.id());
         let new = NewDomain::named(before.name.clone());
         let domain = Domain {
             id,

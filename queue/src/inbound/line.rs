@@ -144,7 +144,7 @@ impl Line {
 
     fn record(&self, batch: &mut Batch, received: &Received) -> Event {
         let event = Event {
-            id: EventId::new(received.received_at, self.worker.entropy.u128()),
+            id: EventId::new(received.received_at, self.worker.entropy.id()),
             account: received.account,
             subject: received.id.into(),
             kind: EventKind::Received,

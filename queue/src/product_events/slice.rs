@@ -107,7 +107,7 @@ impl Slice {
     ) -> Result<u64, ReadError> {
         let (mut additions, mut conversions) = (Additions::default(), 0);
         for one in std::mem::take(&mut self.ones) {
-            let fresh = ProductEventId::new(one.at, entropy.u128()).to_bytes();
+            let fresh = ProductEventId::new(one.at, entropy.id()).to_bytes();
             let heard = match &one.what {
                 What::Visit(visit) => {
                     self.visit(&one, visit, fresh, &mut additions);

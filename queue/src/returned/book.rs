@@ -107,7 +107,7 @@ impl Returned {
             let mut grounds = Grounds::new(target, reason, Source::System).of_email(email);
             grounds.detail = detail_of(news);
             let before = store::suppression::get(&worker.store, about.account, &grounds.target).await?;
-            let id = SuppressionId::new(now, worker.entropy.u128());
+            let id = SuppressionId::new(now, worker.entropy.id());
             let held = before.as_ref().map(|found| &found.suppression);
             let after = Suppression::follow(held, grounds, about.account, id, now);
             if let Some(after) = &after {
@@ -117,7 +117,7 @@ impl Returned {
             stands = after.or(before.map(|found| found.suppression));
         }
         let event = Event {
-            id: EventId::new(now, worker.entropy.u128()),
+            id: EventId::new(now, worker.entropy.id()),
             account: about.account,
             subject: email.into(),
             kind: step.kind,

@@ -126,7 +126,7 @@ impl Hall {
     /// [`WebhookError`].
     pub async fn create_webhook(&self, settings: Webhook) -> Result<(Webhook, String), WebhookError> {
         let (now, account) = (self.clock().now(), settings.account);
-        let id = WebhookId::new(now, self.entropy().u128());
+        let id = WebhookId::new(now, self.entropy().id());
         let text = secret_text(&self.entropy().secret());
         let secret = self.worker.webhooks.seal(&id.to_bytes(), &text)?;
         let webhook = Webhook { id, secret, created_at: now, updated_at: now, ..settings };

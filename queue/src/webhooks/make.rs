@@ -159,7 +159,7 @@ impl Worker {
     pub(super) fn due(&self, (account, webhook): (AccountId, WebhookId), now: Timestamp) -> Option<Due> {
         let partition = self.leases.choose_by(spread(webhook))?;
         let line = LineName { partition, account, webhook };
-        Some(Due { line, at: now, delivery: DeliveryId::new(now, self.entropy.u128()) })
+        Some(Due { line, at: now, delivery: DeliveryId::new(now, self.entropy.id()) })
     }
 
     /// They are committed: they are sent.

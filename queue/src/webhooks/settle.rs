@@ -127,7 +127,7 @@ impl Worker {
         }
         let what = match (after.disabled_reason, before.failing_since, after.failing_since) {
             (Some(reason), since, _) => {
-                let event = disabled(&after, reason, since, EventId::new(now, self.entropy.u128()), now);
+                let event = disabled(&after, reason, since, EventId::new(now, self.entropy.id()), now);
                 store::event::record(batch, &event, line.partition);
                 Some(What::disabled(reason))
             }
@@ -135,7 +135,7 @@ impl Worker {
             _ => None,
         };
         store::webhook::update(batch, &before, &after, &version);
-        let id = EventId::new(now, self.entropy.u128());
+        let id = EventId::new(now, self.entropy.id());
         let about = About::Endpoint { webhook: after.id, url: after.url, what: what? };
         let notice = OwnerNotice { id, account: after.account, about, since: now };
         store::owner_notice::put(batch, line.partition, &notice);

@@ -128,8 +128,7 @@ impl Book<'_> {
     }
 
     async fn write_news(&self, batch: &mut Batch) -> Result<(), Fault> {
-        // Within a millisecond ids are in the order of their chance: room above for those that follow.
-        let first = self.ledger.random() >> 56;
+        let first = self.ledger.random();
         for (number, news) in (0_u128..).zip(&self.news) {
             let id = EventId::new(self.now, first + number);
             match *news {
