@@ -15,7 +15,7 @@ use std::time::Instant;
 use affiliate::audit::audit;
 use affiliate::ledger::Ledger;
 use mail::affiliate::campaign::{Campaign, Duration as Months, Rate, Terms, Visibility};
-use mail::affiliate::commission::{Commission, Frozen, Origin, Snapshot, Status};
+use mail::affiliate::commission::{Commission, Comparison, Frozen, Origin, Snapshot, Status};
 use mail::affiliate::money::BasisPoints;
 use mail::affiliate::partner::{
     Partner, PartnerLink, PartnerSource, PartnerStatus, PayoutDestination, Token,
@@ -182,6 +182,7 @@ fn bounty(lead: &Referral, plan: CampaignId, id: CommissionId) -> Commission {
         currency: "usd".parse().unwrap(),
         status: Status::Earned { earned_at: now, frozen: Frozen::default() },
         earns_at: now,
+        comparison: Comparison::Needless,
         snapshot: Snapshot { campaign: plan, campaign_rev: 1, hold_days: 0 },
         waived: Vec::new(),
         note: None,

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use queue::courier::http::{Answer, Get};
+use queue::courier::http::{Answer, Get, PostError};
 use serde_json::Value;
 
 use mail::affiliate::program::Program;
@@ -39,11 +39,11 @@ impl Office {
         self.hall.check_webhook_url(api_base).map_err(|why| Refusal::field("api_base", why))
     }
 
-    /// Asks the processor for what stands at a path.
+    /// Asks the processor for what stands at a path, whatever it answers.
     ///
     /// # Errors
-    /// It did not answer, or not with 200 and JSON.
-    pub(crate) async fn ask(&self, (api_base, key): (&str, &str), path: &str) -> Result<Value, Refusal> {
+    /// It did not answer.
+    pub(crate) async fn get(&self, (api_base, key): (&str, &str), path: &str) -> Result<Answer, PostError> {
         let get = Get {
             url: format!("{}{path}", api_base.trim_end_matches('/')),
             headers: vec![
@@ -53,7 +53,15 @@ impl Office {
             timeout: TIMEOUT,
             answer_bytes_max: ANSWER_BYTES_MAX,
         };
-        let answered = self.hall.fetch(get).await;
+        self.hall.fetch(get).await
+    }
+
+    /// The same, for JSON.
+    ///
+    /// # Errors
+    /// It did not answer, or not with 200 and JSON.
+    pub(crate) async fn ask(&self, whom: (&str, &str), path: &str) -> Result<Value, Refusal> {
+        let answered = self.get(whom, path).await;
         let Answer { status, body, .. } =
             answered.map_err(|error| Refusal::Upstream(format!("cannot be asked: {error}")))?;
         if status != 200 {

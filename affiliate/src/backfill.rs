@@ -16,13 +16,14 @@ use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::backfill::{Backfill, BackfillStatus};
 use mail::affiliate::program::{Mode, Program};
 use mail::id::{AccountId, BackfillId};
-use serde_json::{Value, json};
+use serde_json::Value;
 use store::affiliate::{backfill, commission, program};
 use store::engine::Batch;
 
+use crate::comparing::dispute_kind;
 use crate::ledger::{Answer, Fault, Ledger};
 use crate::office::{Committed, Office};
-use crate::processor::Page;
+use crate::processor::{Page, event_about};
 use crate::refusal::{Noun, Obstacle, Refusal};
 
 /// How often is looked for one to go on with.
@@ -195,9 +196,7 @@ impl Office {
             teller.tell("charge.refunded", charge).await?;
         }
         for dispute in &disputes {
-            let is_over = matches!(dispute["status"].as_str(), Some("won" | "lost" | "warning_closed"));
-            let kind = if is_over { "charge.dispute.closed" } else { "charge.dispute.created" };
-            teller.tell(kind, dispute).await?;
+            teller.tell(dispute_kind(dispute), dispute).await?;
         }
         Ok((objects, invoices.len() as u64, lines))
     }
@@ -245,15 +244,9 @@ impl Teller<'_> {
         let Some(id) = object["id"].as_str() else {
             return Err(Refusal::Upstream("answered with an object without an id".to_owned()));
         };
-        let event = json!({
-            "id": format!("{}_{id}", self.backfill.id),
-            "object": "event",
-            "type": kind,
-            // As of when it was asked for.
-            "created": self.backfill.until.as_second(),
-            "livemode": self.mode == Mode::Live,
-            "data": {"object": object},
-        });
+        let id = format!("{}_{id}", self.backfill.id);
+        // As of when it was asked for.
+        let event = event_about(object, (&id, kind), (self.backfill.until, self.mode));
         match self.ledger.take(self.backfill.account, event.to_string().as_bytes()).await {
             Answer::Failed(fault @ (Fault::Read(_) | Fault::Commit(_) | Fault::Contended)) => {
                 Err(fault.into())
@@ -279,6 +272,6 @@ fn id_in(value: &Value) -> Option<String> {
 }
 
 /// An id in an address: whatever the processor sent, it stays one segment or value (RFC 3986 2.1).
-fn escaped(id: &str) -> String {
+pub(crate) fn escaped(id: &str) -> String {
     url::form_urlencoded::byte_serialize(id.as_bytes()).collect()
 }

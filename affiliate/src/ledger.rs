@@ -44,6 +44,7 @@ pub use self::heard::TooMany;
 pub use self::holds::Ended;
 pub(crate) use self::leads::Prospect;
 pub use self::moves::{Reversal, Verdict};
+pub(crate) use self::settle::PaidBy;
 use crate::processor::Unreadable;
 
 /// Commits tried, when something is changed meanwhile.

@@ -9,13 +9,14 @@
 //! ```
 //!
 //! What is earned is paid by [payouts]; partners' own addresses are told by [postbacks]. [`asking`] is how the processor is
-//! asked in turn, by [backfill] for the past. The nouns and the arithmetic are `mail::affiliate`; the rows are the store's.
+//! asked in turn, by [backfill] for the past and by [comparing] for what became of charges. The nouns and the arithmetic are `mail::affiliate`; the rows are the store's.
 //! [`object`] is what everybody outside is shown of them.
 
 pub mod asking;
 pub mod audit;
 pub mod backfill;
 pub mod campaigns;
+pub mod comparing;
 pub mod imports;
 pub mod ledger;
 pub mod letters;

@@ -16,6 +16,8 @@
 //!   as they are drafted (status `draft`, with their event); the run itself is shown to nobody before it is whole. How
 //!   far it is stands in its row, so that after a crash it is gone on with, from there, and no partner is taken twice.
 //!   Where nobody is to be paid, the run and all that was noted with it is forgotten.
+//! - **Comparing**: once it is whole, and where the processor can be asked, what became of its charges is asked a hundred
+//!   lines at a time; how far that is stands in the run's row, and until its end the run is not approved.
 //! - **Approving** is the change of one row: whether an open payout is a draft or under way stands in its run alone.
 //!   Before it everybody sees a draft, after it everybody sees payouts under way, and there is no between.
 //! - **Cancelling** is one row as well: from then on the run's open payouts are gone for everybody. Their lines are
@@ -29,6 +31,7 @@
 //!
 //! One run at a time is open: a row says which ([`store::affiliate::payout_run::open`]), and is checked where one begins.
 
+mod compare;
 mod decide;
 mod draft;
 mod files;

@@ -44,7 +44,7 @@ pub use checkout::Checkout;
 pub use credit_note::CreditNote;
 pub use customer::Customer;
 pub use dispute::ChargeDispute;
-pub use event::{Event, Fact};
+pub use event::{Event, Fact, event_about};
 pub use invoice::{Invoice, InvoicePayment, Payment};
 pub use marks::{Marks, MetadataKeys, ReferralHint};
 pub use page::Page;

@@ -104,6 +104,11 @@ pub enum Obstacle {
     /// The draft is another one than was seen.
     #[error("the payout run changed meanwhile: its `rev` or its totals are others; look at it again")]
     OtherRun,
+    /// The processor is asked about the charges of the draft.
+    #[error(
+        "the processor is still asked about the charges in the payout run; try again when `comparing` is false"
+    )]
+    RunCompared,
     /// Nobody is left in the draft.
     #[error("nobody is left in the payout run; cancel it")]
     NobodyInRun,

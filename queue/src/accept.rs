@@ -67,6 +67,8 @@ use stage::Stop;
 
 /// What mending puts on top of a message (trace, Date, Message-ID, From), at most.
 const HEADER_ROOM_BYTES: u64 = 4 * 1024;
+/// How long who asks for the usage waits for what is not counted yet.
+const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
 /// How often partitions are chosen for an email, should they go to other nodes while it is committed.
 const CHOICES_MAX: usize = 3;
@@ -291,9 +293,7 @@ impl Hall {
     /// The store cannot be read.
     pub async fn used(&self, tenant: &Tenant) -> Result<Used, ReadError> {
         // The meter knows those that are not told yet of plans with caps only.
-        if let Err(error) = self.tell().await {
-            tracing::warn!(%error, "the usage shown may be behind");
-        }
+        self.tell_within(TOLD_WITHIN).await;
         let account = tenant.account().id;
         self.worker.meter.used(&self.worker.store, account, self.clock().now()).await
     }

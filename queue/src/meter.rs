@@ -4,6 +4,8 @@
 //! used = rows (events that were told) + pending (accepted by us, not told yet) + what is being committed
 //! ```
 //!
+//! After a start, events of the time before are told first; who has a cap waits for that.
+//!
 //! Only accounts whose plan has caps, or an included amount, are kept here. On a store of one node
 //! the sum is exact. Of several nodes each reads the rows once a second: together they may go beyond a cap
 //! by what the others accept within that second (docs/CLUSTER.md).
@@ -18,9 +20,12 @@ use mail::id::{AccountId, EmailId};
 use mail::plan::PlanLimits;
 use mail::usage::{self, Cap, Left, Period, Used};
 use store::engine::{ReadError, Store};
+use tokio::sync::watch;
 
 /// For how long rows are believed that other nodes write, too.
 const HOLDS: Duration = Duration::from_secs(1);
+/// How long who has a cap waits, after a start, until it is known what was used up.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Accounts kept; those without anything pending go when there are more.
 const KEPT_MAX: usize = 10_000;
 /// Pending emails kept of an account without caps. While telling is further behind than that, what is said to
@@ -71,6 +76,8 @@ pub struct Meter {
     /// Held while rows are read for the meter, and while they are written and the meter is told: in between
     /// an email would be counted twice, or not at all.
     books: Arc<tokio::sync::Mutex<()>>,
+    /// Emails may have been accepted before this process began of which nothing is told yet.
+    is_behind: Arc<watch::Sender<bool>>,
 }
 
 /// Emails of a plan that are being committed. Dropped, they are given back.
@@ -113,6 +120,8 @@ pub enum Room {
     Reserved(Reserved),
     /// A cap is in the way.
     Capped(Cap),
+    /// What was used up is not known yet.
+    Unknown,
 }
 
 impl Meter {
@@ -139,6 +148,9 @@ impl Meter {
                 left: Left::default(),
             }));
         }
+        if usage::is_capped(limits) && !self.is_known().await {
+            return Ok(Room::Unknown);
+        }
         let fresh = self.lock().get(&account).is_some_and(|known| known.is_fresh(now, store.is_shared()));
         if !fresh {
             self.read(store, account, now).await?;
@@ -154,6 +166,25 @@ impl Meter {
         // Beyond an included amount more may be sent: nothing of it is left then.
         let left = Left::of(&PlanLimits { overage: false, ..*limits }, known.used());
         Ok(Room::Reserved(Reserved { meter: self.clone(), account, email: Some(email), left }))
+    }
+
+    /// What was accepted before this process began is not all told yet: who has a cap waits.
+    pub(crate) fn fall_behind(&self) {
+        self.is_behind.send_replace(true);
+    }
+
+    /// It is.
+    pub(crate) fn caught_up(&self) {
+        self.is_behind.send_replace(false);
+    }
+
+    async fn is_known(&self) -> bool {
+        if !*self.is_behind.borrow() {
+            return true;
+        }
+        let mut behind = self.is_behind.subscribe();
+        let known = tokio::time::timeout(PATIENCE, behind.wait_for(|behind| !behind)).await;
+        matches!(known, Ok(Ok(_)))
     }
 
     async fn read(&self, store: &Store, account: AccountId, now: Timestamp) -> Result<(), ReadError> {

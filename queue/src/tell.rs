@@ -11,7 +11,7 @@ pub(crate) mod fresh;
 mod metric;
 mod subjects;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use mail::event::Event;
 use mail::id::AccountId;
 use mail::usage::{Period, counted};
-use store::engine::{Batch, CommitError, ReadError};
+use store::engine::{Batch, CommitError, Key, ReadError};
 use store::outbox::Untold;
 use store::usage::Additions;
 use thiserror::Error;
@@ -44,6 +44,10 @@ const REST: u32 = 3;
 const REST_FOR_LISTENERS: u32 = 1;
 /// Commits tried at once, when other nodes write the same rows.
 const TRIES_MAX: usize = 20;
+
+/// How far the telling of each run of partitions is, by its first: what is taken away lies in the way of who begins
+/// there again, until the store has forgotten it.
+type Places = BTreeMap<u16, Option<Key>>;
 
 /// Why events could not be told; they are told later.
 #[derive(Debug, Error)]
@@ -83,9 +87,10 @@ impl Worker {
 
     /// Tells all events, and rests after each round for longer than it took: who hands in mail goes first.
     async fn tell_at_leisure(&self) -> Result<(), TellError> {
+        let mut places = Places::default();
         loop {
             let begun = Instant::now();
-            if !self.tell_round().await? || self.stop.is_cancelled() {
+            if !self.tell_round(&mut places).await? || self.stop.is_cancelled() {
                 return Ok(());
             }
             let listened = self.webhooks.is_listened_to(self.clock.now());
@@ -95,31 +100,56 @@ impl Worker {
     }
 
     /// Tells some events of each run of our partitions. Says whether there may be more.
-    async fn tell_round(&self) -> Result<bool, TellError> {
+    async fn tell_round(&self, places: &mut Places) -> Result<bool, TellError> {
         let _telling = self.telling.lock().await;
         let mut more = false;
         for partitions in self.leases.runs() {
-            more |= self.tell_some(partitions).await?;
+            let after = places.entry(*partitions.start()).or_default();
+            more |= self.tell_some(partitions, after).await?;
         }
         Ok(more)
     }
 
-    /// Tells all events in the outboxes of our partitions.
+    /// Tells all events that are in the outboxes of our partitions when this is called; of those that come meanwhile, some.
     ///
     /// # Errors
     /// [`TellError`].
     pub async fn tell(&self) -> Result<(), TellError> {
-        while self.tell_round().await? {}
+        for partitions in self.leases.runs() {
+            let mut after = None;
+            loop {
+                let _telling = self.telling.lock().await;
+                if !self.tell_some(partitions.clone(), &mut after).await? || after.is_none() {
+                    break;
+                }
+            }
+        }
         Ok(())
     }
 
-    /// Says whether there may be more.
-    async fn tell_some(&self, partitions: RangeInclusive<u16>) -> Result<bool, TellError> {
+    /// Tells what the time before this one has left behind; until that is done, whoever has a cap waits
+    /// ([`crate::meter`]).
+    pub(crate) async fn catch_up(self: Arc<Self>) {
+        while let Err(error) = self.tell().await {
+            tracing::warn!(%error, "events of the time before cannot be told yet");
+            tokio::time::sleep(LOOK).await;
+        }
+        self.meter.caught_up();
+    }
+
+    /// Tells some of the events after a place, and moves it. Says whether there may be more: after it, or, at the end,
+    /// from the beginning on.
+    async fn tell_some(
+        &self,
+        partitions: RangeInclusive<u16>,
+        after: &mut Option<Key>,
+    ) -> Result<bool, TellError> {
         for _ in 0..TRIES_MAX {
             let known = |id| self.fresh.take(id);
-            let untold = store::outbox::read(&self.store, partitions.clone(), EVENTS_MAX, &known).await?;
+            let place = (after.as_ref(), EVENTS_MAX);
+            let untold = store::outbox::read(&self.store, partitions.clone(), place, &known).await?;
             if untold.is_empty() {
-                return Ok(false);
+                return Ok(after.take().is_some());
             }
             let (subjects, count) = Subjects::read((&self.store, &self.fresh), &untold).await?;
             let told = untold.get(..count).unwrap_or_default();
@@ -128,7 +158,11 @@ impl Worker {
             let count = audience.room_for(untold.iter().take(count).map(|one| one.event.as_ref()));
             let some = untold.get(..count).unwrap_or_default();
             match self.commit_told(some, &subjects, &audience).await {
-                Ok(true) => return Ok(count < untold.len() || count == EVENTS_MAX),
+                Ok(true) => {
+                    let is_all = after.is_none() && count == untold.len() && count < EVENTS_MAX;
+                    *after = some.last().filter(|_| !is_all).map(|last| last.key().clone());
+                    return Ok(!is_all);
+                }
                 Ok(false) => return Ok(false),
                 // Another node counted for the same account, or has the partition by now; or an email was
                 // forgotten meanwhile.

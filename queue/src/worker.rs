@@ -239,10 +239,9 @@ impl Worker {
             let worker = Arc::clone(self);
             self.spawn(async move { worker.keep_looking().await });
         }
-        // What plans have used up is known before anything is accepted.
-        if let Err(error) = self.tell().await {
-            tracing::warn!(%error, "events of the time before cannot be told yet");
-        }
+        self.meter.fall_behind();
+        let worker = Arc::clone(self);
+        self.spawn(async move { worker.catch_up().await });
         Ok(())
     }
 

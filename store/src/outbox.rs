@@ -34,24 +34,31 @@ pub struct Untold {
 }
 
 impl Untold {
+    /// After which the next ones lie.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
     /// It was told.
     pub fn told(&self, batch: &mut Batch) {
         batch.delete(self.key.clone());
     }
 }
 
-/// The events in the outboxes of these partitions, at most `limit`, each partition's oldest first. Those that
-/// are `known` are not read.
+/// The events in the outboxes of these partitions, after one of them, at most `limit`, each partition's oldest first.
+/// Those that are `known` are not read.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn read(
     store: &Store,
     partitions: RangeInclusive<u16>,
-    limit: usize,
+    (after, limit): (Option<&Key>, usize),
     known: &(dyn Fn(EventId) -> Option<Event> + Send + Sync),
 ) -> Result<Vec<Untold>, ReadError> {
-    let start = key(Space::Outbox).u16(*partitions.start()).build();
+    let first = || key(Space::Outbox).u16(*partitions.start()).build();
+    let start = after.map_or_else(first, |after| crate::key::after(after));
     let end = end_of(&key(Space::Outbox).u16(*partitions.end()).build());
     let rows = store.scan(start..end, Order::Ascending, limit).await?;
     let mut untold = Vec::with_capacity(rows.len());

@@ -13,7 +13,7 @@ use mail::affiliate::campaign::Campaign;
 use mail::affiliate::commission::{Commission, Status};
 use mail::affiliate::partner::Partner;
 use mail::affiliate::partner_letter::Tells;
-use mail::affiliate::program::Program;
+use mail::affiliate::program::{Processor, Program};
 use mail::affiliate::referral::{Referral, ReferralStatus};
 use mail::affiliate::visit::Visit;
 use mail::event::EventKind;
@@ -333,12 +333,15 @@ impl<'l> Book<'l> {
     }
 
     /// A line is so from now on, new or not; what is told of it is said in order.
-    pub(crate) fn write_line(&mut self, line: Commission, news: impl IntoIterator<Item = EventKind>) {
+    pub(crate) fn write_line(&mut self, mut line: Commission, news: impl IntoIterator<Item = EventKind>) {
         let id = line.id;
         self.news.extend(news.into_iter().map(|kind| News::Line(kind, id)));
         if let Some(held) = self.lines.get_mut(&id) {
             held.now = line;
             return;
+        }
+        if self.program.processor.as_ref().is_some_and(Processor::can_be_asked) {
+            line.compare_first(self.now);
         }
         match line.sold() {
             Some(sold) => self.lines_of.entry(sold.invoice.clone()).or_default().push(id),

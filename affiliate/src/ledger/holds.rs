@@ -92,12 +92,14 @@ impl Office {
         partitions: RangeInclusive<u16>,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Fault> {
-        let Ended { earned, failed } = self.ledger().end_holds(partitions.clone(), now).await?;
+        let ledger = self.ledger();
+        ledger.compare_due(partitions.clone(), now, self).await?;
+        let Ended { earned, failed } = ledger.end_holds(partitions.clone(), now).await?;
         if earned > 0 {
             tracing::debug!(earned, "holds ended");
         }
-        // Those that failed are due already: they wait for the next look.
+        // Those that failed, or were not compared, are due already: they wait for the next look.
         let next = commission::next_due(self.store(), partitions).await?;
-        Ok(next.filter(|next| failed == 0 || *next > now))
+        Ok(next.filter(|next| (failed == 0 && earned > 0) || *next > now))
     }
 }

@@ -27,6 +27,15 @@ const INVOICES_AT_ONCE: usize = 100;
 /// How often a book looks at what its own work touched.
 const ROUNDS_MAX: usize = 8;
 
+/// What paid an invoice, as far as that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PaidBy {
+    /// A charge, by its id.
+    Charge(String),
+    /// A payment intent, by its id: which charge came of it is not known.
+    Payment(String),
+}
+
 /// Everything that a recomputation of one invoice reads.
 struct Case {
     referral: Referral,
@@ -236,6 +245,22 @@ impl Book<'_> {
             charges.push((id, known));
         }
         Ok(charges)
+    }
+
+    /// What is known to have paid an invoice: charges, and payments of which no charge is known.
+    pub(crate) async fn paid_by(&mut self, invoice: &str) -> Result<Vec<PaidBy>, Fault> {
+        let row = self.invoice(invoice).await?;
+        let (mut charges, payments) = (row.charges().clone(), row.payments().clone());
+        let mut paid_by = Vec::new();
+        for payment in payments {
+            let known = self.payment(&payment).await?.charges().clone();
+            if known.is_empty() {
+                paid_by.push(PaidBy::Payment(payment));
+            }
+            charges.extend(known);
+        }
+        paid_by.extend(charges.into_iter().map(PaidBy::Charge));
+        Ok(paid_by)
     }
 
     /// Whether anything excludes an invoice. While it has no line, a flag elsewhere that is met once excludes it for good.

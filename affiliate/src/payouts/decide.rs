@@ -32,6 +32,9 @@ impl Ledger {
             if before.status != RunStatus::Draft {
                 return Err(Obstacle::NoDraft.into());
             }
+            if !before.is_compared() {
+                return Err(Obstacle::RunCompared.into());
+            }
             if before.rev != rev || before.totals != *totals {
                 return Err(Obstacle::OtherRun.into());
             }

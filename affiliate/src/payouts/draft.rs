@@ -12,10 +12,10 @@ use mail::affiliate::commission::Commission;
 use mail::affiliate::money::Currency;
 use mail::affiliate::partner::Partner;
 use mail::affiliate::payout::{
-    Adjustment, Asking, Filling, Group, Payout, PayoutRun, PayoutState, Phase, RunStatus, SkipReason,
-    Skipped, Trail,
+    Adjustment, Asking, Compared, Filling, Group, Payout, PayoutRun, PayoutState, Phase, RunStatus,
+    SkipReason, Skipped, Trail,
 };
-use mail::affiliate::program::Program;
+use mail::affiliate::program::{Processor, Program};
 use mail::event::EventKind;
 use mail::id::{AccountId, EventId, PartnerId, PayoutId, PayoutRunId};
 use store::affiliate::commission::Free;
@@ -104,6 +104,7 @@ impl Ledger {
                 is_partial: false,
                 cutoff: cutoff.unwrap_or(now),
                 totals: BTreeMap::new(),
+                uncompared: 0,
                 payouts: 0,
                 open: 0,
                 transfers: 0,
@@ -138,6 +139,8 @@ impl Ledger {
                     };
                     self.commit(batch).await?
                 }
+                // It takes somebody to ask.
+                Some(Phase::Comparing { .. }) => return Ok(Step::Done),
                 Some(Phase::Voiding) => self.void(&run).await?,
                 Some(Phase::Sweeping) => self.sweep(&run).await?,
             };
@@ -438,8 +441,9 @@ impl Sheet<'_> {
             self.run.phase = Some(Phase::Voiding);
             return self.close(true);
         }
-        self.run.phase = None;
-        self.close(false)
+        let can_ask = self.program.processor.as_ref().is_some_and(Processor::can_be_asked);
+        self.run.phase = can_ask.then(|| Phase::Comparing { after: Compared::default(), tries: 0 });
+        self.close(can_ask)
     }
 
     fn close(mut self, goes_on: bool) -> Batch {

@@ -11,6 +11,7 @@ use store::engine::Batch;
 
 use super::Step;
 use super::transfers::Pays;
+use crate::comparing::Compares;
 use crate::ledger::{Fault, Ledger};
 use crate::office::Office;
 
@@ -39,7 +40,7 @@ impl Ledger {
         &self,
         partitions: RangeInclusive<u16>,
         now: Timestamp,
-        processor: &impl Pays,
+        processor: &(impl Pays + Compares),
     ) -> Result<Worked, Fault> {
         let (mut worked, mut after) = (Worked::default(), None::<Item>);
         loop {
@@ -66,7 +67,7 @@ impl Ledger {
         }
     }
 
-    async fn go_on(&self, item: &Item, processor: &impl Pays) -> Result<(), Fault> {
+    async fn go_on(&self, item: &Item, processor: &(impl Pays + Compares)) -> Result<(), Fault> {
         let account = item.account;
         match item.work {
             Work::Run(id) => self.go_on_with(account, id, processor).await,
@@ -85,10 +86,19 @@ impl Ledger {
         &self,
         account: AccountId,
         id: PayoutRunId,
-        processor: &impl Pays,
+        processor: &(impl Pays + Compares),
     ) -> Result<(), Fault> {
         let run = payout_run::get(self.store(), account, id).await?;
         match run {
+            Some(run) if !run.is_compared() => {
+                // Where there is no answer it waits for its next turn.
+                while self
+                    .compare_some((account, id), processor)
+                    .await?
+                    .is_some_and(|next| next <= self.now())
+                {}
+                Ok(())
+            }
             Some(run) if run.phase.is_some() => {
                 while self.go_on_with_run(account, id).await? == Step::More {}
                 Ok(())

@@ -4,6 +4,7 @@
 //! names it in the list of those that failed; only then is the object read.
 
 use jiff::Timestamp;
+use mail::affiliate::program::Mode;
 use serde_json::Value;
 
 use super::account::ConnectedAccount;
@@ -19,6 +20,19 @@ use super::reading::{Object, Reading, Unreadable, json};
 use super::refund::Refund;
 use super::subscription::Subscription;
 use super::transfer::ReversedTransfer;
+
+/// The body of an event that nobody sent: an object as it was asked for, as of that time.
+#[must_use]
+pub fn event_about(object: &Value, (id, kind): (&str, &str), (at, mode): (Timestamp, Mode)) -> Value {
+    serde_json::json!({
+        "id": id,
+        "object": "event",
+        "type": kind,
+        "created": at.as_second(),
+        "livemode": mode == Mode::Live,
+        "data": {"object": object},
+    })
+}
 
 /// An event, its object not read yet.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod compare;
 mod interplay;
 mod killed;
 mod large;

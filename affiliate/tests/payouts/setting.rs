@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use std::task::Poll;
 
 use affiliate::audit::audit;
-use affiliate::ledger::Ledger;
+use affiliate::comparing::{Compared, Compares};
+use affiliate::ledger::{Fault, Ledger};
 use affiliate::office::nothing_beside;
 use affiliate::payouts::transfers::{Order, Pays, Told};
 use affiliate::payouts::{ShownPayout, Wish};
@@ -16,7 +17,7 @@ use mail::affiliate::partner::{Partner, PayoutDestination};
 use mail::affiliate::payout::{PayoutRun, PayoutStatus, Skipped};
 use mail::affiliate::program::PayoutMethod;
 use mail::affiliate::referral::{Dealings, Referral, ReferralSource, ReferralStatus};
-use mail::id::{CommissionId, PartnerId, PayoutId, ReferralId};
+use mail::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
 use queue::entropy::Entropy;
 use store::affiliate::listing::Wanted;
 use store::affiliate::{commission, partner, referral};
@@ -167,6 +168,7 @@ pub(crate) async fn bounties(ledger: &Ledger, partner: &Partner, number: usize) 
                     frozen: mail::affiliate::commission::Frozen::default(),
                 },
                 earns_at: now,
+                comparison: mail::affiliate::commission::Comparison::Needless,
                 snapshot: Snapshot { campaign: partner.campaign, campaign_rev: 1, hold_days: 0 },
                 waived: Vec::new(),
                 note: None,
@@ -219,6 +221,8 @@ struct Said {
     keys: Vec<String>,
     looked_for: usize,
     made: BTreeMap<String, (String, i64)>,
+    compared: Vec<String>,
+    comparisons: VecDeque<Compared>,
 }
 
 impl Script {
@@ -238,6 +242,17 @@ impl Script {
 
     pub(crate) fn looked_for(&self) -> usize {
         self.0.lock().unwrap().looked_for
+    }
+
+    /// When it is asked about a charge, it does not answer, so often.
+    pub(crate) fn ignore(&self, times: usize) {
+        let silence = Compared::Unanswered("timeout".to_owned());
+        self.0.lock().unwrap().comparisons.extend(vec![silence; times]);
+    }
+
+    /// The invoices about which it was asked, since this was asked last.
+    pub(crate) fn compared(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap().compared)
     }
 
     /// All that was transferred.
@@ -286,4 +301,13 @@ pub(crate) async fn cut_off<T>(polls: usize, work: impl Future<Output = T>) -> O
         work.as_mut().poll(context).map(Some)
     })
     .await
+}
+
+impl Compares for Script {
+    async fn compare(&self, _: AccountId, invoice: &str) -> Result<Compared, Fault> {
+        tokio::task::yield_now().await;
+        let mut said = self.0.lock().unwrap();
+        said.compared.push(invoice.to_owned());
+        Ok(said.comparisons.pop_front().unwrap_or(Compared::Heard))
+    }
 }

@@ -225,7 +225,7 @@ async fn written<const DRAFTED: bool>(room: &Arc<Room>, run: PayoutRun) -> Resul
 /// What is wrong with it; a draft is open.
 pub async fn draft(room: Arc<Room>, owner: Owner, asked: Read<Draft>) -> Result<DraftedRun, Problem> {
     let Opened { program, said, .. } = asked.open_any(&room, owner.tenant()).await?;
-    let drafted = room.affiliate.ledger().draft_run(program.account, said.0).await;
+    let drafted = room.affiliate.draft_run(program.account, said.0).await;
     let drafted = drafted.map_err(|refusal| refused(&room, refusal))?;
     if let Some(run) = drafted.run {
         return written(&room, run).await;

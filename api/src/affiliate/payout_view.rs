@@ -88,6 +88,16 @@ impl Describe for RunObject {
             ("cutoff", schema::time("Until when what is in it was earned")),
             ("totals", totals),
             ("payouts_count", schema::count("Payouts in it")),
+            (
+                "comparing",
+                schema::boolean(
+                    "Whether the processor is still asked about charges in it: then it cannot be approved",
+                ),
+            ),
+            (
+                "uncompared_count",
+                schema::count("Commissions in it about whose charges the processor did not answer"),
+            ),
             ("created_at", schema::time("When it was drafted")),
             ("approved_at", schema::nullable_time("When it was approved")),
             ("completed_at", schema::nullable_time("When its last payout was settled")),

@@ -161,3 +161,55 @@ async fn who_is_only_listened_to_is_not_asked() {
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
     world.end().await;
 }
+
+/// A refund and a dispute of which no event came are heard of when a run is drafted.
+#[tokio::test]
+async fn charges_are_asked_about_before_a_run_is_shown() {
+    let world = World::start().await;
+    let known = || {
+        let paid = |id: &str, charge: &str| {
+            let mut invoice = invoice(&world, (id, "cus_1"), 10_000);
+            invoice["charge"] = json!(charge);
+            invoice
+        };
+        let charge = |id: &str, refunded: i64, disputed: bool| {
+            json!({"id": id, "object": "charge", "amount": 10_000, "amount_refunded": refunded, "currency": "usd",
+                "customer": "cus_1", "disputed": disputed, "metadata": {}})
+        };
+        let list = |data: Value| json!({"object": "list", "data": data, "has_more": false});
+        let lost = json!([{"id": "dp_1", "object": "dispute", "charge": "ch_3", "status": "lost", "amount": 10_000,
+            "currency": "usd"}]);
+        let customer =
+            json!({"id": "cus_1", "object": "customer", "email": "grace@example.net", "metadata": {}});
+        let invoices = json!([paid("in_3", "ch_3"), paid("in_2", "ch_2"), paid("in_1", "ch_1")]);
+        vec![
+            ("/v1/account", json!({"id": "acct_1", "object": "account"})),
+            ("/v1/customers/cus_1", customer),
+            ("/v1/invoices", list(invoices)),
+            ("/v1/charges/ch_1", charge("ch_1", 10_000, false)),
+            ("/v1/charges/ch_2", charge("ch_2", 0, false)),
+            ("/v1/charges/ch_3", charge("ch_3", 0, true)),
+            ("/v1/disputes?limit=100&charge=ch_3", list(lost)),
+        ]
+    };
+    let (who, _) = connected(&world, known, 0).await;
+    let since = json!({"since": world.hall.clock().now().as_second() - 3600});
+    owner(&world, &who, Method::POST, ("/backfill", since)).await;
+    go_on(&world).await;
+    let lines = all(&world, "/affiliate-commissions").await;
+    assert!(lines.len() == 3 && lines.iter().all(|line| line["status"] == "pending"), "{lines:?}");
+    let office = Office::new(world.hall.clone());
+    // Each waits for its answer, which is asked for a day before its hold ends.
+    world.hall.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
+    let (ledger, now) = (office.ledger(), world.hall.clock().now());
+    ledger.compare_due(0..=PARTITIONS - 1, now, &office).await.unwrap();
+    let status = |lines: &[Value]| lines.iter().map(|line| line["status"].clone()).collect::<Vec<_>>();
+    let lines = all(&world, "/affiliate-commissions").await;
+    assert_eq!(status(&lines), ["reversed", "pending", "reversed"], "newest first");
+    let reasons: Vec<_> = lines.iter().map(|line| line["reverse_reason"].clone()).collect();
+    assert_eq!(reasons, [json!("dispute"), Value::Null, json!("refund")]);
+    let account = world.tenant().await.account().id;
+    let audit = affiliate::audit::audit(&ledger, account).await.unwrap();
+    assert!(audit.ok, "{:#?}", audit.broken);
+    world.end().await;
+}

@@ -24,13 +24,16 @@ mod snapshot;
 mod state;
 
 pub use self::snapshot::{Calculation, Cap, CapEffect, Snapshot};
-pub use self::state::{Frozen, Reason, Refused, Status};
+pub use self::state::{Comparison, Frozen, Reason, Refused, Status};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
 use crate::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
+
+/// How long before a commission is its partner's the processor is asked about its charge.
+const COMPARED_BEFORE: SignedDuration = SignedDuration::from_hours(24);
 
 /// Whose share of a sale it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -99,6 +102,9 @@ pub struct Commission {
     pub status: Status,
     /// When it is its partner's, if nothing comes between.
     pub earns_at: Timestamp,
+    /// Whether the processor was asked about its charge.
+    #[serde(default, skip_serializing_if = "Comparison::is_needless")]
+    pub comparison: Comparison,
     /// By which terms it was written: new rates are for new commissions.
     pub snapshot: Snapshot,
     /// For what it was reversed and the owner reinstated it: that does not reverse it again.
@@ -154,6 +160,20 @@ impl Commission {
         snapshot::formula(self)
     }
 
+    /// When the scheduler is to look at it, while it is pending.
+    #[must_use]
+    pub fn looked_at(&self) -> Timestamp {
+        if let Comparison::Due(at) = self.comparison { at } else { self.earns_at }
+    }
+
+    /// The processor is to be asked about its charge before it is its partner's, unless it is that already.
+    pub fn compare_first(&mut self, now: Timestamp) {
+        let before = self.earns_at.checked_sub(COMPARED_BEFORE).unwrap_or(now);
+        if self.sold().is_some() && matches!(self.status, Status::Pending { .. }) {
+            self.comparison = Comparison::Due(before.max(now));
+        }
+    }
+
     /// Whether it waits for nothing but the scheduler.
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
@@ -168,6 +188,9 @@ impl Commission {
         let Status::Pending { frozen } = self.status else { return Err(Refused::NotPending) };
         if frozen.is_frozen() {
             return Err(Refused::Frozen);
+        }
+        if matches!(self.comparison, Comparison::Due(_)) {
+            return Err(Refused::Uncompared);
         }
         if self.earns_at > now {
             return Err(Refused::NotYet { earns_at: self.earns_at });

@@ -213,6 +213,17 @@ pub struct Filling {
     pub after: CommissionId,
 }
 
+/// How far the comparing of a run is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compared {
+    /// The last payout that is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payout: Option<PayoutId>,
+    /// The last line of the next one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<CommissionId>,
+}
+
 /// What is under way with a run, over several commits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -226,10 +237,22 @@ pub enum Phase {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         filling: Option<Filling>,
     },
+    /// It is whole; the processor is asked about the charges of its lines, one after the other, before it can be approved.
+    Comparing {
+        /// The last payout whose lines were compared, and the last line of the one after that, if some of it were.
+        after: Compared,
+        /// How often what comes next was asked in vain.
+        tries: u32,
+    },
     /// Nobody is to be paid: what was noted is forgotten, and then the run itself. Nobody is shown it.
     Voiding,
     /// It was cancelled: its payouts are taken away, and their lines freed.
     Sweeping,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A run: the payouts of all partners who can be paid, in one draft.
@@ -256,6 +279,9 @@ pub struct PayoutRun {
     pub open: u32,
     /// Payouts of it that the processor is to make.
     pub transfers: u32,
+    /// Lines of it about whose charges the processor was asked in vain.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub uncompared: u32,
     /// Grows with each change.
     pub rev: u64,
     /// When it was drafted.
@@ -273,6 +299,12 @@ impl PayoutRun {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         !matches!(self.phase, Some(Phase::Drafting { .. } | Phase::Voiding))
+    }
+
+    /// Whether the processor is still asked about charges in it.
+    #[must_use]
+    pub fn is_compared(&self) -> bool {
+        !matches!(self.phase, Some(Phase::Comparing { .. }))
     }
 
     /// Whether the owner said yes.

@@ -178,6 +178,14 @@ pub struct Processor {
     pub livemode: Option<bool>,
 }
 
+impl Processor {
+    /// Whether it can be asked, and not only listened to.
+    #[must_use]
+    pub fn can_be_asked(&self) -> bool {
+        self.restricted_key.is_some()
+    }
+}
+
 /// A program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {

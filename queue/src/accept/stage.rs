@@ -125,6 +125,7 @@ impl Hall {
         match meter.reserve(store, (account.id, &limits), (id, count), now).await? {
             Room::Reserved(reserved) => Ok(reserved),
             Room::Capped(cap) => Err(Refusal::PlanLimit(cap)),
+            Room::Unknown => Err(Refusal::Unavailable),
         }
     }
 

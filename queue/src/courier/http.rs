@@ -20,6 +20,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use dns::lookup::Resolver;
 use hyper::header::HeaderValue;
+use jiff::Timestamp;
 use rustls::RootCertStore;
 use thiserror::Error;
 use tokio::time::Instant;
@@ -75,6 +76,8 @@ pub struct Answer {
     pub status: u16,
     /// `retry-after`, in seconds, if it was said so.
     pub retry_after_s: Option<u64>,
+    /// When it was answered, by the clock of who did (RFC 9110 6.6.1), if that was said.
+    pub at: Option<Timestamp>,
     /// The beginning of the body, at most [`ANSWER_BYTES_MAX`], or as many as were asked for.
     pub body: Bytes,
 }

@@ -101,14 +101,18 @@ async fn what_is_posted_and_connections_are_kept() {
         let mut heard = Vec::new();
         for _ in 0..3 {
             heard.push(request(&mut stream).await.unwrap());
-            says(&mut stream, "HTTP/1.1 200 OK\r\nretry-after: 7\r\ncontent-length: 2\r\n\r\nok").await;
+            says(&mut stream, "HTTP/1.1 200 OK\r\nretry-after: 7\r\ndate: Thu, 01 Jan 2026 10:00:00 GMT\r\ncontent-length: 2\r\n\r\nok").await;
         }
         heard
     });
     let (_dns, poster) = poster("", OPEN, None).await;
     for _ in 0..3 {
         let answer = poster.post(post(format!("http://{address}/hook?a=b"), AMPLE)).await.unwrap();
-        assert_eq!(answer, Answer { status: 200, retry_after_s: Some(7), body: Bytes::from_static(b"ok") });
+        let at = Some("2026-01-01T10:00:00Z".parse().unwrap());
+        assert_eq!(
+            answer,
+            Answer { status: 200, retry_after_s: Some(7), at, body: Bytes::from_static(b"ok") }
+        );
     }
     let heard = heard.await.unwrap();
     let (head, body) = &heard[2];

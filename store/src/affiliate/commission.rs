@@ -109,7 +109,7 @@ fn key_of(account: AccountId, id: CommissionId) -> Key {
 fn due_key(line: &Commission) -> Option<Key> {
     let waits = matches!(line.status, Status::Pending { frozen } if !frozen.is_frozen());
     let [.., last] = line.id.to_bytes();
-    let at = key(Space::CommissionDue).u16(u16::from(last) % PARTITIONS).time(line.earns_at);
+    let at = key(Space::CommissionDue).u16(u16::from(last) % PARTITIONS).time(line.looked_at());
     waits.then(|| at.id(line.account.to_bytes()).id(line.id.to_bytes()).build())
 }
 

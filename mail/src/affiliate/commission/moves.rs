@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Commission, Frozen, Origin, Reason, Refused, Snapshot, Status};
+use super::{Commission, Comparison, Frozen, Origin, Reason, Refused, Snapshot, Status};
 use crate::id::{AccountId, CampaignId, CommissionId, PartnerId, PayoutId, ReferralId};
 
 const BORN: Timestamp = Timestamp::UNIX_EPOCH;
@@ -27,6 +27,7 @@ fn line(status: Status) -> Commission {
         currency: "usd".parse().unwrap(),
         status,
         earns_at: second(100),
+        comparison: Comparison::Needless,
         snapshot: Snapshot { campaign: CampaignId::new(BORN, 1), campaign_rev: 1, hold_days: 30 },
         waived: Vec::new(),
         note: None,

@@ -53,6 +53,28 @@ impl Frozen {
     }
 }
 
+/// Whether the processor was asked what became of the charge by now: an event that was lost is made up for so, before the
+/// commission is its partner's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Comparison {
+    /// It is not to be asked: there is no charge, or nobody to ask.
+    #[default]
+    Needless,
+    /// It is to be asked at this time, and the commission waits for that.
+    Due(Timestamp),
+    /// It was asked then.
+    Done(Timestamp),
+}
+
+impl Comparison {
+    /// Whether there is nothing to ask.
+    #[must_use]
+    pub fn is_needless(&self) -> bool {
+        matches!(self, Self::Needless)
+    }
+}
+
 /// What became of a commission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -175,6 +197,9 @@ pub enum Refused {
     /// It is frozen.
     #[error("the commission is frozen while somebody looks at it")]
     Frozen,
+    /// The processor is to be asked first what became of the charge.
+    #[error("the commission waits for the processor's word about its charge")]
+    Uncompared,
     /// Its hold goes on.
     #[error("the commission is not earned before {earns_at}")]
     NotYet {

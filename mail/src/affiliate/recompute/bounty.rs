@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::super::arithmetic::ArithmeticError;
 use super::super::arithmetic::amount;
 use super::super::campaign::Terms;
-use super::super::commission::{Commission, Frozen, Origin, Snapshot, Status};
+use super::super::commission::{Commission, Comparison, Frozen, Origin, Snapshot, Status};
 use super::super::window;
 use super::{Barred, Rules, Step, Written};
 use crate::id::{CampaignId, CommissionId, PartnerId, ReferralId};
@@ -59,6 +59,7 @@ pub fn bounty(rules: &Rules, lead: &Lead<'_>) -> Result<Option<Written>, Arithme
         currency: rules.currency,
         status: Status::Pending { frozen: Frozen { review: lead.is_under_review, inquiry: false } },
         earns_at: window::earns_at(lead.created_at, terms.hold_days)?,
+        comparison: Comparison::Needless,
         snapshot: Snapshot {
             campaign: lead.campaign,
             campaign_rev: lead.campaign_rev,

@@ -5,7 +5,7 @@ use super::super::arithmetic::rate::{self, Group, Rule, Share};
 use super::super::arithmetic::{ArithmeticError, base};
 use super::super::campaign::Duration;
 use super::super::commission::{
-    Calculation, Cap, CapEffect, Commission, Frozen, Level, Origin, Snapshot, Sold, Status,
+    Calculation, Cap, CapEffect, Commission, Comparison, Frozen, Level, Origin, Snapshot, Sold, Status,
 };
 use super::super::money::Currency;
 use super::super::window;
@@ -194,6 +194,7 @@ fn line(
         currency: share.currency,
         status: Status::Pending { frozen: Frozen::default() },
         earns_at: window::earns_at(sale.paid_at, terms.hold_days)?,
+        comparison: Comparison::Needless,
         snapshot: Snapshot {
             campaign: known.seller.campaign,
             campaign_rev: known.seller.campaign_rev,

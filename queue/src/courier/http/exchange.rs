@@ -5,6 +5,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
+use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use tokio::time::Instant;
 
@@ -89,7 +90,8 @@ impl Answering {
     pub(super) async fn read(self, until: Instant, bytes_max: usize) -> Exchanged {
         let Self { status, headers, body, connection } = self;
         let (body, whole) = beginning(body, (until, bytes_max)).await;
-        let answer = Answer { status: status.as_u16(), retry_after_s: retry_after(&headers), body };
+        let (retry_after_s, at) = (retry_after(&headers), moment(headers.get(DATE)));
+        let answer = Answer { status: status.as_u16(), retry_after_s, at, body };
         // What switches to another protocol (101) is of no more use.
         let usable = whole && !status.is_informational();
         Exchanged { answer, connection: usable.then_some(connection) }
@@ -122,9 +124,13 @@ fn retry_after(headers: &HeaderMap) -> Option<u64> {
     if let Ok(seconds) = said.parse() {
         return Some(seconds);
     }
-    let moment = |text: &str| rfc2822::parse(text).ok().map(|zoned| zoned.timestamp().as_second());
-    let now = moment(headers.get(DATE)?.to_str().ok()?)?;
-    u64::try_from(moment(said)?.saturating_sub(now)).ok()
+    let (now, then) = (moment(headers.get(DATE))?, moment(headers.get(RETRY_AFTER))?);
+    u64::try_from(then.as_second().saturating_sub(now.as_second())).ok()
+}
+
+/// A time as HTTP writes it (RFC 9110 5.6.7).
+fn moment(value: Option<&HeaderValue>) -> Option<Timestamp> {
+    rfc2822::parse(value?.to_str().ok()?.trim()).ok().map(|zoned| zoned.timestamp())
 }
 
 /// hyper's errors say what they are about; what happened stands behind them.

@@ -1,0 +1,138 @@
+//! Before a draft can be approved the processor is asked what became of the charges in it: lines whose money is gone leave
+//! it as they would by an event. How far that is stands in the run's row.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use mail::affiliate::commission::{Commission, Comparison};
+use mail::affiliate::payout::{Compared, PayoutRun, Phase};
+use mail::id::{AccountId, PayoutRunId};
+use store::affiliate::payout_work::{self, Work};
+use store::affiliate::{commission, payout, payout_run};
+use store::engine::Batch;
+
+use super::draft::later;
+use crate::comparing::{Compares, compare_all};
+use crate::ledger::{Fault, Ledger};
+use crate::office::Office;
+use crate::refusal::Refusal;
+
+/// Lines that are compared before that is written down.
+const LINES_AT_ONCE: usize = 100;
+/// Payouts that are looked at for them.
+const PAYOUTS_AT_ONCE: usize = 50;
+/// How long an answer holds.
+const FRESH: SignedDuration = SignedDuration::from_hours(24);
+/// How long it takes until the same is asked again; afterwards it is left.
+const AGAIN_S: [i64; 2] = [2, 10];
+/// How long who drafts waits for the end of it.
+const WAIT: SignedDuration = SignedDuration::from_secs(20);
+
+/// What the next step looks at.
+struct Portion {
+    invoices: BTreeSet<String>,
+    /// How far it is then.
+    after: Compared,
+    is_last: bool,
+}
+
+impl Ledger {
+    /// Compares some more of a draft. When the next step may be taken, if there is one.
+    pub(super) async fn compare_some(
+        &self,
+        (account, id): (AccountId, PayoutRunId),
+        asker: &impl Compares,
+    ) -> Result<Option<Timestamp>, Fault> {
+        let Some(before) = payout_run::get(self.store(), account, id).await? else { return Ok(None) };
+        let Some(Phase::Comparing { after, tries }) = before.phase else { return Ok(None) };
+        let portion = self.portion(&before, after).await?;
+        let unanswered = compare_all(asker, account, &portion.invoices).await?;
+        let now = self.now();
+        let again = usize::try_from(tries).ok().and_then(|tries| AGAIN_S.get(tries));
+        let (phase, next) = match again {
+            Some(seconds) if !unanswered.is_empty() => {
+                let next = now.checked_add(SignedDuration::from_secs(*seconds)).unwrap_or(now);
+                (Some(Phase::Comparing { after, tries: tries.saturating_add(1) }), Some(next))
+            }
+            _ if portion.is_last => (None, None),
+            _ => (Some(Phase::Comparing { after: portion.after, tries: 0 }), Some(now)),
+        };
+        let is_left = again.is_none() && !unanswered.is_empty();
+        if let Some(why) = unanswered.values().next().filter(|_| is_left) {
+            tracing::warn!(%account, run = %id, invoices = unanswered.len(), why, "charges in a payout run are not compared");
+        }
+        // What was heard may have changed it: its lines and sums, but not how far this is.
+        let Some(held) = payout_run::get(self.store(), account, id).await? else { return Ok(None) };
+        if held.phase != before.phase {
+            return Ok(Some(now));
+        }
+        let left = if is_left { u32::try_from(unanswered.len()).unwrap_or(u32::MAX) } else { 0 };
+        let run = PayoutRun { phase, uncompared: held.uncompared.saturating_add(left), ..held.clone() };
+        let mut batch = Batch::progress();
+        payout_run::update(&mut batch, &held, &run);
+        match next {
+            Some(at) => payout_work::put(&mut batch, account, Work::Run(id), at.max(later(now))),
+            None => payout_work::delete(&mut batch, account, Work::Run(id)),
+        }
+        self.commit(batch).await?;
+        Ok(next)
+    }
+
+    /// The next invoices of a run that are to be asked about.
+    async fn portion(&self, run: &PayoutRun, after: Compared) -> Result<Portion, Fault> {
+        let (store, account) = (self.store(), run.account);
+        let mut portion = Portion { invoices: BTreeSet::new(), after, is_last: false };
+        let payouts = payout::of_run(store, (account, run.id), after.payout, PAYOUTS_AT_ONCE).await?;
+        let mut room = LINES_AT_ONCE;
+        for payout in &payouts {
+            let of = (account, payout.id);
+            let lines = commission::of_payout(store, of, portion.after.line, room).await?;
+            let count = lines.len();
+            portion.invoices.extend(lines.iter().filter(|line| self.is_stale(line)).filter_map(invoice));
+            if count == room {
+                portion.after.line = lines.last().map(|line| line.id);
+                return Ok(portion);
+            }
+            room = room.saturating_sub(count);
+            portion.after = Compared { payout: Some(payout.id), line: None };
+        }
+        portion.is_last = payouts.len() < PAYOUTS_AT_ONCE;
+        Ok(portion)
+    }
+
+    fn is_stale(&self, line: &Commission) -> bool {
+        match line.comparison {
+            Comparison::Done(at) => self.now().duration_since(at) > FRESH,
+            Comparison::Needless | Comparison::Due(_) => true,
+        }
+    }
+}
+
+fn invoice(line: &Commission) -> Option<String> {
+    line.sold().map(|sold| sold.invoice.clone())
+}
+
+impl Office {
+    /// Drafts a run of what was earned by the cutoff, and compares its charges with the processor's: to the end, where
+    /// that takes not too long. The rest is compared afterwards.
+    ///
+    /// # Errors
+    /// A draft is open; [`Refusal`].
+    pub async fn draft_run(
+        &self,
+        account: AccountId,
+        cutoff: Option<Timestamp>,
+    ) -> Result<super::Drafted, Refusal> {
+        let (ledger, end) = (self.ledger(), self.now().checked_add(WAIT).unwrap_or(Timestamp::MAX));
+        let mut drafted = ledger.draft_run(account, cutoff).await?;
+        let Some(run) = &drafted.run else { return Ok(drafted) };
+        let of = (account, run.id);
+        while let Some(next) = ledger.compare_some(of, self).await?
+            && next < end
+        {
+            self.hall.clock().sleep_until(next).await;
+        }
+        drafted.run = Some(ledger.run(account, of.1).await?);
+        Ok(drafted)
+    }
+}

@@ -1,0 +1,125 @@
+//! What became of a charge is asked before its line is its partner's, and before it is paid.
+
+use std::time::Duration;
+
+use affiliate::refusal::{Obstacle, Refusal};
+use mail::affiliate::payout::PayoutRun;
+use mail::affiliate::program::Processor;
+use mail::domain::SealedKey;
+use store::affiliate::program;
+use store::engine::Batch;
+use store::task::PARTITIONS;
+
+use super::setting::{Script, payable};
+use super::world::World;
+
+impl World {
+    /// The processor has a key from now on, with which it is asked; or none any more.
+    async fn may_ask(&self, may: bool) {
+        let before = program::get(self.store(), self.account).await.unwrap().unwrap();
+        let mut after = before.clone();
+        let key = may.then(|| SealedKey(String::new()));
+        after.processor = before.processor.clone().map(|known| Processor { restricted_key: key, ..known });
+        let mut batch = Batch::progress();
+        program::update(&mut batch, &before, &after);
+        self.store().commit(batch).await.unwrap();
+    }
+
+    /// Asks about the lines that wait for it, and ends the holds that are over: how many.
+    async fn hours_later(&self, hours: u64, processor: &Script) -> usize {
+        self.clock.advance(Duration::from_secs(hours * 3_600));
+        self.ledger.compare_due(0..=PARTITIONS - 1, self.clock.now(), processor).await.unwrap();
+        self.end_holds().await
+    }
+}
+
+#[tokio::test]
+async fn a_line_is_compared_a_day_before_it_is_earned() {
+    let (world, processor) = (payable().await, Script::default());
+    world.sell("in_0", (10_000, 5)).await;
+    world.may_ask(true).await;
+    world.sell("in_1", (10_000, 10)).await;
+    assert_eq!(world.hours_later(28 * 24, &processor).await, 0);
+    assert_eq!(processor.compared(), [""; 0], "not yet");
+    assert_eq!(world.hours_later(36, &processor).await, 0);
+    assert_eq!(processor.compared(), ["in_1"], "in_0 came when there was nobody to ask");
+    assert_eq!(world.hours_later(24, &processor).await, 4, "two invoices, a partner and a recruiter");
+    assert_eq!(processor.compared(), [""; 0], "once");
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn a_line_waits_for_an_answer_but_not_for_ever() {
+    let (world, processor) = (payable().await, Script::default());
+    world.may_ask(true).await;
+    world.sell("in_1", (10_000, 10)).await;
+    processor.ignore(2);
+    assert_eq!(world.hours_later(29 * 24 + 1, &processor).await, 0);
+    assert_eq!(world.hours_later(24, &processor).await, 0, "it is over, and waits");
+    assert_eq!(world.hours_later(1, &processor).await, 2);
+    assert_eq!(processor.compared(), ["in_1"; 3]);
+    world.sell("in_2", (10_000, 30 * 86_400)).await;
+    processor.ignore(100);
+    assert_eq!(world.hours_later(30 * 24, &processor).await, 0);
+    assert_eq!(world.hours_later(24, &processor).await, 2, "a day later it goes on without");
+    world.audit().await;
+}
+
+/// A draft whose charges can be compared.
+async fn draft() -> (World, PayoutRun) {
+    let world = payable().await;
+    world.sell("in_1", (10_000, 10)).await;
+    world.sell("in_2", (30_000, 20)).await;
+    world.earn().await;
+    world.may_ask(true).await;
+    let run = world.draft().await;
+    (world, run)
+}
+
+async fn is_not_approved_yet(world: &World, run: &PayoutRun) {
+    let refused = world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals)).await;
+    assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::RunCompared))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_draft_is_compared_before_it_is_approved() {
+    let (world, run) = draft().await;
+    is_not_approved_yet(&world, &run).await;
+    let processor = Script::default();
+    world.clock.advance(Duration::from_secs(61));
+    world.work(&processor).await;
+    assert_eq!(processor.compared(), ["in_1", "in_2"]);
+    let run = world.run(&run).await;
+    assert!(run.is_compared() && run.uncompared == 0, "{run:?}");
+    world.approve(&run).await;
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn where_there_is_no_answer_the_owner_sees_it() {
+    let (world, run) = draft().await;
+    let processor = Script::default();
+    processor.ignore(6);
+    for _ in 0..3 {
+        is_not_approved_yet(&world, &run).await;
+        world.clock.advance(Duration::from_secs(61));
+        world.work(&processor).await;
+    }
+    let run = world.run(&run).await;
+    assert!(run.is_compared() && run.uncompared == 2, "{run:?}");
+    world.approve(&run).await;
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn a_draft_that_is_compared_can_be_cancelled() {
+    let (world, run) = draft().await;
+    world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    let again = world.draft().await;
+    assert_eq!(again.totals, run.totals);
+    let processor = Script::default();
+    world.clock.advance(Duration::from_secs(61));
+    world.work(&processor).await;
+    assert!(world.run(&again).await.is_compared());
+    world.audit().await;
+}
