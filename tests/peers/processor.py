@@ -1,0 +1,195 @@
+"""A payment processor that is played: what localstripe lacks of one, in front of it or alone.
+
+    Processor(behind) ─► url      GET  /v1/account, /v1/accounts/{id}     whose key it is; who takes transfers
+                                  GET  /v1/{list}?created[gte]=…&status=  its own objects and localstripe's, newest first
+                                  GET, POST /v1/transfers                 one for each Idempotency-Key
+                                  GET  anything else                      asked of localstripe
+
+What it does when it is asked for a transfer is said by destination, in `moods`; which other request it keeps waiting, by
+`hold`. Who waits is where a server is killed.
+"""
+
+import collections
+import contextlib
+import http.client
+import json
+import threading
+import time
+import urllib.parse
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+ACCOUNT = "acct_shop"
+# The lists that a back-fill reads; and what localstripe has of them.
+LISTS = ("checkout/sessions", "subscriptions", "invoices", "charges", "disputes")
+BEHIND = {"subscriptions": "?status=all&limit=1000", "invoices": "?limit=1000", "charges": "?limit=1000"}
+HELD_S = 60
+# What it may do when it is asked for a transfer, besides making it or refusing it with some code: make it and not answer,
+# neither make it nor answer, or say that it is busy.
+SILENT, LOST, BUSY = "silent", "lost", "busy"
+# No answer, until whoever asked is gone.
+NOTHING = 0, None
+
+
+class Processor:
+    """One of them, on a port of its own."""
+
+    def __init__(self, behind=None):
+        self.behind = behind
+        self.objects = collections.defaultdict(list)
+        self.customers = {}
+        self.takes_transfers = collections.defaultdict(bool)
+        self.moods = collections.defaultdict(collections.deque)
+        # By key: the body that came with it, and what was answered; those that came again though they may not.
+        self.keys, self.transfers, self.misused = {}, [], []
+        self.asked, self.lock = collections.Counter(), threading.Lock()
+        self.wanted, self.waiting, self.go = None, 0, threading.Event()
+        self.server = doors(self)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def hold(self, wanted):
+        """The first request for which `wanted(path, how many came before)` holds waits until it is let go."""
+        self.wanted = wanted
+
+    def let_go(self):
+        """Whoever waits is not answered."""
+        self.go.set()
+        self.wanted, self.waiting, self.go = None, 0, threading.Event()
+
+    def answer(self, method, target, headers, body):
+        """Status and value."""
+        path, _, query = target.partition("?")
+        with self.lock:
+            number = self.asked[path.split("/")[2]]
+            self.asked[path.split("/")[2]] += 1
+            is_held = self.wanted is not None and self.wanted(path, number)
+            if is_held:
+                self.wanted = None
+        if is_held:
+            answered = NOTHING
+        elif method == "POST" and path == "/v1/transfers":
+            answered = self.transfer(headers, body)
+        else:
+            answered = self.get(path, query)
+        if answered == NOTHING:
+            self.waiting, go = self.waiting + 1, self.go
+            go.wait(HELD_S)
+        return answered
+
+    def get(self, path, query):
+        name = path.removeprefix("/v1/")
+        if name == "account":
+            return 200, {"id": ACCOUNT, "object": "account", "livemode": False}
+        if name.startswith("accounts/"):
+            account = name.split("/")[1]
+            return 200, connected(account, self.takes_transfers[account])
+        if name == "transfers":
+            return 200, page(list(reversed(self.transfers)), query)
+        if path.removeprefix("/v1/customers/") in self.customers:
+            return 200, self.customers[path.removeprefix("/v1/customers/")]
+        if name in LISTS:
+            return 200, page(self.listed(name), query)
+        return self.behind.ask("GET", f"{path}?{query}") if self.behind else (404, {"error": {}})
+
+    def listed(self, name):
+        """All objects of a list, newest first."""
+        found = list(self.objects[name])
+        if self.behind and name in BEHIND:
+            found += self.behind.ask("GET", f"/v1/{name}{BEHIND[name]}")[1]["data"]
+        return sorted(found, key=lambda one: one["created"], reverse=True)
+
+    def transfer(self, headers, body):
+        """Makes one, unless its destination is in another mood: once for a key, whatever happens to the answer."""
+        key, asked = headers["idempotency-key"], dict(urllib.parse.parse_qsl(body))
+        with self.lock:
+            moods = self.moods[asked["destination"]]
+            mood = moods.popleft() if moods else None
+            if mood == BUSY:
+                return 503, {"error": {"message": "busy"}}
+            if mood == LOST:
+                return NOTHING
+            if key not in self.keys:
+                is_refused = mood not in (None, SILENT)
+                refusal = 400, {"error": {"code": mood, "message": f"It says {mood}"}}
+                self.keys[key] = asked, refusal if is_refused else (200, self.made(asked))
+            elif self.keys[key][0] != asked or self.keys[key][1][0] != 200:
+                self.misused.append(key)
+            return NOTHING if mood == SILENT else self.keys[key][1]
+
+    def made(self, asked):
+        names = ("amount", "currency", "destination", "transfer_group")
+        transfer = {name: asked[name] for name in names} | {"object": "transfer", "created": int(time.time())}
+        transfer["amount"] = int(transfer["amount"])
+        transfer["metadata"] = {name[9:-1]: value for name, value in asked.items() if name.startswith("metadata[")}
+        transfer["id"] = f"tr_{len(self.transfers)}"
+        self.transfers.append(transfer)
+        return transfer
+
+    def close(self):
+        self.let_go()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def connected(account, takes):
+    return {"id": account, "object": "account", "capabilities": {"transfers": "active" if takes else "inactive"}}
+
+
+def page(objects, query):
+    """A page of a list, by what the query asks for."""
+    asked = dict(urllib.parse.parse_qsl(query))
+    since, until = int(asked.pop("created[gte]", 0)), int(asked.pop("created[lt]", 1 << 60))
+    limit, after = int(asked.pop("limit", 10)), asked.pop("starting_after", None)
+    if asked.get("status") == "all":
+        del asked["status"]
+    wanted = lambda one: since <= one["created"] < until and all(one.get(name) == value for name, value in asked.items())  # noqa: E731
+    found = [one for one in objects if wanted(one)]
+    if after:
+        found = found[[one["id"] for one in found].index(after) + 1 :]
+    return {"object": "list", "data": found[:limit], "has_more": len(found) > limit}
+
+
+def doors(processor):
+    class Door(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        # Head and body leave at once: neither waits for the ACK of the other.
+        disable_nagle_algorithm = True
+
+        def answer(self):
+            body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
+            status, value = processor.answer(self.command, self.path, self.headers, body)
+            if (status, value) == NOTHING:
+                self.close_connection = True
+                return
+            text = json.dumps(value).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_GET = do_POST = answer
+
+        def log_message(self, *_):
+            pass
+
+    class Doors(ThreadingHTTPServer):
+        request_queue_size = 512
+        daemon_threads = True
+
+        def handle_error(self, *_):
+            pass  # the server was killed in the middle of a request
+
+    server = Doors(("127.0.0.1", 0), Door)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def ask(port, method, target, body=None):
+    """Status and value of an answer of localstripe's."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with contextlib.closing(connection):
+        headers = {"authorization": "Bearer sk_test_12345", "content-type": "application/json"}
+        connection.request(method, target, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        return answer.status, json.loads(text) if text.lstrip().startswith(b"{") else text

@@ -1,0 +1,134 @@
+"""A live affiliate program of an account of its own, as its owner, its server and its processor see it; and waiting."""
+
+import collections
+import hashlib
+import hmac
+import json
+import time
+
+from check import Failed
+from receiving import call
+
+SECRETS = ["whsec_of_before_0123456789", "whsec_of_after_0123456789"]
+CAMPAIGN = {
+    "name": "Partners",
+    "commission_bps": 2000,
+    "hold_days": 30,
+    "product_rates": [{"product_id": "prod_course", "commission_type": "percent", "commission_bps": 5000}],
+}
+PARTNERS = ("ada", "bob", "cleo", "dora", "eve")
+PATIENCE_S = 20
+
+
+def expect(what, wanted, found):
+    if wanted != found:
+        raise Failed(f"{what}: {found!r} instead of {wanted!r}")
+
+
+def comes(what, wanted, find):
+    """Waits until what is found is what is wanted."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := find()) != wanted:
+        if time.monotonic() > deadline:
+            raise Failed(f"{what}: {found!r} instead of {wanted!r} after {PATIENCE_S} s")
+        time.sleep(0.02)
+
+
+def next_second():
+    """The processor's clock has no smaller ones: what happens in one second has no order."""
+    now = int(time.time())
+    comes("the next second", True, lambda: time.time() >= now + 1)
+
+
+class Program:
+    """The program of an account of its own, with its partners; live."""
+
+    def __init__(self, server, name, processor=None):
+        self.server, self.owner, self.shift = server, f"owner@{name}.example", 0
+        made = server.admin("account", "create", "--email", self.owner, "--plan", "dedicated", "--production")
+        self.key = made["api_key"]["secret"]
+        self.admin("enable", "--website", f"https://{name}.example", "--currency", "usd", "--mode", "test")
+        self.admin("set", "velocity_per_hour=100000")
+        self.connect(processor)
+        self.admin("campaign", "default", json.dumps(CAMPAIGN))
+        self.admin("go-live")
+        self.partners = {name: self.partner(name) for name in PARTNERS}
+
+    def connect(self, processor):
+        more = ["--api-base", processor.url, "--key", "rk_test_1"] if processor else []
+        connect = ["processor", "connect", "--webhook-secret", SECRETS[0], "--webhook-secret", SECRETS[1], *more]
+        self.hook = self.admin(*connect)["processor"]["webhook_url"].split("/", 3)[3]
+
+    def admin(self, *words):
+        return self.server.admin("affiliate", "--account", self.owner, *words)
+
+    def api(self, method, path, body=None):
+        status, answer = call(self.server.port, self.key, method, path, body)
+        if status not in (200, 201):
+            raise Failed(f"{method} {path}: {status} {answer}")
+        return answer
+
+    def all(self, path):
+        found, cursor = [], ""
+        while True:
+            page = self.api("GET", f"{path}?limit=100{cursor}")
+            found += page["data"]
+            if not page["has_more"]:
+                return found
+            cursor = f"&cursor={page['next_cursor']}"
+
+    def partner(self, name):
+        told = {"email": f"{name}@partners.example", "token": name, "send_invite": False}
+        return self.api("POST", "/affiliates", told)["affiliate"]["id"]
+
+    def referred(self, email, partner="ada", customer=None):
+        told = {"token": partner, "email": email} | ({"processor_customer_id": customer} if customer else {})
+        return self.api("POST", "/affiliate-referrals", told)["referral"]["id"]
+
+    def sold(self, partner, cents):
+        """A customer of a partner's pays."""
+        email, at = f"{partner}s@customers.example", int(time.time() + self.shift)
+        self.referred(email, partner)
+        invoice = {"id": f"in_{partner}", "object": "invoice", "customer_email": email, "currency": "usd", "status": "paid"}
+        invoice |= {"total": cents, "amount_paid": cents, "status_transitions": {"paid_at": at + 1}}
+        self.told("invoice.paid", invoice)
+
+    def tell(self, kind, thing, name=None):
+        """An event of the processor's: status and answer."""
+        at = int(time.time() + self.shift)
+        event = {"id": name or f"evt_{time.time_ns()}", "type": kind, "created": at, "livemode": False}
+        return self.deliver(event | {"data": {"object": thing}})
+
+    def deliver(self, event):
+        at = int(time.time() + self.shift)
+        tag = hmac.new(SECRETS[0].encode(), f"{at}.{json.dumps(event)}".encode(), hashlib.sha256).hexdigest()
+        return call(self.server.port, None, "POST", f"/{self.hook}", event, stripe_signature=f"t={at},v1={tag}")
+
+    def told(self, kind, thing):
+        expect(f"the answer to {kind}", (200, "done"), said(self.tell(kind, thing)))
+
+    def books(self):
+        """Each customer's state, and its lines: what was earned of what, and whether it was taken back."""
+        lines = collections.defaultdict(list)
+        for line in self.all("/affiliate-commissions"):
+            word = "reversed" if line["status"] == "reversed" else "stands"
+            lines[line["referral_id"]].append((line["amount_cents"], line["sale_amount_cents"], word))
+        referrals = self.all("/affiliate-referrals")
+        return {one["email"]: (one["status"], sorted(lines[one["id"]])) for one in referrals}
+
+    def heard(self):
+        """The processor's events, as the owner sees them."""
+        found, cursor = [], []
+        while True:
+            page = self.admin("processor", "events", "--limit", "100", *cursor)
+            found += page["data"]
+            if not page["has_more"]:
+                return found
+            cursor = ["--cursor", page["next_cursor"]]
+
+    def audit(self):
+        expect("the audit", [], self.admin("audit")["broken"])
+
+
+def said(answer):
+    return answer[0], answer[1].get("status")

@@ -1,0 +1,169 @@
+"""What is under way between a server and a payment processor when the server is killed (-9): transfers, and a back-fill.
+
+Both are checks of localstripe.py, with the processor that is played in processor.py: localstripe has no transfers.
+"""
+
+import collections
+import time
+
+from processor import BUSY, LOST, SILENT, Processor, connected
+from program import PARTNERS, Program, comes, expect
+from receiving import call
+
+DAY = 86_400
+CUSTOMERS, INVOICES = 40, 240
+
+
+class Payouts:
+    """A program whose partners are paid by a played processor."""
+
+    def __init__(self, program, processor):
+        self.program, self.processor, self.server = program, processor, program.server
+        self.first = {}
+
+    def advance(self, seconds):
+        self.program.shift = self.server.admin("clock", "advance", str(seconds))["offset_s"]
+
+    def ready(self):
+        """Each has sold something. One account takes transfers, and says so when it is asked; the others say so later."""
+        self.program.connect(self.processor)
+        expect("the test", True, self.program.admin("processor", "test")["ok"])
+        self.processor.takes_transfers["acct_dora"] = True
+        for number, (name, partner) in enumerate(self.program.partners.items()):
+            self.program.sold(name, 10_000 + number)
+            shown = self.program.admin("partner", "payout-method", partner, "stripe", f"acct_{name}")["affiliate"]
+            expect(f"{name} is ready", name == "dora", shown["payout_ready"])
+            self.program.told("account.updated", connected(f"acct_{name}", True))
+            shown = self.program.api("GET", f"/affiliates/{partner}")["affiliate"]
+            expect(f"{name} is ready", True, shown["payout_ready"])
+
+    def drafted(self):
+        self.advance(31 * DAY)
+        # The inquiry holds its line for longer.
+        comes("lines that are held", 1, lambda: len(self.lines("pending")))
+        draft = self.program.admin("run", "draft")
+        earned = sum(line["amount_cents"] for line in self.lines("earned"))
+        expect("the totals", {"usd": earned}, draft["run"]["totals"])
+        self.program.told("charge.dispute.closed", self.inquiry() | {"status": "warning_closed"})
+        return draft
+
+    def inquiry(self):
+        return next(one for one in self.processor.objects["disputes"] if one["status"].startswith("warning"))
+
+    def lines(self, status):
+        return [line for line in self.program.all("/affiliate-commissions") if line["status"] == status]
+
+    def approved(self, draft):
+        run = draft["run"]
+        totals = [f"--total={currency}={amount}" for currency, amount in run["totals"].items()]
+        self.program.admin("run", "approve", run["id"], "--rev", str(run["rev"]), *totals)
+        names = {partner: name for name, partner in self.program.partners.items()}
+        return {names[payout["affiliate_id"]]: payout["id"] for payout in draft["payouts"]}
+
+    def statuses(self, payouts):
+        shown = {one["id"]: one["status"] for one in self.program.all("/affiliate-payouts")}
+        return {name: shown[payout] for name, payout in payouts.items()}
+
+    def killed(self):
+        """Ada's and Eve's transfers are made, and nobody hears so; Dora's is not heard of. The others' are refused."""
+        moods = {"ada": [SILENT], "dora": [LOST], "eve": [SILENT, BUSY]}
+        moods |= {"bob": ["account_invalid"], "cleo": ["balance_insufficient"]}
+        self.processor.moods |= {f"acct_{name}": collections.deque(said) for name, said in moods.items()}
+        self.first = self.approved(self.drafted())
+        comes("transfers that are not answered", 3, lambda: self.processor.waiting)
+        wanted = dict.fromkeys(PARTNERS, "processing") | {"bob": "failed"}
+        comes("the payouts", wanted, lambda: self.statuses(self.first))
+        self.server.kill()
+        self.processor.let_go()
+        self.server.start()
+        self.advance(31)
+        wanted |= {"ada": "paid", "dora": "paid"}
+        comes("the payouts", wanted, lambda: self.statuses(self.first))
+
+    def looked_for(self):
+        """The key is forgotten by now: Eve's is found among the transfers. Money for Cleo's is there the next day."""
+        self.advance(21 * 3600)
+        wanted = dict.fromkeys(PARTNERS, "paid") | {"bob": "failed", "cleo": "processing"}
+        comes("the payouts", wanted, lambda: self.statuses(self.first))
+        self.advance(4 * 3600)
+        comes("the payouts", wanted | {"cleo": "paid"}, lambda: self.statuses(self.first))
+        keys = {f"{payout}:1" for payout in self.first.values()} | {f"{self.first['cleo']}:2"}
+        expect("keys", keys, set(self.processor.keys))
+        self.settled()
+
+    def came_back(self):
+        """Ada's is reversed; what she and Bob earned is paid by the next run, with other keys."""
+        transfer = self.made()[self.first["ada"]]
+        self.program.told("transfer.reversed", transfer | {"amount_reversed": transfer["amount"], "reversed": True})
+        expect("Ada's payout", "failed", self.statuses(self.first)["ada"])
+        self.processor.transfers.remove(transfer)
+        second = self.approved(self.program.admin("run", "draft"))
+        comes("the payouts", {"ada": "paid", "bob": "paid"}, lambda: self.statuses(second))
+        self.settled()
+
+    def made(self):
+        return {one["metadata"]["payout_id"]: one for one in self.processor.transfers}
+
+    def settled(self):
+        """What the processor made is what the books say was paid."""
+        paid = {one["id"]: one["amount_cents"] for one in self.program.all("/affiliate-payouts") if one["status"] == "paid"}
+        expect("transfers made", len(self.processor.transfers), len(self.made()))
+        expect("what was made", paid, {payout: one["amount"] for payout, one in self.made().items()})
+        expect("lines that are paid", sum(paid.values()), sum(line["amount_cents"] for line in self.lines("paid")))
+        expect("keys used again after a refusal", [], self.processor.misused)
+
+
+class Past:
+    """A program with many referrals, and what their processor knows a month later."""
+
+    def __init__(self, server):
+        self.server, self.processor = server, Processor()
+        self.program = Program(server, "many", self.processor)
+        self.emails = [f"customer{number}@many.example" for number in range(CUSTOMERS)]
+        for email in self.emails:
+            self.program.referred(email)
+        self.since = int(time.time()) + 1
+        for number, email in enumerate(self.emails):
+            customer = {"id": f"cus_{number}", "object": "customer", "email": email, "metadata": {}}
+            self.processor.customers[customer["id"]] = customer
+        for number in range(INVOICES):
+            self.happen(number)
+
+    def happen(self, number):
+        """Somebody pays; every seventh wants half of it back."""
+        customer, at = number * CUSTOMERS // INVOICES, self.since + number * (28 * DAY // INVOICES)
+        amount = 1000 + number
+        invoice = {"id": f"in_{number}", "object": "invoice", "customer": f"cus_{customer}", "status": "paid"}
+        invoice |= {"currency": "usd", "total": amount, "total_excluding_tax": amount, "amount_paid": amount, "created": at}
+        invoice |= {"status_transitions": {"paid_at": at}, "charge": f"ch_{number}", "payment_intent": f"pi_{number}"}
+        self.processor.objects["invoices"].append(invoice | {"customer_email": self.emails[customer]})
+        charge = {"id": f"ch_{number}", "object": "charge", "payment_intent": f"pi_{number}", "created": at}
+        refunded = amount // 2 if number % 7 == 0 else 0
+        charge |= {"amount": amount, "amount_refunded": refunded, "currency": "usd", "customer": f"cus_{customer}"}
+        self.processor.objects["charges"].append(charge)
+
+    def wanted(self):
+        """To the cent: a fifth, half up, of what is left."""
+        left = [1000 + number - ((1000 + number) // 2 if number % 7 == 0 else 0) for number in range(INVOICES)]
+        return sorted((2000 * amount + 5000) // 10_000 for amount in left)
+
+    def backfill(self, body):
+        """Begins it, and a way to see how far it is: who asks by the command waits for the end."""
+        signed = self.server.admin("session", "create", "--account", self.program.owner)
+        headers = {"cookie": signed["cookie"], "x_csrf_token": signed["csrf_token"]}
+        path = "/dashboard/api/affiliate-program/backfill"
+        status, answer = call(self.server.port, None, "POST", path, body, **headers)
+        expect("the answer", 202, status)
+        path += "/" + answer["backfill"]["id"]
+        return lambda: call(self.server.port, None, "GET", path, **headers)[1]["backfill"]
+
+    def read(self):
+        self.processor.hold(lambda path, number: path.startswith("/v1/customers/") and number == CUSTOMERS // 2)
+        shown = self.backfill({"since": self.since})
+        comes("the question at which it is killed", 1, lambda: self.processor.waiting)
+        self.server.kill()
+        self.processor.let_go()
+        self.server.start()
+        comes("the end of it", "done", lambda: shown()["status"])
+        expect("invoices seen", INVOICES, shown()["invoices_seen"])
+        expect("lines", self.wanted(), sorted(line["amount_cents"] for line in self.program.all("/affiliate-commissions")))
