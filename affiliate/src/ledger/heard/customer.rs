@@ -41,6 +41,8 @@ pub(crate) struct HeardCustomer {
     left_at: Option<Timestamp>,
     /// When the first invoice was paid that was worth anything.
     first_paid_at: Option<Timestamp>,
+    /// Invoices that are in its list.
+    invoices: u64,
 
     // What the ledger made of it.
     /// The referral that it is.
@@ -90,6 +92,11 @@ impl HeardCustomer {
     /// Hears when an invoice was paid that was worth something.
     pub(crate) fn hear_payment(&mut self, paid_at: Timestamp) {
         self.first_paid_at = Some(self.first_paid_at.map_or(paid_at, |first| first.min(paid_at)));
+    }
+
+    /// An invoice is new in its list. Who goes through that list meanwhile reads this row too, and begins anew.
+    pub(crate) fn hear_of_new_invoice(&mut self) {
+        self.invoices = self.invoices.saturating_add(1);
     }
 
     /// The address: its own, else one that was named elsewhere.

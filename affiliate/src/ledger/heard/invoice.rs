@@ -47,6 +47,8 @@ pub(crate) struct HeardInvoice {
     is_excluded: bool,
 
     // What the ledger made of it.
+    /// The customer in whose list it is.
+    listed_with: Option<String>,
     /// Whether something else excluded it when it was looked at: it stays so, whatever becomes of that flag.
     pub(crate) was_excluded: bool,
     /// The referral that it is of.
@@ -116,6 +118,15 @@ impl HeardInvoice {
     /// The session that made it carries the flag that excludes it.
     pub(crate) fn hear_exclusion(&mut self) {
         self.is_excluded = true;
+    }
+
+    /// It is in a customer's list. Whether that is new.
+    pub(crate) fn list_with(&mut self, customer: &str) -> bool {
+        let is_new = self.listed_with.as_deref() != Some(customer);
+        if is_new {
+            self.listed_with = Some(customer.to_owned());
+        }
+        is_new
     }
 
     /// The invoice, once it is paid.
