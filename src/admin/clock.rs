@@ -23,7 +23,7 @@ const COUNTED_MAX: usize = 100_000;
 
 /// What the clock says, and how far it is ahead of the machine's.
 pub(super) fn show(world: &World) -> Value {
-    json!({"now": world.clock.now(), "offset_s": world.clock.offset().as_secs_f64()})
+    json!({"now": world.clock.now(), "offset_s": world.clock.offset().as_secs()})
 }
 
 /// Moves the clock forward, and answers when all that is due by then was tried once, or after half a minute.
