@@ -47,6 +47,9 @@ pub(crate) struct HeardCustomer {
     pub(crate) referral: Option<ReferralId>,
     /// All of its invoices are to be looked at anew; those up to this id are. It ends with the fact that began it.
     pub(crate) going_through: Option<String>,
+    /// How often an invoice was put into its list: whoever goes through that list meanwhile has missed one, and finds
+    /// this row another than it was.
+    pub(crate) listings: u64,
 }
 
 impl HeardCustomer {
