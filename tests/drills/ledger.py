@@ -43,7 +43,6 @@ from history import DAY, REFERRALS, SELLERS, VISITS, History  # noqa: E402
 from nodes import until  # noqa: E402
 
 OWNER, SECRET = "owner@acme.example", "whsec_0123456789abcdef"
-CONNECTIONS = 4
 # Of the seeds that one history is told by.
 SEEDS_A_HISTORY = 10
 # The clock goes on by this so often amid the first act: it stays within a year, the longest hold.
@@ -307,9 +306,9 @@ class Posting:
 class Run:
     """The history told to a server, from the beginning."""
 
-    def __init__(self, world, seed, kills):
-        self.world, self.seed, self.kills = world, seed, kills
-        self.dice, self.connections = random.Random(f"run {seed}"), CONNECTIONS if seed else 1
+    def __init__(self, world, seed, kills, connections):
+        self.world, self.seed, self.kills, self.connections = world, seed, kills, connections
+        self.dice = random.Random(f"run {seed}")
         self.latency, self.offset, self.faults = 0.01, 0, []
         self.answers, self.told = collections.Counter(), collections.defaultdict(collections.Counter)
         self.cursor = None
@@ -548,7 +547,7 @@ def moment(text):
 def compare(world, seed, args):
     """A run and its reference: the differences, and a line of the table."""
     began = time.monotonic()
-    run = Run(world, seed, args.kills)
+    run = Run(world, seed, args.kills, args.connections) if seed else Run(world, 0, 0, 1)
     text, found = run.end()
     if seed and text != world.reference:
         diff = difflib.unified_diff(world.reference.splitlines(), text.splitlines(), "in order", f"seed {seed}", "", "", 0)
@@ -574,7 +573,7 @@ def drill(args, base):
             mine = [seed for seed in seeds if args.history or (seed - 1) // SEEDS_A_HISTORY + 1 == number]
             seeds = seeds[len(mine):]
             world = World(base, number, args.events)
-            world.reference, wrong, run = compare(world, 0, argparse.Namespace(kills=0))
+            world.reference, wrong, run = compare(world, 0, args)
             found |= {(number, 0): wrong} if wrong else {}
             for seed, (_, wrong, run) in zip(mine, pool.map(lambda seed: compare(world, seed, args), mine)):
                 found |= {(number, seed): wrong} if wrong else {}
@@ -590,6 +589,7 @@ def main():
     parser.add_argument("--events", type=int, default=1_000)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--kills", type=int, default=60, help="while events are sent, a seed")
+    parser.add_argument("--connections", type=int, default=4, help="that events are sent over at once")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--history", type=int, help="this history for all seeds, in place of one for every ten")
     parser.add_argument("--jobs", type=int, default=1, help="runs at once")
