@@ -269,7 +269,10 @@ class Posting:
                 event = self.left.pop()
                 self.sent += 1
                 delay = self.fuses.get(self.sent)
-            connection = self.post(connection, event, delay)
+            try:
+                connection = self.post(connection, event, delay)
+            except SystemExit as end:
+                self.run.faults.append(str(end))
 
     def post(self, connection, event, delay):
         """Posts one event; the server dies so long after it was sent, if that is said. The connection, if it is good."""
@@ -289,11 +292,11 @@ class Posting:
             self.again(event)
             return None
         run.answers[str(answer.status)] += 1
-        if answer.status == 200:
+        if answer.status == 200 and delay is None:
             run.latency += (time.monotonic() - began - run.latency) / 50
         elif answer.status >= 500:
             self.again(event)
-        else:
+        elif answer.status != 200:
             run.faults.append(f"{id} was answered {answer.status}: {said}")
         return connection
 
@@ -500,7 +503,8 @@ class Run:
 
     def ledger(self):
         """The ledger in words, without ids and times that are a run's own: sorted lines of JSON."""
-        runs = {run["id"]: number for number, run in enumerate(reversed(self.server.admin("affiliate", "run", "list")["data"]))}
+        runs = reversed(self.server.admin("affiliate", "run", "list")["data"])
+        runs = {run["id"]: number for number, run in enumerate(runs, 1)}
         payouts = {None: None}
         for payout in self.all("/affiliate-payouts?"):
             partner = self.world.tokens[payout["affiliate_id"]]
