@@ -44,7 +44,8 @@ impl Auditor<'_> {
         Ok(())
     }
 
-    /// A referral's revenue and its invoices are those of its customer. (Guests' invoices have no list.)
+    /// A referral's revenue and its invoices are those of its customer, and none of those was passed over. (Guests'
+    /// invoices have no list.)
     async fn sums(&mut self, one: &Referral) -> Result<(), Fault> {
         let (store, account) = (self.ledger.store(), self.account());
         let Some(customer) = &one.customer else { return Ok(()) };
@@ -53,7 +54,10 @@ impl Auditor<'_> {
             let ids = heard::invoices_of(store, account, (customer, after.as_deref()), PAGE_ROWS).await?;
             for id in &ids {
                 let read: heard::Read<HeardInvoice> = heard::get(store, account, Kind::Invoice, id).await?;
-                let Some(row) = read.value.filter(|row| row.referral == Some(one.id)) else { continue };
+                let Some(row) = read.value.filter(|row| row.referral == Some(one.id)) else {
+                    self.is_settled(id).await?;
+                    continue;
+                };
                 let Some(counted) = row.counted else { continue };
                 revenue += i128::from(counted.revenue);
                 count = count.saturating_add(1);

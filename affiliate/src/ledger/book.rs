@@ -164,9 +164,16 @@ impl<'l> Book<'l> {
         Ok(self.accounts.take_down(&self.ledger.store, self.program.account, id).await?)
     }
 
-    /// An invoice is in the list of its customer's from now on.
-    pub(crate) fn list_invoice(&mut self, customer: &str, invoice: &str) {
+    /// An invoice is in the list of its customer's from now on. A list cannot be checked as a row can: the customer's row
+    /// stands for it.
+    pub(crate) async fn list_invoice(&mut self, customer: &str, invoice: &str) -> Result<(), Fault> {
+        if !self.invoice(invoice).await?.list_with(customer) {
+            return Ok(());
+        }
+        let row = self.customer(customer).await?;
+        row.listings = row.listings.saturating_add(1);
         self.listed.insert((customer.to_owned(), invoice.to_owned()));
+        Ok(())
     }
 
     /// Customers whose invoices are gone through, with how far that is.

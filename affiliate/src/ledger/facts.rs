@@ -112,10 +112,7 @@ impl Book<'_> {
         self.touched.invoices.insert(id.to_owned());
         let Some(paid) = self.invoice(id).await?.paid().cloned() else { return Ok(()) };
         let Some(customer) = &paid.customer else { return Ok(()) };
-        if self.invoice(id).await?.list_with(customer) {
-            self.list_invoice(customer, id);
-            self.customer(customer).await?.hear_of_new_invoice();
-        }
+        self.list_invoice(customer, id).await?;
         self.touched.customers.insert(customer.clone());
         if mail::affiliate::arithmetic::base::base(&paid.sale)?.is_some() {
             self.customer(customer).await?.hear_payment(paid.sale.paid_at);

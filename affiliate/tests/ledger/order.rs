@@ -1,7 +1,11 @@
 //! The same events in any order, with any of them twice, and by several at once: the same ledger (I9).
 
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
+
+use affiliate::ledger::Answer;
+use affiliate::referrals::{Bringer, ReferralDraft, Referred};
+use serde_json::{Value, json};
+use store::engine::Batch;
 
 use super::told::{charge, dispute, invoice, refund, subscription};
 use super::world::World;
@@ -199,6 +203,33 @@ async fn the_order_of_events_does_not_matter() {
     }
 }
 
+/// Who is linked is looked through for what it bought, and one more invoice comes in at that moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_invoice_that_comes_while_its_customer_is_linked_is_not_passed_over() {
+    let world = World::new().await;
+    // The second one says nothing new of the customer.
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    let second = world.paid("in_2", "cus_1", (10_000, 20));
+    let draft = ReferralDraft {
+        by: Bringer::Id(world.ada),
+        email: "lin@example.org".parse().unwrap(),
+        customer: Some("cus_1".to_owned()),
+        sub_id: None,
+    };
+    let before_the_commit = |_: &mut Batch, _: &Referred| {
+        tokio::task::block_in_place(|| {
+            tokio::runtime::Handle::current().block_on(async {
+                assert!(matches!(world.take(&second).await, Answer::Done | Answer::Duplicate));
+            });
+        });
+    };
+    world.ledger.refer(world.account, &draft, &before_the_commit).await.unwrap();
+    let outline = world.outline().await;
+    let names: Vec<_> = outline.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, ["in_1/1", "in_1/2", "in_2/1", "in_2/2"]);
+    world.audit().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
 async fn several_nodes_hear_the_same_at_once() {
     let alone = before().await;
@@ -215,9 +246,7 @@ async fn several_nodes_hear_the_same_at_once() {
         nodes.spawn(async move {
             for event in events {
                 // As the processor does, until it is taken.
-                while let affiliate::ledger::Answer::Failed(fault) =
-                    ledger.take(account, event.to_string().as_bytes()).await
-                {
+                while let Answer::Failed(fault) = ledger.take(account, event.to_string().as_bytes()).await {
                     assert!(matches!(fault, affiliate::ledger::Fault::Contended), "{fault}");
                 }
             }

@@ -41,14 +41,15 @@ pub(crate) struct HeardCustomer {
     left_at: Option<Timestamp>,
     /// When the first invoice was paid that was worth anything.
     first_paid_at: Option<Timestamp>,
-    /// Invoices that are in its list.
-    invoices: u64,
 
     // What the ledger made of it.
     /// The referral that it is.
     pub(crate) referral: Option<ReferralId>,
     /// All of its invoices are to be looked at anew; those up to this id are. It ends with the fact that began it.
     pub(crate) going_through: Option<String>,
+    /// How many invoices are in its list: whoever goes through that list while one comes in has missed it, and finds this
+    /// row another than it was.
+    pub(crate) listings: u64,
 }
 
 impl HeardCustomer {
@@ -92,11 +93,6 @@ impl HeardCustomer {
     /// Hears when an invoice was paid that was worth something.
     pub(crate) fn hear_payment(&mut self, paid_at: Timestamp) {
         self.first_paid_at = Some(self.first_paid_at.map_or(paid_at, |first| first.min(paid_at)));
-    }
-
-    /// An invoice is new in its list. Who goes through that list meanwhile reads this row too, and begins anew.
-    pub(crate) fn hear_of_new_invoice(&mut self) {
-        self.invoices = self.invoices.saturating_add(1);
     }
 
     /// The address: its own, else one that was named elsewhere.

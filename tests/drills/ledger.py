@@ -1,0 +1,614 @@
+#!/usr/bin/env python3
+"""The affiliate ledger, told of a year in any order, with what is sent twice, and the server killed (-9) meanwhile.
+
+    POSTRIDER=target/release/postrider tests/drills/ledger.py                           1,000 events, 100 seeds
+    POSTRIDER=target/debug/postrider tests/drills/ledger.py --events 200 --seeds 2      a short one
+    tests/drills/ledger.py --history 3 --first 17 --seeds 1                             one of them again
+
+Flow: a history (`history.py`) is made, and a server with the program, its partners and those whom they refer. That
+is the beginning of every run: a copy of its directory. The first run is the reference: each event once, in order.
+Then a run for each seed: the events shuffled, some of them twice, over several connections, and the server killed
+after so many of them were sent and before they are answered; what is not answered by 200 is sent again later, as the
+processor does. The clock goes on amid the events. Then all holds end, partners are paid, and it goes on with what
+comes back after that, and another payment. A run ends with the audit, with what the webhooks' stream told of each
+commission, and with the ledger as text, which is the reference's byte for byte, or the differences are shown and the
+drill exits with 1.
+"""
+
+import argparse
+import calendar
+import collections
+import concurrent.futures
+import difflib
+import hashlib
+import hmac
+import http.client
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+from events import call, pages  # noqa: E402
+from history import DAY, REFERRALS, SELLERS, VISITS, History  # noqa: E402
+from nodes import until  # noqa: E402
+
+OWNER, SECRET = "owner@acme.example", "whsec_0123456789abcdef"
+# Of the seeds that one history is told by.
+SEEDS_A_HISTORY = 10
+# The clock goes on by this so often amid the first act: it stays within a year, the longest hold.
+SPAN, SPANS = 60 * DAY, 4
+BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+# What is told once of a thing, however it came about.
+ONCE = {
+    "affiliate-commissions": ["commission.created", "commission.paid"],
+    "affiliate-referrals": ["referral.created", "referral.converted"],
+}
+CAMPAIGNS = {
+    "Partners": {
+        "commission_type": "percent", "commission_bps": 2_000, "recurring_months": 36, "hold_days": 30,
+        "max_commission_cents": 40_000, "second_tier_bps": 500, "lead_bounty_cents": 300,
+        # No customer more or less changes the rate: how many there were goes by first arrival.
+        "tiers": [
+            {"min_paid_customers": 1, "commission_bps": 2_500},
+            {"min_paid_customers": 50_000, "commission_bps": 4_000},
+        ],
+        "product_rates": [
+            {"product_id": "prod_team", "commission_type": "percent", "commission_bps": 3_000},
+            {"product_id": "prod_gift", "commission_type": "none"},
+            {"product_id": "prod_fixed", "commission_type": "flat", "commission_flat_cents": 700},
+        ],
+    },
+    "Flat": {"commission_type": "flat", "commission_flat_cents": 1_500, "hold_days": 10},
+    "Once": {"commission_type": "percent", "commission_bps": 3_000, "commission_duration": "once", "hold_days": 0},
+    "Slow": {"commission_type": "percent", "commission_bps": 1_500, "second_tier_bps": 200, "hold_days": 365},
+}
+PLANS = {"cyd": "Flat", "dan": "Once", "fay": "Slow"}
+RECRUITED_BY = {"ada": "zoe", "bea": "ada", "eve": "zoe", "fay": "bea"}
+METHODS = {"gus": None, "hal": "bank", "cyd": "wise"}
+
+
+class Server:
+    """A postrider that dies often."""
+
+    def __init__(self, directory):
+        self.directory, self.port = directory, low_port()
+        self.config, self.log, self.data = directory / "postrider.toml", directory / "log", directory / "data"
+        self.config.write_text(f"""
+hostname = "mx.postrider.example"
+data_dir = "{self.data}"
+[store]
+reserve_bytes = 1048576
+[api]
+listen = "127.0.0.1:{self.port}"
+rate_limit = "off"
+[delivery]
+paused = true
+[testing]
+clock_offset = "0s"
+""")
+        self.process, self.kills = None, 0
+        self.up, self.killing = threading.Event(), threading.Lock()
+
+    def start(self):
+        with self.log.open("ab") as log:
+            command = [os.environ["POSTRIDER"], "serve", "--config", self.config]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        until(self.is_ready, f"the server ({self.log})")
+        self.up.set()
+        return self
+
+    def is_ready(self):
+        if self.process.poll() is not None:
+            raise SystemExit(f"the server ended: {self.log.read_text()[-2000:]}")
+        try:
+            return call(self.port, None, "GET", "/healthz")[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def crash(self):
+        with self.killing:
+            self.up.clear()
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+            self.kills += 1
+            self.start()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        if self.process.wait() != 0:
+            raise SystemExit(f"the server did not end well: {self.log}")
+
+    def try_admin(self, *words):
+        """What a command says; nothing when it was refused, or the server died."""
+        command = [os.environ["POSTRIDER"], "admin", "--config", self.config, *words, "--json"]
+        said = subprocess.run(command, capture_output=True, text=True)
+        self.said = said.stdout + said.stderr
+        return json.loads(said.stdout) if said.returncode == 0 and said.stdout.strip() else None
+
+    def admin(self, *words):
+        answer = self.try_admin(*words)
+        if answer is None:
+            raise SystemExit(f"{' '.join(map(str, words))}: {self.said}")
+        return answer
+
+
+def low_port():
+    """A port that no connection goes out from, so that it is free while the server is down."""
+    while True:
+        port = random.randrange(12_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+
+
+# The beginning.
+
+
+class World:
+    """A program with its partners and those whom they refer, in a directory that runs are copied from."""
+
+    def __init__(self, base, number, size):
+        self.number, self.directory = number, base / f"history{number}"
+        self.directory.mkdir()
+        self.server = Server(self.directory).start()
+        made = self.server.admin("account", "create", "--email", OWNER, "--plan", "dedicated", "--production")
+        self.key = made["api_key"]["secret"]
+        self.history = History(number, size, int(time.time()) + 5)
+        self.set_up()
+        self.partners = {}
+        for token in ["zoe", *SELLERS]:
+            self.add_partner(token)
+        self.tokens = {id: token for token, id in self.partners.items()}
+        self.recruit()
+        self.history.name({person.mark: self.refer(person) for person in self.history.people})
+        self.affiliate("partner", "payout-method", self.partners["hal"], "bank", "DE02 1203 0000 0000 2020 51")
+        self.ask("POST", f"/affiliates/{self.partners['eve']}/suspend", {})
+        # Whom visits bring is claimed with the click, and what is paid from that second on counts.
+        until(lambda: time.time() > self.history.start, "the beginning")
+        self.server.stop()
+
+    def affiliate(self, *words):
+        return self.server.admin("affiliate", *words)
+
+    def ask(self, method, path, body=None, **headers):
+        status, answer = call(self.server.port, self.key, method, path, body, **headers)
+        if status not in (200, 201, 202):
+            raise SystemExit(f"{method} {path} {body} was answered {status}: {answer}")
+        return answer
+
+    def set_up(self):
+        self.affiliate("enable", "--website", "https://shop.example", "--currency", "usd", "--mode", "test")
+        connected = self.affiliate("processor", "connect", "--webhook-secret", SECRET)
+        self.door = connected["processor"]["webhook_url"].split("/", 3)[3]
+        for name, terms in CAMPAIGNS.items():
+            terms = {"name": name, "commission_duration": "recurring", "cookie_days": 365, **terms}
+            if name == "Partners":
+                self.affiliate("campaign", "default", json.dumps(terms))
+                self.affiliate("go-live")
+            else:
+                self.ask("POST", "/affiliate-campaigns", terms)
+        settings = {
+            "velocity_per_hour": 1_000_000, "max_bounties_per_day": 1_000_000, "count_invoiceless_payments": True,
+            "payout_after_refund": "offset", "min_payout": {"usd": 5_000, "eur": 1_000},
+        }
+        shown = self.affiliate("set", *(f"{name}={json.dumps(value)}" for name, value in settings.items()))
+        self.publishable_key = shown["program"]["publishable_key"]
+
+    def add_partner(self, token):
+        partner = {
+            "email": f"{token}@partners-{token}.example", "token": token, "send_invite": False,
+            "campaign_id": PLANS.get(token, "Partners"),
+        }
+        if METHODS.get(token, "paypal") == "paypal":
+            partner["paypal_email"] = f"{token}@pay-{token}.example"
+        self.partners[token] = self.ask("POST", "/affiliates", partner)["affiliate"]["id"]
+        change = {"email_opt_out": True}
+        if token == "eve":
+            change["commission_override"] = {"commission_type": "percent", "commission_bps": 1_234}
+        self.ask("PATCH", f"/affiliates/{self.partners[token]}", change)
+        if METHODS.get(token) == "wise":
+            self.affiliate("partner", "payout-method", self.partners[token], "wise", f"{token}@pay-{token}.example")
+
+    def recruit(self):
+        for token, parent in RECRUITED_BY.items():
+            self.ask("PATCH", f"/affiliates/{self.partners[token]}", {"parent_affiliate_id": self.partners[parent]})
+
+    def refer(self, person):
+        """The id of the referral or the visit by which a person comes, if it comes by one."""
+        if person.way in REFERRALS:
+            return self.ask("POST", "/affiliate-referrals", person.api())["referral"]["id"]
+        if person.way not in VISITS:
+            return ""
+        visit = {
+            "key": self.publishable_key, "token": person.seller, "param": "via", "visitor": f"visitor{person.number:08}",
+            "url": f"https://shop.example/?via={person.seller}", "referrer": "https://blog.example/",
+        }
+        visit = self.ask("POST", "/affiliate/visits", visit, user_agent=BROWSER)["referral"]
+        if person.way == "signup":
+            signup = {"key": self.publishable_key, "referral": visit, "email": person.email}
+            self.ask("POST", "/affiliate/signups", {**signup, "visitor": f"visitor{person.number:08}"}, user_agent=BROWSER)
+        return visit
+
+
+# A run.
+
+
+class Posting:
+    """Events on their way, each until it is taken."""
+
+    def __init__(self, run, events, fuses):
+        self.run, self.left, self.lock = run, list(reversed(events)), threading.Lock()
+        self.sent, self.fuses = 0, fuses
+        threads = [threading.Thread(target=self.work, daemon=True) for _ in range(run.connections)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if run.faults:
+            raise SystemExit(run.faults[0])
+
+    def work(self):
+        connection = None
+        while not self.run.faults:
+            with self.lock:
+                if not self.left:
+                    return
+                event = self.left.pop()
+                self.sent += 1
+                delay = self.fuses.get(self.sent)
+            try:
+                connection = self.post(connection, event, delay)
+            except SystemExit as end:
+                self.run.faults.append(str(end))
+
+    def post(self, connection, event, delay):
+        """Posts one event; the server dies so long after it was sent, if that is said. The connection, if it is good."""
+        id, body = event
+        run, began = self.run, time.monotonic()
+        try:
+            run.server.up.wait()
+            connection = connection or http.client.HTTPConnection("127.0.0.1", run.server.port, timeout=60)
+            connection.request("POST", f"/{run.world.door}", body, run.signed(body))
+            if delay is not None:
+                time.sleep(delay * run.latency)
+                run.server.crash()
+            answer = connection.getresponse()
+            said = answer.read()
+        except (OSError, http.client.HTTPException):
+            run.answers["none"] += 1
+            self.again(event)
+            return None
+        run.answers[str(answer.status)] += 1
+        if answer.status == 200 and delay is None:
+            run.latency += (time.monotonic() - began - run.latency) / 50
+        elif answer.status >= 500:
+            self.again(event)
+        elif answer.status != 200:
+            run.faults.append(f"{id} was answered {answer.status}: {said}")
+        return connection
+
+    def again(self, event):
+        """Later, as the processor does."""
+        with self.lock:
+            self.left.insert(self.run.dice.randrange(len(self.left) + 1), event)
+
+
+class Run:
+    """The history told to a server, from the beginning."""
+
+    def __init__(self, world, seed, kills, connections):
+        self.world, self.seed, self.kills, self.connections = world, seed, kills, connections
+        self.dice = random.Random(f"run {seed}")
+        self.latency, self.offset, self.faults = 0.01, 0, []
+        self.answers, self.told = collections.Counter(), collections.defaultdict(collections.Counter)
+        self.cursor = None
+        directory = world.directory / f"seed{seed}"
+        shutil.copytree(world.directory / "data", directory / "data", ignore=shutil.ignore_patterns("*.sock"))
+        self.server = Server(directory)
+
+    def ask(self, method, path, body=None):
+        return call(self.server.port, self.world.key, method, path, body)
+
+    def signed(self, body):
+        at = int(time.time()) + self.offset
+        tag = hmac.new(SECRET.encode(), f"{at}.{body}".encode(), hashlib.sha256).hexdigest()
+        return {"stripe-signature": f"t={at},v1={tag}", "content-type": "application/json"}
+
+    def end(self):
+        """The whole of it: the ledger as text, and what is wrong besides."""
+        self.server.start()
+        first, second = self.world.history.acts
+        try:
+            self.tell(first, SPANS if self.seed else 0, self.kills * 3 // 4)
+            self.pay(1, 700 * DAY)
+            # What came before may come once more, though nobody knows any more that it did.
+            old = self.dice.sample(first, len(first) // 20) if self.seed else []
+            self.tell(old + second, 0, self.kills - self.kills * 3 // 4)
+            self.pay(2, 1_200 * DAY)
+            found = list(self.wrong())
+            text = "\n".join(sorted(self.ledger())) + "\n"
+            self.server.stop()
+        finally:
+            self.server.process.kill()
+        (self.server.directory / "ledger").write_text(text)
+        return text, found
+
+    def tell(self, events, spans, kills):
+        """Tells of events, and lets the clock go on amid them."""
+        events = self.shuffled(events) if self.seed else events
+        cuts = sorted(self.dice.sample(range(len(events)), spans))
+        for begin, end in zip([0, *cuts], [*cuts, len(events)]):
+            part = events[begin:end]
+            fuses = self.fuses(part, kills * len(part) // max(len(events), 1))
+            Posting(self, part, fuses)
+            self.hear_what_is_told()
+            if end < len(events):
+                self.go_to(self.offset + SPAN)
+
+    def fuses(self, events, kills):
+        """After how many events the server dies, and how long after it was sent, by how long an answer takes."""
+        numbers = self.dice.sample(range(1, len(events) + 1), min(kills, len(events)))
+        heavy = [n for n, (id, _) in enumerate(events, 1) if id in self.world.history.heavy and kills]
+        fuses = {number: self.dice.random() * self.dice.choice([0, 1, 2, 2, 5]) for number in numbers}
+        return {**fuses, **{number: self.dice.random() * 40 for number in heavy}}
+
+    def shuffled(self, events):
+        """In some order, some of them more than once, some of those at once."""
+        how = self.dice.choice(["any", "any", "any", "backwards", "nearby"])
+        place = {
+            "any": lambda n: self.dice.random(),
+            "backwards": lambda n: -n + self.dice.random() * 20,
+            "nearby": lambda n: n + self.dice.random() * 60,
+        }[how]
+        places = [(place(number), event) for number, event in enumerate(events)]
+        for there, event in self.dice.sample(places, len(places) // 4):
+            places.append((self.dice.choice([there, place(self.dice.randrange(len(events)))]), event))
+        return [event for _, event in sorted(places, key=lambda one: one[0])]
+
+    # The clock.
+
+    def go_to(self, offset):
+        """The clock goes on to this, whether or not the server dies meanwhile."""
+        # The stream forgets what is a month old.
+        self.hear_what_is_told()
+        def is_there():
+            clock = self.server.try_admin("clock")
+            if clock and (left := math.ceil(offset - clock["offset_s"])) > 0:
+                self.risk(lambda: self.server.try_admin("clock", "advance", str(left)))
+            return clock and left <= 0
+
+        until(is_there, f"the clock to go on to {offset}")
+        self.offset = offset
+
+    def risk(self, do):
+        """Does something, and the server dies now and then meanwhile."""
+        if not self.kills or self.dice.random() < 0.5:
+            return do()
+        killer = threading.Timer(self.dice.choice([0.02, 0.2, 1]) * self.dice.random(), self.server.crash)
+        killer.start()
+        try:
+            return do()
+        except (OSError, http.client.HTTPException):
+            return None
+        finally:
+            killer.join()
+
+    def all_are_earned(self):
+        """Whether nothing is pending that could be earned."""
+        now = time.time() + self.offset
+        due = [line for line in self.all("/affiliate-commissions?status=pending&") if moment(line["earns_at"]) <= now]
+        return {line["processor_invoice_id"] for line in due} <= self.world.history.asked
+
+    # Payments.
+
+    def pay(self, number, offset):
+        """When all holds are over, a run: drafted, approved, and each payout paid or failed, whatever is cut off."""
+        self.go_to(offset)
+        until(self.all_are_earned, "the holds to end")
+        began = time.monotonic()
+        while not (run := self.payout_run(number)):
+            if time.monotonic() - began > 60:
+                raise SystemExit(f"run {number} is not drafted: {self.server.said}")
+            drafted = self.risk(lambda: self.server.try_admin("affiliate", "run", "draft"))
+            if drafted and not drafted["run"]:
+                return  # nobody has enough
+            # What was cut off is waited for a minute; then somebody else goes on with it.
+            self.go_to(self.offset + 61)
+        totals = [f"--total={currency}={cents}" for currency, cents in run["totals"].items()]
+        approve = ["affiliate", "run", "approve", run["id"], "--rev", str(run["rev"]), *totals]
+        def is_approved():
+            self.risk(lambda: self.server.try_admin(*approve))
+            return self.payout_run(number)["status"] != "draft"
+
+        until(is_approved, "the run to be approved")
+        for payout in self.all(f"/affiliate-payouts?run_id={run['id']}&"):
+            self.settle(payout)
+        self.go_to(self.offset + 61)
+        until(lambda: self.payout_run(number)["status"] == "completed", "the run to be completed")
+        until(self.lines_have_followed, "the lines to follow their payouts")
+
+    def payout_run(self, number):
+        runs = self.server.admin("affiliate", "run", "list")["data"]
+        return runs[-number] if len(runs) >= number else None
+
+    def settle(self, payout):
+        path, partner = f"/affiliate-payouts/{payout['id']}", self.world.tokens[payout["affiliate_id"]]
+        fail = ["affiliate", "payout", "fail", payout["id"], "--reason", "The account is closed"]
+        while payout["status"] == "processing":
+            if partner == "hal":
+                self.risk(lambda: self.server.try_admin(*fail))
+            else:
+                self.risk(lambda: self.ask("POST", f"{path}/mark-paid", {"reference": f"to {partner}"}))
+            payout = self.ask("GET", path)[1]["payout"]
+
+    def lines_have_followed(self):
+        lines = self.all("/affiliate-commissions?status=earned&")
+        return not any(line["payout_id"] for line in lines)
+
+    # What it comes to.
+
+    def all(self, path):
+        return list(pages(self.server, self.world.key, path, "data"))
+
+    def hear_what_is_told(self):
+        """Reads on in the stream, until it has told of all lines and referrals that there are."""
+        def is_told():
+            path = "/webhook-events?order=asc&limit=100" + (f"&cursor={self.cursor}" if self.cursor else "")
+            status, page = self.ask("GET", path)
+            if status != 200:
+                raise SystemExit(f"GET {path} was answered {status}: {page}")
+            self.cursor = page["next_cursor"]
+            for event in page["events"]:
+                kind, data = event["type"], event["data"]
+                thing = data.get("commission") or data.get("referral") or {}
+                self.told[kind, thing.get("id")][data["event_id"]] += 1
+            return not page["has_more"] and all(("commission.created", line) in self.told for line in lines)
+
+        lines = [line["id"] for line in self.all("/affiliate-commissions?")]
+        until(is_told, "the stream to tell of all commissions")
+
+    def wrong(self):
+        """What is wrong whatever the reference says."""
+        self.hear_what_is_told()
+        audit = self.server.try_admin("affiliate", "audit")
+        if audit is None or not audit["ok"]:
+            yield f"the audit: {self.server.said[:2000]}"
+        for event in self.server.admin("affiliate", "processor", "events", "--status", "failed")["data"]:
+            yield f"an event failed: {event}"
+        if "panicked" in (log := self.server.log.read_text()):
+            yield f"a panic: {log[log.index('panicked') - 200:][:600]}"
+        for path, kinds in ONCE.items():
+            for thing in self.all(f"/{path}?"):
+                yield from self.told_wrongly(thing, kinds)
+
+    def told_wrongly(self, thing, kinds):
+        for kind in kinds:
+            times = self.told[kind, thing["id"]]
+            is_due = kind.endswith("created") or thing.get("paid_at" if kind.endswith("paid") else "converted_at")
+            if len(times) != bool(is_due) or max(times.values(), default=1) > 1:
+                yield f"{kind} was told {sum(times.values())} times by {len(times)} events of {thing}"
+
+    def ledger(self):
+        """The ledger in words, without ids and times that are a run's own: sorted lines of JSON."""
+        runs = reversed(self.server.admin("affiliate", "run", "list")["data"])
+        runs = {run["id"]: number for number, run in enumerate(runs, 1)}
+        payouts = {None: None}
+        for payout in self.all("/affiliate-payouts?"):
+            partner = self.world.tokens[payout["affiliate_id"]]
+            payouts[payout["id"]] = f"run {runs[payout['run_id']]} {partner} {payout['currency']}"
+            kept = ["amount_cents", "method", "status", "external_reference", "failure_reason"]
+            yield say("payout", payouts[payout["id"]], {name: payout[name] for name in kept})
+        referrals = {}
+        for referral in self.all("/affiliate-referrals?"):
+            name = referral["email"] or referral["processor_customer_id"]
+            referrals[referral["id"]] = name
+            kept = ["status", "source", "processor_customer_id", "sub_id", "blocked_reason", "revenue_cents", "currency",
+                    "converted_at"]
+            brought = {"by": self.world.tokens[referral["affiliate_id"]]}
+            yield say("referral", name, brought | {name: referral[name] for name in kept})
+        balances = collections.Counter()
+        for line in self.all("/affiliate-commissions?"):
+            partner = self.world.tokens[line["affiliate_id"]]
+            balances[partner, line["currency"], line["status"]] += line["amount_cents"]
+            kept = ["status", "amount_cents", "sale_amount_cents", "currency", "description", "processor_charge_id",
+                    "reverse_reason"]
+            words = {"to": partner, "of": referrals[line["referral_id"]], "payout": payouts[line["payout_id"]]}
+            name = f"{line['processor_invoice_id']}/{line['tier']}"
+            yield say("line", name, words | {name: line[name] for name in kept})
+        for (partner, currency, status), cents in balances.items():
+            yield say("balance", f"{partner} {currency} {status}", cents)
+        for partner in self.all("/affiliates?"):
+            yield say("partner", self.world.tokens[partner["id"]], {n: partner[n] for n in ["status", "payout_ready"]})
+        for review in self.server.admin("affiliate", "review", "list")["data"]:
+            yield say("review", referrals[review["referral_id"]], review["flags"])
+
+
+def say(kind, name, words):
+    return json.dumps([kind, name, words], sort_keys=True)
+
+
+def moment(text):
+    """The seconds of a time in UTC."""
+    return calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S"))
+
+
+# All of it.
+
+
+def compare(world, seed, args):
+    """A run and its reference: the differences, and a line of the table."""
+    began = time.monotonic()
+    run = Run(world, seed, args.kills, args.connections) if seed else Run(world, 0, 0, 1)
+    text, found = run.end()
+    if seed and text != world.reference:
+        diff = difflib.unified_diff(world.reference.splitlines(), text.splitlines(), "in order", f"seed {seed}", "", "", 0)
+        found += list(diff)[:40]
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    answers = " ".join(f"{status}:{count}" for status, count in sorted(run.answers.items()))
+    line = (f"{world.number:7} {seed:5} {run.server.kills:6} {answers:32} {text.count(chr(10)):6} {digest:17}"
+            f" {time.monotonic() - began:6.1f} s  {'DIFFERS' if found else 'equal' if seed else 'reference'}")
+    print(line, flush=True)
+    if not found:
+        shutil.rmtree(run.server.directory)
+    return text, found, run
+
+
+def drill(args, base):
+    """All histories, and the seeds of each: what was found, and what it came to."""
+    found, sums = {}, collections.Counter()
+    print("history  seed  kills answers                           lines ledger              time")
+    seeds = list(range(args.first, args.first + args.seeds))
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        while seeds:
+            number = args.history or (seeds[0] - 1) // SEEDS_A_HISTORY + 1
+            mine = [seed for seed in seeds if args.history or (seed - 1) // SEEDS_A_HISTORY + 1 == number]
+            seeds = seeds[len(mine):]
+            world = World(base, number, args.events)
+            world.reference, wrong, run = compare(world, 0, args)
+            found |= {(number, 0): wrong} if wrong else {}
+            for seed, (_, wrong, run) in zip(mine, pool.map(lambda seed: compare(world, seed, args), mine)):
+                found |= {(number, seed): wrong} if wrong else {}
+                sums += collections.Counter({"runs": 1, "kills": run.server.kills, "sent": run.answers.total()})
+                sums["not answered"] += run.answers["none"]
+            if not any(history == number for history, _ in found):
+                shutil.rmtree(world.directory)
+    return found, sums
+
+
+def main():
+    parser = argparse.ArgumentParser(description="The affiliate ledger under shuffled, doubled events and kill -9.")
+    parser.add_argument("--events", type=int, default=1_000)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--kills", type=int, default=60, help="while events are sent, a seed")
+    parser.add_argument("--connections", type=int, default=4, help="that events are sent over at once")
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--history", type=int, help="this history for all seeds, in place of one for every ten")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at once")
+    args = parser.parse_args()
+    base = Path(tempfile.mkdtemp(prefix="ledger-"))
+    began = time.monotonic()
+    found, sums = drill(args, base)
+    for (history, seed), differences in found.items():
+        print(f"\nhistory {history}, seed {seed}:", *differences, sep="\n")
+    print(f"\n{sums['runs']} runs of {args.events} events; sent {sums['sent']} times, of which {sums['not answered']} were "
+          f"not answered; killed {sums['kills']} times; {len(found)} differ; {time.monotonic() - began:.0f} s")
+    if found:
+        raise SystemExit(f"see {base}")
+    shutil.rmtree(base)
+
+
+if __name__ == "__main__":
+    main()
