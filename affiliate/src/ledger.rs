@@ -16,7 +16,8 @@
 //! What spans invoices or referrals goes by first arrival, and is frozen when a line is written: which invoice is the first
 //! one (`once`), the month in which a customer converted, how many customers the partner had, which partner's claim comes
 //! first, and the flag of a customer or a subscription that excludes. A referral's revenue is in the currency of the
-//! invoice that was heard of first.
+//! invoice that was heard of first, and its address the first that was heard. Where an invoice names no address, a lead is
+//! looked for by the newest one that its customer has by then.
 
 mod attribution;
 mod book;
