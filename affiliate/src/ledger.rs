@@ -20,6 +20,7 @@
 //! looked for by the newest one that its customer has by then.
 
 mod attribution;
+mod balances;
 mod book;
 mod facts;
 mod hear;

@@ -11,6 +11,7 @@
 
 pub mod arithmetic;
 pub mod backfill;
+pub mod balance;
 pub mod campaign;
 pub mod commission;
 pub mod money;

@@ -2,6 +2,7 @@
 
 pub mod adjustment;
 pub mod backfill;
+pub mod balance;
 pub mod campaign;
 pub mod click;
 pub mod click_count;

@@ -264,6 +264,8 @@ pub enum Space {
     ClickCount = 124,
     /// Browsers and networks that partners have used themselves.
     OwnVisitor = 125,
+    /// What partners have, in sums.
+    PartnerBalance = 138,
     /// Back-fills.
     Backfill = 136,
     /// Back-fills that go on, by partition.

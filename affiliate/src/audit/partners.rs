@@ -1,7 +1,11 @@
-//! Partners and the program: I8, I11, and how many paying customers each has (I4).
+//! Partners and the program: I8, I11, and how many paying customers and how much of what each has (I4).
 
+use std::collections::BTreeMap;
+
+use mail::affiliate::balance::{Balance, Part};
+use mail::affiliate::money::Currency;
 use mail::affiliate::partner::Partner;
-use store::affiliate::{campaign, partner, partner_link, referral, tally};
+use store::affiliate::{campaign, commission, partner, partner_link, referral, tally};
 
 use super::{Auditor, Invariant, wanted};
 use crate::ledger::{Fault, pays};
@@ -26,6 +30,7 @@ impl Auditor<'_> {
                 self.links(one).await?;
                 self.recruiters(one).await?;
                 self.tally(one).await?;
+                self.balance(one).await?;
             }
             page = Some(next);
         }
@@ -58,6 +63,27 @@ impl Auditor<'_> {
             above = found.and_then(|found| found.parent);
         }
         self.expect(above.is_none(), Invariant::I11, partner.id, || "recruits itself".to_owned());
+        Ok(())
+    }
+
+    async fn balance(&mut self, partner: &Partner) -> Result<(), Fault> {
+        let (store, account) = (self.ledger.store(), self.account());
+        let filter = commission::Filter { partner: Some(partner.id), ..commission::Filter::default() };
+        let (mut summed, mut page) = (BTreeMap::<Currency, Balance>::new(), None);
+        while let Some(wanted) = wanted(page.as_ref()) {
+            let next = commission::list(store, account, &filter, wanted).await?;
+            for line in &next.rows {
+                if let Some(part) = Part::of(line) {
+                    let sum = summed.entry(line.currency).or_default().part(part);
+                    *sum = sum.saturating_add(line.amount);
+                }
+            }
+            page = Some(next);
+        }
+        let kept = self.ledger.balances((account, partner.id)).await?;
+        self.expect(kept == summed, Invariant::I4, partner.id, || {
+            format!("has {summed:?} by its lines, and {kept:?} by its balances")
+        });
         Ok(())
     }
 

@@ -16,6 +16,9 @@ const EVERY: SignedDuration = SignedDuration::from_secs(60);
 /// Lines that are looked for at once.
 const DUE_AT_ONCE: usize = 200;
 
+/// One line in so many has its partner's balance looked at.
+const FOLD_LOOK: u128 = 500;
+
 /// What ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
@@ -60,8 +63,12 @@ impl Ledger {
             if line.earn(book.now).is_err() {
                 return Ok(false);
             }
+            let whose = (account, line.partner);
             book.write_line(line, [EventKind::CommissionEarned]);
             if self.commit(book.close(Batch::progress()).await?).await? {
+                if self.random().is_multiple_of(FOLD_LOOK) {
+                    self.fold_balance(whose).await?;
+                }
                 return Ok(true);
             }
         }

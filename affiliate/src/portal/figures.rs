@@ -1,14 +1,15 @@
 //! What the pages of the portal show summed: what a partner has in each currency, what each day brought, and what came
 //! of its own tags.
 //!
-//! Summed when it is asked for, over the partner's own rows, newest first, up to [`ROWS_MAX`] of them: beyond that the
-//! page says that older ones are left out.
+//! Balances are kept ([`store::affiliate::balance`]). The rest is summed when it is asked for, over the partner's own rows,
+//! newest first, up to [`ROWS_MAX`] of them: beyond that the page says that older ones are left out.
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use mail::affiliate::commission::{Commission, Status};
+use jiff::{SignedDuration, Timestamp};
+use mail::affiliate::balance::{Balance, Part};
+use mail::affiliate::commission::Commission;
 use mail::affiliate::money::Currency;
 use mail::affiliate::partner::{Partner, PartnerLink};
 use mail::affiliate::referral::Referral;
@@ -29,19 +30,6 @@ pub const DAYS: usize = 90;
 /// Tags that the report shows.
 pub const TAGS_MAX: usize = 200;
 
-/// What a partner has in a currency, in minor units.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Balance {
-    /// Waits for the end of its hold.
-    pub pending: i64,
-    /// The partner's, and in no payout.
-    pub earned: i64,
-    /// In a payout that did not go out yet.
-    pub in_payout: i64,
-    /// Paid out.
-    pub paid: i64,
-}
-
 /// What a partner has.
 #[derive(Debug, Clone, Default)]
 pub struct Purse {
@@ -49,7 +37,7 @@ pub struct Purse {
     pub balances: BTreeMap<Currency, Balance>,
     /// What each of the last days brought, the oldest first, by currency; what was taken back is left out.
     pub days: BTreeMap<Currency, Vec<i64>>,
-    /// Whether older lines were left out.
+    /// Whether lines of the first of these days were left out.
     pub is_cut: bool,
 }
 
@@ -101,8 +89,17 @@ impl Office {
     /// # Errors
     /// The store cannot be read.
     pub async fn purse(&self, partner: &Partner) -> Result<Purse, Refusal> {
-        let (mut purse, now) = (Purse::default(), self.now());
-        let filter = commission::Filter { partner: Some(partner.id), ..commission::Filter::default() };
+        let now = self.now();
+        let balances = self.ledger().balances((partner.account, partner.id)).await?;
+        let mut purse = Purse { balances, ..Purse::default() };
+        let since = i64::try_from(DAYS)
+            .ok()
+            .and_then(|days| now.checked_sub(SignedDuration::from_hours(24 * days)).ok());
+        let filter = commission::Filter {
+            partner: Some(partner.id),
+            created_after: since,
+            ..commission::Filter::default()
+        };
         let mut before = None;
         for _ in 0..ROWS_MAX / SLICE {
             let wanted = Wanted { before, limit: SLICE, from: None };
@@ -164,15 +161,9 @@ impl Office {
 
 impl Purse {
     fn count(&mut self, line: &Commission, now: Timestamp) {
-        let balance = self.balances.entry(line.currency).or_default();
-        let part = match line.status {
-            Status::Pending { .. } => &mut balance.pending,
-            Status::Earned { .. } => &mut balance.earned,
-            Status::InPayout { .. } => &mut balance.in_payout,
-            Status::Paid { .. } => &mut balance.paid,
-            Status::Reversed { .. } => return,
-        };
-        *part = part.saturating_add(line.amount);
+        if Part::of(line).is_none() {
+            return;
+        }
         if let Some(day) = day_of(line.created_at, now) {
             let days = self.days.entry(line.currency).or_insert_with(|| vec![0; DAYS]);
             if let Some(sum) = days.get_mut(day) {

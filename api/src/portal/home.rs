@@ -1,8 +1,9 @@
 //! The first page: what there is in each currency, what the last 90 days brought, and the link to share.
 
 use ::affiliate::links;
-use ::affiliate::portal::figures::{Balance, Clicks, Purse};
+use ::affiliate::portal::figures::{Clicks, Purse};
 use ::affiliate::refusal::Refusal;
+use mail::affiliate::balance::Balance;
 use mail::affiliate::money::Currency;
 
 use super::frame::View;
@@ -76,7 +77,7 @@ fn balances(purse: &Purse, own: Currency) -> Html {
         content.raw("</dl>\n");
     }
     if purse.is_cut {
-        content.raw("<p class=\"soft\">Only your newest 20,000 lines are summed here.</p>\n");
+        content.raw("<p class=\"soft\">Only your newest 20,000 commissions are in the picture.</p>\n");
     }
     content
 }

@@ -12,8 +12,8 @@ use mail::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
 use mail::words;
 use serde::{Deserialize as _, Serialize as _};
 
-use super::By;
 use super::listing::{self, Page, Source, Wanted};
+use super::{By, balance};
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, after as key_after, end_of, key};
 use crate::row::{self, Row};
@@ -123,6 +123,7 @@ pub fn create(batch: &mut Batch, line: &Commission) {
     batch.check(name.clone(), None);
     batch.put(name, line.id.to_string().into_bytes());
     listing::relist(batch, place(line), &[], &listed_by(line));
+    balance::note(batch, None, line);
     if let Some(due) = due_key(line) {
         batch.put(due, Vec::new());
     }
@@ -138,6 +139,7 @@ pub fn expect(batch: &mut Batch, line: &Commission) {
 pub fn update(batch: &mut Batch, before: &Commission, after: &Commission) {
     expect(batch, before);
     listing::relist(batch, place(before), &listed_by(before), &listed_by(after));
+    balance::note(batch, Some(before), after);
     let (old, new) = (due_key(before), due_key(after));
     if old != new {
         if let Some(old) = old {

@@ -1,0 +1,59 @@
+//! What a partner has in a currency, by where its lines stand.
+
+use serde::{Deserialize, Serialize};
+
+use super::commission::{Commission, Status};
+
+/// What a partner has in a currency, in minor units.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Balance {
+    /// Waits for the end of its hold.
+    pub pending: i64,
+    /// The partner's, and in no payout.
+    pub earned: i64,
+    /// In a payout that did not go out yet.
+    pub in_payout: i64,
+    /// Paid out.
+    pub paid: i64,
+}
+
+/// A part of a balance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// [`Balance::pending`].
+    Pending,
+    /// [`Balance::earned`].
+    Earned,
+    /// [`Balance::in_payout`].
+    InPayout,
+    /// [`Balance::paid`].
+    Paid,
+}
+
+impl Part {
+    /// In which part a line counts; what was taken back counts in none.
+    #[must_use]
+    pub fn of(line: &Commission) -> Option<Self> {
+        match line.status {
+            Status::Pending { .. } => Some(Self::Pending),
+            Status::Earned { .. } => Some(Self::Earned),
+            Status::InPayout { .. } => Some(Self::InPayout),
+            Status::Paid { .. } => Some(Self::Paid),
+            Status::Reversed { .. } => None,
+        }
+    }
+}
+
+impl Balance {
+    /// One of its parts.
+    pub fn part(&mut self, part: Part) -> &mut i64 {
+        match part {
+            Part::Pending => &mut self.pending,
+            Part::Earned => &mut self.earned,
+            Part::InPayout => &mut self.in_payout,
+            Part::Paid => &mut self.paid,
+        }
+    }
+}
