@@ -232,3 +232,27 @@ impl Meter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mail::account::Plan;
+
+    use super::*;
+
+    /// Time is paused: who waits has waited for as long as it may.
+    #[tokio::test(start_paused = true)]
+    async fn who_has_a_cap_waits_until_it_is_known_what_was_used() {
+        let (meter, store) = (Meter::default(), Store::memory());
+        let now: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
+        let account = AccountId::new(now, 1);
+        let room = async |plan, number| {
+            let of = (account, &PlanLimits::of(plan));
+            meter.reserve(&store, of, (EmailId::new(now, number), 1), now).await.unwrap()
+        };
+        meter.fall_behind();
+        assert!(matches!(room(Plan::Free, 1).await, Room::Unknown));
+        assert!(matches!(room(Plan::Dedicated, 2).await, Room::Reserved(_)), "it has no cap");
+        let (waits, ()) = tokio::join!(room(Plan::Free, 3), async { meter.caught_up() });
+        assert!(matches!(waits, Room::Reserved(_)));
+    }
+}
