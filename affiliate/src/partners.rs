@@ -19,14 +19,11 @@ use store::engine::Batch;
 use crate::ledger::{Book, Ledger};
 use crate::object::PartnerObject;
 use crate::office::{Beside, Committed, Office, Seen, TRIES_MAX};
-use crate::payouts::expect_no_drafting;
 use crate::refusal::{Ban, Noun, Obstacle, Refusal};
 use crate::tell::Telling;
 
 /// Recruiters above a recruiter that are followed to see that none is its own.
 const PARENTS_MAX: usize = 64;
-/// Open payouts of a partner, one in a currency and run, that are looked at.
-const PAYOUTS_MAX: usize = 200;
 /// For how many days nobody may take a token of a partner who was deleted (completions-affiliate.md 2.6).
 pub const TOKENS_REST_DAYS: i64 = 90;
 
@@ -450,10 +447,13 @@ impl Office {
                 updated_at: now,
                 ..before.clone()
             };
-            let mut batch = match asked.action {
-                Move::Suspend => self.out_of_drafts(&program, id).await?,
-                Move::Approve | Move::Accept | Move::Reject | Move::Reactivate => Batch::progress(),
-            };
+            let ledger = self.ledger();
+            let mut book = Book::of(&ledger, program.clone());
+            if asked.action == Move::Suspend {
+                // Who is suspended is not paid.
+                book.leave_drafts(id, SkipReason::NotActive).await?;
+            }
+            let mut batch = book.close(Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
             let shown = Shown { partner: after, links, program };
             let kind = match asked.action {
@@ -475,17 +475,6 @@ impl Office {
             }
         }
         Err(Obstacle::Changed.into())
-    }
-
-    /// A commit by which a partner leaves a run that is not approved: who is suspended is not paid.
-    async fn out_of_drafts(&self, program: &Program, id: PartnerId) -> Result<Batch, Refusal> {
-        let (ledger, mut batch) = (self.ledger(), Batch::progress());
-        expect_no_drafting(&ledger, program, &mut batch).await?;
-        let mut book = Book::of(&ledger, program.clone());
-        for open in payout::open_of(self.store(), (program.account, id), PAYOUTS_MAX).await? {
-            book.leave_draft(open.id, SkipReason::NotActive).await?;
-        }
-        Ok(book.close(batch).await?)
     }
 
     /// A page of partners.
@@ -539,16 +528,14 @@ impl Office {
                 return Err(Ban::PaidPartner.into());
             }
             let ledger = self.ledger();
-            let mut batch = Batch::progress();
-            // Nobody puts it into a draft meanwhile.
-            expect_no_drafting(&ledger, &program, &mut batch).await?;
+            let mut book = Book::of(&ledger, program);
+            book.no_drafting().await?;
             if !payout::open_of(self.store(), (account, id), 1).await?.is_empty() {
                 return Err(Obstacle::InPayout.into());
             }
-            let mut book = Book::of(&ledger, program);
             Ledger::take_back(&mut book, id).await?;
             book.note_work(Work::Partner(id), Some(self.now()));
-            let mut batch = book.close(batch).await?;
+            let mut batch = book.close(Batch::progress()).await?;
             partner::delete(&mut batch, &partner);
             rest(&mut batch, &links, self.now());
             if matches!(self.commit(batch).await?, Committed::Done) {
@@ -559,7 +546,8 @@ impl Office {
         Err(Obstacle::Changed.into())
     }
 
-    /// Sets where a partner's money goes; it is told, and so is the destination before.
+    /// Sets where a partner's money goes; it is told, and so is the destination before. Payouts that are drafted and not
+    /// approved go there; where it cannot be paid any more, they are dropped.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -595,7 +583,10 @@ impl Office {
                 updated_at: self.now(),
                 ..before.clone()
             };
-            let mut batch = Batch::progress();
+            let ledger = self.ledger();
+            let mut book = Book::of(&ledger, program.clone());
+            book.redirect(&after).await?;
+            let mut batch = book.close(Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
             let shown = Shown { partner: after, links, program };
             self.tell_of_partner(&mut batch, EventKind::AffiliateUpdated, &shown);
