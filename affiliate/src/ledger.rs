@@ -50,7 +50,7 @@ pub(crate) use self::settle::PaidBy;
 use crate::processor::Unreadable;
 
 /// Commits tried, when something is changed meanwhile.
-const TRIES_MAX: usize = 32;
+const TRIES_MAX: usize = 64;
 
 /// Why the ledger cannot do what a fact asks for.
 #[derive(Debug, Error)]

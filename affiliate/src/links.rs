@@ -4,6 +4,7 @@ use mail::affiliate::partner::{LINKS_MAX, Partner, PartnerLink, Token};
 use mail::affiliate::program::Program;
 use mail::event::EventKind;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
+use store::affiliate::latest::Latest;
 use store::affiliate::partner_link::{self, FreeToken};
 use store::engine::Batch;
 use url::Url;
@@ -93,6 +94,8 @@ impl Office {
                 destination(&program.settings.website_url, text)
                     .map_err(|why| Refusal::field("destination_url", why))?;
             }
+            // Before they are counted: whoever makes one meanwhile has them counted anew.
+            let latest = Latest::link(self.store(), (account, partner.id)).await?;
             if self.links(account, partner.id).await?.len() >= LINKS_MAX {
                 return Err(Refusal::too_many_links());
             }
@@ -113,6 +116,7 @@ impl Office {
             // A link of a partner who is deleted meanwhile would be nobody's.
             store::affiliate::partner::expect(&mut batch, &partner);
             partner_link::create(&mut batch, &link, token);
+            latest.put_link(&mut batch, link.id);
             let made = (link, partner, program);
             beside(&mut batch, &made);
             match self.commit(batch).await? {

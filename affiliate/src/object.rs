@@ -488,6 +488,20 @@ impl From<&ShownPayout> for PayoutObject {
     }
 }
 
+/// A payout in a run that the owner looks at, with where it goes.
+#[derive(Debug, Clone, Serialize)]
+pub struct DraftedObject {
+    #[serde(flatten)]
+    payout: PayoutObject,
+    destination: String,
+}
+
+impl From<&ShownPayout> for DraftedObject {
+    fn from(shown: &ShownPayout) -> Self {
+        Self { payout: shown.into(), destination: shown.payout.destination.clone() }
+    }
+}
+
 /// A payout run.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunObject {

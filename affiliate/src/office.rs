@@ -15,8 +15,9 @@ use store::engine::{Batch, CommitError, Key, Store};
 use crate::ledger::{Answer, Ledger};
 use crate::refusal::{Obstacle, Refusal};
 
-/// Commits tried, when something is changed meanwhile.
-pub(crate) const TRIES_MAX: usize = 16;
+/// Commits tried, when something is changed meanwhile. Of those who are in each other's way one is through each time: a
+/// partner's links and leads are counted, and who adds one waits for at most as many as there may be.
+pub(crate) const TRIES_MAX: usize = 64;
 
 /// Where everything is done.
 #[derive(Clone)]

@@ -19,14 +19,11 @@ use store::engine::Batch;
 use crate::ledger::{Book, Ledger};
 use crate::object::PartnerObject;
 use crate::office::{Beside, Committed, Office, Seen, TRIES_MAX};
-use crate::payouts::expect_no_drafting;
 use crate::refusal::{Ban, Noun, Obstacle, Refusal};
 use crate::tell::Telling;
 
 /// Recruiters above a recruiter that are followed to see that none is its own.
 const PARENTS_MAX: usize = 64;
-/// Open payouts of a partner, one in a currency and run, that are looked at.
-const PAYOUTS_MAX: usize = 200;
 /// For how many days nobody may take a token of a partner who was deleted (completions-affiliate.md 2.6).
 pub const TOKENS_REST_DAYS: i64 = 90;
 
@@ -319,7 +316,7 @@ impl Office {
             let Shown { partner: before, mut links, program } = self.show_partner(account, id).await?;
             Seen::check(seen, before.rev, before.updated_at)?;
             let mut after = before.clone();
-            self.apply(&program, change, &mut after).await?;
+            let recruiters = self.apply(&program, change, &mut after).await?;
             let primary = links.iter_mut().find(|link| link.id == before.primary_link);
             let renamed = match (&change.token, primary) {
                 (Some(token), Some(link)) if link.token != *token => Some((token, link)),
@@ -331,6 +328,7 @@ impl Office {
             (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.now());
             let mut batch = Batch::progress();
             partner::update(&mut batch, &before, &after);
+            recruiters.iter().for_each(|above| partner::expect(&mut batch, above));
             if let Some((token, link)) = renamed {
                 let old = link.clone();
                 link.token = token.clone();
@@ -356,12 +354,13 @@ impl Office {
         Err(Obstacle::Changed.into())
     }
 
+    /// Applies a change to what was read. What is committed holds only while the recruiters above are as they are.
     async fn apply(
         &self,
         program: &Program,
         change: &PartnerChange,
         partner: &mut Partner,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Vec<Partner>, Refusal> {
         fn set<T: Clone>(field: &mut T, change: Option<&T>) {
             if let Some(new) = change {
                 field.clone_from(new);
@@ -387,28 +386,36 @@ impl Office {
         {
             partner.campaign = self.campaign_for_partners(program, Some(named)).await?.id;
         }
-        if let Some(parent) = change.parent {
-            if let Some(parent) = parent {
-                self.check_parent(partner, parent).await?;
-            }
-            partner.parent = parent;
+        let Some(parent) = change.parent.filter(|parent| *parent != partner.parent) else {
+            return Ok(Vec::new());
+        };
+        partner.parent = parent;
+        match parent {
+            Some(parent) => self.recruiters(partner, parent).await,
+            None => Ok(Vec::new()),
         }
-        Ok(())
     }
 
-    /// Nobody is recruited by itself, by whatever way round (I11).
-    async fn check_parent(&self, partner: &Partner, parent: PartnerId) -> Result<(), Refusal> {
+    /// All who are above a partner if this one is its recruiter. Nobody is recruited by itself, by whatever way round
+    /// (I11): whoever changes one of them meanwhile has the chain looked at anew.
+    async fn recruiters(&self, partner: &Partner, parent: PartnerId) -> Result<Vec<Partner>, Refusal> {
         let wrong = |why: &str| Refusal::field("parent_affiliate_id", why);
-        let mut above = parent;
-        for step in 0..PARENTS_MAX {
+        let (mut above, mut found) = (parent, Vec::new());
+        for _ in 0..PARENTS_MAX {
             if above == partner.id {
                 return Err(wrong("would make the partner its own recruiter"));
             }
             let Some(next) = partner::get(self.store(), partner.account, above).await? else {
-                return if step == 0 { Err(wrong("is no partner of this program")) } else { Ok(()) };
+                return if found.is_empty() {
+                    Err(wrong("is no partner of this program"))
+                } else {
+                    Ok(found)
+                };
             };
-            let Some(next) = next.parent else { return Ok(()) };
-            above = next;
+            let parent = next.parent;
+            found.push(next);
+            let Some(parent) = parent else { return Ok(found) };
+            above = parent;
         }
         Err(wrong(&format!("has more than {PARENTS_MAX} recruiters above it")))
     }
@@ -440,10 +447,13 @@ impl Office {
                 updated_at: now,
                 ..before.clone()
             };
-            let mut batch = match asked.action {
-                Move::Suspend => self.out_of_drafts(&program, id).await?,
-                Move::Approve | Move::Accept | Move::Reject | Move::Reactivate => Batch::progress(),
-            };
+            let ledger = self.ledger();
+            let mut book = Book::of(&ledger, program.clone());
+            if asked.action == Move::Suspend {
+                // Who is suspended is not paid.
+                book.leave_drafts(id, SkipReason::NotActive).await?;
+            }
+            let mut batch = book.close(Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
             let shown = Shown { partner: after, links, program };
             let kind = match asked.action {
@@ -465,17 +475,6 @@ impl Office {
             }
         }
         Err(Obstacle::Changed.into())
-    }
-
-    /// A commit by which a partner leaves a run that is not approved: who is suspended is not paid.
-    async fn out_of_drafts(&self, program: &Program, id: PartnerId) -> Result<Batch, Refusal> {
-        let (ledger, mut batch) = (self.ledger(), Batch::progress());
-        expect_no_drafting(&ledger, program, &mut batch).await?;
-        let mut book = Book::of(&ledger, program.clone());
-        for open in payout::open_of(self.store(), (program.account, id), PAYOUTS_MAX).await? {
-            book.leave_draft(open.id, SkipReason::NotActive).await?;
-        }
-        Ok(book.close(batch).await?)
     }
 
     /// A page of partners.
@@ -517,8 +516,8 @@ impl Office {
     }
 
     /// Deletes a partner: its address is free at once, its tokens rest for a while ([`TOKENS_REST_DAYS`]), and what
-    /// it was not paid is taken back: its open commissions are reversed with the reason `partner_deleted`. Where these are
-    /// more than one commit holds, the rest is gone on with.
+    /// it was not paid is taken back: its open commissions are reversed with the reason `partner_deleted`. What is more
+    /// than one commit holds, and what was written for it in that very moment, follows ([`Ledger::clear_after`]).
     ///
     /// # Errors
     /// It was paid once; it is in a payout that is under way; [`Refusal`].
@@ -529,49 +528,26 @@ impl Office {
                 return Err(Ban::PaidPartner.into());
             }
             let ledger = self.ledger();
-            let mut batch = Batch::progress();
-            // Nobody puts it into a draft meanwhile.
-            expect_no_drafting(&ledger, &program, &mut batch).await?;
+            let mut book = Book::of(&ledger, program);
+            book.no_drafting().await?;
             if !payout::open_of(self.store(), (account, id), 1).await?.is_empty() {
                 return Err(Obstacle::InPayout.into());
             }
-            let mut book = Book::of(&ledger, program);
-            let is_whole = Ledger::take_back(&mut book, id).await?;
-            if !is_whole {
-                book.note_work(Work::Partner(id), Some(self.now()));
-            }
-            let mut batch = book.close(batch).await?;
+            Ledger::take_back(&mut book, id).await?;
+            book.note_work(Work::Partner(id), Some(self.now()));
+            let mut batch = book.close(Batch::progress()).await?;
             partner::delete(&mut batch, &partner);
-            self.rest(&mut batch, &links);
+            rest(&mut batch, &links, self.now());
             if matches!(self.commit(batch).await?, Committed::Done) {
                 self.shut_out((account, id)).await?;
-                return self.sweep_links(account, id).await;
+                return Ok(ledger.clear_after(account, id).await?);
             }
         }
         Err(Obstacle::Changed.into())
     }
 
-    fn rest(&self, batch: &mut Batch, links: &[PartnerLink]) {
-        let rest = SignedDuration::from_hours(24 * TOKENS_REST_DAYS);
-        let until = self.now().checked_add(rest).unwrap_or(Timestamp::MAX);
-        for link in links {
-            partner_link::delete(batch, link, Some(until));
-        }
-    }
-
-    /// Forgets the links that a partner was given in the moment in which it was deleted: who makes one looks at the
-    /// partner, not who deletes it at them.
-    async fn sweep_links(&self, account: AccountId, id: PartnerId) -> Result<(), Refusal> {
-        let links = self.links(account, id).await?;
-        if !links.is_empty() {
-            let mut batch = Batch::progress();
-            self.rest(&mut batch, &links);
-            self.commit(batch).await?;
-        }
-        Ok(())
-    }
-
-    /// Sets where a partner's money goes; it is told, and so is the destination before.
+    /// Sets where a partner's money goes; it is told, and so is the destination before. Payouts that are drafted and not
+    /// approved go there; where it cannot be paid any more, they are dropped.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -607,7 +583,10 @@ impl Office {
                 updated_at: self.now(),
                 ..before.clone()
             };
-            let mut batch = Batch::progress();
+            let ledger = self.ledger();
+            let mut book = Book::of(&ledger, program.clone());
+            book.redirect(&after).await?;
+            let mut batch = book.close(Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
             let shown = Shown { partner: after, links, program };
             self.tell_of_partner(&mut batch, EventKind::AffiliateUpdated, &shown);
@@ -631,5 +610,14 @@ impl Office {
     #[must_use]
     pub fn postback_secret(&self, partner: &Partner) -> Option<String> {
         self.open(&partner.id.to_bytes(), &partner.postback_secret)
+    }
+}
+
+/// Forgets links of a partner who is deleted; their tokens rest.
+pub(crate) fn rest(batch: &mut Batch, links: &[PartnerLink], now: Timestamp) {
+    let rest = SignedDuration::from_hours(24 * TOKENS_REST_DAYS);
+    let until = now.checked_add(rest).unwrap_or(Timestamp::MAX);
+    for link in links {
+        partner_link::delete(batch, link, Some(until));
     }
 }

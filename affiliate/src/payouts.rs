@@ -44,7 +44,6 @@ mod work;
 pub use self::draft::Drafted;
 pub use self::files::{File, Selection};
 pub use self::show::{PayoutPage, ShownPayout, Wish};
-pub(crate) use self::sweep::expect_no_drafting;
 pub use self::work::Worked;
 
 use jiff::SignedDuration;

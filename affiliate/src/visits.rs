@@ -33,11 +33,9 @@ use url::Url;
 
 use crate::ledger::Ledger;
 use crate::links;
-use crate::office::Office;
+use crate::office::{Office, TRIES_MAX};
 use crate::refusal::{Obstacle, Refusal};
 
-/// Commits tried, when something is changed meanwhile.
-const TRIES_MAX: usize = 16;
 /// Clicks of a program on a day, of which each may be a visit that is kept; further ones are turned away.
 pub const CLICKS_A_DAY_MAX: u64 = 250_000;
 /// The query parameter in which a visit is handed over to another domain.

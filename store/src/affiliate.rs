@@ -8,6 +8,7 @@ pub mod click;
 pub mod click_count;
 pub mod commission;
 pub mod heard;
+pub mod latest;
 pub mod listing;
 pub mod own_visitor;
 pub mod partner;

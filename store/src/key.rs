@@ -234,6 +234,8 @@ pub enum Space {
     ProcessorEventBy = 109,
     /// How many paying customers partners have.
     PartnerTally = 110,
+    /// Which links and leads of partners are the latest.
+    PartnerLatest = 138,
     /// Corrections of what partners are owed.
     Adjustment = 111,
     /// Payouts.

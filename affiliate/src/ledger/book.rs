@@ -19,6 +19,7 @@ use mail::affiliate::visit::Visit;
 use mail::event::EventKind;
 use mail::id::{AccountId, CampaignId, CommissionId, PartnerId, PayoutId, ReferralId, VisitId};
 use store::affiliate::heard::Kind;
+use store::affiliate::latest::Latest;
 use store::affiliate::listing::Wanted;
 use store::affiliate::tally::{self, Tally};
 use store::affiliate::{campaign, commission, partner, program, referral, visit};
@@ -68,6 +69,8 @@ pub(crate) struct Book<'l> {
     lapsed: BTreeMap<ReferralId, ReferralId>,
     /// New ones whose bounty is not looked at yet.
     pub(super) unrewarded: Vec<ReferralId>,
+    /// The latest lead of partners before, and the one that is it now.
+    latest: BTreeMap<PartnerId, (Latest, ReferralId)>,
     visits: BTreeMap<VisitId, Held<Visit>>,
     lines: BTreeMap<CommissionId, Held<Commission>>,
     lines_of: BTreeMap<String, Vec<CommissionId>>,
@@ -125,6 +128,7 @@ impl<'l> Book<'l> {
             referrals: BTreeMap::new(),
             lapsed: BTreeMap::new(),
             unrewarded: Vec::new(),
+            latest: BTreeMap::new(),
             visits: BTreeMap::new(),
             lines: BTreeMap::new(),
             lines_of: BTreeMap::new(),
@@ -239,6 +243,17 @@ impl<'l> Book<'l> {
         self.touched.referrals.insert(new.id);
         self.news.push(News::Referral(EventKind::ReferralCreated, new.id));
         self.referrals.insert(new.id, Held { before: None, now: new });
+    }
+
+    /// How many a partner brings by this book.
+    pub(super) fn new_referrals_of(&self, partner: PartnerId) -> usize {
+        let is_its = |held: &&Held<Referral>| held.before.is_none() && held.now.partner == partner;
+        self.referrals.values().filter(is_its).count()
+    }
+
+    /// This lead is its partner's latest; what was counted by then holds until the book is closed.
+    pub(super) fn add_lead(&mut self, before: Latest, new: &Referral) {
+        self.latest.entry(new.partner).or_insert((before, new.id)).1 = new.id;
     }
 
     /// Referrals that earn or may not, other than when they were read; new ones are not among them.

@@ -11,6 +11,7 @@ mod account;
 mod charge;
 mod customer;
 mod invoice;
+mod moment;
 mod newest;
 mod payment;
 #[cfg(test)]

@@ -12,12 +12,13 @@ use mail::affiliate::partner::Partner;
 use mail::affiliate::program::Program;
 use mail::affiliate::recompute::{self, Barred, Lead, Rules};
 use mail::affiliate::referral::{
-    Blocked, Dealings, Referral, ReferralSource, ReferralStatus, RejectReason, Rejection,
+    Blocked, Dealings, Flag, Referral, ReferralSource, ReferralStatus, RejectReason, Rejection,
 };
 use mail::affiliate::visit::Visit;
 use mail::affiliate::window;
 use mail::event::EventKind;
 use mail::id::{CommissionId, PartnerLinkId, ReferralId};
+use store::affiliate::latest::Latest;
 use store::affiliate::own_visitor;
 use store::engine::Batch;
 
@@ -104,7 +105,13 @@ impl Book<'_> {
     ) -> Result<Referral, Fault> {
         // It is held to what it is: a partner who is deleted this very moment brings nobody.
         self.partner(partner.id).await?;
+        // Before any is counted.
+        let latest = Latest::lead(self.ledger.store(), (self.account(), partner.id)).await?;
         let new = self.draft(partner, &prospect).await?;
+        // Of a partner who has had more than it may, others are frozen by whatever they count: they need not wait.
+        if !new.is_flagged(Flag::Velocity) {
+            self.add_lead(latest, &new);
+        }
         if let Some(visit) = &prospect.visit
             && let Some(visit) = self.visit(visit.id).await?
         {

@@ -3,6 +3,7 @@
 use mail::affiliate::commission::{Commission, Reason};
 use mail::affiliate::recompute::Barred;
 use mail::affiliate::referral::{Referral, ReferralStatus, RejectReason, Rejection, Review, ReviewStatus};
+use mail::affiliate::sale::Returned;
 use mail::event::EventKind;
 use mail::id::{AccountId, CommissionId, ReferralId};
 use store::engine::Batch;
@@ -66,7 +67,8 @@ impl Ledger {
         Err(Obstacle::Changed.into())
     }
 
-    /// Brings back a commission that was taken back: it waits again, and what it was taken back for is waived.
+    /// Brings back a commission that was taken back: it waits again, and what it was taken back for is waived, as it is
+    /// known now: another dispute, or another refund, takes it back again.
     ///
     /// # Errors
     /// It was not taken back, or its referral earns nothing; [`Refusal`].
@@ -82,8 +84,11 @@ impl Ledger {
             if Barred::of(referral).is_some() {
                 return Err(Obstacle::ReferralBarred.into());
             }
-            let now = book.now;
-            line.reinstate(now).map_err(|_| Obstacle::NotReversed)?;
+            let returned = match line.sold() {
+                Some(sold) => book.returned(&sold.invoice).await?,
+                None => Returned::default(),
+            };
+            line.reinstate(&returned, book.now).map_err(|_| Obstacle::NotReversed)?;
             book.write_line(line.clone(), []);
             // Frozen, if its referral is.
             book.resettle(&line).await?;

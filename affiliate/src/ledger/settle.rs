@@ -19,7 +19,7 @@ use store::affiliate::heard;
 
 use super::attribution::counts_from;
 use super::book::News;
-use super::heard::{Counted, HeardCharge};
+use super::heard::{Counted, HeardCharge, HeardInvoice};
 use super::{Book, Fault};
 
 /// Invoices of a customer that one commit goes through; further ones are the next commit's.
@@ -192,7 +192,7 @@ impl Book<'_> {
         };
         let charges = self.charges_of(id).await?;
         let row = self.invoice(id).await?;
-        let returned = row.returned(&paid.sale, &charges.iter().map(|(_, known)| known).collect::<Vec<_>>());
+        let returned = returned(row, &charges);
         let payments = row.payments().clone();
         let charge = charges.iter().map(|(id, _)| id).find(|id| !payments.contains(*id)).cloned();
         let lines = self.lines_of(id).await?;
@@ -226,6 +226,12 @@ impl Book<'_> {
             ids: [self.new_line(), self.new_line()],
             referral,
         }))
+    }
+
+    /// What became of an invoice's money, as far as that is known.
+    pub(super) async fn returned(&mut self, invoice: &str) -> Result<Returned, Fault> {
+        let charges = self.charges_of(invoice).await?;
+        Ok(returned(self.invoice(invoice).await?, &charges))
     }
 
     fn new_line(&self) -> CommissionId {
@@ -381,7 +387,7 @@ impl Case {
             invoice: Invoice {
                 sale: &self.sale,
                 charge: self.charge.as_deref(),
-                returned: self.returned,
+                returned: &self.returned,
                 is_excluded: self.is_excluded,
             },
             customer: customer_of(&self.referral),
@@ -403,6 +409,11 @@ impl Case {
             is_orphan: self.orphans.contains(&line.partner),
         }
     }
+}
+
+fn returned(row: &HeardInvoice, charges: &[(String, HeardCharge)]) -> Returned {
+    let charges: Vec<_> = charges.iter().map(|(_, known)| known).collect();
+    row.paid().map(|paid| row.returned(&paid.sale, &charges)).unwrap_or_default()
 }
 
 fn customer_of(referral: &Referral) -> Customer<'_> {

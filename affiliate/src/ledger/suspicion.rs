@@ -9,7 +9,6 @@ use mail::affiliate::arithmetic::ArithmeticError;
 use mail::affiliate::partner::Partner;
 use mail::affiliate::referral::{Flag, Referral, Review, ReviewStatus};
 use mail::affiliate::suspicion::{is_company, is_disposable};
-use store::affiliate::listing::Wanted;
 use store::affiliate::{commission, own_visitor, partner, referral};
 
 use super::leads::Prospect;
@@ -19,9 +18,6 @@ use super::{Book, Fault};
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 /// … and its referrals in an hour.
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
-/// Lines that are looked at to count them.
-const LOOKED_AT_MAX: usize = 1_000;
-
 /// What a person's address says.
 pub(super) fn of_address(partner: &Partner, email: &Address) -> Vec<Flag> {
     let found =
@@ -77,28 +73,24 @@ impl Book<'_> {
         Ok(false)
     }
 
+    /// Whether a partner brought as many within an hour, or had as many bounties within a day, as it may before somebody
+    /// looks. What is counted stays so until the book is closed ([`store::affiliate::latest`]); those of this book count as well.
     async fn brings_very_many(&mut self, partner: &Partner) -> Result<bool, Fault> {
-        let most = usize::try_from(self.program.settings.velocity_per_hour).unwrap_or(usize::MAX);
-        let of = (self.account(), partner.id);
-        let since = self.since(HOUR)?;
-        if referral::count_since(self.ledger.store(), of, since, most).await? >= most {
+        let (store, of) = (self.ledger.store().clone(), (self.account(), partner.id));
+        let most = |setting: u32| usize::try_from(setting).unwrap_or(usize::MAX);
+        let (in_an_hour, in_a_day) = {
+            let settings = &self.program.settings;
+            (most(settings.velocity_per_hour), most(settings.max_bounties_per_day))
+        };
+        let here = self.new_referrals_of(partner.id);
+        if referral::count_since(&store, of, self.since(HOUR)?, in_an_hour).await? + here >= in_an_hour {
             return Ok(true);
         }
-        let lead_bounty = self.campaign(partner.campaign).await?.terms.lead_bounty;
-        Ok(lead_bounty > 0 && self.has_bounties_of_a_day(partner).await?)
-    }
-
-    /// Whether a partner had as many bounties within a day as it may have before somebody looks.
-    async fn has_bounties_of_a_day(&self, partner: &Partner) -> Result<bool, Fault> {
-        let most = usize::try_from(self.program.settings.max_bounties_per_day).unwrap_or(usize::MAX);
-        let filter = commission::Filter {
-            partner: Some(partner.id),
-            created_after: Some(self.since(DAY)?),
-            ..commission::Filter::default()
-        };
-        let wanted = Wanted { before: None, limit: LOOKED_AT_MAX, from: None };
-        let page = commission::list(self.ledger.store(), self.account(), &filter, wanted).await?;
-        Ok(page.rows.iter().filter(|line| line.sold().is_none()).count() >= most)
+        if self.campaign(partner.campaign).await?.terms.lead_bounty == 0 {
+            return Ok(false);
+        }
+        let bounties = commission::count_bounties_since(&store, of, self.since(DAY)?, in_a_day).await?;
+        Ok(bounties + here >= in_a_day)
     }
 
     fn since(&self, span: SignedDuration) -> Result<Timestamp, Fault> {

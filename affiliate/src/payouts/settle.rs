@@ -3,12 +3,13 @@
 use mail::affiliate::payout::{PayoutState, PayoutStatus};
 use mail::id::{AccountId, PartnerId, PayoutId};
 use store::affiliate::payout_work::{self, Work};
-use store::affiliate::{commission, payout};
+use store::affiliate::{commission, partner_link, payout};
 use store::engine::Batch;
 
 use super::{ShownPayout, Step};
 use crate::ledger::{Book, Fault, LINES_AT_ONCE, Ledger, Outlay};
 use crate::office::Beside;
+use crate::partners::rest;
 use crate::refusal::{Ban, Noun, Obstacle, Refusal};
 use mail::affiliate::commission::{Reason, Status};
 use mail::event::EventKind;
@@ -182,8 +183,18 @@ impl Ledger {
         }
     }
 
-    /// Takes back some more lines of a partner who was deleted.
-    pub(super) async fn take_back_more(&self, account: AccountId, id: PartnerId) -> Result<Step, Fault> {
+    /// Takes away what there is yet of a partner who was deleted. Who writes a line or a link of a partner's looks at the
+    /// partner, and who deletes it not at them: those that were written in the moment before are found only now. If this
+    /// does not come to its end, it is gone on with.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub(crate) async fn clear_after(&self, account: AccountId, id: PartnerId) -> Result<(), Fault> {
+        while self.take_back_more(account, id).await? == Step::More {}
+        Ok(())
+    }
+
+    async fn take_back_more(&self, account: AccountId, id: PartnerId) -> Result<Step, Fault> {
         for _ in 0..TRIES_MAX {
             let mut book = Book::open(self, account).await?;
             let is_whole = match Self::take_back(&mut book, id).await {
@@ -195,7 +206,9 @@ impl Ledger {
                 }
             };
             book.note_work(Work::Partner(id), (!is_whole).then(|| self.now()));
-            if self.commit(book.close(Batch::progress()).await?).await? {
+            let mut batch = book.close(Batch::progress()).await?;
+            rest(&mut batch, &partner_link::all(self.store(), account, id).await?, self.now());
+            if self.commit(batch).await? {
                 return Ok(if is_whole { Step::Done } else { Step::More });
             }
         }

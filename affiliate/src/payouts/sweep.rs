@@ -1,7 +1,6 @@
 //! Taking a run apart: one that was cancelled, and one in which nobody is paid.
 
 use mail::affiliate::payout::{Adjustment, PayoutRun};
-use mail::affiliate::program::Program;
 use store::affiliate::payout_work::{self, Work};
 use store::affiliate::{adjustment, commission, payout, payout_run};
 use store::engine::Batch;
@@ -71,19 +70,4 @@ impl Ledger {
         }
         Ok(self.commit(batch).await?)
     }
-}
-
-/// Whether a program has a draft that a partner may be put into at any moment: what is committed holds only while there
-/// is none, or none that goes on.
-pub(crate) async fn expect_no_drafting(
-    ledger: &Ledger,
-    program: &Program,
-    batch: &mut Batch,
-) -> Result<(), Fault> {
-    let open = payout_run::open(ledger.store(), program.account).await?;
-    payout_run::expect_open(batch, program.account, open.as_ref().map(|open| open.id));
-    if let Some(open) = open {
-        payout_run::expect(batch, &open);
-    }
-    Ok(())
 }

@@ -75,10 +75,7 @@ impl Ledger {
                 while self.follow_payout(account, id).await? == Step::More {}
                 Ok(())
             }
-            Work::Partner(id) => {
-                while self.take_back_more(account, id).await? == Step::More {}
-                Ok(())
-            }
+            Work::Partner(id) => self.clear_after(account, id).await,
         }
     }
 

@@ -11,9 +11,8 @@ use store::affiliate::click_count::{self, DayOfLink};
 use store::engine::Batch;
 use store::task::PARTITIONS;
 
-use super::TRIES_MAX;
 use crate::ledger::{Fault, Ledger};
-use crate::office::Office;
+use crate::office::{Office, TRIES_MAX};
 use crate::refusal::Refusal;
 
 /// How often clicks are looked for.

@@ -14,8 +14,8 @@ use store::affiliate::visit::{self, Of};
 use store::affiliate::{partner, program};
 use store::engine::Batch;
 
-use super::TRIES_MAX;
 use crate::ledger::{Ledger, Prospect};
+use crate::office::TRIES_MAX;
 use crate::referrals::lower;
 use crate::refusal::{Obstacle, Refusal};
 

@@ -7,6 +7,9 @@ use mail::affiliate::commission::{Commission, Reason};
 use mail::affiliate::referral::{ReferralStatus, ReviewStatus};
 use mail::id::{CommissionId, ReferralId};
 
+use serde_json::json;
+
+use super::told::{charge, dispute};
 use super::world::World;
 
 async fn sold() -> (World, ReferralId) {
@@ -88,5 +91,76 @@ async fn a_rejected_referral_earns_nothing_until_it_is_allowed() {
     assert!(outline.contains(&"in_3/1 2000 of 10000 pending".to_owned()));
     world.decide(referral, Verdict::Allow).await;
     assert_eq!(world.outline().await, outline);
+    world.audit().await;
+}
+
+/// All orders of three.
+const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+
+#[tokio::test]
+async fn what_was_waived_is_that_dispute_and_no_other() {
+    let named = |id: &str, status: &str| {
+        let mut dispute = dispute("in_1", status);
+        dispute["id"] = json!(id);
+        dispute
+    };
+    for order in ORDERS {
+        let (world, _) = sold().await;
+        world.tell("charge.dispute.created", 20, named("dp_1", "needs_response")).await;
+        world.tell("charge.dispute.closed", 30, named("dp_1", "lost")).await;
+        let line = world.line_of(2_000).await;
+        world.reinstate(line).await.unwrap();
+        // The same dispute again, and again.
+        world.tell("charge.dispute.updated", 40, named("dp_1", "lost")).await;
+        assert_eq!(world.outline().await[0], "in_1/1 2000 of 10000 pending");
+        let facts = [
+            world.event("charge.dispute.created", 50, named("dp_2", "needs_response")),
+            world.event("charge.dispute.closed", 60, named("dp_1", "won")),
+            world.event("charge.dispute.closed", 70, named("dp_2", "won")),
+        ];
+        for index in order {
+            world.hear(&facts[index]).await;
+        }
+        assert_eq!(world.outline().await[0], "in_1/1 2000 of 10000 reversed dispute", "{order:?}");
+        world.reinstate(line).await.unwrap();
+        assert_eq!(world.outline().await[0], "in_1/1 2000 of 10000 pending");
+        world.audit().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_waived_is_that_refund_and_no_other() {
+    for order in ORDERS {
+        let (world, _) = sold().await;
+        world.tell("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
+        let line = world.line_of(2_000).await;
+        world.reinstate(line).await.unwrap();
+        // What was told late of the time before is none of a new one.
+        world.tell("charge.refunded", 15, charge("in_1", 10_000, 2_000)).await;
+        let stands = "in_1/1 1600 of 8000 pending";
+        assert_eq!(world.outline().await[0], stands);
+        // Nor is the same, told again.
+        world.tell("charge.refunded", 25, charge("in_1", 10_000, 10_000)).await;
+        assert_eq!(world.outline().await[0], stands);
+        let facts = [
+            world.event("charge.refunded", 30, charge("in_1", 10_000, 10_000)),
+            world.event("charge.refunded", 40, charge("in_1", 10_000, 0)),
+            world.event("charge.refunded", 50, charge("in_1", 10_000, 10_000)),
+        ];
+        for index in order {
+            world.hear(&facts[index]).await;
+        }
+        assert_eq!(world.outline().await[0], "in_1/1 2000 of 10000 reversed refund", "{order:?}");
+        world.audit().await;
+    }
+}
+
+#[tokio::test]
+async fn a_part_and_then_all_in_one_second() {
+    let (world, _) = sold().await;
+    world.tell("charge.refunded", 20, charge("in_1", 10_000, 2_500)).await;
+    assert_eq!(world.outline().await[0], "in_1/1 1500 of 7500 pending");
+    world.tell("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
+    assert_eq!(world.outline().await[0], "in_1/1 1500 of 7500 reversed refund");
     world.audit().await;
 }

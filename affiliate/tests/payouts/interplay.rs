@@ -237,6 +237,34 @@ async fn an_account_that_takes_transfers_can_be_paid() {
 }
 
 #[tokio::test]
+async fn an_account_that_takes_no_transfers_any_more_is_in_no_draft() {
+    let world = payable().await;
+    world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
+    let world = earned(world).await;
+    let run = world.draft().await;
+    assert_eq!((run.payouts, run.transfers), (2, 1));
+    let inactive = json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": "inactive"}});
+    world.tell("account.updated", 40 * DAY, inactive).await;
+    let after = world.run(&run).await;
+    assert_eq!(
+        (after.payouts, after.transfers, format!("{:?}", after.totals)),
+        (1, 0, "{usd: 750}".to_owned())
+    );
+    assert!(after.rev > run.rev);
+    let skipped = world.skipped(&after).await;
+    assert_eq!((skipped[0].partner, skipped[0].reason), (world.ada, SkipReason::NotReady));
+    world.books().await;
+    world.approve(&after).await;
+    // What is approved is under way.
+    let bob = world.payout_of(world.bob, PayoutStatus::Processing).await.payout;
+    world.mark_paid(bob.id, "r").await.unwrap();
+    let active = json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": "active"}});
+    world.tell("account.updated", 41 * DAY, active).await;
+    assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 3000}");
+    world.books().await;
+}
+
+#[tokio::test]
 async fn several_at_once_come_to_one_end() {
     let (_directory, store) = super::setting::on_disk();
     let world = earned(payable_on(store).await).await;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::affiliate::ledger::Ledger;
-use ::affiliate::object::{PayoutObject, RunObject, SkippedObject};
+use ::affiliate::object::{DraftedObject, RunObject, SkippedObject};
 use ::affiliate::payouts::Selection;
 use ::affiliate::refusal::Noun;
 use bytes::Bytes;
@@ -155,7 +155,7 @@ impl Writer {
             At::Payouts(after) => {
                 let (found, next) = self.ledger.payouts_of_run(&self.run, *after, PIECE_ROWS).await?;
                 for shown in &found {
-                    self.push(&mut out, &PayoutObject::from(shown));
+                    self.push(&mut out, &DraftedObject::from(shown));
                 }
                 self.at = At::Payouts(next);
                 if next.is_none() {

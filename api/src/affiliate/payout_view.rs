@@ -1,6 +1,6 @@
 //! What callers see of payouts and runs, described.
 
-use ::affiliate::object::{PayoutObject, RunObject, SkippedObject};
+use ::affiliate::object::{DraftedObject, PayoutObject, RunObject, SkippedObject};
 use ::affiliate::payouts::File;
 use mail::affiliate::payout::{Format, PayoutStatus, RunStatus, SkipReason};
 use mail::affiliate::program::PayoutMethod;
@@ -48,28 +48,38 @@ fn currency(description: &str) -> Value {
     json!({"type": "string", "pattern": "^[a-z]{3}$", "examples": ["usd"], "description": description})
 }
 
+fn payout_fields() -> Vec<(&'static str, Value)> {
+    vec![
+        ("object", kind("affiliate_payout")),
+        ("id", schema::string("Its id (`pay_…`)")),
+        ("affiliate_id", schema::string("Who gets it (`aff_…`)")),
+        ("run_id", schema::string("The run that it is in (`prn_…`)")),
+        ("amount_cents", json!({"type": "integer", "minimum": 0, "description": "How much, in minor units"})),
+        ("currency", currency("Of what")),
+        ("method", schema::words(PayoutMethod::WORDS, "In which way")),
+        ("status", schema::words(PayoutStatus::WORDS, "Where it stands")),
+        ("processor_transfer_id", schema::nullable_string("The processor's id of the transfer")),
+        ("external_reference", schema::nullable_string("What proves that it was paid")),
+        ("failure_reason", schema::nullable_string("Why it failed")),
+        ("paid_at", schema::nullable_time("When it was paid")),
+        ("created_at", schema::time("When it was drafted")),
+        ("updated_at", schema::time("When it was changed last")),
+    ]
+}
+
 impl Describe for PayoutObject {
     fn schema(schemas: &mut Schemas) -> Value {
-        let fields = [
-            ("object", kind("affiliate_payout")),
-            ("id", schema::string("Its id (`pay_…`)")),
-            ("affiliate_id", schema::string("Who gets it (`aff_…`)")),
-            ("run_id", schema::string("The run that it is in (`prn_…`)")),
-            (
-                "amount_cents",
-                json!({"type": "integer", "minimum": 0, "description": "How much, in minor units"}),
-            ),
-            ("currency", currency("Of what")),
-            ("method", schema::words(PayoutMethod::WORDS, "In which way")),
-            ("status", schema::words(PayoutStatus::WORDS, "Where it stands")),
-            ("processor_transfer_id", schema::nullable_string("The processor's id of the transfer")),
-            ("external_reference", schema::nullable_string("What proves that it was paid")),
-            ("failure_reason", schema::nullable_string("Why it failed")),
-            ("paid_at", schema::nullable_time("When it was paid")),
-            ("created_at", schema::time("When it was drafted")),
-            ("updated_at", schema::time("When it was changed last")),
-        ];
-        schemas.named("AffiliatePayout", |_| schema::object("What one partner gets in one currency", fields))
+        let about = "What one partner gets in one currency";
+        schemas.named("AffiliatePayout", |_| schema::object(about, payout_fields()))
+    }
+}
+
+impl Describe for DraftedObject {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let mut fields = payout_fields();
+        fields.push(("destination", schema::string("Where it goes")));
+        let about = "What one partner gets in one currency, and where";
+        schemas.named("AffiliatePayoutOfRun", |_| schema::object(about, fields))
     }
 }
 
@@ -127,7 +137,7 @@ pub(super) fn whole_run_schema(schemas: &mut Schemas, is_nullable: bool) -> Valu
     if is_nullable {
         schema::or_null(&mut run);
     }
-    let payouts = schema::list(PayoutObject::schema(schemas), "Its payouts, oldest first, all of them");
+    let payouts = schema::list(DraftedObject::schema(schemas), "Its payouts, oldest first, all of them");
     let skipped = schema::list(SkippedObject::schema(schemas), "Who is not in it, and why");
     let fields = [("run", run), ("payouts", payouts), ("skipped", skipped)];
     let name = if is_nullable { "DraftedAffiliatePayoutRun" } else { "WholeAffiliatePayoutRun" };

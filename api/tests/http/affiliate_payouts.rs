@@ -58,6 +58,40 @@ pub(crate) async fn drafted(world: &World) -> (Signed, Value) {
     (who, drafted.json())
 }
 
+#[tokio::test]
+async fn a_draft_goes_where_its_partner_is_paid_by_now() {
+    let world = World::start().await;
+    let (who, drafted) = drafted(&world).await;
+    let path = format!("/payout-runs/{}", drafted["run"]["id"].as_str().unwrap());
+    let ada = drafted["payouts"][0].clone();
+    assert_eq!(ada["destination"], "ada@paypal.example");
+    let method = format!("/partners/{}/payout-method", ada["affiliate_id"].as_str().unwrap());
+    let set = async |body| owner(&world, &who, Method::PUT, (&method, body)).await;
+    let shown = async || owner(&world, &who, Method::GET, (&path, json!({}))).await.json();
+    set(json!({"method": "wise", "destination": "ada@wise.example"})).await;
+    let run = shown().await;
+    let payout = &run["payouts"][0];
+    assert_eq!((&payout["method"], &payout["destination"]), (&json!("wise"), &json!("ada@wise.example")));
+    assert_eq!((&payout["id"], &payout["amount_cents"]), (&ada["id"], &ada["amount_cents"]));
+    assert!(run["run"]["rev"].as_u64() > drafted["run"]["rev"].as_u64(), "{run}");
+    assert_eq!(approve(&world, &who, &drafted["run"]).await.status, StatusCode::CONFLICT);
+    // The same again changes nothing. What cannot be paid leaves.
+    set(json!({"method": "wise", "destination": "ada@wise.example"})).await;
+    assert_eq!(shown().await["run"]["rev"], run["run"]["rev"]);
+    set(json!({"method": "stripe", "destination": "acct_ada"})).await;
+    let run = shown().await;
+    assert_eq!((&run["run"]["payouts_count"], &run["run"]["totals"]), (&json!(1), &json!({"usd": 400})));
+    assert_eq!(run["skipped"][0]["reason"], "not_ready");
+    assert_eq!(approve(&world, &who, &run["run"]).await.status, StatusCode::OK);
+    // What is approved is under way.
+    let method = format!("/partners/{}/payout-method", run["payouts"][0]["affiliate_id"].as_str().unwrap());
+    let elsewhere = json!({"method": "wise", "destination": "bob@wise.example"});
+    assert_eq!(owner(&world, &who, Method::PUT, (&method, elsewhere)).await.status, StatusCode::OK);
+    assert_eq!(shown().await["payouts"][0]["destination"], "bob@paypal.example");
+    books(&world, &who).await;
+    world.end().await;
+}
+
 /// The id of a payout that is under way.
 pub(crate) async fn processing(world: &World) -> String {
     let (who, drafted) = drafted(world).await;

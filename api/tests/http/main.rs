@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod account;
+mod affiliate_at_once;
 mod affiliate_backfill;
 mod affiliate_campaigns;
 mod affiliate_imports;

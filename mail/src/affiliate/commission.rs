@@ -10,7 +10,7 @@
 //!
 //! A line is reversed by what happened to the sale (a refund, a dispute), by the owner, or with its partner. A reversed
 //! line comes back when the refund failed ([`Commission::reopen`]) or when the owner says so ([`Commission::reinstate`]);
-//! what the owner has waived so does not reverse it again. A line can be frozen for the time of a bank's inquiry or of
+//! what the owner has waived so ([`Waiver`]) does not reverse it again. A line can be frozen for the time of a bank's inquiry or of
 //! the owner's review: it does not earn, and no payout takes it. That a payout is approved is the payout's own
 //! knowledge: until then [`Commission::leave_payout`] may take a line out of it, afterwards only its failure does.
 //!
@@ -22,14 +22,17 @@
 mod moves;
 mod snapshot;
 mod state;
+mod waiver;
 
 pub use self::snapshot::{Calculation, Cap, CapEffect, Snapshot};
 pub use self::state::{Comparison, Frozen, Reason, Refused, Status};
+pub use self::waiver::Waiver;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
+use super::sale::Returned;
 use crate::id::{AccountId, CommissionId, PartnerId, PayoutId, ReferralId};
 
 /// How long before a commission is its partner's the processor is asked about its charge.
@@ -108,7 +111,7 @@ pub struct Commission {
     /// By which terms it was written: new rates are for new commissions.
     pub snapshot: Snapshot,
     /// For what it was reversed and the owner reinstated it: that does not reverse it again.
-    pub waived: Vec<Reason>,
+    pub waived: Vec<Waiver>,
     /// What was said when somebody took it back by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -227,18 +230,34 @@ impl Commission {
         Ok(())
     }
 
-    /// The owner wants it back: it waits again, at least until `now`, and what it was reversed for is waived. Whether
-    /// its referral still earns is for the caller to ask first.
+    /// The owner wants it back: it waits again, at least until `now`, and what it was reversed for is waived, as it is by
+    /// what is known of the sale. Whether its referral still earns is for the caller to ask first.
     ///
     /// # Errors
     /// It is not reversed.
-    pub fn reinstate(&mut self, now: Timestamp) -> Result<(), Refused> {
+    pub fn reinstate(&mut self, returned: &Returned, now: Timestamp) -> Result<(), Refused> {
         let Status::Reversed { reason, .. } = self.status else { return Err(Refused::NotReversed) };
-        if !self.waived.contains(&reason) {
-            self.waived.push(reason);
-        }
+        waiver::waive(&mut self.waived, reason, returned);
         self.wait_again(now);
         Ok(())
+    }
+
+    /// Whether a dispute does not take it back.
+    #[must_use]
+    pub fn waives_dispute(&self, id: &str) -> bool {
+        self.waived.iter().any(|waiver| matches!(waiver, Waiver::Dispute { dispute } if dispute == id))
+    }
+
+    /// Whether what was given back of its sale does not take it back.
+    #[must_use]
+    pub fn waives_refund(&self, returned: &Returned) -> bool {
+        self.waived.iter().any(|waiver| waiver.covers(returned))
+    }
+
+    /// Whether a reason that is none of the sale's does not take it back.
+    #[must_use]
+    pub fn waives(&self, reason: Reason) -> bool {
+        self.waived.contains(&Waiver::Reason(reason))
     }
 
     fn wait_again(&mut self, now: Timestamp) {

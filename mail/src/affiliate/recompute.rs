@@ -57,7 +57,7 @@ use super::arithmetic::{ArithmeticError, base, rate::Offer, refund};
 use super::commission::{Commission, Level, Reason, Status};
 use super::money::Currency;
 use super::program::AfterPayout;
-use super::sale::{Dispute, Returned, Sale};
+use super::sale::{Returned, Sale};
 use crate::id::{AccountId, CampaignId, CommissionId, PartnerId, PayoutId, ReferralId};
 
 /// The program's settings that matter here.
@@ -81,7 +81,7 @@ pub struct Invoice<'a> {
     /// The processor's id of its charge, once it is known.
     pub charge: Option<&'a str>,
     /// What became of the money.
-    pub returned: Returned,
+    pub returned: &'a Returned,
     /// Whether the customer, the subscription, the invoice, the session or the charge carries the flag that excludes it.
     pub is_excluded: bool,
 }
@@ -326,8 +326,7 @@ fn worth(known: &Known<'_>) -> Result<Option<Worth>, ArithmeticError> {
     }
     let Some(base) = base::base(sale)? else { return Ok(None) };
     let remaining = refund::remaining(base, sale.amount_paid, returned.refunded)?;
-    let is_gone =
-        returned.refunded >= sale.amount_paid || returned.dispute.is_some_and(Dispute::holds_the_money);
+    let is_gone = returned.refunded >= sale.amount_paid || returned.is_with_the_bank();
     Ok(Some(Worth { base, remaining, is_gone }))
 }
 

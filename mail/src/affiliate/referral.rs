@@ -207,6 +207,12 @@ impl Referral {
         self.review.as_ref().is_some_and(|review| review.status == ReviewStatus::Open)
     }
 
+    /// Whether this stood out of it.
+    #[must_use]
+    pub fn is_flagged(&self, flag: Flag) -> bool {
+        self.review.as_ref().is_some_and(|review| review.flags.contains(&flag))
+    }
+
     /// Whether its sales earn at all.
     #[must_use]
     pub fn may_earn(&self) -> bool {

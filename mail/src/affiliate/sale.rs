@@ -3,6 +3,8 @@
 //! It is what the newest of the processor's accounts says, not a change: who reads two accounts of one invoice in either
 //! order comes to the same sale.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -47,21 +49,39 @@ pub struct SaleLine {
 }
 
 /// What became of the money since: absolute figures, not changes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Returned {
     /// What was given back in all, by refunds and credit notes.
     pub refunded: i64,
     /// What had been given back when last it was not all: a commission that is taken back keeps the amount that it had
     /// then. See [`super::refunds::Refunds`].
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub refunded_in_part: i64,
-    /// The dispute, if there ever was one.
-    pub dispute: Option<Dispute>,
+    /// When the processor told last that it was not all, by its clock; where all was given back.
+    pub in_part_at: Option<Timestamp>,
+    /// As of when the newest is known that was told of it.
+    pub told_at: Option<Timestamp>,
+    /// The disputes that there ever were, by the processor's ids.
+    pub disputes: BTreeMap<String, Dispute>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
-fn is_zero(amount: &i64) -> bool {
-    *amount == 0
+impl Returned {
+    /// The disputes that take commissions back.
+    pub fn disputes_that_take_back(&self) -> impl Iterator<Item = (&str, Dispute)> {
+        let takes_back = self.disputes.iter().filter(|(_, dispute)| dispute.takes_back());
+        takes_back.map(|(id, dispute)| (id.as_str(), *dispute))
+    }
+
+    /// Whether the money is with the bank, for now or for good.
+    #[must_use]
+    pub fn is_with_the_bank(&self) -> bool {
+        self.disputes.values().any(|dispute| dispute.holds_the_money())
+    }
+
+    /// Whether the bank asks.
+    #[must_use]
+    pub fn is_asked_about(&self) -> bool {
+        self.disputes.values().any(|dispute| *dispute == Dispute::Inquiry)
+    }
 }
 
 /// A dispute of a charge.

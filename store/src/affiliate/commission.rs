@@ -53,6 +53,7 @@ enum Field {
     /// Earned, and in no payout: what the next run may take.
     Free = 6,
     Bounty = 7,
+    PartnerBounty = 8,
 }
 
 fn by_partner(partner: PartnerId) -> By {
@@ -75,16 +76,20 @@ fn by_bounty(referral: ReferralId) -> By {
     (Field::Bounty as u8, referral.to_bytes().to_vec())
 }
 
+fn by_partner_bounty(partner: PartnerId) -> By {
+    (Field::PartnerBounty as u8, partner.to_bytes().to_vec())
+}
+
 fn by_status(word: &str) -> By {
     (Field::Status as u8, word.as_bytes().to_vec())
 }
 
 fn listed_by(line: &Commission) -> Vec<By> {
     let mut by = vec![by_partner(line.partner), by_referral(line.referral), by_status(line.status.word())];
-    by.push(match line.sold() {
-        Some(sold) => by_invoice(&sold.invoice),
-        None => by_bounty(line.referral),
-    });
+    match line.sold() {
+        Some(sold) => by.push(by_invoice(&sold.invoice)),
+        None => by.extend([by_bounty(line.referral), by_partner_bounty(line.partner)]),
+    }
     by.extend(line.status.payout().map(by_payout));
     if matches!(line.status, Status::Earned { .. }) {
         let value = [&line.partner.to_bytes()[..], line.currency.as_str().as_bytes()].concat();
@@ -190,6 +195,23 @@ pub async fn bounty_of(
 ) -> Result<Option<Commission>, ReadError> {
     let name = key(Space::CommissionBy).account(account).u8(0).u8(0).id(referral.to_bytes()).build();
     Ok(named(store, account, &[name]).await?.into_iter().next())
+}
+
+/// How many bounties of a partner were written since a time, counted up to a bound.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn count_bounties_since(
+    store: &Store,
+    (account, partner): (AccountId, PartnerId),
+    since: Timestamp,
+    at_most: usize,
+) -> Result<usize, ReadError> {
+    let (field, value) = by_partner_bounty(partner);
+    let of = key(Space::CommissionBy).account(account).u8(field).bytes(&value);
+    let first = of.clone().id(CommissionId::new(since, 0).to_bytes()).build();
+    let rows = store.scan(first..of.range().end, Order::Ascending, at_most).await?;
+    Ok(rows.len())
 }
 
 async fn named(store: &Store, account: AccountId, names: &[Key]) -> Result<Vec<Commission>, ReadError> {

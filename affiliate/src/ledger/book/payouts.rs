@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use mail::affiliate::arithmetic::ArithmeticError;
 use mail::affiliate::commission::{Commission, Status};
-use mail::affiliate::partner::PayoutDestination;
+use mail::affiliate::partner::{Partner, PayoutDestination};
 use mail::affiliate::partner_letter::Tells;
 use mail::affiliate::payout::{
     Adjustment, Payout, PayoutRun, PayoutState, Phase, SkipReason, Skipped, Trail,
@@ -34,6 +34,8 @@ use crate::ledger::Fault;
 pub(crate) const LINES_AT_ONCE: usize = 100;
 /// Adjustments that are netted in one payout; further ones wait for the next.
 pub(crate) const ADJUSTMENTS_MAX: usize = 500;
+/// Open payouts of a partner, one in a currency and run, that are looked at.
+const PAYOUTS_MAX: usize = 200;
 /// Payouts that fail one after the other at one destination, before nothing is paid there any more.
 const FAILURES_MAX: u8 = 2;
 
@@ -62,6 +64,8 @@ pub(super) struct Desk {
     /// Nothing, where one was looked for and there is none.
     payouts: BTreeMap<PayoutId, Option<Held<Payout>>>,
     runs: BTreeMap<PayoutRunId, Held<PayoutRun>>,
+    /// The run that is open, or that none is, where that matters.
+    open: Option<Option<PayoutRun>>,
     /// What the adjustments of lines come to.
     sums: BTreeMap<CommissionId, Sum>,
     /// New ones, one for each line.
@@ -105,6 +109,14 @@ impl Book<'_> {
             self.desk.runs.insert(id, Held { before: Some(found.clone()), now: found });
         }
         Ok(self.desk.runs.get_mut(&id).map(|held| &mut held.now))
+    }
+
+    /// What follows holds only while nobody is put into a draft.
+    pub(crate) async fn no_drafting(&mut self) -> Result<(), Fault> {
+        if self.desk.open.is_none() {
+            self.desk.open = Some(payout_run::open(&self.ledger.store, self.account()).await?);
+        }
+        Ok(())
     }
 
     /// There is work to go on with; or, without a time, no more.
@@ -223,9 +235,10 @@ impl Book<'_> {
             && let Some(to) = partner.payout.as_mut().filter(|to| to.is_able)
         {
             to.is_able = false;
-            let id = partner.id;
-            self.letters.push((id, Tells::PayoutFailed { payout: payout.id }));
-            self.tell(News::Partner(id));
+            let partner = partner.clone();
+            self.letters.push((partner.id, Tells::PayoutFailed { payout: payout.id }));
+            self.tell(News::Partner(partner.id));
+            self.redirect(&partner).await?;
         }
         Ok(())
     }
@@ -236,7 +249,42 @@ impl Book<'_> {
         let may = partner.payouts_failed < FAILURES_MAX;
         if let Some(to) = partner.payout.as_mut().filter(|to| to.is_able != (is_able && may)) {
             to.is_able = is_able && may;
+            let partner = partner.clone();
             self.tell(News::Partner(id));
+            self.redirect(&partner).await?;
+        }
+        Ok(())
+    }
+
+    /// A partner is paid elsewhere, or cannot be paid any more: its payouts that are not approved go there, or it leaves
+    /// them. Their runs are others than were seen.
+    pub(crate) async fn redirect(&mut self, partner: &Partner) -> Result<(), Fault> {
+        self.no_drafting().await?;
+        let (store, of) = (self.ledger.store.clone(), (self.account(), partner.id));
+        let is_ready = partner.is_payout_ready(&self.program.settings.allowed_methods);
+        for open in payout::open_of(&store, of, PAYOUTS_MAX).await? {
+            match &partner.payout {
+                Some(to) if is_ready => self.redirect_one(open.id, to).await?,
+                _ => self.leave_draft(open.id, SkipReason::NotReady).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn redirect_one(&mut self, id: PayoutId, to: &PayoutDestination) -> Result<(), Fault> {
+        let Some(payout) = self.payout_in_draft(id).await? else { return Ok(()) };
+        if payout.method == to.method && payout.destination == to.destination {
+            return Ok(());
+        }
+        if let Some(run) = self.run(payout.run).await? {
+            let less = u32::from(!payout.method.is_manual());
+            run.transfers = run.transfers.saturating_sub(less) + u32::from(!to.method.is_manual());
+            run.rev = run.rev.saturating_add(1);
+        }
+        let now = self.now;
+        if let Some(found) = self.payout(id).await? {
+            (found.method, found.destination) = (to.method, to.destination.clone());
+            found.touch(now);
         }
         Ok(())
     }
@@ -363,15 +411,32 @@ impl Book<'_> {
         Ok(())
     }
 
+    /// A payout, where it is in a run that is not approved, and will be.
+    async fn payout_in_draft(&mut self, id: PayoutId) -> Result<Option<Payout>, Fault> {
+        let Some(payout) = self.payout(id).await?.map(|found| found.clone()) else { return Ok(None) };
+        let Some(run) = self.run(payout.run).await? else { return Ok(None) };
+        let is_in =
+            payout.state == PayoutState::Open && !run.is_approved() && run.phase != Some(Phase::Sweeping);
+        Ok(is_in.then_some(payout))
+    }
+
     /// Takes a payout out of its run, where that is not approved: its partner is not to be paid any more.
     pub(crate) async fn leave_draft(&mut self, id: PayoutId, reason: SkipReason) -> Result<(), Fault> {
-        let Some(payout) = self.payout(id).await?.map(|found| found.clone()) else { return Ok(()) };
-        let Some(run) = self.run(payout.run).await? else { return Ok(()) };
-        if payout.state != PayoutState::Open || run.is_approved() || run.phase == Some(Phase::Sweeping) {
-            return Ok(());
+        let Some(payout) = self.payout_in_draft(id).await? else { return Ok(()) };
+        if let Some(run) = self.run(payout.run).await? {
+            run.rev = run.rev.saturating_add(1);
         }
-        run.rev = run.rev.saturating_add(1);
         self.drop_payout(id, reason).await
+    }
+
+    /// A partner leaves all its payouts that are not approved.
+    pub(crate) async fn leave_drafts(&mut self, partner: PartnerId, reason: SkipReason) -> Result<(), Fault> {
+        self.no_drafting().await?;
+        let store = self.ledger.store.clone();
+        for open in payout::open_of(&store, (self.account(), partner), PAYOUTS_MAX).await? {
+            self.leave_draft(open.id, reason).await?;
+        }
+        Ok(())
     }
 
     /// Takes a payout out of its draft; its lines are free.
@@ -422,6 +487,10 @@ impl Book<'_> {
                 // One that is approved stays so: what else changes about it is of no matter here.
                 payout_run::expect(batch, before);
             }
+        }
+        if let Some(open) = &self.desk.open {
+            payout_run::expect_open(batch, account, open.as_ref().map(|open| open.id));
+            open.iter().for_each(|open| payout_run::expect(batch, open));
         }
         for (line, sum) in &self.desk.sums {
             match self.desk.owed.get(line) {

@@ -37,6 +37,7 @@ impl Book<'_> {
         self.write_partners(&mut batch);
         self.campaigns.values().for_each(|known| campaign::expect(&mut batch, known));
         self.write_referrals(&mut batch);
+        self.latest.values().for_each(|(before, lead)| before.put_lead(&mut batch, *lead));
         for Held { before, now } in self.visits.values() {
             match before {
                 Some(before) if before != now => visit::update(&mut batch, before, now),

@@ -7,6 +7,7 @@ use mail::affiliate::money::Currency;
 use mail::affiliate::sale::{Dispute, Sale};
 use serde::{Deserialize, Serialize};
 
+use super::moment::{Moment, Within};
 use super::{Newest, TooMany, add, place};
 use crate::processor::{self, AsOf, Charge, ChargeDispute, ChargeFigure, Refund, RefundFigure, Step};
 
@@ -85,28 +86,31 @@ impl HeardCharge {
         self.is_excluded
     }
 
-    /// How it is disputed: of several disputes, the one that takes the most.
-    pub(crate) fn dispute(&self) -> Option<Dispute> {
-        let weight = |dispute: &Dispute| match dispute {
-            Dispute::InquiryClosed => 0,
-            Dispute::Inquiry => 1,
-            Dispute::Won => 2,
-            Dispute::Open => 3,
-            Dispute::Lost => 4,
-        };
-        self.disputes.values().flatten().map(|known| *known.value()).max_by_key(weight)
+    /// Its disputes, by their ids.
+    pub(super) fn disputes(&self) -> impl Iterator<Item = (String, Dispute)> {
+        let disputes = self.disputes.iter();
+        disputes.filter_map(|(id, known)| Some((id.clone(), *known.as_ref()?.value())))
     }
 
-    /// What was given back of it; by a time, as far as that is known now.
-    pub(super) fn given_back(&self, sale: &Sale, by: Option<Timestamp>) -> i128 {
-        let figures = [self.newest, self.in_part].into_iter().flatten();
-        let charge = figures.filter(|figure| by.is_none_or(|by| figure.as_of.at <= by)).max();
-        let refunds = self.refunds.values().flatten();
-        let refunds: Vec<RefundFigure> = match by {
-            None => refunds.copied().collect(),
-            Some(by) => refunds.filter_map(|refund| stood(*refund, by)).collect(),
+    /// What was given back of it; by a moment, as far as that is known now.
+    pub(super) fn given_back(&self, sale: &Sale, by: Option<Moment<'_>>) -> i128 {
+        let refunds = self.refunds();
+        let Some(by) = by else {
+            let refunds: Vec<_> = refunds.map(|(_, refund)| refund).collect();
+            return self.in_currency_of(sale, processor::refunded(self.newest, &refunds));
         };
+        let figures = [self.newest, self.in_part].into_iter().flatten();
+        // What it said of a part in this very second knows what was refunded by then.
+        let told = self.in_part.filter(|part| part.as_of.at == by.second && by.within != Within::End);
+        let charge = told.or(figures.filter(|figure| by.is_after(figure.as_of.at)).max());
+        let counts = |refund: &RefundFigure| told.is_none() || refund.created_at < by.second;
+        let refunds = refunds.filter(|(id, refund)| counts(refund) && by.knows(refund.created_at, id));
+        let refunds: Vec<_> = refunds.map(|(_, refund)| stood(refund, by)).collect();
         self.in_currency_of(sale, processor::refunded(charge, &refunds))
+    }
+
+    fn refunds(&self) -> impl Iterator<Item = (&str, RefundFigure)> {
+        self.refunds.iter().filter_map(|(id, refund)| Some((id.as_str(), (*refund)?)))
     }
 
     /// What of it may be in another currency than the invoice goes back in proportion: nothing is exchanged.
@@ -122,22 +126,29 @@ impl HeardCharge {
         }
     }
 
-    /// When something about what was given back changed, as far as that is known.
-    pub(super) fn turns(&self) -> impl Iterator<Item = Timestamp> {
-        let figures = [self.newest, self.in_part].into_iter().flatten().map(|figure| figure.as_of.at);
-        let refunds = self.refunds.values().flatten();
-        figures.chain(refunds.flat_map(|refund| [refund.created_at, refund.as_of.at]))
+    /// When something about what was given back changed, as far as that is known; with the refund that was made then.
+    pub(super) fn turns(&self) -> impl Iterator<Item = (Timestamp, Option<&str>)> {
+        let figures = [self.newest, self.in_part].into_iter().flatten();
+        let figures = figures.map(|figure| (figure.as_of.at, None));
+        let turns =
+            |(id, refund): (_, RefundFigure)| [(refund.created_at, Some(id)), (refund.as_of.at, None)];
+        figures.chain(self.refunds().flat_map(turns))
+    }
+
+    /// When it told of a part, and when refunds of it failed.
+    pub(super) fn told_of_less(&self) -> impl Iterator<Item = Moment<'_>> {
+        let part = self.in_part.map(|part| Moment { second: part.as_of.at, within: Within::Told });
+        let failed = self.refunds().filter(|(_, refund)| !refund.is_live);
+        let failed = failed.map(|(_, refund)| Moment { second: refund.as_of.at, within: Within::End });
+        part.into_iter().chain(failed)
     }
 }
 
-/// How a refund stood at a time; not at all before it was made.
-fn stood(refund: RefundFigure, by: Timestamp) -> Option<RefundFigure> {
-    if refund.created_at > by {
-        return None;
-    }
-    if refund.as_of.at <= by {
-        return Some(refund);
+/// How a refund stood at a moment after it was made.
+fn stood(refund: RefundFigure, by: Moment<'_>) -> RefundFigure {
+    if by.is_after(refund.as_of.at) {
+        return refund;
     }
     let as_of = AsOf { at: refund.created_at, step: Step::Begun };
-    Some(RefundFigure { as_of, is_live: true, ..refund })
+    RefundFigure { as_of, is_live: true, ..refund }
 }

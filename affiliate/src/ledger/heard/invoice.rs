@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
-use mail::affiliate::sale::{Dispute, Returned, Sale};
+use mail::affiliate::sale::{Returned, Sale};
 use mail::id::ReferralId;
 use serde::{Deserialize, Serialize};
 
+use super::moment::{Moment, Within};
 use super::{HeardCharge, Newest, TooMany, add, place};
-use crate::processor::{AsOf, Checkout, CreditNote, Invoice, Payment, ReferralHint};
+use crate::processor::{Checkout, CreditNote, Invoice, Payment, ReferralHint};
 
 /// An invoice that is paid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,33 +151,48 @@ impl HeardInvoice {
 
     /// What became of its money, by its charges and its notes.
     pub(crate) fn returned(&self, sale: &Sale, charges: &[&HeardCharge]) -> Returned {
-        let notes = || self.notes.values().flatten();
-        let given_back = |by: Option<Timestamp>| {
-            let notes = notes().filter(|note| by.is_none_or(|by| note.as_of().at <= by));
-            let notes: i128 = notes.map(|note| i128::from(*note.value())).sum();
+        let given_back = |by: Option<Moment<'_>>| {
+            let notes = self.notes().filter(|(id, note)| by.is_none_or(|by| by.knows(note.as_of().at, id)));
+            let notes: i128 = notes.map(|(_, note)| i128::from(*note.value())).sum();
             let charges: i128 = charges.iter().map(|charge| charge.given_back(sale, by)).sum();
             i64::try_from(notes + charges).unwrap_or(i64::MAX)
         };
-        let refunded = given_back(None);
-        let refunded_in_part = if refunded < sale.amount_paid {
-            refunded
-        } else {
-            // Back through the times at which it changed, to the last one when it was not all.
-            let of = |as_of: AsOf| as_of.at;
-            let turns = charges.iter().flat_map(|charge| charge.turns());
-            let turns: BTreeSet<Timestamp> = turns.chain(notes().map(|note| of(note.as_of()))).collect();
-            let then = turns.into_iter().rev().map(|turn| given_back(Some(turn)));
-            then.into_iter().find(|refunded| *refunded < sale.amount_paid).unwrap_or(0)
+        let moments = self.moments(charges);
+        let mut returned = Returned {
+            refunded: given_back(None),
+            told_at: moments.last().map(|moment| moment.second),
+            disputes: charges.iter().flat_map(|charge| charge.disputes()).collect(),
+            ..Returned::default()
         };
-        Returned { refunded, refunded_in_part, dispute: dispute(charges) }
+        let is_in_part = |refunded: &i64| *refunded < sale.amount_paid;
+        if is_in_part(&returned.refunded) {
+            returned.refunded_in_part = returned.refunded;
+        } else {
+            // Back through the moments at which it changed, to the last one when it was not all.
+            let mut then = moments.iter().rev().map(|moment| given_back(Some(*moment)));
+            returned.refunded_in_part = then.find(is_in_part).unwrap_or(0);
+            let less = self.told_of_less(charges).filter(|moment| is_in_part(&given_back(Some(*moment))));
+            returned.in_part_at = less.map(|moment| moment.second).max();
+        }
+        returned
     }
-}
 
-/// The dispute that takes the most.
-fn dispute(charges: &[&HeardCharge]) -> Option<Dispute> {
-    let disputes = || charges.iter().filter_map(|charge| charge.dispute());
-    let holds = disputes().find(|dispute| dispute.holds_the_money());
-    let takes = || disputes().find(|dispute| dispute.takes_back());
-    let asks = || disputes().find(|dispute| *dispute == Dispute::Inquiry);
-    holds.or_else(takes).or_else(asks).or_else(|| disputes().next())
+    /// Moments of which it was told that less was given back than all, or than before: what is not told of them is not
+    /// known, since of what all was given back by the newest account alone is kept.
+    fn told_of_less<'a>(&'a self, charges: &[&'a HeardCharge]) -> impl Iterator<Item = Moment<'a>> {
+        let void = self.notes().filter(|(_, note)| *note.value() == 0);
+        let void = void.map(|(_, note)| Moment { second: note.as_of().at, within: Within::End });
+        charges.iter().flat_map(|charge| charge.told_of_less()).chain(void)
+    }
+
+    fn notes(&self) -> impl Iterator<Item = (&str, &Newest<i64>)> {
+        self.notes.iter().filter_map(|(id, note)| Some((id.as_str(), note.as_ref()?)))
+    }
+
+    /// All moments at which something about its money changed, as far as that is known.
+    fn moments<'a>(&'a self, charges: &[&'a HeardCharge]) -> BTreeSet<Moment<'a>> {
+        let notes = self.notes().map(|(id, note)| (note.as_of().at, Some(id)));
+        let turns = charges.iter().flat_map(|charge| charge.turns()).chain(notes);
+        turns.flat_map(|(second, id)| Moment::all_of(second, id)).collect()
+    }
 }

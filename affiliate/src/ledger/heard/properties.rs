@@ -189,3 +189,51 @@ fn what_was_given_back_before_all_was() {
     let returned = HeardInvoice::default().returned(&yen, &[&charge]);
     assert_eq!((returned.refunded, returned.refunded_in_part), (150, 30));
 }
+
+#[test]
+fn what_was_given_back_before_all_was_in_the_same_second() {
+    let sale = sale(1_000);
+    let as_of = AsOf::event("charge.refunded", second(10));
+    let figure = |amount_refunded| Charge {
+        id: "ch_1".to_owned(),
+        payment_intent: None,
+        invoice: None,
+        customer: None,
+        amount: 1_000,
+        amount_refunded,
+        currency: "usd".parse().unwrap(),
+        is_disputed: false,
+        marks: Marks::default(),
+        refunds: Vec::new(),
+        dispute: None,
+        as_of,
+    };
+    let refund = |id: &str, amount| Refund {
+        id: id.to_owned(),
+        charge: Some("ch_1".to_owned()),
+        payment_intent: None,
+        amount,
+        currency: None,
+        is_live: true,
+        created_at: second(10),
+        as_of,
+    };
+    let in_part = |charge: &HeardCharge| {
+        let returned = HeardInvoice::default().returned(&sale, &[charge]);
+        assert_eq!((returned.refunded, returned.told_at), (1_000, Some(second(10))));
+        returned.refunded_in_part
+    };
+    // The charge says so, whatever the refunds are called.
+    let mut charge = HeardCharge::default();
+    charge.hear(&figure(1_000)).unwrap();
+    charge.hear(&figure(300)).unwrap();
+    assert_eq!(in_part(&charge), 300);
+    charge.hear_refund(&refund("re_b", 300)).unwrap();
+    charge.hear_refund(&refund("re_a", 700)).unwrap();
+    assert_eq!(in_part(&charge), 300);
+    // Where nothing but the refunds tells of it, their ids say which was first.
+    let mut charge = HeardCharge::default();
+    charge.hear_refund(&refund("re_2", 700)).unwrap();
+    charge.hear_refund(&refund("re_1", 300)).unwrap();
+    assert_eq!(in_part(&charge), 300);
+}

@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::{Commission, Comparison, Frozen, Origin, Reason, Refused, Snapshot, Status};
+use super::super::sale::{Dispute, Returned};
+use super::{Commission, Comparison, Frozen, Origin, Reason, Refused, Snapshot, Status, Waiver};
 use crate::id::{AccountId, CampaignId, CommissionId, PartnerId, PayoutId, ReferralId};
 
 const BORN: Timestamp = Timestamp::UNIX_EPOCH;
@@ -98,7 +99,7 @@ fn every_move_from_every_state() {
     check("reopen", |l| l.reopen(second(200)).map(|()| true), [no, no, no, no, no, no, "pending", no]);
     check(
         "reinstate",
-        |l| l.reinstate(second(200)).map(|()| true),
+        |l| l.reinstate(&Returned::default(), second(200)).map(|()| true),
         [no, no, no, no, no, no, "pending", "pending"],
     );
     check(
@@ -144,12 +145,45 @@ fn a_line_waits_for_its_time() {
     assert!(!line.is_due(second(99)) && line.is_due(second(100)));
     assert_eq!(line.earn(second(99)), Err(Refused::NotYet { earns_at: second(100) }));
     line.reverse(Reason::Manual, second(50)).unwrap();
-    line.reinstate(second(60)).unwrap();
-    assert_eq!((line.earns_at, line.waived.as_slice()), (second(100), [Reason::Manual].as_slice()));
+    let returned = Returned::default();
+    line.reinstate(&returned, second(60)).unwrap();
+    let waived = [Waiver::Reason(Reason::Manual)];
+    assert_eq!((line.earns_at, line.waived.as_slice()), (second(100), waived.as_slice()));
     line.reverse(Reason::Manual, second(70)).unwrap();
-    line.reinstate(second(500)).unwrap();
+    line.reinstate(&returned, second(500)).unwrap();
     assert_eq!((line.earns_at, line.waived.len()), (second(500), 1));
     assert_eq!(line.status.earned_at(), None);
+}
+
+#[test]
+fn what_is_waived_is_what_was_known() {
+    let mut line = line(states()[6].1);
+    let disputes = [("dp_1".to_owned(), Dispute::Won), ("dp_2".to_owned(), Dispute::Inquiry)];
+    let returned = Returned {
+        refunded: 500,
+        refunded_in_part: 200,
+        in_part_at: Some(second(20)),
+        told_at: Some(second(30)),
+        disputes: disputes.into_iter().collect(),
+    };
+    line.reinstate(&returned, second(200)).unwrap();
+    assert!(!line.waives_dispute("dp_1"), "it was not reversed for that");
+    for (refunded, in_part_at, is_waived) in [
+        (500, Some(20), true),
+        (500, None, true),
+        (400, Some(30), true),
+        (501, None, false),
+        (500, Some(31), false),
+    ] {
+        let returned = Returned { refunded, in_part_at: in_part_at.map(second), ..returned.clone() };
+        assert_eq!(line.waives_refund(&returned), is_waived, "{refunded} {in_part_at:?}");
+    }
+    line.reverse(Reason::Dispute, second(210)).unwrap();
+    line.reinstate(&returned, second(220)).unwrap();
+    assert_eq!(["dp_1", "dp_2", "dp_3"].map(|id| line.waives_dispute(id)), [true, false, false]);
+    assert!(line.waives_refund(&returned) && !line.waives(Reason::Fraud));
+    let text = serde_json::to_string(&line).unwrap();
+    assert_eq!(serde_json::from_str::<Commission>(&text).unwrap(), line);
 }
 
 #[test]

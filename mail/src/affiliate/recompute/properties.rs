@@ -2,6 +2,8 @@
 
 #![allow(clippy::arithmetic_side_effects, reason = "a test that is wrong may panic")]
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use proptest::collection::vec;
 use proptest::option;
@@ -56,7 +58,8 @@ impl Ear {
         self.world.returned = Returned {
             refunded: self.refunds.refunded(),
             refunded_in_part: self.refunds.in_part(),
-            dispute: self.dispute.map(|(_, dispute)| dispute),
+            disputes: by_id(self.dispute.map(|(_, dispute)| dispute)),
+            ..Returned::default()
         };
         if self.is_sold {
             self.world.run();
@@ -164,10 +167,15 @@ fn terms() -> impl Strategy<Value = Terms> {
     )
 }
 
+fn by_id(one: Option<Dispute>) -> BTreeMap<String, Dispute> {
+    one.map(|dispute| ("dp_1".to_owned(), dispute)).into_iter().collect()
+}
+
 fn returned() -> impl Strategy<Value = Returned> {
     let disputes = vec![Dispute::Inquiry, Dispute::InquiryClosed, Dispute::Open, Dispute::Won, Dispute::Lost];
-    (amount(), amount(), option::of(select(disputes)))
-        .prop_map(|(refunded, refunded_in_part, dispute)| Returned { refunded, refunded_in_part, dispute })
+    (amount(), amount(), option::of(select(disputes))).prop_map(|(refunded, refunded_in_part, dispute)| {
+        Returned { refunded, refunded_in_part, disputes: by_id(dispute), ..Returned::default() }
+    })
 }
 
 proptest! {

@@ -88,7 +88,7 @@ fn wanted(
 ) -> Result<Wanted, ArithmeticError> {
     let (line, returned) = (booked.line, known.invoice.returned);
     let reversed = line.status.reversed().map(|(_, reason)| reason);
-    let inquiry = returned.dispute == Some(Dispute::Inquiry);
+    let inquiry = returned.is_asked_about();
     let frozen = Frozen { inquiry, review: known.customer.is_under_review };
     if let Some(reason) = reversed.filter(|reason| !reason.is_of_the_sale()) {
         // By somebody's hand: what the processor says is of no matter any more.
@@ -112,39 +112,44 @@ fn wanted(
 /// Why a line's sale came back, if it did: what was waived for the line does not count. Of both reasons, it is the
 /// dispute, whichever came first.
 fn came_back(
-    returned: Returned,
+    returned: &Returned,
     lines: &[Booked<'_>],
     line: &Commission,
 ) -> Result<Option<Reason>, ArithmeticError> {
-    let counts = |reason| !line.waived.contains(&reason);
-    if returned.dispute.is_some_and(Dispute::takes_back) && counts(Reason::Dispute) {
+    if disputes(line, returned).next().is_some() {
         return Ok(Some(Reason::Dispute));
     }
     let is_refunded = is_refunded(line, returned)? || follows(lines, line, returned)?;
-    Ok((is_refunded && counts(Reason::Refund)).then_some(Reason::Refund))
+    Ok((is_refunded && !line.waives_refund(returned)).then_some(Reason::Refund))
+}
+
+/// The disputes that take a line back.
+fn disputes<'a>(line: &'a Commission, returned: &'a Returned) -> impl Iterator<Item = Dispute> + 'a {
+    let counts = returned.disputes_that_take_back().filter(|(id, _)| !line.waives_dispute(id));
+    counts.map(|(_, dispute)| dispute)
 }
 
 /// Whether a line comes to nothing by what was given back.
-fn is_refunded(line: &Commission, returned: Returned) -> Result<bool, ArithmeticError> {
+fn is_refunded(line: &Commission, returned: &Returned) -> Result<bool, ArithmeticError> {
     let Some(sold) = line.sold() else { return Ok(false) };
     Ok(after(line, sold, returned.refunded)?.is_none())
 }
 
 /// Whether it is the recruiter's, and the seller's own line comes to nothing by what was given back.
-fn follows(lines: &[Booked<'_>], line: &Commission, returned: Returned) -> Result<bool, ArithmeticError> {
+fn follows(lines: &[Booked<'_>], line: &Commission, returned: &Returned) -> Result<bool, ArithmeticError> {
     let Some(sellers) = sellers_line(lines).filter(|_| line.level() == Level::Two) else { return Ok(false) };
-    Ok(!sellers.line.waived.contains(&Reason::Refund) && is_refunded(sellers.line, returned)?)
+    Ok(!sellers.line.waives_refund(returned) && is_refunded(sellers.line, returned)?)
 }
 
 /// Fraud, for the recruiter's line when the seller's was taken back for it.
 fn fraud(lines: &[Booked<'_>], line: &Commission) -> Option<Reason> {
     let sellers = sellers_line(lines).filter(|_| line.level() == Level::Two)?;
     let (_, reason) = sellers.line.status.reversed()?;
-    (reason == Reason::Fraud && !line.waived.contains(&reason)).then_some(reason)
+    (reason == Reason::Fraud && !line.waives(reason)).then_some(reason)
 }
 
 /// What a line comes to after refunds; when that is nothing, what it came to last.
-fn amounts(line: &Commission, sold: &Sold, returned: Returned) -> Result<Amounts, ArithmeticError> {
+fn amounts(line: &Commission, sold: &Sold, returned: &Returned) -> Result<Amounts, ArithmeticError> {
     let last = [returned.refunded, returned.refunded_in_part, 0];
     for refunded in last {
         if let Some(amounts) = after(line, sold, refunded)? {
@@ -167,7 +172,7 @@ fn after(line: &Commission, sold: &Sold, refunded: i64) -> Result<Option<Amounts
 /// What a line is too much that nothing takes out of its payout. Never less than nothing: what failed to come back is
 /// not paid twice.
 fn too_much(
-    returned: Returned,
+    returned: &Returned,
     lines: &[Booked<'_>],
     booked: &Booked<'_>,
     sold: &Sold,
@@ -176,7 +181,7 @@ fn too_much(
     let is_lost = match came_back(returned, lines, line)? {
         // Money that was won back is there again: the line was never taken back, and there is nobody to reinstate it.
         Some(Reason::Dispute) => {
-            returned.dispute.is_some_and(Dispute::holds_the_money) || is_refunded(line, returned)?
+            disputes(line, returned).any(Dispute::holds_the_money) || is_refunded(line, returned)?
         }
         reason => reason.is_some(),
     };

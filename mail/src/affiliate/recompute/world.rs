@@ -170,7 +170,7 @@ impl World {
     }
 
     pub(super) fn disputed(&mut self, dispute: Dispute) -> &mut Self {
-        self.returned.dispute = Some(dispute);
+        self.returned.disputes.insert("dp_1".to_owned(), dispute);
         self
     }
 
@@ -182,6 +182,12 @@ impl World {
         let now = self.now;
         self.lines.iter_mut().for_each(|line| change(line, now).unwrap());
         self
+    }
+
+    /// The owner brings the lines back.
+    pub(super) fn reinstate(&mut self) -> &mut Self {
+        let returned = self.returned.clone();
+        self.each(|line, now| line.reinstate(&returned, now))
     }
 
     /// The holds end.
@@ -229,7 +235,7 @@ impl World {
             invoice: Invoice {
                 sale: &self.sale,
                 charge: self.charge.as_deref(),
-                returned: self.returned,
+                returned: &self.returned,
                 is_excluded: self.is_excluded,
             },
             customer: self.customer(),

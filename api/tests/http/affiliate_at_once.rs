@@ -1,0 +1,169 @@
+//! What several do at once with an affiliate program. The store is on disk: its commits are awaited, so that calls read
+//! what others are about to change.
+
+use ::affiliate::links::LinkDraft;
+use ::affiliate::office::{Office, nothing_beside};
+use ::affiliate::partners::{PartnerChange, PartnerDraft};
+use ::affiliate::referrals::{Bringer, ReferralDraft};
+use ::affiliate::refusal::Refusal;
+use futures_util::future::join_all;
+use http::{Method, StatusCode};
+use mail::affiliate::partner::{LINKS_MAX, PartnerSource, PartnerStatus, Token};
+use mail::id::{AccountId, PartnerId};
+use serde_json::json;
+use store::engine::{Options, Store};
+
+use crate::affiliate_ledger::event;
+use crate::affiliate_program::{owner, set_up};
+use crate::world::{World, hall};
+
+struct Shop {
+    world: World,
+    office: Office,
+    account: AccountId,
+    _directory: tempfile::TempDir,
+}
+
+impl Shop {
+    async fn open() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { segment_bytes: 4 << 20, ..Options::new(directory.path().join("store")) };
+        let world = World::in_hall(hall(Store::open(&options).unwrap()).await).await;
+        set_up(&world, 1).await;
+        let office = Office::new(world.hall.clone());
+        let account = world.tenant().await.account().id;
+        Self { world, office, account, _directory: directory }
+    }
+
+    async fn partner(&self, name: &str) -> PartnerId {
+        let draft = PartnerDraft {
+            email: format!("{name}@example.org").parse().unwrap(),
+            first_name: None,
+            last_name: None,
+            company: None,
+            website: None,
+            country: None,
+            campaign: None,
+            token: Some(Token::exactly(name).unwrap()),
+            status: PartnerStatus::Active,
+            paypal_email: None,
+            tags: Vec::new(),
+            notes: None,
+            source: PartnerSource::Api,
+            parent: None,
+            send_invite: false,
+            terms_accepted: false,
+        };
+        self.office.create_partner(self.account, &draft, &nothing_beside).await.unwrap().partner.id
+    }
+
+    /// One partner becomes another one's recruiter.
+    async fn recruit(&self, whose: PartnerId, parent: PartnerId) -> Result<(), Refusal> {
+        let change = PartnerChange { parent: Some(Some(parent)), ..PartnerChange::default() };
+        self.office.change_partner((self.account, whose), None, &change).await.map(|_| ())
+    }
+
+    async fn audit(&self) {
+        let audit = ::affiliate::audit::audit(&self.office.ledger(), self.account).await.unwrap();
+        assert!(audit.ok, "{:#?}", audit.broken);
+    }
+
+    async fn close(self) {
+        self.world.end().await;
+    }
+}
+
+#[tokio::test]
+async fn two_do_not_recruit_each_other() {
+    let shop = Shop::open().await;
+    let chain = [shop.partner("ada").await, shop.partner("bob").await, shop.partner("cyd").await];
+    let [ada, bob, cyd] = chain;
+    shop.recruit(bob, cyd).await.unwrap();
+    let done = futures_util::join!(shop.recruit(ada, bob), shop.recruit(cyd, ada));
+    assert_ne!(done.0.is_ok(), done.1.is_ok(), "{done:?}");
+    shop.audit().await;
+    shop.close().await;
+}
+
+#[tokio::test]
+async fn a_partner_has_as_many_links_as_it_may_have() {
+    let shop = Shop::open().await;
+    let ada = shop.partner("ada").await;
+    let link = async |number: usize| {
+        let token = Token::exactly(&format!("ada-{number}")).unwrap();
+        let draft = LinkDraft { token, destination_url: None, label: None };
+        shop.office.create_link((shop.account, ada), &draft, &nothing_beside).await
+    };
+    let made = join_all((0..75).map(link)).await;
+    assert_eq!(made.iter().filter(|made| made.is_ok()).count(), LINKS_MAX - 1);
+    for refused in made.iter().filter_map(|made| made.as_ref().err()) {
+        assert!(matches!(refused, Refusal::Fields(_)), "{refused:?}");
+    }
+    assert_eq!(shop.office.links(shop.account, ada).await.unwrap().len(), LINKS_MAX);
+    shop.close().await;
+}
+
+#[tokio::test]
+async fn nobody_brings_more_than_are_looked_at() {
+    let shop = Shop::open().await;
+    let who = shop.world.session(1).await;
+    let bounty = json!({"name": "Partners", "commission_bps": 2000, "lead_bounty_cents": 500});
+    let path = "/campaigns/default";
+    assert_eq!(owner(&shop.world, &who, Method::PUT, (path, bounty)).await.status, StatusCode::OK);
+    for (name, limits) in [
+        ("ada", json!({"velocity_per_hour": 20, "max_bounties_per_day": 1_000})),
+        ("bob", json!({"velocity_per_hour": 1_000, "max_bounties_per_day": 20})),
+    ] {
+        assert_eq!(owner(&shop.world, &who, Method::PATCH, ("", limits)).await.status, StatusCode::OK);
+        let partner = shop.partner(name).await;
+        let lead = async |number: usize| {
+            let draft = ReferralDraft {
+                by: Bringer::Id(partner),
+                email: format!("{name}{number}@example.net").parse().unwrap(),
+                customer: None,
+                sub_id: None,
+            };
+            shop.office.refer(shop.account, &draft, &nothing_beside).await.unwrap().referral
+        };
+        let leads = join_all((0..75).map(lead)).await;
+        let looked_at = leads.iter().filter(|lead| lead.is_frozen()).count();
+        assert_eq!(looked_at, 55, "{name}");
+    }
+    shop.audit().await;
+    shop.close().await;
+}
+
+#[tokio::test]
+async fn an_invoice_that_comes_while_its_partner_is_deleted_is_taken_back() {
+    let shop = Shop::open().await;
+    for number in 0..20 {
+        let name = format!("p{number}");
+        let partner = shop.partner(&name).await;
+        let draft = ReferralDraft {
+            by: Bringer::Id(partner),
+            email: format!("{name}@example.net").parse().unwrap(),
+            customer: Some(format!("cus_{name}")),
+            sub_id: None,
+        };
+        shop.office.refer(shop.account, &draft, &nothing_beside).await.unwrap();
+        let now = shop.world.hall.clock().now().as_second();
+        let invoice = json!({
+            "id": format!("in_{name}"), "object": "invoice", "customer": format!("cus_{name}"), "currency": "usd",
+            "status": "paid", "total": 5_000, "total_excluding_tax": 5_000, "amount_paid": 5_000,
+            "status_transitions": {"paid_at": now},
+        });
+        let paid = event(&shop.world, (&format!("evt_{name}"), "invoice.paid"), &invoice).to_string();
+        let ledger = shop.office.ledger();
+        let hear = ledger.take(shop.account, paid.as_bytes());
+        let delete = shop.office.delete_partner(shop.account, partner);
+        // While the commit of the first is under way, the second reads what was before.
+        let deleted = if number % 2 == 0 {
+            futures_util::join!(hear, delete).1
+        } else {
+            futures_util::join!(delete, hear).0
+        };
+        deleted.unwrap();
+    }
+    shop.audit().await;
+    shop.close().await;
+}
