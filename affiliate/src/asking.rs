@@ -1,17 +1,21 @@
 //! Asking the processor: one question, one JSON value, under the rules that hold for webhooks.
 //!
+//! Who sets something up is told what was wrong ([`Office::ask`]). Who wants to know more of what came in ([`Asker`]) tells
+//! an answer once and for all, also that there is nothing, from none.
+//!
 //! The owner names the address, so it is judged like any that strangers name: resolved, checked and connected to as it
 //! was checked, no redirect followed, time and bytes bounded (`queue/src/courier/http.rs`).
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use queue::courier::http::{Answer, Get, PostError};
 use serde_json::Value;
 
 use mail::affiliate::program::Program;
 
 use crate::office::Office;
-use crate::processor::{AsOf, ConnectedAccount, MetadataKeys, Reading};
+use crate::processor::{AsOf, ConnectedAccount, MetadataKeys, Page, Reading};
 use crate::refusal::Refusal;
 
 /// Where the processor's API is, unless said otherwise.
@@ -20,6 +24,35 @@ pub const API_BASE: &str = "https://api.stripe.com";
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// A page of a hundred invoices with their lines is some hundreds of kilobytes.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
+
+/// Objects of a page.
+pub(crate) const PAGE_OBJECTS: usize = 100;
+
+/// What the processor answered to a question.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// This, at this time by its clock.
+    Value(Value, Timestamp),
+    /// Once and for all nothing, with this status: there is no such thing, or the key may not see it.
+    Nothing(u16),
+}
+
+/// A list that the processor answered with.
+pub(crate) struct Told {
+    /// Its objects, in the processor's order.
+    pub(crate) objects: Vec<Value>,
+    /// As of when, by its clock.
+    pub(crate) at: Timestamp,
+    /// Whether there are more than were asked for.
+    pub(crate) has_more: bool,
+}
+
+/// The processor of a program, asked with the program's key.
+pub(crate) struct Asker {
+    office: Office,
+    api_base: String,
+    key: String,
+}
 
 /// Whose key it is, as the processor says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,21 +96,25 @@ impl Office {
     pub(crate) async fn ask(&self, whom: (&str, &str), path: &str) -> Result<Value, Refusal> {
         let answered = self.get(whom, path).await;
         let Answer { status, body, .. } =
-            answered.map_err(|error| Refusal::Upstream(format!("cannot be asked: {error}")))?;
+            answered.map_err(|error| Refusal::Upstream(cannot_be_asked(path, &error)))?;
         if status != 200 {
-            return Err(Refusal::Upstream(format!("answered with status {status}")));
+            return Err(Refusal::Upstream(answered_with(path, status)));
         }
-        let unread = || Refusal::Upstream("answered with something that is no JSON".to_owned());
-        serde_json::from_slice(&body).map_err(|_| unread())
+        serde_json::from_slice(&body).map_err(|_| Refusal::Upstream(no_json(path)))
+    }
+
+    /// The processor of a program, where it was given a key.
+    pub(crate) fn asker(&self, program: &Program) -> Option<Asker> {
+        let processor = program.processor.as_ref()?;
+        let key = self.open(&program.id.to_bytes(), processor.restricted_key.as_ref()?)?;
+        Some(Asker { office: self.clone(), api_base: processor.api_base.clone(), key })
     }
 
     /// Whether the processor says that money can be transferred to an account of it. Where it is not asked, or does not
     /// say, it cannot; it may say so later, by itself.
     pub(crate) async fn takes_transfers(&self, program: &Program, account: &str) -> bool {
-        let Some(processor) = &program.processor else { return false };
-        let key = processor.restricted_key.as_ref().and_then(|key| self.open(&program.id.to_bytes(), key));
-        let Some(key) = key else { return false };
-        let told = self.ask((&processor.api_base, &key), &format!("/v1/accounts/{account}")).await;
+        let Some(Asker { api_base, key, .. }) = self.asker(program) else { return false };
+        let told = self.ask((&api_base, &key), &format!("/v1/accounts/{account}")).await;
         let keys = MetadataKeys::default();
         let reading = Reading { keys: &keys, as_of: AsOf::fetched(self.now()) };
         match told.map(|told| ConnectedAccount::read(&told, &reading)) {
@@ -104,6 +141,82 @@ impl Office {
         let livemode = told["livemode"].as_bool().or_else(|| mode_of(key));
         Ok(ToldAccount { id: id.to_owned(), livemode })
     }
+}
+
+impl Asker {
+    /// Asks for what stands at a path.
+    ///
+    /// # Errors
+    /// There was no answer, or none to the point: what the processor did, to be asked again later.
+    pub(crate) async fn ask(&self, path: &str) -> Result<Said, String> {
+        let asked_at = self.office.now();
+        match self.office.get((&self.api_base, &self.key), path).await {
+            Ok(Answer { status: 200, body, at, .. }) => match serde_json::from_slice(&body) {
+                Ok(value) => Ok(Said::Value(value, at.unwrap_or(asked_at))),
+                Err(_) => Err(no_json(path)),
+            },
+            Ok(Answer { status: status @ (400..=407 | 409..=428 | 430..=499), .. }) => {
+                tracing::info!(path, status, "the processor says nothing to a question");
+                Ok(Said::Nothing(status))
+            }
+            Ok(Answer { status, .. }) => Err(answered_with(path, status)),
+            Err(error) => Err(cannot_be_asked(path, &error)),
+        }
+    }
+
+    /// Asks for a list, so many pages of it at most; `path` has a query. The inner error is the status with which it is
+    /// said once and for all that there is none.
+    ///
+    /// # Errors
+    /// As [`Asker::ask`].
+    pub(crate) async fn list(&self, path: &str, pages_max: usize) -> Result<Result<Told, u16>, String> {
+        let mut told = Told { at: self.office.now(), has_more: true, objects: Vec::new() };
+        let mut after = String::new();
+        for _ in 0..pages_max {
+            let path = format!("{path}&limit={PAGE_OBJECTS}{after}");
+            let (value, at) = match self.ask(&path).await? {
+                Said::Value(value, at) => (value, at),
+                Said::Nothing(status) => return Ok(Err(status)),
+            };
+            let unread = |error| format!("answered {} with no list: {error}", bare(&path));
+            let page = Page::from_value(value).map_err(unread)?;
+            let next = page.next().map(escaped);
+            if told.objects.is_empty() {
+                told.at = at;
+            }
+            told.objects.extend(page.objects);
+            match next {
+                Some(next) => after = format!("&starting_after={next}"),
+                None => {
+                    told.has_more = false;
+                    break;
+                }
+            }
+        }
+        Ok(Ok(told))
+    }
+}
+
+/// An id in an address: whatever the processor sent, it stays one segment or value (RFC 3986 2.1).
+pub(crate) fn escaped(id: &str) -> String {
+    url::form_urlencoded::byte_serialize(id.as_bytes()).collect()
+}
+
+/// A path without its query.
+fn bare(path: &str) -> &str {
+    path.split_once('?').map_or(path, |(path, _)| path)
+}
+
+fn answered_with(path: &str, status: u16) -> String {
+    format!("answered {} with status {status}", bare(path))
+}
+
+fn no_json(path: &str) -> String {
+    format!("answered {} with something that is no JSON", bare(path))
+}
+
+fn cannot_be_asked(path: &str, error: &PostError) -> String {
+    format!("cannot be asked for {}: {error}", bare(path))
 }
 
 /// Whether a text can be an id of the processor's.

@@ -2,40 +2,73 @@
 //! of its events.
 //!
 //! ```text
-//! window of time ─► checkouts, customers, subscriptions, invoices, refunded charges, disputes, each oldest first
-//!                     ─► an event's body of each ─► [Ledger::take] ─► … ─► the next window, when this one is booked
+//! window of time ─► checkouts, customers, subscriptions, invoices, refunded charges, refunds, disputes, credit notes, and
+//!                   its events, as far as it keeps them; each oldest first
+//!                     ─► [Ledger::take_asked] ─► … ─► the next window, when this one is booked
 //! ```
 //!
 //! Lists come newest first, and what is a customer's first invoice goes by what is heard first: so time is gone through in
 //! windows, each of which is read whole and turned round. A window that was cut off is read again, which changes nothing.
+//!
+//! Invoices are listed by when they were made, and count by when they were paid: so windows begin a year before the time
+//! that is asked for, and of those only what was paid since is told. What else changed since in what is older (a refund
+//! has a list of its own) the events of the last thirty days tell.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use jiff::{SignedDuration, Timestamp};
-use mail::affiliate::backfill::{Backfill, BackfillStatus};
-use mail::affiliate::program::{Mode, Program};
+use mail::affiliate::backfill::{Backfill, BackfillStatus, WindowRead};
+use mail::affiliate::commission::Commission;
+use mail::affiliate::program::Program;
 use mail::id::{AccountId, BackfillId};
 use serde_json::Value;
+use store::affiliate::listing::Wanted;
 use store::affiliate::{backfill, commission, program};
 use store::engine::Batch;
 
+use crate::asking::{Asker, Said, escaped};
 use crate::comparing::dispute_kind;
 use crate::ledger::{Answer, Fault, Ledger};
 use crate::office::{Committed, Office};
-use crate::processor::{Page, event_about};
 use crate::refusal::{Noun, Obstacle, Refusal};
 
 /// How often is looked for one to go on with.
 const EVERY: SignedDuration = SignedDuration::from_secs(2);
-/// Objects of a page.
-const PAGE_OBJECTS: usize = 100;
 /// Pages of one list in a window, unless the window is as short as can be.
 const PAGES_MAX: usize = 5;
 /// Pages of the shortest window.
 const PAGES_MAX_OF_SHORTEST: usize = 100;
 /// Before this nobody was paid by the processor.
 const BEGINNING: i64 = 1_293_840_000;
+/// For how long the processor keeps its events (Stripe: 30 days).
+const EVENTS_KEPT: SignedDuration = SignedDuration::from_hours(24 * 30);
+/// Which of them are asked for: those that something follows from, of which Stripe takes twenty names.
+const EVENT_TYPES: [&str; 20] = [
+    "account.updated",
+    "charge.dispute.closed",
+    "charge.dispute.created",
+    "charge.dispute.updated",
+    "charge.refunded",
+    "checkout.session.async_payment_succeeded",
+    "checkout.session.completed",
+    "credit_note.created",
+    "credit_note.updated",
+    "credit_note.voided",
+    "customer.created",
+    "customer.subscription.created",
+    "customer.subscription.deleted",
+    "customer.subscription.updated",
+    "customer.updated",
+    "invoice.paid",
+    "invoice_payment.paid",
+    "refund.failed",
+    "refund.updated",
+    "transfer.reversed",
+];
+const SECONDS_OF_DAY: i64 = 86_400;
+/// Lines that are counted at once.
+const LINES_AT_ONCE: usize = 500;
 /// Back-fills gone on with at once.
 const OPEN_MAX: usize = 100;
 
@@ -53,14 +86,25 @@ impl<E: Into<Refusal>> From<E> for Unread {
     }
 }
 
-/// Whom is asked.
-struct Asked<'a> {
-    program: &'a Program,
-    api_base: &'a str,
-    key: String,
-    /// From when, and until when.
-    window: (Timestamp, Timestamp),
-    pages_max: usize,
+/// How a list is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// Without it there is no back-fill.
+    Must,
+    /// A processor that does not have it, or a key that may not read it, goes without.
+    May,
+}
+
+/// What is in a window, oldest first.
+struct Window {
+    sessions: Vec<Value>,
+    subscriptions: Vec<Value>,
+    invoices: Vec<Value>,
+    charges: Vec<Value>,
+    refunds: Vec<Value>,
+    disputes: Vec<Value>,
+    notes: Vec<Value>,
+    events: Vec<Value>,
 }
 
 impl Office {
@@ -83,8 +127,9 @@ impl Office {
             return Err(Refusal::Steps(program.missing()));
         }
         let now = self.now();
-        let since = since.or_else(|| Timestamp::from_second(BEGINNING).ok()).unwrap_or(now);
-        let new = Backfill::new((BackfillId::new(now, self.random()), account), since, silent, now);
+        let beginning = Timestamp::from_second(BEGINNING).unwrap_or(now);
+        let ids = (BackfillId::new(now, self.random()), account);
+        let new = Backfill::new(ids, (since, beginning), silent, now);
         let mut batch = Batch::intake();
         backfill::create(&mut batch, &new);
         match self.commit(batch).await? {
@@ -135,7 +180,7 @@ impl Office {
             went_on = true;
             let mut after = before.clone();
             match self.read_window(&before).await {
-                Ok(counts) => after.went_on(counts),
+                Ok(read) => after.went_on(read),
                 Err(Unread::TooMuch) => {
                     after.shorten();
                 }
@@ -154,124 +199,245 @@ impl Office {
         Ok(went_on)
     }
 
-    /// Reads a window into the ledger: how many objects, paid invoices and new lines that were.
-    async fn read_window(&self, backfill: &Backfill) -> Result<(usize, u64, u64), Unread> {
+    /// Reads a window into the ledger.
+    async fn read_window(&self, backfill: &Backfill) -> Result<WindowRead, Unread> {
         let program = program::get(self.store(), backfill.account).await?.ok_or(Refusal::NotSetUp)?;
         let processor = program.processor.as_ref().ok_or(Refusal::Obstacle(Obstacle::NotConnected))?;
-        let sealed = processor.restricted_key.as_ref().ok_or(Refusal::Obstacle(Obstacle::OnlyListening))?;
-        let key = self.open(&program.id.to_bytes(), sealed).ok_or(Refusal::Seal)?;
-        let is_shortest = !backfill.clone().shorten();
-        let asked = Asked {
-            program: &program,
-            api_base: &processor.api_base,
-            key,
-            window: backfill.window(),
-            pages_max: if is_shortest { PAGES_MAX_OF_SHORTEST } else { PAGES_MAX },
-        };
+        if !processor.can_be_asked() {
+            return Err(Refusal::Obstacle(Obstacle::OnlyListening).into());
+        }
+        let asker = self.asker(&program).ok_or(Refusal::Seal)?;
         // All is asked for before anything is booked: a window that is too long is cut, not read twice.
-        let sessions = self.listed(&asked, "checkout/sessions", "").await?;
-        let subscriptions = self.listed(&asked, "subscriptions", "&status=all").await?;
-        let invoices = self.listed(&asked, "invoices", "&status=paid").await?;
-        let charges = self.listed(&asked, "charges", "").await?;
-        let disputes = self.listed(&asked, "disputes", "").await?;
-        let objects = sessions.len() + subscriptions.len() + invoices.len() + charges.len() + disputes.len();
+        let window = Listing::of(&asker, backfill, self.now()).window().await?;
         let ledger = if backfill.silent { self.ledger().quietly() } else { self.ledger() };
-        let teller = Teller { office: self, ledger, backfill, mode: program.settings.mode };
-        for session in sessions.iter().filter(|session| session["status"] == "complete") {
-            teller.tell("checkout.session.completed", session).await?;
-        }
-        let (mut customers, mut lines) = (BTreeSet::new(), 0);
-        for invoice in &invoices {
-            if let Some(customer) = id_in(&invoice["customer"]).filter(|id| customers.insert(id.clone())) {
-                let path = format!("/v1/customers/{}", escaped(&customer));
-                let customer = self.ask((asked.api_base, &asked.key), &path).await?;
-                teller.tell("customer.updated", &customer).await?;
+        let mut teller =
+            Teller { office: self, asker, ledger, program, backfill, read: WindowRead::default() };
+        teller.tell_all(&window).await?;
+        let mut read = teller.read;
+        read.objects = window.objects();
+        read.counted_at = Some(self.now());
+        read.lines = self.lines_written(backfill, read.counted_at).await?;
+        Ok(read)
+    }
+
+    /// How many commissions were written since they were counted last, for what this is about. They are counted when a
+    /// window is read, in the commit that says so: whoever is killed in the midst of it counts them when it is read again.
+    async fn lines_written(&self, backfill: &Backfill, until: Option<Timestamp>) -> Result<u64, Refusal> {
+        let filter = commission::Filter {
+            created_after: backfill.counted_until,
+            created_before: until,
+            ..commission::Filter::default()
+        };
+        let last = backfill.until.as_second();
+        let (mut before, mut lines) = (None, 0_u64);
+        loop {
+            let wanted = Wanted { before, limit: LINES_AT_ONCE, from: None };
+            let page = commission::list(self.store(), backfill.account, &filter, wanted).await?;
+            // What was paid later an event told.
+            let paid_at = |line: &Commission| {
+                line.earns_at.as_second() - i64::from(line.snapshot.hold_days) * SECONDS_OF_DAY
+            };
+            let is_its = |line: &&Commission| line.sold().is_some() && paid_at(line) <= last;
+            lines = lines.saturating_add(page.rows.iter().filter(is_its).count() as u64);
+            match page.next {
+                Some(next) => before = Some(next),
+                None => return Ok(lines),
             }
-            lines += teller.tell_invoice(invoice).await?;
         }
-        for subscription in &subscriptions {
-            teller.tell("customer.subscription.updated", subscription).await?;
+    }
+}
+
+impl Window {
+    fn empty() -> Self {
+        let none = Vec::new;
+        Self {
+            sessions: none(),
+            subscriptions: none(),
+            invoices: none(),
+            charges: none(),
+            refunds: none(),
+            disputes: none(),
+            notes: none(),
+            events: none(),
         }
-        for charge in charges.iter().filter(|charge| charge["amount_refunded"].as_i64().unwrap_or(0) > 0) {
-            teller.tell("charge.refunded", charge).await?;
+    }
+
+    fn objects(&self) -> usize {
+        let lists = [&self.sessions, &self.subscriptions, &self.invoices, &self.charges];
+        let others = [&self.refunds, &self.disputes, &self.notes, &self.events];
+        lists.into_iter().chain(others).map(Vec::len).sum()
+    }
+}
+
+/// How the lists of a window are asked for.
+struct Listing<'a> {
+    asker: &'a Asker,
+    backfill: &'a Backfill,
+    /// From which second, and before which.
+    seconds: (i64, i64),
+    pages_max: usize,
+    now: Timestamp,
+}
+
+impl<'a> Listing<'a> {
+    fn of(asker: &'a Asker, backfill: &'a Backfill, now: Timestamp) -> Self {
+        let (from, until) = backfill.window();
+        // Of the second in which it was asked for, too: the last one is not over then.
+        let end = until.as_second().saturating_add(i64::from(backfill.is_last_window()));
+        let is_shortest = !backfill.clone().shorten();
+        let pages_max = if is_shortest { PAGES_MAX_OF_SHORTEST } else { PAGES_MAX };
+        Self { asker, backfill, seconds: (from.as_second(), end), pages_max, now }
+    }
+
+    async fn window(&self) -> Result<Window, Unread> {
+        let mut invoices = self.invoices().await?;
+        if self.backfill.is_only_of_bills() {
+            let since = self.backfill.since.map_or(i64::MIN, Timestamp::as_second);
+            invoices.retain(|invoice| {
+                invoice["status_transitions"]["paid_at"].as_i64().is_some_and(|paid_at| paid_at >= since)
+            });
+            return Ok(Window { invoices, ..Window::empty() });
         }
-        for dispute in &disputes {
-            teller.tell(dispute_kind(dispute), dispute).await?;
+        Ok(Window {
+            sessions: self.list("checkout/sessions", "", Need::Must).await?,
+            subscriptions: self.list("subscriptions", "&status=all", Need::Must).await?,
+            invoices,
+            charges: self.list("charges", "", Need::Must).await?,
+            refunds: self.list("refunds", "", Need::May).await?,
+            disputes: self.list("disputes", "", Need::Must).await?,
+            notes: self.list("credit_notes", "", Need::May).await?,
+            events: self.events().await?,
+        })
+    }
+
+    /// Paid invoices, with the payments that paid them, where the processor knows that list in them.
+    async fn invoices(&self) -> Result<Vec<Value>, Unread> {
+        match self.look("invoices", "&status=paid&expand%5B%5D=data.payments").await? {
+            Ok(invoices) => Ok(invoices),
+            Err(_) => self.list("invoices", "&status=paid", Need::Must).await,
         }
-        Ok((objects, invoices.len() as u64, lines))
+    }
+
+    async fn events(&self) -> Result<Vec<Value>, Unread> {
+        let kept_since = self.now.checked_sub(EVENTS_KEPT).unwrap_or(self.now).as_second();
+        if self.seconds.1 <= kept_since {
+            return Ok(Vec::new());
+        }
+        let types: String = EVENT_TYPES.iter().map(|kind| format!("&types%5B%5D={kind}")).collect();
+        let mut events = self.list("events", &types, Need::May).await?;
+        let (from, end) = self.seconds;
+        // Who does not know the words of the question answers with all of them.
+        events.retain(|event| event["created"].as_i64().is_some_and(|at| (from..end).contains(&at)));
+        Ok(events)
     }
 
     /// All objects of a list that were created in the window, oldest first.
-    async fn listed(&self, asked: &Asked<'_>, list: &str, also: &str) -> Result<Vec<Value>, Unread> {
-        let (from, until) = asked.window;
-        let (mut objects, mut after) = (Vec::new(), String::new());
-        for _ in 0..asked.pages_max {
-            let path = format!(
-                "/v1/{list}?limit={PAGE_OBJECTS}&created%5Bgte%5D={}&created%5Blt%5D={}{also}{after}",
-                from.as_second(),
-                until.as_second(),
-            );
-            let answer = self.ask((asked.api_base, &asked.key), &path).await?;
-            let page = Page::from_value(answer)
-                .map_err(|error| Refusal::Upstream(format!("answered with no list of {list}: {error}")))?;
-            let next = page.next().map(escaped);
-            objects.extend(page.objects);
-            match next {
-                Some(next) => after = format!("&starting_after={next}"),
-                None => {
-                    objects.reverse();
-                    return Ok(objects);
-                }
+    async fn list(&self, list: &str, also: &str, need: Need) -> Result<Vec<Value>, Unread> {
+        match (self.look(list, also).await?, need) {
+            (Ok(objects), _) => Ok(objects),
+            (Err(_), Need::May) => Ok(Vec::new()),
+            (Err(status), Need::Must) => {
+                Err(Refusal::Upstream(format!("answered /v1/{list} with status {status}")).into())
             }
         }
-        tracing::debug!(program = %asked.program.id, list, "a window of a back-fill is cut");
-        Err(Unread::TooMuch)
+    }
+
+    /// The same; the inner error is the status with which there is none.
+    async fn look(&self, list: &str, also: &str) -> Result<Result<Vec<Value>, u16>, Unread> {
+        let (from, end) = self.seconds;
+        let path = format!("/v1/{list}?created%5Bgte%5D={from}&created%5Blt%5D={end}{also}");
+        let told = self.asker.list(&path, self.pages_max).await.map_err(Refusal::Upstream)?;
+        if told.as_ref().is_ok_and(|told| told.has_more) {
+            tracing::debug!(account = %self.backfill.account, list, "a window of a back-fill is cut");
+            return Err(Unread::TooMuch);
+        }
+        Ok(told.map(|told| told.objects.into_iter().rev().collect()))
     }
 }
 
 /// Tells the ledger of objects as if they came with events.
 struct Teller<'a> {
     office: &'a Office,
+    asker: Asker,
     ledger: Ledger,
+    program: Program,
     backfill: &'a Backfill,
-    mode: Mode,
+    read: WindowRead,
 }
 
 impl Teller<'_> {
-    /// An object that cannot be worked with is kept among the events that failed, and goes on from there. Where the store
-    /// fails nothing is kept: then the window is read again.
-    async fn tell(&self, kind: &str, object: &Value) -> Result<(), Refusal> {
-        let Some(id) = object["id"].as_str() else {
-            return Err(Refusal::Upstream("answered with an object without an id".to_owned()));
-        };
-        let id = format!("{}_{id}", self.backfill.id);
-        // As of when it was asked for.
-        let event = event_about(object, (&id, kind), (self.backfill.until, self.mode));
-        match self.ledger.take(self.backfill.account, event.to_string().as_bytes()).await {
-            Answer::Failed(fault @ (Fault::Read(_) | Fault::Commit(_) | Fault::Contended)) => {
-                Err(fault.into())
+    async fn tell_all(&mut self, window: &Window) -> Result<(), Refusal> {
+        for session in window.sessions.iter().filter(|session| session["status"] == "complete") {
+            self.tell("checkout.session.completed", session).await?;
+        }
+        let mut customers = BTreeSet::new();
+        for invoice in &window.invoices {
+            if let Some(customer) = id_in(&invoice["customer"]).filter(|id| customers.insert(id.clone())) {
+                self.tell_customer(&customer).await?;
             }
-            _ => Ok(()),
+            self.tell("invoice.paid", invoice).await?;
+            self.read.invoices += 1;
+        }
+        for subscription in &window.subscriptions {
+            self.tell("customer.subscription.updated", subscription).await?;
+        }
+        for charge in
+            window.charges.iter().filter(|charge| charge["amount_refunded"].as_i64().unwrap_or(0) > 0)
+        {
+            self.tell("charge.refunded", charge).await?;
+        }
+        for refund in &window.refunds {
+            self.tell("refund.updated", refund).await?;
+        }
+        for dispute in &window.disputes {
+            self.tell(dispute_kind(dispute), dispute).await?;
+        }
+        for note in &window.notes {
+            self.tell("credit_note.updated", note).await?;
+        }
+        for event in &window.events {
+            let taken = self.ledger.take_asked_event(&self.program, event, self.office).await;
+            self.count(event, taken)?;
+        }
+        Ok(())
+    }
+
+    /// A customer; one whom the processor does not tell of any more is gone without.
+    async fn tell_customer(&mut self, id: &str) -> Result<(), Refusal> {
+        let path = format!("/v1/customers/{}", escaped(id));
+        match self.asker.ask(&path).await.map_err(Refusal::Upstream)? {
+            Said::Value(customer, _) => self.tell("customer.updated", &customer).await,
+            Said::Nothing(_) => Ok(()),
         }
     }
 
-    /// How many lines were written for it.
-    async fn tell_invoice(&self, invoice: &Value) -> Result<u64, Refusal> {
-        let id = invoice["id"].as_str().unwrap_or_default();
-        let (store, account) = (self.office.store(), self.backfill.account);
-        let before = commission::of_invoice(store, account, id).await?.len();
-        self.tell("invoice.paid", invoice).await?;
-        let after = commission::of_invoice(store, account, id).await?.len();
-        Ok(after.saturating_sub(before) as u64)
+    async fn tell(&mut self, kind: &str, object: &Value) -> Result<(), Refusal> {
+        // As of when it was asked for.
+        let of = (self.backfill.until, self.office);
+        let taken = self.ledger.take_asked(&self.program, (kind, object), of).await;
+        self.count(object, taken)
+    }
+
+    /// An object that cannot be worked with is kept among the events that failed, and goes on from there. Where the store
+    /// fails, or the processor, the window is read again.
+    fn count(&mut self, object: &Value, taken: Answer) -> Result<(), Refusal> {
+        match taken {
+            Answer::Failed(fault @ (Fault::Read(_) | Fault::Commit(_) | Fault::Contended)) => {
+                Err(fault.into())
+            }
+            Answer::Failed(Fault::Unanswered(why)) => Err(Refusal::Upstream(why)),
+            Answer::Failed(fault) => {
+                let (unread, first) = &mut self.read.unread;
+                *unread += 1;
+                first.get_or_insert_with(|| format!("{}: {fault}", object["id"].as_str().unwrap_or("no id")));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 /// An id, or that of the object that stands in its place.
 fn id_in(value: &Value) -> Option<String> {
     value.as_str().or_else(|| value["id"].as_str()).map(str::to_owned)
-}
-
-/// An id in an address: whatever the processor sent, it stays one segment or value (RFC 3986 2.1).
-pub(crate) fn escaped(id: &str) -> String {
-    url::form_urlencoded::byte_serialize(id.as_bytes()).collect()
 }

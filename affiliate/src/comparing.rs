@@ -2,7 +2,7 @@
 //! refund or a dispute whose event was lost is heard of so (completions-affiliate.md 2.2, "Reconcile job").
 //!
 //! ```text
-//! line ─► its invoice ─► charges, payments ─► GET each ─► refunded, disputed? ─► an event's body ─► [Ledger::take]
+//! line ─► its invoice ─► charges, payments ─► GET each ─► refunded, disputed? ─► [Ledger::take_asked]
 //! ```
 //!
 //! What the processor says once and for all, also that it knows of no such charge, is an answer. Where there is none, a
@@ -16,17 +16,16 @@ use std::ops::RangeInclusive;
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::commission::{Commission, Comparison};
-use mail::affiliate::program::Mode;
+use mail::affiliate::program::Program;
 use mail::id::{AccountId, CommissionId};
-use queue::courier::http::Answer as HttpAnswer;
 use serde_json::Value;
 use store::affiliate::{commission, program};
 use store::engine::Batch;
 
-use crate::backfill::escaped;
-use crate::ledger::{Answer, Book, Fault, Ledger, PaidBy};
+use crate::asking::{Asker, Said, escaped};
+use crate::completing::By;
+use crate::ledger::{Answer, Book, Fault, Ledger, Nobody, PaidBy};
 use crate::office::Office;
-use crate::processor::{Page, event_about};
 
 /// Invoices that are asked about side by side.
 const AT_ONCE: usize = 16;
@@ -38,8 +37,6 @@ const ROUNDS_MAX: usize = 25;
 const AGAIN: SignedDuration = SignedDuration::from_mins(10);
 /// For how long a line that would be its partner's waits for an answer.
 const PATIENCE: SignedDuration = SignedDuration::from_hours(24);
-/// Disputes of one charge.
-const DISPUTES_MAX: usize = 100;
 
 /// What came of asking about an invoice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,60 +57,57 @@ pub trait Compares: Sync {
     ) -> impl Future<Output = Result<Compared, Fault>> + Send;
 }
 
-/// Who is asked: the processor of a program.
-struct Asked<'a> {
-    office: &'a Office,
+/// Who is asked, and who hears of it.
+struct Asked {
+    asker: Asker,
     ledger: Ledger,
-    account: AccountId,
-    mode: Mode,
-    api_base: String,
-    key: String,
+    program: Program,
 }
 
 impl Compares for Office {
     async fn compare(&self, account: AccountId, invoice: &str) -> Result<Compared, Fault> {
         let program = program::get(self.store(), account).await?.ok_or(Fault::NotSetUp)?;
-        let mode = program.settings.mode;
-        let asked = program.processor.as_ref().and_then(|processor| {
-            let key = self.open(&program.id.to_bytes(), processor.restricted_key.as_ref()?)?;
-            let (api_base, ledger) = (processor.api_base.clone(), self.ledger());
-            Some(Asked { office: self, ledger, account, mode, api_base, key })
-        });
         // Without a key there is nobody to ask any more.
-        let Some(asked) = asked else { return Ok(Compared::Heard) };
-        let ledger = self.ledger();
-        let paid_by = Book::of(&ledger, program).paid_by(invoice).await?;
+        let Some(asker) = self.asker(&program) else { return Ok(Compared::Heard) };
+        Asked { asker, ledger: self.ledger(), program }.about_invoice(invoice).await
+    }
+}
+
+impl Asked {
+    async fn about_invoice(&self, invoice: &str) -> Result<Compared, Fault> {
+        let mut paid_by = self.paid_by(invoice).await?;
+        if paid_by.is_empty() {
+            // The shape since 2025 does not name them in the invoice.
+            match self.asker.payments(By::Invoice(invoice)).await {
+                Ok((payments, at)) => {
+                    for payment in &payments {
+                        self.tell("invoice_payment.paid", payment, at).await?;
+                    }
+                }
+                Err(why) => return Ok(Compared::Unanswered(format!("the processor {why}"))),
+            }
+            paid_by = self.paid_by(invoice).await?;
+        }
         for one in paid_by {
-            if let Compared::Unanswered(why) = asked.about(&one).await? {
+            if let Compared::Unanswered(why) = self.about(&one).await? {
                 return Ok(Compared::Unanswered(why));
             }
         }
         Ok(Compared::Heard)
     }
-}
 
-/// What the processor answered.
-enum Said {
-    /// This, at this time by its clock.
-    Value(Value, Timestamp),
-    /// Once and for all nothing: there is no such thing, or the key may not see it.
-    Nothing,
-}
+    async fn paid_by(&self, invoice: &str) -> Result<Vec<PaidBy>, Fault> {
+        Book::of(&self.ledger, self.program.clone()).paid_by(invoice).await
+    }
 
-impl Asked<'_> {
     async fn about(&self, paid_by: &PaidBy) -> Result<Compared, Fault> {
-        let path = match paid_by {
-            PaidBy::Charge(id) => format!("/v1/charges/{}", escaped(id)),
-            PaidBy::Payment(id) => format!("/v1/charges?limit=100&payment_intent={}", escaped(id)),
+        let answer = match paid_by {
+            PaidBy::Charge(id) => self.charge(id).await,
+            PaidBy::Payment(id) => self.listed(&format!("/v1/charges?payment_intent={}", escaped(id))).await,
         };
-        let (answer, at) = match self.ask(&path).await {
-            Ok(Said::Value(answer, at)) => (answer, at),
-            Ok(Said::Nothing) => return Ok(Compared::Heard),
-            Err(why) => return Ok(Compared::Unanswered(why)),
-        };
-        let charges = match paid_by {
-            PaidBy::Charge(_) => vec![answer],
-            PaidBy::Payment(_) => Page::from_value(answer).map(|page| page.objects).unwrap_or_default(),
+        let (charges, at) = match answer {
+            Ok(answer) => answer,
+            Err(why) => return Ok(Compared::Unanswered(format!("the processor {why}"))),
         };
         for charge in &charges {
             if charge["amount_refunded"].as_i64().unwrap_or(0) > 0 {
@@ -130,42 +124,31 @@ impl Asked<'_> {
     }
 
     async fn about_disputes(&self, charge: &str) -> Result<Compared, Fault> {
-        let path = format!("/v1/disputes?limit={DISPUTES_MAX}&charge={}", escaped(charge));
-        let (answer, at) = match self.ask(&path).await {
-            Ok(Said::Value(answer, at)) => (answer, at),
-            Ok(Said::Nothing) => return Ok(Compared::Heard),
-            Err(why) => return Ok(Compared::Unanswered(why)),
+        let (disputes, at) = match self.listed(&format!("/v1/disputes?charge={}", escaped(charge))).await {
+            Ok(answer) => answer,
+            Err(why) => return Ok(Compared::Unanswered(format!("the processor {why}"))),
         };
-        let disputes = Page::from_value(answer).map(|page| page.objects).unwrap_or_default();
         for dispute in &disputes {
             self.tell(dispute_kind(dispute), dispute, at).await?;
         }
         Ok(Compared::Heard)
     }
 
-    async fn ask(&self, path: &str) -> Result<Said, String> {
-        let asked_at = self.office.now();
-        match self.office.get((&self.api_base, &self.key), path).await {
-            Ok(HttpAnswer { status: 200, body, at, .. }) => match serde_json::from_slice(&body) {
-                Ok(value) => Ok(Said::Value(value, at.unwrap_or(asked_at))),
-                Err(_) => Err("the processor answered with something that is no JSON".to_owned()),
-            },
-            Ok(HttpAnswer { status: status @ (400..=407 | 409..=428 | 430..=499), .. }) => {
-                tracing::info!(account = %self.account, path, status, "the processor does not tell of a charge");
-                Ok(Said::Nothing)
-            }
-            Ok(HttpAnswer { status, .. }) => Err(format!("the processor answered with status {status}")),
-            Err(error) => Err(format!("the processor cannot be asked: {error}")),
-        }
+    async fn charge(&self, id: &str) -> Result<(Vec<Value>, Timestamp), String> {
+        Ok(match self.asker.ask(&format!("/v1/charges/{}", escaped(id))).await? {
+            Said::Value(charge, at) => (vec![charge], at),
+            Said::Nothing(_) => (Vec::new(), self.ledger.now()),
+        })
     }
 
-    /// Tells the ledger of an object as if it came with an event. One that cannot be worked with is kept among the events
-    /// that failed, and goes on from there.
+    async fn listed(&self, path: &str) -> Result<(Vec<Value>, Timestamp), String> {
+        let told = self.asker.list(path, 1).await?;
+        Ok(told.map_or_else(|_| (Vec::new(), self.ledger.now()), |told| (told.objects, told.at)))
+    }
+
+    /// One that cannot be worked with is kept among the events that failed, and goes on from there.
     async fn tell(&self, kind: &str, object: &Value, at: Timestamp) -> Result<(), Fault> {
-        let Some(id) = object["id"].as_str() else { return Ok(()) };
-        let id = format!("compared_{id}_{}", at.as_second());
-        let event = event_about(object, (&id, kind), (at, self.mode));
-        match self.ledger.take(self.account, event.to_string().as_bytes()).await {
+        match self.ledger.take_asked(&self.program, (kind, object), (at, &Nobody)).await {
             Answer::Failed(fault @ (Fault::Read(_) | Fault::Commit(_) | Fault::Contended)) => Err(fault),
             _ => Ok(()),
         }

@@ -41,7 +41,7 @@ use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 
 pub(crate) use self::book::{ADJUSTMENTS_MAX, Book, LINES_AT_ONCE, Outlay, about_payout, pays};
-pub use self::hear::Answer;
+pub use self::hear::{Answer, Completed, Completes, Nobody};
 pub use self::heard::TooMany;
 pub use self::holds::Ended;
 pub(crate) use self::leads::Prospect;
@@ -64,6 +64,9 @@ pub enum Fault {
     /// More is told of an object than is kept.
     #[error(transparent)]
     TooMany(#[from] TooMany),
+    /// The processor was asked for what an event leaves out, and did this instead of an answer.
+    #[error("the processor {0}")]
+    Unanswered(String),
     /// There is no program, or none that is set up.
     #[error("the affiliate program is not set up")]
     NotSetUp,

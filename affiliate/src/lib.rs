@@ -9,7 +9,8 @@
 //! ```
 //!
 //! What is earned is paid by [payouts]; partners' own addresses are told by [postbacks]. [`asking`] is how the processor is
-//! asked in turn, by [backfill] for the past and by [comparing] for what became of charges. The nouns and the arithmetic are `mail::affiliate`; the rows are the store's.
+//! asked in turn: by [backfill] for the past, by [`completing`] for what an event leaves out, by [comparing] for what became
+//! of charges. The nouns and the arithmetic are `mail::affiliate`; the rows are the store's.
 //! [`object`] is what everybody outside is shown of them.
 
 pub mod asking;
@@ -17,6 +18,7 @@ pub mod audit;
 pub mod backfill;
 pub mod campaigns;
 pub mod comparing;
+mod completing;
 pub mod imports;
 pub mod ledger;
 pub mod letters;

@@ -10,6 +10,7 @@ use mail::affiliate::program::Program;
 use mail::domain::SealedKey;
 use mail::id::{AccountId, ProgramId};
 use queue::accept::Hall;
+use store::affiliate::processor_event::ProcessorEvent;
 use store::engine::{Batch, CommitError, Key, Store};
 
 use crate::ledger::{Answer, Ledger};
@@ -71,7 +72,15 @@ impl Office {
         let id = program.id.to_bytes();
         let open = |secret: &SealedKey| self.open(&id, secret).ok_or(Refusal::Seal);
         let secrets: Vec<String> = processor.webhook_secrets.iter().map(open).collect::<Result<_, _>>()?;
-        Ok(self.ledger().receive(&program, &secrets, (header, body)).await)
+        Ok(self.ledger().receive((&program, &secrets), (header, body), self).await)
+    }
+
+    /// Tries an event of the processor's again that failed; `None`: there is no such event.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn replay(&self, account: AccountId, id: &str) -> Result<Option<ProcessorEvent>, Refusal> {
+        Ok(self.ledger().replay((account, id), self).await?)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

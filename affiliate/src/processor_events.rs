@@ -10,6 +10,9 @@ use crate::refusal::Refusal;
 /// Failed events are counted up to here.
 const FAILED_MAX: usize = 10_000;
 
+/// Events that are looked at at once for the last that came.
+const LOOKED_AT: usize = 20;
+
 /// A page of events.
 #[derive(Debug)]
 pub struct EventPage {
@@ -51,7 +54,15 @@ impl Office {
     /// # Errors
     /// The store cannot be read.
     pub async fn hearing(&self, account: AccountId) -> Result<Hearing, Refusal> {
-        let last = self.processor_events(account, &[], (None, 1)).await?.events.into_iter().next();
+        let mut after = None;
+        let last = loop {
+            let page = self.processor_events(account, &[], (after.as_ref(), LOOKED_AT)).await?;
+            let came = page.events.into_iter().find(|event| !event.is_asked);
+            match (came, page.next) {
+                (None, Some(next)) => after = Some(next),
+                (came, _) => break came,
+            }
+        };
         let failed = processor_event::count(self.store(), account, EventStatus::Failed, FAILED_MAX).await?;
         Ok(Hearing { last_event_at: last.map(|event| event.received_at), failed_events: failed })
     }

@@ -1,9 +1,16 @@
-//! Events come in: verified, looked for among those that came before, and heard in one commit with all that follows.
+//! Events come in: verified, looked for among those that came before, completed, and heard in one commit with all that
+//! follows.
+//!
+//! What the processor was asked for ([`Ledger::take_asked`]) goes the same way in the shape of an event. It is none: nobody
+//! sends it again, so nothing is kept of it, unless it cannot be worked with; then it stands among the events that failed.
+
+use std::future::Future;
 
 use aws_lc_rs::digest;
 use jiff::Timestamp;
 use mail::affiliate::program::{Mode, Program};
 use mail::id::AccountId;
+use serde_json::Value;
 use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, Seen};
 use store::affiliate::program;
 use store::engine::Batch;
@@ -11,7 +18,7 @@ use store::engine::Batch;
 use super::facts::Nothing;
 use super::{Book, Fault, Ledger, TRIES_MAX};
 use crate::processor::signature::{self, SignatureError};
-use crate::processor::{Event, MetadataKeys};
+use crate::processor::{Event, Fact, MetadataKeys, event_about};
 
 /// Commits that one event takes at most: what is left then is done when it is sent again.
 const PARTS_MAX: usize = 1_000;
@@ -33,52 +40,134 @@ pub enum Answer {
     Failed(Fault),
 }
 
+/// Who asks the processor for what an event leaves out.
+pub trait Completes: Sync {
+    /// Asks, where something is left out.
+    fn complete(
+        &self,
+        of: (&Ledger, &Program),
+        said: (Event, &MetadataKeys),
+    ) -> impl Future<Output = Result<Completed, Fault>> + Send;
+}
+
+/// An event with all that the processor says to it.
+#[derive(Debug)]
+pub struct Completed {
+    /// What is heard before the event, in its commit.
+    pub before: Vec<Fact>,
+    /// The event.
+    pub event: Event,
+}
+
+impl Completed {
+    /// An event that leaves nothing out.
+    #[must_use]
+    pub fn of(event: Event) -> Self {
+        Self { before: Vec::new(), event }
+    }
+}
+
+/// Nobody is asked.
+pub struct Nobody;
+
+impl Completes for Nobody {
+    async fn complete(
+        &self,
+        _: (&Ledger, &Program),
+        (event, _): (Event, &MetadataKeys),
+    ) -> Result<Completed, Fault> {
+        Ok(Completed::of(event))
+    }
+}
+
 /// An event that is looked at: by its id, with what came.
 struct Arrival<'a> {
     id: String,
     kind: String,
     body: &'a [u8],
+    /// Whether it is what the processor was asked for, in the shape of an event.
+    is_asked: bool,
 }
 
 impl Ledger {
     /// Takes a body that says it is the processor's; `secrets` are those of the program.
     pub async fn receive<S: AsRef<str>>(
         &self,
-        program: &Program,
-        secrets: &[S],
+        (program, secrets): (&Program, &[S]),
         (header, body): (&str, &[u8]),
+        completes: &impl Completes,
     ) -> Answer {
         match signature::verify(header, body, secrets, self.now()) {
-            Ok(_) => self.take(program.account, body).await,
+            Ok(_) => self.take_body(program.account, (body, false), completes).await,
             Err(error) => Answer::BadSignature(error),
         }
+    }
+
+    /// Takes an object as it was when the processor was asked, as if an event of this kind told of it.
+    pub async fn take_asked(
+        &self,
+        program: &Program,
+        (kind, object): (&str, &Value),
+        (at, completes): (Timestamp, &impl Completes),
+    ) -> Answer {
+        // Who fails more than once is in the list of those who did only once.
+        let id = format!("asked_{}", object["id"].as_str().unwrap_or_default());
+        let event = event_about(object, (&id, kind), (at, program.settings.mode));
+        self.take_body(program.account, (event.to_string().as_bytes(), true), completes).await
+    }
+
+    /// Takes an event that the processor was asked for.
+    pub async fn take_asked_event(
+        &self,
+        program: &Program,
+        event: &Value,
+        completes: &impl Completes,
+    ) -> Answer {
+        self.take_body(program.account, (event.to_string().as_bytes(), true), completes).await
     }
 
     /// Tries an event again that failed. One that did not stays as it is. `None`: there is no such event.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn replay(&self, account: AccountId, id: &str) -> Result<Option<ProcessorEvent>, Fault> {
+    pub async fn replay(
+        &self,
+        (account, id): (AccountId, &str),
+        completes: &impl Completes,
+    ) -> Result<Option<ProcessorEvent>, Fault> {
         let Some(event) = processor_event::get(&self.store, account, id).await?.event else {
             return Ok(None);
         };
         if event.status == EventStatus::Failed
             && let Some(body) = &event.body
         {
-            self.take(account, body.as_bytes()).await;
+            self.take_body(account, (body.as_bytes(), event.is_asked), completes).await;
         }
-        Ok(processor_event::get(&self.store, account, id).await?.event)
+        let after = processor_event::get(&self.store, account, id).await?.event;
+        // What the processor was asked for is forgotten once it is booked.
+        let booked = ProcessorEvent { status: EventStatus::Done, error: None, body: None, ..event };
+        Ok(after.or(Some(booked)))
     }
 
-    /// Takes a body that is the processor's.
+    /// Takes a body that is the processor's, as it is.
     pub async fn take(&self, account: AccountId, body: &[u8]) -> Answer {
+        self.take_body(account, (body, false), &Nobody).await
+    }
+
+    async fn take_body(
+        &self,
+        account: AccountId,
+        (body, is_asked): (&[u8], bool),
+        completes: &impl Completes,
+    ) -> Answer {
+        let arrival = |id, kind| Arrival { id, kind, body, is_asked };
         let (arrival, read) = match Event::read(body) {
-            Ok(event) => (Arrival { id: event.id.clone(), kind: event.kind.clone(), body }, Ok(event)),
+            Ok(event) => (arrival(event.id.clone(), event.kind.clone()), Ok(event)),
             // It has no id that could be read: the same bytes have the same name.
-            Err(error) => (Arrival { id: name_of(body), kind: "unreadable".to_owned(), body }, Err(error)),
+            Err(error) => (arrival(name_of(body), "unreadable".to_owned()), Err(error)),
         };
         let answer = match read {
-            Ok(event) => self.work(account, (&event, &arrival)).await,
+            Ok(event) => self.complete_and_work(account, (event, &arrival), completes).await,
             Err(error) => Err(error.into()),
         };
         match answer {
@@ -92,23 +181,45 @@ impl Ledger {
         }
     }
 
+    /// What it leaves out is asked for while nothing is held.
+    async fn complete_and_work(
+        &self,
+        account: AccountId,
+        (event, arrival): (Event, &Arrival<'_>),
+        completes: &impl Completes,
+    ) -> Result<Answer, Fault> {
+        let program = program::get(&self.store, account).await?.ok_or(Fault::NotSetUp)?;
+        let seen = processor_event::get(&self.store, account, &event.id).await?;
+        if arrival.is_behind(&seen) {
+            return Ok(Answer::Duplicate);
+        }
+        if foreign(&event, &program).is_some() {
+            return self.work(account, (&Completed::of(event), arrival)).await;
+        }
+        let completed = completes.complete((self, &program), (event, &keys_of(&program))).await?;
+        self.work(account, (&completed, arrival)).await
+    }
+
     async fn work(
         &self,
         account: AccountId,
-        (event, arrival): (&Event, &Arrival<'_>),
+        (completed, arrival): (&Completed, &Arrival<'_>),
     ) -> Result<Answer, Fault> {
+        let event = &completed.event;
         let (mut tries, mut parts) = (0, 0);
         while tries < TRIES_MAX && parts < PARTS_MAX {
             let program = program::get(&self.store, account).await?.ok_or(Fault::NotSetUp)?;
             let seen = processor_event::get(&self.store, account, &event.id).await?;
-            if seen.event.as_ref().is_some_and(|event| event.status != EventStatus::Failed) {
+            if arrival.is_behind(&seen) {
                 return Ok(Answer::Duplicate);
             }
             let Followed { mut batch, ignored, is_whole } = match foreign(event, &program) {
                 Some(why) => Followed { batch: Batch::progress(), ignored: Some(why), is_whole: true },
-                None => self.follow(program, event).await?,
+                None => self.follow(program, completed).await?,
             };
-            if is_whole {
+            if is_whole && arrival.is_passing(&seen) {
+                processor_event::forget(&mut batch, account, &seen);
+            } else if is_whole {
                 let status = if ignored.is_some() { EventStatus::Ignored } else { EventStatus::Done };
                 let became = arrival.became(&seen, status, self.now());
                 let became = ProcessorEvent { error: ignored.map(str::to_owned), ..became };
@@ -127,12 +238,13 @@ impl Ledger {
     }
 
     /// All that follows from an event, by what is known at the moment.
-    async fn follow(&self, program: Program, event: &Event) -> Result<Followed, Fault> {
-        let settings = &program.settings;
-        let keys =
-            MetadataKeys { referral: settings.metadata_key.clone(), exclude: settings.exclude_key.clone() };
-        let fact = event.fact(&keys)?;
+    async fn follow(&self, program: Program, completed: &Completed) -> Result<Followed, Fault> {
+        let fact = completed.event.fact(&keys_of(&program))?;
         let mut book = Book::of(self, program);
+        for fact in &completed.before {
+            // What it adds is known either way.
+            let _ = book.hear(fact).await?;
+        }
         if let Err(Nothing(why)) = book.hear(&fact).await? {
             return Ok(Followed { batch: Batch::progress(), ignored: Some(why), is_whole: true });
         }
@@ -148,7 +260,7 @@ impl Ledger {
     ) -> Result<(), Fault> {
         for _ in 0..TRIES_MAX {
             let seen = processor_event::get(&self.store, account, &arrival.id).await?;
-            if seen.event.as_ref().is_some_and(|event| event.status != EventStatus::Failed) {
+            if arrival.is_behind(&seen) {
                 return Ok(());
             }
             let failed = ProcessorEvent {
@@ -176,6 +288,16 @@ struct Followed {
 }
 
 impl Arrival<'_> {
+    /// Whether all that follows from it was written before.
+    fn is_behind(&self, seen: &Seen) -> bool {
+        seen.event.as_ref().is_some_and(|event| event.status != EventStatus::Failed)
+    }
+
+    /// Whether nothing is kept of it once all that follows from it is written.
+    fn is_passing(&self, seen: &Seen) -> bool {
+        self.is_asked && seen.event.as_ref().is_none_or(|event| event.is_asked)
+    }
+
     fn became(&self, seen: &Seen, status: EventStatus, now: Timestamp) -> ProcessorEvent {
         let before = seen.event.as_ref();
         ProcessorEvent {
@@ -186,8 +308,14 @@ impl Arrival<'_> {
             attempts: before.map_or(0, |event| event.attempts).saturating_add(1),
             received_at: before.map_or(now, |event| event.received_at),
             body: None,
+            is_asked: self.is_passing(seen),
         }
     }
+}
+
+fn keys_of(program: &Program) -> MetadataKeys {
+    let settings = &program.settings;
+    MetadataKeys { referral: settings.metadata_key.clone(), exclude: settings.exclude_key.clone() }
 }
 
 /// Why an event is none of the program's: it is of the other mode, or of another account. What is told of partners'

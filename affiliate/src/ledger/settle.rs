@@ -269,6 +269,27 @@ impl Book<'_> {
         Ok(paid_by)
     }
 
+    /// The payment of something of which no invoice is known, neither by its charge nor by its payment.
+    pub(crate) async fn payment_of_unknown(
+        &mut self,
+        (charge, payment): (Option<String>, Option<String>),
+    ) -> Result<Option<String>, Fault> {
+        let mut payments: BTreeSet<String> = payment.into_iter().collect();
+        if let Some(charge) = charge {
+            let known = self.charge(&charge).await?;
+            if !known.invoices().is_empty() {
+                return Ok(None);
+            }
+            payments.extend(known.payments().iter().cloned());
+        }
+        for payment in &payments {
+            if !self.payment(payment).await?.invoices().is_empty() {
+                return Ok(None);
+            }
+        }
+        Ok(payments.pop_first())
+    }
+
     /// Whether anything excludes an invoice. While it has no line, a flag elsewhere that is met once excludes it for good.
     async fn is_excluded(
         &mut self,

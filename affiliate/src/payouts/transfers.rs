@@ -103,7 +103,7 @@ pub enum Told {
     Short,
     /// Nobody knows whether it was made.
     Unanswered(String),
-    /// It was not asked: there is no key, or its address will not do.
+    /// It was not asked: there is no key, or none that it takes, or its address will not do.
     Unasked(String),
     /// There is no such transfer (of one that was looked for).
     Unmade,
@@ -139,8 +139,10 @@ pub fn told(status: u16, body: &[u8]) -> Told {
             Some(id) => Told::Made(id.to_owned()),
             None => Told::Unanswered("the answer has no id".to_owned()),
         },
-        // A key that is not good, or another request with the same key: nothing was said of the transfer.
-        401 | 408 | 409 | 425 | 429 => Told::Unanswered(reason()),
+        // The program's key is not good, or may not do this: the processor did not look at the order at all.
+        401 | 403 => Told::Unasked(reason()),
+        // Another request with the same key, or too many: nothing was said of the transfer.
+        408 | 409 | 425 | 429 => Told::Unanswered(reason()),
         400..=499 if code == Some("balance_insufficient") => Told::Short,
         400..=499 => Told::Refused(reason()),
         _ => Told::Unanswered(reason()),
@@ -477,7 +479,8 @@ mod tests {
             ),
             (402, r#"{"error":{"code":"declined"}}"#, refused("declined")),
             (404, "", refused("status 404")),
-            (401, "", unanswered("status 401")),
+            (401, "", Told::Unasked("status 401".to_owned())),
+            (403, r#"{"error":{"message":"no permission"}}"#, Told::Unasked("no permission".to_owned())),
             (409, r#"{"error":{"message":"key in use"}}"#, unanswered("key in use")),
             (429, "", unanswered("status 429")),
             (500, "<html>", unanswered("status 500")),

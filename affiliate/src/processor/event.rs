@@ -105,6 +105,16 @@ impl Event {
         })
     }
 
+    /// The same event about an invoice, with all lines of it.
+    #[must_use]
+    pub fn with_lines(mut self, lines: Vec<Value>) -> Self {
+        let object = self.body.pointer_mut("/data/object").and_then(Value::as_object_mut);
+        if let Some(object) = object {
+            object.insert("lines".to_owned(), serde_json::json!({"data": lines, "has_more": false}));
+        }
+        self
+    }
+
     /// Reads its object.
     ///
     /// # Errors

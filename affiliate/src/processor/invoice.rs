@@ -37,8 +37,9 @@ pub struct Invoice {
     pub charges: Vec<Charge>,
     /// What it is for, in the merchant's words.
     pub description: Option<String>,
-    /// Whether `sale.lines` are all of its lines. Of a long invoice only the first ten stand in it; the rest are asked for
-    /// by `GET /v1/invoices/{id}/lines` and read by [`Invoice::lines`].
+    /// Whether all of its lines stand in it. Of a long invoice only the first ten do, and the rest are asked for by
+    /// `GET /v1/invoices/{id}/lines`. A part of them says nothing of the whole: then `sale.lines` are none, and what it
+    /// earns goes by its total.
     pub has_all_lines: bool,
     /// As of when this holds.
     pub as_of: AsOf,
@@ -53,21 +54,15 @@ impl Invoice {
         Self::of(&Object::of(value, "")?, reading)
     }
 
-    /// Reads the lines of a page of them.
-    ///
-    /// # Errors
-    /// A field that matters cannot be read.
-    pub fn lines(page: &[Value]) -> Result<Vec<SaleLine>, Unreadable> {
-        let line = |(index, value)| line::read(&Object::of(value, &format!("data[{index}]"))?);
-        page.iter().enumerate().map(line).collect()
-    }
-
     pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
         let is_told = reading.as_of.step != Step::Fetched;
         let is_paid = match object.text("status")? {
             Some(status) => status == "paid",
             None => object.flag("paid")?.unwrap_or(is_told),
         };
+        let has_all_lines = !object.is("lines.has_more")?;
+        let lines: Vec<SaleLine> =
+            object.objects("lines")?.iter().map(line::read).collect::<Result<_, _>>()?;
         let metadata = ["subscription_details.metadata", "parent.subscription_details.metadata", "metadata"];
         Ok(Self {
             is_paid,
@@ -78,7 +73,7 @@ impl Invoice {
             payments: payment::of_invoice(object)?,
             charges: charges(object, reading)?,
             description: description(object)?,
-            has_all_lines: !object.is("lines.has_more")?,
+            has_all_lines,
             as_of: reading.as_of,
             sale: Sale {
                 invoice: object.needed_id("id")?,
@@ -88,7 +83,7 @@ impl Invoice {
                 tax: tax(object)?,
                 amount_paid: object.needed_amount("amount_paid")?,
                 paid_at: paid_at(object, reading)?,
-                lines: object.objects("lines")?.iter().map(line::read).collect::<Result<_, _>>()?,
+                lines: if has_all_lines { lines } else { Vec::new() },
             },
         })
     }

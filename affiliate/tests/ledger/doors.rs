@@ -1,6 +1,6 @@
 //! How bodies come in: signed, of the right mode and account, once; and again when they failed.
 
-use affiliate::ledger::Answer;
+use affiliate::ledger::{Answer, Nobody};
 use affiliate::processor::signature;
 use mail::affiliate::program::Program;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ async fn what_is_signed_is_taken_once() {
     let body = event.to_string();
     let header = signature::sign(SECRET, world.clock.now(), body.as_bytes());
     let receive = async |secret: &str, body: &str| {
-        world.ledger.receive(&program, &["whsec_old", secret], (&header, body.as_bytes())).await
+        world.ledger.receive((&program, &["whsec_old", secret]), (&header, body.as_bytes()), &Nobody).await
     };
     assert!(matches!(receive("whsec_other", &body).await, Answer::BadSignature(_)));
     assert!(matches!(receive(SECRET, &format!("{body} ")).await, Answer::BadSignature(_)));
@@ -46,7 +46,7 @@ async fn what_is_signed_is_taken_once() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts, row.body), (EventStatus::Done, 1, None));
     // Played again, it changes nothing.
-    let again = world.ledger.replay(world.account, id(&event)).await.unwrap().unwrap();
+    let again = world.ledger.replay((world.account, id(&event)), &Nobody).await.unwrap().unwrap();
     assert_eq!((again.status, again.attempts), (EventStatus::Done, 1));
     world.audit().await;
 }
@@ -83,7 +83,7 @@ async fn what_cannot_be_read_fails_and_can_be_tried_again() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts), (EventStatus::Failed, 2));
     assert!(row.error.unwrap().contains("amount_paid") && row.body.is_some());
-    let again = world.ledger.replay(world.account, id(&event)).await.unwrap().unwrap();
+    let again = world.ledger.replay((world.account, id(&event)), &Nobody).await.unwrap().unwrap();
     assert_eq!((again.status, again.attempts), (EventStatus::Failed, 3));
     // The processor sends it as it should have been.
     let mut mended = event.clone();
@@ -92,7 +92,7 @@ async fn what_cannot_be_read_fails_and_can_be_tried_again() {
     let row = world.event_row(id(&event)).await.unwrap();
     assert_eq!((row.status, row.attempts, row.error, row.body), (EventStatus::Done, 4, None, None));
     assert_eq!((world.lines().await.len(), world.listed(EventStatus::Failed).await), (2, 0));
-    assert!(world.ledger.replay(world.account, "evt_unknown").await.unwrap().is_none());
+    assert!(world.ledger.replay((world.account, "evt_unknown"), &Nobody).await.unwrap().is_none());
     // Not even an event.
     assert!(matches!(world.ledger.take(world.account, b"{\"id\": 7}").await, Answer::Failed(_)));
     assert_eq!(world.listed(EventStatus::Failed).await, 1);

@@ -1,7 +1,8 @@
 //! The shapes since 2025-03-31 (Basil).
 
-use affiliate::processor::{Payment, SubscriptionStatus, refunded};
+use affiliate::processor::{Fact, MetadataKeys, Payment, SubscriptionStatus, refunded};
 use mail::affiliate::sale::Dispute;
+use serde_json::Value;
 
 use super::before_basil::lines;
 use super::{Event, fixture, referral, second, told, visit};
@@ -51,7 +52,15 @@ fn a_paid_invoice() {
     let sale = invoice.sale;
     assert_eq!((sale.total, sale.total_excluding_tax, sale.tax), (13_560, Some(11_300), 2_260));
     assert_eq!((sale.amount_paid, sale.paid_at), (10_000, second(1_767_261_595)));
-    assert_eq!(sale.lines, lines(300), "discounts stand among the credits too, and count once");
+    assert_eq!(sale.lines, [], "a part of the lines says nothing of the whole");
+    let event = Event::read(&fixture("since_basil/invoice_paid")).unwrap();
+    let body: Value = serde_json::from_slice(&fixture("since_basil/invoice_paid")).unwrap();
+    let all = body["data"]["object"]["lines"]["data"].as_array().unwrap().clone();
+    let Ok(Fact::InvoicePaid(whole)) = event.with_lines(all).fact(&MetadataKeys::default()) else {
+        panic!("it is no paid invoice any more")
+    };
+    assert!(whole.has_all_lines);
+    assert_eq!(whole.sale.lines, lines(300), "discounts stand among the credits too, and count once");
 }
 
 #[test]

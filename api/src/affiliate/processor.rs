@@ -211,8 +211,8 @@ pub async fn replay(room: Arc<Room>, owner: Owner, asked: Read<OfEvent>) -> Resu
     let Opened { program, said, .. } = asked.open_any(&room, owner.tenant()).await?;
     let unknown = || Problem::not_found("event");
     let id = said.0.ok_or_else(unknown)?;
-    let tried = room.affiliate.ledger().replay(program.account, &id).await;
-    let event = tried.map_err(|fault| refused(&room, fault.into()))?.ok_or_else(unknown)?;
+    let tried = room.affiliate.replay(program.account, &id).await;
+    let event = tried.map_err(|refusal| refused(&room, refusal))?.ok_or_else(unknown)?;
     Ok(OneEvent { event: event.into() })
 }
 

@@ -16,18 +16,49 @@ use crate::affiliate_program::{owner, set_up};
 use crate::affiliates::{all, partner};
 use crate::world::World;
 
-/// What the processor answers to each path, by what its address begins with.
-type Known = Vec<(&'static str, Value)>;
+/// What the processor answers to each path, by what its address begins with: an object; a list, of which is told what was
+/// created within the time that is asked for; a number, which is the status; or `{"in_turn": […]}`, of which the last stays.
+pub(crate) type Known = Vec<(&'static str, Value)>;
+
+/// A list.
+pub(crate) fn list(data: Value) -> Value {
+    json!({"object": "list", "data": data, "has_more": false})
+}
+
+/// What is said to a path, the time before the last.
+fn said(path: &str, body: &Value, times: usize) -> (String, Value) {
+    let body = match body["in_turn"].as_array() {
+        Some(turns) => turns.get(times).or(turns.last()).cloned().unwrap_or_default(),
+        None => body.clone(),
+    };
+    if let Some(status) = body.as_u64() {
+        return (format!("{status} No"), json!({"error": {"message": "no"}}));
+    }
+    let bound = |name: &str| {
+        let (_, rest) = path.split_once(name)?;
+        rest.split('&').next()?.parse::<i64>().ok()
+    };
+    let (from, end) = (bound("created%5Bgte%5D="), bound("created%5Blt%5D="));
+    let mut body = body;
+    if let Some(data) = body["data"].as_array_mut() {
+        data.retain(|one| {
+            let created = one["created"].as_i64();
+            created.is_none_or(|at| from.is_none_or(|from| at >= from) && end.is_none_or(|end| at < end))
+        });
+    }
+    ("200 OK".to_owned(), body)
+}
 
 /// Plays the processor: its address, and how often it was asked.
-async fn play(known: Known, silent_for: usize) -> (String, Arc<AtomicUsize>) {
+pub(crate) async fn play(known: Known, silent_for: usize) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, asked) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::default()));
     let counted = Arc::clone(&asked);
+    let turns: Arc<Vec<AtomicUsize>> = Arc::new(known.iter().map(|_| AtomicUsize::default()).collect());
     tokio::spawn(async move {
         loop {
             let Ok((mut stream, _)) = listener.accept().await else { return };
-            let (known, counted) = (known.clone(), Arc::clone(&counted));
+            let (known, counted, turns) = (known.clone(), Arc::clone(&counted), Arc::clone(&turns));
             tokio::spawn(async move {
                 let (read, mut write) = stream.split();
                 let mut lines = BufReader::new(read.take(1 << 20)).lines();
@@ -39,11 +70,12 @@ async fn play(known: Known, silent_for: usize) -> (String, Arc<AtomicUsize>) {
                     } else {
                         counted.fetch_add(1, Ordering::Relaxed)
                     };
-                    let found = known.iter().find(|(start, _)| path.starts_with(start));
-                    let (status, body) = match found {
-                        _ if number < silent_for => ("503 Busy", json!({})),
-                        Some((_, body)) => ("200 OK", body.clone()),
-                        None => ("200 OK", json!({"object": "list", "data": [], "has_more": false})),
+                    let found = known.iter().position(|(start, _)| path.starts_with(start));
+                    let times = found.map(|place| (place, turns[place].fetch_add(1, Ordering::Relaxed)));
+                    let (status, body) = match times {
+                        _ if number < silent_for => ("503 Busy".to_owned(), json!({})),
+                        Some((place, times)) => said(&path, &known[place].1, times),
+                        None => ("200 OK".to_owned(), list(json!([]))),
                     };
                     let body = body.to_string();
                     let head = format!(
@@ -59,7 +91,7 @@ async fn play(known: Known, silent_for: usize) -> (String, Arc<AtomicUsize>) {
 }
 
 /// A program with a referral of `grace@example.net`, whose processor is played, by what it knows a minute later.
-async fn connected(
+pub(crate) async fn connected(
     world: &World,
     known: impl FnOnce() -> Known,
     silent_for: usize,
@@ -84,6 +116,18 @@ async fn go_on(world: &World) {
     while office.backfill_some(0..=PARTITIONS - 1, world.hall.clock().now()).await.unwrap() {}
 }
 
+/// Begins a back-fill, and goes on with it.
+async fn back_fill(world: &World, who: &crate::world::Signed, since: i64) -> Value {
+    let begun = owner(world, who, Method::POST, ("/backfill", json!({"since": since}))).await;
+    assert_eq!(begun.status, StatusCode::ACCEPTED, "{begun:?}");
+    let path = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
+    for _ in 0..3 {
+        go_on(world).await;
+        world.hall.clock().advance(Duration::from_secs(15));
+    }
+    owner(world, who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone()
+}
+
 #[tokio::test]
 async fn the_past_is_read_oldest_first() {
     let world = World::start().await;
@@ -95,7 +139,7 @@ async fn the_past_is_read_oldest_first() {
         vec![
             ("/v1/account", json!({"id": "acct_1", "object": "account"})),
             ("/v1/customers/cus_1", customer),
-            ("/v1/invoices", json!({"object": "list", "data": [newest, oldest], "has_more": false})),
+            ("/v1/invoices", list(json!([newest, oldest]))),
         ]
     };
     let (who, _) = connected(&world, known, 0).await;
@@ -162,6 +206,93 @@ async fn who_is_only_listened_to_is_not_asked() {
     world.end().await;
 }
 
+/// What was billed before the time that is asked for and paid since; a customer who is there no more; a processor that falls
+/// silent in the midst of a window, which is then read again; and what is of the second in which it is asked for.
+#[tokio::test]
+async fn nothing_of_the_past_is_passed_over() {
+    let world = World::start().await;
+    let since = world.hall.clock().now().as_second() + 60;
+    let known = || {
+        let mut billed_before = invoice(&world, ("in_1", "cus_1"), 1_000);
+        billed_before["created"] = json!(since - 40 * 86_400);
+        let mut too_old = invoice(&world, ("in_0", "cus_1"), 1_000);
+        too_old["created"] = json!(since - 40 * 86_400);
+        too_old["status_transitions"]["paid_at"] = json!(since - 39 * 86_400);
+        let (gone, other) =
+            (invoice(&world, ("in_2", "cus_gone"), 2_000), invoice(&world, ("in_3", "cus_2"), 3_000));
+        let mut last = invoice(&world, ("in_4", "cus_1"), 4_000);
+        // The clock is moved on by a minute before it is asked for.
+        last["created"] = json!(world.hall.clock().now().as_second() + 60);
+        let customer =
+            |id: &str| json!({"id": id, "object": "customer", "email": "grace@example.net", "metadata": {}});
+        let note = json!({"id": "cn_1", "object": "credit_note", "invoice": "in_4", "currency": "usd",
+            "status": "issued", "post_payment_amount": 2_000, "out_of_band_amount": 2_000});
+        vec![
+            ("/v1/account", json!({"id": "acct_1", "object": "account"})),
+            ("/v1/customers/cus_1", customer("cus_1")),
+            ("/v1/customers/cus_2", json!({"in_turn": [503, customer("cus_2")]})),
+            ("/v1/customers/cus_gone", json!(404)),
+            ("/v1/invoices", list(json!([last, other, gone, too_old, billed_before]))),
+            ("/v1/credit_notes", list(json!([note]))),
+        ]
+    };
+    let (who, _) = connected(&world, known, 0).await;
+    let done = back_fill(&world, &who, since).await;
+    assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null), "{done}");
+    // Of each is known who bought, but of the customer who is gone: one line each.
+    assert_eq!((&done["invoices_seen"], &done["lines_written"]), (&json!(4), &json!(2)), "{done}");
+    let lines = all(&world, "/affiliate-commissions").await;
+    let amounts: Vec<_> = lines.iter().map(|line| line["amount_cents"].as_i64().unwrap()).collect();
+    assert_eq!(amounts, [400, 200], "half of the last one was given back: {lines:?}");
+    // Nothing of it came by itself.
+    let shown = owner(&world, &who, Method::GET, ("", json!({}))).await.json();
+    assert_eq!(shown["processor"]["last_event_at"], Value::Null);
+    let events = owner(&world, &who, Method::GET, ("/processor/events", json!({}))).await.json();
+    assert_eq!(events["data"], json!([]));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_booked_is_said() {
+    let world = World::start().await;
+    let known = || {
+        let mut broken = invoice(&world, ("in_1", "cus_1"), 1_000);
+        broken["amount_paid"] = json!("much");
+        let account = json!({"id": "acct_1", "object": "account"});
+        let lists = json!({"in_turn": [list(json!([broken]))]});
+        vec![("/v1/account", account), ("/v1/customers", json!(404)), ("/v1/invoices", lists)]
+    };
+    let (who, _) = connected(&world, known, 0).await;
+    let since = world.hall.clock().now().as_second() - 3_600;
+    let ended = back_fill(&world, &who, since).await;
+    assert_eq!(ended["status"], "failed", "{ended}");
+    let why = ended["error"].as_str().unwrap();
+    assert!(why.contains("in_1") && why.contains("amount_paid"), "{why}");
+    let failed =
+        owner(&world, &who, Method::GET, ("/processor/events?status=failed", json!({}))).await.json();
+    assert_eq!(failed["data"][0]["id"], "asked_in_1", "{failed}");
+    let processor = owner(&world, &who, Method::GET, ("", json!({}))).await.json()["processor"].clone();
+    assert_eq!((&processor["failed_events"], &processor["last_event_at"]), (&json!(1), &Value::Null));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_was_asked_is_in_the_error() {
+    let world = World::start().await;
+    let known = || vec![("/v1/account", json!({"id": "acct_1"})), ("/v1/charges", json!(403))];
+    let (who, _) = connected(&world, known, 0).await;
+    let begun = owner(&world, &who, Method::POST, ("/backfill", json!({"since": 1_760_000_000}))).await;
+    let path = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
+    for _ in 0..6 {
+        go_on(&world).await;
+        world.hall.clock().advance(Duration::from_secs(300));
+    }
+    let failed = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    assert_eq!(failed["status"], "failed", "{failed}");
+    assert_eq!(failed["error"], "the processor answered /v1/charges with status 403");
+    world.end().await;
+}
+
 /// A refund and a dispute of which no event came are heard of when a run is drafted.
 #[tokio::test]
 async fn charges_are_asked_about_before_a_run_is_shown() {
@@ -176,12 +307,18 @@ async fn charges_are_asked_about_before_a_run_is_shown() {
             json!({"id": id, "object": "charge", "amount": 10_000, "amount_refunded": refunded, "currency": "usd",
                 "customer": "cus_1", "disputed": disputed, "metadata": {}})
         };
-        let list = |data: Value| json!({"object": "list", "data": data, "has_more": false});
         let lost = json!([{"id": "dp_1", "object": "dispute", "charge": "ch_3", "status": "lost", "amount": 10_000,
             "currency": "usd"}]);
         let customer =
             json!({"id": "cus_1", "object": "customer", "email": "grace@example.net", "metadata": {}});
-        let invoices = json!([paid("in_3", "ch_3"), paid("in_2", "ch_2"), paid("in_1", "ch_1")]);
+        // Which payment paid it, neither it nor an event says.
+        let mut silent = invoice(&world, ("in_4", "cus_1"), 10_000);
+        silent["charge"] = Value::Null;
+        let invoices = json!([silent, paid("in_3", "ch_3"), paid("in_2", "ch_2"), paid("in_1", "ch_1")]);
+        let payment = json!([{"id": "inpay_4", "object": "invoice_payment", "invoice": "in_4", "status": "paid",
+            "payment": {"type": "payment_intent", "payment_intent": "pi_4"}}]);
+        let mut refunded = charge("ch_4", 10_000, false);
+        refunded["payment_intent"] = json!("pi_4");
         vec![
             ("/v1/account", json!({"id": "acct_1", "object": "account"})),
             ("/v1/customers/cus_1", customer),
@@ -189,7 +326,9 @@ async fn charges_are_asked_about_before_a_run_is_shown() {
             ("/v1/charges/ch_1", charge("ch_1", 10_000, false)),
             ("/v1/charges/ch_2", charge("ch_2", 0, false)),
             ("/v1/charges/ch_3", charge("ch_3", 0, true)),
-            ("/v1/disputes?limit=100&charge=ch_3", list(lost)),
+            ("/v1/disputes?charge=ch_3", list(lost)),
+            ("/v1/invoice_payments?invoice=in_4", list(payment)),
+            ("/v1/charges?payment_intent=pi_4", list(json!([refunded]))),
         ]
     };
     let (who, _) = connected(&world, known, 0).await;
@@ -197,7 +336,7 @@ async fn charges_are_asked_about_before_a_run_is_shown() {
     owner(&world, &who, Method::POST, ("/backfill", since)).await;
     go_on(&world).await;
     let lines = all(&world, "/affiliate-commissions").await;
-    assert!(lines.len() == 3 && lines.iter().all(|line| line["status"] == "pending"), "{lines:?}");
+    assert!(lines.len() == 4 && lines.iter().all(|line| line["status"] == "pending"), "{lines:?}");
     let office = Office::new(world.hall.clone());
     // Each waits for its answer, which is asked for a day before its hold ends.
     world.hall.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
@@ -205,9 +344,9 @@ async fn charges_are_asked_about_before_a_run_is_shown() {
     ledger.compare_due(0..=PARTITIONS - 1, now, &office).await.unwrap();
     let status = |lines: &[Value]| lines.iter().map(|line| line["status"].clone()).collect::<Vec<_>>();
     let lines = all(&world, "/affiliate-commissions").await;
-    assert_eq!(status(&lines), ["reversed", "pending", "reversed"], "newest first");
+    assert_eq!(status(&lines), ["reversed", "reversed", "pending", "reversed"], "newest first");
     let reasons: Vec<_> = lines.iter().map(|line| line["reverse_reason"].clone()).collect();
-    assert_eq!(reasons, [json!("dispute"), Value::Null, json!("refund")]);
+    assert_eq!(reasons, [json!("refund"), json!("dispute"), Value::Null, json!("refund")]);
     let account = world.tenant().await.account().id;
     let audit = affiliate::audit::audit(&ledger, account).await.unwrap();
     assert!(audit.ok, "{:#?}", audit.broken);

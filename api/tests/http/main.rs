@@ -6,6 +6,7 @@ mod account;
 mod affiliate_at_once;
 mod affiliate_backfill;
 mod affiliate_campaigns;
+mod affiliate_completing;
 mod affiliate_imports;
 mod affiliate_ledger;
 mod affiliate_payouts;

@@ -11,9 +11,9 @@ words! {
     BackfillStatus {
         /// It goes on.
         Running = "running",
-        /// All of it is read.
+        /// All of it is read, and booked.
         Done = "done",
-        /// The processor does not answer as it must.
+        /// The processor does not answer as it must, or something that it answered cannot be worked with.
         Failed = "failed",
     }
 }
@@ -24,6 +24,8 @@ const WINDOW_MAX: SignedDuration = SignedDuration::from_hours(24 * 3650);
 const WINDOW_MIN: SignedDuration = SignedDuration::from_secs(60);
 /// The first one.
 const WINDOW_FIRST: SignedDuration = SignedDuration::from_hours(24 * 30);
+/// What was paid may have been billed so long before. The processor lists by the one, and what counts is the other.
+const BILLED_BEFORE: SignedDuration = SignedDuration::from_hours(24 * 366);
 /// The processor is asked so often, before it is given up.
 const FAILURES_MAX: u32 = 5;
 /// How long is waited after the first failure; after the second twice as long.
@@ -40,6 +42,9 @@ pub struct Backfill {
     pub status: BackfillStatus,
     /// Whether nobody is told of what it writes.
     pub silent: bool,
+    /// From when on. What was billed earlier is read if it was paid since; nothing where it is from the beginning on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
     /// What happened before is read.
     pub read_until: Timestamp,
     /// Where it ends: what happens later is told by events.
@@ -50,6 +55,12 @@ pub struct Backfill {
     pub invoices_seen: u64,
     /// Commissions that were written for them.
     pub lines_written: u64,
+    /// Up to when commissions that were written are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_until: Option<Timestamp>,
+    /// Objects that could not be worked with.
+    #[serde(default)]
+    pub unread: u64,
     /// How often the processor did not answer, since it last did.
     pub failures: u32,
     /// Not to be gone on with before then.
@@ -62,25 +73,45 @@ pub struct Backfill {
     pub created_at: Timestamp,
 }
 
+/// What a window came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WindowRead {
+    /// All that is of it.
+    pub objects: usize,
+    /// Invoices that are paid.
+    pub invoices: u64,
+    /// Commissions that were written since the last count.
+    pub lines: u64,
+    /// When that was counted.
+    pub counted_at: Option<Timestamp>,
+    /// Objects that could not be worked with, and why that was of the first.
+    pub unread: (u64, Option<String>),
+}
+
 impl Backfill {
-    /// A back-fill of what happened from `since` until now.
+    /// A back-fill of what happened until now: from `since` on, or from the beginning.
     #[must_use]
     pub fn new(
         (id, account): (BackfillId, AccountId),
-        since: Timestamp,
+        (since, beginning): (Option<Timestamp>, Timestamp),
         silent: bool,
         now: Timestamp,
     ) -> Self {
+        let since = since.map(|since| since.min(now));
+        let billed = |since: Timestamp| since.checked_sub(BILLED_BEFORE).unwrap_or(beginning).max(beginning);
         Self {
+            since,
             id,
             account,
             status: BackfillStatus::Running,
             silent,
-            read_until: since.min(now),
+            read_until: since.map_or(beginning, |since| billed(since).min(since)),
             until: now,
             window_s: WINDOW_FIRST.as_secs(),
             invoices_seen: 0,
             lines_written: 0,
+            counted_until: Some(now),
+            unread: 0,
             failures: 0,
             not_before: None,
             error: None,
@@ -92,7 +123,20 @@ impl Backfill {
     #[must_use]
     pub fn window(&self) -> (Timestamp, Timestamp) {
         let end = self.read_until.checked_add(SignedDuration::from_secs(self.window_s));
-        (self.read_until, end.map_or(self.until, |end| end.min(self.until)))
+        let last = self.since.filter(|_| self.is_only_of_bills()).unwrap_or(self.until);
+        (self.read_until, end.map_or(last, |end| end.min(last)))
+    }
+
+    /// Whether the next window is before the time that is asked for: of it only counts what was paid since.
+    #[must_use]
+    pub fn is_only_of_bills(&self) -> bool {
+        self.since.is_some_and(|since| self.read_until < since)
+    }
+
+    /// Whether the next window is the last one: what is of its last second is in it.
+    #[must_use]
+    pub fn is_last_window(&self) -> bool {
+        self.window().1 >= self.until
     }
 
     /// More happened in the window than is looked at at once. Whether there is a shorter one.
@@ -103,18 +147,32 @@ impl Backfill {
         is_shorter
     }
 
-    /// The window was read: so many objects, invoices and new lines.
-    pub fn went_on(&mut self, (objects, invoices, lines): (usize, u64, u64)) {
+    /// The window was read.
+    pub fn went_on(&mut self, read: WindowRead) {
         let (_, end) = self.window();
         self.read_until = end;
-        self.invoices_seen = self.invoices_seen.saturating_add(invoices);
-        self.lines_written = self.lines_written.saturating_add(lines);
+        self.invoices_seen = self.invoices_seen.saturating_add(read.invoices);
+        self.lines_written = self.lines_written.saturating_add(read.lines);
+        self.counted_until = read.counted_at.or(self.counted_until);
+        let (unread, why) = read.unread;
+        self.unread = self.unread.saturating_add(unread);
+        self.error = self.error.take().or(why);
         (self.failures, self.not_before) = (0, None);
-        if objects == 0 {
+        if read.objects == 0 {
             self.window_s = self.window_s.saturating_mul(2).min(WINDOW_MAX.as_secs());
         }
         if self.read_until >= self.until {
-            self.status = BackfillStatus::Done;
+            self.end();
+        }
+    }
+
+    /// All of it is read. Whether all is booked, too, its status says.
+    fn end(&mut self) {
+        self.status = if self.unread == 0 { BackfillStatus::Done } else { BackfillStatus::Failed };
+        if let Some(why) = self.error.take().filter(|_| self.unread > 0) {
+            let unread = self.unread;
+            self.error =
+                Some(format!("read to the end, but {unread} could not be worked with; the first: {why}"));
         }
     }
 
@@ -143,26 +201,47 @@ mod tests {
     fn windows_follow_each_other_to_the_end() {
         let now = at(400 * 24 * 3600);
         let ids = (BackfillId::new(now, 1), AccountId::new(now, 2));
-        let mut backfill = Backfill::new(ids, at(0), false, now);
+        let mut backfill = Backfill::new(ids, (None, at(0)), false, now);
         let mut last = at(0);
         while backfill.status == BackfillStatus::Running {
             let (from, until) = backfill.window();
             assert!(from == last && until > from, "{backfill:?}");
             last = until;
-            backfill.went_on((0, 2, 1));
+            assert_eq!(backfill.is_last_window(), until == now);
+            backfill.went_on(WindowRead { invoices: 2, lines: 1, ..WindowRead::default() });
         }
         assert_eq!((last, backfill.status), (now, BackfillStatus::Done));
         assert_eq!(backfill.invoices_seen, 2 * backfill.lines_written);
-        let mut busy = Backfill::new(ids, at(0), false, now);
+        let mut busy = Backfill::new(ids, (None, at(0)), false, now);
         while busy.shorten() {}
         assert_eq!(busy.window(), (at(0), at(60)));
+    }
+
+    #[test]
+    fn what_was_billed_before_and_paid_since_is_read_first() {
+        let (day, now) = (24 * 3600, at(1_000 * 24 * 3600));
+        let ids = (BackfillId::new(now, 1), AccountId::new(now, 2));
+        let mut backfill = Backfill::new(ids, (Some(at(990 * day)), at(0)), false, now);
+        assert_eq!(backfill.window().0, at((990 - 366) * day));
+        while backfill.is_only_of_bills() {
+            assert!(backfill.window().1 <= at(990 * day), "{backfill:?}");
+            backfill.went_on(WindowRead::default());
+        }
+        assert_eq!(backfill.window(), (at(990 * day), now));
+        let unread = (2, Some("in_1: amount_paid is missing".to_owned()));
+        backfill.went_on(WindowRead { unread, ..WindowRead::default() });
+        assert_eq!(backfill.status, BackfillStatus::Failed);
+        let why = "read to the end, but 2 could not be worked with; the first: in_1: amount_paid is missing";
+        assert_eq!(backfill.error.as_deref(), Some(why));
+        let early = Backfill::new(ids, (Some(at(day)), at(2 * day)), false, now);
+        assert_eq!(early.window().0, at(day), "before the beginning there is nothing");
     }
 
     #[test]
     fn who_does_not_answer_is_given_up() {
         let now = at(1_000);
         let mut backfill =
-            Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), at(0), false, now);
+            Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
         for waited in [10, 20, 40, 80] {
             backfill.fail("no answer", now);
             assert_eq!(backfill.not_before, Some(at(1_000 + waited)));

@@ -41,6 +41,9 @@ pub struct ProcessorEvent {
     /// What came, for another try; only of one that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
+    /// Whether it never came: it is what the processor was asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_asked: bool,
 }
 
 impl Row for ProcessorEvent {
@@ -88,6 +91,16 @@ pub fn put(batch: &mut Batch, account: AccountId, seen: &Seen, event: &Processor
     }
     batch.put(key_by(account, event), Vec::new());
     batch.put(at, row::encode(event));
+}
+
+/// Forgets an event that was looked for as `seen`, if there is one; the commit conflicts when somebody else was quicker.
+pub fn forget(batch: &mut Batch, account: AccountId, seen: &Seen) {
+    if let Some(event) = &seen.event {
+        let at = key_of(account, &event.id);
+        batch.check(at.clone(), seen.row.clone());
+        batch.delete(key_by(account, event));
+        batch.delete(at);
+    }
 }
 
 /// Where a list of events goes on: after one that came then, with this id.

@@ -1,0 +1,99 @@
+//! What an event of the processor's leaves out, and is asked for before it is booked.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::affiliate_backfill::{Known, connected, list};
+use crate::affiliate_ledger::{event, invoice, tell};
+use crate::affiliate_program::owner;
+use crate::affiliates::all;
+use crate::world::{Signed, World};
+
+/// Its program, whose processor is played.
+async fn program(world: &World, known: Known) -> (Signed, String) {
+    let known = || [known, vec![("/v1/account", json!({"id": "acct_1", "object": "account"}))]].concat();
+    let (who, _) = connected(world, known, 0).await;
+    let shown = owner(world, &who, Method::GET, ("", json!({}))).await.json();
+    (who, shown["program"]["id"].as_str().unwrap().to_owned())
+}
+
+/// An invoice as it is told of since 2025: which payment paid it does not stand in it.
+fn unnamed(world: &World) -> Value {
+    let mut invoice = invoice(world, ("in_1", "cus_1"), 10_000);
+    invoice["charge"] = Value::Null;
+    invoice["customer_email"] = json!("grace@example.net");
+    invoice
+}
+
+#[tokio::test]
+async fn a_refund_of_an_unknown_payment_finds_its_invoice() {
+    let world = World::start().await;
+    let payment = |id: &str, status: &str, invoice: &str| {
+        json!({"id": id, "object": "invoice_payment", "invoice": invoice, "status": status,
+            "payment": {"type": "payment_intent", "payment_intent": "pi_1"}})
+    };
+    let payments = json!([payment("inpay_1", "paid", "in_1"), payment("inpay_0", "canceled", "in_0")]);
+    let path = "/v1/invoice_payments?payment%5Btype%5D=payment_intent&payment%5Bpayment_intent%5D=pi_1";
+    let known = vec![(path, json!({"in_turn": [503, list(payments)]}))];
+    let (who, program) = program(&world, known).await;
+    let paid = event(&world, ("evt_1", "invoice.paid"), &unnamed(&world));
+    assert_eq!(tell(&world, &program, &paid).await.json()["status"], "done");
+    let charge = json!({"id": "ch_1", "object": "charge", "payment_intent": "pi_1", "amount": 10_000,
+        "amount_refunded": 10_000, "currency": "usd"});
+    let refunded = event(&world, ("evt_2", "charge.refunded"), &charge);
+    // Nobody answered: it is to be sent again.
+    let unheard = tell(&world, &program, &refunded).await;
+    assert_eq!(unheard.status, StatusCode::INTERNAL_SERVER_ERROR, "{unheard:?}");
+    assert_eq!(all(&world, "/affiliate-commissions").await[0]["status"], "pending");
+    let replayed =
+        owner(&world, &who, Method::POST, ("/processor/events/evt_2/replay", json!({}))).await.json();
+    assert_eq!(replayed["event"]["status"], "done", "{replayed}");
+    let line = all(&world, "/affiliate-commissions").await[0].clone();
+    assert_eq!((&line["status"], &line["reverse_reason"]), (&json!("reversed"), &json!("refund")));
+    // One of no invoice at all is nobody's.
+    let other = json!({"id": "dp_1", "object": "dispute", "charge": "ch_9", "payment_intent": "pi_9",
+        "status": "lost", "amount": 1, "currency": "usd"});
+    let disputed = event(&world, ("evt_3", "charge.dispute.closed"), &other);
+    assert_eq!(tell(&world, &program, &disputed).await.json()["status"], "done");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_long_invoice_is_booked_by_all_of_its_lines() {
+    let world = World::start().await;
+    let line = |number: u32, product: &str| {
+        json!({"id": format!("il_{number}"), "amount": 1_000, "currency": "usd",
+            "price": {"id": "price", "product": product}})
+    };
+    let rest: Vec<Value> = (0..10).map(|number| line(number, "prod_1")).chain([line(10, "prod_2")]).collect();
+    let known = vec![("/v1/invoices/in_1/lines", list(json!(rest)))];
+    let (who, program) = program(&world, known).await;
+    let none = json!({"product_rates": [{"product_id": "prod_2", "commission_type": "none"}]});
+    let set = owner(&world, &who, Method::PUT, ("/campaigns/default", none)).await;
+    assert_eq!(set.status, StatusCode::OK, "{set:?}");
+    let long = |id: &str, cents: i64| {
+        let mut long = invoice(&world, (id, "cus_1"), cents);
+        long["customer_email"] = json!("grace@example.net");
+        let ten: Vec<Value> = (0..10).map(|number| line(number, "prod_1")).collect();
+        long["lines"] = json!({"object": "list", "has_more": true, "data": ten});
+        long
+    };
+    let paid = event(&world, ("evt_1", "invoice.paid"), &long("in_1", 11_000));
+    assert_eq!(tell(&world, &program, &paid).await.json()["status"], "done");
+    // Of the other one the processor says no lines: a part of them says nothing, its total does.
+    let known = vec![("/v1/invoices/in_2/lines", json!(404))];
+    let address = crate::affiliate_backfill::play(
+        [known, vec![("/v1/account", json!({"id": "acct_1", "object": "account"}))]].concat(),
+        0,
+    )
+    .await
+    .0;
+    let other = json!({"webhook_secrets": ["whsec_one"], "api_base": address, "restricted_key": "rk_live_1"});
+    assert_eq!(owner(&world, &who, Method::PUT, ("/processor", other)).await.status, StatusCode::OK);
+    let paid = event(&world, ("evt_2", "invoice.paid"), &long("in_2", 20_000));
+    assert_eq!(tell(&world, &program, &paid).await.json()["status"], "done");
+    let lines = all(&world, "/affiliate-commissions").await;
+    let amounts: Vec<_> = lines.iter().map(|line| line["amount_cents"].as_i64().unwrap()).collect();
+    assert_eq!(amounts, [4_000, 2_000], "newest first");
+    world.end().await;
+}
