@@ -267,7 +267,7 @@ pub enum Space {
     /// Browsers and networks that partners have used themselves.
     OwnVisitor = 125,
     /// What partners have, in sums.
-    PartnerBalance = 138,
+    PartnerBalance = 145,
     /// Back-fills.
     Backfill = 136,
     /// Back-fills that go on, by partition.
