@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use mail_parser::{MessageParser, MimeHeaders as _, PartType};
 
 use crate::compose::CustomHeader;
+use crate::mime;
 
 /// Parts of a message that are looked at; one that nests more of them shows what came first.
 const PARTS_MAX: usize = 1_000;
@@ -41,7 +42,7 @@ impl Contents {
     /// Reads a message. What cannot be made out is left out.
     #[must_use]
     pub fn of(message: &[u8]) -> Self {
-        let Some(parsed) = MessageParser::default().parse(message) else { return Self::default() };
+        let Some(parsed) = mime::parse(&MessageParser::default(), message) else { return Self::default() };
         let part = |id: &u32| parsed.parts.get(usize::try_from(*id).ok()?);
         // Among the texts the parser counts inline files of that type too (RFC 8621 4.1.4): those have names.
         let is_file = |id: &&u32| **id > 0 && part(id).is_some_and(|part| part.attachment_name().is_some());

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::address::Address;
 use crate::message::fields;
+use crate::mime;
 
 /// Fields that differ between two tries, and those that the parts say.
 const PASSED_OVER: &[&str] = &[
@@ -40,8 +41,8 @@ pub fn of<'a>(recipients: impl Iterator<Item = &'a Address>, message: &[u8]) -> 
         let words = message[field.name_end..field.end].split(u8::is_ascii_whitespace);
         sum.bytes(&words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(&b' '));
     }
-    match MessageParser::default().parse(message) {
-        Some(parsed) => sum.parts(message, &parsed),
+    match mime::parse(&MessageParser::default(), message) {
+        Some(parsed) => sum.parts(&parsed),
         None => sum.bytes(message.get(body..).unwrap_or_default()),
     }
     let mut text = String::with_capacity(64);
@@ -77,7 +78,7 @@ impl Sum {
         }
     }
 
-    fn parts(&mut self, message: &[u8], parsed: &Message<'_>) {
+    fn parts(&mut self, parsed: &Message<'_>) {
         self.number(parsed.parts.len());
         for part in &parsed.parts {
             self.kind(part.content_type());
@@ -85,10 +86,6 @@ impl Sum {
             self.bytes(part.content_id().unwrap_or_default().as_bytes());
             match &part.body {
                 PartType::Multipart(parts) => self.number(parts.len()),
-                PartType::Message(_) => {
-                    let (start, end) = (part.offset_body as usize, part.offset_end as usize);
-                    self.bytes(message.get(start..end).unwrap_or_default());
-                }
                 _ => self.bytes(part.contents()),
             }
         }

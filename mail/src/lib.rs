@@ -35,6 +35,7 @@ pub mod letter;
 pub mod link;
 pub mod message;
 pub mod metric;
+pub mod mime;
 pub mod moment;
 pub mod network;
 pub mod notice;

@@ -1,7 +1,7 @@
 //! A received email: what came in by the MX door for an address of a customer's domain.
 //!
 //! ```text
-//! message ─► [bounds] ─► [read] ─► Heading (kept in the row) · texts, files (read again when asked for)
+//! message ─► crate::mime ─► [read] ─► Heading (kept in the row) · texts, files (read again when asked for)
 //! verdict + heading ─► crate::spam ─► Received ─► [data]: the payload of `email.received`
 //! ```
 //!
@@ -9,7 +9,6 @@
 
 mod answer;
 mod author;
-mod bounds;
 mod data;
 mod heading;
 mod read;
@@ -26,7 +25,6 @@ use crate::id::{AccountId, DomainId, ReceivedId};
 
 pub use answer::{Answering, Unanswerable, thread};
 pub use author::author_domain;
-pub use bounds::{HEADER_BYTES_MAX, LINES_MAX, PARTS_MAX, prefix};
 pub use data::data_of;
 pub use heading::{Heading, field_count};
 pub use read::{Attachment, Reading};

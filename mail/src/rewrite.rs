@@ -20,6 +20,7 @@ use sha2::{Digest as _, Sha256};
 use crate::address::Mailbox;
 use crate::compose;
 use crate::message::{Field, fields};
+use crate::mime;
 use crate::service;
 use crate::template::Rendered;
 use crate::unsubscribe;
@@ -73,7 +74,7 @@ fn write_subject(out: &mut Vec<u8>, subject: &str) {
 
 /// The texts of a message that say the token: where they lie, and what goes there.
 fn linked_parts(message: &[u8], url: &str) -> Vec<(Range<usize>, Vec<u8>)> {
-    let Some(parsed) = MessageParser::default().parse(message) else { return Vec::new() };
+    let Some(parsed) = mime::parse(&MessageParser::default(), message) else { return Vec::new() };
     let mut ids: Vec<u32> = parsed.html_body.iter().chain(&parsed.text_body).copied().collect();
     ids.sort_unstable();
     ids.dedup();
@@ -135,7 +136,7 @@ fn linked(bytes: &[u8], url: &str) -> Option<Vec<u8>> {
 #[must_use]
 pub fn with_bodies(message: &[u8], rendered: &Rendered, reply_to: &[Mailbox]) -> Vec<u8> {
     let (fields, _) = fields(message);
-    let parsed = MessageParser::default().parse(message);
+    let parsed = mime::parse(&MessageParser::default(), message);
     let mut out = Vec::with_capacity(message.len() + 1024);
     let subject = if has_subject(message) { None } else { rendered.subject.as_deref() };
     for field in &fields {
@@ -187,7 +188,7 @@ pub fn has_subject(message: &[u8]) -> bool {
 /// Whether a message has files.
 #[must_use]
 pub fn has_files(message: &[u8]) -> bool {
-    let parsed = MessageParser::default().parse(message);
+    let parsed = mime::parse(&MessageParser::default(), message);
     parsed.is_some_and(|parsed| files(&parsed).next().is_some())
 }
 

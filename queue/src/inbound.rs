@@ -336,7 +336,7 @@ impl Inbound {
         let signs = Signs {
             auth: verdict.auth,
             iprev: verdict.iprev,
-            has_author: matches!(verdict.author, Author::One(_)),
+            has_author: verdict.author != Author::Nobody,
             is_listed: incoming.listed,
             heading,
             has_date: field_count(&incoming.message, "Date") > 0,

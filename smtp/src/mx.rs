@@ -102,7 +102,8 @@ impl Mx {
     }
 
     async fn recipient(&self, caller: &mut Caller, address: Address) -> Result<(), Reply> {
-        if caller.recipients.iter().any(|(known, _)| *known == address) {
+        // However it is written, it is one mailbox.
+        if caller.recipients.iter().any(|(known, _)| known.folded() == address.folded()) {
             return Ok(());
         }
         if caller.reverse_path.is_none() && !caller.recipients.is_empty() {

@@ -124,7 +124,7 @@ struct Content {
 fn read(caught: &Caught) -> Option<Content> {
     let raw: Bytes = caught.raw.clone();
     std::panic::catch_unwind(move || {
-        let parsed = MessageParser::default().parse(raw.as_ref())?;
+        let parsed = mail::mime::parse(&MessageParser::default(), raw.as_ref())?;
         let attachments = parsed
             .attachments()
             .map(|part| {

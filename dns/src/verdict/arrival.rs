@@ -33,7 +33,7 @@ use crate::sender_policy::{Asked, Checked, PolicyResult, check_host};
 /// Messages judged at once: most of the time of one is waiting for name servers.
 const VERDICTS_MAX: usize = 512;
 /// Large messages judged at once: those keep a thread each busy with hashing.
-const LARGE_MAX: usize = 8;
+const LARGE_MAX: usize = 64;
 /// From this size on a message is large.
 const LARGE_BYTES: usize = 256 << 10;
 /// How long SPF, DKIM, ARC and iprev may take.
@@ -72,6 +72,8 @@ pub enum Author {
     One(Name),
     /// None, several, or nothing that could be read: nobody stands for it (RFC 7489 6.6.1).
     Nobody,
+    /// It was not looked at: there was no time for it.
+    Unread,
 }
 
 /// What the owner of the author's domain wants done with what fails.
@@ -148,7 +150,7 @@ async fn look(resolver: &Resolver, raw: &[u8], way: Way) -> Verdict {
     let proof = proof(spf, sender_domain.as_ref());
     let (dmarc, policy) = match &author {
         Author::One(domain) => dmarc(resolver, domain, proof, &dkim).await,
-        Author::Nobody => (AuthResult::PermError, Policy::None),
+        Author::Nobody | Author::Unread => (AuthResult::PermError, Policy::None),
     };
     let auth = Auth { spf, dkim: overall(&dkim), dmarc, arc };
     let passed = sender_domain.filter(|_| auth.spf == AuthResult::Pass);
@@ -171,7 +173,7 @@ impl Verdict {
     pub fn stands_behind(&self) -> &[Name] {
         match self.author {
             Author::One(_) => &self.authenticated,
-            Author::Nobody => &[],
+            Author::Nobody | Author::Unread => &[],
         }
     }
 }
@@ -295,7 +297,7 @@ impl Verdict {
             spf_explanation: None,
             iprev: unknown,
             dkim: Vec::new(),
-            author: Author::Nobody,
+            author: Author::Unread,
             policy: Policy::None,
             authenticated: Vec::new(),
             way,

@@ -237,7 +237,8 @@ pub(super) fn fields(message: &[u8]) -> impl Iterator<Item = &[u8]> {
             let tail = rest.get(end..)?;
             let line_end = memchr::memchr(b'\n', tail).map_or(tail.len(), |at| at + 1);
             let line = tail.get(..line_end)?;
-            if end == 0 && line.trim_ascii().is_empty() {
+            // RFC 5322 2.1: an empty line ends it, and one of blanks does not.
+            if end == 0 && matches!(line, b"" | b"\n" | b"\r\n") {
                 return None;
             }
             end += line_end;

@@ -6,9 +6,10 @@
 use mail_parser::{Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
 
 use super::answer;
-use super::bounds::{HEADER_BYTES_MAX, prefix, unhidden};
 use super::heading::{self, FILENAME_BYTES_MAX, Heading, cut, header_parser, one_line};
 use super::{File, strip_quote};
+use crate::message::HEADER_BYTES_MAX;
+use crate::mime;
 
 /// Bytes of one field that is shown in `headers`.
 const VALUE_BYTES_MAX: usize = 16 << 10;
@@ -51,8 +52,7 @@ impl Reading {
     /// Reads a message whole.
     #[must_use]
     pub fn of(message: &[u8]) -> Self {
-        let read = prefix(message);
-        let parsed = body_parser().parse(read.as_ref());
+        let parsed = mime::parse(&body_parser(), message);
         let heading = heading_of(message, parsed.as_ref());
         let Some(parsed) = parsed else { return Self { heading, ..Self::default() } };
         let (text, html) = (text(&parsed), html(&parsed));
@@ -65,15 +65,13 @@ impl Reading {
     /// Reads what is kept of a message when it comes in.
     #[must_use]
     pub fn heading(message: &[u8]) -> Heading {
-        let read = prefix(message);
-        heading_of(message, body_parser().parse(read.as_ref()).as_ref())
+        heading_of(message, mime::parse(&body_parser(), message).as_ref())
     }
 
     /// Reads one file.
     #[must_use]
     pub fn attachment(message: &[u8], place: usize) -> Option<Attachment> {
-        let read = prefix(message);
-        let parsed = body_parser().parse(read.as_ref())?;
+        let parsed = mime::parse(&body_parser(), message)?;
         let at = u32::try_from(place).ok()?;
         parsed.attachment(at).map(|part| attachment(place, part))
     }
@@ -134,7 +132,7 @@ fn content_type(part: &MessagePart<'_>) -> String {
         None => kind.ctype().to_owned(),
     });
     let read = read.map(|text| one_line(&text).to_lowercase()).filter(|text| text.contains('/'));
-    cut(&unhidden(&read.unwrap_or_else(|| UNKNOWN_TYPE.to_owned())), 127)
+    cut(&read.unwrap_or_else(|| UNKNOWN_TYPE.to_owned()), 127)
 }
 
 fn file(place: usize, part: &MessagePart<'_>) -> File {
@@ -148,7 +146,7 @@ fn file(place: usize, part: &MessagePart<'_>) -> File {
     File {
         filename: name.unwrap_or_else(|| named(place, &content_type)),
         content_type,
-        size_bytes: bytes(part).len() as u64,
+        size_bytes: part.contents().len() as u64,
     }
 }
 
@@ -168,13 +166,6 @@ fn named(place: usize, content_type: &str) -> String {
     format!("attachment-{}.{extension}", place + 1)
 }
 
-fn bytes<'a>(part: &'a MessagePart<'_>) -> &'a [u8] {
-    match &part.body {
-        PartType::Message(message) => message.raw_message(),
-        _ => part.contents(),
-    }
-}
-
 fn attachment(place: usize, part: &MessagePart<'_>) -> Attachment {
     let is_inline = part.content_disposition().is_some_and(mail_parser::ContentType::is_inline)
         || (part.content_disposition().is_none() && part.content_id().is_some());
@@ -182,7 +173,7 @@ fn attachment(place: usize, part: &MessagePart<'_>) -> Attachment {
         file: file(place, part),
         content_id: part.content_id().map(|id| cut(&one_line(id), FILENAME_BYTES_MAX)),
         disposition: if is_inline { "inline" } else { "attachment" },
-        data: bytes(part).to_vec(),
+        data: part.contents().to_vec(),
     }
 }
 

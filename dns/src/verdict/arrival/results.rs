@@ -49,7 +49,7 @@ impl Verdict {
         let _ = write!(text, ";\r\n\tdmarc={}", self.auth.dmarc.word());
         match (&self.author, self.auth.dmarc) {
             (Author::Nobody, _) => text.push_str(" (no single author)"),
-            (Author::One(_), AuthResult::None) => {}
+            (Author::One(_), AuthResult::None) | (Author::Unread, _) => {}
             (Author::One(_), _) => {
                 let policy = match self.policy {
                     Policy::None => "none",

@@ -1,0 +1,118 @@
+//! Which parts of a message are its text, and which are files (RFC 8621 4.1.4).
+
+/// What matters of a part that has no parts.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "five things that are so or not, in any mixture")]
+pub(super) struct Leaf {
+    pub(super) is_plain: bool,
+    pub(super) is_html: bool,
+    /// A picture, sound or film.
+    pub(super) is_media: bool,
+    /// It says that it is a file.
+    pub(super) is_attached: bool,
+    pub(super) is_named: bool,
+}
+
+/// What is known of a multipart while its parts come.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    is_alternative: bool,
+    is_related: bool,
+    in_alternative: bool,
+    takes_text: bool,
+    takes_html: bool,
+    text_before: usize,
+    html_before: usize,
+    parts: usize,
+}
+
+/// The parts by what they are for.
+#[derive(Debug, Default)]
+pub(super) struct Bodies {
+    pub(super) html: Vec<u32>,
+    pub(super) text: Vec<u32>,
+    pub(super) attachments: Vec<u32>,
+    frames: Vec<Frame>,
+}
+
+impl Bodies {
+    fn frame(&mut self) -> &mut Frame {
+        if self.frames.is_empty() {
+            // The message itself is taken for a multipart of one part.
+            self.frames.push(Frame {
+                is_alternative: false,
+                is_related: false,
+                in_alternative: false,
+                takes_text: true,
+                takes_html: true,
+                text_before: 0,
+                html_before: 0,
+                parts: 0,
+            });
+        }
+        let last = self.frames.len() - 1;
+        &mut self.frames[last]
+    }
+
+    /// A multipart begins.
+    pub(super) fn open(&mut self, subtype: &str) {
+        let (text_before, html_before) = (self.text.len(), self.html.len());
+        let above = self.frame();
+        above.parts += 1;
+        let is_alternative = subtype.eq_ignore_ascii_case("alternative");
+        let within = Frame {
+            is_alternative,
+            is_related: subtype.eq_ignore_ascii_case("related"),
+            in_alternative: above.in_alternative || is_alternative,
+            text_before,
+            html_before,
+            parts: 0,
+            ..*above
+        };
+        self.frames.push(within);
+    }
+
+    /// A part without parts.
+    pub(super) fn leaf(&mut self, id: u32, leaf: &Leaf) {
+        let frame = self.frame();
+        let is_first = frame.parts == 0;
+        frame.parts += 1;
+        let may_follow = is_first || (!frame.is_related && (leaf.is_media || !leaf.is_named));
+        let is_inline = !leaf.is_attached && (leaf.is_plain || leaf.is_html || leaf.is_media) && may_follow;
+        let (mut to_text, mut to_html) = (false, false);
+        if is_inline && frame.is_alternative {
+            (to_text, to_html) = (leaf.is_plain, leaf.is_html);
+        } else if is_inline {
+            if frame.in_alternative {
+                // Of two forms of the same each is for one of the two bodies.
+                frame.takes_html &= !leaf.is_plain;
+                frame.takes_text &= !leaf.is_html;
+            }
+            (to_text, to_html) = (frame.takes_text, frame.takes_html);
+        }
+        if to_text {
+            self.text.push(id);
+        }
+        if to_html {
+            self.html.push(id);
+        }
+        let is_shown = if leaf.is_media { to_text && to_html } else { to_text || to_html };
+        if !is_shown {
+            self.attachments.push(id);
+        }
+    }
+
+    /// A multipart ends.
+    pub(super) fn close(&mut self) {
+        let Some(frame) = self.frames.pop() else { return };
+        if !(frame.is_alternative && frame.takes_text && frame.takes_html) {
+            return;
+        }
+        let (has_text, has_html) = (self.text.len() > frame.text_before, self.html.len() > frame.html_before);
+        if has_html && !has_text {
+            self.text.extend_from_slice(self.html.get(frame.html_before..).unwrap_or_default());
+        } else if has_text && !has_html {
+            self.html.extend_from_slice(self.text.get(frame.text_before..).unwrap_or_default());
+        }
+    }
+}
