@@ -25,6 +25,7 @@ impl Auditor<'_> {
                 self.claims(one).await?;
                 self.is_gone_through(one).await?;
                 self.sums(one).await?;
+                self.told_of_referral(one).await?;
             }
             page = Some(next);
         }
@@ -99,6 +100,7 @@ impl Auditor<'_> {
                 self.amounts(line);
                 self.referral_of(line).await?;
                 self.payout_of(line).await?;
+                self.told_of_line(line).await?;
             }
             let sold = next.rows.iter().filter_map(Commission::sold).map(|sold| sold.invoice.clone());
             for invoice in sold.collect::<BTreeSet<_>>() {

@@ -26,6 +26,7 @@ impl Auditor<'_> {
                 self.links(one).await?;
                 self.recruiters(one).await?;
                 self.tally(one).await?;
+                self.told_of_partner(one).await?;
             }
             page = Some(next);
         }
