@@ -3,9 +3,10 @@
 //! It reads page by page and keeps nothing but what is broken, of that at most [`BROKEN_MAX`]. What the types make
 //! impossible is not asked again: a line that is reversed or pending has no payout, one that is paid has one (half of I3
 //! and of I6), and all states of a line add up (I4); what was paid is what paid payouts come to, since each comes to its
-//! lines (I2), and a line is paid where its payout is (I3). I10 is of every single commit, and I12 of the doors: there is
-//! no operation of an API key's that moves a run.
+//! lines (I2), and a line is paid where its payout is (I3). What of I10 cannot be asked afterwards stands in [`events`].
+//! I12 is of the doors: there is no operation of an API key's that moves a run.
 
+mod events;
 mod ledger;
 mod partners;
 mod payouts;
@@ -44,6 +45,8 @@ mail::words! {
         I8 = "I8",
         /// All that was heard is worked into the ledger.
         I9 = "I9",
+        /// Each move was told of once.
+        I10 = "I10",
         /// Nobody recruits itself.
         I11 = "I11",
     }
@@ -88,6 +91,8 @@ pub struct Audit {
 struct Auditor<'l> {
     ledger: &'l Ledger,
     program: Program,
+    /// When events must tell of everything.
+    period: events::Period,
     checked: Checked,
     broken: Vec<Broken>,
 }
@@ -98,7 +103,8 @@ struct Auditor<'l> {
 /// There is no program; the store cannot be read.
 pub async fn audit(ledger: &Ledger, account: AccountId) -> Result<Audit, Fault> {
     let program = program::get(ledger.store(), account).await?.ok_or(Fault::NotSetUp)?;
-    let mut auditor = Auditor { ledger, program, checked: Checked::default(), broken: Vec::new() };
+    let period = events::period(ledger, account).await?;
+    let mut auditor = Auditor { ledger, program, period, checked: Checked::default(), broken: Vec::new() };
     auditor.partners().await?;
     auditor.referrals().await?;
     auditor.commissions().await?;

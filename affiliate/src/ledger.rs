@@ -44,7 +44,7 @@ pub(crate) use self::book::{ADJUSTMENTS_MAX, Book, LINES_AT_ONCE, Outlay, about_
 pub use self::hear::{Answer, Completed, Completes, Nobody};
 pub use self::heard::TooMany;
 pub use self::holds::Ended;
-pub(crate) use self::leads::Prospect;
+pub(crate) use self::leads::{Part, Prospect};
 pub use self::moves::{Reversal, Verdict};
 pub(crate) use self::settle::PaidBy;
 use crate::processor::Unreadable;

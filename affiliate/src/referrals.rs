@@ -15,9 +15,8 @@ use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId};
 use store::affiliate::listing::{Page, Wanted};
 use store::affiliate::referral::{self, Claim};
 use store::affiliate::{partner, partner_link, program};
-use store::engine::Batch;
 
-use crate::ledger::{Ledger, Prospect};
+use crate::ledger::{Ledger, Part, Prospect};
 use crate::office::{Beside, Office, TRIES_MAX};
 use crate::refusal::{Noun, Obstacle, Refusal};
 
@@ -101,7 +100,8 @@ impl Ledger {
         draft: &ReferralDraft,
         beside: Beside<'_, Referred>,
     ) -> Result<Referred, Refusal> {
-        for _ in 0..TRIES_MAX {
+        let (mut tries, mut made) = (0, None);
+        while tries < TRIES_MAX {
             let program = program::get(self.store(), account).await?.ok_or(Refusal::NotSetUp)?;
             if !program.missing().is_empty() {
                 return Err(Refusal::NotSetUp);
@@ -112,8 +112,9 @@ impl Ledger {
             let (by, link) = self.bringer(account, &draft.by).await?;
             let now = self.now();
             let (standing, lapsed) = self.standing(account, draft, now).await?;
-            let (mut batch, referred) = match standing {
-                Some(referral) => (Batch::intake(), Referred { referral, created: false }),
+            let created = standing.as_ref().is_none_or(|standing| made == Some(standing.id));
+            let Part { mut batch, referral, is_whole } = match standing {
+                Some(referral) => self.follow_up(program, referral).await?,
                 None => {
                     let prospect = Prospect {
                         customer: draft.customer.clone(),
@@ -121,13 +122,18 @@ impl Ledger {
                         link,
                         ..Prospect::new(ReferralSource::Api, Some(lower(&draft.email)))
                     };
-                    let (batch, referral) = self.enrol(program, &by, (prospect, lapsed)).await?;
-                    (batch, Referred { referral, created: true })
+                    self.enrol(program, &by, (prospect, lapsed)).await?
                 }
             };
-            beside(&mut batch, &referred);
-            if self.commit(batch).await? {
-                return Ok(referred);
+            let referred = Referred { referral, created };
+            // That it is done is said with the last part, so that whoever is cut off asks again, and it is gone on with.
+            if is_whole {
+                beside(&mut batch, &referred);
+            }
+            match self.commit(batch).await? {
+                true if is_whole => return Ok(referred),
+                true => (tries, made) = (0, created.then_some(referred.referral.id)),
+                false => tries += 1,
             }
         }
         Err(Obstacle::Changed.into())

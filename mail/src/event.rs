@@ -7,6 +7,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::address::Address;
+
+/// How long events and their deliveries are kept (completions-email.md 2.11).
+pub const KEPT: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 use crate::id::{
     AccountId, CommissionId, DomainId, EmailId, EventId, IdError, PartnerId, PayoutId, ReceivedId,
     ReferralId, RunId, SuppressionId, WebhookId,

@@ -26,8 +26,9 @@ use mail::address::{Address, Name};
 use mail::arrival::Arrival;
 use mail::domain::Domain;
 use mail::id::{AccountId, ReceivedId};
+use mail::message::HEADER_BYTES_MAX;
 use mail::received::{
-    HEADER_BYTES_MAX, Heading, Received, SpamStatus, Trace, field_count, without_results_of,
+    Heading, Received, SpamStatus, Trace, field_count, without_results_of,
 };
 use mail::returned::reporter::Reporter;
 use mail::spam::{self, Signs};

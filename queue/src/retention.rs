@@ -30,8 +30,6 @@ const BATCH_KEYS: usize = 1_000;
 const BATCH_VISITS: usize = 1_000;
 /// Runs of an account's stream forgotten in one commit: each holds up to a thousand events.
 const BATCH_RUNS: usize = 20;
-/// How long the stream and deliveries are kept (completions-email.md 2.11).
-const EVENTS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How long it is known which of the payment processor's events came. It sends them again for three days by itself and
 /// for a month by hand; one that comes later is heard again, which changes nothing: the ledger follows from how things
 /// stand.
@@ -189,7 +187,7 @@ impl Worker {
     }
 
     async fn forget_stream(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(before) = self.clock.now().checked_sub(EVENTS_KEPT) else { return Ok(()) };
+        let Ok(before) = self.clock.now().checked_sub(mail::event::KEPT) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
             let of = (account, before);
@@ -240,7 +238,7 @@ impl Worker {
     }
 
     async fn forget_deliveries(&self, account: AccountId) -> Result<(), RetentionError> {
-        let Ok(oldest_kept) = self.clock.now().checked_sub(EVENTS_KEPT) else { return Ok(()) };
+        let Ok(oldest_kept) = self.clock.now().checked_sub(mail::event::KEPT) else { return Ok(()) };
         let (before, mut from) = (DeliveryId::new(oldest_kept, 0), None);
         loop {
             let (mut batch, of) = (Batch::progress(), (account, from));

@@ -11,7 +11,7 @@ use store::affiliate::referral::Claim;
 use store::affiliate::{commission, referral};
 
 use super::{Auditor, Invariant, PAGE_ROWS, wanted};
-use crate::ledger::heard::HeardInvoice;
+use crate::ledger::heard::{HeardCustomer, HeardInvoice};
 use crate::ledger::{Book, Fault};
 
 impl Auditor<'_> {
@@ -23,7 +23,9 @@ impl Auditor<'_> {
             self.checked.referrals += next.rows.len();
             for one in &next.rows {
                 self.claims(one).await?;
+                self.is_gone_through(one).await?;
                 self.sums(one).await?;
+                self.told_of_referral(one).await?;
             }
             page = Some(next);
         }
@@ -41,6 +43,23 @@ impl Auditor<'_> {
             let is_its = holder.is_some_and(|holder| holder.id == one.id);
             self.expect(is_its, Invariant::I7, one.id, || format!("does not hold its own claim, {claim:?}"));
         }
+        Ok(())
+    }
+
+    /// All that its customer, or a guest, bought was looked at.
+    async fn is_gone_through(&mut self, one: &Referral) -> Result<(), Fault> {
+        let (store, account) = (self.ledger.store(), self.account());
+        let is_under_way = match &one.customer {
+            Some(customer) => {
+                let read: heard::Read<HeardCustomer> =
+                    heard::get(store, account, Kind::Customer, customer).await?;
+                read.value.is_some_and(|row| row.going_through.is_some())
+            }
+            None => one.dealings.going_through.is_some(),
+        };
+        self.expect(!is_under_way, Invariant::I9, one.id, || {
+            "has invoices that are to be looked at anew".to_owned()
+        });
         Ok(())
     }
 
@@ -85,6 +104,7 @@ impl Auditor<'_> {
                 self.amounts(line);
                 self.referral_of(line).await?;
                 self.payout_of(line).await?;
+                self.told_of_line(line).await?;
             }
             let sold = next.rows.iter().filter_map(Commission::sold).map(|sold| sold.invoice.clone());
             for invoice in sold.collect::<BTreeSet<_>>() {
@@ -138,10 +158,8 @@ impl Auditor<'_> {
     /// Looked at again, the invoice stays as it is.
     async fn is_settled(&mut self, invoice: &str) -> Result<(), Fault> {
         let mut book = Book::of(self.ledger, self.program.clone());
-        book.touched.invoices.insert(invoice.to_owned());
-        let is_whole = book.settle().await?;
-        let is_settled = is_whole && !book.has_changes();
-        self.expect(is_settled, Invariant::I9, invoice, || {
+        book.settle_invoice(invoice).await?;
+        self.expect(!book.has_changes(), Invariant::I9, invoice, || {
             "would be written otherwise by what is known".to_owned()
         });
         Ok(())

@@ -31,6 +31,7 @@ impl Auditor<'_> {
                 self.recruiters(one).await?;
                 self.tally(one).await?;
                 self.balance(one).await?;
+                self.told_of_partner(one).await?;
             }
             page = Some(next);
         }

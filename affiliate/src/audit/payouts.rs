@@ -44,6 +44,7 @@ impl Auditor<'_> {
                 self.checked.payouts += 1;
                 sums.count(one);
                 self.payout(one, run).await?;
+                self.told_of_payout(one).await?;
             }
             if found.len() < PAGE_ROWS {
                 break;

@@ -13,6 +13,7 @@ use mail::affiliate::campaign::Campaign;
 use mail::affiliate::commission::{Commission, Status};
 use mail::affiliate::partner::Partner;
 use mail::affiliate::partner_letter::Tells;
+use mail::affiliate::payout::Trail;
 use mail::affiliate::program::{Processor, Program};
 use mail::affiliate::referral::{Referral, ReferralStatus};
 use mail::affiliate::visit::Visit;
@@ -20,7 +21,6 @@ use mail::event::EventKind;
 use mail::id::{AccountId, CampaignId, CommissionId, PartnerId, PayoutId, ReferralId, VisitId};
 use store::affiliate::heard::Kind;
 use store::affiliate::latest::Latest;
-use store::affiliate::listing::Wanted;
 use store::affiliate::tally::{self, Tally};
 use store::affiliate::{campaign, commission, partner, program, referral, visit};
 
@@ -30,9 +30,6 @@ use self::shelf::Shelf;
 pub(crate) use self::write::about_payout;
 use super::heard::{HeardAccount, HeardCharge, HeardCustomer, HeardInvoice, HeardPayment};
 use super::{Fault, Ledger};
-
-/// Lines of a guest's referral that are looked at at once.
-const LINES_MAX: usize = 500;
 
 /// A row, as it was read and as it is to be.
 struct Held<T> {
@@ -186,14 +183,10 @@ impl<'l> Book<'l> {
         self.customers.rows().filter_map(under_way).collect()
     }
 
-    /// The invoices of a referral's lines are to be looked at.
-    pub(crate) async fn touch_lines_of(&mut self, referral: ReferralId) -> Result<(), Fault> {
-        let filter = commission::Filter { referral: Some(referral), ..commission::Filter::default() };
-        let wanted = Wanted { before: None, limit: LINES_MAX, from: None };
-        let page = commission::list(&self.ledger.store, self.account(), &filter, wanted).await?;
-        let invoices = page.rows.iter().filter_map(Commission::sold).map(|sold| sold.invoice.clone());
-        self.touched.invoices.extend(invoices);
-        Ok(())
+    /// Referrals of guests whose lines are gone through, with how far that is.
+    pub(crate) fn guests_under_way(&self) -> Vec<(ReferralId, Trail)> {
+        let under_way = |held: &Held<Referral>| Some((held.now.id, held.now.dealings.going_through?));
+        self.referrals.values().filter_map(under_way).collect()
     }
 
     /// A referral, if there is one of this id.

@@ -58,24 +58,44 @@ impl Prospect {
     }
 }
 
+/// What is to be committed of a referral.
+pub(crate) struct Part {
+    /// The commit.
+    pub(crate) batch: Batch,
+    /// How the referral is then.
+    pub(crate) referral: Referral,
+    /// Whether it is all. Of a customer with many invoices it is not: [`Ledger::follow_up`] says what follows.
+    pub(crate) is_whole: bool,
+}
+
 impl Ledger {
-    /// A new lead of a partner, in the place of one that has lapsed perhaps: what is to be committed, and how it is then.
+    /// A new lead of a partner, in the place of one that has lapsed perhaps.
     pub(crate) async fn enrol(
         &self,
         program: Program,
         partner: &Partner,
         (prospect, lapsed): (Prospect, Option<Referral>),
-    ) -> Result<(Batch, Referral), Fault> {
+    ) -> Result<Part, Fault> {
         let mut book = Book::of(self, program);
         let new = book.enrol(partner, prospect, lapsed).await?;
-        // A lead pays nothing yet: one commit does.
-        book.settle().await?;
-        let written = book.referral(new.id).await?.map_or(new, |found| found.clone());
-        Ok((book.close(Batch::intake()).await?, written))
+        book.settled(new, Batch::intake()).await
     }
-}
 
-impl Ledger {
+    /// What is left to do of a referral whose customer's invoices are gone through; nothing, where they are not.
+    pub(crate) async fn follow_up(&self, program: Program, referral: Referral) -> Result<Part, Fault> {
+        let mut book = Book::of(self, program);
+        let under_way = match &referral.customer {
+            Some(customer) => book.customer(customer).await?.going_through.is_some(),
+            None => referral.dealings.going_through.is_some(),
+        };
+        if !under_way {
+            return Ok(Part { batch: Batch::intake(), referral, is_whole: true });
+        }
+        book.referral(referral.id).await?;
+        book.touched.customers.extend(referral.customer.clone());
+        book.settled(referral, Batch::progress()).await
+    }
+
     /// What is to be committed when somebody who bought before signs up: the address of whom their visit became. `None`:
     /// it became nobody without an address.
     pub(crate) async fn name_buyer(
@@ -83,18 +103,23 @@ impl Ledger {
         program: Program,
         visit: &Visit,
         email: &Address,
-    ) -> Result<Option<Batch>, Fault> {
+    ) -> Result<Option<Part>, Fault> {
         let mut book = Book::of(self, program);
-        if !book.name_one_of(visit, email).await? {
-            return Ok(None);
+        match book.name_one_of(visit, email).await? {
+            Some(named) => book.settled(named, Batch::progress()).await.map(Some),
+            None => Ok(None),
         }
-        // What is left of many invoices follows with the next event of the customer.
-        book.settle().await?;
-        Ok(Some(book.close(Batch::progress()).await?))
     }
 }
 
 impl Book<'_> {
+    /// Settles all that follows for a referral, or a part of it.
+    async fn settled(mut self, referral: Referral, batch: Batch) -> Result<Part, Fault> {
+        let is_whole = self.settle().await?;
+        let referral = self.referral(referral.id).await?.map_or(referral, |found| found.clone());
+        Ok(Part { batch: self.close(batch).await?, referral, is_whole })
+    }
+
     /// Writes a new lead of a partner, in the place of one that has lapsed perhaps. A customer that it names is linked, and
     /// says whether it was there before. Its bounty follows when all is settled.
     pub(super) async fn enrol(
@@ -177,15 +202,15 @@ impl Book<'_> {
     }
 
     /// Whom a visit became without an address: it has this one from now on, which is nobody else's.
-    async fn name_one_of(&mut self, visit: &Visit, email: &Address) -> Result<bool, Fault> {
+    async fn name_one_of(&mut self, visit: &Visit, email: &Address) -> Result<Option<Referral>, Fault> {
         for id in &visit.referrals {
             let found = self.referral(*id).await?.filter(|found| found.email.is_none());
             if let Some(nameless) = found.map(|found| found.clone()) {
-                self.name(nameless, email.clone()).await?;
-                return Ok(true);
+                self.name(nameless.clone(), email.clone()).await?;
+                return Ok(Some(nameless));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// A referral whose address was not known gets that of its customer, unless it is another one's.

@@ -8,6 +8,7 @@ use mail::affiliate::arithmetic::person::is_same_person;
 use mail::affiliate::campaign::Campaign;
 use mail::affiliate::commission::{Commission, Level};
 use mail::affiliate::partner::Partner;
+use mail::affiliate::payout::Trail;
 use mail::affiliate::recompute::{
     self, Booked, Customer, Invoice, Known, Outcome, Recruiter, Rules, Seller, Standing, Step, Worth, Written,
 };
@@ -15,7 +16,8 @@ use mail::affiliate::referral::{Blocked, Referral};
 use mail::affiliate::sale::{Returned, Sale};
 use mail::event::EventKind;
 use mail::id::{CommissionId, PartnerId, ReferralId};
-use store::affiliate::heard;
+use store::affiliate::listing::Wanted;
+use store::affiliate::{commission, heard};
 
 use super::attribution::counts_from;
 use super::book::News;
@@ -63,6 +65,7 @@ impl Book<'_> {
         for _ in 0..ROUNDS_MAX {
             self.settle_touched().await?;
             self.go_through_customers().await?;
+            self.go_through_guests().await?;
             for referral in self.referrals_that_turned() {
                 if turned.insert(referral) {
                     self.follow_referral(referral).await?;
@@ -76,7 +79,8 @@ impl Book<'_> {
         for id in std::mem::take(&mut self.unrewarded) {
             self.write_bounty(id).await?;
         }
-        Ok(self.touched.is_empty() && self.customers_under_way().is_empty())
+        let is_on_its_way = !self.customers_under_way().is_empty() || !self.guests_under_way().is_empty();
+        Ok(self.touched.is_empty() && !is_on_its_way)
     }
 
     /// Referrals first: what bars one bars its invoices.
@@ -97,13 +101,13 @@ impl Book<'_> {
     /// A referral earns, or may not, other than before: its bounty follows, and all that its customer bought.
     pub(super) async fn follow_referral(&mut self, id: ReferralId) -> Result<(), Fault> {
         self.settle_bounty(id).await?;
-        let customer = self.referral(id).await?.and_then(|found| found.customer.clone());
-        match customer {
+        let Some(found) = self.referral(id).await? else { return Ok(()) };
+        match found.customer.clone() {
             Some(customer) => {
                 self.customer(&customer).await?.going_through = Some(String::new());
                 self.touched.customers.insert(customer);
             }
-            None => self.touch_lines_of(id).await?,
+            None => found.dealings.going_through = Some(Trail::default()),
         }
         Ok(())
     }
@@ -127,6 +131,26 @@ impl Book<'_> {
             // One of them linked the customer: it begins anew, for those before.
             if row.referral == linked {
                 row.going_through = (!is_whole).then_some(last);
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on through the lines of guests whose are to be looked at anew.
+    async fn go_through_guests(&mut self) -> Result<(), Fault> {
+        let (store, account) = (self.ledger.store.clone(), self.account());
+        for (referral, trail) in self.guests_under_way() {
+            let filter = commission::Filter { referral: Some(referral), ..commission::Filter::default() };
+            let before = trail.after.map(CommissionId::to_bytes);
+            let wanted = Wanted { before, limit: INVOICES_AT_ONCE, from: None };
+            let page = commission::list(&store, account, &filter, wanted).await?;
+            let invoices = page.rows.iter().filter_map(Commission::sold).map(|sold| &sold.invoice);
+            for invoice in invoices.collect::<BTreeSet<_>>() {
+                self.settle_invoice(invoice).await?;
+            }
+            if let Some(found) = self.referral(referral).await? {
+                let next = page.next.map(CommissionId::from_bytes);
+                found.dealings.going_through = next.map(|after| Trail { after: Some(after) });
             }
         }
         Ok(())
@@ -166,7 +190,7 @@ impl Book<'_> {
     }
 
     /// Brings an invoice's lines, and what it adds to its referral, to where they belong.
-    pub(super) async fn settle_invoice(&mut self, id: &str) -> Result<(), Fault> {
+    pub(crate) async fn settle_invoice(&mut self, id: &str) -> Result<(), Fault> {
         let Some(referral) = self.attribute(id).await? else { return Ok(()) };
         // What attribution has linked bars, perhaps.
         self.restand(referral).await?;

@@ -14,7 +14,7 @@ use store::affiliate::visit::{self, Of};
 use store::affiliate::{partner, program};
 use store::engine::Batch;
 
-use crate::ledger::{Ledger, Prospect};
+use crate::ledger::{Ledger, Part, Prospect};
 use crate::office::TRIES_MAX;
 use crate::referrals::lower;
 use crate::refusal::{Obstacle, Refusal};
@@ -43,9 +43,9 @@ impl Ledger {
                 None => None,
             };
             if lapsed.is_none()
-                && let Some(batch) = self.name_buyer(program.clone(), &visit, &email).await?
+                && let Some(part) = self.name_buyer(program.clone(), &visit, &email).await?
             {
-                if self.commit(batch).await? {
+                if self.commit_all_of(account, part).await? {
                     return Ok(false);
                 }
                 continue;
@@ -54,12 +54,31 @@ impl Ledger {
                 return Ok(false);
             }
             let prospect = Prospect::by_visit(ReferralSource::Signup, Some(email.clone()), visit);
-            let (batch, _) = self.enrol(program, &partner, (Prospect { from, ..prospect }, lapsed)).await?;
-            if self.commit(batch).await? {
+            let part = self.enrol(program, &partner, (Prospect { from, ..prospect }, lapsed)).await?;
+            if self.commit_all_of(account, part).await? {
                 return Ok(true);
             }
         }
         Err(Obstacle::Changed.into())
+    }
+
+    /// Commits what there is of a referral, and all that follows. False: somebody else was quicker, and nothing is done.
+    async fn commit_all_of(&self, account: AccountId, first: Part) -> Result<bool, Refusal> {
+        if !self.commit(first.batch).await? {
+            return Ok(false);
+        }
+        let (mut tries, mut is_whole) = (0, first.is_whole);
+        while !is_whole && tries < TRIES_MAX {
+            let program = program::get(self.store(), account).await?.ok_or(Refusal::NotSetUp)?;
+            let Some(found) = referral::get(self.store(), account, first.referral.id).await? else { break };
+            let part = self.follow_up(program, found).await?;
+            if self.commit(part.batch).await? {
+                (tries, is_whole) = (0, part.is_whole);
+            } else {
+                tries += 1;
+            }
+        }
+        Ok(true)
     }
 
     /// A page says who came by a visit: what they buy is the visit's, also where nothing but the address says so.

@@ -5,9 +5,11 @@ use affiliate::office::nothing_beside;
 use affiliate::refusal::{Obstacle, Refusal};
 use mail::affiliate::commission::{Commission, Reason};
 use mail::affiliate::referral::{ReferralStatus, ReviewStatus};
-use mail::id::{CommissionId, ReferralId};
+use mail::event::{Event, EventKind};
+use mail::id::{CommissionId, EventId, ReferralId};
 
 use serde_json::json;
+use store::engine::Batch;
 
 use super::told::{charge, dispute};
 use super::world::World;
@@ -163,4 +165,37 @@ async fn a_part_and_then_all_in_one_second() {
     world.tell("charge.refunded", 20, charge("in_1", 10_000, 10_000)).await;
     assert_eq!(world.outline().await[0], "in_1/1 1500 of 7500 reversed refund");
     world.audit().await;
+}
+
+#[tokio::test]
+async fn what_nobody_was_told_of_is_found() {
+    let (world, referral) = sold().await;
+    world.audit().await;
+    let line = world.line_of(2_000).await;
+    let events = store::event::list(world.store(), world.account, line, 10).await.unwrap();
+    let broken = async || {
+        let audit = affiliate::audit::audit(&world.ledger, world.account).await.unwrap();
+        audit.broken.into_iter().map(|broken| (broken.invariant.as_str(), broken.subject)).collect::<Vec<_>>()
+    };
+    let mut batch = Batch::progress();
+    store::event::forget(&mut batch, world.account, line.into(), events[0].id);
+    world.store().commit(batch).await.unwrap();
+    assert_eq!(broken().await, [("I10", line.to_string())]);
+    // Nor is anybody to be told twice.
+    let mut batch = Batch::progress();
+    let converted = store::event::list(world.store(), world.account, referral, 10).await.unwrap();
+    let converted = converted.into_iter().find(|event| event.kind == EventKind::ReferralConverted).unwrap();
+    let [once, again] = [1, 2].map(|number| EventId::new(world.second(20), number));
+    for event in [Event { id: once, ..events[0].clone() }, Event { id: again, ..converted }] {
+        store::event::record_anywhere(&mut batch, &event);
+    }
+    world.store().commit(batch).await.unwrap();
+    assert_eq!(broken().await, [("I10", referral.to_string())]);
+    // What is not kept any more cannot be asked for.
+    let mut batch = Batch::progress();
+    store::event::forget(&mut batch, world.account, referral.into(), again);
+    store::event::forget(&mut batch, world.account, line.into(), once);
+    world.store().commit(batch).await.unwrap();
+    world.advance_days(31);
+    assert_eq!(broken().await, []);
 }

@@ -86,3 +86,32 @@ async fn a_partner_that_buys_by_its_own_lead_earns_nothing() {
     assert!(world.lines().await.is_empty());
     world.audit().await;
 }
+
+#[tokio::test]
+async fn a_customer_of_many_invoices_is_claimed_whole() {
+    let world = World::new().await;
+    for number in 1..=250 {
+        world.hear(&world.paid(&format!("in_{number}"), "cus_1", (1_000, 10 + number))).await;
+    }
+    assert!(world.lines().await.is_empty());
+    let lead = world.lead("lin@example.org", Some("cus_1")).await;
+    assert_eq!((lead.dealings.invoices, lead.revenue_cents), (250, 250_000));
+    assert_eq!(world.lines().await.len(), 500);
+    world.audit().await;
+}
+
+#[tokio::test]
+async fn what_a_guest_bought_is_gone_through_whole() {
+    let world = World::new().await;
+    let lead = world.lead("lin@example.org", None).await;
+    for number in 1..=260 {
+        let mut paid = invoice(&format!("in_{number}"), "", (1_000, world.start + 10));
+        paid["customer"] = serde_json::Value::Null;
+        paid["metadata"] = json!({"stx_referral": lead.id});
+        world.tell("invoice.paid", 10, paid).await;
+    }
+    assert_eq!(world.lines().await.len(), 520);
+    world.ledger.decide((world.account, lead.id), Verdict::Reject, &nothing_beside).await.unwrap();
+    assert!(world.lines().await.iter().all(|line| line.status.word() == "reversed"));
+    world.audit().await;
+}

@@ -8,7 +8,7 @@ use affiliate::audit::audit;
 use affiliate::ledger::{Answer, Ledger};
 use affiliate::office::nothing_beside;
 use affiliate::referrals::{Bringer, ReferralDraft};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::campaign::{Campaign, Duration as Months, Rate, Terms, Visibility};
 use mail::affiliate::commission::Commission;
 use mail::affiliate::money::BasisPoints;
@@ -232,7 +232,9 @@ async fn partner_named(
     campaign: &Campaign,
     (name, parent): (&str, Option<PartnerId>),
 ) -> PartnerId {
-    let (now, entropy) = (campaign.created_at, Entropy::default());
+    // Longer ago than events are kept: nobody was told.
+    let now = campaign.created_at - SignedDuration::from_hours(24 * 100);
+    let entropy = Entropy::default();
     let (id, link) = (PartnerId::new(now, entropy.u128()), PartnerLinkId::new(now, entropy.u128()));
     let partner = Partner {
         id,

@@ -12,6 +12,7 @@ use affiliate::office::nothing_beside;
 use affiliate::payouts::transfers::{Order, Pays, Told};
 use affiliate::payouts::{ShownPayout, Wish};
 use affiliate::refusal::Refusal;
+use jiff::SignedDuration;
 use mail::affiliate::commission::{Commission, Origin, Snapshot, Status};
 use mail::affiliate::partner::{Partner, PayoutDestination};
 use mail::affiliate::payout::{PayoutRun, PayoutStatus, Skipped};
@@ -150,7 +151,8 @@ impl World {
 /// Writes leads and their bounties, earned, as they would stand after a hold.
 pub(crate) async fn bounties(ledger: &Ledger, partner: &Partner, number: usize) {
     let entropy = Entropy::default();
-    let now = partner.created_at;
+    // Longer ago than events are kept: nobody was told.
+    let now = partner.created_at - SignedDuration::from_hours(24 * 100);
     for chunk in (0..number).collect::<Vec<_>>().chunks(500) {
         let mut batch = Batch::intake();
         for n in chunk {
@@ -201,12 +203,12 @@ fn lead(partner: &Partner, id: ReferralId) -> Referral {
         dealings: Dealings::default(),
         revenue_cents: 0,
         currency: None,
-        claimed_at: partner.created_at,
+        claimed_at: id.born_at(),
         converted_at: None,
-        expires_at: partner.created_at,
+        expires_at: id.born_at(),
         rev: 1,
-        created_at: partner.created_at,
-        updated_at: partner.created_at,
+        created_at: id.born_at(),
+        updated_at: id.born_at(),
     }
 }
 

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::money::Currency;
+use super::payout::Trail;
 use super::word::words;
 use crate::address::Address;
 use crate::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
@@ -131,6 +132,10 @@ pub struct Dealings {
     pub has_subscription: bool,
     /// When the last subscription ended.
     pub left_at: Option<Timestamp>,
+    /// Of guests, who are nobody's customer: all of its commissions are to be looked at anew, newest first; how far that
+    /// is. It ends with the fact that began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub going_through: Option<Trail>,
 }
 
 impl Dealings {

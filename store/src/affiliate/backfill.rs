@@ -7,14 +7,18 @@
 
 use std::ops::RangeInclusive;
 
+use jiff::Timestamp;
 use mail::affiliate::backfill::{Backfill, BackfillStatus};
 use mail::id::{AccountId, BackfillId};
 use serde::{Deserialize as _, Serialize as _};
 
 use crate::engine::{Batch, Key, Order, ReadError, Store};
-use crate::key::{KeyReader, Space, end_of, key};
+use crate::key::{KeyReader, Space, after, end_of, key};
 use crate::row::{self, stored};
 use crate::task::PARTITIONS;
+
+/// Rows read at once.
+const PAGE_ROWS: usize = 100;
 
 stored!(Backfill as Backfill);
 
@@ -72,4 +76,25 @@ pub async fn open(
         found.extend(get(store, account, id).await?);
     }
     Ok(found)
+}
+
+/// When the first of an account's back-fills was asked for of which nobody is told what it writes.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn silent_since(store: &Store, account: AccountId) -> Result<Option<Timestamp>, ReadError> {
+    let mut range = key(Space::Backfill).account(account).range();
+    loop {
+        let rows = store.scan(range.clone(), Order::Ascending, PAGE_ROWS).await?;
+        for (_, row) in &rows {
+            let found: Backfill = row::decode(row)?;
+            if found.silent {
+                return Ok(Some(found.created_at));
+            }
+        }
+        match rows.last() {
+            Some((last, _)) if rows.len() == PAGE_ROWS => range.start = after(last),
+            _ => return Ok(None),
+        }
+    }
 }
