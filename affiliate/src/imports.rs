@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::{self, StreamExt as _};
 use mail::address::Address;
-use mail::affiliate::partner::{PartnerSource, Token};
+use mail::affiliate::partner::{Partner, PartnerSource, Token};
 use mail::affiliate::partner_list::{Listed, Row};
 use mail::id::{AccountId, PartnerId};
 use serde::Serialize;
@@ -19,7 +19,7 @@ use store::affiliate::{partner, partner_link};
 
 use crate::links::VARIANTS_MAX;
 use crate::office::{Office, nothing_beside};
-use crate::partners::PartnerDraft;
+use crate::partners::{PARENTS_MAX, PartnerDraft};
 use crate::refusal::{Obstacle, Refusal};
 
 /// Partners who are taken in at the same time: their commits share a write to the disk.
@@ -76,6 +76,8 @@ struct Joining {
     row: usize,
     listed: Listed,
     token: Token,
+    /// Recruiters above it.
+    above: usize,
 }
 
 /// What is to be done with a list.
@@ -175,7 +177,7 @@ impl Office {
                 }
             }
             let token = self.token_for(account, &listed, &mut tokens).await?;
-            plan.joining.push(Joining { row: number, listed, token });
+            plan.joining.push(Joining { row: number, listed, token, above: 0 });
         }
         self.find_recruiters(account, &mut plan).await?;
         Ok(plan)
@@ -203,29 +205,46 @@ impl Office {
         Ok(first.variant(u32::try_from(self.random() % 1_000_000_000).unwrap_or(u32::MAX)))
     }
 
-    /// Leaves out who names a recruiter who is neither a partner nor in the list, or is its own by whatever way.
+    /// Leaves out who names a recruiter who is neither a partner nor in the list, or is its own by whatever way, or has
+    /// more recruiters above it than there may be.
     async fn find_recruiters(&self, account: AccountId, plan: &mut Plan) -> Result<(), Refusal> {
-        let named: BTreeMap<String, Option<String>> = plan
-            .joining
+        let joining = std::mem::take(&mut plan.joining);
+        let keys: Vec<(String, Option<String>)> = joining
             .iter()
             .map(|one| (key_of(&one.listed.email), one.listed.parent_email.as_ref().map(key_of)))
             .collect();
-        let mut known: BTreeMap<String, bool> = BTreeMap::new();
-        for parent in plan.joining.iter().filter_map(|one| one.listed.parent_email.as_ref()) {
+        let named: BTreeMap<&str, Option<&str>> =
+            keys.iter().map(|(email, parent)| (email.as_str(), parent.as_deref())).collect();
+        let mut known = BTreeMap::new();
+        for parent in joining.iter().filter_map(|one| one.listed.parent_email.as_ref()) {
             let key = key_of(parent);
-            if !named.contains_key(&key) && !known.contains_key(&key) {
-                let is_there = partner::with_email(self.store(), account, parent).await?.is_some();
-                known.insert(key, is_there);
+            if !named.contains_key(key.as_str()) && !known.contains_key(&key) {
+                let found = partner::with_email(self.store(), account, parent).await?;
+                let above = match found {
+                    Some(found) => Some(self.recruiters_above(&found).await?),
+                    None => None,
+                };
+                known.insert(key, above);
             }
         }
-        let (joining, lost): (Vec<_>, Vec<_>) = std::mem::take(&mut plan.joining)
-            .into_iter()
-            .partition(|one| leads_out(&key_of(&one.listed.email), &named, &known));
-        plan.joining = joining;
-        for one in lost {
-            plan.skip(one.row, one.listed.email.to_string(), "invalid_parent_email");
+        let mut above = Above { named, known, found: BTreeMap::new() };
+        for (one, (email, _)) in joining.into_iter().zip(&keys) {
+            match above.of(email) {
+                Some(above) => plan.joining.push(Joining { above, ..one }),
+                None => plan.skip(one.row, one.listed.email.to_string(), "invalid_parent_email"),
+            }
         }
         Ok(())
+    }
+
+    /// How many recruiters are above a partner; more than there may be where they do not end.
+    async fn recruiters_above(&self, partner: &Partner) -> Result<usize, Refusal> {
+        let mut next = partner.parent;
+        for above in 0..=PARENTS_MAX {
+            let Some(parent) = next else { return Ok(above) };
+            next = partner::get(self.store(), partner.account, parent).await?.and_then(|found| found.parent);
+        }
+        Ok(PARENTS_MAX + 1)
     }
 
     async fn take_in(
@@ -261,36 +280,54 @@ impl Office {
     }
 }
 
-/// Whether recruiters above a partner of the list end: at nobody, or at somebody who is a partner.
-fn leads_out(email: &str, named: &BTreeMap<String, Option<String>>, known: &BTreeMap<String, bool>) -> bool {
-    let (mut at, mut seen) = (email, BTreeSet::new());
-    while seen.insert(at) {
-        match named.get(at) {
-            Some(Some(parent)) => at = parent,
-            Some(None) => return true,
-            None => return known.get(at).copied().unwrap_or(false),
+/// How many recruiters are above each partner of a list; nothing where they do not end, or are too many. Each is looked at
+/// once, whatever recruits whom.
+struct Above<'a> {
+    /// Who recruited whom, by the list.
+    named: BTreeMap<&'a str, Option<&'a str>>,
+    /// How many are above those who are partners already; nothing where there is no such partner.
+    known: BTreeMap<String, Option<usize>>,
+    found: BTreeMap<&'a str, Option<usize>>,
+}
+
+impl<'a> Above<'a> {
+    fn of(&mut self, email: &'a str) -> Option<usize> {
+        // Down from whom something is known of, or from nobody; a ring ends with who is on the way already.
+        let (mut way, mut at) = (Vec::new(), email);
+        let mut above = loop {
+            if let Some(found) = self.found.get(at) {
+                break *found;
+            }
+            match self.named.get(at) {
+                None => break self.known.get(at).copied().flatten(),
+                Some(recruiter) => {
+                    // Found again on the way, it is its own recruiter.
+                    self.found.insert(at, None);
+                    way.push(at);
+                    let Some(recruiter) = recruiter else {
+                        self.found.insert(at, Some(0));
+                        way.pop();
+                        break Some(0);
+                    };
+                    at = recruiter;
+                }
+            }
+        };
+        for one in way.into_iter().rev() {
+            above = above.map(|above| above + 1).filter(|above| *above <= PARENTS_MAX);
+            self.found.insert(one, above);
         }
+        above
     }
-    false
 }
 
 /// Recruiters before those whom they recruited.
-fn generations(mut joining: Vec<Joining>) -> Vec<Vec<Joining>> {
-    let mut generations = Vec::new();
-    while !joining.is_empty() {
-        let waiting: BTreeSet<String> = joining.iter().map(|one| key_of(&one.listed.email)).collect();
-        let is_ready = |one: &Joining| {
-            one.listed.parent_email.as_ref().is_none_or(|parent| !waiting.contains(&key_of(parent)))
-        };
-        let (ready, rest): (Vec<_>, Vec<_>) = joining.into_iter().partition(is_ready);
-        if ready.is_empty() {
-            // Rings were left out when it was planned.
-            break;
-        }
-        generations.push(ready);
-        joining = rest;
+fn generations(joining: Vec<Joining>) -> Vec<Vec<Joining>> {
+    let mut generations: BTreeMap<usize, Vec<Joining>> = BTreeMap::new();
+    for one in joining {
+        generations.entry(one.above).or_default().push(one);
     }
-    generations
+    generations.into_values().collect()
 }
 
 fn imported(one: &Joining, id: Option<PartnerId>) -> Imported {
@@ -315,5 +352,39 @@ fn draft(listed: &Listed, parent: Option<PartnerId>, send_invite: bool) -> Partn
         parent,
         send_invite,
         terms_accepted: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recruiters_are_counted_once_each() {
+        let names: Vec<String> = (0..100_000).map(|number| format!("p{number}@x.example")).collect();
+        let mut named: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+        // A chain that is longer than there may be, from its end on: whoever goes up it anew each time does not end.
+        for pair in names.windows(2) {
+            named.insert(&pair[1], Some(&pair[0]));
+        }
+        named.insert(&names[0], None);
+        named.extend([("ring", Some("a")), ("a", Some("b")), ("b", Some("a")), ("own", Some("own"))]);
+        named.extend([("lost", Some("nobody")), ("of-old", Some("old")), ("of-low", Some("low"))]);
+        let known = [("old", Some(3)), ("low", Some(PARENTS_MAX)), ("nobody", None)];
+        let known = known.map(|(name, above)| (name.to_owned(), above)).into();
+        let mut above = Above { named, known, found: BTreeMap::new() };
+        for number in (0..names.len()).rev() {
+            assert_eq!(above.of(&names[number]), Some(number).filter(|above| *above <= PARENTS_MAX));
+        }
+        for (name, expected) in [
+            ("ring", None),
+            ("a", None),
+            ("own", None),
+            ("lost", None),
+            ("of-old", Some(4)),
+            ("of-low", None),
+        ] {
+            assert_eq!(above.of(name), expected, "{name}");
+        }
     }
 }

@@ -7,9 +7,9 @@ use mail::id::{AccountId, PartnerId, PartnerLinkId};
 use store::affiliate::latest::Latest;
 use store::affiliate::partner_link::{self, FreeToken};
 use store::engine::Batch;
-use url::Url;
+use url::{Url, form_urlencoded};
 
-use crate::office::{Beside, Committed, Office, TRIES_MAX};
+use crate::office::{Beside, Committed, Office, Seen, TRIES_MAX};
 use crate::refusal::{Ban, Noun, Obstacle, Refusal};
 
 /// The query parameter that brings a token.
@@ -38,6 +38,13 @@ pub fn address(website_url: &str, link: &PartnerLink) -> String {
         // A website that is none was refused when it was set.
         Err(_) => return website_url.to_owned(),
     };
+    // A page may have been copied with somebody's token.
+    let is_other =
+        |pair: &&str| form_urlencoded::parse(pair.as_bytes()).next().is_none_or(|(name, _)| name != VIA);
+    let others: Vec<&str> =
+        url.query().into_iter().flat_map(|query| query.split('&')).filter(is_other).collect();
+    let others = Some(others.join("&")).filter(|others| !others.is_empty());
+    url.set_query(others.as_deref());
     url.query_pairs_mut().append_pair(VIA, link.token.as_str());
     url.into()
 }
@@ -60,12 +67,6 @@ pub(crate) fn destination(website_url: &str, text: &str) -> Result<Url, String> 
         return Err(format!("must be a path or an address on {website_url}"));
     }
     Ok(joined)
-}
-
-/// Whether a text is an address of the web.
-#[must_use]
-pub fn is_web_address(text: &str) -> bool {
-    Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.host_str().is_some())
 }
 
 impl Office {
@@ -186,16 +187,19 @@ impl Office {
         &self,
         (account, partner): (AccountId, PartnerId),
         id: PartnerLinkId,
+        seen: Option<&Seen>,
     ) -> Result<(), Refusal> {
         for _ in 0..TRIES_MAX {
             self.set_up(account).await?;
             let partner = self.partner(account, partner).await?;
+            Seen::check(seen, partner.rev, partner.updated_at)?;
             let found = partner_link::get(self.store(), account, (partner.id, id)).await?;
             let link = found.ok_or(Refusal::Unknown(Noun::Link))?;
             if partner.primary_link == id {
                 return Err(Ban::PrimaryLink.into());
             }
             let mut batch = Batch::progress();
+            store::affiliate::partner::expect(&mut batch, &partner);
             partner_link::delete(&mut batch, &link, None);
             if matches!(self.commit(batch).await?, Committed::Done) {
                 return Ok(());
@@ -253,6 +257,12 @@ mod tests {
         assert_eq!(of(None), "https://shop.example/?via=ada");
         assert_eq!(of(Some("/pricing?plan=pro#top")), "https://shop.example/pricing?plan=pro&via=ada#top");
         assert_eq!(of(Some("https://www.shop.example/x")), "https://www.shop.example/x?via=ada");
+        assert_eq!(
+            of(Some("/x?via=bob&a=%20b&%76ia=eve#top")),
+            "https://shop.example/x?a=%20b&via=ada#top",
+            "a page that was copied with somebody's token"
+        );
+        assert_eq!(of(Some("/x?via=bob")), "https://shop.example/x?via=ada");
         assert_eq!(
             of(Some("https://evil.example/x")),
             "https://shop.example/?via=ada",

@@ -147,12 +147,19 @@ pub enum Seen {
     Rev(u64),
     /// When it was changed last.
     At(Timestamp),
+    /// One of several versions.
+    OneOf(Vec<Self>),
 }
 
 impl Seen {
-    /// Reads the header field's value: a number or a time, in quotation marks or without.
+    /// Reads the header field's value: numbers or times, in quotation marks or without (RFC 9110 13.1.1).
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
+        let mut seen = text.split(',').map(Self::read_one).collect::<Option<Vec<_>>>()?;
+        if seen.len() == 1 { seen.pop() } else { Some(Self::OneOf(seen)) }
+    }
+
+    fn read_one(text: &str) -> Option<Self> {
         let text = text.trim().trim_start_matches("W/").trim_matches('"');
         text.parse().map(Self::Rev).ok().or_else(|| text.parse().map(Self::At).ok())
     }
@@ -162,12 +169,15 @@ impl Seen {
     /// # Errors
     /// It is not.
     pub fn check(seen: Option<&Self>, rev: u64, updated_at: Timestamp) -> Result<(), Obstacle> {
-        let same = match seen {
-            None => true,
-            Some(Self::Rev(number)) => *number == rev,
+        if seen.is_none_or(|seen| seen.is(rev, updated_at)) { Ok(()) } else { Err(Obstacle::Changed) }
+    }
+
+    fn is(&self, rev: u64, updated_at: Timestamp) -> bool {
+        match self {
+            Self::Rev(number) => *number == rev,
             // What is shown of a time ends with the millisecond.
-            Some(Self::At(time)) => time.as_millisecond() == updated_at.as_millisecond(),
-        };
-        if same { Ok(()) } else { Err(Obstacle::Changed) }
+            Self::At(time) => time.as_millisecond() == updated_at.as_millisecond(),
+            Self::OneOf(several) => several.iter().any(|seen| seen.is(rev, updated_at)),
+        }
     }
 }

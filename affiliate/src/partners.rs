@@ -23,7 +23,9 @@ use crate::refusal::{Ban, Noun, Obstacle, Refusal};
 use crate::tell::Telling;
 
 /// Recruiters above a recruiter that are followed to see that none is its own.
-const PARENTS_MAX: usize = 64;
+pub(crate) const PARENTS_MAX: usize = 64;
+/// Open payouts of a partner, one in a currency and run, that are looked at.
+const PAYOUTS_MAX: usize = 200;
 /// For how many days nobody may take a token of a partner who was deleted (completions-affiliate.md 2.6).
 pub const TOKENS_REST_DAYS: i64 = 90;
 
@@ -521,9 +523,14 @@ impl Office {
     ///
     /// # Errors
     /// It was paid once; it is in a payout that is under way; [`Refusal`].
-    pub async fn delete_partner(&self, account: AccountId, id: PartnerId) -> Result<(), Refusal> {
+    pub async fn delete_partner(
+        &self,
+        (account, id): (AccountId, PartnerId),
+        seen: Option<&Seen>,
+    ) -> Result<(), Refusal> {
         for _ in 0..TRIES_MAX {
             let Shown { partner, links, program } = self.show_partner(account, id).await?;
+            Seen::check(seen, partner.rev, partner.updated_at)?;
             if partner.was_paid {
                 return Err(Ban::PaidPartner.into());
             }
@@ -554,12 +561,13 @@ impl Office {
     pub async fn set_payout(
         &self,
         (account, id): (AccountId, PartnerId),
-        payout: &PayoutDestination,
+        (payout, seen): (&PayoutDestination, Option<&Seen>),
         beside: Beside<'_, Shown>,
     ) -> Result<Shown, Refusal> {
         let mut payout = payout.clone();
         for tried in 0..TRIES_MAX {
             let Shown { partner: before, links, program } = self.show_partner(account, id).await?;
+            Seen::check(seen, before.rev, before.updated_at)?;
             if tried == 0 && !payout.method.is_manual() {
                 payout.is_able = self.takes_transfers(&program, &payout.destination).await;
             }

@@ -21,7 +21,8 @@ use serde_json::Value;
 use store::access::Tenant;
 use store::engine::Batch;
 
-use crate::call::{Answer, Reply};
+use crate::call::{Answer, Call, Reply};
+use crate::emails::fingerprint::Fingerprint;
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::schema::{self, Schemas};
@@ -29,7 +30,7 @@ use crate::schema::{self, Schemas};
 /// The request's header field.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Says that an answer was given before.
-const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// How many emails the plan has left today.
 const QUOTA_DAILY: HeaderName = HeaderName::from_static("x-quota-daily-remaining");
 /// How many emails the plan has left this month.
@@ -60,6 +61,22 @@ pub fn claim(
     let key = std::str::from_utf8(value.as_bytes()).ok().filter(|_| values.next().is_none());
     let key = key.and_then(checked).ok_or_else(|| no_key("Idempotency-Key"))?;
     Ok(Some(Claim { key, fingerprint: fingerprint() }))
+}
+
+/// What a request says, however it is written: of what, and the body.
+pub(crate) fn fingerprint(call: &Call) -> Fingerprint {
+    let mut fingerprint = Fingerprint::new();
+    fingerprint.count(call.path.len());
+    for (name, value) in &call.path {
+        fingerprint.add(name);
+        fingerprint.add(value);
+    }
+    match serde_json::from_slice::<Value>(&call.body) {
+        Ok(body) => fingerprint.json(&body),
+        // Nothing, or nothing that can be read, which is refused.
+        Err(_) => fingerprint.add(call.body.trim_ascii()),
+    }
+    fingerprint
 }
 
 /// A text that will do as a key.

@@ -31,6 +31,7 @@ pub mod openapi;
 pub mod operations;
 pub mod operator;
 pub mod opt_outs;
+mod own;
 pub mod page;
 pub mod period;
 pub mod portal;

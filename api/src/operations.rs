@@ -18,7 +18,7 @@ use crate::room::Room;
 use crate::schema::Schemas;
 use crate::{
     account, affiliate, auth, automations, credentials, domains, emails, events, health, logs, openapi,
-    opt_outs, portal, received_emails, suppressions, templates, tracking, unsubscribe, users, visits,
+    opt_outs, own, portal, received_emails, suppressions, templates, tracking, unsubscribe, users, visits,
     webhook_events, webhooks,
 };
 use store::access::{SignedIn, Tenant};
@@ -190,14 +190,19 @@ impl Entry {
         self.end::<I, O>(Action::SignedIn(role, signed_in(handler)))
     }
 
-    /// An owner who has signed in may call it; or the operator, in the owner's stead.
+    /// An owner who has signed in may call it; or the operator, in the owner's stead. What is posted is done once with an
+    /// idempotency key.
     #[must_use]
     pub fn owner<I: Input, O: Reply, F, Run>(self, handler: F) -> Operation
     where
         F: Fn(std::sync::Arc<Room>, Owner, I) -> Run + Send + Sync + Copy + 'static,
         Run: Future<Output = Result<O, crate::problem::Problem>> + Send + 'static,
     {
-        self.end::<I, O>(Action::Owner(owner(handler)))
+        if self.method != Method::POST {
+            return self.end::<I, O>(Action::Owner(owner(handler)));
+        }
+        let action = Action::Owner(own::once(self.id, owner(handler)));
+        Operation { takes: own::describe::<I>, ..self.end::<I, O>(action) }
     }
 
     fn end<I: Input, O: Reply>(self, action: Action) -> Operation {

@@ -56,6 +56,10 @@ pub enum Operation {
     CreateReferral = 34,
     /// `POST /affiliate-payouts/{id}/mark-paid`.
     MarkPaid = 38,
+    /// `POST /affiliates/{id}/login-link`.
+    MintLoginLink = 39,
+    /// What an owner does, each operation by its id.
+    Own = 40,
 }
 
 /// What came of it.

@@ -27,9 +27,7 @@ use mail::arrival::Arrival;
 use mail::domain::Domain;
 use mail::id::{AccountId, ReceivedId};
 use mail::message::HEADER_BYTES_MAX;
-use mail::received::{
-    Heading, Received, SpamStatus, Trace, field_count, without_results_of,
-};
+use mail::received::{Heading, Received, SpamStatus, Trace, field_count, without_results_of};
 use mail::returned::reporter::Reporter;
 use mail::spam::{self, Signs};
 use store::engine::{Body, ReadError};

@@ -322,11 +322,13 @@ fn keys_of(program: &Program) -> MetadataKeys {
 /// own accounts is of those.
 fn foreign(event: &Event, program: &Program) -> Option<&'static str> {
     let is_live = program.settings.mode == Mode::Live;
-    if event.livemode.is_some_and(|livemode| livemode != is_live) {
+    // What does not say that its money is real is not taken for it.
+    if event.livemode.unwrap_or(false) != is_live {
         return Some("it is of the processor's other mode");
     }
     let own = program.processor.as_ref().and_then(|processor| processor.account_id.as_ref());
-    let is_anothers = matches!((own, &event.account), (Some(own), Some(its)) if own != its);
+    // The endpoint's own account is not named in its events: where it is not known, whoever is named is another one.
+    let is_anothers = event.account.as_ref().is_some_and(|its| own != Some(its));
     (is_anothers && event.kind != "account.updated").then_some("it is of another account of the processor")
 }
 

@@ -8,7 +8,7 @@ use store::engine::Batch;
 
 use super::{ShownPayout, Step};
 use crate::ledger::{Book, Fault, LINES_AT_ONCE, Ledger, Outlay};
-use crate::office::Beside;
+use crate::office::{Beside, Seen};
 use crate::partners::rest;
 use crate::refusal::{Ban, Noun, Obstacle, Refusal};
 use mail::affiliate::commission::{Reason, Status};
@@ -26,11 +26,12 @@ impl Ledger {
     pub async fn mark_paid(
         &self,
         (account, id): (AccountId, PayoutId),
-        reference: &str,
+        (reference, seen): (&str, Option<&Seen>),
         beside: Beside<'_, ShownPayout>,
     ) -> Result<ShownPayout, Refusal> {
         for _ in 0..TRIES_MAX {
             let shown = self.payout(account, id).await?;
+            Seen::check(seen, shown.rev(), shown.payout.updated_at)?;
             if !shown.payout.method.is_manual() {
                 return Err(Ban::ProcessorPays.into());
             }
@@ -64,10 +65,11 @@ impl Ledger {
     pub async fn fail_payout(
         &self,
         (account, id): (AccountId, PayoutId),
-        reason: &str,
+        (reason, seen): (&str, Option<&Seen>),
     ) -> Result<ShownPayout, Refusal> {
         for _ in 0..TRIES_MAX {
             let shown = self.payout(account, id).await?;
+            Seen::check(seen, shown.rev(), shown.payout.updated_at)?;
             if shown.status != PayoutStatus::Processing {
                 return Err(Obstacle::PayoutSettled.into());
             }

@@ -13,15 +13,17 @@ use mail::affiliate::partner::{Partner, PartnerStatus};
 use mail::affiliate::partner_letter::Tells;
 use mail::affiliate::portal::{LOGIN_LINK, LinkSecret, PortalLink, PortalSession, PortalToken, Purpose};
 use mail::affiliate::program::Program;
+use mail::domain::SealedKey;
 use mail::id::{AccountId, PartnerId, SessionId};
+use serde::{Deserialize, Serialize};
 use store::affiliate::{own_visitor, partner, portal_link, portal_session};
 use store::engine::Batch;
 
-use crate::office::{Committed, Office, TRIES_MAX};
+use crate::office::{Beside, Committed, Office, TRIES_MAX};
 use crate::refusal::{Ban, Obstacle, Refusal};
 
 /// A link that was just made.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Minted {
     /// Where it leads.
     pub url: String,
@@ -65,7 +67,11 @@ impl Office {
     ///
     /// # Errors
     /// There is no such partner, or it was refused; [`Refusal`].
-    pub async fn mint_login_link(&self, account: AccountId, id: PartnerId) -> Result<Minted, Refusal> {
+    pub async fn mint_login_link(
+        &self,
+        (account, id): (AccountId, PartnerId),
+        beside: Beside<'_, Minted>,
+    ) -> Result<Minted, Refusal> {
         for _ in 0..TRIES_MAX {
             let program = self.set_up(account).await?;
             let partner = self.partner(account, id).await?;
@@ -80,12 +86,32 @@ impl Office {
             // Who is refused or deleted meanwhile is not let in.
             partner::expect(&mut batch, &partner);
             minting.write(&mut batch);
+            let origin = self.portal_origin(&program).unwrap_or_default();
+            let minted = Minted { url: format!("{origin}/portal/enter/{}", secret.text()), expires_at };
+            beside(&mut batch, &minted);
             if matches!(self.commit(batch).await?, Committed::Done) {
-                let origin = self.portal_origin(&program).unwrap_or_default();
-                return Ok(Minted { url: format!("{origin}/portal/enter/{}", secret.text()), expires_at });
+                return Ok(minted);
             }
         }
         Err(Obstacle::Changed.into())
+    }
+
+    /// A link as it is kept for who asks for the same once more: sealed, since it lets in who has it.
+    ///
+    /// # Errors
+    /// It cannot be sealed.
+    pub fn seal_minted(&self, id: PartnerId, minted: &Minted) -> Result<String, Refusal> {
+        let text = serde_json::to_string(minted).map_err(|_| Refusal::Seal)?;
+        Ok(self.seal(&id.to_bytes(), &text)?.0)
+    }
+
+    /// A link that was kept so.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open_minted(&self, id: PartnerId, sealed: &str) -> Result<Minted, Refusal> {
+        let text = self.open(&id.to_bytes(), &SealedKey(sealed.to_owned())).ok_or(Refusal::Seal)?;
+        serde_json::from_str(&text).map_err(|_| Refusal::Seal)
     }
 
     /// What a link leads to, if it works: it is not used up by looking.

@@ -83,9 +83,9 @@ async fn lines_follow_a_payout_that_was_settled() {
         let of = (world.account, payout.id);
         let paid = polls % 2 == 1;
         if paid {
-            cut_off(polls, world.ledger.mark_paid(of, "r", &nothing_beside)).await;
+            cut_off(polls, world.ledger.mark_paid(of, ("r", None), &nothing_beside)).await;
         } else {
-            cut_off(polls, world.ledger.fail_payout(of, "why")).await;
+            cut_off(polls, world.ledger.fail_payout(of, ("why", None))).await;
         }
         world.books().await;
         world.recover(&Script::default()).await;

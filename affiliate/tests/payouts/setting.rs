@@ -121,11 +121,11 @@ impl World {
     }
 
     pub(crate) async fn mark_paid(&self, id: PayoutId, reference: &str) -> Result<ShownPayout, Refusal> {
-        self.ledger.mark_paid((self.account, id), reference, &nothing_beside).await
+        self.ledger.mark_paid((self.account, id), (reference, None), &nothing_beside).await
     }
 
     pub(crate) async fn fail(&self, id: PayoutId, reason: &str) -> Result<ShownPayout, Refusal> {
-        self.ledger.fail_payout((self.account, id), reason).await
+        self.ledger.fail_payout((self.account, id), (reason, None)).await
     }
 
     /// Goes on with what is due.

@@ -75,6 +75,13 @@ impl<S: Shape> One<S> {
         self
     }
 
+    /// Given before.
+    #[must_use]
+    pub fn replayed(mut self) -> Self {
+        self.replayed = true;
+        self
+    }
+
     fn again(kept: &[u8]) -> Result<Self, Problem> {
         let kept = serde_json::from_slice(kept).map_err(Problem::internal)?;
         Ok(Self { kept, replayed: true, shape: PhantomData })

@@ -10,12 +10,10 @@ use ::affiliate::office::Seen;
 use http::header::IF_MATCH;
 use mail::affiliate::program::Program;
 use queue::once::Claim;
-use serde_json::Value;
 use store::access::Tenant;
 
 use super::refused;
 use crate::call::{Call, Input, Media, Takes};
-use crate::emails::fingerprint::Fingerprint;
 use crate::idempotency;
 use crate::problem::Problem;
 use crate::room::Room;
@@ -82,14 +80,18 @@ impl<I: Input, const ONCE: bool, const SEEN: bool> Input for Asked<I, ONCE, SEEN
     fn describe(schemas: &mut Schemas) -> Takes {
         let mut takes = I::describe(schemas);
         takes.parameters.extend(ONCE.then(idempotency::parameter));
-        let seen = "The version that was seen: the `etag` of an answer, or `updated_at`. When it was changed since, \
-                    409 `conflict`, and nothing is changed";
+        let seen = "The version that was seen: the `etag` of an answer, or `updated_at`; of a link, its partner's. When \
+                    it was changed since, 409 `conflict`, and nothing is changed";
         takes.parameters.extend(SEEN.then(|| schema::header_parameter("If-Match", seen)));
         takes
     }
 
     fn read(call: &Call) -> Result<Self, Problem> {
-        let claim = if ONCE { idempotency::claim(&call.headers, || fingerprint(call)) } else { Ok(None) };
+        let claim = if ONCE {
+            idempotency::claim(&call.headers, || idempotency::fingerprint(call).finish())
+        } else {
+            Ok(None)
+        };
         let seen = if SEEN { seen(call) } else { Ok(None) };
         Ok(Self { said: I::read(call), seen, claim })
     }
@@ -97,29 +99,16 @@ impl<I: Input, const ONCE: bool, const SEEN: bool> Input for Asked<I, ONCE, SEEN
 
 /// The version that the caller has seen. `*` is any (RFC 9110 13.1.1).
 fn seen(call: &Call) -> Result<Option<Seen>, Problem> {
-    let mut values = call.headers.get_all(IF_MATCH).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    let text = value.to_str().ok().filter(|_| values.next().is_none());
-    if text.is_some_and(|text| text.trim() == "*") {
+    let values: Vec<_> = call.headers.get_all(IF_MATCH).iter().map(|value| value.to_str()).collect();
+    if values.is_empty() {
         return Ok(None);
     }
-    let seen = text.and_then(Seen::read);
-    let refused = || Problem::field("If-Match", "must be one `etag`, or one time as in `updated_at`");
+    // Several fields are one list (RFC 9110 5.3).
+    let text = values.into_iter().collect::<Result<Vec<_>, _>>().ok().map(|values| values.join(","));
+    if text.as_ref().is_some_and(|text| text.trim() == "*") {
+        return Ok(None);
+    }
+    let seen = text.and_then(|text| Seen::read(&text));
+    let refused = || Problem::field("If-Match", "must be an `etag` or a time as in `updated_at`, or several");
     seen.map(Some).ok_or_else(refused)
-}
-
-/// What a request says, however it is written: of what, and the body.
-fn fingerprint(call: &Call) -> String {
-    let mut fingerprint = Fingerprint::new();
-    fingerprint.count(call.path.len());
-    for (name, value) in &call.path {
-        fingerprint.add(name);
-        fingerprint.add(value);
-    }
-    match serde_json::from_slice::<Value>(&call.body) {
-        Ok(body) => fingerprint.json(&body),
-        // Nothing, or nothing that can be read, which is refused.
-        Err(_) => fingerprint.add(call.body.trim_ascii()),
-    }
-    fingerprint.finish()
 }

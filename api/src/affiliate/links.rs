@@ -13,7 +13,7 @@ use serde_json::json;
 use store::access::Tenant;
 
 use super::answer::{Begun, One, begin};
-use super::asked::{Make, Opened, Read};
+use super::asked::{Change, Make, Opened, Read};
 use super::fields::{Fields, nullable_text_schema};
 use super::partners::{parsed_token, token_schema};
 use super::view::{Listed, Made, OneLink};
@@ -134,10 +134,10 @@ pub async fn create(
 ///
 /// # Errors
 /// No such partner or link; it is the primary one.
-pub async fn delete(room: Arc<Room>, tenant: Tenant, asked: Read<OfLink>) -> Result<Done, Problem> {
-    let OfLink(of, link) = asked.open(&room, &tenant).await?.said;
+pub async fn delete(room: Arc<Room>, tenant: Tenant, asked: Change<OfLink>) -> Result<Done, Problem> {
+    let Opened { said: OfLink(of, link), seen, .. } = asked.open(&room, &tenant).await?;
     let of = (tenant.account().id, of.id(Noun::Partner)?);
     let link = link.ok_or_else(|| Problem::not_found(Noun::Link.as_str()))?;
-    let deleted = room.affiliate.delete_link(of, link).await;
+    let deleted = room.affiliate.delete_link(of, link, seen.as_ref()).await;
     deleted.map(|()| Done::OK).map_err(|refusal| refused(&room, refusal))
 }

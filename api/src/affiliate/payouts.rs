@@ -11,7 +11,7 @@ use serde_json::json;
 use store::access::Tenant;
 
 use super::answer::{Begun, One, begin};
-use super::asked::{Make, Opened, Read};
+use super::asked::{Act, Change, Opened, Read};
 use super::fields::{Fields, text_schema};
 use super::payout_view::OnePayout;
 use super::view::Listed;
@@ -143,9 +143,9 @@ impl Input for MarkPaid {
 pub async fn mark_paid(
     room: Arc<Room>,
     tenant: Tenant,
-    asked: Make<MarkPaid>,
+    asked: Act<MarkPaid>,
 ) -> Result<One<OnePayout>, Problem> {
-    let Opened { program, said, claim, .. } = asked.open(&room, &tenant).await?;
+    let Opened { program, said, seen, claim } = asked.open(&room, &tenant).await?;
     let id = said.of.id(Noun::Payout)?;
     let doing = match begin(&room, &tenant, Operation::MarkPaid, claim).await? {
         Begun::Done(answer) => return Ok(answer),
@@ -153,7 +153,7 @@ pub async fn mark_paid(
     };
     let keep = doing.keeper(one);
     let ledger = room.affiliate.ledger();
-    let done = ledger.mark_paid((program.account, id), &said.reference, &keep).await;
+    let done = ledger.mark_paid((program.account, id), (&said.reference, seen.as_ref()), &keep).await;
     drop(keep);
     doing.end(&room, done, one).await
 }
@@ -193,9 +193,9 @@ impl Input for Fail {
 ///
 /// # Errors
 /// What is wrong with it; the payout is not under way; the processor may be transferring it.
-pub async fn fail(room: Arc<Room>, owner: Owner, asked: Read<Fail>) -> Result<One<OnePayout>, Problem> {
-    let Opened { program, said, .. } = asked.open_any(&room, owner.tenant()).await?;
+pub async fn fail(room: Arc<Room>, owner: Owner, asked: Change<Fail>) -> Result<One<OnePayout>, Problem> {
+    let Opened { program, said, seen, .. } = asked.open_any(&room, owner.tenant()).await?;
     let of = (program.account, said.of.id(Noun::Payout)?);
-    let failed = room.affiliate.ledger().fail_payout(of, &said.reason).await;
+    let failed = room.affiliate.ledger().fail_payout(of, (&said.reason, seen.as_ref())).await;
     failed.map(|shown| one(&shown)).map_err(|refusal| refused(&room, refusal))
 }

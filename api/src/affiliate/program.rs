@@ -224,10 +224,10 @@ fn secret(value: &RawValue) -> Result<String, String> {
 pub async fn connect(
     room: Arc<Room>,
     owner: Owner,
-    asked: Read<Connect>,
+    asked: Change<Connect>,
 ) -> Result<One<OneProcessor>, Problem> {
-    let Opened { program, said, .. } = asked.open_any(&room, owner.tenant()).await?;
-    let connected = room.affiliate.connect(program.account, &said.0).await;
+    let Opened { program, said, seen, .. } = asked.open_any(&room, owner.tenant()).await?;
+    let connected = room.affiliate.connect(program.account, seen.as_ref(), &said.0).await;
     let program = connected.map_err(|refusal| refused(&room, refusal))?;
     let processor = processor(&room, &program).await?;
     let processor = processor.ok_or_else(|| Problem::internal("what was connected is not there"))?;

@@ -74,6 +74,25 @@ pub(crate) async fn commission(world: &World) -> String {
     found[0]["id"].as_str().unwrap().to_owned()
 }
 
+/// Where the processor's account is not known, an event that names one is of another one: a connected one.
+#[tokio::test]
+async fn what_connected_accounts_sell_is_none_of_the_programs() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let program = program(&world, &who).await;
+    let mut anothers = event(&world, ("evt_1", "invoice.paid"), &invoice(&world, ("in_1", "cus_1"), 4_900));
+    anothers["account"] = json!("acct_connected");
+    assert_eq!(tell(&world, &program, &anothers).await.json()["status"], "ignored");
+    // What is told of partners' own accounts is told of those.
+    let account =
+        json!({"id": "acct_connected", "object": "account", "capabilities": {"transfers": "active"}});
+    let mut updated = event(&world, ("evt_2", "account.updated"), &account);
+    updated["account"] = json!("acct_connected");
+    let heard = tell(&world, &program, &updated).await.json();
+    assert_eq!(heard["reason"], "it is of an account that no partner has", "{heard}");
+    world.end().await;
+}
+
 #[tokio::test]
 async fn a_paid_invoice_is_a_commission() {
     let world = World::start().await;

@@ -251,6 +251,8 @@ async fn sign_ups_are_leads_and_nobody_learns_of_whom() {
     let elsewhere = [("origin", "https://evil.example"), ("user-agent", FIREFOX)];
     for (headers, body, seen) in [
         (&page, with("email", json!("nobody")), Some(ORIGIN)),
+        (&page, with("email", json!(5)), Some(ORIGIN)),
+        (&page, json!("no object"), None),
         (&page, with("referral", json!("vis_01K9ZQ4Y8M3T5V7W2X6B0C1D9E")), Some(ORIGIN)),
         (&page, with("referral", json!("")), Some(ORIGIN)),
         (&page, with("key", json!("pk_x")), None),

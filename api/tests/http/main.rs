@@ -9,6 +9,7 @@ mod affiliate_campaigns;
 mod affiliate_completing;
 mod affiliate_imports;
 mod affiliate_ledger;
+mod affiliate_once;
 mod affiliate_payouts;
 mod affiliate_postbacks;
 mod affiliate_program;

@@ -77,7 +77,7 @@ async fn a_payout_has_a_receipt_and_is_told() {
     let page = text(&browser.get("/portal/payouts").await);
     assert!(page.contains("on its way") && page.contains("PayPal: pay@example.org"), "{page}");
     assert!(text(&browser.get("/portal/home").await).contains("<dt>In a payout</dt><dd>256.60"));
-    ledger.mark_paid((account, payout), "tx <b>42</b>", &nothing_beside).await.unwrap();
+    ledger.mark_paid((account, payout), ("tx <b>42</b>", None), &nothing_beside).await.unwrap();
     let page = text(&browser.get(&receipt).await);
     for says in
         ["256.60 USD", "tx &lt;b&gt;42&lt;/b&gt;", "20 % of 1234.00 usd", "https://shop.example", "paid"]
@@ -97,7 +97,7 @@ async fn a_payout_has_a_receipt_and_is_told() {
         "{letter}"
     );
     // Said again, it is told once.
-    ledger.mark_paid((account, payout), "tx <b>42</b>", &nothing_beside).await.unwrap();
+    ledger.mark_paid((account, payout), ("tx <b>42</b>", None), &nothing_beside).await.unwrap();
     assert_eq!(letters(&world).await.len(), 1);
     world.end().await;
 }
@@ -113,7 +113,7 @@ async fn who_cannot_be_paid_twice_in_a_row_is_told() {
     let browser = Browser::of(&world, &ada).await;
     for n in 1..=2 {
         let payout = pay_out(&world, account).await;
-        office(&world).ledger().fail_payout((account, payout), "no such account").await.unwrap();
+        office(&world).ledger().fail_payout((account, payout), ("no such account", None)).await.unwrap();
         let page = text(&browser.get(&format!("/portal/payouts/{payout}")).await);
         assert!(page.contains("did not arrive") && page.contains("no such account"), "{page}");
         assert_eq!(letters(&world).await.len(), n - 1);

@@ -59,16 +59,12 @@ impl Input for TellPerson {
 
     fn read(call: &Call) -> Result<Self, Problem> {
         let names = names!("key", "referral", "email", "visitor");
-        let mut report = Report::of(call, &names)?;
-        report.visitor();
+        let nothing = Self { caller: Caller::of(call), key: String::new(), visit: None, email: None };
+        // What cannot be read tells of nobody; and so little is said to that, as to all else.
+        let Ok(mut report) = Report::of(call, &names) else { return Ok(nothing) };
         let (visit, email) = (report.text("referral", TEXT_CHARS_MAX), report.text("email", TEXT_CHARS_MAX));
-        let told = Self {
-            caller: Caller::of(call),
-            key: report.text("key", TEXT_CHARS_MAX),
-            visit: visit.parse().ok(),
-            email: email.trim().parse().ok(),
-        };
-        report.end()?;
+        let key = report.text("key", TEXT_CHARS_MAX);
+        let told = Self { key, visit: visit.parse().ok(), email: email.trim().parse().ok(), ..nothing };
         Ok(told)
     }
 }
@@ -106,7 +102,7 @@ enum Said {
 /// `POST /affiliate/signups`.
 ///
 /// # Errors
-/// The report cannot be read; there is no room.
+/// There is no room.
 pub async fn signed_up(room: Arc<Room>, told: TellPerson) -> Result<Heard, Problem> {
     hear(room, told, Said::SignedUp).await
 }

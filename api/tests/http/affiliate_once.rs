@@ -1,0 +1,154 @@
+//! `Idempotency-Key` and `If-Match`, wherever something is done: once, and only to what was seen.
+
+use http::{Method, StatusCode};
+use http_body_util::Full;
+use serde_json::{Value, json};
+
+use crate::affiliate_payouts::{drafted, processing};
+use crate::affiliate_program::{PROGRAM, owner, set_up};
+use crate::affiliates::{all, partner, with_headers};
+use crate::world::{Answered, Signed, World};
+
+/// A call of the owner's with a further header field.
+async fn with_header(
+    world: &World,
+    who: &Signed,
+    (method, path, body): (Method, &str, Value),
+    (name, value): (&str, &str),
+) -> Answered {
+    let request = http::Request::builder()
+        .method(method)
+        .uri(format!("{PROGRAM}{path}"))
+        .header("host", "test")
+        .header("cookie", &who.cookie)
+        .header("x-csrf-token", who.csrf.as_deref().unwrap_or_default())
+        .header("content-type", "application/json")
+        .header(name, value);
+    world.send(request.body(Full::new(body.to_string().into())).unwrap()).await
+}
+
+fn is_stale(answer: &Answered) -> bool {
+    (answer.status, answer.code().as_str()) == (StatusCode::CONFLICT, "conflict")
+}
+
+#[tokio::test]
+async fn a_partner_is_touched_only_as_it_was_seen() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let ada = partner(&world, json!({"email": "ada@example.org", "token": "ada"})).await;
+    let path = format!("/affiliates/{}", ada["id"].as_str().unwrap());
+    let link = json!({"token": "ada-podcast"});
+    let link = world.call(Method::POST, &format!("{path}/links"), &link).await.json()["link"]["id"].clone();
+    let link = format!("{path}/links/{}", link.as_str().unwrap());
+    let seen = world.get(&path).await.headers["etag"].to_str().unwrap().to_owned();
+    let changed = world.call(Method::PATCH, &path, &json!({"notes": "met in June"})).await;
+    let now = changed.headers["etag"].to_str().unwrap().to_owned();
+    let delete = async |path: &str, version: &str| {
+        with_headers(&world, (Method::DELETE, path), &[("if-match", version)], &json!({})).await
+    };
+    assert!(is_stale(&delete(&path, &seen).await) && is_stale(&delete(&link, &seen).await));
+    let pay = json!({"method": "wise", "destination": "ada@example.org"});
+    let payout = format!("/partners/{}/payout-method", ada["id"].as_str().unwrap());
+    let set = async |version: &str| {
+        with_header(&world, &who, (Method::PUT, &payout, pay.clone()), ("if-match", version)).await
+    };
+    assert!(is_stale(&set(&seen).await));
+    let inside =
+        owner(&world, &who, Method::GET, (payout.trim_end_matches("/payout-method"), json!({}))).await;
+    assert_eq!(inside.json()["payout_destination"], Value::Null);
+    assert_eq!(delete(&link, &now).await.status, StatusCode::OK);
+    // One of several is enough.
+    let set = set(&format!("{seen}, {now}")).await;
+    assert_eq!(set.status, StatusCode::OK, "{set:?}");
+    assert!(is_stale(&delete(&path, &format!("{seen}, {now}")).await));
+    assert_eq!(delete(&path, "\"nine\"").await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(delete(&path, set.headers["etag"].to_str().unwrap()).await.status, StatusCode::OK);
+    // The processor is the program's.
+    let program = owner(&world, &who, Method::GET, ("", json!({}))).await;
+    let other = json!({"webhook_secrets": ["whsec_two"]});
+    let old = format!("\"{}\"", program.json()["program"]["rev"].as_u64().unwrap() - 1);
+    let connect = async |version: &str| {
+        with_header(&world, &who, (Method::PUT, "/processor", other.clone()), ("if-match", version)).await
+    };
+    assert!(is_stale(&connect(&old).await));
+    let rev = format!("\"{}\"", program.json()["program"]["rev"]);
+    assert_eq!(connect(&rev).await.status, StatusCode::OK);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_payout_is_settled_only_as_it_was_seen() {
+    let world = World::start().await;
+    let id = processing(&world).await;
+    let who = world.session(1).await;
+    let path = format!("/affiliate-payouts/{id}");
+    let etag = world.get(&path).await.headers["etag"].to_str().unwrap().to_owned();
+    let mark = async |version: &str| {
+        let paid = json!({"reference": "PP-1"});
+        let path = format!("{path}/mark-paid");
+        with_headers(&world, (Method::POST, &path), &[("if-match", version)], &paid).await
+    };
+    let why = json!({"reason": "The account is closed"});
+    let fail = format!("/payouts/{id}/fail");
+    let failed = with_header(&world, &who, (Method::POST, &fail, why), ("if-match", "\"1\"")).await;
+    assert!(is_stale(&mark("\"1\"").await) && is_stale(&failed), "{failed:?}");
+    assert_eq!(world.get(&path).await.json()["payout"]["status"], "processing");
+    assert_eq!(mark(&etag).await.status, StatusCode::OK);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_login_link_is_made_once_with_a_key() {
+    let world = World::start().await;
+    set_up(&world, 1).await;
+    let ada = partner(&world, json!({"email": "ada@example.org"})).await;
+    let bob = partner(&world, json!({"email": "bob@example.org"})).await;
+    let make = async |of: &Value, body: Value| {
+        let path = format!("/affiliates/{}/login-link", of["id"].as_str().unwrap());
+        with_headers(&world, (Method::POST, &path), &[("idempotency-key", "k")], &body).await
+    };
+    let made = make(&ada, json!({})).await;
+    assert_eq!(made.status, StatusCode::OK, "{made:?}");
+    let again = make(&ada, json!({})).await;
+    assert_eq!(
+        (again.json(), &again.headers["idempotent-replayed"]),
+        (made.json(), &"true".parse().unwrap())
+    );
+    assert_eq!(make(&bob, json!({})).await.code(), "idempotency_conflict");
+    assert_eq!(make(&ada, json!({"for": "another"})).await.code(), "idempotency_conflict");
+    // What lets somebody in is not in the store for everybody to read.
+    let secret = made.json()["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    let everything = store::engine::Key::new()..vec![0xff; 40].into();
+    let rows = world.hall.store().scan(everything, store::engine::Order::Ascending, 100_000).await.unwrap();
+    assert!(rows.len() > 10 && rows.iter().all(|(_, row)| !String::from_utf8_lossy(row).contains(&secret)));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_an_owner_does_is_done_once_with_a_key() {
+    let world = World::start().await;
+    let (who, drafted) = drafted(&world).await;
+    let id = drafted["run"]["id"].as_str().unwrap();
+    let post = async |path: &str, body: Value| {
+        with_header(&world, &who, (Method::POST, path, body), ("idempotency-key", "k")).await
+    };
+    // A key that came with what was refused is free.
+    assert_eq!(post("/payout-runs", json!({})).await.code(), "conflict");
+    let cancelled = post(&format!("/payout-runs/{id}/cancel"), json!({})).await;
+    assert_eq!(cancelled.status, StatusCode::OK, "{cancelled:?}");
+    let again = post(&format!("/payout-runs/{id}/cancel"), json!({})).await;
+    assert_eq!((again.json(), &again.headers["etag"]), (cancelled.json(), &cancelled.headers["etag"]));
+    assert_eq!(again.headers["idempotent-replayed"], "true");
+    assert_eq!(post("/payout-runs", json!({})).await.code(), "idempotency_conflict");
+    let draft = async |body: Value| {
+        with_header(&world, &who, (Method::POST, "/payout-runs", body), ("idempotency-key", "draft")).await
+    };
+    let made = draft(json!({})).await;
+    let again = draft(json!({})).await;
+    assert_eq!((made.status, again.status), (StatusCode::CREATED, StatusCode::CREATED), "{again:?}");
+    assert_eq!(again.json(), made.json());
+    assert_eq!(draft(json!({"cutoff": 1})).await.code(), "idempotency_conflict");
+    let payouts = all(&world, "/affiliate-payouts").await;
+    assert_eq!(payouts.len(), 2, "{payouts:?}");
+    world.end().await;
+}
