@@ -93,6 +93,6 @@ impl Office {
             return Err(over());
         }
         let using = |batch: &mut Batch, _: &Shown| portal_link::use_up(batch, secret, &link);
-        self.set_payout((link.account, link.partner), &payout, &using).await
+        self.set_payout((link.account, link.partner), (&payout, None), &using).await
     }
 }
