@@ -286,6 +286,9 @@ pub struct ApiSection {
     pub rate_limit: Switch,
     /// Connections of one address.
     pub connections_per_address_max: usize,
+    /// Who says with a request for whom it is passed on.
+    #[serde(deserialize_with = "one_or_many")]
+    pub forwarding_networks: Vec<Network>,
 }
 
 impl Default for ApiSection {
@@ -296,6 +299,7 @@ impl Default for ApiSection {
             tls: false,
             rate_limit: Switch::default(),
             connections_per_address_max: api::room::CONNECTIONS_PER_ADDRESS_MAX,
+            forwarding_networks: Vec::new(),
         }
     }
 }

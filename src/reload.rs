@@ -138,6 +138,7 @@ const KEYS: &[Key] = &[
     restart!(api.tls),
     live!(api.rate_limit),
     restart!(api.connections_per_address_max),
+    restart!(api.forwarding_networks),
     restart!(ops.listen),
     restart!(dns.servers),
     restart!(delivery.port),

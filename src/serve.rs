@@ -334,6 +334,7 @@ impl Doors {
         let base_url = config.api.base_url.as_deref().unwrap_or(reached_at);
         let options = api::room::Options {
             proxies: self.proxies.clone(),
+            forwarding_networks: config.api.forwarding_networks.clone(),
             submission: submission_facts(config),
             sandbox_sender: config.service.sandbox_sender.clone(),
             connections_per_address_max: config.api.connections_per_address_max,

@@ -35,6 +35,7 @@ mod compare;
 mod decide;
 mod draft;
 mod files;
+pub mod results;
 mod settle;
 pub mod show;
 mod sweep;

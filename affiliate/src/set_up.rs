@@ -6,6 +6,7 @@
 
 use mail::address::Address;
 use mail::affiliate::money::Currency;
+use mail::affiliate::origin;
 use mail::affiliate::program::{Mode, Processor, Program, ProgramStatus, Settings, WEBHOOK_SECRETS_MAX};
 use mail::domain::DomainState;
 use mail::id::{AccountId, ProgramId};
@@ -135,6 +136,7 @@ impl Office {
         self.change_program(account, seen, &|program| {
             let before = (program.settings.currency, program.settings.mode);
             change(&mut program.settings)?;
+            self.check_settings(&program.settings)?;
             if program.status != ProgramStatus::Setup
                 && before != (program.settings.currency, program.settings.mode)
             {
@@ -143,6 +145,18 @@ impl Office {
             Ok(())
         })
         .await
+    }
+
+    /// What does not go together.
+    fn check_settings(&self, settings: &Settings) -> Result<(), Refusal> {
+        if settings.metadata_key == settings.exclude_key {
+            return Err(Refusal::field("exclude_key", "must be another one than `metadata_key`"));
+        }
+        let own = self.hall.base_url().and_then(origin::host);
+        if settings.portal_domain.as_ref().is_some_and(|host| own == Some(host.to_string())) {
+            return Err(Refusal::field("portal_domain", "is the API's own host, where all portals are"));
+        }
+        Ok(())
     }
 
     /// Whether the program may write from an address: one on a verified domain of the account.
@@ -164,9 +178,16 @@ impl Office {
     ///
     /// # Errors
     /// There are too few or too many secrets; it is asked and does not answer as it must; [`Refusal`].
-    pub async fn connect(&self, account: AccountId, connection: &Connection) -> Result<Program, Refusal> {
-        // Nobody is asked for the sake of a program that is not there.
-        let id = self.program(account).await?.id.to_bytes();
+    pub async fn connect(
+        &self,
+        account: AccountId,
+        seen: Option<&Seen>,
+        connection: &Connection,
+    ) -> Result<Program, Refusal> {
+        // Nobody is asked for the sake of a program that is not there, or another one than was seen.
+        let before = self.program(account).await?;
+        Seen::check(seen, before.rev, before.updated_at)?;
+        let id = before.id.to_bytes();
         if connection.webhook_secrets.is_empty() || connection.webhook_secrets.len() > WEBHOOK_SECRETS_MAX {
             let why =
                 format!("must be one secret, or {WEBHOOK_SECRETS_MAX} while one takes the other's place");
@@ -187,7 +208,7 @@ impl Office {
                 .map_or_else(|| connection.account_id.clone(), |told| Some(told.id.clone())),
             livemode: told.and_then(|told| told.livemode),
         };
-        self.change_program(account, None, &|program| {
+        self.change_program(account, seen, &|program| {
             program.processor = Some(processor.clone());
             Ok(())
         })

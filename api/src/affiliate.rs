@@ -26,6 +26,7 @@ pub mod links;
 pub mod login_link;
 pub mod owned;
 pub mod partners;
+pub mod payout_results;
 pub mod payout_runs;
 pub mod payout_view;
 pub mod payouts;
@@ -240,6 +241,13 @@ fn payout_operations() -> Vec<Operation> {
         of(post, "/dashboard/api/affiliate-program/payout-runs/{id}/cancel", "cancel_affiliate_payout_run")
             .about(OWNED, "Cancel a payout run that is not approved")
             .owner(payout_runs::cancel),
+        of(
+            Method::POST,
+            "/dashboard/api/affiliate-program/payout-runs/{id}/results",
+            "mark_affiliate_payouts",
+        )
+        .about(OWNED, "Say what became of a run's payouts, by the file of who paid them")
+        .owner(payout_results::mark),
         of(get.clone(), "/dashboard/api/affiliate-program/payout-runs/{id}/csv", "get_affiliate_payout_file")
             .about(OWNED, "Get a file of a run's payouts, for the way by which they are paid")
             .fails(&[Code::NOT_FOUND, Code::CONFLICT])

@@ -9,6 +9,7 @@ use ::affiliate::office::Office;
 use bytes::Bytes;
 use mail::address::Address;
 use mail::id::RequestId;
+use mail::network::Network;
 use proxy::proxies::Proxies;
 use queue::accept::Hall;
 use tokio::sync::Semaphore;
@@ -51,6 +52,8 @@ pub struct Options {
     pub upgrade_url: String,
     /// Who says, before anything else, for whom it connects.
     pub proxies: Proxies,
+    /// Who says with a request for whom it is passed on (`X-Forwarded-For`).
+    pub forwarding_networks: Vec<Network>,
     /// Connections at once.
     pub connections_max: usize,
     /// Connections of one address at once.
@@ -71,6 +74,7 @@ impl Options {
             sandbox_sender: None,
             upgrade_url: "/settings/billing".to_owned(),
             proxies: Proxies::default(),
+            forwarding_networks: Vec::new(),
             connections_max: CONNECTIONS_MAX,
             connections_per_address_max: CONNECTIONS_PER_ADDRESS_MAX,
             bytes_in_flight_max: BYTES_IN_FLIGHT_MAX,

@@ -16,6 +16,7 @@ mod challenges;
 pub mod connection;
 pub mod crowd;
 pub mod encoding;
+mod forwarded;
 pub mod head;
 pub mod ops;
 pub mod pages;
@@ -93,7 +94,10 @@ pub async fn api(
         closing.cancel();
     });
     let answering = Arc::clone(&room);
-    let answer = move |request: Request<Incoming>| dispatch(Arc::clone(&answering), request);
+    let answer = move |mut request: Request<Incoming>| {
+        forwarded::settle(&answering.options.forwarding_networks, &mut request);
+        dispatch(Arc::clone(&answering), request)
+    };
     listen(listener, terms, answer, stop).await?;
     // Handlers whose clients hung up.
     tasks.close();

@@ -16,6 +16,7 @@ pub mod campaign;
 pub mod commission;
 pub mod money;
 pub mod origin;
+pub mod particulars;
 pub mod partner;
 pub mod partner_letter;
 pub mod partner_list;

@@ -139,6 +139,8 @@ def page(objects, query):
     asked = dict(urllib.parse.parse_qsl(query))
     since, until = int(asked.pop("created[gte]", 0)), int(asked.pop("created[lt]", 1 << 60))
     limit, after = int(asked.pop("limit", 10)), asked.pop("starting_after", None)
+    # What is in its objects it tells in full.
+    asked.pop("expand[]", None)
     if asked.get("status") == "all":
         del asked["status"]
     wanted = lambda one: since <= one["created"] < until and all(one.get(name) == value for name, value in asked.items())  # noqa: E731

@@ -167,3 +167,5 @@ class Past:
         comes("the end of it", "done", lambda: shown()["status"])
         expect("invoices seen", INVOICES, shown()["invoices_seen"])
         expect("lines", self.wanted(), sorted(line["amount_cents"] for line in self.program.all("/affiliate-commissions")))
+        # Those too that were written before it was killed.
+        expect("lines that it says it wrote", INVOICES, shown()["lines_written"])

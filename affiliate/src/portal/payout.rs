@@ -4,7 +4,6 @@
 //! form ─►[ letter ] ─► mail with a link ─► page with a button ─►[ - link, destination, event, letters ]
 //! ```
 
-use mail::address::Address;
 use mail::affiliate::partner::{Partner, PartnerStatus, PayoutDestination};
 use mail::affiliate::partner_letter::Tells;
 use mail::affiliate::portal::{LinkSecret, Purpose};
@@ -17,9 +16,6 @@ use crate::office::{Committed, Office};
 use crate::partners::Shown;
 use crate::refusal::{Obstacle, Refusal};
 
-/// The longest destination.
-pub const DESTINATION_BYTES_MAX: usize = 1_000;
-
 /// The ways of payment that a partner may choose: those that the program allows, but for accounts at the processor, which
 /// the owner connects.
 #[must_use]
@@ -28,39 +24,32 @@ pub fn choices(program: &Program) -> Vec<PayoutMethod> {
     allowed.iter().copied().filter(|method| method.is_manual()).collect()
 }
 
+/// Where a partner wants its money to go.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn payout_wish(
+    program: &Program,
+    (method, destination): (&str, &str),
+) -> Result<PayoutDestination, Refusal> {
+    let method = PayoutMethod::of_word(method).filter(|method| choices(program).contains(method));
+    let method = method.ok_or_else(|| Refusal::field("method", "is none that this program pays by"))?;
+    PayoutDestination::new(method, destination).map_err(|why| Refusal::field("destination", why))
+}
+
 impl Office {
     /// Has a letter written by which a partner confirms another destination of its payouts.
     ///
     /// # Errors
-    /// What is wrong with it; [`Refusal`].
+    /// [`Refusal`].
     pub async fn ask_payout_change(
         &self,
-        (partner, program): (&Partner, &Program),
-        method: PayoutMethod,
-        destination: &str,
+        partner: &Partner,
+        payout: PayoutDestination,
     ) -> Result<(), Refusal> {
-        if !choices(program).contains(&method) {
-            return Err(Refusal::field("method", "is none that this program pays by"));
-        }
-        let destination = destination.trim();
-        let is_mail = matches!(method, PayoutMethod::Paypal | PayoutMethod::Wise);
-        let wrong = if destination.is_empty() {
-            Some("is required".to_owned())
-        } else if destination.len() > DESTINATION_BYTES_MAX {
-            Some(format!("is longer than {DESTINATION_BYTES_MAX} bytes"))
-        } else if is_mail && destination.parse::<Address>().is_err() {
-            Some("must be an email address".to_owned())
-        } else if destination.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-            Some("has characters that cannot be read".to_owned())
-        } else {
-            None
-        };
-        if let Some(why) = wrong {
-            return Err(Refusal::field("destination", why));
-        }
+        let PayoutDestination { method, destination, .. } = payout;
         let mut batch = Batch::intake();
         partner::expect(&mut batch, partner);
-        let destination = destination.replace("\r\n", "\n");
         self.write_to(&mut batch, partner, Tells::ConfirmPayout { method, destination });
         match self.commit(batch).await? {
             Committed::Done => Ok(()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ::affiliate::office::nothing_beside;
 use ::affiliate::partners::{Moving, Shown};
 use ::affiliate::refusal::Noun;
-use mail::address::Address;
+use mail::affiliate::particulars::DESTINATION_BYTES_MAX;
 use mail::affiliate::partner::{Move, PayoutDestination};
 use mail::affiliate::program::PayoutMethod;
 use serde_json::json;
@@ -20,9 +20,6 @@ use crate::fields::Names;
 use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{self, Schemas};
-
-/// The longest destination: the words of a bank transfer.
-const DESTINATION_BYTES_MAX: usize = 1_000;
 
 fn one(shown: &Shown) -> One<OnePartner> {
     One::of(&OnePartner { affiliate: shown.object() }).at(shown.partner.rev)
@@ -100,34 +97,14 @@ impl Input for SetPayout {
         given.need("method");
         let read = |value: &_| word(PayoutMethod::WORDS, PayoutMethod::of_word, value);
         let method = given.take("method", read);
-        let destination = given.take("destination", |value| {
-            super::fields::lines(value, DESTINATION_BYTES_MAX).map(|text| text.trim().to_owned())
-        });
-        let destination = destination.unwrap_or_default();
-        let wrong = match method {
-            _ if destination.is_empty() => Some("is required"),
-            Some(PayoutMethod::Paypal | PayoutMethod::Wise) if destination.parse::<Address>().is_err() => {
-                Some("must be an email address")
-            }
-            Some(PayoutMethod::Stripe) if !is_account(&destination) => Some("must be an account (`acct_…`)"),
-            _ => None,
-        };
-        if let Some(why) = wrong {
-            given.wrong("destination", why);
-        }
+        let destination =
+            given.take("destination", |value| super::fields::lines(value, DESTINATION_BYTES_MAX));
+        let payout = method.map(|method| PayoutDestination::new(method, &destination.unwrap_or_default()));
+        let payout = payout.and_then(|payout| payout.map_err(|why| given.wrong("destination", why)).ok());
         given.end()?;
-        let method = method.ok_or_else(|| Problem::field("method", "is required"))?;
-        // An account of the processor's is ready once that has said so.
-        let is_able = method.is_manual();
-        Ok(Self(OfPartner::of(call), PayoutDestination { method, destination, is_able }))
+        let payout = payout.ok_or_else(|| Problem::field("method", "is required"))?;
+        Ok(Self(OfPartner::of(call), payout))
     }
-}
-
-fn is_account(text: &str) -> bool {
-    text.len() <= 255
-        && text.strip_prefix("acct_").is_some_and(|rest| {
-            !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        })
 }
 
 /// `PUT …/partners/{id}/payout-method`.
@@ -137,10 +114,11 @@ fn is_account(text: &str) -> bool {
 pub async fn set_payout(
     room: Arc<Room>,
     owner: Owner,
-    asked: Read<SetPayout>,
+    asked: Change<SetPayout>,
 ) -> Result<One<OnePartner>, Problem> {
-    let Opened { program, said: SetPayout(of, payout), .. } = asked.open_any(&room, owner.tenant()).await?;
+    let opened = asked.open_any(&room, owner.tenant()).await?;
+    let Opened { program, said: SetPayout(of, payout), seen, .. } = opened;
     let of = (program.account, of.id(Noun::Partner)?);
-    let shown = room.affiliate.set_payout(of, &payout, &nothing_beside).await;
+    let shown = room.affiliate.set_payout(of, (&payout, seen.as_ref()), &nothing_beside).await;
     shown.map(|shown| one(&shown)).map_err(|refusal| refused(&room, refusal))
 }

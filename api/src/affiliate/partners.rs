@@ -7,6 +7,7 @@ use ::affiliate::partners::{Moving, PartnerChange, PartnerDraft, Shown, Wish};
 use ::affiliate::refusal::Noun;
 use mail::address::Address;
 use mail::affiliate::money::BasisPoints;
+use mail::affiliate::particulars::{self, NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, WEBSITE_BYTES_MAX};
 use mail::affiliate::partner::{Move, PartnerSource, PartnerStatus, TAGS_MAX, TOKEN_BYTES, Token};
 use mail::idempotency::Operation;
 use queue::courier::http::URL_BYTES_MAX;
@@ -27,12 +28,6 @@ use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{self, Schemas};
 
-/// The longest name, of a person or a company.
-const NAME_BYTES_MAX: usize = 200;
-/// The longest note.
-const NOTES_BYTES_MAX: usize = 10_000;
-/// The longest tag.
-const TAG_BYTES_MAX: usize = 64;
 /// The longest reason.
 const REASON_BYTES_MAX: usize = 1_000;
 /// In which standing a partner begins.
@@ -148,6 +143,13 @@ fn tags(value: &RawValue) -> Result<Vec<String>, String> {
     Ok(tags)
 }
 
+/// A website that null, or nothing in it, takes away.
+fn website(given: &mut Fields<'_>) -> Option<Option<String>> {
+    let text = given.words("website", WEBSITE_BYTES_MAX)?;
+    let read = text.map(|text| particulars::website(&text)).transpose();
+    read.map_err(|why| given.wrong("website", why)).ok()
+}
+
 fn notes(value: &RawValue) -> Result<String, String> {
     lines(value, NOTES_BYTES_MAX)
 }
@@ -164,7 +166,7 @@ fn common_schema() -> Vec<(&'static str, Value)> {
         ("first_name", name("The given name")),
         ("last_name", name("The family name")),
         ("company", name("The company")),
-        ("website", nullable_text_schema(URL_BYTES_MAX, "The website")),
+        ("website", nullable_text_schema(WEBSITE_BYTES_MAX, "The website; `https://` may be left out")),
         (
             "country",
             json!({"type": ["string", "null"], "pattern": "^[A-Za-z]{2}$", "description": "Two letters (ISO 3166-1)"}),
@@ -225,7 +227,7 @@ impl Input for CreatePartner {
         let first_name = given.words("first_name", NAME_BYTES_MAX).flatten();
         let last_name = given.words("last_name", NAME_BYTES_MAX).flatten();
         let company = given.words("company", NAME_BYTES_MAX).flatten();
-        let website = given.words("website", URL_BYTES_MAX).flatten();
+        let website = website(&mut given).flatten();
         let country = given.take("country", country);
         let campaign = given.words("campaign_id", NAME_BYTES_MAX).flatten();
         let token = given.take("token", token);
@@ -332,7 +334,7 @@ impl Input for ChangePartner {
             first_name: given.words("first_name", NAME_BYTES_MAX),
             last_name: given.words("last_name", NAME_BYTES_MAX),
             company: given.words("company", NAME_BYTES_MAX),
-            website: given.words("website", URL_BYTES_MAX),
+            website: website(&mut given),
             country: given.change("country", country),
             notes: given.change("notes", notes).map(|notes| notes.filter(|notes| !notes.is_empty())),
             tags: given.change("tags", tags).map(Option::unwrap_or_default),
@@ -384,9 +386,10 @@ pub async fn change(
 ///
 /// # Errors
 /// No such partner; it was paid once, or is in a payout.
-pub async fn delete(room: Arc<Room>, tenant: Tenant, asked: Read<OfPartner>) -> Result<Done, Problem> {
-    let id = asked.open(&room, &tenant).await?.said.id(Noun::Partner)?;
-    let deleted = room.affiliate.delete_partner(tenant.account().id, id).await;
+pub async fn delete(room: Arc<Room>, tenant: Tenant, asked: Change<OfPartner>) -> Result<Done, Problem> {
+    let Opened { said, seen, .. } = asked.open(&room, &tenant).await?;
+    let of = (tenant.account().id, said.id(Noun::Partner)?);
+    let deleted = room.affiliate.delete_partner(of, seen.as_ref()).await;
     deleted.map(|()| Done::OK).map_err(|refusal| refused(&room, refusal))
 }
 

@@ -9,15 +9,16 @@ use ::affiliate::links::LinkDraft;
 use ::affiliate::office::nothing_beside;
 use ::affiliate::partners::PartnerChange;
 use ::affiliate::portal::entrance::Guest;
+use ::affiliate::portal::payout::payout_wish;
 use ::affiliate::refusal::{Noun, Refusal};
 use http::StatusCode;
 use mail::affiliate::partner::{PartnerStatus, Token};
 use mail::affiliate::portal::PortalToken;
-use mail::affiliate::program::PayoutMethod;
 
 use super::asked::{Asked, Form};
 use super::frame::View;
 use super::html::Html;
+use super::sign_in::too_often;
 use super::{PortalPage, cookie, draw, is_secure, join, may_change, settings, told};
 use crate::affiliate::refused;
 use crate::problem::Problem;
@@ -33,6 +34,8 @@ enum Did {
     Done(&'static str),
     /// It is done, and this is shown once.
     News(Html),
+    /// It was done too often to be done once more.
+    TooOften(Box<PortalPage>),
 }
 
 /// Does what a form says.
@@ -60,6 +63,7 @@ pub(super) async fn act(
     }
     match work(room, guest, asked).await {
         Ok(Did::Done(to)) => PortalPage::to(StatusCode::SEE_OTHER, to),
+        Ok(Did::TooOften(page)) => Ok(*page),
         Ok(Did::News(news)) => {
             let view = View::new(guest, token, asked).with(news);
             Ok(PortalPage::of(StatusCode::OK, draw(room, page, &view).await?))
@@ -101,10 +105,11 @@ async fn work(room: &Room, guest: &Guest, asked: &Asked) -> Result<Did, Refusal>
             Did::Done("links?done=link-changed")
         }
         "payout-method" => {
-            let method = PayoutMethod::of_word(form.get("method"));
-            let method =
-                method.ok_or_else(|| Refusal::field("method", "is none that this program pays by"))?;
-            office.ask_payout_change((partner, &guest.program), method, form.get("destination")).await?;
+            let payout = payout_wish(&guest.program, (form.get("method"), form.get("destination")))?;
+            if let Some(page) = often(room, guest, asked) {
+                return Ok(page);
+            }
+            office.ask_payout_change(partner, payout).await?;
             Did::Done("settings?done=payout-asked")
         }
         "profile" => change(room, guest, profile(form)?, "settings?done=profile-changed").await?,
@@ -114,6 +119,9 @@ async fn work(room: &Room, guest: &Guest, asked: &Asked) -> Result<Did, Refusal>
             change(room, guest, change_, "settings?done=postback-changed").await?
         }
         "postback-test" => {
+            if let Some(page) = often(room, guest, asked) {
+                return Ok(page);
+            }
             office.try_postback(of).await?;
             Did::Done("settings?done=postback-sent#postbacks")
         }
@@ -123,6 +131,12 @@ async fn work(room: &Room, guest: &Guest, asked: &Asked) -> Result<Did, Refusal>
             change(room, guest, wish, "settings?done=mail-changed").await?
         }
     })
+}
+
+/// What has mail sent, or somebody's server asked, is bounded as asking for a link is.
+fn often(room: &Room, guest: &Guest, asked: &Asked) -> Option<Did> {
+    let page = too_often(room, asked, (&guest.program, &guest.partner.email, &asked.last));
+    page.map(|page| Did::TooOften(Box::new(page)))
 }
 
 async fn change(

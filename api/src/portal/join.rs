@@ -2,12 +2,12 @@
 //! one that is not the default.
 
 use ::affiliate::letters::site;
-use ::affiliate::links::is_web_address;
 use ::affiliate::partners::PartnerDraft;
 use ::affiliate::portal::joining::Application;
 use http::StatusCode;
 use mail::address::Address;
 use mail::affiliate::campaign::{Campaign, Rate};
+use mail::affiliate::particulars::{self, NAME_BYTES_MAX};
 use mail::affiliate::partner::{PartnerSource, PartnerStatus, Token};
 use mail::affiliate::program::Program;
 
@@ -16,11 +16,6 @@ use super::html::{Html, html, push};
 use super::{PortalPage, frame, nowhere, program_of, sign_in, told, words};
 use crate::problem::Problem;
 use crate::room::Room;
-
-/// The longest name.
-const NAME_BYTES_MAX: usize = 100;
-/// The longest address of a website.
-const URL_BYTES_MAX: usize = 2_000;
 
 /// `GET /portal/join`.
 pub(super) async fn show(room: &Room, asked: &Asked) -> Result<PortalPage, Problem> {
@@ -191,10 +186,6 @@ pub(super) fn name(form: &Form, field: &str) -> Result<Option<String>, String> {
 
 /// A website, if one was given; people leave `https://` out.
 pub(super) fn website(form: &Form) -> Result<Option<String>, String> {
-    let Some(text) = form.some("website") else { return Ok(None) };
-    let text = if text.contains("://") { text } else { format!("https://{text}") };
-    if text.len() > URL_BYTES_MAX || !is_web_address(&text) {
-        return Err("The website is no address, like https://example.org.".to_owned());
-    }
-    Ok(Some(text))
+    let read = form.some("website").map(|text| particulars::website(&text)).transpose();
+    read.map_err(|why| format!("The website {why}."))
 }

@@ -482,3 +482,43 @@ async fn the_processor_is_asked_for_transfers() {
     books(&world, &who).await;
     world.end().await;
 }
+
+/// What PayPal's file says of payouts is marked; what does not fit is told; sent again nothing changes.
+#[tokio::test]
+async fn a_file_of_results_marks_payouts() {
+    let world = World::start().await;
+    let (who, drafted) = drafted(&world).await;
+    let run = drafted["run"].clone();
+    let ids: Vec<&str> =
+        drafted["payouts"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    let file = format!(
+        "Transaction ID,Transaction Status,Unique ID,Reason\r\n8AB,Completed,{0},\r\n9CD,Returned,{1},closed\r\n\
+         1,Completed,none,\r\n2,Perhaps,{1},\r\n",
+        ids[0], ids[1]
+    );
+    let send = async |file: String| {
+        let path = format!("{PROGRAM}/payout-runs/{}/results", run["id"].as_str().unwrap());
+        let request = http::Request::post(path)
+            .header("host", "test")
+            .header("cookie", &who.cookie)
+            .header("x-csrf-token", who.csrf.as_deref().unwrap_or_default())
+            .header("content-type", "text/csv");
+        world.send(request.body(http_body_util::Full::new(file.into())).unwrap()).await
+    };
+    let early = send(file.clone()).await.json();
+    assert_eq!((&early["paid"], early["skipped"].as_array().unwrap().len()), (&json!(0), 4), "{early}");
+    assert_eq!(approve(&world, &who, &run).await.status, StatusCode::OK);
+    let skipped = json!([
+        {"row": 3, "id": null, "reason": "invalid_id"}, {"row": 4, "id": ids[1], "reason": "invalid_status"},
+    ]);
+    let marked = send(file.clone()).await;
+    assert_eq!(marked.json(), json!({"paid": 1, "failed": 1, "unchanged": 0, "skipped": skipped}));
+    assert_eq!(send(file).await.json(), json!({"paid": 0, "failed": 0, "unchanged": 2, "skipped": skipped}));
+    let payout = world.get(&format!("/affiliate-payouts/{}", ids[0])).await.json()["payout"].clone();
+    assert_eq!((&payout["status"], &payout["external_reference"]), (&json!("paid"), &json!("8AB")));
+    let payout = world.get(&format!("/affiliate-payouts/{}", ids[1])).await.json()["payout"].clone();
+    assert_eq!((&payout["status"], &payout["failure_reason"]), (&json!("failed"), &json!("closed")));
+    assert_eq!(send("name\nada\n".to_owned()).await.status, StatusCode::BAD_REQUEST);
+    books(&world, &who).await;
+    world.end().await;
+}

@@ -278,3 +278,20 @@ async fn the_operator_asks_the_same_in_the_owners_stead() {
     assert!(owner("nobody@example.com").await.is_err());
     world.end().await;
 }
+
+#[tokio::test]
+async fn settings_that_do_not_go_together_are_refused() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let own = BASE_URL.split("://").nth(1).unwrap().split([':', '/']).next().unwrap();
+    for (set, field) in [
+        (json!({"exclude_key": "stx_referral"}), "exclude_key"),
+        (json!({"metadata_key": "k", "exclude_key": "k"}), "exclude_key"),
+        (json!({"portal_domain": own}), "portal_domain"),
+    ] {
+        let refused = owner(&world, &who, Method::PATCH, ("", set.clone())).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{set}");
+        assert!(refused.json()["error"]["details"]["fields"][field].is_string(), "{refused:?}");
+    }
+    world.end().await;
+}

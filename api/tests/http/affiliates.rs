@@ -615,3 +615,20 @@ async fn money_goes_where_the_owner_says() {
     assert_eq!(shown["affiliate"]["payout_ready"], json!(false));
     world.end().await;
 }
+
+/// The same holds for a form, a list and the API: what no browser can open is no website.
+#[tokio::test]
+async fn a_website_is_an_address_of_the_web() {
+    let world = World::start().await;
+    set_up(&world, 1).await;
+    let ada = partner(&world, json!({"email": "ada@example.org", "website": "ada.example"})).await;
+    assert_eq!(ada["website"], "https://ada.example");
+    let path = format!("/affiliates/{}", ada["id"].as_str().unwrap());
+    for website in ["javascript:alert(1)", "ftp://ada.example", "no address"] {
+        let refused = world.call(Method::PATCH, &path, &json!({"website": website})).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{website}");
+    }
+    let none = world.call(Method::PATCH, &path, &json!({"website": null})).await;
+    assert_eq!(none.json()["affiliate"]["website"], Value::Null);
+    world.end().await;
+}

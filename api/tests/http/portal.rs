@@ -333,7 +333,9 @@ async fn a_program_may_have_a_host_of_its_own() {
     eves.headers = at("partners.shop.example");
     assert_eq!(eves.get("/portal/home").await.status, StatusCode::UNAUTHORIZED);
     // The service's own host is nobody's.
-    settle(&world, &other, json!({"portal_domain": "api.example.test"})).await;
+    let own = json!({"portal_domain": "api.example.test"});
+    let refused = owner(&world, &other, Method::PATCH, ("", own)).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused:?}");
     assert_eq!(Browser::new(&world).get("/portal/sign-in").await.status, StatusCode::NOT_FOUND);
     // Given up, it is free.
     settle(&world, &who, json!({"portal_domain": null})).await;

@@ -379,7 +379,7 @@ async fn a_partner_changes_its_details_postbacks_and_wishes() {
         (&now["last_name"], &now["website"], &now["company"]),
         (&json!("Lovelace"), &json!("https://example.org/ada"), &Value::Null)
     );
-    let long = "x".repeat(101);
+    let long = "x".repeat(201);
     let wrong = browser.submit("profile", &[("first_name", &long)]).await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
     says(&wrong, "The first name is too long.");
@@ -553,5 +553,27 @@ async fn people_join_by_the_public_form() {
         ("eve@example.org", "Welcome to the partner program of shop.example"),
     ];
     assert_eq!(told, expected.map(|(to, subject)| (to.to_owned(), subject.to_owned())));
+    world.end().await;
+}
+
+/// Each try asks somebody's server, and each other destination is a letter.
+#[tokio::test]
+async fn what_goes_out_for_a_session_is_bounded() {
+    let world = World::start().await;
+    set_up(&world, 1).await;
+    let ada = partner(&world, json!({"email": "ada@example.org"})).await;
+    let browser = Browser::of(&world, &ada).await;
+    browser.submit("postback", &[("postback_url", "http://127.0.0.1:9/p")]).await;
+    for (form, fields) in [
+        ("postback-test", &[][..]),
+        ("payout-method", &[("method", "paypal"), ("destination", "ada@paypal.example")]),
+    ] {
+        for _ in 0..5 {
+            assert_eq!(browser.submit(form, fields).await.status, StatusCode::SEE_OTHER, "{form}");
+        }
+        let refused = browser.submit(form, fields).await;
+        assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS, "{form}");
+        assert!(refused.headers.contains_key("retry-after"));
+    }
     world.end().await;
 }

@@ -1,20 +1,13 @@
 //! A list of partners in CSV, as other programs hand it out (completions-affiliate.md 2.6): what the columns are is told
 //! from the names in the first line, in any order and case; columns of other names are passed over.
 
+use super::particulars::{NAME_BYTES_MAX, NOTES_BYTES_MAX, TAG_BYTES_MAX, website};
 use super::partner::{PartnerStatus, TAGS_MAX, Token};
 use crate::address::Address;
 use crate::csv::{Record, Records};
 
 /// Partners of one list.
 pub const ROWS_MAX: usize = 5_000;
-/// The longest name, company or address of a page, in bytes.
-const WORDS_BYTES_MAX: usize = 200;
-/// The longest address of a page.
-const WEBSITE_BYTES_MAX: usize = 2_000;
-/// The longest note.
-const NOTES_BYTES_MAX: usize = 10_000;
-/// The longest tag.
-const TAG_BYTES_MAX: usize = 64;
 
 /// What a row says of a partner. Empty fields say nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,12 +147,12 @@ fn listed(columns: &Columns, record: &Record) -> Result<Listed, &'static str> {
     }
     Ok(Listed {
         email: address("email")?.ok_or("email")?,
-        first_name: words("first_name", WORDS_BYTES_MAX)?,
-        last_name: words("last_name", WORDS_BYTES_MAX)?,
-        company: words("company", WORDS_BYTES_MAX)?,
-        website: words("website", WEBSITE_BYTES_MAX)?,
+        first_name: words("first_name", NAME_BYTES_MAX)?,
+        last_name: words("last_name", NAME_BYTES_MAX)?,
+        company: words("company", NAME_BYTES_MAX)?,
+        website: field("website").map(|text| website(text).map_err(|_| "website")).transpose()?,
         country,
-        campaign: words("campaign", WORDS_BYTES_MAX)?,
+        campaign: words("campaign", NAME_BYTES_MAX)?,
         token: field("token").and_then(Token::of_list),
         paypal_email: address("paypal_email")?,
         tags: tags(field("tags").unwrap_or_default())?,

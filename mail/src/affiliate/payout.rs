@@ -14,6 +14,7 @@
 
 mod eligibility;
 mod file;
+pub mod results;
 
 pub use self::eligibility::{Group, Verdict};
 pub use self::file::{Entry, Format};

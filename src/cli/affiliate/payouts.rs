@@ -4,7 +4,7 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{PROGRAM, PageArguments, given, listed, segment};
+use super::{Contents, PROGRAM, PageArguments, contents, given, listed, segment};
 
 /// Payout runs.
 #[derive(Debug, Subcommand)]
@@ -55,6 +55,14 @@ pub enum RunCommand {
         /// paypal, wise or generic; what fits the method
         #[arg(long)]
         format: Option<String>,
+    },
+    /// Mark its payouts paid or failed, by the file of results of who paid them
+    Results {
+        /// Its id
+        id: String,
+        /// The file, in CSV; its first line names the columns
+        #[arg(value_parser = contents)]
+        file: Contents,
     },
 }
 
@@ -112,6 +120,7 @@ impl RunCommand {
                 let query: Vec<String> = given.into_iter().filter_map(pair).collect();
                 ("GET", of(id, &format!("/files?{}", query.join("&"))), json!({}))
             }
+            Self::Results { id, file } => ("POST", of(id, "/results"), json!(file.0)),
         }
     }
 }
