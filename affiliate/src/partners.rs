@@ -24,8 +24,6 @@ use crate::tell::Telling;
 
 /// Recruiters above a recruiter that are followed to see that none is its own.
 pub(crate) const PARENTS_MAX: usize = 64;
-/// Open payouts of a partner, one in a currency and run, that are looked at.
-const PAYOUTS_MAX: usize = 200;
 /// For how many days nobody may take a token of a partner who was deleted (completions-affiliate.md 2.6).
 pub const TOKENS_REST_DAYS: i64 = 90;
 

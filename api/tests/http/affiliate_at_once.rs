@@ -155,7 +155,7 @@ async fn an_invoice_that_comes_while_its_partner_is_deleted_is_taken_back() {
         let paid = event(&shop.world, (&format!("evt_{name}"), "invoice.paid"), &invoice).to_string();
         let ledger = shop.office.ledger();
         let hear = ledger.take(shop.account, paid.as_bytes());
-        let delete = shop.office.delete_partner(shop.account, partner);
+        let delete = shop.office.delete_partner((shop.account, partner), None);
         // While the commit of the first is under way, the second reads what was before.
         let deleted = if number % 2 == 0 {
             futures_util::join!(hear, delete).1
