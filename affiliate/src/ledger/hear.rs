@@ -167,7 +167,8 @@ impl Ledger {
             Err(error) => (arrival(name_of(body), "unreadable".to_owned()), Err(error)),
         };
         let answer = match read {
-            Ok(event) => self.complete_and_work(account, (event, &arrival), completes).await,
+            // Boxed, as below: a book and all that it asks for is large, and would be copied through every layer above.
+            Ok(event) => Box::pin(self.complete_and_work(account, (event, &arrival), completes)).await,
             Err(error) => Err(error.into()),
         };
         match answer {
@@ -248,7 +249,7 @@ impl Ledger {
         if let Err(Nothing(why)) = book.hear(&fact).await? {
             return Ok(Followed { batch: Batch::progress(), ignored: Some(why), is_whole: true });
         }
-        let is_whole = book.settle().await?;
+        let is_whole = Box::pin(book.settle()).await?;
         Ok(Followed { batch: book.close(Batch::progress()).await?, ignored: None, is_whole })
     }
 

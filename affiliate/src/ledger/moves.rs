@@ -123,7 +123,7 @@ impl Ledger {
             let customer = referral.customer.clone();
             book.touched.customers.extend(customer);
             book.touched.referrals.insert(id);
-            let is_whole = book.settle().await?;
+            let is_whole = Box::pin(book.settle()).await?;
             let referral = book.referral(id).await?.ok_or(Refusal::Unknown(Noun::Referral))?.clone();
             let is_done = if is_whole {
                 self.commit_beside(book, beside, &referral).await?

@@ -93,7 +93,7 @@ impl Book<'_> {
             self.restand(*referral).await?;
         }
         for invoice in &touched.invoices {
-            self.settle_invoice(invoice).await?;
+            Box::pin(self.settle_invoice(invoice)).await?;
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Book<'_> {
             let invoices = heard::invoices_of(store, account, (&customer, after), room).await?;
             let linked = self.customer(&customer).await?.referral;
             for invoice in &invoices {
-                self.settle_invoice(invoice).await?;
+                Box::pin(self.settle_invoice(invoice)).await?;
             }
             let is_whole = invoices.len() < room;
             room = room.saturating_sub(invoices.len());
@@ -146,7 +146,7 @@ impl Book<'_> {
             let page = commission::list(&store, account, &filter, wanted).await?;
             let invoices = page.rows.iter().filter_map(Commission::sold).map(|sold| &sold.invoice);
             for invoice in invoices.collect::<BTreeSet<_>>() {
-                self.settle_invoice(invoice).await?;
+                Box::pin(self.settle_invoice(invoice)).await?;
             }
             if let Some(found) = self.referral(referral).await? {
                 let next = page.next.map(CommissionId::from_bytes);
@@ -194,12 +194,12 @@ impl Book<'_> {
         let Some(referral) = self.attribute(id).await? else { return Ok(()) };
         // What attribution has linked bars, perhaps.
         self.restand(referral).await?;
-        let Some(case) = self.case(id, referral).await? else { return Ok(()) };
+        let Some(case) = Box::pin(self.case(id, referral)).await? else { return Ok(()) };
         // First what the invoice is worth, which no line matters to; then the lines, with the customer converted.
         let worth = case.recompute(self, 1)?.worth;
         self.count(id, &case, worth).await?;
         self.restand(referral).await?;
-        let Some(case) = self.case(id, referral).await? else { return Ok(()) };
+        let Some(case) = Box::pin(self.case(id, referral)).await? else { return Ok(()) };
         let paying = self.paying_with(referral, case.referral.partner).await?;
         let outcome = case.recompute(self, paying)?;
         for adjustment in &outcome.adjustments {

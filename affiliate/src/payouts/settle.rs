@@ -100,7 +100,7 @@ impl Ledger {
         }
         let is_failed = matches!(outlay, Outlay::Failed { .. });
         book.settle_payout(id, outlay).await?;
-        book.settle().await?;
+        Box::pin(book.settle()).await?;
         let Some(payout) = book.payout(id).await?.map(|payout| payout.clone()) else { return Ok(None) };
         let is_trailing = payout.trail.is_some();
         let status = if is_failed { PayoutStatus::Failed } else { PayoutStatus::Paid };
@@ -138,7 +138,7 @@ impl Ledger {
                 return Ok(Step::Done);
             }
             book.follow(id).await?;
-            book.settle().await?;
+            Box::pin(book.settle()).await?;
             let is_done = book.payout(id).await?.is_none_or(|payout| payout.trail.is_none());
             book.note_work(Work::Payout(id), (!is_done).then(|| self.now()));
             if self.commit(book.close(Batch::progress()).await?).await? {
