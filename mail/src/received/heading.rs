@@ -95,7 +95,7 @@ impl Heading {
         self.attachments = files
             .take_while(|file| {
                 // Quotes, names of fields and the size take some sixty bytes.
-                bytes += file.filename.len() + file.content_type.len() + 60;
+                bytes += written(&file.filename) + written(&file.content_type) + 60;
                 bytes <= FILES_BYTES_MAX
             })
             .collect();
@@ -183,7 +183,7 @@ fn ids<'a>(message: &'a Message<'_>, name: &HeaderName<'static>) -> impl Iterato
     texts
         .into_iter()
         .map(one_line)
-        .filter(|id| !id.is_empty() && id.len() <= ID_BYTES_MAX)
+        .filter(|id| !id.is_empty() && written(id) <= ID_BYTES_MAX)
         .map(|id| if id.starts_with('<') { id } else { format!("<{id}>") })
 }
 
@@ -193,7 +193,7 @@ fn list(texts: impl Iterator<Item = String>) -> Vec<String> {
     texts
         .map(|text| cut(&text, LINE_BYTES_MAX))
         .take_while(|text| {
-            bytes += text.len() + 3;
+            bytes += written(text) + 3;
             bytes <= LIST_BYTES_MAX
         })
         .collect()
@@ -213,13 +213,23 @@ pub(super) fn one_line(text: &str) -> String {
     clean.trim().to_owned()
 }
 
-/// The beginning of a text, at most so many bytes of it.
+/// Bytes that a character takes in JSON (RFC 8259 7); there are no control characters any more.
+fn written_as(c: char) -> usize {
+    if matches!(c, '"' | '\\') { 2 } else { c.len_utf8() }
+}
+
+fn written(text: &str) -> usize {
+    text.chars().map(written_as).sum()
+}
+
+/// The beginning of a text, at most so many bytes of it as JSON.
 pub(super) fn cut(text: &str, bytes_max: usize) -> String {
-    let mut end = text.len().min(bytes_max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default().to_owned()
+    let mut bytes = 0;
+    let fits = |c: &char| {
+        bytes += written_as(*c);
+        bytes <= bytes_max
+    };
+    text.chars().take_while(fits).collect()
 }
 
 /// How often a field stands in the header of a message.

@@ -293,6 +293,16 @@ mod tests {
             format!("Subject: {}\n\nx", "=?utf-8?q?a?= ".repeat(10_000)),
             format!("References: {}\n\nx", "<a@b> ".repeat(20_000)),
             "Content-Transfer-Encoding: base64\nContent-Type: text/plain\n\n!!!!".to_owned(),
+            // Each of these characters is two bytes of JSON.
+            format!(
+                "From: =?utf-8?b?{quotes}?= <a@b.example>\nTo: {people}\nCc: {people}\nReply-To: {people}\n\
+                 Subject: =?utf-8?b?{quotes}?=\nMessage-ID: <{ids}>\nIn-Reply-To: <{ids}>\nReferences: <{ids}> <{ids}>\n\
+                 Content-Type: multipart/mixed; boundary=x\n\n{files}",
+                quotes = "IiIi".repeat(1_000),
+                people = format!("=?utf-8?b?{}?= <a@b.example>,", "IiIi".repeat(200)).repeat(20),
+                ids = "\\\"".repeat(400),
+                files = "--x\nContent-Type: application/pdf; name=\"=?utf-8?b?IiIiIiIiIiIiIiIiIiIiIiIi?=\"\n\nx\n".repeat(500),
+            ),
         ] {
             let heading = Reading::heading(message.as_bytes());
             assert_eq!(heading, Reading::of(message.as_bytes()).heading);
