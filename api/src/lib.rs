@@ -24,6 +24,7 @@ pub mod emails;
 pub mod events;
 pub mod fields;
 pub mod health;
+pub mod held;
 pub mod idempotency;
 pub mod journal;
 pub mod logs;

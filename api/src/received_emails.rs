@@ -25,6 +25,7 @@ use store::received;
 use self::view::{OneReceived, ReceivedDetail};
 use crate::call::{Answer, Call, Input, Reply, Takes};
 use crate::done::Done;
+use crate::held::{Held, Place};
 use crate::operations::{Operation, operation};
 use crate::page;
 use crate::problem::{Code, Problem};
@@ -162,12 +163,17 @@ impl Input for GetReceived {
 ///
 /// # Errors
 /// No such received email, or its bytes are not kept any more; the store cannot be read.
-pub async fn get_one(room: Arc<Room>, tenant: Tenant, input: GetReceived) -> Result<OneReceived, Problem> {
+pub async fn get_one(
+    room: Arc<Room>,
+    tenant: Tenant,
+    input: GetReceived,
+) -> Result<Held<OneReceived>, Problem> {
     let GetReceived { id: OfReceived(id), inline } = input;
     let received = find(&room, &tenant, id).await?;
+    let place = Place::of(received.size_bytes).await?;
     // A message that nobody can read is shown by what was kept of it; the rest is in its raw form.
     let reading = read::whole(message(&room, &received).await?).await.unwrap_or_default();
-    Ok(OneReceived { received_email: ReceivedDetail::of(&received, reading, inline) })
+    Ok(place.holds(OneReceived { received_email: ReceivedDetail::of(&received, reading, inline) }))
 }
 
 /// A message as it was received.
@@ -190,9 +196,14 @@ impl Reply for RawMessage {
 ///
 /// # Errors
 /// No such received email, or its bytes are not kept any more; the store cannot be read.
-pub async fn raw(room: Arc<Room>, tenant: Tenant, OfReceived(id): OfReceived) -> Result<RawMessage, Problem> {
+pub async fn raw(
+    room: Arc<Room>,
+    tenant: Tenant,
+    OfReceived(id): OfReceived,
+) -> Result<Held<RawMessage>, Problem> {
     let received = find(&room, &tenant, id).await?;
-    message(&room, &received).await.map(RawMessage)
+    let place = Place::of(received.size_bytes).await?;
+    message(&room, &received).await.map(|bytes| place.holds(RawMessage(bytes)))
 }
 
 /// What `GET /received-emails/{id}/attachments/{att_id}` takes.
@@ -264,11 +275,16 @@ fn percent_encoded(byte: u8) -> String {
 ///
 /// # Errors
 /// No such received email, or it has no such file; the store cannot be read.
-pub async fn attachment(room: Arc<Room>, tenant: Tenant, input: GetAttachment) -> Result<FileBytes, Problem> {
+pub async fn attachment(
+    room: Arc<Room>,
+    tenant: Tenant,
+    input: GetAttachment,
+) -> Result<Held<FileBytes>, Problem> {
     let GetAttachment { id: OfReceived(id), place } = input;
     let received = find(&room, &tenant, id).await?;
+    let held = Place::of(received.size_bytes).await?;
     let found = read::attachment(message(&room, &received).await?, place).await;
-    found.map(FileBytes).ok_or_else(no_such_file)
+    found.map(|file| held.holds(FileBytes(file))).ok_or_else(no_such_file)
 }
 
 /// `DELETE /received-emails/{id}`.
