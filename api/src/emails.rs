@@ -34,6 +34,7 @@ use store::access::Tenant;
 use store::email::EmailWithRecipients;
 
 use crate::call::{Call, Input, Reply, Takes};
+use crate::held::{Held, Place};
 use crate::idempotency::Once;
 use crate::page::Page;
 use crate::problem::{Code, Problem};
@@ -186,13 +187,15 @@ impl Reply for Message {
 ///
 /// # Errors
 /// No such email, or its bytes are not kept any more; the store cannot be read.
-pub async fn raw(room: Arc<Room>, tenant: Tenant, OfEmail(id): OfEmail) -> Result<Message, Problem> {
+pub async fn raw(room: Arc<Room>, tenant: Tenant, OfEmail(id): OfEmail) -> Result<Held<Message>, Problem> {
     let (store, account) = (room.hall.store(), tenant.account().id);
-    if find_bare(&room, &tenant, id).await?.is_for_its_recipient_alone() {
+    let email = find_bare(&room, &tenant, id).await?;
+    if email.is_for_its_recipient_alone() {
         return Err(Problem::new(Code::NOT_FOUND, "What this message says is for its recipient alone"));
     }
+    let place = Place::of(email.size_bytes).await?;
     let bytes = store::email::raw(store, account, id).await?;
     bytes
-        .map(Message)
+        .map(|bytes| place.holds(Message(bytes)))
         .ok_or_else(|| Problem::new(Code::NOT_FOUND, "The message's bytes are not kept any more"))
 }
