@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 ACCOUNT = "acct_shop"
 # The lists that a back-fill reads; and what localstripe has of them.
-LISTS = ("checkout/sessions", "subscriptions", "invoices", "charges", "disputes")
+LISTS = ("checkout/sessions", "subscriptions", "invoices", "charges", "refunds", "disputes", "credit_notes", "events", "invoice_payments")
 BEHIND = {"subscriptions": "?status=all&limit=1000", "invoices": "?limit=1000", "charges": "?limit=1000"}
 HELD_S = 60
 # What it may do when it is asked for a transfer, besides making it or refusing it with some code: make it and not answer,
