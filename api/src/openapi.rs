@@ -188,7 +188,7 @@ fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -
     parameters.push(json!({"$ref": "#/components/parameters/Service-Version"}));
     entry["parameters"] = Value::Array(parameters);
     if let Some(body) = takes.body {
-        let required = !matches!(operation.media, Media::Form | Media::JsonOrNothing);
+        let required = !matches!(operation.media, Media::Form | Media::JsonOrNothing | Media::Beacon);
         let content: Map<String, Value> = operation
             .media
             .types()
