@@ -73,7 +73,7 @@ impl Input for TellPerson {
 
 /// A schema that everything fits, and which says what is meant.
 fn take_types_off(schema: &mut Value) {
-    let properties = schema["properties"].as_object_mut().map(|fields| std::mem::take(fields));
+    let properties = schema["properties"].as_object_mut().map(std::mem::take);
     let named = properties.into_iter().flatten().map(|(name, field)| {
         let about = field["description"].clone();
         (name, json!({"description": about}))
