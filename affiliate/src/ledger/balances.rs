@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mail::affiliate::balance::Balance;
 use mail::affiliate::money::Currency;
-use store::affiliate::balance::{self, FOLDED_MAX, Whose};
+use store::affiliate::balance::{self, Whose};
 use store::engine::{Batch, ReadError};
 
 use super::{Fault, Ledger};
@@ -41,7 +41,7 @@ impl Ledger {
     /// Folds what a partner has, if there is much to fold.
     pub(super) async fn fold_balance(&self, whose: Whose) -> Result<(), ReadError> {
         let kept = balance::read(self.store(), whose).await?;
-        if kept.changes() >= FOLD_AT.min(FOLDED_MAX) {
+        if kept.changes() >= FOLD_AT {
             let mut batch = Batch::progress();
             kept.fold(&mut batch, whose);
             // Who was beaten to it, or cannot, leaves it to the next.

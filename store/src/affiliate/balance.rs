@@ -21,7 +21,7 @@ use crate::key::{KeyBuilder, KeyReader, Space, key};
 use crate::row::{self, Row};
 
 /// Changes that are read, and folded, at once.
-pub const FOLDED_MAX: usize = 5_000;
+const FOLDED_MAX: usize = 5_000;
 const SUMS: u8 = 0;
 const CHANGE: u8 = 1;
 
