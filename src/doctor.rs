@@ -67,6 +67,7 @@ const CHECKS: &[Check] = &[
     check!("ptr", hostname::ptr),
     check!("spf", sender::spf),
     check!("return_path", sender::return_path),
+    check!("postmaster", reports::postmaster),
     check!("dmarc_reports", reports::dmarc_reports),
     check!("domain_connect", connect::domain_connect),
     check!("port_25_out", port_25::out),

@@ -120,6 +120,7 @@ const KEYS: &[Key] = &[
     live!(mx.connections_per_minute_max),
     live!(mx.errors_max),
     restart!(mx.unknown_recipients_max),
+    restart!(mx.unknown_recipients_per_hour_max),
     live!(mx.greet_delay),
     live!(mx.dnsbl),
     live!(mx.dnsbl_action),

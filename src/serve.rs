@@ -20,7 +20,7 @@ use proxy::proxies::Proxies;
 use rustls::ServerConfig;
 use smtp::limits::{Budget, Limits};
 use smtp::listener::{Door, Listener};
-use smtp::mx::{Mx, Patience};
+use smtp::mx::Mx;
 use smtp::peers::Peers;
 use smtp::policy::{Relay, Submission};
 use smtp::settings::{Role, Settings};
@@ -281,8 +281,7 @@ impl Doors {
         let networks = watch::Sender::new(Vec::new()).subscribe();
         let proxies = self.proxies.clone();
         let door = Door { session, networks, proxies, tls: Some(tls), implicit_tls: false };
-        let patience = Patience { unknown_recipients_max: config.mx.unknown_recipients_max };
-        self.smtp(address, door, Mx::new(world.inbound.clone(), patience))
+        self.smtp(address, door, Mx::new(world.inbound.clone(), config.mx.patience()))
     }
 
     /// What all sessions of a door share.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// RFC 5321 4.5.3.1.1.
+/// RFC 5321 4.5.3.1.1: what an address that mail is sent to, or from, keeps to.
 pub const LOCAL_PART_BYTES_MAX: usize = 64;
 /// RFC 5321 4.5.3.1.2, RFC 1035 2.3.4 (without the final dot).
 pub const NAME_BYTES_MAX: usize = 253;
@@ -143,16 +143,47 @@ impl Address {
     /// # Errors
     /// [`AddressError::Local`] or [`AddressError::TooLong`].
     pub fn new(local: &str, domain: Name) -> Result<Self, AddressError> {
+        if local.len() > LOCAL_PART_BYTES_MAX {
+            return Err(AddressError::TooLong);
+        }
+        Self::unlimited(local, domain)
+    }
+
+    /// The address in a stranger's return path, or one that is kept. Some senders write more than 64 bytes before the
+    /// `@`, to know which of their messages came back; RFC 5321 4.5.3.1 asks for as few limits as can be.
+    ///
+    /// # Errors
+    /// [`AddressError`]; [`AddressError::TooLong`] from 255 bytes on, which is what a path may hold.
+    pub fn foreign(text: &str) -> Result<Self, AddressError> {
+        let (local, domain) = Self::halves(text)?;
+        Self::unlimited(local, domain)
+    }
+
+    fn unlimited(local: &str, domain: Name) -> Result<Self, AddressError> {
         if local.is_empty() {
             return Err(AddressError::Form);
         }
-        if local.len() > LOCAL_PART_BYTES_MAX || local.len() + 1 + domain.0.len() > ADDRESS_BYTES_MAX {
+        if local.len() + 1 + domain.0.len() > ADDRESS_BYTES_MAX {
             return Err(AddressError::TooLong);
         }
         if !is_dot_string(local) && !is_quoted_string(local) {
             return Err(AddressError::Local);
         }
         Ok(Self { local: local.into(), domain })
+    }
+
+    fn halves(text: &str) -> Result<(&str, Name), AddressError> {
+        let (local, domain) = text.rsplit_once('@').ok_or(AddressError::Form)?;
+        if domain.starts_with('[') {
+            return Err(AddressError::Literal);
+        }
+        if domain.is_empty() || domain.ends_with('.') {
+            return Err(AddressError::Domain);
+        }
+        if text.len() > 4 * ADDRESS_BYTES_MAX {
+            return Err(AddressError::TooLong);
+        }
+        Ok((local, domain.parse()?))
     }
 
     /// The part before the `@` as it was written, quotes included.
@@ -183,7 +214,7 @@ impl Address {
         let plain = self.plain_local().to_lowercase();
         let local =
             if is_dot_string(&plain) && !plain.is_empty() { plain } else { self.local.to_lowercase() };
-        Self::new(&local, self.domain.clone()).unwrap_or_else(|_| self.clone())
+        Self::unlimited(&local, self.domain.clone()).unwrap_or_else(|_| self.clone())
     }
 
     /// The name behind the `@`.
@@ -229,24 +260,16 @@ impl FromStr for Address {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let (local, domain) = text.rsplit_once('@').ok_or(AddressError::Form)?;
-        if domain.starts_with('[') {
-            return Err(AddressError::Literal);
-        }
-        if domain.is_empty() || domain.ends_with('.') {
-            return Err(AddressError::Domain);
-        }
-        if text.len() > 4 * ADDRESS_BYTES_MAX {
-            return Err(AddressError::TooLong);
-        }
-        Self::new(local, domain.parse()?)
+        let (local, domain) = Self::halves(text)?;
+        Self::new(local, domain)
     }
 }
 
+/// Reads what was kept.
 impl TryFrom<String> for Address {
     type Error = AddressError;
     fn try_from(text: String) -> Result<Self, AddressError> {
-        text.parse()
+        Self::foreign(&text)
     }
 }
 
@@ -389,6 +412,16 @@ mod tests {
             assert!(given.parse::<Address>().is_err(), "{given:?}");
         }
         assert!(format!("{}@example.com", "a".repeat(65)).parse::<Address>().is_err());
+    }
+
+    #[test]
+    fn a_stranger_may_have_a_long_local_part() {
+        let long = format!("{}@example.com", "a".repeat(200));
+        let foreign = Address::foreign(&long).unwrap();
+        assert_eq!(foreign.to_string(), long);
+        assert_eq!(foreign.folded(), foreign);
+        assert_eq!(serde_json::from_value::<Address>(long.into()).unwrap(), foreign);
+        assert_eq!(Address::foreign(&format!("{}@example.com", "a".repeat(243))), Err(AddressError::TooLong));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod heading;
 mod read;
 mod stripped;
 mod trace;
+mod words;
 
 use std::fmt;
 

@@ -38,11 +38,13 @@ const ROUTING: [char; 3] = ['%', '!', '@'];
 pub struct Patience {
     /// Mailboxes that are not there, asked for in one session; with the next one it ends.
     pub unknown_recipients_max: u32,
+    /// And by one address in an hour; then it is not listened to until the hour is over.
+    pub unknown_recipients_per_hour_max: u32,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { unknown_recipients_max: 10 }
+        Self { unknown_recipients_max: 10, unknown_recipients_per_hour_max: 100 }
     }
 }
 
@@ -70,7 +72,7 @@ impl Mx {
     /// Takes mail in.
     #[must_use]
     pub fn new(inbound: Inbound, patience: Patience) -> Self {
-        Self { inbound, patience, strangers: Strangers::default() }
+        Self { inbound, patience, strangers: Strangers::new(patience.unknown_recipients_per_hour_max) }
     }
 
     async fn sender(

@@ -16,6 +16,8 @@ use mail::reply::{Enhanced, Reply};
 use smtp_proto::request::parser::Rfc5321Parser;
 use smtp_proto::{MAIL_BODY_BINARYMIME, MAIL_REQUIRETLS, MAIL_RET_FULL, MAIL_SMTPUTF8};
 
+use crate::settings::Role;
+
 /// RFC 3461 4.4.
 const ENVID_CHARS_MAX: usize = 100;
 /// RFC 3461 4.2.
@@ -69,28 +71,32 @@ pub struct MailParameters {
     pub require_tls: bool,
 }
 
-/// A keyword, and whether it has a value (`Some(true)`: must, `Some(false)`: must not).
+/// A keyword, whether it has a value, and whether strangers may use it: the MX door offers neither DSN nor AUTH.
 struct Keyword {
     name: &'static str,
     has_value: bool,
+    at_mx: bool,
 }
 
 const MAIL: [Keyword; 7] = [
-    Keyword { name: "SIZE", has_value: true },
-    Keyword { name: "BODY", has_value: true },
-    Keyword { name: "SMTPUTF8", has_value: false },
-    Keyword { name: "RET", has_value: true },
-    Keyword { name: "ENVID", has_value: true },
-    Keyword { name: "AUTH", has_value: true },
-    Keyword { name: "REQUIRETLS", has_value: false },
+    Keyword { name: "SIZE", has_value: true, at_mx: true },
+    Keyword { name: "BODY", has_value: true, at_mx: true },
+    Keyword { name: "SMTPUTF8", has_value: false, at_mx: true },
+    Keyword { name: "RET", has_value: true, at_mx: false },
+    Keyword { name: "ENVID", has_value: true, at_mx: false },
+    Keyword { name: "AUTH", has_value: true, at_mx: false },
+    Keyword { name: "REQUIRETLS", has_value: false, at_mx: true },
 ];
-const RCPT: [Keyword; 2] =
-    [Keyword { name: "NOTIFY", has_value: true }, Keyword { name: "ORCPT", has_value: true }];
+const RCPT: [Keyword; 2] = [
+    Keyword { name: "NOTIFY", has_value: true, at_mx: false },
+    Keyword { name: "ORCPT", has_value: true, at_mx: false },
+];
 
 /// The words of `tail`, each with its keyword's name, checked against the table.
 fn words<'a>(
     tail: &'a [u8],
     table: &'static [Keyword],
+    role: Role,
 ) -> Result<Vec<(&'static str, &'a str)>, ParameterError> {
     let text = std::str::from_utf8(tail).map_err(|_| ParameterError::Form)?;
     let mut found: Vec<(&'static str, &str)> = Vec::new();
@@ -105,7 +111,8 @@ fn words<'a>(
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
             return Err(ParameterError::Form);
         }
-        let Some(keyword) = table.iter().find(|k| k.name.eq_ignore_ascii_case(name)) else {
+        let offered = |k: &&Keyword| k.name.eq_ignore_ascii_case(name) && (k.at_mx || role != Role::Mx);
+        let Some(keyword) = table.iter().find(offered) else {
             return Err(ParameterError::Unknown(name.chars().take(32).collect()));
         };
         if keyword.has_value != value.is_some() || value == Some("") {
@@ -123,11 +130,11 @@ fn words<'a>(
 ///
 /// # Errors
 /// [`ParameterError`].
-pub fn mail(tail: &[u8]) -> Result<MailParameters, ParameterError> {
+pub fn mail(tail: &[u8], role: Role) -> Result<MailParameters, ParameterError> {
     if tail.trim_ascii().is_empty() {
         return Ok(MailParameters::default());
     }
-    let words = words(tail, &MAIL)?;
+    let words = words(tail, &MAIL, role)?;
     let mut envelope_id = None;
     let mut sized = false;
     for (name, value) in &words {
@@ -174,12 +181,12 @@ pub fn asks_smtputf8(tail: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`ParameterError`].
-pub fn rcpt(tail: &[u8], smtputf8: bool) -> Result<Notify, ParameterError> {
+pub fn rcpt(tail: &[u8], smtputf8: bool, role: Role) -> Result<Notify, ParameterError> {
     if tail.trim_ascii().is_empty() {
         return Ok(Notify::default());
     }
     let mut notify = Notify::default();
-    for (name, value) in words(tail, &RCPT)? {
+    for (name, value) in words(tail, &RCPT, role)? {
         let good = match name {
             "NOTIFY" => read_notify(value, &mut notify),
             _ => {
@@ -289,6 +296,27 @@ fn is_xtext(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn mail(tail: &[u8]) -> Result<MailParameters, ParameterError> {
+        super::mail(tail, Role::Submission)
+    }
+
+    fn rcpt(tail: &[u8], smtputf8: bool) -> Result<Notify, ParameterError> {
+        super::rcpt(tail, smtputf8, Role::Submission)
+    }
+
+    #[test]
+    fn strangers_are_told_what_is_not_offered() {
+        assert!(super::mail(b" SIZE=1000 BODY=8BITMIME SMTPUTF8\r\n", Role::Mx).is_ok());
+        for tail in [" RET=FULL\r\n", " ENVID=a\r\n", " AUTH=<>\r\n"] {
+            let refused = super::mail(tail.as_bytes(), Role::Mx);
+            assert!(matches!(refused, Err(ParameterError::Unknown(_))), "{tail}");
+        }
+        for tail in [" NOTIFY=NEVER\r\n", " ORCPT=rfc822;a@b\r\n"] {
+            let refused = super::rcpt(tail.as_bytes(), false, Role::Mx);
+            assert!(matches!(refused, Err(ParameterError::Unknown(_))), "{tail}");
+        }
+    }
 
     #[test]
     fn mail_parameters_are_read() {

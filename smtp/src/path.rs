@@ -87,7 +87,11 @@ fn without_route(text: &str) -> &str {
 /// # Errors
 /// Any [`PathError`] but [`PathError::Form`].
 pub fn reverse(text: &str, smtputf8: bool) -> Result<Path, PathError> {
-    if text.is_empty() { Ok(Path::Null) } else { address(text, smtputf8).map(Path::Address) }
+    if text.is_empty() {
+        return Ok(Path::Null);
+    }
+    fits(text, smtputf8)?;
+    Address::foreign(text).map(Path::Address).map_err(PathError::Address)
 }
 
 /// The address in a forward path; `postmaster` alone means ours (RFC 5321 4.5.1).
@@ -98,14 +102,12 @@ pub fn forward(text: &str, smtputf8: bool, hostname: &Name) -> Result<Address, P
     if text.eq_ignore_ascii_case("postmaster") {
         return Address::new("postmaster", hostname.clone()).map_err(PathError::Address);
     }
-    address(text, smtputf8)
+    fits(text, smtputf8)?;
+    text.parse().map_err(PathError::Address)
 }
 
-fn address(text: &str, smtputf8: bool) -> Result<Address, PathError> {
-    if !smtputf8 && !text.is_ascii() {
-        return Err(PathError::NotAscii);
-    }
-    text.parse().map_err(PathError::Address)
+fn fits(text: &str, smtputf8: bool) -> Result<(), PathError> {
+    if smtputf8 || text.is_ascii() { Ok(()) } else { Err(PathError::NotAscii) }
 }
 
 impl PathError {

@@ -8,6 +8,7 @@ use mail::returned::reporter::Reporter;
 use queue::inbound::{Failing, Unsure};
 use serde::Deserialize;
 use smtp::limits::Limits;
+use smtp::mx::Patience;
 
 use super::values::{duration, one_or_many};
 
@@ -30,6 +31,8 @@ pub struct MxSection {
     pub errors_max: u32,
     /// Mailboxes that are not there, asked for in one session.
     pub unknown_recipients_max: u32,
+    /// And by one address in an hour.
+    pub unknown_recipients_per_hour_max: u32,
     /// How long the greeting is held back.
     #[serde(deserialize_with = "duration")]
     pub greet_delay: Duration,
@@ -62,6 +65,7 @@ pub struct MxSection {
 impl Default for MxSection {
     fn default() -> Self {
         let limits = Limits::mx();
+        let patience = Patience::default();
         Self {
             listen: Vec::new(),
             message_bytes_max: limits.message_bytes_max,
@@ -69,7 +73,8 @@ impl Default for MxSection {
             sessions_per_address_max: limits.sessions_per_address_max,
             connections_per_minute_max: limits.connections_per_minute_max,
             errors_max: limits.errors_max,
-            unknown_recipients_max: smtp::mx::Patience::default().unknown_recipients_max,
+            unknown_recipients_max: patience.unknown_recipients_max,
+            unknown_recipients_per_hour_max: patience.unknown_recipients_per_hour_max,
             greet_delay: limits.greet_delay,
             dnsbl: Vec::new(),
             dnsbl_action: Action::default(),
@@ -87,6 +92,15 @@ impl Default for MxSection {
 }
 
 impl MxSection {
+    /// What strangers are allowed.
+    #[must_use]
+    pub fn patience(&self) -> Patience {
+        Patience {
+            unknown_recipients_max: self.unknown_recipients_max,
+            unknown_recipients_per_hour_max: self.unknown_recipients_per_hour_max,
+        }
+    }
+
     /// What sessions keep to.
     #[must_use]
     pub fn limits(&self) -> Limits {

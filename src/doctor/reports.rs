@@ -1,6 +1,8 @@
-//! `dmarc_reports`: whether receivers may send us what they report about customers' domains.
+//! Whether what others have to say reaches us.
 //!
-//! The record that customers are given sends DMARC reports to `dmarc@{return_path_host}`, which is no address in
+//! `postmaster`: people write to `postmaster` and `abuse` at any host that mail comes from (RFC 5321 4.5.1, RFC 2142).
+//!
+//! `dmarc_reports`: whether receivers may send us what they report about customers' domains. The record that customers are given sends DMARC reports to `dmarc@{return_path_host}`, which is no address in
 //! their own domain: a receiver sends there only what the other side has asked for, by a record for each domain or
 //! one for all (RFC 7489 7.1).
 //!
@@ -17,6 +19,23 @@ use super::record;
 
 /// Any customer's: the record is one for all.
 const PROBE: &str = "customer.example._report._dmarc";
+
+/// Whether somebody reads what is written to us.
+pub(super) async fn postmaster(place: &Place) -> Finding {
+    let (mx, hostname) = (&place.config.mx, &place.config.hostname);
+    if mx.listen.is_empty() {
+        return Finding::skipped("postmaster", "no mail is taken in here");
+    }
+    let mut notes = Notes::default();
+    match &mx.postmaster {
+        Some(address) => notes.good(format!("mail to postmaster@{hostname} and abuse@{hostname} goes to {address}")),
+        None => notes.warn(
+            format!("mail to postmaster@{hostname} and abuse@{hostname} is refused: who has a complaint is not heard (RFC 5321 4.5.1, RFC 2142)"),
+            "Set `postmaster` in [mx] to an address that somebody reads, and `sandbox_sender` in [service], from whose domain it is passed on.",
+        ),
+    }
+    notes.settle("postmaster")
+}
 
 /// Whether the record for all is there.
 pub(super) async fn dmarc_reports(place: &Place) -> Finding {
@@ -54,8 +73,22 @@ fn judge(host: &Name, found: Result<Vec<String>, String>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::super::finding::Status;
-    use super::super::testing::{Ground, place};
+    use super::super::testing::{Ground, place, place_with};
     use super::*;
+
+    #[tokio::test]
+    async fn somebody_reads_what_is_written_to_us() {
+        let ground = Ground::of("").await;
+        assert_eq!(postmaster(&place(&ground, "").await).await.status, Status::Skipped);
+        let open =
+            "[tls]\ncertificate = \"c.pem\"\nprivate_key = \"k.pem\"\n[mx]\nlisten = \"127.0.0.1:1\"\n";
+        let nobody = postmaster(&place_with(&ground, open).await).await;
+        assert_eq!(nobody.status, Status::Warning, "{nobody:#?}");
+        let somebody = format!(
+            "{open}postmaster = \"you@example.org\"\n[service]\nsandbox_sender = \"hi@example.net\"\n"
+        );
+        assert_eq!(postmaster(&place_with(&ground, &somebody).await).await.status, Status::Ok);
+    }
 
     #[tokio::test]
     async fn reports_need_leave_to_come() {

@@ -129,7 +129,7 @@ fn person(addr: &Addr<'_>) -> Option<Person> {
         }
         (name, text) => (name, text.map(Cow::Borrowed)),
     };
-    let address = text.as_deref().and_then(|text| text.parse().ok().or_else(|| quoted(text)));
+    let address = text.as_deref().and_then(|text| Address::foreign(text).ok().or_else(|| quoted(text)));
     let name = name.map(one_line).filter(|name| !name.is_empty());
     let shown = match (&address, &name) {
         (Some(address), _) => Mailbox { name, address: address.clone() }.to_string(),

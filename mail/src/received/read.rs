@@ -7,7 +7,7 @@ use mail_parser::{Message, MessageParser, MessagePart, MimeHeaders as _, PartTyp
 
 use super::answer;
 use super::heading::{self, FILENAME_BYTES_MAX, Heading, cut, header_parser, one_line};
-use super::{File, strip_quote};
+use super::{File, strip_quote, words};
 use crate::message::HEADER_BYTES_MAX;
 use crate::mime;
 
@@ -84,7 +84,8 @@ fn body_parser() -> MessageParser {
 
 fn heading_of(message: &[u8], parsed: Option<&Message<'_>>) -> Heading {
     let top = message.get(..message.len().min(HEADER_BYTES_MAX)).unwrap_or_default();
-    let header = header_parser().parse_headers(top);
+    let whole = words::joined(top);
+    let header = header_parser().parse_headers(&whole);
     let heading = header.as_ref().map(Heading::of).unwrap_or_default();
     let heading = Heading { unanswerable: answer::unanswerable(top), ..heading };
     let places = parsed.map(|parsed| parsed.attachments.as_slice()).unwrap_or_default();

@@ -137,6 +137,35 @@ const FAILURES: &[&str] = &[
     "nem kézbesíthető",
 ];
 
+/// Sentences of those who keep a message until its sender has answered, in lower case: it has not come back.
+const CHALLENGES: &[&str] = &[
+    "to complete the delivery",
+    "to complete delivery",
+    "confirm that you are a person",
+    "confirm that you are human",
+    "confirm that you have sent",
+    "confirm that you sent",
+    "confirm your message",
+    "confirm your email address",
+    "prove that you are",
+    "verify that you are a",
+    "verify your email address",
+    "requires verification",
+    "requires confirmation",
+    "requests verification",
+    "add yourself to my",
+    "approved senders",
+    "awaiting approval",
+    "awaits approval",
+    "awaiting moderator approval",
+    "held for approval",
+    "held until",
+    "challenge-response",
+    "challenge/response",
+    "spamarrest.com",
+    "boxbe",
+];
+
 /// Subjects of mailer daemons that give up, in lower case.
 const SUBJECTS: &[&str] = &[
     "undelivered mail",
@@ -222,6 +251,10 @@ pub(super) fn read(message: &[u8], parts: &[Part<'_>]) -> Option<Said> {
     let says = |sentences: &[&str]| sentences.iter().any(|known| lower.contains(known));
     // People and their auto-replies use the same words: who writes decides (RFC 3834 3.2).
     if !is_by_daemon(message) {
+        return None;
+    }
+    // A code says that it was refused all the same.
+    if says(CHALLENGES) && lines.iter().all(|line| codes::find(line).is_none()) {
         return None;
     }
     if says(DELAYS) || subject.contains("(delay)") {

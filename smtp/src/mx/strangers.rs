@@ -8,19 +8,25 @@ use std::sync::{Mutex, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use mail::network::counted;
 
-/// After so many an address is not listened to until the hour is over.
-const PER_ADDRESS_MAX: u32 = 100;
 const FORGET_AFTER: SignedDuration = SignedDuration::from_hours(1);
 /// Addresses remembered.
 const ADDRESSES_MAX: usize = 16_384;
 
-#[derive(Debug, Default)]
-pub(super) struct Strangers(Mutex<HashMap<IpAddr, (u32, Timestamp)>>);
+#[derive(Debug)]
+pub(super) struct Strangers {
+    /// After so many an address is not listened to until the hour is over.
+    max: u32,
+    counts: Mutex<HashMap<IpAddr, (u32, Timestamp)>>,
+}
 
 impl Strangers {
+    pub(super) fn new(max: u32) -> Self {
+        Self { max, counts: Mutex::default() }
+    }
+
     /// Counts one.
     pub(super) fn count(&self, peer: IpAddr, now: Timestamp) {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let peer = counted(peer);
         if table.len() >= ADDRESSES_MAX && !table.contains_key(&peer) {
             table.retain(|_, (_, since)| !is_over(*since, now));
@@ -38,10 +44,8 @@ impl Strangers {
 
     /// Whether an address has asked too often.
     pub(super) fn are_too_many(&self, peer: IpAddr, now: Timestamp) -> bool {
-        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        table
-            .get(&counted(peer))
-            .is_some_and(|(count, since)| *count >= PER_ADDRESS_MAX && !is_over(*since, now))
+        let table = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        table.get(&counted(peer)).is_some_and(|(count, since)| *count >= self.max && !is_over(*since, now))
     }
 }
 
@@ -55,9 +59,9 @@ mod tests {
 
     #[test]
     fn an_address_is_heard_again_after_an_hour() {
-        let (strangers, now) = (Strangers::default(), Timestamp::UNIX_EPOCH);
+        let (strangers, now) = (Strangers::new(100), Timestamp::UNIX_EPOCH);
         let peer = "192.0.2.1".parse().unwrap();
-        for _ in 0..PER_ADDRESS_MAX {
+        for _ in 0..100 {
             assert!(!strangers.are_too_many(peer, now));
             strangers.count(peer, now);
         }
@@ -71,10 +75,10 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let (strangers, now) = (Strangers::default(), Timestamp::UNIX_EPOCH);
+        let (strangers, now) = (Strangers::new(100), Timestamp::UNIX_EPOCH);
         for n in 0..(ADDRESSES_MAX as u32 + 10) {
             strangers.count(IpAddr::V4(n.into()), now);
         }
-        assert!(strangers.0.lock().unwrap().len() <= ADDRESSES_MAX);
+        assert!(strangers.counts.lock().unwrap().len() <= ADDRESSES_MAX);
     }
 }

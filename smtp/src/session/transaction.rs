@@ -89,7 +89,7 @@ pub(crate) fn mail(session: &mut Session, arguments: Arguments<'_>, replies: &mu
         Ok(Path::Address(address)) => Some(address),
         Err(error) => return session.refuse_reply(&error.reply(MAIL_FORM, 7), replies),
     };
-    let parameters = match parameter::mail(cut.rest) {
+    let parameters = match parameter::mail(cut.rest, session.settings.role()) {
         Ok(parameters) => parameters,
         Err(error) => return session.refuse_reply(&error.reply(), replies),
     };
@@ -140,7 +140,7 @@ pub(crate) fn rcpt(session: &mut Session, arguments: Arguments<'_>, replies: &mu
         Ok(address) => address,
         Err(error) => return session.refuse_reply(&error.reply(RCPT_FORM, 3), replies),
     };
-    let notify = match parameter::rcpt(cut.rest, smtputf8) {
+    let notify = match parameter::rcpt(cut.rest, smtputf8, session.settings.role()) {
         Ok(notify) => notify,
         Err(error) => return session.refuse_reply(&error.reply(), replies),
     };
