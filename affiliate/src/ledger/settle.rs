@@ -66,12 +66,14 @@ impl Book<'_> {
             self.settle_touched().await?;
             self.go_through_customers().await?;
             self.go_through_guests().await?;
+            let before = turned.len();
             for referral in self.referrals_that_turned() {
                 if turned.insert(referral) {
                     self.follow_referral(referral).await?;
                 }
             }
-            if self.touched.is_empty() {
+            // Of one who turned a round goes through what hangs on it, of guests too: who was passed on is met no more.
+            if self.touched.is_empty() && turned.len() == before {
                 break;
             }
         }

@@ -65,6 +65,7 @@ async fn a_lead_that_lapsed_is_another_partners() {
     let new = world.ledger.refer(world.account, &draft, &nothing_beside).await.unwrap();
     assert!(new.created && new.referral.partner == world.bob);
     assert_eq!(world.referral(lead.id).await.status.as_str(), "rejected");
+    world.audit().await;
     let after = world.clock.now().as_second() - world.start + 10;
     let mut paid = invoice("in_1", "cus_1", (10_000, world.start + after));
     paid["customer_email"] = json!("lin@example.org");
