@@ -33,7 +33,7 @@ mail::words! {
         I2 = "I2",
         /// A line is paid where its payout is, and in one payout at most.
         I3 = "I3",
-        /// The number of a partner's paying customers, a referral's sums: the lines of the books add up.
+        /// The number of a partner's paying customers and of whom it brought, a referral's sums: the lines of the books add up.
         I4 = "I4",
         /// What may not earn has no open line.
         I5 = "I5",

@@ -3,6 +3,7 @@
 pub mod adjustment;
 pub mod backfill;
 pub mod balance;
+pub mod brought;
 pub mod campaign;
 pub mod click;
 pub mod click_count;
@@ -22,6 +23,7 @@ pub mod portal_session;
 pub mod processor_event;
 pub mod program;
 pub mod referral;
+pub mod sums;
 pub mod tally;
 pub mod visit;
 

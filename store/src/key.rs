@@ -268,6 +268,8 @@ pub enum Space {
     OwnVisitor = 125,
     /// What partners have, in sums.
     PartnerBalance = 145,
+    /// Whom partners have brought, in sums.
+    PartnerBrought = 150,
     /// Back-fills.
     Backfill = 136,
     /// Back-fills that go on, by partition.

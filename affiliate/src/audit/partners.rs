@@ -1,10 +1,11 @@
-//! Partners and the program: I8, I11, and how many paying customers and how much of what each has (I4).
+//! Partners and the program: I8, I11, and how many paying customers, whom by which link and how much of what each has (I4).
 
 use std::collections::BTreeMap;
 
 use mail::affiliate::balance::{Balance, Part};
 use mail::affiliate::money::Currency;
 use mail::affiliate::partner::Partner;
+use store::affiliate::brought::ByLink;
 use store::affiliate::{campaign, commission, partner, partner_link, referral, tally};
 
 use super::{Auditor, Invariant, wanted};
@@ -91,16 +92,23 @@ impl Auditor<'_> {
     async fn tally(&mut self, partner: &Partner) -> Result<(), Fault> {
         let (store, account) = (self.ledger.store(), self.account());
         let filter = referral::Filter { partner: Some(partner.id), ..referral::Filter::default() };
-        let (mut paying, mut page) = (0_usize, None);
+        let (mut paying, mut brought, mut page) = (0_usize, ByLink::default(), None);
         while let Some(wanted) = wanted(page.as_ref()) {
             let next = referral::list(store, account, &filter, wanted).await?;
             paying += next.rows.iter().filter(|one| pays(one)).count();
+            next.rows.iter().for_each(|one| brought.count(one));
             page = Some(next);
         }
         let kept = tally::get(store, account, partner.id).await?.paying;
         let is_same = usize::try_from(kept) == Ok(paying);
         self.expect(is_same, Invariant::I4, partner.id, || {
             format!("has {paying} paying customers, and {kept} by its number")
+        });
+        let links = partner_link::all(store, account, partner.id).await?;
+        brought.keep(&links.iter().map(|link| link.id).collect());
+        let kept = self.ledger.brought((account, partner.id)).await?;
+        self.expect(kept == brought, Invariant::I4, partner.id, || {
+            format!("has brought {brought:?} by its referrals, and {kept:?} by its sums")
         });
         Ok(())
     }

@@ -1,16 +1,20 @@
-//! What partners have, and keeping the changes that lie beside the sums few.
+//! What partners have, and whom they brought: sums, and keeping the changes that lie beside them few.
 
 use std::collections::BTreeMap;
 
 use mail::affiliate::balance::Balance;
 use mail::affiliate::money::Currency;
-use store::affiliate::balance::{self, Whose};
+use store::affiliate::balance::Balances;
+use store::affiliate::brought::ByLink;
+use store::affiliate::sums::{self, Sums, Whose};
 use store::engine::{Batch, ReadError};
 
 use super::{Fault, Ledger};
 
 /// Changes that may lie beside the sums before they are folded.
-const FOLD_AT: usize = 1_000;
+pub(super) const FOLD_AT: usize = 1_000;
+/// One change in so many has its partner's sums looked at.
+pub(super) const FOLD_LOOK: u128 = 500;
 /// Rounds of folding in a row: others may fold, and write, meanwhile.
 const ROUNDS_MAX: usize = 10_000;
 
@@ -20,27 +24,38 @@ impl Ledger {
     /// # Errors
     /// The store cannot be read or written.
     pub async fn balances(&self, whose: Whose) -> Result<BTreeMap<Currency, Balance>, Fault> {
+        let Balances(mut balances) = self.summed(whose).await?;
+        balances.retain(|_, balance| *balance != Balance::default());
+        Ok(balances)
+    }
+
+    /// Whom a partner has brought, by link.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn brought(&self, whose: Whose) -> Result<ByLink, Fault> {
+        self.summed(whose).await
+    }
+
+    async fn summed<S: Sums>(&self, whose: Whose) -> Result<S, Fault> {
         for _ in 0..ROUNDS_MAX {
-            let kept = balance::read(self.store(), whose).await?;
-            if kept.more || kept.changes() >= FOLD_AT {
-                let mut batch = Batch::progress();
-                kept.fold(&mut batch, whose);
-                // Who was beaten to it looks again.
-                let is_folded = self.commit(batch).await?;
-                if kept.more || !is_folded {
-                    continue;
-                }
+            let kept = sums::read::<S>(self.store(), whose).await?;
+            if !kept.more && kept.changes() < FOLD_AT {
+                return Ok(kept.sums);
             }
-            let mut balances = kept.balances;
-            balances.retain(|_, balance| *balance != Balance::default());
-            return Ok(balances);
+            let (more, mut batch) = (kept.more, Batch::progress());
+            let sums = kept.fold(&mut batch, whose);
+            // Who was beaten to it looks again.
+            if self.commit(batch).await? && !more {
+                return Ok(sums);
+            }
         }
         Err(Fault::Contended)
     }
 
     /// Folds what a partner has, if there is much to fold.
     pub(super) async fn fold_balance(&self, whose: Whose) -> Result<(), ReadError> {
-        let kept = balance::read(self.store(), whose).await?;
+        let kept = sums::read::<Balances>(self.store(), whose).await?;
         if kept.changes() >= FOLD_AT {
             let mut batch = Batch::progress();
             kept.fold(&mut batch, whose);

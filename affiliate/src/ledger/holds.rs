@@ -8,6 +8,7 @@ use mail::id::{AccountId, CommissionId};
 use store::affiliate::commission;
 use store::engine::Batch;
 
+use super::balances::FOLD_LOOK;
 use super::{Book, Fault, Ledger, TRIES_MAX};
 use crate::office::Office;
 
@@ -15,9 +16,6 @@ use crate::office::Office;
 const EVERY: SignedDuration = SignedDuration::from_secs(60);
 /// Lines that are looked for at once.
 const DUE_AT_ONCE: usize = 200;
-
-/// One line in so many has its partner's balance looked at.
-const FOLD_LOOK: u128 = 500;
 
 /// What ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What the pages of the portal show summed: what a partner has in each currency, what each day brought, and what came
 //! of its own tags.
 //!
-//! Balances are kept ([`store::affiliate::balance`]). The rest is summed when it is asked for, over the partner's own rows,
+//! Balances, and whom each link brought, are kept ([`store::affiliate::balance`], [`store::affiliate::brought`]). The rest is summed when it is asked for, over the partner's own rows,
 //! newest first, up to [`ROWS_MAX`] of them: beyond that the page says that older ones are left out.
 
 use std::collections::BTreeMap;
@@ -12,9 +12,10 @@ use mail::affiliate::balance::{Balance, Part};
 use mail::affiliate::commission::Commission;
 use mail::affiliate::money::Currency;
 use mail::affiliate::partner::{Partner, PartnerLink};
-use mail::affiliate::referral::Referral;
+use mail::affiliate::referral::{Brought, Referral};
 use mail::id::PartnerLinkId;
 use mail::metric::Hour;
+use store::affiliate::brought::ByLink;
 use store::affiliate::listing::Wanted;
 use store::affiliate::{commission, referral};
 
@@ -41,20 +42,9 @@ pub struct Purse {
     pub is_cut: bool,
 }
 
-/// What came of a tag.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Brought {
-    /// People who were brought.
-    pub leads: u64,
-    /// Those of them who paid once.
-    pub customers: u64,
-}
-
-/// What came of all of a partner's referrals.
+/// What came of a partner's referrals.
 #[derive(Debug, Clone, Default)]
 pub struct Following {
-    /// All of them.
-    pub all: Brought,
     /// By the partner's own tag; without one, by the empty text.
     pub by_tag: BTreeMap<String, Brought>,
     /// Whether older referrals, or further tags, were left out.
@@ -112,6 +102,14 @@ impl Office {
         }
         purse.is_cut = true;
         Ok(purse)
+    }
+
+    /// Whom a partner has brought, by link.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn brought(&self, partner: &Partner) -> Result<ByLink, Refusal> {
+        Ok(self.ledger().brought((partner.account, partner.id)).await?)
     }
 
     /// What came of a partner's referrals.
@@ -175,15 +173,9 @@ impl Purse {
 
 impl Following {
     fn count(&mut self, referral: &Referral) {
-        let is_customer = referral.converted_at.is_some();
-        let count = |brought: &mut Brought| {
-            brought.leads += 1;
-            brought.customers += u64::from(is_customer);
-        };
-        count(&mut self.all);
         let tag = referral.sub_id.clone().unwrap_or_default();
         if self.by_tag.len() < TAGS_MAX || self.by_tag.contains_key(&tag) {
-            count(self.by_tag.entry(tag).or_default());
+            self.by_tag.entry(tag).or_default().add(&Brought::of(referral));
         } else {
             self.is_cut = true;
         }

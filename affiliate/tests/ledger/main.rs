@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod brought;
 mod by_hand;
 mod doors;
 mod facts;

@@ -37,11 +37,11 @@ impl World {
     }
 
     /// A visit of a visitor by the link of this token.
-    async fn visit(&self, token: &str, visitor: &str) -> VisitId {
+    pub(crate) async fn visit(&self, token: &str, visitor: &str) -> VisitId {
         self.came(&arrival(token, Some(visitor))).await.unwrap().visit.id
     }
 
-    async fn sign_up(&self, visit: VisitId, email: &str) -> bool {
+    pub(crate) async fn sign_up(&self, visit: VisitId, email: &str) -> bool {
         self.ledger.sign_up((self.account, visit), &email.parse().unwrap(), None).await.unwrap()
     }
 

@@ -1,9 +1,9 @@
 //! The page of links: what to share, what came of it, and the address by which partners are recruited.
 
 use ::affiliate::links;
-use ::affiliate::portal::figures::Brought;
 use ::affiliate::refusal::Refusal;
 use mail::affiliate::partner::{LINKS_MAX, PartnerLink};
+use mail::affiliate::referral::Brought;
 
 use super::frame::View;
 use super::html::{Html, html, push};
@@ -13,7 +13,7 @@ pub(super) async fn show(room: &Room, view: &View<'_>) -> Result<Html, Refusal> 
     let (partner, program) = (&view.guest.partner, &view.guest.program);
     let office = &room.affiliate;
     let all = office.links(partner.account, partner.id).await?;
-    let figures = office.following(partner).await?;
+    let brought = office.brought(partner).await?;
     let clicks = office.clicks(partner, &all).await?;
     let mut content = Html::new();
     if view.may_change() && all.len() < LINKS_MAX {
@@ -28,24 +28,20 @@ pub(super) async fn show(room: &Room, view: &View<'_>) -> Result<Html, Refusal> 
         }
         push!(content, "</h2><label>Share this address<input readonly value=\"" (address) "\"></label>");
         let count = clicks.by_link.get(&link.id).copied().unwrap_or_default();
-        push!(content, [counts(count, None)]);
+        let whom = brought.links.get(&link.id).copied().unwrap_or_default();
+        push!(content, [counts(count, whom)]);
         if view.may_change() {
             content.put(&changing(view, link));
         }
         content.raw("</section>\n");
     }
-    push!(content, "<section class=\"card\"><h2>All together</h2>" [counts(clicks.all, Some(figures.all))]
+    push!(content, "<section class=\"card\"><h2>All together</h2>" [counts(clicks.all, brought.all())]
         "</section>\n" [recruiting(room, view, &all).await?]);
     Ok(view.page("links", "Links", &content))
 }
 
-fn counts(clicks: u64, brought: Option<Brought>) -> Html {
-    let mut line = html! { "<p>" (clicks) " clicks" };
-    if let Some(Brought { leads, customers }) = brought {
-        push!(line, " · " (leads) " people brought · " (customers) " customers");
-    }
-    line.raw("</p>");
-    line
+fn counts(clicks: u64, Brought { leads, customers }: Brought) -> Html {
+    html! { "<p>" (clicks) " clicks · " (leads) " people brought · " (customers) " customers</p>" }
 }
 
 /// The fields of a link.

@@ -205,6 +205,29 @@ pub struct Referral {
     pub updated_at: Timestamp,
 }
 
+/// Of people who were brought, how many paid.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Brought {
+    /// People who were brought, whatever became of them.
+    pub leads: u64,
+    /// Those of them who paid once.
+    pub customers: u64,
+}
+
+impl Brought {
+    /// What a referral counts as.
+    #[must_use]
+    pub fn of(referral: &Referral) -> Self {
+        Self { leads: 1, customers: u64::from(referral.converted_at.is_some()) }
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, others: &Self) {
+        self.leads = self.leads.wrapping_add(others.leads);
+        self.customers = self.customers.wrapping_add(others.customers);
+    }
+}
+
 impl Referral {
     /// Whether nothing may earn or be paid of it at the moment.
     #[must_use]

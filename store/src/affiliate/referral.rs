@@ -12,6 +12,7 @@ use mail::id::{AccountId, PartnerId, PartnerLinkId, ReferralId, VisitId};
 use serde::{Deserialize, Serialize};
 
 use super::By;
+use super::brought;
 use super::listing::{self, Page, Source, Wanted};
 use crate::engine::{Batch, Key, Order, ReadError, Store};
 use crate::key::{Space, key};
@@ -197,6 +198,7 @@ pub fn create(batch: &mut Batch, referral: &Referral, lapsed: Option<ReferralId>
         batch.put(at, held_by(referral.id));
     }
     listing::relist(batch, place(referral), &[], &listed_by(referral));
+    brought::note(batch, None, referral);
     batch.put(key_of(referral.account, referral.id), row::encode(referral));
 }
 
@@ -233,6 +235,7 @@ pub fn pass_on(batch: &mut Batch, before: &Referral, after: &Referral) {
 
 fn relisted(batch: &mut Batch, before: &Referral, after: &Referral) {
     listing::relist(batch, place(before), &listed_by(before), &listed_by(after));
+    brought::note(batch, Some(before), after);
     batch.put(key_of(after.account, after.id), row::encode(after));
 }
 

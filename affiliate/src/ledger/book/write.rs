@@ -7,13 +7,15 @@ use mail::affiliate::program::Program;
 use mail::affiliate::referral::Referral;
 use mail::event::EventKind;
 use mail::id::EventId;
+use store::affiliate::brought::ByLink;
 use store::affiliate::{
-    campaign, commission, heard, partner, partner_letter, partner_link, program, referral, tally, visit,
+    campaign, commission, heard, partner, partner_letter, partner_link, program, referral, sums, tally, visit,
 };
 use store::engine::Batch;
 
 use super::{Book, Held, News};
 use crate::ledger::Fault;
+use crate::ledger::balances::{FOLD_AT, FOLD_LOOK};
 use crate::object::{CommissionObject, PartnerObject, ReferralObject};
 use crate::tell::Telling;
 
@@ -37,6 +39,7 @@ impl Book<'_> {
         self.write_partners(&mut batch);
         self.campaigns.values().for_each(|known| campaign::expect(&mut batch, known));
         self.write_referrals(&mut batch);
+        self.fold_brought(&mut batch).await?;
         self.latest.values().for_each(|(before, lead)| before.put_lead(&mut batch, *lead));
         for Held { before, now } in self.visits.values() {
             match before {
@@ -105,6 +108,22 @@ impl Book<'_> {
                 referral::update(batch, before, &held.now);
             }
         }
+    }
+
+    /// One new referral in so many folds what its partner has brought, if there is much to fold.
+    async fn fold_brought(&self, batch: &mut Batch) -> Result<(), Fault> {
+        let fresh = self.referrals.values().filter(|held| held.before.is_none());
+        for Held { now, .. } in fresh {
+            if self.ledger.random().is_multiple_of(FOLD_LOOK) {
+                let whose = (now.account, now.partner);
+                let kept = sums::read::<ByLink>(self.ledger.store(), whose).await?;
+                if kept.changes() >= FOLD_AT {
+                    kept.fold(batch, whose);
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn write_tallies(&mut self, batch: &mut Batch) -> Result<(), Fault> {

@@ -1,0 +1,122 @@
+//! Sums of a partner's that many change at once, and no row that all of them write.
+//!
+//! ```text
+//! space · account · partner · 0               ─►  the sums
+//!                           · 1 · what · rev  ─►  what a row, in this version, has added to them and taken from them
+//! ```
+//!
+//! What comes or changes leaves a key of its own in the commit that does it; they lie behind the sums, so that one scan
+//! sees both as of one moment. Now and then somebody folds them into the sums: each is there when it is, and so folded once.
+
+use std::future::Future;
+
+use mail::id::{AccountId, PartnerId};
+use serde::de::DeserializeOwned;
+use serde::{Deserializer, Serialize, Serializer};
+
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
+use crate::key::{KeyBuilder, KeyReader, Space, key};
+use crate::row::{self, Row};
+
+/// Changes that are read, and folded, at once.
+const FOLDED_MAX: usize = 5_000;
+const SUMS: u8 = 0;
+const CHANGE: u8 = 1;
+
+/// A partner, and whose.
+pub type Whose = (AccountId, PartnerId);
+
+/// Sums, and what changes them.
+pub trait Sums: Default + Serialize + DeserializeOwned + Send {
+    /// Where they are.
+    const SPACE: Space;
+    /// What a row does to them.
+    type Change: Serialize + DeserializeOwned + Send;
+
+    /// Adds a change. Sums come out whole in the end: a change may lie before the one that it follows.
+    fn add(&mut self, change: Self::Change);
+
+    /// Puts together what nobody asks for apart any more. It comes to the same.
+    fn tidy(&mut self, _: &Store, _: Whose) -> impl Future<Output = Result<(), ReadError>> + Send {
+        std::future::ready(Ok(()))
+    }
+}
+
+/// A value as it is.
+struct Plain<T>(T);
+
+impl<T: Serialize + DeserializeOwned> Row for Plain<T> {
+    fn write<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(out)
+    }
+    fn read<'de, D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        T::deserialize(input).map(Self)
+    }
+}
+
+fn at<S: Sums>((account, partner): Whose, kind: u8) -> KeyBuilder {
+    key(S::SPACE).account(account).id(partner.to_bytes()).u8(kind)
+}
+
+/// A row of a partner's does this to its sums, by its id and the version that it has from now on.
+pub(super) fn note<S: Sums>(batch: &mut Batch, whose: Whose, (id, rev): ([u8; 16], u64), change: S::Change) {
+    let at = at::<S>(whose, CHANGE).id(id).bytes(&rev.to_be_bytes()).build();
+    batch.put_fresh(at, row::encode(&Plain(change)));
+}
+
+/// Sums as they were read.
+#[derive(Debug)]
+pub struct Kept<S> {
+    /// The sums.
+    pub sums: S,
+    /// There may be changes that were not read.
+    pub more: bool,
+    seen: Option<Value>,
+    changes: Vec<(Key, Value)>,
+}
+
+impl<S: Sums> Kept<S> {
+    /// How many changes lie beside the sums.
+    #[must_use]
+    pub fn changes(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Makes the changes that were read part of the sums; the commit conflicts when somebody else did.
+    pub fn fold(self, batch: &mut Batch, whose: Whose) -> S {
+        let sums = at::<S>(whose, SUMS).build();
+        batch.check(sums.clone(), self.seen);
+        let row = Plain(self.sums);
+        batch.put(sums, row::encode(&row));
+        for (change, seen) in self.changes {
+            batch.check(change.clone(), Some(seen));
+            batch.delete(change);
+        }
+        row.0
+    }
+}
+
+/// The sums of a partner.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn read<S: Sums>(store: &Store, whose: Whose) -> Result<Kept<S>, ReadError> {
+    let range = at::<S>(whose, SUMS).build()..at::<S>(whose, CHANGE).range().end;
+    let rows = store.scan(range, Order::Ascending, FOLDED_MAX).await?;
+    let more = rows.len() == FOLDED_MAX;
+    let mut kept = Kept { sums: S::default(), more, seen: None, changes: Vec::new() };
+    for (row_key, value) in rows {
+        let mut reader = KeyReader::new(S::SPACE, &row_key).map_err(row::damaged)?;
+        reader.account().and_then(|_| reader.id()).map_err(row::damaged)?;
+        if reader.u8().map_err(row::damaged)? == SUMS {
+            kept.sums = row::decode::<Plain<S>>(&value)?.0;
+            kept.seen = Some(value);
+            continue;
+        }
+        kept.sums.add(row::decode::<Plain<S::Change>>(&value)?.0);
+        kept.changes.push((row_key, value));
+    }
+    // Afterwards: what is known by now of what the changes are about was known when they were made.
+    kept.sums.tidy(store, whose).await?;
+    Ok(kept)
+}
