@@ -30,6 +30,7 @@ pub mod payout_results;
 pub mod payout_runs;
 pub mod payout_view;
 pub mod payouts;
+pub mod postbacks;
 pub mod processor;
 pub mod program;
 pub mod referrals;
@@ -318,6 +319,13 @@ fn owner_operations() -> Vec<Operation> {
         of(get, "/dashboard/api/affiliate-program/partners/{id}", "get_affiliate_inside")
             .about(OWNED, "Get a partner with what the API writes and never shows")
             .owner(owned::show),
+        of(
+            Method::GET,
+            "/dashboard/api/affiliate-program/partners/{id}/postbacks",
+            "list_affiliate_postbacks",
+        )
+        .about(OWNED, "List what was posted to a partner's own address in the last thirty days, newest first")
+        .owner(postbacks::list),
         of(post, "/dashboard/api/affiliate-program/partners/{id}/reactivate", "reactivate_affiliate")
             .about(OWNED, "Make a suspended partner active again")
             .owner(owned::reactivate),

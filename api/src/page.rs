@@ -71,6 +71,8 @@ pub const KIND_PAYOUT_RUN: u8 = 131;
 pub const KIND_PROCESSOR_EVENT: u8 = 108;
 /// Of referrals that are or were to be looked at.
 pub const KIND_REVIEW: u8 = 160;
+/// Of what was posted to a partner's address.
+pub const KIND_POSTBACK: u8 = 161;
 
 /// What a client asked of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -213,6 +213,14 @@ pub enum PartnerCommand {
         /// Its id
         id: String,
     },
+    /// List what was posted to a partner's own address in the last thirty days, newest first
+    Postbacks {
+        /// Its id
+        id: String,
+        /// Which page
+        #[command(flatten)]
+        page: PageArguments,
+    },
     /// Make a suspended partner active again
     Reactivate {
         /// Its id
@@ -369,6 +377,9 @@ impl PartnerCommand {
         let of = |id: &str| format!("{PROGRAM}/partners/{}", segment(id));
         match self {
             Self::Show { id } => ("GET", of(id), json!({})),
+            Self::Postbacks { id, page } => {
+                ("GET", listed(&format!("/partners/{}/postbacks", segment(id)), None, page), json!({}))
+            }
             Self::Reactivate { id } => ("POST", format!("{}/reactivate", of(id)), json!({})),
             Self::PayoutMethod { id, method, destination } => {
                 let body = json!({"method": method, "destination": destination});

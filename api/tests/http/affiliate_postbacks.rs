@@ -99,6 +99,47 @@ async fn a_partner_is_told_of_its_own_and_sees_nobodys_address() {
 }
 
 #[tokio::test]
+async fn the_owner_sees_the_rows_that_the_partner_sees() {
+    let program = Program::start().await;
+    let takes = Receiver::start(&["200 OK", "500 Internal Server Error"]).await;
+    let (ada, _) = program.partner("ada", &takes.url()).await;
+    for email in ["grace@example.net", "alan@example.net"] {
+        program.refer("ada", email).await;
+    }
+    let log =
+        program.log(ada, |log| log.len() == 2 && log.iter().all(|sent| !sent.attempts.is_empty())).await;
+    let path = format!("/partners/{ada}/postbacks");
+    let list = async |query: &str| {
+        let path = format!("{path}{query}");
+        let answer = owner(&program.world, &program.who, Method::GET, (&path, json!({}))).await;
+        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+        answer.json()
+    };
+    let all = list("").await;
+    assert_eq!((&all["has_more"], all["data"].as_array().unwrap().len()), (&json!(false), 2));
+    for (row, sent) in all["data"].as_array().unwrap().iter().zip(&log) {
+        let delivery = &sent.delivery;
+        assert_eq!((&row["id"], &row["event_id"]), (&json!(delivery.id), &json!(delivery.event)));
+        assert_eq!((&row["type"], &row["error"]), (&json!("referral.created"), &Value::Null));
+        assert!(row["attempts_count"].as_u64().unwrap() >= 1, "{row}");
+        let (status, answered) = (row["status"].as_str().unwrap(), row["response_status"].as_u64().unwrap());
+        assert!(matches!((status, answered), ("delivered", 200) | ("pending", 500)), "{row}");
+        assert_eq!(row["next_attempt_at"].is_null(), status == "delivered");
+    }
+    let first = list("?limit=1").await;
+    assert_eq!((&first["has_more"], &first["data"][0]), (&json!(true), &all["data"][0]));
+    let second = list(&format!("?limit=1&cursor={}", first["next_cursor"].as_str().unwrap())).await;
+    assert_eq!((&second["has_more"], &second["data"][0]), (&json!(false), &all["data"][1]));
+    for (path, status) in [
+        ("/partners/aff_x/postbacks", StatusCode::NOT_FOUND),
+        (&format!("{path}?cursor=x"), StatusCode::BAD_REQUEST),
+    ] {
+        assert_eq!(owner(&program.world, &program.who, Method::GET, (path, json!({}))).await.status, status);
+    }
+    program.world.end().await;
+}
+
+#[tokio::test]
 async fn a_postback_is_tried_four_times_and_delays_no_other() {
     let program = Program::start().await;
     let (mut adas, mut bobs) =

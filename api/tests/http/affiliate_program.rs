@@ -172,6 +172,7 @@ async fn the_owner_alone_sets_it_up() {
         (Method::POST, "/go-live"),
         (Method::POST, "/pause"),
         (Method::GET, "/partners/aff_x"),
+        (Method::GET, "/partners/aff_x/postbacks"),
         (Method::POST, "/partners/aff_x/reactivate"),
         (Method::PUT, "/partners/aff_x/payout-method"),
     ] {
