@@ -535,7 +535,7 @@ impl Office {
             let ledger = self.ledger();
             let mut book = Book::of(&ledger, program);
             book.no_drafting().await?;
-            if !payout::open_of(self.store(), (account, id), 1).await?.is_empty() {
+            if !payout::open_of(self.store(), (account, id), None, 1).await?.is_empty() {
                 return Err(Obstacle::InPayout.into());
             }
             Ledger::take_back(&mut book, id).await?;

@@ -18,6 +18,9 @@
 //!   Where nobody is to be paid, the run and all that was noted with it is forgotten.
 //! - **Comparing**: once it is whole, and where the processor can be asked, what became of its charges is asked a hundred
 //!   lines at a time; how far that is stands in the run's row, and until its end the run is not approved.
+//! - **Sifting**: when a method of payment is allowed no more, the commit that says so marks the draft; payouts by it
+//!   leave, some hundreds of lines in a commit, how far that is stands in the run's row, and until its end the run is not
+//!   approved.
 //! - **Approving** is the change of one row: whether an open payout is a draft or under way stands in its run alone.
 //!   Before it everybody sees a draft, after it everybody sees payouts under way, and there is no between.
 //! - **Cancelling** is one row as well: from then on the run's open payouts are gone for everybody. Their lines are
@@ -38,6 +41,7 @@ mod files;
 pub mod results;
 mod settle;
 pub mod show;
+mod sift;
 mod sweep;
 pub mod transfers;
 mod work;

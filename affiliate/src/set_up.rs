@@ -111,9 +111,15 @@ impl Office {
             (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.now());
             let mut batch = Batch::progress();
             program::update(&mut batch, &before, &after);
+            let draft = self.ledger().mark_draft(&mut batch, (&before, &after)).await?;
             let host = after.settings.portal_domain.as_ref();
             match self.commit(batch).await? {
-                Committed::Done => return Ok(after),
+                Committed::Done => {
+                    if let Some(run) = draft {
+                        self.ledger().sift((account, run)).await;
+                    }
+                    return Ok(after);
+                }
                 Committed::Beaten(key) if host.is_some_and(|host| program::is_host(&key, host)) => {
                     return Err(Refusal::field("portal_domain", "is another program's"));
                 }

@@ -72,6 +72,7 @@ impl Ledger {
         payout_run::update(&mut batch, &held, &run);
         match next {
             Some(at) => payout_work::put(&mut batch, account, Work::Run(id), at.max(later(now))),
+            None if run.sifted.is_some() => payout_work::put(&mut batch, account, Work::Run(id), now),
             None => payout_work::delete(&mut batch, account, Work::Run(id)),
         }
         self.commit(batch).await?;

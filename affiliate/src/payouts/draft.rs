@@ -75,6 +75,10 @@ impl Ledger {
                             payout_run::skipped(self.store(), (account, run), None, SKIPPED_MAX).await?;
                     }
                 }
+                _ if found.sifted.is_some() => {
+                    self.sift_some((account, run)).await?;
+                    continue;
+                }
                 _ => return Ok(Drafted { run: Some(found), skipped: Vec::new() }),
             }
             self.go_on_with_run(account, run).await?;
@@ -101,6 +105,7 @@ impl Ledger {
                 account,
                 status: RunStatus::Draft,
                 phase: Some(Phase::Drafting { after: None, filling: None }),
+                sifted: None,
                 is_partial: false,
                 cutoff: cutoff.unwrap_or(now),
                 totals: BTreeMap::new(),
@@ -443,7 +448,8 @@ impl Sheet<'_> {
         }
         let can_ask = self.program.processor.as_ref().is_some_and(Processor::can_be_asked);
         self.run.phase = can_ask.then(|| Phase::Comparing { after: Compared::default(), tries: 0 });
-        self.close(can_ask)
+        let goes_on = can_ask || self.run.sifted.is_some();
+        self.close(goes_on)
     }
 
     fn close(mut self, goes_on: bool) -> Batch {

@@ -87,6 +87,10 @@ impl Ledger {
     ) -> Result<(), Fault> {
         let run = payout_run::get(self.store(), account, id).await?;
         match run {
+            Some(run) if run.is_to_be_sifted() => {
+                while self.sift_some((account, id)).await? == Step::More {}
+                Ok(())
+            }
             Some(run) if !run.is_compared() => {
                 // Where there is no answer it waits for its next turn.
                 while self
@@ -101,8 +105,10 @@ impl Ledger {
                 Ok(())
             }
             Some(run) if run.is_approved() => self.transfer_some((account, id), processor).await.map(|_| ()),
-            _ => {
+            run => {
                 let mut batch = Batch::progress();
+                // Nobody gave it other work meanwhile.
+                run.iter().for_each(|run| payout_run::expect(&mut batch, run));
                 payout_work::delete(&mut batch, account, Work::Run(id));
                 self.commit(batch).await?;
                 Ok(())

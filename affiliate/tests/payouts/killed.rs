@@ -24,7 +24,7 @@ async fn much() -> (tempfile::TempDir, World, i64) {
 
 impl World {
     /// The next start: what was driven by who died is gone on with after a while.
-    async fn recover(&self, processor: &Script) {
+    pub(crate) async fn recover(&self, processor: &Script) {
         self.clock.advance(Duration::from_secs(61));
         self.work(processor).await;
     }

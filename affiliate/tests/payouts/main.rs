@@ -8,6 +8,7 @@ mod interplay;
 mod killed;
 mod large;
 mod life;
+mod methods;
 mod setting;
 #[allow(dead_code, reason = "the ledger's tests have more to tell")]
 #[path = "../ledger/told.rs"]

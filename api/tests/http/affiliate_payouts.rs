@@ -92,6 +92,29 @@ async fn a_draft_goes_where_its_partner_is_paid_by_now() {
     world.end().await;
 }
 
+#[tokio::test]
+async fn a_draft_pays_by_the_methods_that_are_allowed() {
+    let world = World::start().await;
+    let (who, drafted) = drafted(&world).await;
+    let path = format!("/payout-runs/{}", drafted["run"]["id"].as_str().unwrap());
+    let shown = async || owner(&world, &who, Method::GET, (&path, json!({}))).await.json();
+    let bank = json!({"method": "bank", "destination": "DE02"});
+    let method =
+        format!("/partners/{}/payout-method", drafted["payouts"][0]["affiliate_id"].as_str().unwrap());
+    assert_eq!(owner(&world, &who, Method::PUT, (&method, bank)).await.status, StatusCode::OK);
+    let before = shown().await;
+    let set = json!({"allowed_methods": ["bank", "wise"]});
+    assert_eq!(owner(&world, &who, Method::PATCH, ("", set)).await.status, StatusCode::OK);
+    let after = shown().await;
+    assert_eq!((&after["run"]["payouts_count"], &after["run"]["totals"]), (&json!(1), &json!({"usd": 2000})));
+    assert_eq!(after["run"]["rev"].as_u64(), before["run"]["rev"].as_u64().map(|rev| rev + 1));
+    assert_eq!(after["skipped"][0]["reason"], "not_ready");
+    assert_eq!(approve(&world, &who, &before["run"]).await.status, StatusCode::CONFLICT);
+    assert_eq!(approve(&world, &who, &after["run"]).await.status, StatusCode::OK);
+    books(&world, &who).await;
+    world.end().await;
+}
+
 /// The id of a payout that is under way.
 pub(crate) async fn processing(world: &World) -> String {
     let (who, drafted) = drafted(world).await;

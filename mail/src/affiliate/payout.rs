@@ -225,6 +225,14 @@ pub struct Compared {
     pub line: Option<CommissionId>,
 }
 
+/// How far the payouts of a draft are looked through for methods that are allowed no more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sifted {
+    /// The last payout that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<PayoutId>,
+}
+
 /// What is under way with a run, over several commits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -268,6 +276,9 @@ pub struct PayoutRun {
     /// What is under way with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
+    /// Methods are allowed no more since it was drafted: payouts by them are taken out before it is approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sifted: Option<Sifted>,
     /// Whether payouts of it failed.
     pub is_partial: bool,
     /// Until when commissions were earned that are in it.
@@ -306,6 +317,13 @@ impl PayoutRun {
     #[must_use]
     pub fn is_compared(&self) -> bool {
         !matches!(self.phase, Some(Phase::Comparing { .. }))
+    }
+
+    /// Whether payouts by methods that are allowed no more are to be taken out of it now: once all are drafted.
+    #[must_use]
+    pub fn is_to_be_sifted(&self) -> bool {
+        let is_there = self.is_whole() && self.status == RunStatus::Draft;
+        self.sifted.is_some() && is_there
     }
 
     /// Whether the owner said yes.

@@ -155,16 +155,17 @@ pub async fn of_transfer(
     Ok(first(store, account, by_transfer(transfer), 1).await?.pop())
 }
 
-/// Open payouts of a partner, at most `limit`.
+/// Open payouts of a partner, oldest first, after one of them, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn open_of(
     store: &Store,
     (account, partner): (AccountId, PartnerId),
+    after: Option<PayoutId>,
     limit: usize,
 ) -> Result<Vec<Payout>, ReadError> {
-    first(store, account, by(Field::OpenOf, partner.to_bytes()), limit).await
+    onwards(store, account, (by(Field::OpenOf, partner.to_bytes()), after), limit).await
 }
 
 /// Payouts of a run that the processor is to make, oldest first, after one of them, at most `limit`.

@@ -34,8 +34,8 @@ use crate::ledger::Fault;
 pub(crate) const LINES_AT_ONCE: usize = 100;
 /// Adjustments that are netted in one payout; further ones wait for the next.
 pub(crate) const ADJUSTMENTS_MAX: usize = 500;
-/// Open payouts of a partner, one in a currency and run, that are looked at.
-const PAYOUTS_MAX: usize = 200;
+/// Open payouts of a partner that are read at once.
+const PAYOUTS_AT_ONCE: usize = 200;
 /// Payouts that fail one after the other at one destination, before nothing is paid there any more.
 const FAILURES_MAX: u8 = 2;
 
@@ -259,16 +259,29 @@ impl Book<'_> {
     /// A partner is paid elsewhere, or cannot be paid any more: its payouts that are not approved go there, or it leaves
     /// them. Their runs are others than were seen.
     pub(crate) async fn redirect(&mut self, partner: &Partner) -> Result<(), Fault> {
-        self.no_drafting().await?;
-        let (store, of) = (self.ledger.store.clone(), (self.account(), partner.id));
         let is_ready = partner.is_payout_ready(&self.program.settings.allowed_methods);
-        for open in payout::open_of(&store, of, PAYOUTS_MAX).await? {
+        for id in self.in_draft_of(partner.id).await? {
             match &partner.payout {
-                Some(to) if is_ready => self.redirect_one(open.id, to).await?,
-                _ => self.leave_draft(open.id, SkipReason::NotReady).await?,
+                Some(to) if is_ready => self.redirect_one(id, to).await?,
+                _ => self.leave_draft(id, SkipReason::NotReady).await?,
             }
         }
         Ok(())
+    }
+
+    /// A partner's payouts in the draft, one in a currency, of which nobody makes more. Those of runs before it, however
+    /// many are still open, are older than the run.
+    async fn in_draft_of(&mut self, partner: PartnerId) -> Result<Vec<PayoutId>, Fault> {
+        self.no_drafting().await?;
+        let Some(run) = self.desk.open.iter().flatten().next() else { return Ok(Vec::new()) };
+        let (mut theirs, mut after) = (Vec::new(), Some(PayoutId::new(run.created_at, 0)));
+        while let Some(last) = after {
+            let of = (self.account(), partner);
+            let found = payout::open_of(&self.ledger.store, of, Some(last), PAYOUTS_AT_ONCE).await?;
+            after = found.last().map(|last| last.id).filter(|_| found.len() == PAYOUTS_AT_ONCE);
+            theirs.extend(found.into_iter().map(|open| open.id));
+        }
+        Ok(theirs)
     }
 
     async fn redirect_one(&mut self, id: PayoutId, to: &PayoutDestination) -> Result<(), Fault> {
@@ -431,10 +444,8 @@ impl Book<'_> {
 
     /// A partner leaves all its payouts that are not approved.
     pub(crate) async fn leave_drafts(&mut self, partner: PartnerId, reason: SkipReason) -> Result<(), Fault> {
-        self.no_drafting().await?;
-        let store = self.ledger.store.clone();
-        for open in payout::open_of(&store, (self.account(), partner), PAYOUTS_MAX).await? {
-            self.leave_draft(open.id, reason).await?;
+        for id in self.in_draft_of(partner).await? {
+            self.leave_draft(id, reason).await?;
         }
         Ok(())
     }

@@ -1,0 +1,173 @@
+//! A draft follows the methods that the program allows, and partners who are paid elsewhere.
+
+use affiliate::refusal::{Obstacle, Refusal};
+use mail::affiliate::payout::{Payout, PayoutRun, PayoutStatus, RunStatus, SkipReason};
+use mail::affiliate::program::{PayoutMethod, Program};
+use mail::id::{PayoutId, PayoutRunId};
+use serde_json::json;
+use store::affiliate::{payout, program};
+use store::engine::Batch;
+
+use super::setting::{Script, cut_off, on_disk, payable, payable_on};
+use super::world::World;
+
+/// Lines of Ada's: more than a step takes out.
+const MANY: usize = 900;
+
+impl World {
+    /// The program allows these methods; what follows in the draft is not done yet. The run that is marked.
+    async fn say_methods(&self, methods: &[PayoutMethod]) -> Option<PayoutRunId> {
+        let before = program::get(self.store(), self.account).await.unwrap().unwrap();
+        let mut after: Program = before.clone();
+        after.settings.allowed_methods = methods.to_vec();
+        after.rev += 1;
+        let mut batch = Batch::progress();
+        program::update(&mut batch, &before, &after);
+        let draft = self.ledger.mark_draft(&mut batch, (&before, &after)).await.unwrap();
+        self.store().commit(batch).await.unwrap();
+        draft
+    }
+
+    async fn allow(&self, methods: &[PayoutMethod]) -> Option<PayoutRunId> {
+        let draft = self.say_methods(methods).await;
+        if let Some(run) = draft {
+            self.ledger.sift((self.account, run)).await;
+        }
+        draft
+    }
+
+    async fn refused(&self, run: &PayoutRun, (rev, obstacle): (u64, Obstacle)) {
+        let refused = self.ledger.approve_run((self.account, run.id), (rev, &run.totals)).await;
+        assert!(matches!(&refused, Err(Refusal::Obstacle(found)) if *found == obstacle), "{refused:?}");
+    }
+}
+
+/// Ada by PayPal, Bob by bank.
+async fn two() -> World {
+    let world = payable().await;
+    world.pay_by(world.bob, PayoutMethod::Bank, "DE02").await;
+    world.bounties(world.ada, 3).await;
+    world.bounties(world.bob, 2).await;
+    world
+}
+
+#[tokio::test]
+async fn payouts_by_a_method_that_is_allowed_no_more_leave_the_draft() {
+    let world = two().await;
+    assert_eq!(world.allow(PayoutMethod::ALL).await, None, "there is no draft");
+    let run = world.draft().await;
+    assert_eq!((run.payouts, run.totals.values().sum::<i64>()), (2, 303 + 201));
+    // Another one that nobody is paid by, and one more.
+    let fewer: Vec<_> = PayoutMethod::ALL.iter().copied().filter(|one| *one != PayoutMethod::Wise).collect();
+    assert_eq!(world.allow(&fewer).await, Some(run.id));
+    assert_eq!(world.allow(PayoutMethod::ALL).await, None, "nothing is taken away");
+    let same = world.run(&run).await;
+    assert_eq!((same.rev, &same.totals, same.sifted), (run.rev, &run.totals, None));
+    world.allow(&[PayoutMethod::Bank, PayoutMethod::Wise]).await;
+    let after = world.run(&run).await;
+    assert_eq!((after.rev, after.payouts, after.totals.values().sum::<i64>()), (run.rev + 1, 1, 201));
+    let skipped = world.skipped(&run).await;
+    assert_eq!((skipped.len(), skipped[0].partner, skipped[0].amount), (1, world.ada, 303));
+    assert_eq!(skipped[0].reason, SkipReason::NotReady);
+    assert_eq!(world.list(&[PayoutStatus::Draft]).await.len(), 1);
+    let lines = world.lines().await;
+    let free = lines.iter().filter(|line| line.status.payout().is_none() && line.status.word() == "earned");
+    assert_eq!(free.count(), 3);
+    world.books().await;
+    world.refused(&run, (run.rev, Obstacle::OtherRun)).await;
+    world.approve(&after).await;
+    // What is approved stays, and what left is in the next run once it may.
+    assert_eq!(world.allow(&[]).await, None);
+    assert_eq!(world.list(&[PayoutStatus::Processing]).await.len(), 1);
+    assert!(world.ledger.draft_run(world.account, None).await.unwrap().run.is_none());
+    world.allow(PayoutMethod::ALL).await;
+    assert_eq!(world.draft().await.totals.values().sum::<i64>(), 303);
+    world.books().await;
+}
+
+#[tokio::test]
+async fn nobody_approves_what_is_allowed_no_more() {
+    for helper in ["approves", "works", "cancels"] {
+        let world = two().await;
+        let run = world.draft().await;
+        assert_eq!(world.say_methods(&[PayoutMethod::Bank]).await, Some(run.id));
+        world.books().await;
+        match helper {
+            "approves" => world.refused(&run, (run.rev, Obstacle::OtherRun)).await,
+            "works" => world.recover(&Script::default()).await,
+            _ => {
+                let cancelled = world.ledger.cancel_run(world.account, run.id).await.unwrap();
+                assert_eq!((cancelled.status, cancelled.sifted), (RunStatus::Cancelled, None));
+                assert_eq!(world.draft().await.payouts, 1);
+                continue;
+            }
+        }
+        let after = world.run(&run).await;
+        assert_eq!((after.payouts, after.sifted, after.rev), (1, None, run.rev + 1), "{helper}");
+        world.books().await;
+        world.approve(&after).await;
+    }
+}
+
+#[tokio::test]
+async fn a_draft_that_is_cut_off_on_its_way_follows() {
+    for polls in [1, 2, 3, 5, 8] {
+        let (_directory, store) = on_disk();
+        let world = payable_on(store).await;
+        world.pay_by(world.bob, PayoutMethod::Bank, "DE02").await;
+        world.bounties(world.ada, MANY).await;
+        world.bounties(world.bob, 2).await;
+        let run = if polls % 2 == 0 {
+            // The methods change while it is drafted.
+            cut_off(polls, world.ledger.draft_run(world.account, None)).await;
+            None
+        } else {
+            Some(world.draft().await)
+        };
+        let marked = world.say_methods(&[PayoutMethod::Bank]).await;
+        if let (Some(_), Some(id)) = (&run, marked) {
+            cut_off(polls, world.ledger.sift((world.account, id))).await;
+        }
+        world.books().await;
+        // Drafted to its end, and then sifted.
+        for _ in 0..2 {
+            world.recover(&Script::default()).await;
+            world.books().await;
+        }
+        let open = store::affiliate::payout_run::open(world.store(), world.account).await.unwrap();
+        let run = match open {
+            Some(open) => open,
+            None => world.draft().await,
+        };
+        assert_eq!((run.payouts, run.sifted, run.totals.values().sum::<i64>()), (1, None, 201), "{polls}");
+        // What left is free, to the last line.
+        world.recover(&Script::default()).await;
+        let free = world.lines().await.iter().filter(|line| line.status.payout().is_none()).count();
+        assert_eq!(free, MANY);
+        world.books().await;
+        world.store().close().await;
+    }
+}
+
+#[tokio::test]
+async fn open_payouts_of_former_runs_hide_nobody_in_the_draft() {
+    let world = two().await;
+    world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
+    world.approve(&world.draft().await).await;
+    let first = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
+    // As many as of many runs that nobody has marked paid.
+    let mut batch = Batch::progress();
+    for number in 1..=450 {
+        let id = PayoutId::new(first.id.born_at(), number);
+        payout::create(&mut batch, &Payout { id, ..first.clone() });
+    }
+    world.store().commit(batch).await.unwrap();
+    world.bounties(world.ada, 1).await;
+    let run = world.draft().await;
+    assert_eq!((run.payouts, run.transfers), (1, 1));
+    let inactive = json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": "inactive"}});
+    world.tell("account.updated", 10, inactive).await;
+    let after = world.run(&run).await;
+    assert_eq!((after.payouts, after.rev), (0, run.rev + 1));
+    assert_eq!(world.list(&[PayoutStatus::Processing]).await.len(), 452, "those are approved");
+}
