@@ -1,5 +1,6 @@
 //! A program with partners, and a processor that tells of it.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -23,10 +24,26 @@ use queue::entropy::Entropy;
 use serde_json::Value;
 use store::affiliate::listing::Wanted;
 use store::affiliate::{campaign, commission, partner, partner_link, program, referral};
-use store::engine::{Batch, Store};
+use store::engine::{Batch, Database, Store};
 use store::task::PARTITIONS;
 
 use super::told;
+
+thread_local! {
+    /// Makes new databases, where the stories of this thread are told on PostgreSQL.
+    pub(crate) static DATABASES: RefCell<Option<Box<dyn Fn() -> Database>>> = const { RefCell::new(None) };
+}
+
+/// A new store in such a database, if there is one.
+pub(crate) async fn connected() -> Option<Store> {
+    let database = DATABASES.with_borrow(|make| make.as_ref().map(|make| make()))?;
+    Some(Store::connect(&database).await.unwrap())
+}
+
+/// A new store: in memory, or in a new database.
+pub(crate) async fn fresh() -> Store {
+    connected().await.unwrap_or_else(Store::memory)
+}
 
 pub(crate) const SECRET: &str = "whsec_test";
 
@@ -63,7 +80,7 @@ pub(crate) fn terms() -> Terms {
 impl World {
     /// 20 %, a recruiter who has 5 %, 30 days of hold.
     pub(crate) async fn new() -> Self {
-        Self::of(Store::memory(), terms(), |_| {}).await
+        Self::of(fresh().await, terms(), |_| {}).await
     }
 
     pub(crate) async fn of(store: Store, terms: Terms, set: fn(&mut Settings)) -> Self {

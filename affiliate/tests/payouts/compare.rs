@@ -34,7 +34,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_line_is_compared_a_day_before_it_is_earned() {
+pub(crate) async fn a_line_is_compared_a_day_before_it_is_earned() {
     let (world, processor) = (payable().await, Script::default());
     world.sell("in_0", (10_000, 5)).await;
     world.may_ask(true).await;
@@ -49,7 +49,7 @@ async fn a_line_is_compared_a_day_before_it_is_earned() {
 }
 
 #[tokio::test]
-async fn a_line_waits_for_an_answer_but_not_for_ever() {
+pub(crate) async fn a_line_waits_for_an_answer_but_not_for_ever() {
     let (world, processor) = (payable().await, Script::default());
     world.may_ask(true).await;
     world.sell("in_1", (10_000, 10)).await;
@@ -82,7 +82,7 @@ async fn is_not_approved_yet(world: &World, run: &PayoutRun) {
 }
 
 #[tokio::test]
-async fn a_draft_is_compared_before_it_is_approved() {
+pub(crate) async fn a_draft_is_compared_before_it_is_approved() {
     let (world, run) = draft().await;
     is_not_approved_yet(&world, &run).await;
     let processor = Script::default();
@@ -96,7 +96,7 @@ async fn a_draft_is_compared_before_it_is_approved() {
 }
 
 #[tokio::test]
-async fn where_there_is_no_answer_the_owner_sees_it() {
+pub(crate) async fn where_there_is_no_answer_the_owner_sees_it() {
     let (world, run) = draft().await;
     let processor = Script::default();
     processor.ignore(6);
@@ -112,7 +112,7 @@ async fn where_there_is_no_answer_the_owner_sees_it() {
 }
 
 #[tokio::test]
-async fn a_draft_that_is_compared_can_be_cancelled() {
+pub(crate) async fn a_draft_that_is_compared_can_be_cancelled() {
     let (world, run) = draft().await;
     world.ledger.cancel_run(world.account, run.id).await.unwrap();
     let again = world.draft().await;

@@ -5,11 +5,10 @@ use affiliate::refusal::{Obstacle, Refusal};
 use mail::affiliate::payout::{PayoutStatus, SkipReason};
 use mail::affiliate::program::{AfterPayout, PayoutMethod};
 use serde_json::json;
-use store::engine::Store;
 
 use super::setting::{payable, payable_on};
 use super::told;
-use super::world::{World, terms};
+use super::world::{World, fresh, terms};
 
 const DAY: i64 = 86_400;
 
@@ -22,7 +21,7 @@ async fn earned(world: World) -> World {
 }
 
 #[tokio::test]
-async fn a_refund_takes_a_line_out_of_its_draft() {
+pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
     let world = earned(payable().await).await;
     let run = world.draft().await;
     world.refund("in_1", (10_000, 10_000), 32 * DAY).await;
@@ -48,11 +47,11 @@ async fn a_refund_takes_a_line_out_of_its_draft() {
 }
 
 #[tokio::test]
-async fn a_draft_that_comes_to_too_little_is_dropped() {
+pub(crate) async fn a_draft_that_comes_to_too_little_is_dropped() {
     let least = |settings: &mut mail::affiliate::program::Settings| {
         settings.min_payout.insert("usd".parse().unwrap(), 700);
     };
-    let world = World::of(Store::memory(), terms(), least).await;
+    let world = World::of(fresh().await, terms(), least).await;
     world.pay_by(world.ada, PayoutMethod::Wise, "ada@wise.example").await;
     world.pay_by(world.bob, PayoutMethod::Wise, "bob@wise.example").await;
     world.lead("lin@example.org", Some("cus_1")).await;
@@ -71,7 +70,7 @@ async fn a_draft_that_comes_to_too_little_is_dropped() {
 }
 
 #[tokio::test]
-async fn an_inquiry_keeps_a_line_from_being_paid() {
+pub(crate) async fn an_inquiry_keeps_a_line_from_being_paid() {
     let world = earned(payable().await).await;
     let run = world.draft().await;
     let asks = told::dispute("in_1", "warning_needs_response");
@@ -87,7 +86,7 @@ async fn an_inquiry_keeps_a_line_from_being_paid() {
 }
 
 #[tokio::test]
-async fn what_is_approved_is_paid_whatever_happens() {
+pub(crate) async fn what_is_approved_is_paid_whatever_happens() {
     let world = earned(payable().await).await;
     let run = world.draft().await;
     world.approve(&run).await;
@@ -108,11 +107,11 @@ async fn what_is_approved_is_paid_whatever_happens() {
 }
 
 #[tokio::test]
-async fn a_loss_is_taken_off_later_payouts() {
+pub(crate) async fn a_loss_is_taken_off_later_payouts() {
     let offset = |settings: &mut mail::affiliate::program::Settings| {
         settings.payout_after_refund = AfterPayout::Offset;
     };
-    let world = World::of(Store::memory(), terms(), offset).await;
+    let world = World::of(fresh().await, terms(), offset).await;
     world.pay_by(world.ada, PayoutMethod::Wise, "ada@wise.example").await;
     world.lead("lin@example.org", Some("cus_1")).await;
     let world = earned(world).await;
@@ -156,7 +155,7 @@ async fn a_loss_is_taken_off_later_payouts() {
 }
 
 #[tokio::test]
-async fn what_failed_returns_to_the_next_run_as_it_is_by_then() {
+pub(crate) async fn what_failed_returns_to_the_next_run_as_it_is_by_then() {
     let world = earned(payable().await).await;
     let run = world.draft().await;
     world.approve(&run).await;
@@ -190,7 +189,7 @@ async fn what_failed_returns_to_the_next_run_as_it_is_by_then() {
 }
 
 #[tokio::test]
-async fn a_transfer_that_comes_back_is_a_failed_payout() {
+pub(crate) async fn a_transfer_that_comes_back_is_a_failed_payout() {
     let world = payable().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
     let world = earned(world).await;
@@ -216,7 +215,7 @@ async fn a_transfer_that_comes_back_is_a_failed_payout() {
 }
 
 #[tokio::test]
-async fn an_account_that_takes_transfers_can_be_paid() {
+pub(crate) async fn an_account_that_takes_transfers_can_be_paid() {
     let world = payable().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
     let is_able = async || world.partner(world.ada).await.payout.unwrap().is_able;
@@ -237,7 +236,7 @@ async fn an_account_that_takes_transfers_can_be_paid() {
 }
 
 #[tokio::test]
-async fn an_account_that_takes_no_transfers_any_more_is_in_no_draft() {
+pub(crate) async fn an_account_that_takes_no_transfers_any_more_is_in_no_draft() {
     let world = payable().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
     let world = earned(world).await;
@@ -265,8 +264,8 @@ async fn an_account_that_takes_no_transfers_any_more_is_in_no_draft() {
 }
 
 #[tokio::test]
-async fn several_at_once_come_to_one_end() {
-    let (_directory, store) = super::setting::on_disk();
+pub(crate) async fn several_at_once_come_to_one_end() {
+    let (_directory, store) = super::setting::on_disk().await;
     let world = earned(payable_on(store).await).await;
     let drafts = (world.ledger.draft_run(world.account, None), world.ledger.draft_run(world.account, None));
     let (one, other) = tokio::join!(drafts.0, drafts.1);

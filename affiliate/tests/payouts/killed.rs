@@ -14,7 +14,7 @@ use super::world::World;
 const MANY: usize = 900;
 
 async fn much() -> (tempfile::TempDir, World, i64) {
-    let (directory, store) = on_disk();
+    let (directory, store) = on_disk().await;
     let world = payable_on(store).await;
     world.bounties(world.ada, MANY).await;
     world.bounties(world.bob, 5).await;
@@ -31,7 +31,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_draft_is_gone_on_with() {
+pub(crate) async fn a_draft_is_gone_on_with() {
     for polls in [1, 2, 3, 4, 5, 7, 9] {
         let (_directory, world, sum) = much().await;
         let cut = cut_off(polls, world.ledger.draft_run(world.account, None)).await;
@@ -51,7 +51,7 @@ async fn a_draft_is_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_is_taken_apart() {
+pub(crate) async fn a_cancelled_run_is_taken_apart() {
     for polls in [1, 2, 3, 4] {
         let (_directory, world, sum) = much().await;
         let run = world.draft().await;
@@ -74,7 +74,7 @@ async fn a_cancelled_run_is_taken_apart() {
 }
 
 #[tokio::test]
-async fn lines_follow_a_payout_that_was_settled() {
+pub(crate) async fn lines_follow_a_payout_that_was_settled() {
     for polls in [1, 2, 3, 5, 8] {
         let (_directory, world, _) = much().await;
         let run = world.draft().await;
@@ -105,7 +105,7 @@ async fn lines_follow_a_payout_that_was_settled() {
 }
 
 #[tokio::test]
-async fn a_transfer_is_made_once_wherever_it_is_cut_off() {
+pub(crate) async fn a_transfer_is_made_once_wherever_it_is_cut_off() {
     for polls in 1..12 {
         let (_directory, world, sum) = much().await;
         world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;

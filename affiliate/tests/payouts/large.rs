@@ -8,7 +8,7 @@ use mail::affiliate::program::PayoutMethod;
 use super::setting::payable;
 
 #[tokio::test]
-async fn a_partner_with_very_many_lines_is_paid_in_one_payout() {
+pub(crate) async fn a_partner_with_very_many_lines_is_paid_in_one_payout() {
     let world = payable().await;
     world.bounties(world.ada, 950).await;
     world.bounties(world.bob, 3).await;
@@ -33,7 +33,7 @@ async fn a_partner_with_very_many_lines_is_paid_in_one_payout() {
 }
 
 #[tokio::test]
-async fn a_large_payout_that_fails_frees_all_its_lines() {
+pub(crate) async fn a_large_payout_that_fails_frees_all_its_lines() {
     let world = payable().await;
     world.bounties(world.ada, 450).await;
     let run = world.draft().await;
@@ -47,7 +47,7 @@ async fn a_large_payout_that_fails_frees_all_its_lines() {
 }
 
 #[tokio::test]
-async fn files_are_cut_into_parts() {
+pub(crate) async fn files_are_cut_into_parts() {
     let world = payable().await;
     world.bounties(world.ada, 2).await;
     world.bounties(world.bob, 2).await;

@@ -12,7 +12,7 @@ fn is(refused: Result<impl std::fmt::Debug, Refusal>, obstacle: Obstacle) {
 }
 
 #[tokio::test]
-async fn a_run_is_drafted_approved_and_paid() {
+pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     let world = payable().await;
     world.sell("in_1", (10_000, 10)).await;
     world.sell("in_2", (5_000, 20)).await;
@@ -66,7 +66,7 @@ async fn a_run_is_drafted_approved_and_paid() {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_leaves_nothing() {
+pub(crate) async fn a_cancelled_run_leaves_nothing() {
     let world = payable().await;
     world.sell("in_1", (10_000, 10)).await;
     world.earn().await;
@@ -90,7 +90,7 @@ async fn a_cancelled_run_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn who_cannot_be_paid_is_skipped() {
+pub(crate) async fn who_cannot_be_paid_is_skipped() {
     let world = payable().await;
     world.sell("in_1", (10_000, 10)).await;
     world.earn().await;
@@ -115,7 +115,7 @@ async fn who_cannot_be_paid_is_skipped() {
 }
 
 #[tokio::test]
-async fn a_run_takes_what_was_earned_by_its_cutoff() {
+pub(crate) async fn a_run_takes_what_was_earned_by_its_cutoff() {
     let world = payable().await;
     world.sell("in_1", (10_000, 10)).await;
     world.earn().await;
@@ -129,7 +129,7 @@ async fn a_run_takes_what_was_earned_by_its_cutoff() {
 }
 
 #[tokio::test]
-async fn the_processor_pays_its_own() {
+pub(crate) async fn the_processor_pays_its_own() {
     let world = payable().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
     world.sell("in_1", (10_000, 10)).await;

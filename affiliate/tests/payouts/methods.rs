@@ -52,7 +52,7 @@ async fn two() -> World {
 }
 
 #[tokio::test]
-async fn payouts_by_a_method_that_is_allowed_no_more_leave_the_draft() {
+pub(crate) async fn payouts_by_a_method_that_is_allowed_no_more_leave_the_draft() {
     let world = two().await;
     assert_eq!(world.allow(PayoutMethod::ALL).await, None, "there is no draft");
     let run = world.draft().await;
@@ -86,7 +86,7 @@ async fn payouts_by_a_method_that_is_allowed_no_more_leave_the_draft() {
 }
 
 #[tokio::test]
-async fn nobody_approves_what_is_allowed_no_more() {
+pub(crate) async fn nobody_approves_what_is_allowed_no_more() {
     for helper in ["approves", "works", "cancels"] {
         let world = two().await;
         let run = world.draft().await;
@@ -110,9 +110,9 @@ async fn nobody_approves_what_is_allowed_no_more() {
 }
 
 #[tokio::test]
-async fn a_draft_that_is_cut_off_on_its_way_follows() {
+pub(crate) async fn a_draft_that_is_cut_off_on_its_way_follows() {
     for polls in [1, 2, 3, 5, 8] {
-        let (_directory, store) = on_disk();
+        let (_directory, store) = on_disk().await;
         let world = payable_on(store).await;
         world.pay_by(world.bob, PayoutMethod::Bank, "DE02").await;
         world.bounties(world.ada, MANY).await;
@@ -150,7 +150,7 @@ async fn a_draft_that_is_cut_off_on_its_way_follows() {
 }
 
 #[tokio::test]
-async fn open_payouts_of_former_runs_hide_nobody_in_the_draft() {
+pub(crate) async fn open_payouts_of_former_runs_hide_nobody_in_the_draft() {
     let world = two().await;
     world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
     world.approve(&world.draft().await).await;

@@ -26,11 +26,14 @@ use store::engine::{Batch, Options, Store};
 use store::task::PARTITIONS;
 
 use super::told;
-use super::world::{World, terms};
+use super::world::{World, connected, terms};
 
-/// A store on disk: its commits are awaited, so that calls are cut off and meet each other there.
-pub(crate) fn on_disk() -> (tempfile::TempDir, Store) {
+/// A store on disk, or in a new database: its commits are awaited, so that calls are cut off and meet each other there.
+pub(crate) async fn on_disk() -> (tempfile::TempDir, Store) {
     let directory = tempfile::tempdir().unwrap();
+    if let Some(store) = connected().await {
+        return (directory, store);
+    }
     let options = Options { segment_bytes: 4 << 20, ..Options::new(directory.path().join("store")) };
     (directory, Store::open(&options).unwrap())
 }

@@ -36,7 +36,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_transfer_is_made() {
+pub(crate) async fn a_transfer_is_made() {
     let (world, run) = approved().await;
     let processor = Script::default();
     world.work(&processor).await;
@@ -49,7 +49,7 @@ async fn a_transfer_is_made() {
 }
 
 #[tokio::test]
-async fn what_is_not_answered_is_asked_again_with_the_same_key() {
+pub(crate) async fn what_is_not_answered_is_asked_again_with_the_same_key() {
     let (world, run) = approved().await;
     let lost = || Told::Unanswered("timeout".to_owned());
     let processor = Script::of([lost(), lost()]);
@@ -71,7 +71,7 @@ async fn what_is_not_answered_is_asked_again_with_the_same_key() {
 }
 
 #[tokio::test]
-async fn what_was_never_asked_may_be_failed_by_hand() {
+pub(crate) async fn what_was_never_asked_may_be_failed_by_hand() {
     let (world, _) = approved().await;
     let processor = Script::of([Told::Unasked("no key".to_owned()), Told::Unasked("no key".to_owned())]);
     world.work(&processor).await;
@@ -83,7 +83,7 @@ async fn what_was_never_asked_may_be_failed_by_hand() {
 }
 
 #[tokio::test]
-async fn what_is_refused_for_good_has_failed() {
+pub(crate) async fn what_is_refused_for_good_has_failed() {
     let (world, run) = approved().await;
     let processor = Script::of([Told::Refused("No such destination".to_owned())]);
     world.work(&processor).await;
@@ -103,7 +103,7 @@ async fn what_is_refused_for_good_has_failed() {
 }
 
 #[tokio::test]
-async fn money_that_is_missing_is_waited_for() {
+pub(crate) async fn money_that_is_missing_is_waited_for() {
     let (world, _) = approved().await;
     let processor = Script::of([Told::Short, Told::Short]);
     world.work(&processor).await;
@@ -118,7 +118,7 @@ async fn money_that_is_missing_is_waited_for() {
 }
 
 #[tokio::test]
-async fn money_that_is_missing_for_long_fails_the_payout() {
+pub(crate) async fn money_that_is_missing_for_long_fails_the_payout() {
     let (world, _) = approved().await;
     let processor = Script::of([Told::Short, Told::Short, Told::Short, Told::Short]);
     world.work(&processor).await;
@@ -130,7 +130,7 @@ async fn money_that_is_missing_for_long_fails_the_payout() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_forgotten_by_now_is_not_asked_with() {
+pub(crate) async fn a_key_that_is_forgotten_by_now_is_not_asked_with() {
     // The transfer was made, and nobody heard so; and it was not.
     for was_made in [true, false] {
         let (world, _) = approved().await;
@@ -162,7 +162,7 @@ async fn a_key_that_is_forgotten_by_now_is_not_asked_with() {
 }
 
 #[tokio::test]
-async fn a_transfer_that_came_back_before_it_was_heard_of_names_its_payout() {
+pub(crate) async fn a_transfer_that_came_back_before_it_was_heard_of_names_its_payout() {
     let (world, _) = approved().await;
     let processor = Script::of([Told::Unanswered("timeout".to_owned())]);
     world.work(&processor).await;
