@@ -9,6 +9,7 @@
     reason = "a benchmark that cannot go on fails, and says what it saw"
 )]
 
+use affiliate::office::nothing_beside;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -233,11 +234,11 @@ async fn measure(partners: usize) {
     told("drafted", partners, began);
     assert_eq!(usize::try_from(run.payouts), Ok(partners));
     let began = start();
-    ledger.cancel_run(account, run.id).await.unwrap();
+    ledger.cancel_run(account, run.id, &nothing_beside).await.unwrap();
     told("cancelled", partners, began);
     let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
     let began = start();
-    ledger.approve_run((account, run.id), (run.rev, &run.totals)).await.unwrap();
+    ledger.approve_run((account, run.id), (run.rev, &run.totals), &nothing_beside).await.unwrap();
     told("approved", partners, began);
     if partners <= 10_000 {
         assert!(audit(&ledger, account).await.unwrap().ok);

@@ -30,7 +30,7 @@ use store::engine::Batch;
 use crate::asking::{Asker, Said, escaped};
 use crate::comparing::dispute_kind;
 use crate::ledger::{Answer, Fault, Ledger};
-use crate::office::{Committed, Office};
+use crate::office::{Beside, Committed, Office};
 use crate::refusal::{Noun, Obstacle, Refusal};
 
 /// How often is looked for one to go on with.
@@ -117,6 +117,7 @@ impl Office {
         &self,
         account: AccountId,
         (since, silent): (Option<Timestamp>, bool),
+        beside: Beside<'_, Backfill>,
     ) -> Result<Backfill, Refusal> {
         let program = self.program(account).await?;
         let processor = program.processor.as_ref().ok_or(Obstacle::NotConnected)?;
@@ -132,6 +133,7 @@ impl Office {
         let new = Backfill::new(ids, (since, beginning), silent, now);
         let mut batch = Batch::intake();
         backfill::create(&mut batch, &new);
+        beside(&mut batch, &new);
         match self.commit(batch).await? {
             Committed::Done => Ok(new),
             Committed::Beaten(_) => Err(Obstacle::BackfillGoesOn.into()),

@@ -181,7 +181,7 @@ fn commission_operations() -> Vec<Operation> {
             "reinstate_affiliate_commission",
         )
         .about(OWNED, "Bring a commission back that was taken back")
-        .owner(commissions::reinstate),
+        .owner_keeps(commissions::reinstate),
         of(Method::GET, "/dashboard/api/affiliate-program/reviews", "list_affiliate_reviews")
             .about(OWNED, "List referrals that stand out, newest first")
             .owner(reviews::list),
@@ -193,7 +193,7 @@ fn commission_operations() -> Vec<Operation> {
             .owner(reviews::reject),
         of(Method::POST, "/dashboard/api/affiliate-program/backfill", "begin_affiliate_backfill")
             .about(OWNED, "Read what the payment processor knows of the past into the ledger")
-            .owner(backfill::begin),
+            .owner_keeps(backfill::begin),
         of(Method::GET, "/dashboard/api/affiliate-program/backfill/{id}", "get_affiliate_backfill")
             .about(OWNED, "Get how far a back-fill is")
             .owner(backfill::get),
@@ -221,10 +221,10 @@ fn payout_operations() -> Vec<Operation> {
             .either(full, payouts::mark_paid),
         of(post.clone(), "/dashboard/api/affiliate-program/payouts/{id}/fail", "fail_affiliate_payout")
             .about(OWNED, "Say that a payout failed: its commissions return to the next run")
-            .owner(payouts::fail),
+            .owner_keeps(payouts::fail),
         of(post.clone(), "/dashboard/api/affiliate-program/payout-runs", "draft_affiliate_payout_run")
             .about(OWNED, "Draft a payout run: all that was earned and can be paid")
-            .owner(payout_runs::draft),
+            .owner_keeps(payout_runs::draft),
         of(get.clone(), "/dashboard/api/affiliate-program/payout-runs", "list_affiliate_payout_runs")
             .about(OWNED, "List payout runs, newest first")
             .owner(payout_runs::list),
@@ -238,10 +238,10 @@ fn payout_operations() -> Vec<Operation> {
         )
         .about(OWNED, "Approve a payout run as it was seen")
         .fails(&[Code::NOT_FOUND, Code::REAUTHENTICATION_REQUIRED])
-        .owner(payout_runs::approve),
+        .owner_keeps(payout_runs::approve),
         of(post, "/dashboard/api/affiliate-program/payout-runs/{id}/cancel", "cancel_affiliate_payout_run")
             .about(OWNED, "Cancel a payout run that is not approved")
-            .owner(payout_runs::cancel),
+            .owner_keeps(payout_runs::cancel),
         of(
             Method::POST,
             "/dashboard/api/affiliate-program/payout-runs/{id}/results",
@@ -328,7 +328,7 @@ fn owner_operations() -> Vec<Operation> {
         .owner(postbacks::list),
         of(post, "/dashboard/api/affiliate-program/partners/{id}/reactivate", "reactivate_affiliate")
             .about(OWNED, "Make a suspended partner active again")
-            .owner(owned::reactivate),
+            .owner_keeps(owned::reactivate),
         of(
             put,
             "/dashboard/api/affiliate-program/partners/{id}/payout-method",

@@ -205,6 +205,16 @@ impl Entry {
         Operation { takes: own::describe::<I>, ..self.end::<I, O>(action) }
     }
 
+    /// The same; the handler itself keeps its answer under the key, in the commit of what it does.
+    #[must_use]
+    pub fn owner_keeps<I: Input, O: Reply, F, Run>(self, handler: F) -> Operation
+    where
+        F: Fn(std::sync::Arc<Room>, Owner, I) -> Run + Send + Sync + Copy + 'static,
+        Run: Future<Output = Result<O, crate::problem::Problem>> + Send + 'static,
+    {
+        self.end::<I, O>(Action::Owner(owner(handler)))
+    }
+
     fn end<I: Input, O: Reply>(self, action: Action) -> Operation {
         Operation {
             method: self.method,

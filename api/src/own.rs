@@ -4,9 +4,14 @@
 //! key ─► at work? 409 ─► used before? the same answer, or 409 ─► do it ─► its answer, kept under the key
 //! ```
 //!
-//! The answer is kept after what it answers, not in its commit. What owners do is such that a crash between the two does it
-//! no second time: a second draft meets the first one, what is marked so is so already. An answer that is too large to be
-//! held whole is not kept.
+//! What moves money or begins something keeps its answer in its own commit (`affiliate/answer.rs`,
+//! [`crate::operations::Entry::owner_keeps`]); here it is kept after what it answers. What is done so is such that a
+//! crash between the two does it no second time, whatever is asked again with the same key:
+//!
+//! - a program is enabled once, and asking the processor changes nothing;
+//! - `go-live`, `pause`, what is said of a referral and the file of results change nothing when they are said again;
+//! - an import passes over partners who are there: who asks again is told of them as `already_partner`;
+//! - an event that was replayed is done.
 
 use std::sync::Arc;
 

@@ -114,26 +114,23 @@ fn invoice(line: &Commission) -> Option<String> {
 }
 
 impl Office {
-    /// Drafts a run of what was earned by the cutoff, and compares its charges with the processor's: to the end, where
-    /// that takes not too long. The rest is compared afterwards.
+    /// Drafts a run that was begun, and compares its charges with the processor's: to the end, where that takes not too
+    /// long. The rest is compared afterwards.
     ///
     /// # Errors
-    /// A draft is open; [`Refusal`].
-    pub async fn draft_run(
-        &self,
-        account: AccountId,
-        cutoff: Option<Timestamp>,
-    ) -> Result<super::Drafted, Refusal> {
+    /// [`Refusal`].
+    pub async fn drive_run(&self, account: AccountId, id: PayoutRunId) -> Result<super::Drafted, Refusal> {
         let (ledger, end) = (self.ledger(), self.now().checked_add(WAIT).unwrap_or(Timestamp::MAX));
-        let mut drafted = ledger.draft_run(account, cutoff).await?;
-        let Some(run) = &drafted.run else { return Ok(drafted) };
-        let of = (account, run.id);
-        while let Some(next) = ledger.compare_some(of, self).await?
+        let mut drafted = ledger.drive_run(account, id).await?;
+        if drafted.run.is_none() {
+            return Ok(drafted);
+        }
+        while let Some(next) = ledger.compare_some((account, id), self).await?
             && next < end
         {
             self.hall.clock().sleep_until(next).await;
         }
-        drafted.run = Some(ledger.run(account, of.1).await?);
+        drafted.run = Some(ledger.run(account, id).await?);
         Ok(drafted)
     }
 }

@@ -12,6 +12,7 @@ use store::engine::Batch;
 use super::Step;
 use super::draft::later;
 use crate::ledger::Ledger;
+use crate::office::Beside;
 use crate::refusal::{Noun, Obstacle, Refusal};
 
 /// Commits tried, when something is changed meanwhile.
@@ -26,6 +27,7 @@ impl Ledger {
         &self,
         (account, id): (AccountId, PayoutRunId),
         (rev, totals): (u64, &BTreeMap<Currency, i64>),
+        beside: Beside<'_, PayoutRun>,
     ) -> Result<PayoutRun, Refusal> {
         for _ in 0..TRIES_MAX {
             let before = self.run(account, id).await?;
@@ -59,6 +61,7 @@ impl Ledger {
             if after.transfers > 0 {
                 payout_work::put(&mut batch, account, Work::Run(id), now);
             }
+            beside(&mut batch, &after);
             if self.commit(batch).await? {
                 return Ok(after);
             }
@@ -71,7 +74,12 @@ impl Ledger {
     ///
     /// # Errors
     /// It is no draft; [`Refusal`].
-    pub async fn cancel_run(&self, account: AccountId, id: PayoutRunId) -> Result<PayoutRun, Refusal> {
+    pub async fn cancel_run(
+        &self,
+        account: AccountId,
+        id: PayoutRunId,
+        beside: Beside<'_, PayoutRun>,
+    ) -> Result<PayoutRun, Refusal> {
         for _ in 0..TRIES_MAX {
             let before = self.run(account, id).await?;
             if before.status != RunStatus::Draft {
@@ -88,6 +96,7 @@ impl Ledger {
             let mut batch = Batch::progress();
             payout_run::update(&mut batch, &before, &after);
             payout_work::put(&mut batch, account, Work::Run(id), later(now));
+            beside(&mut batch, &after);
             if self.commit(batch).await? {
                 while self.go_on_with_run(account, id).await? == Step::More {}
                 return self.run(account, id).await;

@@ -25,6 +25,7 @@ use store::engine::Batch;
 
 use super::{DRIVEN, LINES_AT_ONCE, Step};
 use crate::ledger::{ADJUSTMENTS_MAX, Fault, Ledger, about_payout};
+use crate::office::{Beside, nothing_beside};
 use crate::refusal::{Obstacle, Refusal};
 
 /// Commits tried, when something is changed meanwhile.
@@ -61,7 +62,15 @@ impl Ledger {
     /// # Errors
     /// A draft is open; [`Refusal`].
     pub async fn draft_run(&self, account: AccountId, cutoff: Option<Timestamp>) -> Result<Drafted, Refusal> {
-        let run = self.begin_run(account, cutoff).await?;
+        let run = self.begin_run(account, cutoff, &nothing_beside).await?;
+        Ok(self.drive_run(account, run).await?)
+    }
+
+    /// Drafts a run that was begun to its end; one that is whole is as it is.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn drive_run(&self, account: AccountId, run: PayoutRunId) -> Result<Drafted, Fault> {
         let mut skipped = Vec::new();
         loop {
             let Some(found) = payout_run::get(self.store(), account, run).await? else {
@@ -75,7 +84,7 @@ impl Ledger {
                             payout_run::skipped(self.store(), (account, run), None, SKIPPED_MAX).await?;
                     }
                 }
-                _ if found.sifted.is_some() => {
+                _ if found.is_to_be_sifted() => {
                     self.sift_some((account, run)).await?;
                     continue;
                 }
@@ -85,7 +94,16 @@ impl Ledger {
         }
     }
 
-    async fn begin_run(&self, account: AccountId, cutoff: Option<Timestamp>) -> Result<PayoutRunId, Refusal> {
+    /// Begins a run of what was earned by the cutoff: it is drafted from now on, by whoever goes on with it.
+    ///
+    /// # Errors
+    /// A draft is open; [`Refusal`].
+    pub async fn begin_run(
+        &self,
+        account: AccountId,
+        cutoff: Option<Timestamp>,
+        beside: Beside<'_, PayoutRunId>,
+    ) -> Result<PayoutRunId, Refusal> {
         for _ in 0..TRIES_MAX {
             let program = program::get(self.store(), account).await?.ok_or(Refusal::NotSetUp)?;
             if let Some(open) = payout_run::open(self.store(), account).await? {
@@ -122,6 +140,7 @@ impl Ledger {
             program::expect(&mut batch, &program);
             payout_run::create(&mut batch, &run);
             payout_work::put(&mut batch, account, Work::Run(run.id), later(now));
+            beside(&mut batch, &run.id);
             if self.commit(batch).await? {
                 return Ok(run.id);
             }

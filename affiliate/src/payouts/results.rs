@@ -92,7 +92,7 @@ impl Ledger {
             }
             Became::Failed(_) if shown.status == PayoutStatus::Failed => {}
             Became::Failed(reason) => {
-                self.fail_payout(of, (reason, None)).await?;
+                self.fail_payout(of, (reason, None), &nothing_beside).await?;
             }
             Became::UnderWay => return Ok(false),
         }

@@ -66,6 +66,7 @@ impl Ledger {
         &self,
         (account, id): (AccountId, PayoutId),
         (reason, seen): (&str, Option<&Seen>),
+        beside: Beside<'_, ShownPayout>,
     ) -> Result<ShownPayout, Refusal> {
         for _ in 0..TRIES_MAX {
             let shown = self.payout(account, id).await?;
@@ -77,7 +78,7 @@ impl Ledger {
                 return Err(Obstacle::TransferUnderWay.into());
             }
             let outlay = Outlay::Failed { reason: reason.to_owned(), transfer: None };
-            if let Some(shown) = self.settle(&shown, outlay, &crate::office::nothing_beside).await? {
+            if let Some(shown) = self.settle(&shown, outlay, beside).await? {
                 return Ok(shown);
             }
         }

@@ -1,5 +1,6 @@
 //! What became of a charge is asked before its line is its partner's, and before it is paid.
 
+use affiliate::office::nothing_beside;
 use std::time::Duration;
 
 use affiliate::refusal::{Obstacle, Refusal};
@@ -77,7 +78,8 @@ async fn draft() -> (World, PayoutRun) {
 }
 
 async fn is_not_approved_yet(world: &World, run: &PayoutRun) {
-    let refused = world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals)).await;
+    let refused =
+        world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &nothing_beside).await;
     assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::RunCompared))), "{refused:?}");
 }
 
@@ -114,7 +116,7 @@ pub(crate) async fn where_there_is_no_answer_the_owner_sees_it() {
 #[tokio::test]
 pub(crate) async fn a_draft_that_is_compared_can_be_cancelled() {
     let (world, run) = draft().await;
-    world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
     let again = world.draft().await;
     assert_eq!(again.totals, run.totals);
     let processor = Script::default();

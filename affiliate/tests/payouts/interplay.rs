@@ -1,6 +1,7 @@
 //! What happens to sales while they are in payouts.
 
 use affiliate::ledger::Answer;
+use affiliate::office::nothing_beside;
 use affiliate::refusal::{Obstacle, Refusal};
 use mail::affiliate::payout::{PayoutStatus, SkipReason};
 use mail::affiliate::program::{AfterPayout, PayoutMethod};
@@ -28,7 +29,8 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
     let after = world.run(&run).await;
     assert_eq!(format!("{:?}", after.totals), "{usd: 1250}");
     assert!(after.rev > run.rev);
-    let refused = world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals)).await;
+    let refused =
+        world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &nothing_beside).await;
     assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::OtherRun))), "{refused:?}");
     let ada = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
     assert_eq!((ada.amount, ada.lines), (1_000, 1));
@@ -38,10 +40,11 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
     let after = world.run(&run).await;
     assert_eq!((after.payouts, after.open, after.totals.len()), (0, 0, 0));
     assert!(world.list(&[]).await.is_empty());
-    let refused = world.ledger.approve_run((world.account, run.id), (after.rev, &after.totals)).await;
+    let refused =
+        world.ledger.approve_run((world.account, run.id), (after.rev, &after.totals), &nothing_beside).await;
     assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::NobodyInRun))), "{refused:?}");
     world.books().await;
-    world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
     assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 625}");
     world.books().await;
 }
@@ -77,7 +80,7 @@ pub(crate) async fn an_inquiry_keeps_a_line_from_being_paid() {
     world.tell("charge.dispute.created", 32 * DAY, asks).await;
     assert_eq!(format!("{:?}", world.run(&run).await.totals), "{usd: 1250}");
     world.books().await;
-    world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
     let again = world.draft().await;
     assert_eq!(format!("{:?}", again.totals), "{usd: 1250}");
     let reasons: Vec<_> = world.skipped(&again).await.iter().map(|one| one.reason).collect();
@@ -137,7 +140,7 @@ pub(crate) async fn a_loss_is_taken_off_later_payouts() {
     assert_eq!((payout.amount, payout.adjusted, payout.lines), (500, -1_500, 2));
     world.books().await;
     // Cancelled, it is owed as before.
-    world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
     let run = world.draft().await;
     world.approve(&run).await;
     let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
@@ -274,7 +277,7 @@ pub(crate) async fn several_at_once_come_to_one_end() {
     // A refund meets the approval: the line is out of it, or it is approved with it.
     let lost = world.event("charge.refunded", 32 * DAY, told::charge("in_2", 5_000, 5_000));
     let (approved, heard) = tokio::join!(
-        world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals)),
+        world.ledger.approve_run((world.account, run.id), (run.rev, &run.totals), &nothing_beside),
         world.take(&lost)
     );
     assert!(matches!(heard, Answer::Done));

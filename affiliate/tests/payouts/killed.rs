@@ -55,7 +55,7 @@ pub(crate) async fn a_cancelled_run_is_taken_apart() {
     for polls in [1, 2, 3, 4] {
         let (_directory, world, sum) = much().await;
         let run = world.draft().await;
-        cut_off(polls, world.ledger.cancel_run(world.account, run.id)).await;
+        cut_off(polls, world.ledger.cancel_run(world.account, run.id, &nothing_beside)).await;
         world.books().await;
         let is_cancelled = world.run(&run).await.status == RunStatus::Cancelled;
         assert_eq!(world.list(&[]).await.is_empty(), is_cancelled, "its payouts are gone at once");
@@ -63,7 +63,7 @@ pub(crate) async fn a_cancelled_run_is_taken_apart() {
             world.recover(&Script::default()).await;
         }
         if !is_cancelled {
-            world.ledger.cancel_run(world.account, run.id).await.unwrap();
+            world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
         }
         // Who drafts the next one helps.
         let next = world.draft().await;
@@ -85,7 +85,7 @@ pub(crate) async fn lines_follow_a_payout_that_was_settled() {
         if paid {
             cut_off(polls, world.ledger.mark_paid(of, ("r", None), &nothing_beside)).await;
         } else {
-            cut_off(polls, world.ledger.fail_payout(of, ("why", None))).await;
+            cut_off(polls, world.ledger.fail_payout(of, ("why", None), &nothing_beside)).await;
         }
         world.books().await;
         world.recover(&Script::default()).await;

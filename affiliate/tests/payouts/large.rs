@@ -1,5 +1,6 @@
 //! Payouts with more lines than a commit holds, and runs with many partners.
 
+use affiliate::office::nothing_beside;
 use affiliate::payouts::Selection;
 use mail::affiliate::money::Currency;
 use mail::affiliate::payout::{Format, PayoutStatus, RunStatus};
@@ -18,7 +19,7 @@ pub(crate) async fn a_partner_with_very_many_lines_is_paid_in_one_payout() {
     assert_eq!((payout.lines, payout.amount, run.payouts), (950, sum, 2));
     assert_eq!(world.told(payout.id).await, ["payout.created"]);
     world.books().await;
-    world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
     world.books().await;
     let run = world.draft().await;
     world.approve(&run).await;

@@ -1,5 +1,6 @@
 //! A run from its draft to its end.
 
+use affiliate::office::nothing_beside;
 use affiliate::refusal::{Ban, Obstacle, Refusal};
 use mail::affiliate::partner::PartnerStatus;
 use mail::affiliate::payout::{PayoutStatus, RunStatus, SkipReason};
@@ -32,14 +33,14 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     world.books().await;
 
     let of = (world.account, run.id);
-    is(world.ledger.approve_run(of, (run.rev + 1, &run.totals)).await, Obstacle::OtherRun);
+    is(world.ledger.approve_run(of, (run.rev + 1, &run.totals), &nothing_beside).await, Obstacle::OtherRun);
     let mut others = run.totals.clone();
     others.insert("eur".parse().unwrap(), 1);
-    is(world.ledger.approve_run(of, (run.rev, &others)).await, Obstacle::OtherRun);
+    is(world.ledger.approve_run(of, (run.rev, &others), &nothing_beside).await, Obstacle::OtherRun);
     let approved = world.approve(&run).await;
     assert!(approved.status == RunStatus::Approved && approved.approved_at.is_some());
-    is(world.ledger.approve_run(of, (approved.rev, &run.totals)).await, Obstacle::NoDraft);
-    is(world.ledger.cancel_run(world.account, run.id).await, Obstacle::NoDraft);
+    is(world.ledger.approve_run(of, (approved.rev, &run.totals), &nothing_beside).await, Obstacle::NoDraft);
+    is(world.ledger.cancel_run(world.account, run.id, &nothing_beside).await, Obstacle::NoDraft);
     assert_eq!(world.list(&[PayoutStatus::Processing]).await.len(), 2);
     assert!(world.list(&[PayoutStatus::Draft]).await.is_empty());
     world.books().await;
@@ -72,14 +73,17 @@ pub(crate) async fn a_cancelled_run_leaves_nothing() {
     world.earn().await;
     let run = world.draft().await;
     let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
-    let cancelled = world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    let cancelled = world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
     assert_eq!((cancelled.status, &cancelled.totals), (RunStatus::Cancelled, &run.totals));
     assert!(matches!(world.ledger.payout(world.account, payout.id).await, Err(Refusal::Unknown(_))));
     assert!(world.list(&[]).await.is_empty());
     assert!(world.lines().await.iter().all(|line| line.status.payout().is_none()));
-    is(world.ledger.cancel_run(world.account, run.id).await, Obstacle::NoDraft);
+    is(world.ledger.cancel_run(world.account, run.id, &nothing_beside).await, Obstacle::NoDraft);
     is(
-        world.ledger.approve_run((world.account, run.id), (cancelled.rev, &run.totals)).await,
+        world
+            .ledger
+            .approve_run((world.account, run.id), (cancelled.rev, &run.totals), &nothing_beside)
+            .await,
         Obstacle::NoDraft,
     );
     world.books().await;
@@ -102,7 +106,7 @@ pub(crate) async fn who_cannot_be_paid_is_skipped() {
         (skipped[0].partner, skipped[0].amount, skipped[0].reason),
         (world.bob, 500, SkipReason::NotReady)
     );
-    world.ledger.cancel_run(world.account, run.id).await.unwrap();
+    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
     world.change(world.ada, |ada| ada.status = PartnerStatus::Suspended).await;
     let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
     assert!(drafted.run.is_none());

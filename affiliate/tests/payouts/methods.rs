@@ -1,5 +1,6 @@
 //! A draft follows the methods that the program allows, and partners who are paid elsewhere.
 
+use affiliate::office::nothing_beside;
 use affiliate::refusal::{Obstacle, Refusal};
 use mail::affiliate::payout::{Payout, PayoutRun, PayoutStatus, RunStatus, SkipReason};
 use mail::affiliate::program::{PayoutMethod, Program};
@@ -37,7 +38,8 @@ impl World {
     }
 
     async fn refused(&self, run: &PayoutRun, (rev, obstacle): (u64, Obstacle)) {
-        let refused = self.ledger.approve_run((self.account, run.id), (rev, &run.totals)).await;
+        let refused =
+            self.ledger.approve_run((self.account, run.id), (rev, &run.totals), &nothing_beside).await;
         assert!(matches!(&refused, Err(Refusal::Obstacle(found)) if *found == obstacle), "{refused:?}");
     }
 }
@@ -96,7 +98,8 @@ pub(crate) async fn nobody_approves_what_is_allowed_no_more() {
             "approves" => world.refused(&run, (run.rev, Obstacle::OtherRun)).await,
             "works" => world.recover(&Script::default()).await,
             _ => {
-                let cancelled = world.ledger.cancel_run(world.account, run.id).await.unwrap();
+                let cancelled =
+                    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
                 assert_eq!((cancelled.status, cancelled.sifted), (RunStatus::Cancelled, None));
                 assert_eq!(world.draft().await.payouts, 1);
                 continue;

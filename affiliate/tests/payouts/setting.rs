@@ -98,7 +98,10 @@ impl World {
     }
 
     pub(crate) async fn approve(&self, run: &PayoutRun) -> PayoutRun {
-        self.ledger.approve_run((self.account, run.id), (run.rev, &run.totals)).await.unwrap()
+        self.ledger
+            .approve_run((self.account, run.id), (run.rev, &run.totals), &nothing_beside)
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn run(&self, run: &PayoutRun) -> PayoutRun {
@@ -128,7 +131,7 @@ impl World {
     }
 
     pub(crate) async fn fail(&self, id: PayoutId, reason: &str) -> Result<ShownPayout, Refusal> {
-        self.ledger.fail_payout((self.account, id), (reason, None)).await
+        self.ledger.fail_payout((self.account, id), (reason, None), &nothing_beside).await
     }
 
     /// Goes on with what is due.

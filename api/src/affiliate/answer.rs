@@ -20,14 +20,15 @@ use store::access::Tenant;
 use store::engine::Batch;
 
 use super::refused;
-use crate::call::{Also, Answer, Reply};
+use crate::call::{Also, Answer, Owner, Reply};
+use crate::emails::fingerprint::Fingerprint;
 use crate::idempotency::{self, Turn};
 use crate::problem::Problem;
 use crate::room::Room;
 use crate::schema::{Describe, Schemas};
 
 /// Says that an answer was given before.
-const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// What an answer shows.
 pub trait Shape: Describe + Send + 'static {
@@ -144,6 +145,27 @@ pub async fn begin<S: Shape>(
         Turn::Go(slot) => Begun::Go(Doing { slot, now: room.hall.clock().now() }),
         Turn::Done(kept) => Begun::Done(One::again(&kept)?),
     })
+}
+
+/// The same of what an owner does: there a key is of one operation, by its id.
+///
+/// # Errors
+/// As [`begin`].
+pub async fn begin_own<S: Shape>(
+    room: &Room,
+    owner: &Owner,
+    id: &'static str,
+    claim: Option<Claim>,
+) -> Result<Begun<S>, Problem> {
+    begin(room, owner.tenant(), Operation::Own, claim.map(|claim| of_operation(id, claim))).await
+}
+
+/// A claim that is about one operation alone.
+pub(super) fn of_operation(id: &str, claim: Claim) -> Claim {
+    let mut fingerprint = Fingerprint::new();
+    fingerprint.add(id);
+    fingerprint.add(&claim.fingerprint);
+    Claim { fingerprint: fingerprint.finish(), ..claim }
 }
 
 impl Doing {

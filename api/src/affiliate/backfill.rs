@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use ::affiliate::refusal::Noun;
 
-use super::asked::{Opened, Read};
+use super::answer::{self, One, Shape, begin_own};
+use super::asked::{Make, Opened, Read};
 use super::fields::{Fields, moment};
 use super::{OfBackfill, refused};
 use crate::call::{Call, Input, Media, Owner, SMALL_BYTES_MAX, Takes};
@@ -103,14 +104,27 @@ impl Describe for Begun {
     }
 }
 
+impl Shape for Begun {}
+
 /// `POST …/backfill`.
 ///
 /// # Errors
 /// The processor is only listened to, or a back-fill goes on; there is no program.
-pub async fn begin(room: Arc<Room>, owner: Owner, asked: Read<Begin>) -> Result<Begun, Problem> {
-    let Opened { program, said: Begin { since, silent }, .. } = asked.open_any(&room, owner.tenant()).await?;
-    let begun = room.affiliate.back_fill(program.account, (since, silent)).await;
-    begun.map(|backfill| Begun(backfill.into())).map_err(|refusal| refused(&room, refusal))
+pub async fn begin(room: Arc<Room>, owner: Owner, asked: Make<Begin>) -> Result<One<Begun>, Problem> {
+    let opened = asked.open_any(&room, owner.tenant()).await?;
+    let Opened { program, said: Begin { since, silent }, claim, .. } = opened;
+    let doing = match begin_own(&room, &owner, "begin_affiliate_backfill", claim).await? {
+        answer::Begun::Done(answer) => return Ok(answer),
+        answer::Begun::Go(doing) => doing,
+    };
+    let keep = doing.keeper(one);
+    let begun = room.affiliate.back_fill(program.account, (since, silent), &keep).await;
+    drop(keep);
+    doing.end(&room, begun, one).await
+}
+
+fn one(backfill: &Backfill) -> One<Begun> {
+    One::of(&Begun(backfill.clone().into()))
 }
 
 /// `GET …/backfill/{id}`.

@@ -13,8 +13,8 @@ use store::affiliate::commission::{CommissionStatus, Filter};
 
 use serde_json::json;
 
-use super::answer::One;
-use super::asked::{Change, Opened, Read};
+use super::answer::{Begun, One, begin_own};
+use super::asked::{Change, Make, Opened, Read};
 use super::fields::{self, Fields, nullable_text_schema, word};
 use super::view::{Listed, OneCommission};
 use super::{OfCommission, filter, refused, several, wanted};
@@ -180,10 +180,16 @@ pub async fn reverse(
 pub async fn reinstate(
     room: Arc<Room>,
     owner: Owner,
-    asked: Read<OfCommission>,
+    asked: Make<OfCommission>,
 ) -> Result<One<OneCommission>, Problem> {
-    let Opened { program, said, .. } = asked.open_any(&room, owner.tenant()).await?;
+    let Opened { program, said, claim, .. } = asked.open_any(&room, owner.tenant()).await?;
     let of = (program.account, said.id(Noun::Commission)?);
-    let done = room.affiliate.ledger().reinstate(of, &nothing_beside).await;
-    done.map(|line| one(&line)).map_err(|refusal| refused(&room, refusal))
+    let doing = match begin_own(&room, &owner, "reinstate_affiliate_commission", claim).await? {
+        Begun::Done(answer) => return Ok(answer),
+        Begun::Go(doing) => doing,
+    };
+    let keep = doing.keeper(one);
+    let done = room.affiliate.ledger().reinstate(of, &keep).await;
+    drop(keep);
+    doing.end(&room, done, one).await
 }

@@ -10,8 +10,8 @@ use mail::affiliate::partner::{Move, PayoutDestination};
 use mail::affiliate::program::PayoutMethod;
 use serde_json::json;
 
-use super::answer::One;
-use super::asked::{Change, Opened, Read};
+use super::answer::{Begun, One, begin_own};
+use super::asked::{Act, Change, Opened, Read};
 use super::fields::{Fields, text_schema, word};
 use super::view::{OnePartner, Override, PartnerInside};
 use super::{OfPartner, refused};
@@ -59,13 +59,19 @@ pub async fn show(
 pub async fn reactivate(
     room: Arc<Room>,
     owner: Owner,
-    asked: Change<OfPartner>,
+    asked: Act<OfPartner>,
 ) -> Result<One<OnePartner>, Problem> {
-    let Opened { program, said, seen, .. } = asked.open_any(&room, owner.tenant()).await?;
+    let Opened { program, said, seen, claim } = asked.open_any(&room, owner.tenant()).await?;
     let of = (program.account, said.id(Noun::Partner)?);
+    let doing = match begin_own(&room, &owner, "reactivate_affiliate", claim).await? {
+        Begun::Done(answer) => return Ok(answer),
+        Begun::Go(doing) => doing,
+    };
     let moving = Moving { action: Move::Reactivate, seen, reason: None, send_email: false };
-    let shown = room.affiliate.move_partner(of, &moving, &nothing_beside).await;
-    shown.map(|shown| one(&shown)).map_err(|refusal| refused(&room, refusal))
+    let keep = doing.keeper(one);
+    let shown = room.affiliate.move_partner(of, &moving, &keep).await;
+    drop(keep);
+    doing.end(&room, shown, one).await
 }
 
 /// What `PUT …/partners/{id}/payout-method` takes.

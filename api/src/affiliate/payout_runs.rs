@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::affiliate::ledger::Ledger;
 use ::affiliate::object::{DraftedObject, RunObject, SkippedObject};
-use ::affiliate::payouts::Selection;
+use ::affiliate::payouts::{Drafted, Selection};
 use ::affiliate::refusal::Noun;
 use bytes::Bytes;
 use http::StatusCode;
@@ -16,21 +16,24 @@ use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::money::Currency;
 use mail::affiliate::payout::{Format, PayoutRun, Skipped};
 use mail::affiliate::program::PayoutMethod;
-use mail::id::PayoutId;
-use serde::Serialize;
+use mail::id::{AccountId, PayoutId, PayoutRunId};
+use mail::idempotency::{Operation, Outcome, Partly};
+use queue::once::{Claim, Slot};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use store::engine::ReadError;
+use store::engine::{Batch, ReadError};
 use tokio::sync::mpsc;
 
-use super::answer::One;
-use super::asked::{Opened, Read};
+use super::answer::{Begun, One, REPLAYED, begin_own, of_operation};
+use super::asked::{Make, Opened, Read};
 use super::fields::{self, Fields};
 use super::payout_view::{Files, OneRun, whole_run_schema};
 use super::view::Listed;
 use super::{OfRun, filter, refused, wanted};
 use crate::call::{Also, Answer, Broken, Call, Input, Media, Owner, Pieces, Reply, SMALL_BYTES_MAX, Takes};
 use crate::fields::{Names, Notes};
+use crate::idempotency::{self, Turn};
 use crate::page::{self, KIND_PAYOUT_RUN, Page};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
@@ -82,6 +85,7 @@ pub struct Written<const DRAFTED: bool> {
     rev: Option<u64>,
     beginning: Bytes,
     more: Option<Pieces>,
+    replayed: bool,
 }
 
 /// A run that is shown.
@@ -111,11 +115,12 @@ impl<const DRAFTED: bool> Reply for Written<DRAFTED> {
 
     fn answer(self) -> Result<Answer, Problem> {
         let etag = self.rev.map(|rev| HeaderValue::try_from(format!("\"{rev}\"")));
-        let etag = etag.transpose().map_err(Problem::internal)?;
+        let etag = etag.transpose().map_err(Problem::internal)?.map(|etag| (ETAG, etag));
+        let replayed = self.replayed.then(|| (REPLAYED, HeaderValue::from_static("true")));
         Ok(Answer {
             status: self.status,
             media_type: HeaderValue::from_static(Self::MEDIA_TYPE),
-            headers: etag.map(|etag| (ETAG, etag)).into_iter().collect(),
+            headers: etag.into_iter().chain(replayed).collect(),
             body: self.beginning,
             more: self.more,
         })
@@ -196,7 +201,9 @@ async fn written<const DRAFTED: bool>(room: &Arc<Room>, run: PayoutRun) -> Resul
     while beginning.len() < WHOLE_BYTES_MAX {
         match writer.next().await? {
             Some(piece) => beginning.push_str(&piece),
-            None => return Ok(Written { status, rev, beginning: beginning.into(), more: None }),
+            None => {
+                return Ok(Written { status, rev, beginning: beginning.into(), more: None, replayed: false });
+            }
         }
     }
     let (pieces, more) = mpsc::channel(PIECES_AHEAD);
@@ -216,23 +223,106 @@ async fn written<const DRAFTED: bool>(room: &Arc<Room>, run: PayoutRun) -> Resul
             }
         }
     });
-    Ok(Written { status, rev, beginning: beginning.into(), more: Some(more) })
+    Ok(Written { status, rev, beginning: beginning.into(), more: Some(more), replayed: false })
 }
 
-/// `POST …/payout-runs`.
+/// What is kept of the answer to a draft.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    status: u16,
+    rev: Option<u64>,
+    body: String,
+}
+
+/// `POST …/payout-runs`. A run is drafted in many commits: the first keeps under the key which run it is, so that whoever
+/// was cut off and asks again gets that one, drafted to its end; the answer is kept when it is known.
 ///
 /// # Errors
 /// What is wrong with it; a draft is open.
-pub async fn draft(room: Arc<Room>, owner: Owner, asked: Read<Draft>) -> Result<DraftedRun, Problem> {
-    let Opened { program, said, .. } = asked.open_any(&room, owner.tenant()).await?;
-    let drafted = room.affiliate.draft_run(program.account, said.0).await;
-    let drafted = drafted.map_err(|refusal| refused(&room, refusal))?;
+pub async fn draft(room: Arc<Room>, owner: Owner, asked: Make<Draft>) -> Result<DraftedRun, Problem> {
+    let Opened { program, said, claim, .. } = asked.open_any(&room, owner.tenant()).await?;
+    let claim = claim.map(|claim| of_operation("draft_affiliate_payout_run", claim));
+    let slot = match idempotency::look(&room, owner.tenant(), Operation::Own, claim.clone()).await? {
+        Turn::Done(kept) => return again(&kept),
+        Turn::Go(slot) => slot,
+    };
+    let run = match slot.as_deref().and_then(Slot::begun) {
+        Some(begun) => begun.answer.parse().map_err(Problem::internal)?,
+        None => match begin(&room, program.account, (said.0, slot.as_deref())).await? {
+            Ok(run) => run,
+            Err(kept) => return again(&kept),
+        },
+    };
+    let drafted = room.affiliate.drive_run(program.account, run).await;
+    let drafted = show(&room, drafted.map_err(|refusal| refused(&room, refusal))?).await?;
+    if slot.is_some() {
+        // Free for a moment: who takes it then goes on with the same run.
+        drop(slot);
+        keep(&room, &owner, (claim, &drafted)).await;
+    }
+    Ok(drafted)
+}
+
+/// Begins a run; or what was answered, where another node was quicker with the same key.
+async fn begin(
+    room: &Room,
+    account: AccountId,
+    (cutoff, slot): (Option<Timestamp>, Option<&Slot>),
+) -> Result<Result<PayoutRunId, Bytes>, Problem> {
+    let now = room.hall.clock().now();
+    let beside = |batch: &mut Batch, run: &PayoutRunId| {
+        if let Some(slot) = slot {
+            let begun = Partly { answer: run.to_string(), open: vec![0] };
+            slot.keep(batch, Outcome::Partly(begun), now);
+        }
+    };
+    let refusal = match room.affiliate.ledger().begin_run(account, cutoff, &beside).await {
+        Ok(run) => return Ok(Ok(run)),
+        Err(refusal) => refusal,
+    };
+    if let Some(slot) = slot
+        && let Some(kept) = slot.meanwhile(room.hall.store()).await?
+    {
+        return Ok(Err(kept.into()));
+    }
+    Err(refused(room, refusal))
+}
+
+async fn show(room: &Arc<Room>, drafted: Drafted) -> Result<DraftedRun, Problem> {
     if let Some(run) = drafted.run {
-        return written(&room, run).await;
+        return written(room, run).await;
     }
     let skipped: Vec<SkippedObject> = drafted.skipped.iter().map(SkippedObject::from).collect();
     let beginning = json!({"run": Value::Null, "payouts": [], "skipped": skipped}).to_string();
-    Ok(Written { status: StatusCode::OK, rev: None, beginning: beginning.into(), more: None })
+    Ok(Written {
+        status: StatusCode::OK,
+        rev: None,
+        beginning: beginning.into(),
+        more: None,
+        replayed: false,
+    })
+}
+
+/// Keeps an answer that is held whole. Of another one the key says which run it is, and that is shown.
+async fn keep(room: &Room, owner: &Owner, (claim, drafted): (Option<Claim>, &DraftedRun)) {
+    let body = std::str::from_utf8(&drafted.beginning).ok().filter(|_| drafted.more.is_none());
+    let Some(body) = body.map(str::to_owned) else { return };
+    let kept = Kept { status: drafted.status.as_u16(), rev: drafted.rev, body };
+    let Ok(Turn::Go(Some(slot))) = idempotency::look(room, owner.tenant(), Operation::Own, claim).await
+    else {
+        return;
+    };
+    let mut batch = Batch::intake();
+    slot.keep(&mut batch, idempotency::done(&kept), room.hall.clock().now());
+    if let Err(error) = room.hall.store().commit(batch).await {
+        tracing::warn!(%error, "a draft's answer is not kept under its idempotency key");
+    }
+}
+
+fn again(kept: &[u8]) -> Result<DraftedRun, Problem> {
+    let Kept { status, rev, body } = serde_json::from_slice(kept).map_err(Problem::internal)?;
+    let status = StatusCode::from_u16(status).map_err(Problem::internal)?;
+    Ok(Written { status, rev, beginning: body.into(), more: None, replayed: true })
 }
 
 /// What `GET …/payout-runs` takes.
@@ -350,22 +440,35 @@ fn check_signed_in(room: &Room, owner: &Owner) -> Result<(), Problem> {
 ///
 /// # Errors
 /// What is wrong with it; who asks signed in too long ago; it is no draft, or another one than was seen.
-pub async fn approve(room: Arc<Room>, owner: Owner, asked: Read<Approve>) -> Result<One<OneRun>, Problem> {
-    let Opened { program, said, .. } = asked.open_any(&room, owner.tenant()).await?;
+pub async fn approve(room: Arc<Room>, owner: Owner, asked: Make<Approve>) -> Result<One<OneRun>, Problem> {
+    let Opened { program, said, claim, .. } = asked.open_any(&room, owner.tenant()).await?;
     check_signed_in(&room, &owner)?;
     let of = (program.account, said.of.id(Noun::Run)?);
-    let approved = room.affiliate.ledger().approve_run(of, (said.rev, &said.totals)).await;
-    approved.map(|run| one(&run)).map_err(|refusal| refused(&room, refusal))
+    let doing = match begin_own(&room, &owner, "approve_affiliate_payout_run", claim).await? {
+        Begun::Done(answer) => return Ok(answer),
+        Begun::Go(doing) => doing,
+    };
+    let keep = doing.keeper(one);
+    let approved = room.affiliate.ledger().approve_run(of, (said.rev, &said.totals), &keep).await;
+    drop(keep);
+    doing.end(&room, approved, one).await
 }
 
 /// `POST …/payout-runs/{id}/cancel`.
 ///
 /// # Errors
 /// No such run, or no draft.
-pub async fn cancel(room: Arc<Room>, owner: Owner, asked: Read<OfRun>) -> Result<One<OneRun>, Problem> {
-    let Opened { program, said, .. } = asked.open_any(&room, owner.tenant()).await?;
-    let cancelled = room.affiliate.ledger().cancel_run(program.account, said.id(Noun::Run)?).await;
-    cancelled.map(|run| one(&run)).map_err(|refusal| refused(&room, refusal))
+pub async fn cancel(room: Arc<Room>, owner: Owner, asked: Make<OfRun>) -> Result<One<OneRun>, Problem> {
+    let Opened { program, said, claim, .. } = asked.open_any(&room, owner.tenant()).await?;
+    let id = said.id(Noun::Run)?;
+    let doing = match begin_own(&room, &owner, "cancel_affiliate_payout_run", claim).await? {
+        Begun::Done(answer) => return Ok(answer),
+        Begun::Go(doing) => doing,
+    };
+    let keep = doing.keeper(one);
+    let cancelled = room.affiliate.ledger().cancel_run(program.account, id, &keep).await;
+    drop(keep);
+    doing.end(&room, cancelled, one).await
 }
 
 /// Which files, and which part.

@@ -10,8 +10,8 @@ use mail::idempotency::Operation;
 use serde_json::json;
 use store::access::Tenant;
 
-use super::answer::{Begun, One, begin};
-use super::asked::{Act, Change, Opened, Read};
+use super::answer::{Begun, One, begin, begin_own};
+use super::asked::{Act, Opened, Read};
 use super::fields::{Fields, text_schema};
 use super::payout_view::OnePayout;
 use super::view::Listed;
@@ -193,9 +193,15 @@ impl Input for Fail {
 ///
 /// # Errors
 /// What is wrong with it; the payout is not under way; the processor may be transferring it.
-pub async fn fail(room: Arc<Room>, owner: Owner, asked: Change<Fail>) -> Result<One<OnePayout>, Problem> {
-    let Opened { program, said, seen, .. } = asked.open_any(&room, owner.tenant()).await?;
+pub async fn fail(room: Arc<Room>, owner: Owner, asked: Act<Fail>) -> Result<One<OnePayout>, Problem> {
+    let Opened { program, said, seen, claim } = asked.open_any(&room, owner.tenant()).await?;
     let of = (program.account, said.of.id(Noun::Payout)?);
-    let failed = room.affiliate.ledger().fail_payout(of, (&said.reason, seen.as_ref())).await;
-    failed.map(|shown| one(&shown)).map_err(|refusal| refused(&room, refusal))
+    let doing = match begin_own(&room, &owner, "fail_affiliate_payout", claim).await? {
+        Begun::Done(answer) => return Ok(answer),
+        Begun::Go(doing) => doing,
+    };
+    let keep = doing.keeper(one);
+    let failed = room.affiliate.ledger().fail_payout(of, (&said.reason, seen.as_ref()), &keep).await;
+    drop(keep);
+    doing.end(&room, failed, one).await
 }

@@ -152,3 +152,94 @@ async fn what_an_owner_does_is_done_once_with_a_key() {
     assert_eq!(payouts.len(), 2, "{payouts:?}");
     world.end().await;
 }
+
+/// What is kept under the keys of an owner: the rows, as they are.
+async fn kept(world: &World) -> Vec<Value> {
+    let space = store::key::range_of(&[store::key::Space::Idempotency as u8]);
+    let rows = world.hall.store().scan(space, store::engine::Order::Ascending, 1_000).await.unwrap();
+    rows.iter().map(|(_, row)| serde_json::from_slice(row).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn what_an_owner_does_is_kept_with_its_answer() {
+    let world = World::start().await;
+    let (who, drafted) = drafted(&world).await;
+    let id = drafted["run"]["id"].as_str().unwrap().to_owned();
+    let payout = drafted["payouts"][0]["id"].as_str().unwrap().to_owned();
+    let partner = drafted["payouts"][1]["affiliate_id"].as_str().unwrap().to_owned();
+    let suspended = world.call(Method::POST, &format!("/affiliates/{partner}/suspend"), &json!({})).await;
+    assert_eq!(suspended.status, StatusCode::OK, "{suspended:?}");
+    let run =
+        owner(&world, &who, Method::GET, (&format!("/payout-runs/{id}"), json!({}))).await.json()["run"]
+            .clone();
+    let acts = [
+        (format!("/payout-runs/{id}/approve"), json!({"rev": run["rev"], "totals": run["totals"]})),
+        (format!("/payouts/{payout}/fail"), json!({"reason": "The account is closed"})),
+        (format!("/partners/{partner}/reactivate"), json!({})),
+    ];
+    for (number, (path, body)) in acts.iter().enumerate() {
+        let key = format!("key-{number}");
+        let post = async || {
+            with_header(&world, &who, (Method::POST, path, body.clone()), ("idempotency-key", &key)).await
+        };
+        let first = post().await;
+        assert_eq!(first.status, StatusCode::OK, "{path}: {first:?}");
+        let again = post().await;
+        assert_eq!((again.json(), &again.headers["etag"]), (first.json(), &first.headers["etag"]), "{path}");
+        assert_eq!(again.headers["idempotent-replayed"], "true");
+        // Whoever does it by another key is refused, and keeps none.
+        let other =
+            with_header(&world, &who, (Method::POST, path, body.clone()), ("idempotency-key", "other"));
+        assert!(other.await.status.is_client_error(), "{path}");
+        assert_eq!(kept(&world).await.len(), number + 1, "{path}");
+    }
+    // A key is one operation's.
+    let other =
+        with_header(&world, &who, (Method::POST, "/go-live", json!({})), ("idempotency-key", "key-2"));
+    assert_eq!(other.await.code(), "idempotency_conflict");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_draft_that_was_cut_off_is_the_one_that_is_answered() {
+    let world = World::start().await;
+    let (who, first) = drafted(&world).await;
+    let cancel = format!("/payout-runs/{}/cancel", first["run"]["id"].as_str().unwrap());
+    assert_eq!(owner(&world, &who, Method::POST, (&cancel, json!({}))).await.status, StatusCode::OK);
+    let draft = async || {
+        with_header(&world, &who, (Method::POST, "/payout-runs", json!({})), ("idempotency-key", "k")).await
+    };
+    let runs = async || {
+        let runs = owner(&world, &who, Method::GET, ("/payout-runs", json!({}))).await.json();
+        runs["data"].as_array().unwrap().clone()
+    };
+    let made = draft().await;
+    assert_eq!(made.status, StatusCode::CREATED, "{made:?}");
+    // As if it had died before its answer was kept: the key names the run.
+    let id = made.json()["run"]["id"].clone();
+    begun_only(&world, id.as_str().unwrap()).await;
+    let cancel = format!("/payout-runs/{}/cancel", id.as_str().unwrap());
+    assert_eq!(owner(&world, &who, Method::POST, (&cancel, json!({}))).await.status, StatusCode::OK);
+    let again = draft().await;
+    assert_eq!((again.status, &again.json()["run"]["id"]), (StatusCode::CREATED, &id), "{again:?}");
+    assert_eq!((&again.json()["run"]["status"], runs().await.len()), (&json!("cancelled"), 2));
+    // From now on it is that answer.
+    let third = draft().await;
+    assert_eq!(
+        (third.json(), &third.headers["idempotent-replayed"]),
+        (again.json(), &"true".parse().unwrap())
+    );
+    world.end().await;
+}
+
+/// Leaves of a draft's key what its first commit kept.
+async fn begun_only(world: &World, run: &str) {
+    let space = store::key::range_of(&[store::key::Space::Idempotency as u8]);
+    let rows = world.hall.store().scan(space, store::engine::Order::Ascending, 10).await.unwrap();
+    let (at, row) = rows.last().unwrap().clone();
+    let mut used: Value = serde_json::from_slice(&row).unwrap();
+    used[1]["outcome"] = json!({"partly": {"answer": run, "open": [0]}});
+    let mut batch = store::engine::Batch::progress();
+    batch.put(at, used.to_string().into_bytes());
+    world.hall.store().commit(batch).await.unwrap();
+}

@@ -39,7 +39,7 @@ async fn earned(world: &World) -> (Signed, Value) {
 async fn pay_out(world: &World, account: AccountId) -> PayoutId {
     let ledger = office(world).ledger();
     let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
-    ledger.approve_run((account, run.id), (run.rev, &run.totals)).await.unwrap();
+    ledger.approve_run((account, run.id), (run.rev, &run.totals), &nothing_beside).await.unwrap();
     let wish = Wish { run: Some(run.id), ..Wish::default() };
     let wanted = Wanted { before: None, limit: 9, from: None };
     let [only] = &ledger.payouts(account, &wish, wanted).await.unwrap().payouts[..] else {
@@ -113,7 +113,11 @@ async fn who_cannot_be_paid_twice_in_a_row_is_told() {
     let browser = Browser::of(&world, &ada).await;
     for n in 1..=2 {
         let payout = pay_out(&world, account).await;
-        office(&world).ledger().fail_payout((account, payout), ("no such account", None)).await.unwrap();
+        office(&world)
+            .ledger()
+            .fail_payout((account, payout), ("no such account", None), &nothing_beside)
+            .await
+            .unwrap();
         let page = text(&browser.get(&format!("/portal/payouts/{payout}")).await);
         assert!(page.contains("did not arrive") && page.contains("no such account"), "{page}");
         assert_eq!(letters(&world).await.len(), n - 1);
