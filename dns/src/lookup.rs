@@ -12,6 +12,7 @@
 //! Standards: RFC 1035, RFC 2181 10.3, RFC 2308, RFC 5321 5.1, RFC 7505.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +24,13 @@ use hickory_resolver::config::{
 use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::dnssec::{Proof, TrustAnchors};
 use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::rdata::TLSA;
 use hickory_resolver::proto::rr::{Name as WireName, RData, RecordType};
+use hickory_resolver::proto::serialize::txt::ParseError;
 use mail::address::Name;
+use mail::dane::Tlsa;
 use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -69,6 +74,8 @@ pub struct Settings {
     /// No "nothing there" is kept longer (RFC 2308 5 suggests one to three hours as a bound; mail wants
     /// to notice a repaired zone sooner).
     pub negative_ttl_max: Duration,
+    /// Whether signatures are checked (RFC 4035), and from which keys on.
+    pub validation: Validation,
     /// Where the machine has no way to the IPv6 internet, a host that has IPv4 addresses is not asked for
     /// others: they could not be used.
     pub ipv4_where_no_route: bool,
@@ -85,9 +92,22 @@ impl Default for Settings {
             cache_entries_max: 65_536,
             ttl_max: Duration::from_secs(86_400),
             negative_ttl_max: Duration::from_secs(900),
+            validation: Validation::Off,
             ipv4_where_no_route: false,
         }
     }
+}
+
+/// Whether the signatures of answers are checked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Validation {
+    /// They are not asked for: whoever we ask is believed.
+    #[default]
+    Off,
+    /// From the keys of the public root on.
+    Root,
+    /// From the keys in a file on: lines of DNSKEY records.
+    Anchors(PathBuf),
 }
 
 /// Reads a server as the configuration has it: `192.0.2.53`, `127.0.0.1:5300`, `2001:db8::53`,
@@ -107,6 +127,12 @@ pub enum LookupError {
         name: String,
         /// What went wrong, for a person to read.
         reason: String,
+    },
+    /// The signatures do not hold (RFC 4035 5): a mistake of the zone's owner, or somebody in between.
+    #[error("the DNSSEC signatures of {name} do not hold")]
+    Bogus {
+        /// The name asked for.
+        name: String,
     },
     /// There are records, but none that can be used (an MX that names an address, say).
     #[error("the DNS records of {name} make no sense: {reason}")]
@@ -130,6 +156,14 @@ pub struct Answer<T> {
     pub data: T,
     /// For how long it may be kept.
     pub ttl: Duration,
+    /// Whether signatures up to a known key say so; never where they are not checked.
+    pub is_secure: bool,
+}
+
+impl<T> Answer<T> {
+    fn unsigned(data: T, ttl: Duration) -> Self {
+        Self { data, ttl, is_secure: false }
+    }
 }
 
 /// Asks the DNS; a clone asks the same servers through the same cache.
@@ -150,11 +184,28 @@ impl std::fmt::Debug for Resolver {
     }
 }
 
+/// What a host's name says of its certificate (RFC 7672 2.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dane {
+    /// Nothing, or nothing that is signed.
+    None,
+    /// Records of which none can be used: TLS, with any certificate.
+    Unusable,
+    /// Records of which one must name the certificate.
+    Records(Vec<Tlsa>),
+}
+
 /// Records, or the knowledge that there are none.
 enum Found {
     Records(Lookup),
     NoData(Duration),
     NoName(Duration),
+}
+
+impl Found {
+    fn is_secure(&self) -> bool {
+        matches!(self, Self::Records(lookup) if is_secure(lookup))
+    }
 }
 
 impl Resolver {
@@ -181,7 +232,16 @@ impl Resolver {
         // Names are always asked whole, so no search list comes along.
         let config = ResolverConfig::from_parts(None, Vec::new(), servers);
         let resolver = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
-        let resolver = resolver.with_options(options).build().map_err(setup)?;
+        let resolver = resolver.with_options(options);
+        let resolver = match &settings.validation {
+            Validation::Off => resolver,
+            Validation::Root => resolver.with_trust_anchor(Arc::new(TrustAnchors::default())),
+            Validation::Anchors(path) => {
+                let unread = |error: ParseError| SetupError(format!("{}: {error}", path.display()));
+                resolver.with_trust_anchor(Arc::new(TrustAnchors::from_file(path).map_err(unread)?))
+            }
+        };
+        let resolver = resolver.build().map_err(setup)?;
         let turns = Semaphore::new(LOOKUPS_MAX);
         let bursts = Semaphore::new(BURST_MAX);
         let ipv6 = Ipv6::new(!settings.ipv4_where_no_route);
@@ -199,14 +259,14 @@ impl Resolver {
     /// [`LookupError`].
     pub async fn mx(&self, domain: &Name) -> Result<Answer<MailHosts>, LookupError> {
         match self.ask(&wire(domain)?, RecordType::MX).await? {
-            Found::NoName(ttl) => Ok(Answer { data: MailHosts::NoSuchDomain, ttl }),
+            Found::NoName(ttl) => Ok(Answer::unsigned(MailHosts::NoSuchDomain, ttl)),
             Found::NoData(ttl) => self.without_mx(domain, ttl).await,
             Found::Records(lookup) => {
-                let ttl = ttl_of(&lookup);
+                let (ttl, is_secure) = (ttl_of(&lookup), is_secure(&lookup));
                 match mail_hosts(&lookup) {
                     Mx::Absent => self.without_mx(domain, ttl).await,
-                    Mx::Null => Ok(Answer { data: MailHosts::NullMx, ttl }),
-                    Mx::Hosts(hosts) => Ok(Answer { data: MailHosts::Mx(hosts), ttl }),
+                    Mx::Null => Ok(Answer { data: MailHosts::NullMx, ttl, is_secure }),
+                    Mx::Hosts(hosts) => Ok(Answer { data: MailHosts::Mx(hosts), ttl, is_secure }),
                     Mx::Unusable => Err(LookupError::Malformed {
                         name: domain.to_string(),
                         reason: "its MX records name no host (an MX must name a host, not an address)",
@@ -221,7 +281,7 @@ impl Resolver {
         let addresses = self.addresses(domain).await?;
         let data =
             if addresses.data.is_empty() { MailHosts::NoMail } else { MailHosts::ImplicitMx(domain.clone()) };
-        Ok(Answer { data, ttl: ttl.min(addresses.ttl) })
+        Ok(Answer { data, ttl: ttl.min(addresses.ttl), is_secure: addresses.is_secure })
     }
 
     /// The addresses of a host, IPv6 and IPv4 in turns, at most [`ADDRESSES_MAX`]; none when there are
@@ -260,7 +320,7 @@ impl Resolver {
                 if one.data.is_empty() {
                     return Err(error);
                 }
-                (one, Answer { data: Vec::new(), ttl: TTL_UNKNOWN })
+                (one, Answer::unsigned(Vec::new(), TTL_UNKNOWN))
             }
             (Ok(six), Ok(four)) => (ips(&six), ips(&four)),
         };
@@ -270,7 +330,8 @@ impl Resolver {
             (false, true) if !missing => six.ttl,
             _ => six.ttl.min(four.ttl),
         };
-        Ok(Answer { data: in_turns(&six.data, &four.data), ttl })
+        let is_secure = [&six, &four].iter().all(|one| one.data.is_empty() || one.is_secure);
+        Ok(Answer { data: in_turns(&six.data, &four.data), ttl, is_secure })
     }
 
     /// The TXT records of a name, each with its strings joined; none when there are none.
@@ -280,6 +341,35 @@ impl Resolver {
     pub async fn txt(&self, name: &Name) -> Result<Answer<Vec<String>>, LookupError> {
         let found = self.ask(&wire(name)?, RecordType::TXT).await?;
         Ok(collect(&found, RECORDS_MAX, text))
+    }
+
+    /// The TLSA records for mail at a host (RFC 7672 3.1), as far as signatures say that they are its own.
+    ///
+    /// They are asked for only where the host's addresses are signed (RFC 7672 2.2.2): name servers of unsigned zones
+    /// that fall over the question do no harm.
+    ///
+    /// # Errors
+    /// [`LookupError::Temporary`] and [`LookupError::Bogus`]: the host is not to be used now.
+    pub async fn dane(&self, host: &Name, port: u16) -> Result<Answer<Dane>, LookupError> {
+        let addresses = self.addresses(host).await?;
+        if !addresses.is_secure || addresses.data.is_empty() {
+            return Ok(Answer::unsigned(Dane::None, addresses.ttl));
+        }
+        let Ok(name) = host.child(&format!("_{port}._tcp")) else {
+            return Ok(Answer::unsigned(Dane::None, addresses.ttl));
+        };
+        let found = self.ask(&wire(&name)?, RecordType::TLSA).await?;
+        let records = collect(&found, RECORDS_MAX, |data| match data {
+            RData::TLSA(tlsa) => Some(tlsa_of(tlsa)),
+            _ => None,
+        });
+        let (is_secure, ttl) = (records.is_secure, records.ttl.min(addresses.ttl));
+        if !is_secure || records.data.is_empty() {
+            return Ok(Answer::unsigned(Dane::None, ttl));
+        }
+        let usable: Vec<Tlsa> = records.data.into_iter().flatten().collect();
+        let data = if usable.is_empty() { Dane::Unusable } else { Dane::Records(usable) };
+        Ok(Answer { data, ttl, is_secure })
     }
 
     /// The names that an address says it has; none when it says none.
@@ -366,6 +456,10 @@ impl Resolver {
                     code => Err(temporary(code.to_string())),
                 }
             }
+            Ok(Err(NetError::Dns(DnsError::DnssecBogus))) => Err(LookupError::Bogus { name: name.to_ascii() }),
+            Ok(Err(NetError::Dns(DnsError::Nsec { proof: Proof::Bogus, .. }))) => {
+                Err(LookupError::Bogus { name: name.to_ascii() })
+            }
             Ok(Err(NetError::Dns(DnsError::ResponseCode(code)))) => Err(temporary(code.to_string())),
             Ok(Err(error)) => Err(temporary(error.to_string())),
         }
@@ -442,16 +536,21 @@ fn text(data: &RData) -> Option<String> {
     }
 }
 
+fn is_secure(lookup: &Lookup) -> bool {
+    lookup.answers().iter().all(|record| record.proof.is_secure())
+}
+
 fn ttl_of(lookup: &Lookup) -> Duration {
     Instant::from_std(lookup.valid_until()).saturating_duration_since(Instant::now())
 }
 
 fn collect<T>(found: &Found, max: usize, pick: impl Fn(&RData) -> Option<T>) -> Answer<Vec<T>> {
     match found {
-        Found::NoData(ttl) | Found::NoName(ttl) => Answer { data: Vec::new(), ttl: *ttl },
+        Found::NoData(ttl) | Found::NoName(ttl) => Answer::unsigned(Vec::new(), *ttl),
         Found::Records(lookup) => Answer {
             data: lookup.answers().iter().filter_map(|record| pick(&record.data)).take(max).collect(),
             ttl: ttl_of(lookup),
+            is_secure: found.is_secure(),
         },
     }
 }
@@ -472,6 +571,15 @@ fn in_turns(six: &[IpAddr], four: &[IpAddr]) -> Vec<IpAddr> {
         .copied()
         .take(ADDRESSES_MAX)
         .collect()
+}
+
+fn tlsa_of(tlsa: &TLSA) -> Option<Tlsa> {
+    Tlsa::usable(
+        tlsa.cert_usage.into(),
+        tlsa.selector.into(),
+        tlsa.matching.into(),
+        tlsa.cert_data.clone(),
+    )
 }
 
 enum Mx {

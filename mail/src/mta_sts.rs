@@ -1,0 +1,289 @@
+//! MTA-STS (RFC 8461): what a domain announces in the DNS, and the policy that stands at its well-known place.
+//!
+//! Both are read strictly where the RFC is strict and no further: unknown keys are for the future, and what a
+//! domain gets wrong is told in words that its postmaster can use (RFC 8460 reports them).
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::address::Name;
+
+/// RFC 8461 3.3: a policy is small; what is longer is none.
+pub const POLICY_BYTES_MAX: usize = 64 * 1024;
+/// RFC 8461 3.2: about a year.
+const MAX_AGE_S_MAX: u64 = 31_557_600;
+/// RFC 8461 3.1: 1*32 letters and digits.
+const ID_CHARS_MAX: usize = 32;
+/// Patterns of one policy that are kept.
+const PATTERNS_MAX: usize = 100;
+
+/// What a policy asks for (RFC 8461 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// No delivery but to a host that fits, by TLS, with a certificate that holds.
+    Enforce,
+    /// Delivery all the same; what would have failed is reported.
+    Testing,
+    /// The domain has given it up.
+    None,
+}
+
+/// Hosts of a policy: a name, or all names one label below it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Pattern {
+    name: Name,
+    is_wildcard: bool,
+}
+
+impl Pattern {
+    /// Whether a host is meant (RFC 8461 4.1; a wildcard stands for one label, RFC 6125 6.4.3).
+    #[must_use]
+    pub fn covers(&self, host: &Name) -> bool {
+        match self.is_wildcard {
+            true => host.parent().is_some_and(|parent| parent == self.name),
+            false => *host == self.name,
+        }
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = PolicyError;
+
+    fn try_from(text: String) -> Result<Self, PolicyError> {
+        let (is_wildcard, name) = match text.strip_prefix("*.") {
+            Some(rest) => (true, rest),
+            None => (false, text.as_str()),
+        };
+        match name.parse() {
+            Ok(name) => Ok(Self { name, is_wildcard }),
+            Err(_) => Err(PolicyError::Mx(shortened(&text))),
+        }
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        let star = if pattern.is_wildcard { "*." } else { "" };
+        format!("{star}{}", pattern.name)
+    }
+}
+
+/// A policy as it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// What it asks for.
+    pub mode: Mode,
+    /// The hosts that may take the domain's mail; none only where the mode is none.
+    pub mx: Vec<Pattern>,
+    /// For how long it holds, in seconds.
+    pub max_age_s: u64,
+}
+
+/// Why a text is no policy (RFC 8460 4.3: `sts-policy-invalid`).
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PolicyError {
+    /// Too long, or not UTF-8.
+    #[error("the policy is longer than {POLICY_BYTES_MAX} bytes, or no text")]
+    Text,
+    /// A line without a colon.
+    #[error("the line `{0}` has no `:`")]
+    Line(String),
+    /// No `version: STSv1`, or another one.
+    #[error("the policy must say `version: STSv1`")]
+    Version,
+    /// No mode, or one that there is not.
+    #[error("the policy must say `mode: enforce`, `mode: testing` or `mode: none`")]
+    Mode,
+    /// No `max_age`, or no number up to a year.
+    #[error("the policy must say `max_age:` with seconds, at most {MAX_AGE_S_MAX}")]
+    MaxAge,
+    /// No host in a policy that needs them.
+    #[error("the policy names no `mx:`")]
+    NoMx,
+    /// A host that is no name.
+    #[error("`mx: {0}` is no host name, nor one with `*.` before it")]
+    Mx(String),
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(60).collect()
+}
+
+impl Policy {
+    /// Reads a policy (RFC 8461 3.2). Of keys given twice the first counts, `mx` excepted.
+    ///
+    /// # Errors
+    /// [`PolicyError`].
+    pub fn read(bytes: &[u8]) -> Result<Self, PolicyError> {
+        let text = std::str::from_utf8(bytes).ok().filter(|text| text.len() <= POLICY_BYTES_MAX);
+        let mut fields: Vec<(&str, &str)> = Vec::new();
+        for line in text.ok_or(PolicyError::Text)?.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (key, value) = line.split_once(':').ok_or_else(|| PolicyError::Line(shortened(line)))?;
+            fields.push((key.trim(), value.trim()));
+        }
+        let first = |wanted: &str| fields.iter().find(|(key, _)| *key == wanted).map(|(_, value)| *value);
+        if first("version") != Some("STSv1") {
+            return Err(PolicyError::Version);
+        }
+        let mode = match first("mode") {
+            Some("enforce") => Mode::Enforce,
+            Some("testing") => Mode::Testing,
+            Some("none") => Mode::None,
+            _ => return Err(PolicyError::Mode),
+        };
+        let max_age_s = first("max_age").filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let max_age_s = max_age_s.and_then(|text| text.parse().ok()).filter(|age| *age <= MAX_AGE_S_MAX);
+        let max_age_s = max_age_s.ok_or(PolicyError::MaxAge)?;
+        let mx = fields.iter().filter(|(key, _)| *key == "mx").take(PATTERNS_MAX);
+        let mx: Vec<Pattern> =
+            mx.map(|(_, value)| Pattern::try_from((*value).to_owned())).collect::<Result<_, _>>()?;
+        if mx.is_empty() && mode != Mode::None {
+            return Err(PolicyError::NoMx);
+        }
+        Ok(Self { mode, mx, max_age_s })
+    }
+
+    /// Whether a host may take the domain's mail.
+    #[must_use]
+    pub fn covers(&self, host: &Name) -> bool {
+        self.mx.iter().any(|pattern| pattern.covers(host))
+    }
+}
+
+/// A domain's policy as it is kept: so that who stands in between cannot make us forget it (RFC 8461 10.2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptPolicy {
+    /// The `id` under which it was announced.
+    pub id: String,
+    /// When it was fetched.
+    pub fetched_at: Timestamp,
+    /// What it says.
+    pub policy: Policy,
+    /// The text, for reports (RFC 8460 4.4 `policy-string`).
+    pub lines: Vec<String>,
+}
+
+impl KeptPolicy {
+    /// A policy that was fetched just now.
+    #[must_use]
+    pub fn new(id: String, policy: Policy, text: &[u8], now: Timestamp) -> Self {
+        let text = String::from_utf8_lossy(text);
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(shortened);
+        Self { id, fetched_at: now, policy, lines: lines.take(PATTERNS_MAX).collect() }
+    }
+
+    /// Until when it holds.
+    #[must_use]
+    pub fn holds_until(&self) -> Timestamp {
+        let age = SignedDuration::from_secs(i64::try_from(self.policy.max_age_s).unwrap_or(i64::MAX));
+        self.fetched_at.checked_add(age).unwrap_or(Timestamp::MAX)
+    }
+}
+
+/// The `id` that a domain announces at `_mta-sts.{domain}` (RFC 8461 3.1); none when it announces nothing that can be
+/// used: no record, several, or one without a good id.
+#[must_use]
+pub fn announced(texts: &[String]) -> Option<String> {
+    let mut ours = texts.iter().filter(|text| is_announcement(text));
+    let (Some(text), None) = (ours.next(), ours.next()) else { return None };
+    let id = text.split(';').skip(1).find_map(|field| {
+        let (key, value) = field.split_once('=')?;
+        (key.trim() == "id").then(|| value.trim().to_owned())
+    })?;
+    let good = (1..=ID_CHARS_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    good.then_some(id)
+}
+
+fn is_announcement(text: &str) -> bool {
+    text.split(';').next().is_some_and(|version| version.trim_end() == "v=STSv1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Policy, PolicyError> {
+        Policy::read(text.as_bytes())
+    }
+
+    #[test]
+    fn a_policy_is_read() {
+        let text = "version: STSv1\r\nmode: enforce\r\nmx: mail.example.com\r\nmx: *.example.net\r\nmax_age: 604800\r\n";
+        let policy = read(text).unwrap();
+        assert_eq!((policy.mode, policy.max_age_s), (Mode::Enforce, 604_800));
+        for (host, fits) in [
+            ("mail.example.com", true),
+            ("MAIL.example.com", true),
+            ("a.mail.example.com", false),
+            ("a.example.net", true),
+            ("example.net", false),
+            ("a.b.example.net", false),
+        ] {
+            assert_eq!(policy.covers(&host.parse().unwrap()), fits, "{host}");
+        }
+        assert_eq!(read("version: STSv1\nmode: none\nmax_age: 0").unwrap().mode, Mode::None);
+        assert!(read("version:STSv1\nmode:testing\nmx:a.example\nmax_age:1\nfuture: x\nmode: enforce").is_ok());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let good = [("version", "STSv1"), ("mode", "enforce"), ("mx", "a.example"), ("max_age", "60")];
+        let broken = |key: &str, value: Option<&str>| {
+            let lines = good.iter().filter_map(|(k, v)| match *k == key {
+                true => value.map(|value| format!("{k}: {value}\n")),
+                false => Some(format!("{k}: {v}\n")),
+            });
+            read(&lines.collect::<String>()).unwrap_err()
+        };
+        for value in [None, Some("STSv2"), Some("")] {
+            assert_eq!(broken("version", value), PolicyError::Version);
+        }
+        for value in [None, Some("Enforce"), Some("strict")] {
+            assert_eq!(broken("mode", value), PolicyError::Mode);
+        }
+        for value in [None, Some("-1"), Some("1d"), Some("99999999999999999999"), Some("31557601"), Some("+5")] {
+            assert_eq!(broken("max_age", value), PolicyError::MaxAge);
+        }
+        assert_eq!(broken("mx", None), PolicyError::NoMx);
+        for value in ["*", "*.", "a*.example", "192.0.2.1", "a b"] {
+            assert!(matches!(broken("mx", Some(value)), PolicyError::Mx(_)), "{value}");
+        }
+        assert_eq!(read("version STSv1"), Err(PolicyError::Line("version STSv1".to_owned())));
+        assert_eq!(read(""), Err(PolicyError::Version));
+        assert_eq!(Policy::read(b"\xff"), Err(PolicyError::Text));
+        assert_eq!(Policy::read(&vec![b'a'; POLICY_BYTES_MAX + 1]), Err(PolicyError::Text));
+    }
+
+    #[test]
+    fn an_announcement_has_one_good_id() {
+        let announced = |texts: &[&str]| announced(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
+        assert_eq!(announced(&["v=STSv1; id=20160831085700Z;"]).as_deref(), Some("20160831085700Z"));
+        assert_eq!(announced(&["v=spf1 -all", "v=STSv1;id=1"]).as_deref(), Some("1"));
+        for texts in [
+            &[][..],
+            &["v=STSv1; id=1", "v=STSv1; id=2"],
+            &["v=STSv1"],
+            &["v=STSv1; id="],
+            &["v=STSv1; id=a-b"],
+            &["v=STSv10; id=1"],
+            &["id=1; v=STSv1"],
+        ] {
+            assert_eq!(announced(texts), None, "{texts:?}");
+        }
+        let long = format!("v=STSv1; id={}", "a".repeat(33));
+        assert_eq!(announced(&[&long]), None);
+    }
+
+    #[test]
+    fn a_kept_policy_is_written_and_read() {
+        let text = b"version: STSv1\nmode: testing\nmx: *.example.net\nmax_age: 60\n";
+        let kept = KeptPolicy::new("1".to_owned(), Policy::read(text).unwrap(), text, Timestamp::UNIX_EPOCH);
+        assert_eq!(kept.lines.len(), 4);
+        assert_eq!(kept.holds_until().as_second(), 60);
+        let json = serde_json::to_string(&kept).unwrap();
+        assert_eq!(serde_json::from_str::<KeptPolicy>(&json).unwrap(), kept);
+    }
+}
