@@ -456,7 +456,9 @@ impl Resolver {
                     code => Err(temporary(code.to_string())),
                 }
             }
-            Ok(Err(NetError::Dns(DnsError::DnssecBogus))) => Err(LookupError::Bogus { name: name.to_ascii() }),
+            Ok(Err(NetError::Dns(DnsError::DnssecBogus))) => {
+                Err(LookupError::Bogus { name: name.to_ascii() })
+            }
             Ok(Err(NetError::Dns(DnsError::Nsec { proof: Proof::Bogus, .. }))) => {
                 Err(LookupError::Bogus { name: name.to_ascii() })
             }
@@ -574,12 +576,7 @@ fn in_turns(six: &[IpAddr], four: &[IpAddr]) -> Vec<IpAddr> {
 }
 
 fn tlsa_of(tlsa: &TLSA) -> Option<Tlsa> {
-    Tlsa::usable(
-        tlsa.cert_usage.into(),
-        tlsa.selector.into(),
-        tlsa.matching.into(),
-        tlsa.cert_data.clone(),
-    )
+    Tlsa::usable(tlsa.cert_usage.into(), tlsa.selector.into(), tlsa.matching.into(), tlsa.cert_data.clone())
 }
 
 enum Mx {

@@ -312,8 +312,25 @@ impl FromStr for Mailbox {
 
     /// Reads `ada@example.com`, `<ada@example.com>`, `Ada <ada@example.com>`, `"Ada L." <ada@example.com>`.
     fn from_str(text: &str) -> Result<Self, AddressError> {
+        Self::read(text, str::parse)
+    }
+}
+
+impl Mailbox {
+    /// The same in what a stranger wrote, whose address may be long ([`Address::foreign`]).
+    ///
+    /// # Errors
+    /// [`AddressError`].
+    pub fn foreign(text: &str) -> Result<Self, AddressError> {
+        Self::read(text, Address::foreign)
+    }
+
+    fn read(
+        text: &str,
+        address_of: impl Fn(&str) -> Result<Address, AddressError>,
+    ) -> Result<Self, AddressError> {
         let text = text.trim();
-        let Some(inner) = text.strip_suffix('>') else { return Ok(text.parse::<Address>()?.into()) };
+        let Some(inner) = text.strip_suffix('>') else { return Ok(address_of(text)?.into()) };
         let (name, address) = inner.rsplit_once('<').ok_or(AddressError::Form)?;
         let name = name.trim();
         let name = match name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
@@ -323,7 +340,7 @@ impl FromStr for Mailbox {
         if name.chars().any(char::is_control) {
             return Err(AddressError::Form);
         }
-        Ok(Self { name: Some(name).filter(|n| !n.is_empty()), address: address.trim().parse()? })
+        Ok(Self { name: Some(name).filter(|n| !n.is_empty()), address: address_of(address.trim())? })
     }
 }
 

@@ -101,11 +101,9 @@ mod tests {
     fn records_are_compared_with_what_they_name() {
         let (certificate, key) = (b"certificate", b"key");
         for (selector, part) in [(0, &certificate[..]), (1, &key[..])] {
-            for (matching, data) in [
-                (0, part.to_vec()),
-                (1, Sha256::digest(part).to_vec()),
-                (2, Sha512::digest(part).to_vec()),
-            ] {
+            for (matching, data) in
+                [(0, part.to_vec()), (1, Sha256::digest(part).to_vec()), (2, Sha512::digest(part).to_vec())]
+            {
                 let record = Tlsa::usable(3, selector, matching, data).unwrap();
                 assert!(record.names(certificate, key), "{selector} {matching}");
                 assert!(!record.names(b"other", b"another"), "{selector} {matching}");

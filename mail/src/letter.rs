@@ -23,18 +23,34 @@ pub struct Letter {
     pub reply_to: Option<Address>,
     /// What comes along.
     pub attachment: Option<Attachment>,
+    /// The mailbox that it was passed on for, in a field of its own: should it come back there, it ends.
+    pub passed_on_for: Option<Address>,
 }
+
+/// The field that says for whom a letter was passed on.
+pub const PASSED_ON_FOR: &str = "X-Loop";
 
 impl Letter {
     /// A letter of text alone.
     #[must_use]
     pub fn new(to: Address, subject: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { to, subject: subject.into(), text: text.into(), html: None, reply_to: None, attachment: None }
+        Self {
+            to,
+            subject: subject.into(),
+            text: text.into(),
+            html: None,
+            reply_to: None,
+            attachment: None,
+            passed_on_for: None,
+        }
     }
 
     /// The draft of it, written by `from`.
     #[must_use]
     pub fn draft(self, from: Mailbox) -> Draft {
+        let passed_on =
+            self.passed_on_for.map(|mailbox| CustomHeader::new(PASSED_ON_FOR, &mailbox.to_string()));
+        let passed_on = passed_on.and_then(Result::ok);
         let parts = Composition {
             from: from.clone(),
             to: vec![Mailbox::from(self.to.clone())],
@@ -45,7 +61,10 @@ impl Letter {
             html: self.html,
             text: Some(self.text),
             // RFC 3834 5: no machine answers it, and no automation of who reads it here.
-            headers: CustomHeader::new("Auto-Submitted", "auto-generated").into_iter().collect(),
+            headers: CustomHeader::new("Auto-Submitted", "auto-generated")
+                .into_iter()
+                .chain(passed_on)
+                .collect(),
             attachments: self.attachment.into_iter().collect(),
         };
         let recipient =

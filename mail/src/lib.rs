@@ -69,3 +69,4 @@ pub mod usage;
 pub mod user;
 pub mod verp;
 pub mod webhook;
+mod words;

@@ -234,7 +234,7 @@ fn decode_text<'x>(charset: &str, bytes: Cow<'x, [u8]>) -> Cow<'x, str> {
 }
 
 /// The lines before the first empty one (RFC 5322 2.1); a line of blanks is no empty one.
-fn header_block(rest: &[u8]) -> &[u8] {
+pub(crate) fn header_block(rest: &[u8]) -> &[u8] {
     let mut at = 0;
     while let Some(tail) = rest.get(at..).filter(|tail| !tail.is_empty()) {
         if empty_line(tail) > 0 {

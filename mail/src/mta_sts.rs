@@ -225,7 +225,9 @@ mod tests {
             assert_eq!(policy.covers(&host.parse().unwrap()), fits, "{host}");
         }
         assert_eq!(read("version: STSv1\nmode: none\nmax_age: 0").unwrap().mode, Mode::None);
-        assert!(read("version:STSv1\nmode:testing\nmx:a.example\nmax_age:1\nfuture: x\nmode: enforce").is_ok());
+        assert!(
+            read("version:STSv1\nmode:testing\nmx:a.example\nmax_age:1\nfuture: x\nmode: enforce").is_ok()
+        );
     }
 
     #[test]
@@ -244,7 +246,9 @@ mod tests {
         for value in [None, Some("Enforce"), Some("strict")] {
             assert_eq!(broken("mode", value), PolicyError::Mode);
         }
-        for value in [None, Some("-1"), Some("1d"), Some("99999999999999999999"), Some("31557601"), Some("+5")] {
+        for value in
+            [None, Some("-1"), Some("1d"), Some("99999999999999999999"), Some("31557601"), Some("+5")]
+        {
             assert_eq!(broken("max_age", value), PolicyError::MaxAge);
         }
         assert_eq!(broken("mx", None), PolicyError::NoMx);
@@ -259,7 +263,8 @@ mod tests {
 
     #[test]
     fn an_announcement_has_one_good_id() {
-        let announced = |texts: &[&str]| announced(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
+        let announced =
+            |texts: &[&str]| announced(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
         assert_eq!(announced(&["v=STSv1; id=20160831085700Z;"]).as_deref(), Some("20160831085700Z"));
         assert_eq!(announced(&["v=spf1 -all", "v=STSv1;id=1"]).as_deref(), Some("1"));
         for texts in [

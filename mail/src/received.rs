@@ -10,11 +10,11 @@
 mod answer;
 mod author;
 mod data;
+mod filename;
 mod heading;
 mod read;
 mod stripped;
 mod trace;
-mod words;
 
 use std::fmt;
 

@@ -33,14 +33,16 @@ use mail::spam::{self, Signs};
 use store::engine::{Body, ReadError};
 
 use crate::accept::Hall;
-use crate::returned::{Mailbox, Returned};
+use crate::returned::{Mailbox, Returned, Taken};
 
 use filter::Opinion;
 pub use filter::{Filter, Rspamd, RspamdSettings};
 use line::{Intake, Line};
 
 /// Our own mailboxes that every host must have (RFC 5321 4.5.1, RFC 2142 4).
-const OWN_MAILBOXES: [&str; 2] = ["postmaster", "abuse"];
+const OWN_MAILBOXES: [&str; 2] = ["postmaster", ABUSE];
+/// Where complaints go, of people and, at the return-path host, of machines.
+const ABUSE: &str = "abuse";
 
 /// What is done with mail that the owner of its author's domain wants refused (DMARC).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -267,14 +269,21 @@ impl Inbound {
     /// # Errors
     /// [`NotTaken`], for everybody.
     pub async fn take(&self, incoming: Incoming) -> Result<Vec<ReceivedId>, NotTaken> {
-        if Trace::is_worn(&incoming.message) {
+        // What comes back goes nowhere from here, however long its way was.
+        let comes_back = |(_, place): &(Address, Place)| matches!(place, Place::Returned(_));
+        if !incoming.recipients.iter().all(comes_back) && Trace::is_worn(&incoming.message) {
             return Err(NotTaken::Loop);
         }
         if header_bytes(&incoming.message) > HEADER_BYTES_MAX {
             return Err(NotTaken::Header);
         }
         let customers = incoming.recipients.iter().filter(|(_, place)| matches!(place, Place::Customer(_)));
-        if customers.clone().any(|(address, _)| Trace::was_delivered_to(&incoming.message, address)) {
+        let was_here = |(address, place): &(Address, Place)| match place {
+            Place::Customer(_) => Trace::was_delivered_to(&incoming.message, address),
+            Place::Postmaster => Trace::was_passed_on_for(&incoming.message, address),
+            Place::Returned(_) => false,
+        };
+        if incoming.recipients.iter().any(was_here) {
             return Err(NotTaken::Loop);
         }
         let for_customers = customers.count() > 0;
@@ -380,19 +389,37 @@ impl Inbound {
                         message: incoming.message.clone(),
                         authenticated: looked.verdict.stands_behind().to_vec(),
                     };
-                    self.0.returned.take(*mailbox, &arrival, &manners.reporters).await.map_err(|error| {
+                    let taken = self.0.returned.take(*mailbox, &arrival, &manners.reporters).await;
+                    let taken = taken.map_err(|error| {
                         // It comes again: to what is still being delivered in a while, to a store in need later.
                         tracing::warn!(%error, "what came back is not booked yet");
                         NotTaken::Unavailable
                     })?;
+                    // People write to `abuse` as well as machines do (RFC 2142 4).
+                    let is_abuse = address.local().eq_ignore_ascii_case(ABUSE);
+                    if taken == Taken::NotUnderstood && is_abuse && *mailbox == Mailbox::Complaints {
+                        self.pass_on(&manners, address, incoming).await?;
+                    }
                 }
-                Place::Postmaster => {
-                    let to = manners.postmaster.clone().ok_or(NotTaken::Unavailable)?;
-                    postmaster::forward(&self.0.hall, to, address, incoming).await?;
-                }
+                Place::Postmaster => self.pass_on(&manners, address, incoming).await?,
             }
         }
         Ok(())
+    }
+
+    /// Passes a message on to our own people, if there is somebody.
+    async fn pass_on(
+        &self,
+        manners: &Manners,
+        mailbox: &Address,
+        incoming: &Incoming,
+    ) -> Result<(), NotTaken> {
+        match manners.postmaster.clone() {
+            Some(to) if !Trace::was_passed_on_for(&incoming.message, mailbox) => {
+                Box::pin(postmaster::forward(&self.0.hall, to, mailbox, incoming)).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What is to be kept: an intake for each account, a received email for each recipient.

@@ -158,7 +158,7 @@ impl Planner {
             return Ok(route);
         }
         let answer = self.resolver.mx(domain).await.map_err(|error| match error {
-            LookupError::Temporary { .. } => {
+            LookupError::Temporary { .. } | LookupError::Bogus { .. } => {
                 NoRoute::NotNow(format!("looking up the MX records of {domain}: {error}"))
             }
             LookupError::Malformed { .. } => NoRoute::Never(say(

@@ -55,6 +55,18 @@ pub enum Mailbox {
     Complaints,
 }
 
+/// What was made of what came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It is one of the things that come back, whether it changed anything or not.
+    Understood,
+    /// It says nothing that we know.
+    NotUnderstood,
+}
+
+/// What was taken for nothing that we know, where it is counted.
+const NOTHING: &str = "nothing";
+
 /// Why what came back could not be booked: it is to come again.
 #[derive(Debug, Error)]
 pub enum ReturnedError {
@@ -123,17 +135,17 @@ impl Returned {
         mailbox: Mailbox,
         arrival: &Arrival,
         trusted: &[Reporter],
-    ) -> Result<(), ReturnedError> {
+    ) -> Result<Taken, ReturnedError> {
         let taken_for = match mailbox {
             Mailbox::ReturnPath => self.take_at_return_path(arrival).await?,
             Mailbox::Complaints => match returned::read_complaint(&arrival.message) {
                 Some(complaint) => self.complain(complaint, arrival, trusted).await?,
-                None => "nothing",
+                None => NOTHING,
             },
             Mailbox::DmarcReports => self.count_aggregate(arrival).await?,
         };
         told(mailbox, taken_for);
-        Ok(())
+        Ok(if taken_for == NOTHING { Taken::NotUnderstood } else { Taken::Understood })
     }
 
     async fn take_at_return_path(&self, arrival: &Arrival) -> Result<&'static str, ReturnedError> {
@@ -148,7 +160,7 @@ impl Returned {
             Said::Failed(failure) => News::Failed(failure),
             Said::Delayed(failure) => News::Delayed(failure),
             Said::Complaint(complaint) => News::Complaint(complaint.arriving_at(arrival.received_at)),
-            Said::Nothing => return Ok("nothing"),
+            Said::Nothing => return Ok(NOTHING),
         };
         self.book(about, &news, arrival.received_at).await
     }

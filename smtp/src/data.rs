@@ -231,23 +231,28 @@ impl DotReceiver {
     }
 }
 
-/// Reads BDAT chunks: every byte counts, and, but for BINARYMIME, lines end in CRLF here too.
+/// Reads BDAT chunks: every byte counts, and, but for the body of BINARYMIME, lines end in CRLF here too (RFC 3030 3:
+/// the header is lines as ever). Readers differ in what a bare CR or LF is: one would see fields where another sees none.
 #[derive(Debug, Default)]
 pub struct ChunkReceiver {
     after_cr: bool,
+    /// Bytes of the line that has begun.
+    in_line: bool,
+    /// The empty line that ends the header has come.
+    is_body: bool,
 }
 
 impl ChunkReceiver {
     /// Takes bytes of a chunk, all of them content.
     pub fn push(&mut self, chunk: &[u8], binary: bool, content: &mut Content) {
-        if !binary && !self.is_clean(chunk) {
+        if !(binary && self.is_body) && !self.is_clean(chunk, binary) {
             content.spoil(Flaw::BareLineEnd);
         }
         content.is_text = !binary;
         content.keep(chunk);
     }
 
-    fn is_clean(&mut self, chunk: &[u8]) -> bool {
+    fn is_clean(&mut self, chunk: &[u8], header_only: bool) -> bool {
         let mut next = 0;
         while next < chunk.len() {
             if self.after_cr {
@@ -255,13 +260,21 @@ impl ChunkReceiver {
                     return false;
                 }
                 self.after_cr = false;
+                self.is_body |= !std::mem::take(&mut self.in_line);
                 next += 1;
+                if header_only && self.is_body {
+                    return true;
+                }
                 continue;
             }
             match memchr2(b'\r', b'\n', &chunk[next..]) {
-                None => return true,
+                None => {
+                    self.in_line = true;
+                    return true;
+                }
                 Some(n) if chunk[next + n] == b'\n' => return false,
                 Some(n) => {
+                    self.in_line |= n > 0;
                     self.after_cr = true;
                     next += n + 1;
                 }
@@ -272,7 +285,7 @@ impl ChunkReceiver {
 
     /// The last chunk has come: a CR at the very end is bare, and text gets the line end it lacks.
     pub fn finish(&mut self, binary: bool, content: &mut Content) {
-        if binary {
+        if binary && (self.is_body || !self.after_cr) {
             return;
         }
         if self.after_cr {
@@ -407,8 +420,17 @@ mod tests {
         assert_eq!(read(&[b".\r\n.\r\n"], false).as_deref(), Ok(&b".\r\n.\r\n"[..]));
         for bare in [&b"a\nb"[..], b"a\rb", b"a\r"] {
             assert_eq!(read(&[bare], false), Err(Flaw::BareLineEnd));
-            assert_eq!(read(&[bare], true).as_deref(), Ok(bare));
+            // The header is lines, whatever the body is.
+            assert_eq!(read(&[bare], true), Err(Flaw::BareLineEnd));
+            let body = [b"A: b\r\n\r\n", bare].concat();
+            assert_eq!(read(&[&body], true).as_deref(), Ok(&body[..]));
+            for cut in 0..body.len() {
+                let (one, two) = body.split_at(cut);
+                assert_eq!(read(&[one, two], true).as_deref(), Ok(&body[..]), "{cut}");
+                assert_eq!(read(&[one, two], false), Err(Flaw::BareLineEnd), "{cut}");
+            }
         }
+        assert_eq!(read(&[b"A: b"], true).as_deref(), Ok(&b"A: b"[..]));
     }
 
     fn hostile() -> impl Strategy<Value = Vec<u8>> {

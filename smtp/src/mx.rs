@@ -105,7 +105,7 @@ impl Mx {
 
     async fn recipient(&self, caller: &mut Caller, address: Address) -> Result<(), Reply> {
         // However it is written, it is one mailbox.
-        if caller.recipients.iter().any(|(known, _)| known.folded() == address.folded()) {
+        if caller.recipients.iter().any(|(known, _)| is_same(known, &address)) {
             return Ok(());
         }
         if caller.reverse_path.is_none() && !caller.recipients.is_empty() {
@@ -115,6 +115,13 @@ impl Mx {
             relaying_denied()
         } else {
             match self.inbound.place(&address).await {
+                Ok(place) if is_apart(&place, &caller.recipients) => {
+                    return Err(reply(
+                        452,
+                        (4, 5, 3),
+                        "Mail to us is taken by itself; send it to this one apart",
+                    ));
+                }
                 Ok(place) => {
                     caller.recipients.push((address, place));
                     return Ok(());
@@ -147,8 +154,10 @@ impl Mx {
 
     async fn take(&self, caller: &mut Caller, message: Message) -> Result<Reply, Reply> {
         let recipients = std::mem::take(&mut caller.recipients);
-        let is_whole =
-            message.recipients.iter().all(|to| recipients.iter().any(|(known, _)| *known == to.address));
+        let is_whole = message
+            .recipients
+            .iter()
+            .all(|to| recipients.iter().any(|(known, _)| is_same(known, &to.address)));
         if !is_whole {
             // The session asked for every one of them; should it not have, nothing is lost.
             return Err(reply(451, (4, 3, 0), "Try again later"));
@@ -194,6 +203,18 @@ impl Answers for Mx {
         };
         answered.unwrap_or_else(Answer::Said)
     }
+}
+
+/// Whether two addresses are one mailbox, however they are written.
+fn is_same(one: &Address, other: &Address) -> bool {
+    one == other || one.folded() == other.folded()
+}
+
+/// Whether mail for both cannot be taken at once: what is passed on to our people is not taken in with the same commit as
+/// what others receive, and would be passed on again, should that fail.
+fn is_apart(place: &Place, others: &[(Address, Place)]) -> bool {
+    let is_ours = |place: &Place| matches!(place, Place::Postmaster);
+    !others.is_empty() && (is_ours(place) || others.iter().any(|(_, place)| is_ours(place)))
 }
 
 fn relaying_denied() -> Reply {

@@ -145,7 +145,8 @@ impl Model {
             None if self.submission && !self.authenticated => 530,
             None => 503,
             Some((0, ..)) => 554,
-            Some((_, _, false)) if bare && bytes > 0 => 550,
+            // No empty line comes: it is the header, which is lines with BINARYMIME too.
+            Some(_) if bare && bytes > 0 => 550,
             Some((_, chunks, _)) => {
                 *chunks = true;
                 self.taken += usize::from(last);

@@ -81,7 +81,7 @@ mod tests {
         let ground = Ground::of("").await;
         assert_eq!(postmaster(&place(&ground, "").await).await.status, Status::Skipped);
         let open =
-            "[tls]\ncertificate = \"c.pem\"\nprivate_key = \"k.pem\"\n[mx]\nlisten = \"127.0.0.1:1\"\n";
+            "[tls]\ncertificate = \"c.pem\"\nprivate_key = \"k.pem\"\n[mx]\nlisten = \"127.0.0.1:25\"\n";
         let nobody = postmaster(&place_with(&ground, open).await).await;
         assert_eq!(nobody.status, Status::Warning, "{nobody:#?}");
         let somebody = format!(

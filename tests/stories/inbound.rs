@@ -246,3 +246,34 @@ async fn what_was_taken_is_there_after_a_restart_and_goes_when_its_time_is_over(
     assert_eq!(world.call("GET", &format!("/received-emails/{id}"), "").await.0, 404);
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_mailbox_is_one_however_it_is_written() {
+    let world = receiving("far.example TXT \"v=spf1 ip4:127.0.0.1 -all\"").await;
+    let to = ["support@acme.example", "SUPPORT@acme.example", "\"support\"@acme.example"];
+    let reply = hand_in(&world, "ada@far.example", &to, &letter("Ada <ada@far.example>", "")).await;
+    assert!(reply.starts_with("250 2.0.0 OK "), "{reply}");
+    assert_eq!(received(&world, "").await.len(), 1);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_goes_to_who_is_named_in_the_header_and_not_in_the_body() {
+    let world = receiving("far.example TXT \"v=spf1 ip4:127.0.0.1 -all\"").await;
+    let long = format!("reply+{}@far.example", "x".repeat(90));
+    let message = format!(
+        "From: Ada <ada@far.example>\r\nReply-To: {long}\r\nSubject: =?utf-8?Q?Anfrage_von_J=C3=B6?=\r\n\r\n \
+         =?utf-8?Q?x?=\r\nReply-To: evil@far.example\r\nCc: third@far.example\r\n\r\nHi\r\n."
+    );
+    let sender = format!("bounce+{}@far.example", "y".repeat(90));
+    let reply = hand_in(&world, &sender, &["support@acme.example"], &message).await;
+    let id = reply.strip_prefix("250 2.0.0 OK ").unwrap_or_else(|| panic!("{reply}"));
+    let one = &received(&world, "").await[0];
+    assert_eq!((&one["subject"], &one["cc"]), (&"Anfrage von Jö".into(), &serde_json::json!([])));
+    let (status, answer) =
+        world.call("POST", &format!("/received-emails/{id}/reply"), r#"{"text":"Hello"}"#).await;
+    assert_eq!(status, 200, "{answer}");
+    let (_, sent) = world.call("GET", &format!("/emails/{}", answer["id"].as_str().unwrap_or_else(|| panic!("{answer}"))), "").await;
+    assert_eq!(sent["email"]["to"], serde_json::json!([long]), "{sent}");
+    world.end().await;
+}

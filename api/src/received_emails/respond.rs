@@ -149,11 +149,12 @@ pub async fn reply(room: Arc<Room>, tenant: Tenant, input: ReplyToReceived) -> R
 /// Where answers go: where the author wants them, or to the author.
 fn whom(received: &Received) -> Result<Vec<Mailbox>, Problem> {
     let heading = &received.heading;
-    let wanted: Vec<Mailbox> = heading.reply_to.iter().filter_map(|text| text.parse().ok()).collect();
+    let wanted: Vec<Mailbox> =
+        heading.reply_to.iter().filter_map(|text| Mailbox::foreign(text).ok()).collect();
     if !wanted.is_empty() {
         return Ok(wanted);
     }
-    let shown = heading.from.parse::<Mailbox>().ok();
+    let shown = Mailbox::foreign(&heading.from).ok();
     let author = shown.or_else(|| heading.author.clone().map(Mailbox::from));
     let nobody = "The email has no author who could be answered";
     author.map(|author| vec![author]).ok_or_else(|| Problem::new(Code::VALIDATION_ERROR, nobody))

@@ -51,7 +51,7 @@ fn joined(mut sections: Vec<(u32, String)>) -> Vec<String> {
 }
 
 /// The parameters, in their order. `comments`: what stands in parentheses is none of the text.
-fn parameters(field: &str, comments: bool) -> Vec<Parameter> {
+pub(crate) fn parameters(field: &str, comments: bool) -> Vec<Parameter> {
     let mut out = Vec::new();
     let (mut name, mut value) = (String::new(), None::<String>);
     let (mut quoted, mut escaped, mut depth) = (false, false, 0_usize);

@@ -7,9 +7,9 @@ use mail_parser::{Message, MessageParser, MessagePart, MimeHeaders as _, PartTyp
 
 use super::answer;
 use super::heading::{self, FILENAME_BYTES_MAX, Heading, cut, header_parser, one_line};
-use super::{File, strip_quote, words};
+use super::{File, filename, strip_quote};
 use crate::message::HEADER_BYTES_MAX;
-use crate::mime;
+use crate::{mime, words};
 
 /// Bytes of one field that is shown in `headers`.
 const VALUE_BYTES_MAX: usize = 16 << 10;
@@ -57,8 +57,11 @@ impl Reading {
         let Some(parsed) = parsed else { return Self { heading, ..Self::default() } };
         let (text, html) = (text(&parsed), html(&parsed));
         let stripped_text = text.as_deref().map(strip_quote);
-        let attachments =
-            parsed.attachments().enumerate().map(|(place, part)| attachment(place, part)).collect();
+        let attachments = parsed
+            .attachments()
+            .enumerate()
+            .map(|(place, part)| attachment(place, (part, message)))
+            .collect();
         Self { heading, text, html, stripped_text, headers: headers(message), attachments }
     }
 
@@ -73,7 +76,7 @@ impl Reading {
     pub fn attachment(message: &[u8], place: usize) -> Option<Attachment> {
         let parsed = mime::parse(&body_parser(), message)?;
         let at = u32::try_from(place).ok()?;
-        parsed.attachment(at).map(|part| attachment(place, part))
+        parsed.attachment(at).map(|part| attachment(place, (part, message)))
     }
 }
 
@@ -84,13 +87,13 @@ fn body_parser() -> MessageParser {
 
 fn heading_of(message: &[u8], parsed: Option<&Message<'_>>) -> Heading {
     let top = message.get(..message.len().min(HEADER_BYTES_MAX)).unwrap_or_default();
-    let whole = words::joined(top);
+    let whole = words::joined(mime::header_block(top));
     let header = header_parser().parse_headers(&whole);
     let heading = header.as_ref().map(Heading::of).unwrap_or_default();
     let heading = Heading { unanswerable: answer::unanswerable(top), ..heading };
     let places = parsed.map(|parsed| parsed.attachments.as_slice()).unwrap_or_default();
     let part = |(place, id): (usize, &u32)| match parsed.and_then(|parsed| parsed.part(*id)) {
-        Some(part) => file(place, part),
+        Some(part) => file(place, (part, message)),
         None => File {
             filename: named(place, UNKNOWN_TYPE),
             content_type: UNKNOWN_TYPE.to_owned(),
@@ -136,10 +139,11 @@ fn content_type(part: &MessagePart<'_>) -> String {
     cut(&read.unwrap_or_else(|| UNKNOWN_TYPE.to_owned()), 127)
 }
 
-fn file(place: usize, part: &MessagePart<'_>) -> File {
+fn file(place: usize, (part, message): (&MessagePart<'_>, &[u8])) -> File {
     let content_type = content_type(part);
     // A name is shown, and perhaps stored: no directories, no control characters.
-    let name = part.attachment_name().map(one_line).map(|name| {
+    let name = filename::of(header_of(part, message)).or_else(|| part.attachment_name().map(str::to_owned));
+    let name = name.as_deref().map(one_line).map(|name| {
         let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
         cut(last.trim(), FILENAME_BYTES_MAX)
     });
@@ -167,11 +171,17 @@ fn named(place: usize, content_type: &str) -> String {
     format!("attachment-{}.{extension}", place + 1)
 }
 
-fn attachment(place: usize, part: &MessagePart<'_>) -> Attachment {
+/// The header of a part, as it stands in the message.
+fn header_of<'m>(part: &MessagePart<'_>, message: &'m [u8]) -> &'m [u8] {
+    let at = |offset: u32| usize::try_from(offset).unwrap_or(usize::MAX);
+    message.get(at(part.offset_header)..at(part.offset_body)).unwrap_or_default()
+}
+
+fn attachment(place: usize, (part, message): (&MessagePart<'_>, &[u8])) -> Attachment {
     let is_inline = part.content_disposition().is_some_and(mail_parser::ContentType::is_inline)
         || (part.content_disposition().is_none() && part.content_id().is_some());
     Attachment {
-        file: file(place, part),
+        file: file(place, (part, message)),
         content_id: part.content_id().map(|id| cut(&one_line(id), FILENAME_BYTES_MAX)),
         disposition: if is_inline { "inline" } else { "attachment" },
         data: part.contents().to_vec(),

@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::heading::{fields, is_named};
 use crate::address::{Address, Name};
+use crate::letter::PASSED_ON_FOR;
 
 const AUTHENTICATION_RESULTS: &str = "Authentication-Results";
 const DELIVERED_TO: &str = "Delivered-To";
@@ -38,7 +39,17 @@ impl Trace {
     /// Whether a message was here before, for the same recipient.
     #[must_use]
     pub fn was_delivered_to(message: &[u8], recipient: &Address) -> bool {
-        fields(message).filter(|field| is_named(field, DELIVERED_TO)).any(|field| {
+        Self::says(message, DELIVERED_TO, recipient)
+    }
+
+    /// Whether a message is one that was passed on from here for this mailbox, and has come back.
+    #[must_use]
+    pub fn was_passed_on_for(message: &[u8], mailbox: &Address) -> bool {
+        Self::says(message, PASSED_ON_FOR, mailbox)
+    }
+
+    fn says(message: &[u8], name: &str, recipient: &Address) -> bool {
+        fields(message).filter(|field| is_named(field, name)).any(|field| {
             let text = String::from_utf8_lossy(field);
             let value = text.split_once(':').map(|(_, value)| value.trim()).unwrap_or_default();
             let found = value.trim_start_matches('<').trim_end_matches('>').parse::<Address>();
@@ -155,6 +166,7 @@ mod tests {
     #[test]
     fn loops_are_seen() {
         let to: Address = "a@b.example".parse().unwrap();
+        assert!(Trace::was_passed_on_for(b"X-Loop: a@b.example\r\n\r\n", &to));
         assert!(Trace::was_delivered_to(b"Delivered-To: A@b.example\r\n\r\n", &to));
         assert!(!Trace::was_delivered_to(
             b"Delivered-To: c@b.example\r\n\r\nDelivered-To: a@b.example\r\n",

@@ -6,6 +6,7 @@
 
 use crate::address::{Address, Name};
 use crate::classify::Reason;
+use crate::words;
 
 use super::codes::{self, Coded, one_line};
 use super::parts::{self, Part};
@@ -137,33 +138,23 @@ const FAILURES: &[&str] = &[
     "nem kézbesíthető",
 ];
 
-/// Sentences of those who keep a message until its sender has answered, in lower case: it has not come back.
+/// Sentences of those who keep a message until its sender has answered, in lower case: it has not come back. What they
+/// ask for is asked of nobody whose message was refused.
 const CHALLENGES: &[&str] = &[
     "to complete the delivery",
     "to complete delivery",
     "confirm that you are a person",
     "confirm that you are human",
+    "confirm you are human",
     "confirm that you have sent",
     "confirm that you sent",
-    "confirm your message",
-    "confirm your email address",
-    "prove that you are",
-    "verify that you are a",
-    "verify your email address",
-    "requires verification",
-    "requires confirmation",
-    "requests verification",
-    "add yourself to my",
-    "approved senders",
-    "awaiting approval",
-    "awaits approval",
-    "awaiting moderator approval",
-    "held for approval",
-    "held until",
-    "challenge-response",
-    "challenge/response",
-    "spamarrest.com",
-    "boxbe",
+    "confirm your message by",
+    "confirm your email address by",
+    "please confirm your message",
+    "prove that you are human",
+    "prove that you are a person",
+    "verify that you are human",
+    "verify that you are a person",
 ];
 
 /// Subjects of mailer daemons that give up, in lower case.
@@ -203,6 +194,21 @@ const DAEMONS: &[&str] = &[
     "maildaemon",
     "mdaemon",
     "microsoftexchange",
+];
+
+/// And by the name that they give themselves.
+const DAEMON_NAMES: &[&str] = &[
+    "mail delivery system",
+    "mail delivery subsystem",
+    "mail delivery service",
+    "mail delivery software",
+    "mailer-daemon",
+    "mailer daemon",
+    "mail administrator",
+    "system administrator",
+    "postmaster",
+    "internet mail delivery",
+    "microsoft outlook",
 ];
 
 /// What stands between the report and the message that it returns, in lower case.
@@ -247,14 +253,15 @@ pub(super) fn read(message: &[u8], parts: &[Part<'_>]) -> Option<Said> {
     let text = text_of(parts)?;
     let lines = report(&text);
     let lower = opening(&lines);
-    let subject = parts::field(message, "Subject").unwrap_or_default().to_lowercase();
+    let subject = shown(message, "Subject").to_lowercase();
     let says = |sentences: &[&str]| sentences.iter().any(|known| lower.contains(known));
     // People and their auto-replies use the same words: who writes decides (RFC 3834 3.2).
     if !is_by_daemon(message) {
         return None;
     }
-    // A code says that it was refused all the same.
-    if says(CHALLENGES) && lines.iter().all(|line| codes::find(line).is_none()) {
+    // An enhanced code says that it was refused all the same; three digits may be those that are to be typed.
+    let is_refused = |line: &&str| codes::find(line).is_some_and(|code| code.enhanced.is_some());
+    if says(CHALLENGES) && !lines.iter().any(is_refused) {
         return None;
     }
     if says(DELAYS) || subject.contains("(delay)") {
@@ -288,10 +295,19 @@ pub(super) fn is_daemon(address: &Address) -> bool {
     DAEMONS.iter().any(|daemon| local.starts_with(daemon))
 }
 
+/// By its address, by the name before it, or by having none: reports have had `From: <>`.
 fn is_by_daemon(message: &[u8]) -> bool {
-    let from = parts::field(message, "From").unwrap_or_default().to_ascii_lowercase();
-    let address = from.rsplit_once('<').map_or(from.as_str(), |(_, rest)| rest);
-    DAEMONS.iter().any(|daemon| address.trim_start().starts_with(daemon))
+    let from = shown(message, "From").to_lowercase();
+    let (name, address) = from.rsplit_once('<').unwrap_or(("", &from));
+    let name = name.trim().trim_matches('"');
+    address.trim_start().starts_with('>')
+        || DAEMONS.iter().any(|daemon| address.trim_start().starts_with(daemon))
+        || DAEMON_NAMES.iter().any(|daemon| name.starts_with(daemon))
+}
+
+/// A field as people see it.
+fn shown(message: &[u8], name: &str) -> String {
+    parts::field(message, name).map(|value| words::decoded(&value)).unwrap_or_default()
 }
 
 /// How a report begins, its lines joined, in lower case: forms say what they are at once.

@@ -48,14 +48,15 @@ pub(super) fn read(parts: &[Part<'_>], about: Option<&Address>) -> Option<Said> 
 }
 
 fn told(fields: &[(String, String)]) -> Option<Told<'_>> {
-    let action = of_group(fields, "action")?.split_whitespace().next()?.to_ascii_lowercase();
+    let status = || of_group(fields, "status").and_then(enhanced);
+    let Some(action) = of_group(fields, "action") else {
+        // Some leave out what RFC 3464 2.3.3 asks for; that it is for good is said all the same.
+        return status().filter(|code| code.class == 5).map(|_| Told { fields, action: Action::Failed });
+    };
+    let action = action.split_whitespace().next()?.to_ascii_lowercase();
     let action = match action.trim_end_matches([';', ',', '.']) {
         // What contradicts itself says nothing (RFC 3463 2: class 2 is success).
-        "failed" | "failure"
-            if of_group(fields, "status").and_then(enhanced).is_some_and(|c| c.class == 2) =>
-        {
-            return None;
-        }
+        "failed" | "failure" if status().is_some_and(|code| code.class == 2) => return None,
         "failed" | "failure" => Action::Failed,
         "delayed" => Action::Delayed,
         "delivered" | "relayed" | "expanded" => Action::Arrived,

@@ -32,6 +32,7 @@ pub(super) async fn forward(
     let text = format!("{sender} wrote to {mailbox}, from {}. The message is attached.\n", incoming.peer);
     let letter = Letter {
         reply_to: incoming.reverse_path.clone(),
+        passed_on_for: Some(mailbox.clone()),
         attachment: Some(Attachment {
             name: "message.eml".to_owned(),
             content_type: "message/rfc822".to_owned(),

@@ -190,6 +190,8 @@ fn decide(
             let last_event = (EventKind::DeliveryDelayed, now);
             Some(Step { after: Recipient { last_event, ..before() }, kind: last_event.0, reason: None })
         }
+        // It may have come back before its 250 was booked, or even said. What waits for another attempt will hear there.
+        News::Failed(_) if is_under_way(recipient, now) => return Err(ReturnedError::TooEarly),
         News::Failed(_) | News::Delayed(_) => None,
         // Nothing was sent, or nobody was there to complain: then it is somebody else's word.
         News::Complaint(_) if recipient.complained_at.is_some() || recipient.state == S::Suppressed => None,
@@ -205,6 +207,11 @@ fn decide(
             reason: Some(suppression::Reason::Complaint),
         }),
     })
+}
+
+/// Whether an attempt is, or may be, going on.
+fn is_under_way(recipient: &Recipient, now: Timestamp) -> bool {
+    !recipient.state.is_terminal() && recipient.next_attempt_at.is_none_or(|at| at <= now)
 }
 
 /// A bounce suppresses as one that was said to us directly does; what blames us, for a day.

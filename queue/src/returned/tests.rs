@@ -109,7 +109,7 @@ impl Ground {
                 delivered_at: (states[n] == RecipientState::Delivered).then_some(at(1)),
                 bounced_at: None,
                 complained_at: None,
-                next_attempt_at: None,
+                next_attempt_at: (states[n] == RecipientState::Deferred).then_some(at(48)),
                 notify: Wish::default(),
             })
             .collect();
@@ -164,7 +164,7 @@ impl Ground {
         }
     }
 
-    async fn comes(&self, recipient: u16, message: &str, hours: i64) -> Result<(), ReturnedError> {
+    async fn comes(&self, recipient: u16, message: &str, hours: i64) -> Result<Taken, ReturnedError> {
         self.returned.take(Mailbox::ReturnPath, &self.arrival(recipient, message, hours), &[]).await
     }
 
@@ -270,7 +270,7 @@ async fn the_same_counts_once_however_often_and_wherever_it_comes() {
         Ground { returned: node(ground.store.clone()), store: ground.store.clone(), email: ground.email };
     let (bounce, complaint) = (unknown(), arf("From: x"));
     let full = dsn("failed", "5.2.2", "552 5.2.2 mailbox full");
-    let mut all: Vec<LocalBoxFuture<'_, Result<(), ReturnedError>>> = Vec::new();
+    let mut all: Vec<LocalBoxFuture<'_, Result<Taken, ReturnedError>>> = Vec::new();
     for node in [&ground, &other] {
         for message in [&bounce, &complaint, &full, &bounce, &complaint] {
             all.push(Box::pin(node.comes(0, message, 20)));
@@ -330,6 +330,10 @@ async fn what_changes_nothing_changes_nothing() {
     ground.comes(1, &unknown(), 25).await.unwrap();
     assert_eq!(ground.recipients().await, before);
     let early = ground.comes(0, &arf("From: x"), 25).await;
+    assert!(matches!(early, Err(ReturnedError::TooEarly)), "{early:?}");
+    // What is being tried comes back before it is known how that ends: then again.
+    let ground = Ground::of([RecipientState::Queued, Delivered]).await;
+    let early = ground.comes(0, &unknown(), 25).await;
     assert!(matches!(early, Err(ReturnedError::TooEarly)), "{early:?}");
     let ground = Ground::of([Delivered, Delivered]).await;
     let before = ground.recipients().await;

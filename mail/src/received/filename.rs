@@ -1,0 +1,132 @@
+//! The name of a file, in whatever way its mailer wrote it.
+//!
+//! `filename*` before `filename`, so that a plain name for old readers takes nobody's place (RFC 6266 4.3); pieces are
+//! put together before they are decoded, for they are cut within characters (RFC 2231 3, 4.1); encoded words, which
+//! stand in quotes where they should not (RFC 2047 5), are decoded all the same.
+
+use mail_parser::decoders::charsets::map::charset_decoder;
+
+use super::heading::{fields, is_named};
+use crate::attached::{parameter, text_of};
+use crate::words;
+
+/// A field of a part is read no further.
+const FIELD_BYTES_MAX: usize = 16 * 1024;
+/// Pieces of one name.
+const PIECES_MAX: usize = 64;
+
+/// The name that a part's header gives the file.
+pub(super) fn of(header: &[u8]) -> Option<String> {
+    let value = |name: &str| {
+        let field = fields(header).find(|field| is_named(field, name))?;
+        let colon = memchr::memchr(b':', field)?;
+        let value = field.get(colon..)?;
+        // Where it is no UTF-8, it is for who knows how to guess.
+        std::str::from_utf8(value).ok().filter(|value| value.len() <= FIELD_BYTES_MAX)?;
+        Some(text_of(value))
+    };
+    let named = |field: &str, name: &str| value(field).and_then(|value| parameter_of(&value, name));
+    named("Content-Disposition", "filename").or_else(|| named("Content-Type", "name"))
+}
+
+fn parameter_of(field: &str, wanted: &str) -> Option<String> {
+    let mut plain = None;
+    let mut whole = None;
+    let mut pieces: Vec<(u32, bool, String)> = Vec::new();
+    for (key, value) in parameter::parameters(field, true) {
+        let (name, section) =
+            key.split_once('*').map_or((key.as_str(), None), |(name, rest)| (name, Some(rest)));
+        if name.trim() != wanted {
+            continue;
+        }
+        match section.map(str::trim) {
+            None => plain = plain.or(Some(value)),
+            Some("") => whole = whole.or(Some(value)),
+            Some(section) => {
+                let number = section.trim_end_matches('*').parse();
+                if let (Ok(number), true) = (number, pieces.len() < PIECES_MAX) {
+                    pieces.push((number, section.ends_with('*'), value));
+                }
+            }
+        }
+    }
+    pieces.sort_by_key(|(number, ..)| *number);
+    pieces.dedup_by_key(|(number, ..)| *number);
+    let whole = whole.map(|value| vec![(0, true, value)]);
+    let extended = whole.or((!pieces.is_empty()).then_some(pieces));
+    extended.and_then(|pieces| put_together(&pieces)).or_else(|| plain.map(|plain| words::decoded(&plain)))
+}
+
+/// RFC 2231 4: `charset'language'text` at the beginning, `%XX` in pieces that are marked.
+fn put_together(pieces: &[(u32, bool, String)]) -> Option<String> {
+    let (_, is_encoded, first) = pieces.first()?;
+    let mut head = first.splitn(3, '\'');
+    let (charset, first) = match (is_encoded, head.next(), head.next(), head.next()) {
+        (true, Some(charset), Some(_), Some(text)) => (charset, text),
+        _ => ("", first.as_str()),
+    };
+    let texts = pieces
+        .iter()
+        .enumerate()
+        .map(|(place, (_, is_encoded, text))| (*is_encoded, if place == 0 { first } else { text.as_str() }));
+    let mut bytes = Vec::new();
+    for (is_encoded, text) in texts {
+        match is_encoded {
+            true => percent_decoded(text.as_bytes(), &mut bytes),
+            false => bytes.extend_from_slice(text.as_bytes()),
+        }
+    }
+    let text = match charset_decoder(charset.as_bytes()).filter(|_| !charset.is_empty()) {
+        Some(decode) => decode(&bytes),
+        None => String::from_utf8_lossy(&bytes).into_owned(),
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+fn percent_decoded(text: &[u8], out: &mut Vec<u8>) {
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        match (byte, digit(text.get(at + 1)), digit(text.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                out.extend(u8::try_from(high * 16 + low).ok());
+                at += 3;
+            }
+            _ => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_in_every_way_that_they_are_written() {
+        for (field, name) in [
+            ("attachment; filename=a.pdf", "a.pdf"),
+            ("attachment; filename=\"a b.pdf\"", "a b.pdf"),
+            ("attachment; filename=\"=?utf-8?Q?=C3=A4?= =?utf-8?Q?=C3=B6.pdf?=\"", "äö.pdf"),
+            ("attachment; filename=\"=?utf-8?Q?=C3?=\r\n =?utf-8?Q?=A4.pdf?=\"", "ä.pdf"),
+            ("attachment; filename=\"=?utf-8?B?w6Q?= =?utf-8?B?w7Y=?=.pdf\"", "äö.pdf"),
+            ("attachment; filename*0*=utf-8''%C3; filename*1*=%A4.pdf", "ä.pdf"),
+            ("attachment; filename*1=\".pdf\"; filename*0=\"a%20b\"", "a%20b.pdf"),
+            ("attachment; filename=\"_.pdf\"; filename*=utf-8''%C3%BC.pdf", "ü.pdf"),
+            ("attachment; filename*=utf-8''%C3%BC.pdf; filename=\"_.pdf\"", "ü.pdf"),
+            ("attachment; filename*=iso-8859-1'de'%FC.pdf", "ü.pdf"),
+            ("attachment; filename*=%zz%4", "%zz%4"),
+        ] {
+            let header = format!("Content-Type: text/plain\r\nContent-Disposition: {field}\r\n");
+            assert_eq!(of(header.as_bytes()).as_deref(), Some(name), "{field}");
+        }
+        assert_eq!(of(b"Content-Type: a/b; name=c.pdf\r\n").as_deref(), Some("c.pdf"));
+        for none in ["", "Content-Disposition: attachment\r\n", "Content-Disposition: attachment; size=1\r\n"]
+        {
+            assert_eq!(of(none.as_bytes()), None, "{none}");
+        }
+        assert_eq!(of(b"Content-Disposition: attachment; filename=\xe4.pdf\r\n"), None);
+    }
+}
