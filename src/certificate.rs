@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::ResolvesServerCert;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{CipherSuite, ServerConfig};
+use rustls::{CipherSuite, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use thiserror::Error;
@@ -28,6 +28,23 @@ pub enum CertificateError {
     /// Not PEM, not a pair, or a key of a kind that is not supported.
     #[error("certificate and private key: {0}")]
     Pair(String),
+}
+
+/// The certificates of authorities in a PEM file, to trust in place of the public ones.
+///
+/// # Errors
+/// The file, and what is wrong with it.
+pub fn roots(file: &Path) -> Result<RootCertStore, String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
+    let mut roots = RootCertStore::empty();
+    for one in CertificateDer::pem_slice_iter(&pem) {
+        roots.add(one.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
+    }
+    if roots.is_empty() {
+        return Err(wrong(&"there is no certificate in it"));
+    }
+    Ok(roots)
 }
 
 /// A certificate chain and its key, PEM.

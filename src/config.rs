@@ -26,7 +26,7 @@ use smtp::limits::Limits;
 
 use mx::MxSection;
 pub use read::{Problem, from_file, from_file_alone, from_text};
-pub use values::{Engine, Hidden, SmarthostAddress, Switch, Tls as TlsChoice};
+pub use values::{Dane, Engine, Hidden, SmarthostAddress, Switch, Tls as TlsChoice};
 use values::{duration, durations, one_or_many, parsed};
 
 /// Everything that can be configured.
@@ -332,6 +332,8 @@ pub struct DnsSection {
     /// Name servers; none means the system's.
     #[serde(deserialize_with = "parsed::servers")]
     pub servers: Vec<SocketAddr>,
+    /// The keys from which on signatures are checked, DNSKEY records in a file; none means those of the public root.
+    pub trust_anchors: Option<PathBuf>,
     /// How long a lookup may take, for `postrider dev`; not in the file.
     #[serde(skip)]
     pub deadline: Option<Duration>,
@@ -353,6 +355,12 @@ pub struct DeliverySection {
     pub give_up_after: Duration,
     /// What TLS is asked of other hosts.
     pub tls: TlsChoice,
+    /// Whether domains' policies count (RFC 8461).
+    pub mta_sts: Switch,
+    /// Whether hosts' TLSA records count (RFC 7672).
+    pub dane: Dane,
+    /// Whose certificates hold, where they are checked; none means the public authorities'.
+    pub roots: Option<PathBuf>,
     /// A host that takes all mail.
     pub smarthost: Option<SmarthostAddress>,
     /// Who we are there.
@@ -382,6 +390,9 @@ impl Default for DeliverySection {
             retry: waits,
             give_up_after,
             tls: TlsChoice::default(),
+            mta_sts: Switch::On,
+            dane: Dane::default(),
+            roots: None,
             smarthost: None,
             smarthost_username: None,
             smarthost_password: None,
@@ -516,4 +527,6 @@ pub struct TestingSection {
     /// on loopback.
     #[serde(deserialize_with = "values::duration_option")]
     pub clock_offset: Option<Duration>,
+    /// The port of web servers that have policies of MTA-STS.
+    pub mta_sts_port: Option<u16>,
 }

@@ -142,11 +142,15 @@ const KEYS: &[Key] = &[
     restart!(api.forwarding_networks),
     restart!(ops.listen),
     restart!(dns.servers),
+    restart!(dns.trust_anchors),
     restart!(delivery.port),
     restart!(delivery.source_addresses),
     live!(delivery.retry),
     live!(delivery.give_up_after),
     restart!(delivery.tls),
+    restart!(delivery.mta_sts),
+    restart!(delivery.dane),
+    restart!(delivery.roots),
     restart!(delivery.smarthost),
     restart!(delivery.smarthost_username),
     restart!(delivery.smarthost_password),
@@ -195,6 +199,7 @@ const KEYS: &[Key] = &[
     plan!(dedicated.domains),
     plan!(dedicated.requests_per_second),
     restart!(testing.clock_offset),
+    restart!(testing.mta_sts_port),
 ];
 
 /// Another file for the one that was; a door that was opened without a certificate stays so.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dns::lookup::Resolver;
+use dns::lookup::{Resolver, Validation};
 use dns::seal::Vault;
 use dns::setup::Inspector;
 use dns::signing_pool::SigningPool;
@@ -19,18 +19,22 @@ use queue::courier::smtp::{Credentials, Dialer};
 use queue::domains::DomainsParts;
 use queue::enrol::Enrolment;
 use queue::entropy::Entropy;
+use queue::guard::{Guards, Signatures};
 use queue::inbound::{Filter, Inbound, Names, Rspamd, RspamdSettings};
 use queue::plan::{PlanSettings, Planner, Smarthost};
 use queue::product_events::{ExportSettings, Exporter};
 use queue::retry::Schedule;
+use queue::sts::StsPolicies;
 use queue::webhooks::WebhooksParts;
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
+use rustls::RootCertStore;
 use store::engine::{Database, Options, Store, Value};
 use thiserror::Error;
 
+use crate::certificate;
 use crate::clock_shift;
 use crate::config::mx::SpamFilter;
-use crate::config::{Config, Engine, Switch};
+use crate::config::{Config, Dane, Engine, Switch};
 use crate::node::Identity;
 
 /// The file that holds the key which all stored secrets are sealed with.
@@ -70,6 +74,9 @@ pub enum BuildError {
     /// Text messages.
     #[error("[sms] {0}")]
     Sms(String),
+    /// Whose certificates hold.
+    #[error("[delivery] roots: {0}")]
+    Roots(String),
     /// TLS for outgoing mail.
     #[error("[delivery] tls: {0}")]
     Tls(String),
@@ -130,7 +137,7 @@ impl World {
             store: store.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
-            planner: planner(config, resolver.clone()),
+            planner: planner(config, resolver.clone()).guarded(guards(config, &store, &resolver)?),
             dialer: dialer(config)?,
             verp,
             webhooks: WebhooksParts {
@@ -314,13 +321,17 @@ fn inspector(config: &Config) -> Result<Inspector, BuildError> {
     Inspector::new(settings).map_err(|error| BuildError::Dns(error.to_string()))
 }
 
-fn resolver(config: &Config) -> Result<Resolver, BuildError> {
+fn lookups(config: &Config) -> dns::lookup::Settings {
     let servers = config.dns.servers.clone();
     let mut settings = dns::lookup::Settings { servers, ipv4_where_no_route: true, ..Default::default() };
     if let Some(deadline) = config.dns.deadline {
         (settings.try_timeout, settings.retries, settings.deadline) = (deadline, 0, deadline);
     }
-    Resolver::new(&settings).map_err(|error| BuildError::Dns(error.to_string()))
+    settings
+}
+
+fn resolver(config: &Config) -> Result<Resolver, BuildError> {
+    Resolver::new(&lookups(config)).map_err(|error| BuildError::Dns(error.to_string()))
 }
 
 fn poster(config: &Config, resolver: Resolver) -> Result<Poster, BuildError> {
@@ -346,6 +357,39 @@ fn sms_gate(config: &Config) -> Result<Option<SmsGate>, BuildError> {
     Ok(Some(SmsGate { poster, url: url.clone(), token, from }))
 }
 
+/// Who says how mail to a domain is to be protected.
+fn guards(config: &Config, store: &Store, resolver: &Resolver) -> Result<Guards, BuildError> {
+    let sts = match config.delivery.mta_sts {
+        Switch::Off => None,
+        Switch::On => {
+            let rules =
+                UrlRules { allow_private: config.delivery.allow_private_destinations, allow_http: false };
+            let settings = PosterSettings { rules, roots: roots(config)?, ..PosterSettings::default() };
+            let poster = Poster::new(resolver.clone(), settings);
+            let poster = poster.map_err(|error| BuildError::Tls(error.to_string()))?;
+            let port = config.testing.mta_sts_port.unwrap_or(443);
+            Some(StsPolicies::new(store.clone(), poster, port))
+        }
+    };
+    let checking = || {
+        let validation = config.dns.trust_anchors.clone().map_or(Validation::Root, Validation::Anchors);
+        let settings = dns::lookup::Settings { validation, ..lookups(config) };
+        Resolver::new(&settings).map_err(|error| BuildError::Dns(error.to_string()))
+    };
+    let signatures = match config.delivery.dane {
+        Dane::Off => None,
+        Dane::Auto => Some(Signatures::once_seen(checking()?)),
+        Dane::On => Some(Signatures::always(checking()?)),
+    };
+    Ok(Guards { sts, signatures })
+}
+
+/// Whose certificates hold, if the operator has named them.
+fn roots(config: &Config) -> Result<Option<RootCertStore>, BuildError> {
+    let file = config.delivery.roots.as_deref();
+    file.map(certificate::roots).transpose().map_err(BuildError::Roots)
+}
+
 fn planner(config: &Config, resolver: Resolver) -> Planner {
     let delivery = &config.delivery;
     let credentials =
@@ -359,8 +403,12 @@ fn planner(config: &Config, resolver: Resolver) -> Planner {
 fn dialer(config: &Config) -> Result<Dialer, BuildError> {
     // A smarthost is the operator's word: it may be next door.
     let allow_private = config.delivery.allow_private_destinations || config.delivery.smarthost.is_some();
-    let dialer = Dialer::new(config.hostname.clone()).map_err(|error| BuildError::Tls(error.to_string()))?;
-    Ok(dialer.allow_private(allow_private))
+    let failed = |error: rustls::Error| BuildError::Tls(error.to_string());
+    let dialer = Dialer::new(config.hostname.clone()).map_err(failed)?.allow_private(allow_private);
+    match roots(config)? {
+        Some(roots) => dialer.roots(roots).map_err(failed),
+        None => Ok(dialer),
+    }
 }
 
 /// Outgoing connections take a third of the file descriptors that we may have; the rest is for sessions

@@ -34,6 +34,8 @@ const EXAMPLES: &[&str] = &[
     "domain_connect_key",
     "domain_connect_key_name",
     "clock_offset",
+    "mta_sts_port",
+    "trust_anchors",
 ];
 
 /// A section, a key, and the line that sets it.

@@ -408,6 +408,11 @@ impl Resolver {
         Ok(!matches!(self.ask(&wire(name)?, RecordType::A).await?, Found::NoName(_)))
     }
 
+    /// Whether signatures from the root on come through to here: a server in between may leave them out.
+    pub async fn is_root_signed(&self) -> bool {
+        self.ask(&WireName::root(), RecordType::NS).await.is_ok_and(|found| found.is_secure())
+    }
+
     /// The zone that a name is in: the nearest name upwards that has name servers of its own. `None` when there
     /// is none below the top.
     ///

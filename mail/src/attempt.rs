@@ -17,6 +17,22 @@ pub struct TlsFacts {
     pub cipher: String,
     /// Whether the certificate was checked and held.
     pub verified: bool,
+    /// Whose word it was checked by.
+    #[serde(default)]
+    pub policy: TlsPolicy,
+}
+
+/// What said how an attempt was to be protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TlsPolicy {
+    /// Nobody: what the host offers is used (RFC 7435).
+    #[default]
+    Opportunistic,
+    /// The domain's policy (RFC 8461).
+    MtaSts,
+    /// The host's own TLSA records (RFC 7672).
+    Dane,
 }
 
 /// One try at one recipient.

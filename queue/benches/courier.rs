@@ -124,6 +124,7 @@ fn run(setup: Setup, sink: SocketAddr, messages: usize) -> (f64, f64) {
             address: sink,
             source: None,
             tls: setup.tls,
+            dane: None,
             credentials: None,
         };
         let body = vec![headers(), lines(b"x")];

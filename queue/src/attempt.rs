@@ -14,9 +14,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use dns::lookup::Dane;
 use jiff::Timestamp;
 use mail::address::Name;
-use mail::attempt::TlsFacts;
+use mail::attempt::{TlsFacts, TlsPolicy};
+use mail::mta_sts::Mode;
 use mail::outcome::{Outcome, Phase};
 use mail::reply::{Enhanced, Reply, Severity};
 use mail::task::{Task, TlsDemand};
@@ -51,6 +53,8 @@ struct Line {
     /// As the attempt's record and a report name it.
     host: String,
     ip: IpAddr,
+    /// What said how it is protected.
+    policy: TlsPolicy,
     carried: u32,
 }
 
@@ -313,13 +317,9 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
     let seed = worker.entropy.u64();
     let addresses = match worker.planner.addresses(site.route(), seed, ADDRESSES_MAX).await {
         Ok(addresses) => addresses,
-        Err(NoRoute::NotNow(text)) => {
-            let attempted = worker.not_dialled(Outcome::Unreachable(text), Phase::Dns, began_at);
-            return Err(NoLine { attempted, unreachable: true });
-        }
-        Err(NoRoute::Never(reply)) => {
-            let attempted = worker.not_dialled(Outcome::Undeliverable(reply), Phase::Dns, began_at);
-            return Err(NoLine { attempted, unreachable: false });
+        Err(why) => {
+            let unreachable = matches!(why, NoRoute::NotNow(_));
+            return Err(NoLine { attempted: worker.no_route(why, began_at), unreachable });
         }
     };
     let Ok(permit) = Arc::clone(&worker.connections).acquire_owned().await else {
@@ -330,12 +330,17 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
     let mut last = None;
     for (host, address) in addresses {
         let Some(target) = target(worker, site, (host.clone(), address), seed) else { continue };
-        match worker.dialer.dial(&target).await {
-            Ok(mut connection) => {
+        let dane = worker.planner.dane(site.route(), (&host, address.port()), began_at).await;
+        let dialled = match dane.map(|dane| guarded(target, dane)) {
+            Ok((target, policy)) => worker.dialer.dial(&target).await.map(|connection| (connection, policy)),
+            Err(error) => Err(DialFailure::unasked(DialReason::Tls(error.to_string()))),
+        };
+        match dialled {
+            Ok((mut connection, policy)) => {
                 connection.stop_by(worker.cut.clone());
                 site.opened();
                 let host = shown(site, &host, address.ip());
-                return Ok(Line { connection, host, ip: address.ip(), carried: 0, _permit: permit });
+                return Ok(Line { connection, host, ip: address.ip(), policy, carried: 0, _permit: permit });
             }
             Err(failure) => last = Some((shown(site, &host, address.ip()), address, failure)),
         }
@@ -377,12 +382,28 @@ fn target(worker: &Worker, site: &Site, (host, address): (Name, SocketAddr), see
     }
     let count = u64::try_from(fitting.len()).unwrap_or(1).max(1);
     let source = usize::try_from(seed % count).ok().and_then(|n| fitting.get(n)).copied();
-    let tls = match (site.tls(), worker.settings.tls) {
-        (TlsDemand::Verified, _) => TlsMode::Verified,
-        (TlsDemand::Enforced, TlsMode::Opportunistic | TlsMode::Off) => TlsMode::Required,
-        (_, usual) => usual,
+    let tls = match (site.tls(), site.route().protection.sts, worker.settings.tls) {
+        (TlsDemand::Verified, ..) | (_, Some(Mode::Enforce), _) => TlsMode::Verified,
+        (TlsDemand::Enforced, _, usual) if usual.may_be_clear() => TlsMode::Required,
+        (_, Some(Mode::Testing), TlsMode::Opportunistic) => TlsMode::Testing,
+        (_, _, usual) => usual,
     };
-    Some(Target { host, address, source, tls, credentials })
+    Some(Target { host, address, source, tls, dane: None, credentials })
+}
+
+/// What the host says of its certificate goes before all else (RFC 8461 2); where none of it can be used, TLS alone is
+/// asked for (RFC 7672 2.2).
+fn guarded(target: Target, dane: Dane) -> (Target, TlsPolicy) {
+    match dane {
+        Dane::Records(records) => (Target { dane: Some(records.into()), ..target }, TlsPolicy::Dane),
+        Dane::Unusable if target.tls.may_be_clear() => {
+            (Target { tls: TlsMode::Required, ..target }, TlsPolicy::Dane)
+        }
+        Dane::None | Dane::Unusable => {
+            let by_policy = matches!(target.tls, TlsMode::Verified | TlsMode::Testing);
+            (target, if by_policy { TlsPolicy::MtaSts } else { TlsPolicy::Opportunistic })
+        }
+    }
 }
 
 /// What a failed dial comes to. A host that refuses us at its greeting says nothing about the message
@@ -495,6 +516,7 @@ fn attempted(open: &Line, delivery: Delivery, began_at: Timestamp) -> Attempted 
             version: tls.version.to_owned(),
             cipher: tls.cipher.to_owned(),
             verified: tls.verified,
+            policy: open.policy,
         }),
         transcript: delivery.transcript.to_string(),
     }

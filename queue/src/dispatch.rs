@@ -71,15 +71,11 @@ impl Worker {
             let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
             resolving.remove(&domain).unwrap_or_default()
         };
-        let outcome = match found {
-            Ok(route) => {
-                waiting.into_iter().for_each(|ready| self.line_up(&route, ready));
-                return;
-            }
-            Err(NoRoute::NotNow(text)) => Outcome::Unreachable(text),
-            Err(NoRoute::Never(reply)) => Outcome::Undeliverable(reply),
+        let no_route = match found {
+            Ok(route) => return waiting.into_iter().for_each(|ready| self.line_up(&route, ready)),
+            Err(no_route) => no_route,
         };
-        let attempted = self.not_dialled(outcome, Phase::Dns, began_at);
+        let attempted = self.no_route(no_route, began_at);
         futures_util::stream::iter(waiting)
             .for_each_concurrent(SETTLED_AT_ONCE, async |ready| {
                 if self.flights.depart(ready.task.id, ready.task.partition) {
@@ -89,6 +85,16 @@ impl Worker {
                 }
             })
             .await;
+    }
+
+    /// An attempt that came to no hosts.
+    pub(crate) fn no_route(&self, why: NoRoute, began_at: Timestamp) -> Attempted {
+        let (outcome, phase) = match why {
+            NoRoute::NotNow(text) => (Outcome::Unreachable(text), Phase::Dns),
+            NoRoute::Unprotected(text) => (Outcome::Unreachable(text), Phase::Tls),
+            NoRoute::Never(reply) => (Outcome::Undeliverable(reply), Phase::Dns),
+        };
+        self.not_dialled(outcome, phase, began_at)
     }
 
     /// An attempt that came to no connection.

@@ -9,13 +9,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use dns::lookup::{LookupError, Resolver};
+use dns::lookup::{Answer, Dane, LookupError, Resolver};
 use dns::mail_hosts::{MailHosts, MxHost, drop_at_or_below};
 use jiff::Timestamp;
 use mail::address::Name;
+use mail::mta_sts::{KeptPolicy, Mode};
 use mail::reply::{Enhanced, Reply};
 
 use crate::courier::smtp::Credentials;
+use crate::guard::{Guards, Protection};
 
 /// Plans kept; beyond it those that lapsed go, or, when none has, all.
 const PLANS_MAX: usize = 100_000;
@@ -49,6 +51,8 @@ pub struct Route {
     pub site: String,
     /// Its hosts.
     pub to: Destination,
+    /// What was published about the way there.
+    pub protection: Protection,
 }
 
 /// The hosts of a route.
@@ -66,6 +70,13 @@ pub enum Destination {
 }
 
 impl Route {
+    /// The same, protected as it was published. It is a site of its own: connections that were not made that way are no
+    /// good for it.
+    #[must_use]
+    fn protected(self, protection: Protection) -> Self {
+        Self { site: format!("{}{}", self.site, protection.label()), protection, ..self }
+    }
+
     /// The most preferred host, when the route leads to hosts with names.
     #[must_use]
     pub fn first_host(&self) -> Option<&Name> {
@@ -92,7 +103,7 @@ impl From<Destination> for Route {
                 format!("smarthost {host}:{port}")
             }
         };
-        Self { site, to }
+        Self { site, to, protection: Protection::default() }
     }
 }
 
@@ -101,6 +112,8 @@ impl From<Destination> for Route {
 pub enum NoRoute {
     /// Ask again later.
     NotNow(String),
+    /// None that is protected as the domain asks for: later, perhaps.
+    Unprotected(String),
     /// There is none: what we say in the destination's stead.
     Never(Reply),
 }
@@ -121,6 +134,7 @@ pub struct PlanSettings {
 pub struct Planner {
     resolver: Resolver,
     settings: PlanSettings,
+    guards: Guards,
     to_smarthost: Option<Arc<Route>>,
     plans: Mutex<HashMap<Name, (Timestamp, Arc<Route>)>>,
 }
@@ -136,7 +150,13 @@ impl Planner {
     pub fn new(resolver: Resolver, settings: PlanSettings) -> Self {
         let to_smarthost =
             settings.smarthost.clone().map(|host| Arc::new(Destination::Smarthost(host).into()));
-        Self { resolver, settings, to_smarthost, plans: Mutex::default() }
+        Self { resolver, settings, guards: Guards::default(), to_smarthost, plans: Mutex::default() }
+    }
+
+    /// The same, which asks these how mail is to be protected.
+    #[must_use]
+    pub fn guarded(self, guards: Guards) -> Self {
+        Self { guards, ..self }
     }
 
     /// The route of a domain, if it is known and still holds.
@@ -157,7 +177,8 @@ impl Planner {
         if let Some(route) = self.known(domain, now) {
             return Ok(route);
         }
-        let answer = self.resolver.mx(domain).await.map_err(|error| match error {
+        let (answer, policy) = tokio::join!(self.mx(domain, now), self.policy(domain, now));
+        let answer = answer.map_err(|error| match error {
             LookupError::Temporary { .. } | LookupError::Bogus { .. } => {
                 NoRoute::NotNow(format!("looking up the MX records of {domain}: {error}"))
             }
@@ -166,10 +187,59 @@ impl Planner {
                 format!("the MX records of {domain} are malformed: {error}"),
             )),
         })?;
-        let hosts = hosts_of(domain, answer.data, &self.settings.own_names).map_err(NoRoute::Never)?;
-        let route: Arc<Route> = Arc::new(Destination::Hosts { hosts, port: self.settings.port }.into());
+        let mut hosts = hosts_of(domain, answer.data, &self.settings.own_names).map_err(NoRoute::Never)?;
+        let policy = policy.map(|kept| kept.policy).filter(|policy| policy.mode != Mode::None);
+        if let Some(policy) = policy.as_ref().filter(|policy| policy.mode == Mode::Enforce) {
+            // RFC 8461 5: other hosts are none, however preferred they are.
+            hosts.retain(|host| policy.covers(&host.host));
+            if hosts.is_empty() {
+                let text =
+                    format!("none of the mail hosts of {domain} stands in its policy of MTA-STS (RFC 8461)");
+                return Err(NoRoute::Unprotected(text));
+            }
+        }
+        let protection = Protection { sts: policy.map(|policy| policy.mode), is_signed: answer.is_secure };
+        let to = Destination::Hosts { hosts, port: self.settings.port };
+        let route: Arc<Route> = Arc::new(Route::from(to).protected(protection));
         self.keep(domain, &route, now, answer.ttl);
         Ok(route)
+    }
+
+    async fn mx(&self, domain: &Name, now: Timestamp) -> Result<Answer<MailHosts>, LookupError> {
+        match self.signatures(now).await {
+            Some(checking) => checking.mx(domain).await,
+            None => self.resolver.mx(domain).await,
+        }
+    }
+
+    async fn signatures(&self, now: Timestamp) -> Option<&Resolver> {
+        match &self.guards.signatures {
+            Some(signatures) => signatures.resolver(now).await,
+            None => None,
+        }
+    }
+
+    async fn policy(&self, domain: &Name, now: Timestamp) -> Option<KeptPolicy> {
+        match &self.guards.sts {
+            Some(policies) => Box::pin(policies.of(domain, &self.resolver, now)).await,
+            None => None,
+        }
+    }
+
+    /// What a host of a route says of its certificate, where its word counts.
+    ///
+    /// # Errors
+    /// Whether it says something is not to be had: the host is not to be used now (RFC 7672 2.1.2).
+    pub async fn dane(
+        &self,
+        route: &Route,
+        (host, port): (&Name, u16),
+        now: Timestamp,
+    ) -> Result<Dane, LookupError> {
+        match self.signatures(now).await.filter(|_| route.protection.is_signed) {
+            Some(checking) => checking.dane(host, port).await.map(|answer| answer.data),
+            None => Ok(Dane::None),
+        }
     }
 
     fn keep(&self, domain: &Name, route: &Arc<Route>, now: Timestamp, ttl: Duration) {

@@ -19,11 +19,12 @@ use hyper_util::rt::TokioIo;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use mail::address::Name;
 use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, ServerName};
+use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+
+use crate::certificate;
 
 /// How long one request may take, from the connection to the last byte.
 const REQUEST_MAX: Duration = Duration::from_secs(60);
@@ -55,16 +56,7 @@ impl Client {
     pub(super) fn new(roots: Option<&Path>, resolver: Resolver) -> Result<Self, String> {
         let trusted = match roots {
             None => RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() },
-            Some(file) => {
-                let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-                let pem = std::fs::read(file).map_err(|error| wrong(&error))?;
-                let mut trusted = RootCertStore::empty();
-                for one in CertificateDer::pem_slice_iter(&pem) {
-                    let one = one.map_err(|error| wrong(&error))?;
-                    trusted.add(one).map_err(|error| wrong(&error))?;
-                }
-                trusted
-            }
+            Some(file) => certificate::roots(file)?,
         };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)

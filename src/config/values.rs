@@ -23,6 +23,19 @@ pub enum Engine {
     Postgres,
 }
 
+/// Whether the TLSA records of mail hosts count (RFC 7672).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dane {
+    /// From the moment on at which the DNS was seen to give signatures.
+    #[default]
+    Auto,
+    /// Always: where it gives none, no mail goes.
+    On,
+    /// Never.
+    Off,
+}
+
 /// Something that can be switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -282,6 +282,8 @@ pub enum Space {
     PortalSession = 130,
     /// Letters to partners that are to be written, by partition and due time.
     PartnerLetter = 131,
+    /// Policies of MTA-STS, by domain.
+    StsPolicy = 160,
 }
 
 impl From<Space> for u8 {

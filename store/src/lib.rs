@@ -45,6 +45,7 @@ pub mod setting;
 pub mod setup;
 pub mod sign_in_link;
 pub mod stream;
+pub mod sts_policy;
 pub mod suppression;
 pub mod task;
 pub mod template;

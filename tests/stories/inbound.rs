@@ -273,7 +273,9 @@ async fn an_answer_goes_to_who_is_named_in_the_header_and_not_in_the_body() {
     let (status, answer) =
         world.call("POST", &format!("/received-emails/{id}/reply"), r#"{"text":"Hello"}"#).await;
     assert_eq!(status, 200, "{answer}");
-    let (_, sent) = world.call("GET", &format!("/emails/{}", answer["id"].as_str().unwrap_or_else(|| panic!("{answer}"))), "").await;
+    let (_, sent) = world
+        .call("GET", &format!("/emails/{}", answer["id"].as_str().unwrap_or_else(|| panic!("{answer}"))), "")
+        .await;
     assert_eq!(sent["email"]["to"], serde_json::json!([long]), "{sent}");
     world.end().await;
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use mail::attempt::{Attempt, TlsFacts};
+use mail::attempt::{Attempt, TlsFacts, TlsPolicy};
 use mail::event::{Event, EventKind};
 use mail::id::EventId;
 use mail::outcome::Phase;
@@ -77,14 +77,13 @@ struct TlsView {
     version: String,
     cipher: String,
     verified: bool,
-    policy: &'static str,
+    policy: TlsPolicy,
 }
 
 impl TlsView {
     fn of(facts: TlsFacts) -> Self {
-        let TlsFacts { version, cipher, verified } = facts;
-        // The others (`dane`, `mta-sts`) come with the policies.
-        Self { version, cipher, verified, policy: "opportunistic" }
+        let TlsFacts { version, cipher, verified, policy } = facts;
+        Self { version, cipher, verified, policy }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::world::World;
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
-use mail::attempt::{Attempt, TlsFacts};
+use mail::attempt::{Attempt, TlsFacts, TlsPolicy};
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EmailId, EventId};
 use mail::outcome::Phase;
@@ -57,7 +57,12 @@ impl Story {
             phase: Phase::Rcpt,
             mx_host: Some("mx.example.net".into()),
             ip: Some("192.0.2.1".parse().unwrap()),
-            tls: Some(TlsFacts { version: "TLSv1.3".into(), cipher: "x".into(), verified: false }),
+            tls: Some(TlsFacts {
+                version: "TLSv1.3".into(),
+                cipher: "x".into(),
+                verified: false,
+                policy: TlsPolicy::default(),
+            }),
             reply: Some(reply),
             error: None,
             transcript: "S: 220".into(),

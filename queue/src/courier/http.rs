@@ -80,6 +80,8 @@ pub struct Answer {
     pub at: Option<Timestamp>,
     /// The beginning of the body, at most [`ANSWER_BYTES_MAX`], or as many as were asked for.
     pub body: Bytes,
+    /// Whether that is all of it.
+    pub is_whole: bool,
 }
 
 /// How much of the body of an answer to a post is read and kept.

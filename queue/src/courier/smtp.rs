@@ -24,6 +24,7 @@
 
 mod answers;
 mod capabilities;
+mod certificate;
 mod command;
 mod connection;
 mod content;
@@ -40,6 +41,7 @@ mod transcript;
 mod wire;
 
 pub use capabilities::Capabilities;
+pub use certificate::CertificateFault;
 pub use connection::Connection;
 pub use content::ContentFault;
 pub use delivery::{Delivery, Fault, Phase, Verdict};

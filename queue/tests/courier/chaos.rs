@@ -269,6 +269,7 @@ proptest! {
                 address: listener.local_addr().unwrap(),
                 source: None,
                 tls: TlsMode::Off,
+                dane: None,
                 credentials: None,
             };
             let serving = tokio::spawn(Arc::clone(&host).serve(listener));

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod certificates;
 mod chaos;
 mod dialling;
 mod faults;

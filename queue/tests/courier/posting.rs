@@ -111,7 +111,13 @@ async fn what_is_posted_and_connections_are_kept() {
         let at = Some("2026-01-01T10:00:00Z".parse().unwrap());
         assert_eq!(
             answer,
-            Answer { status: 200, retry_after_s: Some(7), at, body: Bytes::from_static(b"ok") }
+            Answer {
+                status: 200,
+                retry_after_s: Some(7),
+                at,
+                body: Bytes::from_static(b"ok"),
+                is_whole: true
+            }
         );
     }
     let heard = heard.await.unwrap();

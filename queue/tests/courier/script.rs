@@ -153,6 +153,7 @@ impl Host {
             address: self.address,
             source: None,
             tls,
+            dane: None,
             credentials: None,
         }
     }

@@ -89,11 +89,11 @@ impl Answering {
     /// end: its connection is closed.
     pub(super) async fn read(self, until: Instant, bytes_max: usize) -> Exchanged {
         let Self { status, headers, body, connection } = self;
-        let (body, whole) = beginning(body, (until, bytes_max)).await;
+        let (body, is_whole) = beginning(body, (until, bytes_max)).await;
         let (retry_after_s, at) = (retry_after(&headers), moment(headers.get(DATE)));
-        let answer = Answer { status: status.as_u16(), retry_after_s, at, body };
+        let answer = Answer { status: status.as_u16(), retry_after_s, at, body, is_whole };
         // What switches to another protocol (101) is of no more use.
-        let usable = whole && !status.is_informational();
+        let usable = is_whole && !status.is_informational();
         Exchanged { answer, connection: usable.then_some(connection) }
     }
 }

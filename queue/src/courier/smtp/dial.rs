@@ -21,10 +21,12 @@ use mail::egress;
 use mail::reply::{Reply, Severity};
 use mail_send::SmtpClient;
 use rustls::RootCertStore;
+use rustls::client::ClientConnection;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::capabilities::Capabilities;
+use super::certificate::CertificateFault;
 use super::connection::Connection;
 use super::delivery::Fault;
 use super::target::{Credentials, DialFailure, DialReason, Target, TlsMode};
@@ -99,10 +101,14 @@ impl Dialer {
             let stop = Stop(DialReason::Private(target.address.ip()), None);
             return Err(failure(stop, Transcript::default(), started));
         }
-        let first = self.attempt(target, target.tls, (Transcript::ordinary(), started)).await;
+        let mode = match target.dane {
+            Some(_) if target.tls.may_be_clear() => TlsMode::Required,
+            _ => target.tls,
+        };
+        let first = self.attempt(target, mode, (Transcript::ordinary(), started)).await;
         match first {
             Err(DialFailure { reason: DialReason::Tls(why), mut transcript, .. })
-                if target.tls == TlsMode::Opportunistic =>
+                if matches!(mode, TlsMode::Opportunistic | TlsMode::Testing) =>
             {
                 transcript.note(elapsed_ms(started), &format!("TLS failed: {why}; once more in the clear"));
                 let mut second = self.attempt(target, TlsMode::Off, (transcript, started)).await?;
@@ -213,7 +219,7 @@ impl Dialer {
 
     /// Whether the handshake may begin; `false` is going on in the clear.
     async fn ask_for_tls(&self, wire: &mut Wire, mode: TlsMode, offered: bool) -> Result<bool, Stop> {
-        let may_be_clear = mode == TlsMode::Opportunistic;
+        let may_be_clear = mode.may_be_clear();
         if !offered {
             return if may_be_clear { Ok(false) } else { Err(Stop(DialReason::NoTls, None)) };
         }
@@ -238,8 +244,11 @@ impl Dialer {
         target: &Target,
         started: Instant,
     ) -> Result<(Wire, TlsFacts), DialFailure> {
-        let verified = target.tls == TlsMode::Verified;
-        let connector = if verified { &self.connectors.verifying } else { &self.connectors.opportunistic };
+        let connector = match (&target.dane, target.tls) {
+            (Some(_), _) | (None, TlsMode::Testing) => &self.connectors.judged,
+            (None, TlsMode::Verified) => &self.connectors.verifying,
+            (None, _) => &self.connectors.opportunistic,
+        };
         // The unread bytes were seen to be none; they are dropped with what was learnt in the clear.
         let (stream, mut transcript) = wire.into_parts();
         let Stream::Plain(stream) = stream else {
@@ -248,10 +257,23 @@ impl Dialer {
         let client = SmtpClient { stream, timeout: self.timeouts.handshake };
         match client.into_tls(connector, target.host.as_str()).await {
             Ok(client) => {
-                let facts = TlsFacts::of(client.tls_connection(), verified);
+                let session = client.tls_connection();
+                let verdict = self.judge(session, target);
+                let verified = verdict == Ok(true);
+                let facts = TlsFacts::of(session, verified);
                 let resumed = if facts.resumed { ", resumed" } else { "" };
                 let line = format!("{} {}{resumed}", facts.version, facts.cipher);
                 transcript.note(elapsed_ms(started), &line);
+                if let Err(fault) = verdict {
+                    transcript.note(elapsed_ms(started), &fault.to_string());
+                    if target.dane.is_some() {
+                        return Err(failure(
+                            Stop(DialReason::Tls(fault.to_string()), None),
+                            transcript,
+                            started,
+                        ));
+                    }
+                }
                 Ok((Wire::new(Stream::Tls(Box::new(client.stream)), transcript, started), facts))
             }
             Err(error) => {
@@ -261,6 +283,19 @@ impl Dialer {
                 };
                 Err(failure(Stop(DialReason::Tls(why), None), transcript, started))
             }
+        }
+    }
+
+    /// Whether the host's certificate holds, by what it is to be judged by; false where that is nothing.
+    fn judge(&self, session: &ClientConnection, target: &Target) -> Result<bool, CertificateFault> {
+        let chain = session.peer_certificates().unwrap_or_default();
+        let (judge, host) = (&self.connectors.judge, target.host.as_str());
+        match (&target.dane, target.tls) {
+            (Some(records), _) => judge.by_records(records, chain, host).map(|()| true),
+            // Its handshake would have failed.
+            (None, TlsMode::Verified) => Ok(true),
+            (None, TlsMode::Testing) => judge.by_roots(chain, host).map(|()| true),
+            (None, _) => Ok(false),
         }
     }
 

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mail::address::Name;
+use mail::dane::Tlsa;
 use mail::reply::Reply;
 use thiserror::Error;
 
@@ -22,6 +24,9 @@ pub struct Target {
     pub source: Option<IpAddr>,
     /// What is asked of TLS.
     pub tls: TlsMode,
+    /// Records of which one must name the host's certificate (RFC 7672), whatever else is asked: then there is TLS or
+    /// nothing.
+    pub dane: Option<Arc<[Tlsa]>>,
     /// For a smart host: who we are.
     pub credentials: Option<Credentials>,
 }
@@ -31,12 +36,22 @@ pub struct Target {
 pub enum TlsMode {
     /// TLS when it is offered and works, else in the clear.
     Opportunistic,
+    /// The same; whether the certificate is good for the host's name is noted (RFC 8461 5, `testing`).
+    Testing,
     /// TLS or nothing; any certificate.
     Required,
     /// TLS or nothing; the certificate is good for the host's name by the public roots.
     Verified,
     /// In the clear.
     Off,
+}
+
+impl TlsMode {
+    /// Whether mail may go in the clear where TLS is not offered, or fails.
+    #[must_use]
+    pub fn may_be_clear(self) -> bool {
+        matches!(self, Self::Opportunistic | Self::Testing | Self::Off)
+    }
 }
 
 /// A name and a password for AUTH PLAIN (RFC 4616).
@@ -84,6 +99,14 @@ pub enum DialReason {
     /// The host refused the credentials; the reply says why.
     #[error("the host refused the credentials")]
     Auth,
+}
+
+impl DialFailure {
+    /// One for which nobody was dialled.
+    #[must_use]
+    pub fn unasked(reason: DialReason) -> Self {
+        Self { reason, reply: None, transcript: Transcript::default(), duration: Duration::ZERO }
+    }
 }
 
 /// A dial that led to nothing.

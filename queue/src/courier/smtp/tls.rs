@@ -1,21 +1,27 @@
-//! TLS toward a destination: two client configurations, made once and shared.
+//! TLS toward a destination: three client configurations, made once and shared.
 //!
 //! *Verifying* checks the certificate against the public roots and the host's name (MTA-STS,
 //! RFC 8461 4.1). *Opportunistic* takes any certificate (RFC 7435): most hosts' certificates cannot
 //! be tied to a name that a stranger could not have put into the MX record, and an unauthenticated
-//! cipher is still better than none. Each has a session cache of its own, so that no session begun
+//! cipher is still better than none. *Judged* takes any certificate whose owner signs the handshake, for
+//! [`certificate`](super::certificate) to look at after it. Each has a session cache of its own, so that no session begun
 //! without verification is ever resumed with it.
 
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConnection, Resumption};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CipherSuite, ClientConfig, DigitallySignedStruct, HandshakeKind, ProtocolVersion, RootCertStore,
     SignatureScheme,
 };
 use tokio_rustls::TlsConnector;
+
+use super::certificate::Judge;
 
 /// Sessions kept for resumption, which halves the cost of a handshake. rustls keeps up to eight per
 /// host, about 2 KB each.
@@ -53,11 +59,13 @@ impl TlsFacts {
     }
 }
 
-/// The two configurations.
+/// The three configurations, and who looks at what the last one let through.
 #[derive(Clone)]
 pub(super) struct Connectors {
     pub verifying: TlsConnector,
     pub opportunistic: TlsConnector,
+    pub judged: TlsConnector,
+    pub judge: Arc<Judge>,
 }
 
 impl Connectors {
@@ -67,25 +75,40 @@ impl Connectors {
         // handshake's key schedule markedly cheaper than SHA-384, for both ends.
         provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
         let provider = Arc::new(provider);
-        let any = AnyCertificate { schemes: provider.signature_verification_algorithms.supported_schemes() };
+        let judge = Arc::new(Judge::new(roots.clone(), &provider)?);
+        let any = AnyCertificate { algorithms: None, schemes: schemes(&provider) };
+        let owned = AnyCertificate {
+            algorithms: Some(provider.signature_verification_algorithms),
+            schemes: schemes(&provider),
+        };
         let builder = || {
             ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()
         };
         let mut verifying = builder()?.with_root_certificates(roots).with_no_client_auth();
         let mut opportunistic =
             builder()?.dangerous().with_custom_certificate_verifier(Arc::new(any)).with_no_client_auth();
-        for config in [&mut verifying, &mut opportunistic] {
+        let mut judged =
+            builder()?.dangerous().with_custom_certificate_verifier(Arc::new(owned)).with_no_client_auth();
+        for config in [&mut verifying, &mut opportunistic, &mut judged] {
             config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
         }
-        Ok(Self { verifying: Arc::new(verifying).into(), opportunistic: Arc::new(opportunistic).into() })
+        let [verifying, opportunistic, judged] =
+            [verifying, opportunistic, judged].map(|config| Arc::new(config).into());
+        Ok(Self { verifying, opportunistic, judged, judge })
     }
+}
+
+fn schemes(provider: &CryptoProvider) -> Vec<SignatureScheme> {
+    provider.signature_verification_algorithms.supported_schemes()
 }
 
 /// Takes any certificate, and any signature by it: whoever can stand between us and the host could
 /// bring a certificate and a good signature of their own, so checking one without the other would
-/// cost time and mail (old keys, odd encodings) and protect nothing.
+/// cost time and mail (old keys, odd encodings) and protect nothing. Where the certificate is looked at later, the
+/// signature by it is checked (`algorithms`).
 #[derive(Debug)]
 struct AnyCertificate {
+    algorithms: Option<WebPkiSupportedAlgorithms>,
     schemes: Vec<SignatureScheme>,
 }
 
@@ -103,20 +126,26 @@ impl ServerCertVerifier for AnyCertificate {
 
     fn verify_tls12_signature(
         &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
+        match &self.algorithms {
+            Some(algorithms) => verify_tls12_signature(message, cert, signature, algorithms),
+            None => Ok(HandshakeSignatureValid::assertion()),
+        }
     }
 
     fn verify_tls13_signature(
         &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
+        match &self.algorithms {
+            Some(algorithms) => verify_tls13_signature(message, cert, signature, algorithms),
+            None => Ok(HandshakeSignatureValid::assertion()),
+        }
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -1,0 +1,141 @@
+//! MTA-STS (RFC 8461): which policy a recipient's domain has, found, fetched and kept.
+//!
+//! ```text
+//! _mta-sts.{domain} TXT ─► the policy kept under that id, or https://mta-sts.{domain}/.well-known/mta-sts.txt ─► kept
+//! ```
+//!
+//! A policy that was seen holds until its time is over, whatever the DNS or the web server say meanwhile: who stands in
+//! between cannot take it away (RFC 8461 10.2). It is fetched anew when its id changes, and once a day, so that a
+//! domain whose policy lives gets no gap. What cannot be fetched is not asked for again at once, and stops no mail.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use dns::lookup::Resolver;
+use jiff::{SignedDuration, Timestamp};
+use mail::address::Name;
+use mail::mta_sts::{self, KeptPolicy, POLICY_BYTES_MAX, Policy, PolicyError};
+use store::engine::Store;
+use thiserror::Error;
+
+use crate::courier::http::{Get, PostError, Poster};
+
+/// How long a fetch may take (RFC 8461 3.3 suggests a minute; mail waits for it).
+const FETCH_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long is waited after a fetch that failed (RFC 8461 3.3: five minutes or more).
+const REST: SignedDuration = SignedDuration::from_mins(5);
+/// How old a policy may get before it is looked at again.
+const FRESH: SignedDuration = SignedDuration::from_hours(24);
+/// Domains whose policy could not be fetched that are remembered.
+const FAILED_MAX: usize = 10_000;
+
+/// Why a policy that was announced is not to be had (RFC 8460 4.3).
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FetchError {
+    /// No answer.
+    #[error("{0}")]
+    Web(#[from] PostError),
+    /// Another answer than the policy: redirects are not followed (RFC 8461 3.3).
+    #[error("its web server answers {0}")]
+    Status(u16),
+    /// It breaks off, or is too long.
+    #[error("the policy did not come to its end")]
+    Cut,
+    /// It is none.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
+/// Finds policies.
+#[derive(Debug)]
+pub struct StsPolicies {
+    store: Store,
+    poster: Poster,
+    /// The port of web servers: 443 but for tests.
+    port: u16,
+    failed: Mutex<HashMap<Name, Timestamp>>,
+}
+
+impl StsPolicies {
+    /// Keeps policies in `store`, and gets them by `poster`.
+    #[must_use]
+    pub fn new(store: Store, poster: Poster, port: u16) -> Self {
+        Self { store, poster, port, failed: Mutex::default() }
+    }
+
+    /// The policy of a domain that holds now; none when it has none, or none that could be had.
+    pub async fn of(&self, domain: &Name, resolver: &Resolver, now: Timestamp) -> Option<KeptPolicy> {
+        let kept = match store::sts_policy::get(&self.store, domain).await {
+            Ok(kept) => kept,
+            Err(error) => {
+                tracing::error!(%error, "policies of MTA-STS cannot be read");
+                None
+            }
+        };
+        let holds = kept.filter(|kept| kept.holds_until() > now);
+        let announced = match domain.child("_mta-sts") {
+            Ok(name) => resolver.txt(&name).await.map(|found| mta_sts::announced(&found.data)),
+            Err(_) => Ok(None),
+        };
+        // No announcement, or no answer: what was promised holds (RFC 8461 3.1, 5.1).
+        let Ok(Some(id)) = announced else { return holds };
+        let is_fresh = |kept: &KeptPolicy| {
+            let age = now.duration_since(kept.fetched_at);
+            kept.id == id && age < FRESH && kept.holds_until().duration_since(now) > age
+        };
+        if holds.as_ref().is_some_and(is_fresh) || self.rests(domain, now) {
+            return holds;
+        }
+        match self.fetch(domain, id, now).await {
+            Ok(policy) => {
+                if let Err(error) = store::sts_policy::put(&self.store, domain, &policy).await {
+                    tracing::error!(%error, "a policy of MTA-STS cannot be kept");
+                }
+                Some(policy)
+            }
+            Err(error) => {
+                tracing::info!(%domain, %error, "the policy of MTA-STS cannot be had");
+                metrics::counter!("postrider_mta_sts_fetches_total", "outcome" => "failed").increment(1);
+                self.rest(domain, now);
+                holds
+            }
+        }
+    }
+
+    async fn fetch(&self, domain: &Name, id: String, now: Timestamp) -> Result<KeptPolicy, FetchError> {
+        let port = if self.port == 443 { String::new() } else { format!(":{}", self.port) };
+        let get = Get {
+            url: format!("https://mta-sts.{domain}{port}/.well-known/mta-sts.txt"),
+            headers: Vec::new(),
+            timeout: FETCH_TIMEOUT,
+            answer_bytes_max: POLICY_BYTES_MAX,
+        };
+        let answer = self.poster.get(get).await?;
+        if answer.status != 200 {
+            return Err(FetchError::Status(answer.status));
+        }
+        if !answer.is_whole {
+            return Err(FetchError::Cut);
+        }
+        let policy = Policy::read(&answer.body)?;
+        metrics::counter!("postrider_mta_sts_fetches_total", "outcome" => "fetched").increment(1);
+        Ok(KeptPolicy::new(id, policy, &answer.body, now))
+    }
+
+    fn rests(&self, domain: &Name, now: Timestamp) -> bool {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.get(domain).is_some_and(|at| now.duration_since(*at) < REST)
+    }
+
+    fn rest(&self, domain: &Name, now: Timestamp) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.len() >= FAILED_MAX {
+            failed.retain(|_, at| now.duration_since(*at) < REST);
+            if failed.len() >= FAILED_MAX {
+                failed.clear();
+            }
+        }
+        failed.insert(domain.clone(), now);
+    }
+}

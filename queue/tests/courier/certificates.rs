@@ -1,0 +1,153 @@
+//! Certificates that are looked at: by a host's TLSA records (RFC 7672), and for reports alone (RFC 8461 5).
+
+use std::sync::Arc;
+
+use mail::dane::Tlsa;
+use queue::courier::smtp::{Connection, DialFailure, DialReason, Target, TlsMode};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::ParsedCertificate;
+use sha2::{Digest as _, Sha256, Sha512};
+use tokio_rustls::TlsAcceptor;
+
+use crate::script::{Script, certificate, dialer};
+
+/// A chain: the host's certificate, and the authority's that signed it.
+struct Chain {
+    own: CertificateDer<'static>,
+    authority: CertificateDer<'static>,
+    acceptor: TlsAcceptor,
+}
+
+/// For these names; `expired` long ago; the authority's certificate shown with it or not.
+fn chain(names: &[&str], expired: bool, is_shown: bool) -> Chain {
+    let mut above = CertificateParams::new(Vec::new()).unwrap();
+    above.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let above_key = KeyPair::generate().unwrap();
+    let authority = above.self_signed(&above_key).unwrap().der().clone();
+    let issuer = Issuer::new(above, above_key);
+    let key = KeyPair::generate().unwrap();
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut below = CertificateParams::new(names).unwrap();
+    if expired {
+        (below.not_before, below.not_after) = (date_time_ymd(2001, 1, 1), date_time_ymd(2002, 1, 1));
+    }
+    let own = below.signed_by(&key, &issuer).unwrap().der().clone();
+    let mut shown = vec![own.clone()];
+    shown.extend(is_shown.then(|| authority.clone()));
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(shown, PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())))
+        .unwrap();
+    Chain { own, authority, acceptor: Arc::new(config).into() }
+}
+
+fn key_of(certificate: &CertificateDer<'_>) -> Vec<u8> {
+    ParsedCertificate::try_from(certificate).unwrap().subject_public_key_info().as_ref().to_vec()
+}
+
+fn record(usage: u8, selector: u8, matching: u8, certificate: &CertificateDer<'_>) -> Tlsa {
+    let part = if selector == 0 { certificate.to_vec() } else { key_of(certificate) };
+    let data = match matching {
+        0 => part,
+        1 => Sha256::digest(part).to_vec(),
+        _ => Sha512::digest(part).to_vec(),
+    };
+    Tlsa::usable(usage, selector, matching, data).unwrap()
+}
+
+async fn dial(
+    acceptor: &TlsAcceptor,
+    tls: TlsMode,
+    records: Option<Vec<Tlsa>>,
+) -> Result<Connection, DialFailure> {
+    let host = Script::offering(&["STARTTLS"])
+        .hears("STARTTLS\r\n")
+        .says("220 go\r\n")
+        .starts_tls(acceptor.clone())
+        .ehlo(&["DSN"])
+        .start()
+        .await;
+    let target = Target { dane: records.map(Into::into), ..host.target(tls) };
+    dialer().dial(&target).await
+}
+
+#[tokio::test]
+async fn a_host_is_believed_about_its_own_key() {
+    // Names and dates are of no matter (RFC 7672 3.1.1).
+    let chain = chain(&["other.example"], true, false);
+    for (selector, matching) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)] {
+        let records = vec![record(3, 1, 1, &chain.authority), record(3, selector, matching, &chain.own)];
+        let connection = dial(&chain.acceptor, TlsMode::Opportunistic, Some(records)).await.unwrap();
+        assert!(connection.tls().unwrap().verified, "3 {selector} {matching}");
+    }
+}
+
+#[tokio::test]
+async fn another_key_than_the_one_named_gets_no_mail() {
+    let (one, other) = (chain(&["mx.example"], false, true), chain(&["mx.example"], false, true));
+    for tls in [TlsMode::Opportunistic, TlsMode::Testing, TlsMode::Required, TlsMode::Verified] {
+        for records in [vec![record(3, 1, 1, &other.own)], vec![record(2, 0, 1, &other.authority)]] {
+            let failure = dial(&one.acceptor, tls, Some(records)).await.err().unwrap();
+            assert!(matches!(&failure.reason, DialReason::Tls(why) if why.contains("TLSA")), "{failure}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_authority_that_is_named_vouches_for_the_name_and_its_time() {
+    let good = chain(&["mx.example"], false, true);
+    for (selector, matching) in [(0, 0), (0, 1), (1, 1), (1, 2)] {
+        let records = vec![record(2, selector, matching, &good.authority)];
+        let connection = dial(&good.acceptor, TlsMode::Opportunistic, Some(records)).await.unwrap();
+        assert!(connection.tls().unwrap().verified, "2 {selector} {matching}");
+    }
+    // It stands in the record alone.
+    let bare = chain(&["mx.example"], false, false);
+    assert!(
+        dial(&bare.acceptor, TlsMode::Opportunistic, Some(vec![record(2, 0, 0, &bare.authority)]))
+            .await
+            .is_ok()
+    );
+    for (chain, said) in [
+        (chain(&["other.example"], false, true), "another name"),
+        (chain(&["mx.example"], true, true), "expired"),
+    ] {
+        let records = vec![record(2, 0, 1, &chain.authority)];
+        let failure = dial(&chain.acceptor, TlsMode::Opportunistic, Some(records)).await.err().unwrap();
+        assert!(matches!(&failure.reason, DialReason::Tls(why) if why.contains(said)), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn where_a_key_is_named_nothing_goes_in_the_clear() {
+    let record = record(3, 1, 1, &chain(&["mx.example"], false, false).own);
+    let host = Script::offering(&["DSN"]).start().await;
+    let target = Target { dane: Some(vec![record].into()), ..host.target(TlsMode::Opportunistic) };
+    let failure = dialer().dial(&target).await.err().unwrap();
+    assert!(matches!(failure.reason, DialReason::NoTls), "{failure}");
+    host.done().await;
+}
+
+#[tokio::test]
+async fn what_is_tested_is_noted_and_goes_all_the_same() {
+    let (acceptor, roots) = certificate();
+    let host = || async {
+        Script::offering(&["STARTTLS"])
+            .hears("STARTTLS\r\n")
+            .says("220 go\r\n")
+            .starts_tls(acceptor.clone())
+            .ehlo(&["DSN"])
+            .start()
+            .await
+    };
+    for (dialer, holds) in [(dialer().roots(roots).unwrap(), true), (dialer(), false)] {
+        let connection = dialer.dial(&host().await.target(TlsMode::Testing)).await.unwrap();
+        assert_eq!(connection.tls().unwrap().verified, holds);
+    }
+    let bare = Script::offering(&["DSN"]).start().await;
+    assert!(dialer().dial(&bare.target(TlsMode::Testing)).await.unwrap().tls().is_none());
+}
