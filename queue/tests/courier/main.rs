@@ -9,6 +9,7 @@ mod dialling;
 mod faults;
 mod posting;
 mod script;
+mod sts;
 mod transactions;
 #[path = "../../../tests/world/zone.rs"]
 mod zone;

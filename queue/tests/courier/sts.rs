@@ -1,0 +1,171 @@
+//! Policies of MTA-STS (RFC 8461): found, kept, and held to when they cannot be had any more.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use dns::lookup::{Resolver, Settings};
+use jiff::{SignedDuration, Timestamp};
+use mail::mta_sts::Mode;
+use queue::courier::http::{Poster, PosterSettings, UrlRules};
+use queue::sts::StsPolicies;
+use rustls::RootCertStore;
+use rustls::pki_types::PrivateKeyDer;
+use store::engine::Store;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::zone::NameServer;
+
+const GOOD: &str = "version: STSv1\nmode: enforce\nmx: mx.dest.example\nmax_age: 86400\n";
+const TESTING: &str = "version: STSv1\nmode: testing\nmx: *.dest.example\nmax_age: 86400\n";
+
+/// A web server for `mta-sts.dest.example`, and the DNS that leads there.
+struct Ground {
+    names: NameServer,
+    resolver: Resolver,
+    store: Store,
+    policies: StsPolicies,
+    answer: Arc<Mutex<String>>,
+    asked: Arc<Mutex<usize>>,
+}
+
+fn at(hours: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000).unwrap() + SignedDuration::from_hours(hours)
+}
+
+fn zone(id: &str) -> String {
+    format!("_mta-sts.dest.example 0 TXT \"v=STSv1; id={id}\"\nmta-sts.dest.example A 127.0.0.1\n")
+}
+
+fn ok(policy: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{policy}", policy.len())
+}
+
+impl Ground {
+    async fn new(name: &str) -> Self {
+        let (answer, asked) = (Arc::new(Mutex::new(ok(GOOD))), Arc::new(Mutex::new(0)));
+        let (address, roots) = web(name, &answer, &asked).await;
+        let names = NameServer::start(&zone("1")).await;
+        let settings = Settings { servers: vec![names.address], ..Settings::default() };
+        let resolver = Resolver::new(&settings).unwrap();
+        let store = Store::memory();
+        let rules = UrlRules { allow_private: true, allow_http: false };
+        let poster = PosterSettings { rules, roots: Some(roots), ..PosterSettings::default() };
+        let poster = Poster::new(resolver.clone(), poster).unwrap();
+        let policies = StsPolicies::new(store.clone(), poster, address.port());
+        Self { names, resolver, store, policies, answer, asked }
+    }
+
+    fn answers(&self, answer: String) {
+        *self.answer.lock().unwrap() = answer;
+    }
+
+    fn asked(&self) -> usize {
+        *self.asked.lock().unwrap()
+    }
+
+    async fn mode(&self, now: Timestamp) -> Option<Mode> {
+        self.resolver.forget();
+        let domain = "dest.example".parse().unwrap();
+        self.policies.of(&domain, &self.resolver, now).await.map(|kept| kept.policy.mode)
+    }
+}
+
+async fn web(
+    name: &str,
+    answer: &Arc<Mutex<String>>,
+    asked: &Arc<Mutex<usize>>,
+) -> (SocketAddr, RootCertStore) {
+    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (answer, asked) = (Arc::clone(answer), Arc::clone(asked));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut request = vec![0; 4_096];
+            let count = stream.read(&mut request).await.unwrap_or(0);
+            assert!(request[..count].starts_with(b"GET /.well-known/mta-sts.txt HTTP/1.1\r\n"));
+            *asked.lock().unwrap() += 1;
+            let answer = answer.lock().unwrap().replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+            let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    (address, roots)
+}
+
+#[tokio::test]
+async fn a_policy_is_fetched_once_and_kept() {
+    let ground = Ground::new("mta-sts.dest.example").await;
+    for hours in [0, 1, 5] {
+        assert_eq!(ground.mode(at(hours)).await, Some(Mode::Enforce));
+    }
+    assert_eq!(ground.asked(), 1);
+    let domain = "dest.example".parse().unwrap();
+    let kept = store::sts_policy::get(&ground.store, &domain).await.unwrap().unwrap();
+    assert_eq!((kept.id.as_str(), kept.lines.len(), kept.fetched_at), ("1", 4, at(0)));
+    // Another id is another policy.
+    ground.names.set(&zone("2"));
+    ground.answers(ok(TESTING));
+    assert_eq!((ground.mode(at(6)).await, ground.asked()), (Some(Mode::Testing), 2));
+    // It is looked at again long before its time is over.
+    assert_eq!((ground.mode(at(6 + 13)).await, ground.asked()), (Some(Mode::Testing), 3));
+}
+
+#[tokio::test]
+async fn what_was_promised_holds_whatever_happens_to_it() {
+    let ground = Ground::new("mta-sts.dest.example").await;
+    assert_eq!(ground.mode(at(0)).await, Some(Mode::Enforce));
+    // The announcement is gone, or cannot be had; or another one leads to nothing.
+    ground.names.set("dest.example TXT \"nothing\"");
+    assert_eq!(ground.mode(at(1)).await, Some(Mode::Enforce));
+    ground.names.set("$SERVFAIL _mta-sts.dest.example");
+    assert_eq!(ground.mode(at(2)).await, Some(Mode::Enforce));
+    ground.names.set(&zone("2"));
+    ground.answers("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned());
+    assert_eq!(ground.mode(at(3)).await, Some(Mode::Enforce));
+    // It was asked for just now.
+    let asked = ground.asked();
+    assert_eq!((ground.mode(at(3)).await, ground.asked()), (Some(Mode::Enforce), asked));
+    // Its time is over.
+    assert_eq!(ground.mode(at(25)).await, None);
+}
+
+#[tokio::test]
+async fn what_is_no_policy_asks_for_nothing() {
+    let cut = format!("HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{GOOD}");
+    let long = ok(&format!("{GOOD}{}", "mx: mx.dest.example\n".repeat(4_000)));
+    let moved = "HTTP/1.1 301 Moved\r\nlocation: /other\r\ncontent-length: 0\r\n\r\n".to_owned();
+    for answer in [cut, long, moved, ok("version: STSv1\nmode: enforce\n"), "nonsense\r\n\r\n".to_owned()] {
+        let ground = Ground::new("mta-sts.dest.example").await;
+        ground.answers(answer.clone());
+        assert_eq!(
+            (ground.mode(at(0)).await, ground.asked()),
+            (None, 1),
+            "{}",
+            &answer[..40.min(answer.len())]
+        );
+        // After a while it is asked for again.
+        ground.answers(ok(GOOD));
+        assert_eq!(ground.mode(at(1)).await, Some(Mode::Enforce));
+    }
+    // Whoever answers must show that it is the domain's (RFC 8461 3.3).
+    let ground = Ground::new("elsewhere.example").await;
+    assert_eq!((ground.mode(at(0)).await, ground.asked()), (None, 0));
+    let ground = Ground::new("mta-sts.dest.example").await;
+    ground.names.set("mta-sts.dest.example A 127.0.0.1");
+    assert_eq!((ground.mode(at(0)).await, ground.asked()), (None, 0));
+}
