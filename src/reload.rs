@@ -132,6 +132,7 @@ const KEYS: &[Key] = &[
     live!(mx.rspamd_mark_score),
     live!(mx.rspamd_reject_score),
     live!(mx.postmaster),
+    restart!(mx.mta_sts),
     live!(mx.complaint_reporters),
     restart!(proxy.networks),
     restart!(api.listen),

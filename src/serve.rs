@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use api::mta_sts::OwnPolicy;
 use api::room::Room;
 use mail::network::Network;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -337,6 +338,11 @@ impl Doors {
             submission: submission_facts(config),
             sandbox_sender: config.service.sandbox_sender.clone(),
             connections_per_address_max: config.api.connections_per_address_max,
+            mta_sts: config
+                .mx
+                .sts_mode()
+                .filter(|_| !config.mx.listen.is_empty())
+                .map(|mode| OwnPolicy { mode, mx: config.hostname.clone() }),
             ..api::room::Options::new(base_url)
         };
         Room::new(world.hall.clone(), options)

@@ -28,6 +28,7 @@ pub mod held;
 pub mod idempotency;
 pub mod journal;
 pub mod logs;
+pub mod mta_sts;
 pub mod openapi;
 pub mod operations;
 pub mod operator;

@@ -17,9 +17,9 @@ use crate::problem::Code;
 use crate::room::Room;
 use crate::schema::Schemas;
 use crate::{
-    account, affiliate, auth, automations, credentials, domains, emails, events, health, logs, openapi,
-    opt_outs, own, portal, received_emails, suppressions, templates, tracking, unsubscribe, users, visits,
-    webhook_events, webhooks,
+    account, affiliate, auth, automations, credentials, domains, emails, events, health, logs, mta_sts,
+    openapi, opt_outs, own, portal, received_emails, suppressions, templates, tracking, unsubscribe, users,
+    visits, webhook_events, webhooks,
 };
 use store::access::{SignedIn, Tenant};
 
@@ -246,6 +246,7 @@ pub fn table() -> Vec<Operation> {
     table.extend(opt_outs::operations());
     table.extend(unsubscribe::operations());
     table.extend(templates::operations());
+    table.extend(mta_sts::operations());
     table.extend(tracking::operations());
     table.extend(events::operations());
     table.extend(visits::operations());

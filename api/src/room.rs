@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::auth::passwords::Passwords;
 use crate::auth::throttle::Throttle;
 use crate::journal::Journal;
+use crate::mta_sts::OwnPolicy;
 use crate::operations::{self, Operation};
 use crate::serve::budget::Budget;
 use crate::serve::router::Router;
@@ -50,6 +51,8 @@ pub struct Options {
     pub sandbox_sender: Option<Address>,
     /// Where an account is upgraded: a path on the dashboard, or an address.
     pub upgrade_url: String,
+    /// The policy of MTA-STS of domains that we take mail in for, if there is one.
+    pub mta_sts: Option<OwnPolicy>,
     /// Who says, before anything else, for whom it connects.
     pub proxies: Proxies,
     /// Who says with a request for whom it is passed on (`X-Forwarded-For`).
@@ -73,6 +76,7 @@ impl Options {
             submission: SubmissionFacts::default(),
             sandbox_sender: None,
             upgrade_url: "/settings/billing".to_owned(),
+            mta_sts: None,
             proxies: Proxies::default(),
             forwarding_networks: Vec::new(),
             connections_max: CONNECTIONS_MAX,

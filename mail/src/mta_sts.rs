@@ -153,6 +153,17 @@ impl Policy {
     }
 }
 
+/// A policy of one host, as its domain publishes it: for a day while it is tried out, else for a week.
+#[must_use]
+pub fn written(mode: Mode, mx: &Name) -> String {
+    let (mode, max_age_s) = match mode {
+        Mode::Enforce => ("enforce", 604_800),
+        Mode::Testing => ("testing", 86_400),
+        Mode::None => ("none", 86_400),
+    };
+    format!("version: STSv1\r\nmode: {mode}\r\nmx: {mx}\r\nmax_age: {max_age_s}\r\n")
+}
+
 /// A domain's policy as it is kept: so that who stands in between cannot make us forget it (RFC 8461 10.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptPolicy {
@@ -228,6 +239,15 @@ mod tests {
         assert!(
             read("version:STSv1\nmode:testing\nmx:a.example\nmax_age:1\nfuture: x\nmode: enforce").is_ok()
         );
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mx = "mx.example.net".parse().unwrap();
+        for mode in [Mode::Enforce, Mode::Testing, Mode::None] {
+            let policy = read(&written(mode, &mx)).unwrap();
+            assert!(policy.mode == mode && policy.covers(&mx));
+        }
     }
 
     #[test]

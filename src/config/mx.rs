@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use mail::address::{Address, Name};
+use mail::mta_sts::Mode;
 use mail::returned::reporter::Reporter;
 use queue::inbound::{Failing, Unsure};
 use serde::Deserialize;
@@ -57,6 +58,8 @@ pub struct MxSection {
     pub rspamd_reject_score: Option<f64>,
     /// Where mail to postmaster and abuse at our own names goes.
     pub postmaster: Option<Address>,
+    /// What the policy of MTA-STS asks for of domains whose mail is taken in.
+    pub mta_sts: StsMode,
     /// Who is believed about complaints.
     #[serde(deserialize_with = "one_or_many")]
     pub complaint_reporters: Vec<Reporter>,
@@ -86,12 +89,23 @@ impl Default for MxSection {
             rspamd_mark_score: None,
             rspamd_reject_score: None,
             postmaster: None,
+            mta_sts: StsMode::default(),
             complaint_reporters: Reporter::usual(),
         }
     }
 }
 
 impl MxSection {
+    /// Our policy of MTA-STS, if there is one.
+    #[must_use]
+    pub fn sts_mode(&self) -> Option<Mode> {
+        match self.mta_sts {
+            StsMode::Off => None,
+            StsMode::Testing => Some(Mode::Testing),
+            StsMode::Enforce => Some(Mode::Enforce),
+        }
+    }
+
     /// What strangers are allowed.
     #[must_use]
     pub fn patience(&self) -> Patience {
@@ -154,6 +168,19 @@ impl From<Failure> for Unsure {
             Failure::Closed => Self::Defer,
         }
     }
+}
+
+/// What our own policy of MTA-STS asks for (RFC 8461 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StsMode {
+    /// There is none.
+    Off,
+    /// It is tried out: who sends reports what does not hold, and sends.
+    #[default]
+    Testing,
+    /// It is kept to.
+    Enforce,
 }
 
 /// Who looks for spam.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use mail::address::Name;
+use mail::dane::Tlsa;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::aws_lc_rs;
@@ -154,6 +155,11 @@ fn covered(notes: &mut Notes, config: &Config, leaf: &CertificateDer<'_>) {
         let fits =
             ServerName::try_from(name.as_str()).is_ok_and(|name| verify_server_name(&parsed, &name).is_ok());
         if fits { covered.push(name) } else { missing.push((name, why)) }
+    }
+    if !config.mx.listen.is_empty() {
+        // For who publishes it, in a zone that is signed (RFC 7672 3.1.1).
+        let key = Tlsa::data_of_key(parsed.subject_public_key_info().as_ref());
+        notes.good(format!("its TLSA record, for DANE: _25._tcp.{}. TLSA 3 1 1 {key}", config.hostname));
     }
     if !covered.is_empty() {
         notes.good(format!("it covers {}", told(&covered)));

@@ -37,6 +37,7 @@ mod lists;
 mod lockout;
 mod logs;
 mod metrics;
+mod mta_sts;
 mod plans;
 mod portal;
 mod portal_letters;

@@ -1,0 +1,34 @@
+//! The policy of MTA-STS that we publish for domains whose mail comes here.
+
+use api::mta_sts::OwnPolicy;
+use http::{Method, Request};
+use http_body_util::Full;
+use mail::mta_sts::{Mode, Policy};
+use serde_json::json;
+
+use crate::world::{Answered, World};
+
+async fn asked_at(world: &World, host: &str) -> Answered {
+    let request = Request::get("/.well-known/mta-sts.txt").header("host", host);
+    world.send(request.body(Full::default()).unwrap()).await
+}
+
+#[tokio::test]
+async fn a_policy_is_served_for_the_domains_whose_mail_comes_here() {
+    let mx = "mx.service.example".parse().unwrap();
+    let world = World::with(|options| options.mta_sts = Some(OwnPolicy { mode: Mode::Enforce, mx })).await;
+    let domain = world.domain(world.tenant().await.account().id).await;
+    let host = format!("mta-sts.{}", domain.name);
+    assert_eq!(asked_at(&world, &host).await.status, 404, "its mail goes elsewhere");
+    let path = format!("/domains/{}", domain.name);
+    let patched = world.call(Method::PATCH, &path, &json!({"inbound_enabled": true})).await;
+    assert_eq!(patched.status, 200);
+    let found = asked_at(&world, &host.to_uppercase()).await;
+    assert_eq!(found.headers["content-type"], "text/plain; charset=utf-8");
+    let policy = Policy::read(&found.body).unwrap();
+    assert!(policy.mode == Mode::Enforce && policy.covers(&"mx.service.example".parse().unwrap()));
+    for host in ["mta-sts.other.example", domain.name.as_str(), "mta-sts.", "127.0.0.1"] {
+        assert_eq!(asked_at(&world, host).await.status, 404, "{host}");
+    }
+    assert_eq!(asked_at(&World::start().await, &host).await.status, 404, "there is no policy");
+}
