@@ -92,6 +92,12 @@ pub enum Obstacle {
     /// The commission's referral earns nothing.
     #[error("the commission's referral is blocked or rejected")]
     ReferralBarred,
+    /// The commission's partner is there no more.
+    #[error("the commission's partner was deleted: there is nobody whom it could be paid to")]
+    PartnerGone,
+    /// The link that was made with the same key does not work any more.
+    #[error("the link that was made with this key was used, replaced, or is over; ask with another key")]
+    MintedOver,
     /// The referral lapsed, and another one has its place.
     #[error("the referral lapsed, and another partner brought the same person")]
     ReferralLapsed,

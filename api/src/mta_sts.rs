@@ -28,6 +28,7 @@ pub fn operations() -> Vec<Operation> {
     vec![
         operation(Method::GET, "/.well-known/mta-sts.txt", "mta_sts_policy")
             .about("domains", about)
+            .fails(&[Code::NOT_FOUND])
             .public(policy),
     ]
 }

@@ -1,6 +1,6 @@
 //! What the owner and the API do to commissions and referrals by hand.
 
-use mail::affiliate::commission::{Commission, Reason};
+use mail::affiliate::commission::{Commission, Reason, Status};
 use mail::affiliate::recompute::Barred;
 use mail::affiliate::referral::{Referral, ReferralStatus, RejectReason, Rejection, Review, ReviewStatus};
 use mail::affiliate::sale::Returned;
@@ -93,6 +93,9 @@ impl Ledger {
             // Frozen, if its referral is.
             book.resettle(&line).await?;
             let line = book.line(id).await?.unwrap_or(line);
+            if matches!(line.status, Status::Reversed { .. }) {
+                return Err(Obstacle::PartnerGone.into());
+            }
             if self.commit_beside(book, beside, &line).await? {
                 return Ok(line);
             }

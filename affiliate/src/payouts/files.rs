@@ -156,7 +156,9 @@ impl Ledger {
             let is_last = found.len() < ROWS_AT_ONCE;
             let mut taken: Vec<Payout> = Vec::new();
             for payout in found.into_iter().filter(|payout| which.takes(payout)) {
-                if (first..end).contains(&at) && payout.state != PayoutState::Failed {
+                // What is settled is not paid again by who fetches the file again.
+                let is_settled = matches!(payout.state, PayoutState::Failed | PayoutState::Paid);
+                if (first..end).contains(&at) && !is_settled {
                     taken.push(payout);
                 }
                 at = at.saturating_add(1);

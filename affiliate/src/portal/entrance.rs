@@ -105,13 +105,18 @@ impl Office {
         Ok(self.seal(&id.to_bytes(), &text)?.0)
     }
 
-    /// A link that was kept so.
+    /// A link that was kept so, while it lives.
     ///
     /// # Errors
-    /// It cannot be opened.
-    pub fn open_minted(&self, id: PartnerId, sealed: &str) -> Result<Minted, Refusal> {
+    /// It cannot be opened; it was used, another took its place, or its time is over.
+    pub async fn open_minted(&self, id: PartnerId, sealed: &str) -> Result<Minted, Refusal> {
         let text = self.open(&id.to_bytes(), &SealedKey(sealed.to_owned())).ok_or(Refusal::Seal)?;
-        serde_json::from_str(&text).map_err(|_| Refusal::Seal)
+        let minted: Minted = serde_json::from_str(&text).map_err(|_| Refusal::Seal)?;
+        let secret = minted.url.rsplit('/').next().and_then(LinkSecret::parse);
+        match secret {
+            Some(secret) if self.behind(&secret).await?.is_some() => Ok(minted),
+            _ => Err(Obstacle::MintedOver.into()),
+        }
     }
 
     /// What a link leads to, if it works: it is not used up by looking.

@@ -84,12 +84,12 @@ impl Input for Mint {
 pub async fn create(room: Arc<Room>, tenant: Tenant, asked: Make<Mint>) -> Result<One<LoginLink>, Problem> {
     let Opened { said: Mint(of), claim, .. } = asked.open(&room, &tenant).await?;
     let of = (tenant.account().id, of.id(Noun::Partner)?);
-    let again = |sealed: &str| {
-        let minted = room.affiliate.open_minted(of.1, sealed).map_err(|refusal| refused(&room, refusal))?;
-        Ok::<_, Problem>(one(&minted).replayed())
+    let again = async |sealed: &str| {
+        let minted = room.affiliate.open_minted(of.1, sealed).await;
+        Ok::<_, Problem>(one(&minted.map_err(|refusal| refused(&room, refusal))?).replayed())
     };
     let slot = match idempotency::look(&room, &tenant, Operation::MintLoginLink, claim).await? {
-        Turn::Done(sealed) => return again(&String::from_utf8_lossy(&sealed)),
+        Turn::Done(sealed) => return again(&String::from_utf8_lossy(&sealed)).await,
         Turn::Go(slot) => slot,
     };
     let now = room.hall.clock().now();
@@ -108,7 +108,7 @@ pub async fn create(room: Arc<Room>, tenant: Tenant, asked: Make<Mint>) -> Resul
     if let Some(slot) = &slot
         && let Some(sealed) = slot.meanwhile(room.hall.store()).await?
     {
-        return again(&sealed);
+        return again(&sealed).await;
     }
     Err(refused(&room, refusal))
 }
