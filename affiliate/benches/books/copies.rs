@@ -1,0 +1,297 @@
+//! Referrals, what the processor told of them, and their lines: a few customers are heard of through the ledger itself, and
+//! all others are copies of what it wrote then, with names and times of their own. So the books are as it keeps them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use affiliate::ledger::Answer;
+use affiliate::office::nothing_beside;
+use affiliate::referrals::{Bringer, ReferralDraft};
+use jiff::Timestamp;
+use mail::affiliate::commission::{Commission, Frozen, Origin, Status};
+use mail::affiliate::money::Currency;
+use mail::affiliate::referral::{
+    Flag, Referral, ReferralSource, ReferralStatus, RejectReason, Rejection, Review, ReviewStatus,
+};
+use mail::id::CommissionId;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use store::affiliate::heard::{self, Kind, Read};
+use store::affiliate::{commission, payout, referral, tally};
+use store::engine::Batch;
+
+use super::house::House;
+use super::scale::{Fate, PAID_RUNS, Scale, days, fate, recruiter, spread, stem};
+use super::told;
+
+/// Referrals that one commit writes.
+const AT_ONCE: usize = 100;
+/// Lines of a referral, at most: what tells their ids apart.
+const LINES_MAX: u64 = 1_000;
+
+/// Of which payout a line is: its run, its partner, its currency.
+pub(crate) type Which = (u32, u64, Currency);
+
+/// What the lines of a payout come to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sum {
+    pub(crate) amount: i64,
+    pub(crate) lines: u32,
+}
+
+/// What was written.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    pub(crate) lines: u64,
+    pub(crate) payouts: BTreeMap<Which, Sum>,
+    paying: HashMap<u64, u32>,
+}
+
+/// A referral as the ledger keeps it, with all that was heard of it.
+struct Model {
+    stem: String,
+    referral: Referral,
+    heard: Vec<(Kind, String, String)>,
+    invoices: Vec<String>,
+    /// Each with the number of its invoice.
+    lines: Vec<(u64, Commission)>,
+}
+
+fn is_customer(fate: Fate) -> bool {
+    !matches!(fate, Fate::Lead | Fate::Flagged | Fate::Rejected)
+}
+
+fn has_paid(fate: Fate) -> bool {
+    is_customer(fate) && fate != Fate::Trialing
+}
+
+/// One who left has paid in another currency.
+fn currency(fate: Fate) -> &'static str {
+    if fate == Fate::Cancelled { "eur" } else { "usd" }
+}
+
+fn invoice_id(stem: &str, number: u64) -> String {
+    format!("in_{stem}_{number}")
+}
+
+/// All that the processor tells of a customer, in its order.
+fn events(scale: &Scale, (fate, stem, from): (Fate, &str, i64)) -> Vec<Value> {
+    let mut told: Vec<(&str, Value)> = Vec::new();
+    let status = if fate == Fate::Trialing { "trialing" } else { "active" };
+    told.push(("customer.subscription.created", told::subscription(stem, status)));
+    let invoices = if has_paid(fate) { scale.invoices } else { 0 };
+    for number in 0..invoices {
+        let (id, paid_at) = (invoice_id(stem, number), from + i64::try_from(number).unwrap() + 1);
+        told.push(("invoice.paid", told::invoice(&id, stem, (currency(fate), paid_at))));
+        if fate == Fate::Refunded {
+            told.push(("charge.refunded", told::refunded(&id, currency(fate))));
+        }
+    }
+    if fate == Fate::Cancelled {
+        told.push(("customer.subscription.deleted", told::subscription(stem, "canceled")));
+    }
+    let event = |(second, (kind, object)): (i64, (&str, Value))| {
+        told::event(&format!("evt_{stem}_{second}"), (kind, from + second), &object)
+    };
+    (1..).zip(told).map(event).collect()
+}
+
+async fn model(house: &House, scale: &Scale, (fate, partner): (Fate, u64)) -> Model {
+    let (store, account, ledger) = (house.store(), house.account, house.ledger());
+    let stem = format!("model{fate:?}{partner}x").to_lowercase();
+    let customer = is_customer(fate).then(|| format!("cus_{stem}"));
+    let email = format!("{stem}@buyers.example").parse().unwrap();
+    let by = Bringer::Id(scale.partner_id(partner));
+    let draft = ReferralDraft { by, email, customer: customer.clone(), sub_id: None };
+    let id = ledger.refer(account, &draft, &nothing_beside).await.unwrap().referral.id;
+    let (mut heard, mut lines, mut invoices) = (Vec::new(), Vec::new(), Vec::new());
+    if let Some(customer) = customer {
+        for event in events(scale, (fate, &stem, house.now.as_second())) {
+            let answer = ledger.take(account, event.to_string().as_bytes()).await;
+            assert!(matches!(answer, Answer::Done), "{event}: {answer:?}");
+        }
+        invoices = heard::invoices_of(store, account, (&customer, None), usize::MAX).await.unwrap();
+        let mut named = vec![(Kind::Customer, customer)];
+        for id in &invoices {
+            let number = id.rsplit('_').next().unwrap().parse().unwrap();
+            let theirs = commission::of_invoice(store, account, id).await.unwrap();
+            lines.extend(theirs.into_iter().map(|line| (number, line)));
+            named.extend([(Kind::Invoice, id.clone()), (Kind::Payment, format!("pi_{id}"))]);
+            named.push((Kind::Charge, format!("ch_{id}")));
+        }
+        for (kind, name) in named {
+            let read: Read<Box<RawValue>> = heard::get(store, account, kind, &name).await.unwrap();
+            heard.extend(read.value.map(|value| (kind, name, value.get().to_owned())));
+        }
+    }
+    let referral = referral::get(store, account, id).await.unwrap().unwrap();
+    Model { stem, referral, heard, invoices, lines }
+}
+
+/// By which way a referral came; by metadata very few.
+fn source(number: u64) -> ReferralSource {
+    match number % 1_000 {
+        0 => ReferralSource::Metadata,
+        other if other % 3 == 0 => ReferralSource::Checkout,
+        other if other % 3 == 1 => ReferralSource::Signup,
+        _ => ReferralSource::Api,
+    }
+}
+
+fn review(fate: Fate, at: Timestamp) -> Option<Review> {
+    let status = match fate {
+        Fate::Flagged => ReviewStatus::Open,
+        Fate::Rejected => ReviewStatus::Rejected,
+        Fate::Allowed => ReviewStatus::Allowed,
+        _ => return None,
+    };
+    let decided_at = (status != ReviewStatus::Open).then_some(at);
+    Some(Review { flags: vec![Flag::Velocity], status, created_at: at, decided_at })
+}
+
+/// Writes copies of a model.
+struct Copier<'a> {
+    house: &'a House,
+    scale: &'a Scale,
+    batch: Batch,
+    written: &'a mut Written,
+}
+
+impl Copier<'_> {
+    fn copy(&mut self, model: &Model, number: u64) {
+        let (account, name, fate) = (self.house.account, stem(number), fate(number));
+        let (id, was) = (self.scale.referral_id(number), model.referral.id.to_string());
+        let rename = |text: &str| text.replace(&model.stem, &name);
+        for (kind, key, value) in &model.heard {
+            let value = RawValue::from_string(rename(value).replace(&was, &id.to_string())).unwrap();
+            Read::put(&mut self.batch, account, (*kind, &rename(key)), &value);
+        }
+        let customer = model.referral.customer.as_deref().map(rename);
+        for invoice in &model.invoices {
+            let customer = customer.as_deref().unwrap();
+            heard::put_invoice_of(&mut self.batch, account, customer, &rename(invoice));
+        }
+        let at = self.scale.born(number);
+        let mut dealings = model.referral.dealings.clone();
+        dealings.first_earning = dealings.first_earning.as_deref().map(rename);
+        let is_rejected = fate == Fate::Rejected;
+        let was = ReferralStatus::Lead;
+        let copy = Referral {
+            id,
+            partner: self.scale.partner_id(self.scale.bringer(number)),
+            status: if is_rejected { ReferralStatus::Rejected } else { model.referral.status },
+            source: source(number),
+            email: Some(format!("person{number}@buyers.example").parse().unwrap()),
+            customer,
+            rejection: is_rejected.then_some(Rejection { reason: RejectReason::Owner, was }),
+            review: review(fate, at),
+            dealings,
+            rev: 1,
+            created_at: at,
+            updated_at: at,
+            ..model.referral.clone()
+        };
+        referral::create(&mut self.batch, &copy, None);
+        if has_paid(fate) && fate != Fate::Refunded {
+            *self.written.paying.entry(self.scale.bringer(number)).or_default() += 1;
+        }
+        for (nth, (invoice, line)) in (0..).zip(&model.lines) {
+            self.copy_line((line, &copy), (number, *invoice, nth), &rename);
+        }
+    }
+
+    fn copy_line(
+        &mut self,
+        (line, referral): (&Commission, &Referral),
+        (number, invoice, nth): (u64, u64, u64),
+        rename: &dyn Fn(&str) -> String,
+    ) {
+        let (at, earner) = (self.scale.bought(number, invoice), self.scale.earner(number, line.level()));
+        let id = CommissionId::new(at, spread(number * LINES_MAX + nth).into());
+        let mut copy = Commission {
+            id,
+            partner: self.scale.partner_id(earner),
+            referral: referral.id,
+            created_at: at,
+            updated_at: at,
+            rev: 1,
+            ..line.clone()
+        };
+        if let Origin::Sale(sold) = &mut copy.origin {
+            sold.invoice = rename(&sold.invoice);
+            sold.charge = sold.charge.as_deref().map(rename);
+        }
+        if let Status::Reversed { reason, .. } = line.status {
+            copy.status = Status::Reversed { reversed_at: at, reason, earned_at: None };
+        } else if let Some(status) = self.status((at, earner), (&copy, invoice)) {
+            (copy.status, copy.earns_at) = (status, at + days(30));
+        }
+        commission::create(&mut self.batch, &copy);
+        self.written.lines += 1;
+    }
+
+    /// What became of a line since; nothing when it waits for the end of its hold.
+    fn status(
+        &mut self,
+        (at, earner): (Timestamp, u64),
+        (line, invoice): (&Commission, u64),
+    ) -> Option<Status> {
+        let (run, earned_at) = (self.scale.run_of(at), at + days(30));
+        if run > PAID_RUNS {
+            let frozen = Frozen::default();
+            return (invoice % 2 == 0).then_some(Status::Earned { earned_at, frozen });
+        }
+        let which = (run, earner, line.currency);
+        let id = payout_id(self.scale, which);
+        payout::put_item(&mut self.batch, line.account, (id, line.id), line.amount);
+        let sum = self.written.payouts.entry(which).or_default();
+        sum.amount += line.amount;
+        sum.lines += 1;
+        let paid_at = self.scale.run_at(run) + days(1);
+        Some(if run == PAID_RUNS {
+            Status::InPayout { earned_at, payout: id }
+        } else {
+            Status::Paid { earned_at, payout: id, paid_at }
+        })
+    }
+}
+
+/// The payout that lines of a partner are in.
+pub(crate) fn payout_id(scale: &Scale, (run, partner, currency): Which) -> mail::id::PayoutId {
+    scale.payout_id((run, partner), u64::from(currency.as_str() == "eur"))
+}
+
+/// Writes them; what was written.
+pub(crate) async fn write(house: &House, scale: &Scale) -> Written {
+    let mut models = HashMap::new();
+    // Of twenty in a row there is one of each fate; and who brings them was recruited, or was not.
+    for (number, partner) in (0..20).flat_map(|number| [(number, 4), (number, 9)]) {
+        let key = (format!("{:?}", fate(number)), recruiter(partner).is_some());
+        if !models.contains_key(&key) {
+            models.insert(key, model(house, scale, (fate(number), partner)).await);
+        }
+    }
+    let mut written = Written::default();
+    let mut commit: Option<tokio::task::JoinHandle<_>> = None;
+    for chunk in (0..scale.referrals).collect::<Vec<_>>().chunks(AT_ONCE) {
+        let mut copier = Copier { house, scale, batch: Batch::intake(), written: &mut written };
+        for number in chunk {
+            let is_recruited = recruiter(scale.bringer(*number)).is_some();
+            copier.copy(&models[&(format!("{:?}", fate(*number)), is_recruited)], *number);
+        }
+        let (batch, store) = (copier.batch, house.store().clone());
+        // One is committed while the next is made.
+        if let Some(before) = commit.replace(tokio::spawn(async move { store.commit(batch).await })) {
+            before.await.unwrap().unwrap();
+        }
+    }
+    commit.unwrap().await.unwrap().unwrap();
+    let mut batch = Batch::intake();
+    for (partner, paying) in &written.paying {
+        let of = (house.account, scale.partner_id(*partner));
+        let before = tally::get(house.store(), of.0, of.1).await.unwrap();
+        tally::put(&mut batch, of, &before, before.paying + paying);
+    }
+    house.store().commit(batch).await.unwrap();
+    written.lines += models.values().map(|model| u64::try_from(model.lines.len()).unwrap()).sum::<u64>();
+    written
+}

@@ -1,0 +1,334 @@
+//! How long a page of each list takes, with each filter, by the functions that the API's handlers call, the objects of the
+//! answer included. Pages are as large as they may be, and begin anywhere.
+
+use affiliate::object::{CommissionObject, LinkObject, PayoutObject, ReferralObject, RunObject};
+use affiliate::partners::{Shown, Wish};
+use affiliate::payouts::Wish as PayoutWish;
+use jiff::{SignedDuration, Timestamp};
+use mail::affiliate::partner::PartnerStatus;
+use mail::affiliate::payout::PayoutStatus;
+use mail::affiliate::referral::{ReferralSource, ReferralStatus, ReviewStatus};
+use mail::id::{CampaignId, PayoutId};
+use serde::Serialize;
+use store::affiliate::commission::{self, CommissionStatus};
+use store::affiliate::listing::Wanted;
+use store::affiliate::processor_event::EventStatus;
+use store::affiliate::referral;
+
+use super::gauge::{spread_of, start};
+use super::house::House;
+use super::partners::{email, has_all_links};
+use super::payouts::Drafted;
+use super::scale::{PAID_RUNS, Scale, spread};
+
+/// Pages of each kind.
+const PAGES: u64 = 500;
+/// Rows of a page: the most that the API gives.
+const LIMIT: usize = 100;
+
+/// How many rows a page has, and whether there is another.
+type Seen = (usize, bool);
+
+/// The answer is written, too.
+fn seen<T: Serialize>(objects: &[T], has_next: bool) -> Seen {
+    std::hint::black_box(serde_json::to_vec(objects).unwrap());
+    (objects.len(), has_next)
+}
+
+/// A time between two.
+fn between((from, to): (Timestamp, Timestamp), number: u64) -> Timestamp {
+    let ms = u64::try_from(to.duration_since(from).as_millis()).unwrap().max(1);
+    from + SignedDuration::from_millis((spread(number * 7) % ms).try_into().unwrap())
+}
+
+/// A page that begins at some time.
+fn page(times: (Timestamp, Timestamp), number: u64) -> Wanted {
+    let before = Some(PayoutId::new(between(times, number), 0).to_bytes());
+    Wanted { before, limit: LIMIT, from: None }
+}
+
+async fn time(name: &str, page: impl AsyncFn(u64) -> Seen) {
+    let (mut times, mut rows, mut short) = (Vec::new(), 0, 0);
+    for number in 0..PAGES {
+        let began = start();
+        let (count, has_next) = page(number).await;
+        times.push(began.elapsed());
+        rows += count;
+        short += u64::from(count < LIMIT && has_next);
+    }
+    let [middle, p99, most] = spread_of(times);
+    println!(
+        "{name:<46} {middle:>8.3} {p99:>8.3} {most:>8.3} {:>6.1} {short:>6}",
+        rows as f64 / PAGES as f64
+    );
+}
+
+pub(crate) async fn measure(house: &House, scale: &Scale, (campaigns, drafted): (&[CampaignId], &Drafted)) {
+    println!(
+        "\n{:<46} {:>8} {:>8} {:>8} {:>6} {:>6}",
+        format!("ms for a page of {LIMIT}"),
+        "p50",
+        "p99",
+        "most",
+        "rows",
+        "short"
+    );
+    let lists = Lists { house, scale, all: (scale.begin, scale.end) };
+    lists.partners(campaigns).await;
+    lists.referrals().await;
+    lists.commissions().await;
+    lists.payouts(drafted).await;
+    lists.owner(drafted).await;
+}
+
+struct Lists<'a> {
+    house: &'a House,
+    scale: &'a Scale,
+    /// Between which times rows were made.
+    all: (Timestamp, Timestamp),
+}
+
+impl Lists<'_> {
+    async fn partners(&self, campaigns: &[CampaignId]) {
+        use PartnerStatus::{Active, Pending, Suspended};
+        let none = Wish::default;
+        let (id, name) = (campaigns[1].to_string(), "plan 1".to_owned());
+        let wishes = [
+            ("affiliates", none()),
+            ("affiliates, active", Wish { statuses: vec![Active], ..none() }),
+            ("affiliates, pending", Wish { statuses: vec![Pending], ..none() }),
+            ("affiliates, pending or suspended", Wish { statuses: vec![Pending, Suspended], ..none() }),
+            ("affiliates of a campaign", Wish { campaign: Some(id.clone()), ..none() }),
+            ("affiliates of a campaign, by its name", Wish { campaign: Some(name), ..none() }),
+            (
+                "affiliates of a campaign, suspended",
+                Wish { campaign: Some(id), statuses: vec![Suspended], ..none() },
+            ),
+        ];
+        let times = (self.scale.joined(0), self.scale.begin);
+        for (name, wish) in wishes {
+            time(name, async |number| self.partner_page(&wish, page(times, number)).await).await;
+        }
+        let first = Wanted { before: None, limit: LIMIT, from: None };
+        time("affiliates, by address", async |number| {
+            let address = email(spread(number) % self.scale.partners).parse().unwrap();
+            self.partner_page(&Wish { email: Some(address), ..none() }, first).await
+        })
+        .await;
+        time("links of an affiliate who has all", async |number| {
+            let partner = spread(number) % self.scale.partners / 50 * 50 + 10;
+            assert!(has_all_links(partner));
+            let of = (self.house.account, self.scale.partner_id(partner));
+            self.house.office.set_up(of.0).await.unwrap();
+            let Shown { partner, links, program } = self.house.office.show_partner(of.0, of.1).await.unwrap();
+            let objects: Vec<_> = links.iter().map(|link| LinkObject::of(link, &partner, &program)).collect();
+            seen(&objects, false)
+        })
+        .await;
+    }
+
+    async fn partner_page(&self, wish: &Wish, wanted: Wanted) -> Seen {
+        let program = self.house.office.set_up(self.house.account).await.unwrap();
+        let page = self.house.office.partners(&program, wish, wanted).await.unwrap();
+        let objects: Vec<_> = page.partners.iter().map(Shown::object).collect();
+        seen(&objects, page.next.is_some())
+    }
+
+    async fn referrals(&self) {
+        use ReferralSource::{Checkout, Metadata};
+        use ReferralStatus::{Active, Lead, Refunded, Trialing};
+        use referral::Filter;
+        let none = Filter::default;
+        let statuses = |statuses: &[ReferralStatus]| Filter { statuses: statuses.to_vec(), ..none() };
+        let filters = [
+            ("referrals", none()),
+            ("referrals, active", statuses(&[Active])),
+            ("referrals, refunded", statuses(&[Refunded])),
+            ("referrals, lead or trialing", statuses(&[Lead, Trialing])),
+            ("referrals of all statuses", statuses(ReferralStatus::ALL)),
+            ("referrals by checkout", Filter { sources: vec![Checkout], ..none() }),
+            ("referrals by metadata, very few", Filter { sources: vec![Metadata], ..none() }),
+            (
+                "referrals by metadata, of all statuses",
+                Filter { sources: vec![Metadata], ..statuses(ReferralStatus::ALL) },
+            ),
+        ];
+        for (name, filter) in filters {
+            time(name, async |number| self.referral_page(&filter, page(self.all, number)).await).await;
+        }
+        let of = |number: u64| Some(self.scale.partner_id(self.scale.bringer(spread(number))));
+        time("referrals of an affiliate", async |number| {
+            self.referral_page(&Filter { partner: of(number), ..none() }, page(self.all, number)).await
+        })
+        .await;
+        time("referrals of an affiliate, refunded", async |number| {
+            let filter = Filter { partner: of(number), ..statuses(&[Refunded]) };
+            self.referral_page(&filter, page(self.all, number)).await
+        })
+        .await;
+        let first = Wanted { before: None, limit: LIMIT, from: None };
+        time("referrals, by address", async |number| {
+            let address = format!("person{}@buyers.example", spread(number) % self.scale.referrals);
+            self.referral_page(&Filter { email: address.parse().ok(), ..none() }, first).await
+        })
+        .await;
+        time("referrals, created between, lead", async |number| {
+            let (one, other) = (between(self.all, number), between(self.all, number + PAGES));
+            let created = (Some(one.min(other)), Some(one.max(other)));
+            let filter = Filter { created_after: created.0, created_before: created.1, ..statuses(&[Lead]) };
+            self.referral_page(&filter, first).await
+        })
+        .await;
+    }
+
+    async fn referral_page(&self, filter: &referral::Filter, wanted: Wanted) -> Seen {
+        self.house.office.set_up(self.house.account).await.unwrap();
+        let page = self.house.office.referrals(self.house.account, filter, wanted).await.unwrap();
+        let objects: Vec<_> = page.rows.iter().map(ReferralObject::from).collect();
+        seen(&objects, page.next.is_some())
+    }
+
+    async fn commissions(&self) {
+        use CommissionStatus::{Earned, Paid, Pending, Reversed};
+        use commission::Filter;
+        let none = Filter::default;
+        let statuses = |statuses: &[CommissionStatus]| Filter { statuses: statuses.to_vec(), ..none() };
+        let currency = |text: &str| vec![text.parse().unwrap()];
+        let filters = [
+            ("commissions", none()),
+            ("commissions, pending", statuses(&[Pending])),
+            ("commissions, earned", statuses(&[Earned])),
+            ("commissions, paid", statuses(&[Paid])),
+            ("commissions, paid or reversed", statuses(&[Paid, Reversed])),
+            ("commissions of all statuses", statuses(CommissionStatus::ALL)),
+            ("commissions in usd", Filter { currencies: currency("usd"), ..none() }),
+            ("commissions in eur, one in fifteen", Filter { currencies: currency("eur"), ..none() }),
+            ("commissions in gbp, none", Filter { currencies: currency("gbp"), ..none() }),
+            (
+                "commissions in gbp, none, of all statuses",
+                Filter { currencies: currency("gbp"), ..statuses(CommissionStatus::ALL) },
+            ),
+        ];
+        for (name, filter) in filters {
+            time(name, async |number| self.commission_page(&filter, page(self.all, number)).await).await;
+        }
+        let of = |number: u64| Some(self.scale.partner_id(self.scale.bringer(spread(number))));
+        time("commissions of an affiliate", async |number| {
+            self.commission_page(&Filter { partner: of(number), ..none() }, page(self.all, number)).await
+        })
+        .await;
+        time("commissions of an affiliate, reversed", async |number| {
+            let filter = Filter { partner: of(number), ..statuses(&[Reversed]) };
+            self.commission_page(&filter, page(self.all, number)).await
+        })
+        .await;
+        let first = Wanted { before: None, limit: LIMIT, from: None };
+        time("commissions of a referral", async |number| {
+            let referral = self.scale.referral_id(spread(number) % self.scale.referrals);
+            self.commission_page(&Filter { referral: Some(referral), ..none() }, first).await
+        })
+        .await;
+        time("commissions, created between, reversed", async |number| {
+            let (one, other) = (between(self.all, number), between(self.all, number + PAGES));
+            let created = (Some(one.min(other)), Some(one.max(other)));
+            let filter =
+                Filter { created_after: created.0, created_before: created.1, ..statuses(&[Reversed]) };
+            self.commission_page(&filter, first).await
+        })
+        .await;
+    }
+
+    async fn commission_page(&self, filter: &commission::Filter, wanted: Wanted) -> Seen {
+        self.house.office.set_up(self.house.account).await.unwrap();
+        let page = commission::list(self.house.store(), self.house.account, filter, wanted).await.unwrap();
+        let objects: Vec<_> = page.rows.iter().map(CommissionObject::from).collect();
+        seen(&objects, page.next.is_some())
+    }
+
+    async fn payouts(&self, drafted: &Drafted) {
+        use PayoutStatus::{Draft, Failed, Paid, Processing};
+        let none = PayoutWish::default;
+        let statuses = |statuses: &[PayoutStatus]| PayoutWish { statuses: statuses.to_vec(), ..none() };
+        let (all, draft) = ((self.scale.begin, drafted.until), (drafted.run.created_at, drafted.until));
+        let runs = (self.scale.run_at(0), self.scale.run_at(PAID_RUNS) + SignedDuration::from_secs(1));
+        let a_run = Some(self.scale.run_id(3));
+        let wishes = [
+            ("payouts", none(), all),
+            ("payouts, draft", statuses(&[Draft]), draft),
+            ("payouts, processing", statuses(&[Processing]), all),
+            ("payouts, paid", statuses(&[Paid]), runs),
+            ("payouts, failed", statuses(&[Failed]), runs),
+            ("payouts, draft or failed", statuses(&[Draft, Failed]), runs),
+            ("payouts of a run", PayoutWish { run: a_run, ..none() }, runs),
+            ("payouts of a run, failed", PayoutWish { run: a_run, ..statuses(&[Failed]) }, runs),
+        ];
+        for (name, wish, times) in wishes {
+            time(name, async |number| self.payout_page(&wish, page(times, number)).await).await;
+        }
+        time("payouts of an affiliate", async |number| {
+            let partner = Some(self.scale.partner_id(self.scale.bringer(spread(number))));
+            self.payout_page(&PayoutWish { partner, ..none() }, page(runs, number)).await
+        })
+        .await;
+    }
+
+    async fn payout_page(&self, wish: &PayoutWish, wanted: Wanted) -> Seen {
+        self.house.office.set_up(self.house.account).await.unwrap();
+        let page = self.house.ledger().payouts(self.house.account, wish, wanted).await.unwrap();
+        let objects: Vec<_> = page.payouts.iter().map(PayoutObject::from).collect();
+        seen(&objects, page.next.is_some())
+    }
+
+    /// The lists that only the owner is shown.
+    async fn owner(&self, drafted: &Drafted) {
+        let (office, account) = (&self.house.office, self.house.account);
+        time("owner: campaigns, each with its affiliates", async |_| {
+            let mut counts = Vec::new();
+            for campaign in office.campaigns(account).await.unwrap() {
+                counts.push(office.partners_of(&campaign).await.unwrap());
+            }
+            seen(&counts, false)
+        })
+        .await;
+        for (name, statuses) in [
+            ("owner: reviews", Vec::new()),
+            ("owner: reviews, open", vec![ReviewStatus::Open]),
+            ("owner: reviews, allowed or rejected", vec![ReviewStatus::Allowed, ReviewStatus::Rejected]),
+        ] {
+            time(name, async |number| {
+                let wanted = page(self.all, number);
+                let page = referral::reviews(self.house.store(), account, &statuses, wanted).await.unwrap();
+                let objects: Vec<_> = page.rows.iter().map(ReferralObject::from).collect();
+                seen(&objects, page.next.is_some())
+            })
+            .await;
+        }
+        for (name, statuses) in [
+            ("owner: processor's events", Vec::new()),
+            ("owner: processor's events, failed", vec![EventStatus::Failed]),
+        ] {
+            time(name, async |number| {
+                let month = (self.house.now - super::scale::days(30), self.house.now);
+                let after = (between(month, number), String::new());
+                let page = office.processor_events(account, &statuses, (Some(&after), LIMIT)).await.unwrap();
+                (page.events.len(), page.next.is_some())
+            })
+            .await;
+        }
+        time("owner: payout runs", async |_| {
+            let wanted = Wanted { before: None, limit: LIMIT, from: None };
+            let page = self.house.ledger().runs(account, wanted).await.unwrap();
+            let objects: Vec<_> = page.rows.iter().map(RunObject::from).collect();
+            seen(&objects, page.next.is_some())
+        })
+        .await;
+        time("owner: a part of a run's payouts", async |number| {
+            let after = Some(PayoutId::new(between((drafted.run.created_at, drafted.until), number), 0));
+            let ledger = self.house.ledger();
+            let (payouts, next) = ledger.payouts_of_run(&drafted.run, after, LIMIT).await.unwrap();
+            let objects: Vec<_> = payouts.iter().map(PayoutObject::from).collect();
+            seen(&objects, next.is_some())
+        })
+        .await;
+    }
+}

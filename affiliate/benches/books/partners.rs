@@ -1,0 +1,186 @@
+//! The program, its campaigns, its partners with their links, and what the processor sent lately.
+
+use jiff::Timestamp;
+use mail::affiliate::campaign::{Campaign, Duration as Months, Rate, Terms, Visibility};
+use mail::affiliate::money::BasisPoints;
+use mail::affiliate::partner::{
+    LINKS_MAX, Partner, PartnerLink, PartnerSource, PartnerStatus, PayoutDestination, Token,
+};
+use mail::affiliate::program::{Mode, PayoutMethod, Processor, Program, ProgramStatus, Settings};
+use mail::domain::SealedKey;
+use mail::id::{CampaignId, PartnerLinkId, ProgramId};
+use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, Seen};
+use store::affiliate::{campaign, partner, partner_link, program};
+use store::engine::Batch;
+
+use super::house::House;
+use super::scale::{Scale, days, recruiter, spread, standing};
+
+/// Rows that one commit writes.
+const AT_ONCE: usize = 200;
+/// Partners of a campaign.
+const CAMPAIGNS: u64 = 3;
+
+/// A partner with as many links as there may be.
+pub(crate) fn has_all_links(partner: u64) -> bool {
+    partner % 50 == 10
+}
+
+fn points(points: u16) -> BasisPoints {
+    BasisPoints::try_from(points).unwrap()
+}
+
+fn campaign_of(house: &House, at: Timestamp, number: u64) -> Campaign {
+    let terms = Terms {
+        base: Rate::Percent(points(2_000)),
+        tiers: Vec::new(),
+        products: Vec::new(),
+        duration: Months::Recurring(None),
+        max_commission: None,
+        second_tier: points(500),
+        lead_bounty: 0,
+        cookie_days: 30,
+        hold_days: 30,
+    };
+    Campaign {
+        id: CampaignId::new(at, spread(number).into()),
+        account: house.account,
+        name: format!("Plan {number}"),
+        visibility: Visibility::Public,
+        auto_approve: true,
+        terms,
+        archived_at: None,
+        rev: 1,
+        created_at: at,
+        updated_at: at,
+    }
+}
+
+fn program_of(house: &House, at: Timestamp, plan: CampaignId) -> Program {
+    let processor = Processor {
+        api_base: "https://api.stripe.example".to_owned(),
+        restricted_key: None,
+        webhook_secrets: vec![SealedKey(String::new())],
+        account_id: None,
+        livemode: Some(true),
+    };
+    Program {
+        id: ProgramId::new(at, 1),
+        account: house.account,
+        status: ProgramStatus::Live,
+        settings: Settings::new("https://shop.example".to_owned(), "usd".parse().unwrap(), Mode::Live),
+        default_campaign: Some(plan),
+        publishable_key: "pk_bench".to_owned(),
+        processor: Some(processor),
+        rev: 1,
+        created_at: at,
+        updated_at: at,
+    }
+}
+
+fn partner_of(house: &House, scale: &Scale, (number, campaigns): (u64, &[CampaignId])) -> Partner {
+    let (at, email) = (scale.joined(number), email(number));
+    let status = standing(number);
+    let is_in = matches!(status, PartnerStatus::Active | PartnerStatus::Suspended);
+    Partner {
+        id: scale.partner_id(number),
+        account: house.account,
+        email: email.parse().unwrap(),
+        first_name: Some("Ada".to_owned()),
+        last_name: Some(format!("No. {number}")),
+        company: None,
+        website: Some("https://blog.example/".to_owned()),
+        country: Some("DE".to_owned()),
+        status,
+        source: PartnerSource::Import,
+        campaign: campaigns[usize::try_from(number % CAMPAIGNS).unwrap()],
+        parent: recruiter(number).map(|recruiter| scale.partner_id(recruiter)),
+        tags: vec!["podcast".to_owned()],
+        payout: Some(PayoutDestination { method: PayoutMethod::Paypal, destination: email, is_able: true }),
+        payouts_failed: 0,
+        notes: None,
+        postback_url: None,
+        postback_secret: SealedKey("x".repeat(80)),
+        email_opt_out: false,
+        commission_override: None,
+        primary_link: PartnerLinkId::new(at, spread(number).into()),
+        was_paid: is_in,
+        approved_at: is_in.then_some(at),
+        terms_accepted_at: None,
+        rev: 1,
+        created_at: at,
+        updated_at: at,
+    }
+}
+
+pub(crate) fn email(partner: u64) -> String {
+    format!("partner{partner}@partners.example")
+}
+
+async fn links(house: &House, batch: &mut Batch, (partner, number): (&Partner, u64)) {
+    let count = if has_all_links(number) { LINKS_MAX } else { 1 };
+    for nth in 0..count {
+        let token = Token::exactly(&format!("p{number}-{nth}")).unwrap();
+        let free =
+            partner_link::free(house.store(), house.account, &token, house.now).await.unwrap().unwrap();
+        let chance = u128::from(spread(number)) + u128::try_from(nth).unwrap();
+        let link = PartnerLink {
+            id: PartnerLinkId::new(partner.created_at, chance),
+            account: house.account,
+            partner: partner.id,
+            token,
+            destination_url: None,
+            label: None,
+            created_at: partner.created_at,
+        };
+        partner_link::create(batch, &link, free);
+    }
+}
+
+fn event_of(house: &House, scale: &Scale, number: u64) -> ProcessorEvent {
+    let status = match number % 100 {
+        0 => EventStatus::Failed,
+        1 => EventStatus::Ignored,
+        _ => EventStatus::Done,
+    };
+    let back = days(30).as_millis() * i128::from(number) / i128::from(scale.referrals);
+    ProcessorEvent {
+        id: format!("evt_old_{number}"),
+        kind: "invoice.paid".to_owned(),
+        status,
+        error: (status == EventStatus::Failed).then(|| "the processor does not answer".to_owned()),
+        attempts: 1,
+        received_at: house.now - jiff::SignedDuration::from_millis(back.try_into().unwrap()),
+        body: (status == EventStatus::Failed).then(|| "x".repeat(4_000)),
+        is_asked: false,
+    }
+}
+
+/// Writes them; the campaigns.
+pub(crate) async fn write(house: &House, scale: &Scale) -> Vec<CampaignId> {
+    let at = scale.joined(0);
+    let campaigns: Vec<_> = (0..CAMPAIGNS).map(|number| campaign_of(house, at, number)).collect();
+    let ids: Vec<_> = campaigns.iter().map(|campaign| campaign.id).collect();
+    let mut batch = Batch::intake();
+    campaigns.iter().for_each(|campaign| campaign::create(&mut batch, campaign));
+    program::create(&mut batch, &program_of(house, at, ids[0]));
+    house.store().commit(batch).await.unwrap();
+    for chunk in (0..scale.partners).collect::<Vec<_>>().chunks(AT_ONCE) {
+        let mut batch = Batch::intake();
+        for number in chunk {
+            let partner = partner_of(house, scale, (*number, &ids));
+            partner::create(&mut batch, &partner);
+            links(house, &mut batch, (&partner, *number)).await;
+        }
+        house.store().commit(batch).await.unwrap();
+    }
+    for chunk in (0..scale.referrals / 10).collect::<Vec<_>>().chunks(AT_ONCE) {
+        let mut batch = Batch::intake();
+        for number in chunk {
+            let event = event_of(house, scale, *number);
+            processor_event::put(&mut batch, house.account, &Seen::default(), &event);
+        }
+        house.store().commit(batch).await.unwrap();
+    }
+    ids
+}

@@ -1,0 +1,125 @@
+//! Payout runs: those that were paid, one that is approved, and one that is drafted of what is left.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use mail::affiliate::payout::{Asking, Payout, PayoutRun, PayoutState, RunStatus};
+use mail::affiliate::program::PayoutMethod;
+use mail::id::PayoutId;
+use store::affiliate::{payout, payout_run};
+use store::engine::Batch;
+
+use super::copies::{Sum, Which, Written, payout_id};
+use super::house::House;
+use super::partners::email;
+use super::scale::{PAID_RUNS, Scale, days};
+
+/// Payouts that one commit writes.
+const AT_ONCE: usize = 500;
+
+/// What was drafted, and between which times.
+pub(crate) struct Drafted {
+    /// Payouts of all runs.
+    pub(crate) payouts: usize,
+    pub(crate) run: PayoutRun,
+    pub(crate) until: Timestamp,
+}
+
+/// One partner in a hundred had a payout in each run that failed, and its lines went to another.
+fn fails(partner: u64) -> bool {
+    partner % 100 == 7
+}
+
+fn payout_of(
+    house: &House,
+    scale: &Scale,
+    (id, which): (PayoutId, Which),
+    (sum, state): (Sum, PayoutState),
+) -> Payout {
+    let (run, partner, currency) = which;
+    let (at, is_paid) = (scale.run_at(run), state == PayoutState::Paid);
+    Payout {
+        id,
+        account: house.account,
+        partner: scale.partner_id(partner),
+        run: scale.run_id(run),
+        amount: sum.amount,
+        currency,
+        adjusted: 0,
+        lines: sum.lines,
+        method: PayoutMethod::Paypal,
+        destination: email(partner),
+        state,
+        trail: None,
+        transfer: None,
+        asking: Asking::default(),
+        reference: is_paid.then(|| format!("BATCH-{run}")),
+        failure_reason: (state == PayoutState::Failed).then(|| "The account is closed".to_owned()),
+        paid_at: is_paid.then(|| at + days(1)),
+        rev: 1,
+        created_at: at,
+        updated_at: at,
+    }
+}
+
+async fn write_run(house: &House, scale: &Scale, (number, theirs): (u32, &[(Which, Sum)])) -> usize {
+    let (at, is_paid) = (scale.run_at(number), number < PAID_RUNS);
+    let state = if is_paid { PayoutState::Paid } else { PayoutState::Open };
+    let of = |(which, sum): &(Which, Sum)| {
+        payout_of(house, scale, (payout_id(scale, *which), *which), (*sum, state))
+    };
+    let mut payouts: Vec<Payout> = theirs.iter().map(of).collect();
+    let open = if is_paid { 0 } else { payouts.len() };
+    for partner in (0..scale.partners).filter(|partner| fails(*partner)) {
+        let which = (number, partner, "usd".parse().unwrap());
+        let (id, sum) = (scale.payout_id((number, partner), 2), Sum { amount: 500, lines: 1 });
+        payouts.push(payout_of(house, scale, (id, which), (sum, PayoutState::Failed)));
+    }
+    let mut run = PayoutRun {
+        id: scale.run_id(number),
+        account: house.account,
+        status: if is_paid { RunStatus::Completed } else { RunStatus::Processing },
+        phase: None,
+        sifted: None,
+        is_partial: true,
+        cutoff: at,
+        totals: BTreeMap::new(),
+        payouts: u32::try_from(payouts.len()).unwrap(),
+        open: u32::try_from(open).unwrap(),
+        transfers: 0,
+        uncompared: 0,
+        rev: 1,
+        created_at: at,
+        approved_at: Some(at),
+        completed_at: is_paid.then(|| at + days(1)),
+    };
+    for payout in &payouts {
+        assert!(run.add(payout.currency, payout.amount));
+    }
+    for chunk in payouts.chunks(AT_ONCE) {
+        let mut batch = Batch::intake();
+        chunk.iter().for_each(|payout| payout::create(&mut batch, payout));
+        house.store().commit(batch).await.unwrap();
+    }
+    let mut batch = Batch::intake();
+    payout_run::create(&mut batch, &run);
+    house.store().commit(batch).await.unwrap();
+    let mut batch = Batch::progress();
+    payout_run::close(&mut batch, &run);
+    house.store().commit(batch).await.unwrap();
+    payouts.len()
+}
+
+/// Writes them, and drafts the last one.
+pub(crate) async fn write(house: &House, scale: &Scale, written: &Written) -> Drafted {
+    let mut payouts = 0;
+    for number in 0..=PAID_RUNS {
+        let theirs = written.payouts.iter().filter(|((run, ..), _)| *run == number);
+        let theirs: Vec<_> = theirs.map(|(which, sum)| (*which, *sum)).collect();
+        payouts += write_run(house, scale, (number, &theirs)).await;
+    }
+    let run = house.ledger().draft_run(house.account, None).await.unwrap().run.unwrap();
+    payouts += usize::try_from(run.payouts).unwrap();
+    let until = queue::clock::Clock::default().now();
+    Drafted { payouts, run, until }
+}

@@ -1,0 +1,161 @@
+//! How large the books are, and who is who in them: all of it follows from a number.
+
+use jiff::{SignedDuration, Timestamp};
+use mail::affiliate::commission::Level;
+use mail::affiliate::partner::PartnerStatus;
+use mail::id::{PartnerId, PayoutId, PayoutRunId, ReferralId};
+
+/// So many days the books go back.
+const DAYS: i64 = 5 * 365;
+/// All that is copied is older than this: events are not kept so long, so nobody must have been told of it.
+const DAYS_OLD: i64 = 140;
+/// Payout runs that are paid; there is one more that is approved, and one in draft.
+pub(crate) const PAID_RUNS: u32 = 24;
+
+/// What became of a referral.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Lead,
+    /// A lead that the owner is to look at.
+    Flagged,
+    Rejected,
+    Trialing,
+    Refunded,
+    Cancelled,
+    /// Pays; the owner has looked at it.
+    Allowed,
+    Active,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Scale {
+    pub(crate) referrals: u64,
+    pub(crate) partners: u64,
+    /// Invoices of a customer.
+    pub(crate) invoices: u64,
+    pub(crate) begin: Timestamp,
+    pub(crate) end: Timestamp,
+}
+
+pub(crate) fn days(days: i64) -> SignedDuration {
+    SignedDuration::from_hours(24 * days)
+}
+
+/// A number that looks like chance.
+pub(crate) fn spread(number: u64) -> u64 {
+    number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
+}
+
+/// The share `part / whole` of a time.
+fn share(of: SignedDuration, part: u64, whole: u64) -> SignedDuration {
+    let ms = of.as_millis() * i128::from(part) / i128::from(whole.max(1));
+    SignedDuration::from_millis(ms.try_into().unwrap())
+}
+
+impl Scale {
+    pub(crate) fn new(now: Timestamp, (referrals, lines): (u64, u64)) -> Self {
+        let referrals = referrals.next_multiple_of(20).max(200);
+        // Of twenty referrals fifteen pay, and one line in eleven is a recruiter's.
+        let each = referrals * 15 * 11;
+        let invoices = ((lines * 20 * 10 + each / 2) / each).max(1);
+        let partners = (referrals / 100).clamp(50, 10_000).next_multiple_of(50);
+        Self { referrals, partners, invoices, begin: now - days(DAYS), end: now - days(DAYS_OLD) }
+    }
+
+    fn span(&self) -> SignedDuration {
+        self.end.duration_since(self.begin)
+    }
+
+    /// When a partner joined: in the year before all else.
+    pub(crate) fn joined(&self, partner: u64) -> Timestamp {
+        self.begin - days(365) + share(days(365), partner, self.partners)
+    }
+
+    pub(crate) fn partner_id(&self, partner: u64) -> PartnerId {
+        PartnerId::new(self.joined(partner), spread(partner).into())
+    }
+
+    pub(crate) fn born(&self, referral: u64) -> Timestamp {
+        self.begin + share(self.span(), referral, self.referrals)
+    }
+
+    pub(crate) fn referral_id(&self, referral: u64) -> ReferralId {
+        ReferralId::new(self.born(referral), spread(referral).into())
+    }
+
+    /// When an invoice of a referral was paid: once a month, or faster when it came late.
+    pub(crate) fn bought(&self, referral: u64, invoice: u64) -> Timestamp {
+        let born = self.born(referral);
+        let month = share(self.end.duration_since(born), 1, self.invoices + 1).min(days(30));
+        born + share(month, invoice + 1, 1)
+    }
+
+    /// Who brought a referral: nobody who was never active.
+    pub(crate) fn bringer(&self, referral: u64) -> u64 {
+        let partner = spread(referral) % self.partners;
+        if partner % 50 < 3 { partner + 4 } else { partner }
+    }
+
+    /// Whose share of a referral's invoice it is.
+    pub(crate) fn earner(&self, referral: u64, level: Level) -> u64 {
+        let bringer = self.bringer(referral);
+        match level {
+            Level::One => bringer,
+            Level::Two => recruiter(bringer).unwrap(),
+        }
+    }
+
+    /// In which run a line of this time is, if the partner's time has come: paid ones, the approved one, then the rest.
+    pub(crate) fn run_of(&self, at: Timestamp) -> u32 {
+        let part =
+            at.duration_since(self.begin).as_millis() * i128::from(PAID_RUNS + 2) / self.span().as_millis();
+        part.try_into().unwrap()
+    }
+
+    pub(crate) fn run_at(&self, run: u32) -> Timestamp {
+        self.begin + share(self.span(), u64::from(run) + 1, u64::from(PAID_RUNS) + 2) + days(31)
+    }
+
+    pub(crate) fn run_id(&self, run: u32) -> PayoutRunId {
+        PayoutRunId::new(self.run_at(run), spread(run.into()).into())
+    }
+
+    /// The payout of a partner in a run, by a number that tells its payouts there apart.
+    pub(crate) fn payout_id(&self, (run, partner): (u32, u64), number: u64) -> PayoutId {
+        let chance = spread((u64::from(run) * self.partners + partner) * 4 + number);
+        PayoutId::new(self.run_at(run), chance.into())
+    }
+}
+
+/// One partner in ten was recruited by the one before it.
+pub(crate) fn recruiter(partner: u64) -> Option<u64> {
+    (partner % 10 == 9).then(|| partner - 1)
+}
+
+pub(crate) fn standing(partner: u64) -> PartnerStatus {
+    match partner % 50 {
+        0 => PartnerStatus::Pending,
+        1 => PartnerStatus::Invited,
+        2 => PartnerStatus::Rejected,
+        3 => PartnerStatus::Suspended,
+        _ => PartnerStatus::Active,
+    }
+}
+
+pub(crate) fn fate(referral: u64) -> Fate {
+    match referral % 20 {
+        0 | 1 => Fate::Lead,
+        2 => Fate::Flagged,
+        3 => Fate::Rejected,
+        4 => Fate::Trialing,
+        5 => Fate::Refunded,
+        6 => Fate::Cancelled,
+        7 => Fate::Allowed,
+        _ => Fate::Active,
+    }
+}
+
+/// What the processor's ids of a referral's things have in common.
+pub(crate) fn stem(referral: u64) -> String {
+    format!("{referral:08}y")
+}

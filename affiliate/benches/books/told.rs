@@ -1,0 +1,38 @@
+//! The processor's events, as short as they can be.
+
+use serde_json::{Value, json};
+
+/// An event about an object, at a second by the processor's clock.
+pub(crate) fn event(id: &str, (kind, created): (&str, i64), object: &Value) -> Value {
+    json!({"id": id, "type": kind, "created": created, "livemode": true, "data": {"object": object}})
+}
+
+pub(crate) fn subscription(stem: &str, status: &str) -> Value {
+    json!({
+        "id": format!("sub_{stem}"), "object": "subscription", "customer": format!("cus_{stem}"), "status": status,
+    })
+}
+
+/// A month of a customer's subscription, paid by a payment of its own.
+pub(crate) fn invoice(id: &str, stem: &str, (currency, paid_at): (&str, i64)) -> Value {
+    let payment = json!({"type": "payment_intent", "payment_intent": format!("pi_{id}")});
+    let line = json!({
+        "id": format!("il_{id}"), "amount": 4_900, "pricing": {"price_details": {"price": "price_1", "product": "prod_1"}},
+    });
+    json!({
+        "id": id, "object": "invoice", "customer": format!("cus_{stem}"), "currency": currency, "status": "paid",
+        "total": 4_900, "total_excluding_tax": 4_900, "amount_paid": 4_900,
+        "status_transitions": {"paid_at": paid_at},
+        "parent": {"subscription_details": {"subscription": format!("sub_{stem}")}},
+        "lines": {"data": [line], "has_more": false},
+        "payments": {"data": [{"status": "paid", "payment": payment}]},
+    })
+}
+
+/// The charge of such an invoice, all of which was refunded.
+pub(crate) fn refunded(invoice: &str, currency: &str) -> Value {
+    json!({
+        "id": format!("ch_{invoice}"), "object": "charge", "payment_intent": format!("pi_{invoice}"),
+        "amount": 4_900, "amount_refunded": 4_900, "currency": currency,
+    })
+}
