@@ -1,8 +1,8 @@
 //! How long a page of each list takes in a large program, and what an invoice costs in it.
 //!
 //! `cargo bench -p affiliate --bench books` fills a store on disk with the books of 1,000,000 referrals and 5,000,000
-//! commission lines; `REFERRALS`, `LINES` and `INVOICES` say other numbers, `BENCH_DIR` another place, and with `AUDIT=1`
-//! the books are audited at the end, as small ones always are. It prints two tables. The bars are 20 ms for any page, and
+//! commission lines; `REFERRALS`, `LINES`, `PAGES` and `INVOICES` say other numbers, `BENCH_DIR` another place, and with
+//! `AUDIT=1` the books are audited at the end, as small ones always are. It prints two tables. The bars are 20 ms for any page, and
 //! 2 ms of CPU for an invoice, all that is committed with it included.
 
 #![allow(

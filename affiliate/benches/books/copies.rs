@@ -1,7 +1,7 @@
 //! Referrals, what the processor told of them, and their lines: a few customers are heard of through the ledger itself, and
 //! all others are copies of what it wrote then, with names and times of their own. So the books are as it keeps them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use affiliate::ledger::Answer;
 use affiliate::office::nothing_beside;
@@ -263,11 +263,11 @@ pub(crate) fn payout_id(scale: &Scale, (run, partner, currency): Which) -> mail:
 /// Writes them; what was written.
 pub(crate) async fn write(house: &House, scale: &Scale) -> Written {
     let mut models = HashMap::new();
-    // Of twenty in a row there is one of each fate; and who brings them was recruited, or was not.
-    for (number, partner) in (0..20).flat_map(|number| [(number, 4), (number, 9)]) {
-        let key = (format!("{:?}", fate(number)), recruiter(partner).is_some());
-        if !models.contains_key(&key) {
-            models.insert(key, model(house, scale, (fate(number), partner)).await);
+    // Of twenty in a row there is each fate; and who brings a referral was recruited, or was not.
+    for fate in (0..20).map(fate).collect::<HashSet<_>>() {
+        for partner in [4, 9] {
+            let key = (fate, recruiter(partner).is_some());
+            models.insert(key, model(house, scale, (fate, partner)).await);
         }
     }
     let mut written = Written::default();
@@ -276,7 +276,7 @@ pub(crate) async fn write(house: &House, scale: &Scale) -> Written {
         let mut copier = Copier { house, scale, batch: Batch::intake(), written: &mut written };
         for number in chunk {
             let is_recruited = recruiter(scale.bringer(*number)).is_some();
-            copier.copy(&models[&(format!("{:?}", fate(*number)), is_recruited)], *number);
+            copier.copy(&models[&(fate(*number), is_recruited)], *number);
         }
         let (batch, store) = (copier.batch, house.store().clone());
         // One is committed while the next is made.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use affiliate::ledger::Answer;
 use serde_json::Value;
+use store::affiliate::commission;
 
 use super::gauge::{cpu, ms, spread_of, start};
 use super::house::House;
@@ -23,6 +24,11 @@ async fn hear(house: &House, (name, events): (&str, &[Value])) {
         assert!(matches!(answer, Answer::Done | Answer::Duplicate), "{answer:?}");
     }
     let (spent, took) = (cpu() - before, all.elapsed());
+    for event in events {
+        let invoice = event["data"]["object"]["id"].as_str().unwrap();
+        let lines = commission::of_invoice(house.store(), house.account, invoice).await.unwrap();
+        assert!(!lines.is_empty(), "nothing came of {event}");
+    }
     let each = |of: Duration| ms(of) / bodies.len().max(1) as f64;
     let [middle, p99, most] = spread_of(times);
     println!("{name:<40} {middle:>8.3} {p99:>8.3} {most:>8.3} {:>8.3} {:>8.3}", each(spent), each(took));

@@ -17,12 +17,11 @@ use store::affiliate::referral;
 
 use super::gauge::{spread_of, start};
 use super::house::House;
+use super::number;
 use super::partners::{email, has_all_links};
 use super::payouts::Drafted;
 use super::scale::{PAID_RUNS, Scale, spread};
 
-/// Pages of each kind.
-const PAGES: u64 = 500;
 /// Rows of a page: the most that the API gives.
 const LIMIT: usize = 100;
 
@@ -47,9 +46,14 @@ fn page(times: (Timestamp, Timestamp), number: u64) -> Wanted {
     Wanted { before, limit: LIMIT, from: None }
 }
 
+/// Pages of each kind.
+fn pages() -> u64 {
+    number("PAGES", 500)
+}
+
 async fn time(name: &str, page: impl AsyncFn(u64) -> Seen) {
     let (mut times, mut rows, mut short) = (Vec::new(), 0, 0);
-    for number in 0..PAGES {
+    for number in 0..pages() {
         let began = start();
         let (count, has_next) = page(number).await;
         times.push(began.elapsed());
@@ -59,7 +63,7 @@ async fn time(name: &str, page: impl AsyncFn(u64) -> Seen) {
     let [middle, p99, most] = spread_of(times);
     println!(
         "{name:<46} {middle:>8.3} {p99:>8.3} {most:>8.3} {:>6.1} {short:>6}",
-        rows as f64 / PAGES as f64
+        rows as f64 / pages() as f64
     );
 }
 
@@ -173,7 +177,7 @@ impl Lists<'_> {
         })
         .await;
         time("referrals, created between, lead", async |number| {
-            let (one, other) = (between(self.all, number), between(self.all, number + PAGES));
+            let (one, other) = (between(self.all, number), between(self.all, number + pages()));
             let created = (Some(one.min(other)), Some(one.max(other)));
             let filter = Filter { created_after: created.0, created_before: created.1, ..statuses(&[Lead]) };
             self.referral_page(&filter, first).await
@@ -229,7 +233,7 @@ impl Lists<'_> {
         })
         .await;
         time("commissions, created between, reversed", async |number| {
-            let (one, other) = (between(self.all, number), between(self.all, number + PAGES));
+            let (one, other) = (between(self.all, number), between(self.all, number + pages()));
             let created = (Some(one.min(other)), Some(one.max(other)));
             let filter =
                 Filter { created_after: created.0, created_before: created.1, ..statuses(&[Reversed]) };

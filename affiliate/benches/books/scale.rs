@@ -13,7 +13,7 @@ const DAYS_OLD: i64 = 140;
 pub(crate) const PAID_RUNS: u32 = 24;
 
 /// What became of a referral.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Fate {
     Lead,
     /// A lead that the owner is to look at.

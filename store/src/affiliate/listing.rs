@@ -13,13 +13,13 @@ use std::ops::Range;
 use jiff::{Span, Timestamp};
 use mail::id::{AccountId, PayoutId};
 
-use crate::engine::{Batch, Key, Order, ReadError, Store};
+use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{Space, key};
 use crate::row::{self, Row};
 
 /// Rows that one page looks at.
 pub const LOOKED_AT_MAX: usize = 2_000;
-/// Rows read at once.
+/// Rows read at once, after the first of a page.
 const SCAN_ROWS: usize = 200;
 
 /// A page that is asked for: rows before this id, at most so many.
@@ -84,6 +84,20 @@ impl Source {
     fn key_of(&self, id: [u8; 16]) -> Key {
         key(self.rows).account(self.account).id(id).build()
     }
+
+    /// The rows of entries: where all are gone through, these are the rows.
+    async fn rows_of(
+        &self,
+        store: &Store,
+        entries: Vec<Entry>,
+    ) -> Result<Vec<([u8; 16], Option<Value>)>, ReadError> {
+        if self.values.is_empty() {
+            return Ok(entries.into_iter().map(|(id, row)| (id, Some(row))).collect());
+        }
+        let keys: Vec<Key> = entries.iter().map(|(id, _)| self.key_of(*id)).collect();
+        let rows = store.get_many(&keys).await?;
+        Ok(entries.into_iter().map(|(id, _)| id).zip(rows).collect())
+    }
 }
 
 /// The id that a key ends with.
@@ -100,10 +114,13 @@ pub(super) async fn list<T: Row>(
 ) -> Result<Page<T>, ReadError> {
     let mut found: Vec<T> = Vec::new();
     let (mut before, mut last) = (wanted.before, None);
+    // Where all pass, as many are the page, and one more says whether there is another.
+    let mut at_once = SCAN_ROWS.min(wanted.limit.saturating_add(1));
     for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
-        let (ids, goes_on) = ids(store, source, Wanted { before, ..wanted }).await?;
-        let keys: Vec<Key> = ids.iter().map(|id| source.key_of(*id)).collect();
-        for (id, row) in ids.iter().zip(store.get_many(&keys).await?) {
+        let (entries, goes_on) = entries(store, source, (Wanted { before, ..wanted }, at_once)).await?;
+        at_once = SCAN_ROWS;
+        before = entries.last().map(|(id, _)| *id);
+        for (id, row) in source.rows_of(store, entries).await? {
             // Gone since the key that led to it was read.
             let Some(row) = row else { continue };
             let one: T = row::decode(&row)?;
@@ -114,9 +131,8 @@ pub(super) async fn list<T: Row>(
                 return Ok(Page { rows: found, next: last });
             }
             found.push(one);
-            last = Some(*id);
+            last = Some(id);
         }
-        before = ids.last().copied();
         if !goes_on || before.is_none() {
             return Ok(Page { rows: found, next: None });
         }
@@ -124,9 +140,16 @@ pub(super) async fn list<T: Row>(
     Ok(Page { rows: found, next: before })
 }
 
-/// The next ids of all ranges, downwards; and whether there may be more.
-async fn ids(store: &Store, source: &Source, wanted: Wanted) -> Result<(Vec<[u8; 16]>, bool), ReadError> {
-    let mut ids: Vec<[u8; 16]> = Vec::new();
+/// An id, and what stands there.
+type Entry = ([u8; 16], Value);
+
+/// The next entries of all ranges, downwards, so many of each read; and whether there may be more.
+async fn entries(
+    store: &Store,
+    source: &Source,
+    (wanted, at_once): (Wanted, usize),
+) -> Result<(Vec<Entry>, bool), ReadError> {
+    let mut entries: Vec<Entry> = Vec::new();
     // Below this one a range that has more may have some that were not read.
     let mut floor: Option<[u8; 16]> = None;
     for mut range in source.ranges() {
@@ -137,21 +160,21 @@ async fn ids(store: &Store, source: &Source, wanted: Wanted) -> Result<(Vec<[u8;
         if range.start >= range.end {
             continue;
         }
-        let rows = store.scan(range, Order::Descending, SCAN_ROWS).await?;
-        let is_full = rows.len() == SCAN_ROWS;
-        for (key, _) in &rows {
-            ids.push(id_of(key)?);
+        let rows = store.scan(range, Order::Descending, at_once).await?;
+        let is_full = rows.len() == at_once;
+        for (key, value) in rows {
+            entries.push((id_of(&key)?, value));
         }
-        if let Some(lowest) = ids.last().copied().filter(|_| is_full) {
-            floor = Some(floor.map_or(lowest, |floor| floor.max(lowest)));
+        if let Some((lowest, _)) = entries.last().filter(|_| is_full) {
+            floor = Some(floor.map_or(*lowest, |floor| floor.max(*lowest)));
         }
     }
-    ids.sort_unstable_by(|one, other| other.cmp(one));
-    ids.dedup();
+    entries.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+    entries.dedup_by_key(|(id, _)| *id);
     if let Some(floor) = floor {
-        ids.retain(|id| *id >= floor);
+        entries.retain(|(id, _)| *id >= floor);
     }
-    Ok((ids, floor.is_some()))
+    Ok((entries, floor.is_some()))
 }
 
 /// Lists a row by what is new, and no more by what is not.
