@@ -1,9 +1,10 @@
 //! How long a page of each list takes in a large program, and what an invoice costs in it.
 //!
 //! `cargo bench -p affiliate --bench books` fills a store on disk with the books of 1,000,000 referrals and 5,000,000
-//! commission lines; `REFERRALS`, `LINES`, `PAGES` and `INVOICES` say other numbers, `BENCH_DIR` another place, and with
-//! `AUDIT=1` the books are audited at the end, as small ones always are. It prints two tables. The bars are 20 ms for any page, and
-//! 2 ms of CPU for an invoice, all that is committed with it included.
+//! commission lines; `REFERRALS`, `LINES`, `PAGES` and `INVOICES` say other numbers, and `BENCH_DIR` another place, where
+//! there must be some 30 GB. Books of 10,000 referrals or fewer are audited at the end, larger ones with `AUDIT=1`. It
+//! prints two tables. The bars are 20 ms for any page, and 2 ms of CPU for an invoice, all that is committed with it
+//! included.
 
 #![allow(
     missing_docs,

@@ -177,7 +177,7 @@ impl Lists<'_> {
         })
         .await;
         time("referrals, created between, lead", async |number| {
-            let (one, other) = (between(self.all, number), between(self.all, number + pages()));
+            let (one, other) = (between(self.all, number), between(self.all, number + (1 << 20)));
             let created = (Some(one.min(other)), Some(one.max(other)));
             let filter = Filter { created_after: created.0, created_before: created.1, ..statuses(&[Lead]) };
             self.referral_page(&filter, first).await
@@ -233,7 +233,7 @@ impl Lists<'_> {
         })
         .await;
         time("commissions, created between, reversed", async |number| {
-            let (one, other) = (between(self.all, number), between(self.all, number + pages()));
+            let (one, other) = (between(self.all, number), between(self.all, number + (1 << 20)));
             let created = (Some(one.min(other)), Some(one.max(other)));
             let filter =
                 Filter { created_after: created.0, created_before: created.1, ..statuses(&[Reversed]) };
