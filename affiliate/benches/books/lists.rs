@@ -20,7 +20,7 @@ use super::house::House;
 use super::number;
 use super::partners::{email, has_all_links};
 use super::payouts::Drafted;
-use super::scale::{PAID_RUNS, Scale, spread};
+use super::scale::{PAID_RUNS, Scale, days, spread};
 
 /// Rows of a page: the most that the API gives.
 const LIMIT: usize = 100;
@@ -196,6 +196,7 @@ impl Lists<'_> {
         use CommissionStatus::{Earned, Paid, Pending, Reversed};
         use commission::Filter;
         let none = Filter::default;
+        let recent = (self.scale.end - days(60), self.scale.end);
         let statuses = |statuses: &[CommissionStatus]| Filter { statuses: statuses.to_vec(), ..none() };
         let currency = |text: &str| vec![text.parse().unwrap()];
         let filters = [
@@ -214,7 +215,10 @@ impl Lists<'_> {
             ),
         ];
         for (name, filter) in filters {
-            time(name, async |number| self.commission_page(&filter, page(self.all, number)).await).await;
+            // What is not paid is of the last weeks.
+            let is_recent = matches!(filter.statuses[..], [Pending | Earned]);
+            let times = if is_recent { recent } else { self.all };
+            time(name, async |number| self.commission_page(&filter, page(times, number)).await).await;
         }
         let of = |number: u64| Some(self.scale.partner_id(self.scale.bringer(spread(number))));
         time("commissions of an affiliate", async |number| {
@@ -255,11 +259,12 @@ impl Lists<'_> {
         let statuses = |statuses: &[PayoutStatus]| PayoutWish { statuses: statuses.to_vec(), ..none() };
         let (all, draft) = ((self.scale.begin, drafted.until), (drafted.run.created_at, drafted.until));
         let runs = (self.scale.run_at(0), self.scale.run_at(PAID_RUNS) + SignedDuration::from_secs(1));
+        let under_way = (self.scale.run_at(PAID_RUNS) + SignedDuration::from_millis(1), runs.1);
         let a_run = Some(self.scale.run_id(3));
         let wishes = [
             ("payouts", none(), all),
             ("payouts, draft", statuses(&[Draft]), draft),
-            ("payouts, processing", statuses(&[Processing]), all),
+            ("payouts, processing", statuses(&[Processing]), under_way),
             ("payouts, paid", statuses(&[Paid]), runs),
             ("payouts, failed", statuses(&[Failed]), runs),
             ("payouts, draft or failed", statuses(&[Draft, Failed]), runs),
@@ -312,7 +317,7 @@ impl Lists<'_> {
             ("owner: processor's events, failed", vec![EventStatus::Failed]),
         ] {
             time(name, async |number| {
-                let month = (self.house.now - super::scale::days(30), self.house.now);
+                let month = (self.house.now - days(30), self.house.now);
                 let after = (between(month, number), String::new());
                 let page = office.processor_events(account, &statuses, (Some(&after), LIMIT)).await.unwrap();
                 (page.events.len(), page.next.is_some())

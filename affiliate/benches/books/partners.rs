@@ -143,7 +143,7 @@ fn event_of(house: &House, scale: &Scale, number: u64) -> ProcessorEvent {
         1 => EventStatus::Ignored,
         _ => EventStatus::Done,
     };
-    let back = days(30).as_millis() * i128::from(number) / i128::from(scale.referrals);
+    let back = days(30).as_millis() * i128::from(number) * 10 / i128::from(scale.referrals);
     ProcessorEvent {
         id: format!("evt_old_{number}"),
         kind: "invoice.paid".to_owned(),
