@@ -49,7 +49,7 @@ class Host:
         """Ends all that is under way with it."""
         for each in list(self.open):
             with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                each.stream.shutdown(socket.SHUT_RDWR)
 
 
 class Over(Exception):
@@ -233,13 +233,13 @@ class MailHosts:
 
     def serve(self, host, stream):
         conversation = Conversation(host, stream, self.contexts)
-        host.open.add(stream)
+        host.open.add(conversation)
         try:
             conversation.run()
         except (Over, OSError, ssl.SSLError, ValueError):
             pass
         finally:
-            host.open.discard(stream)
+            host.open.discard(conversation)
             for each in {stream, conversation.stream}:
                 with contextlib.suppress(OSError):
                     each.close()

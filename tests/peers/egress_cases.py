@@ -1,0 +1,471 @@
+"""What is tried of delivery security: hosts, records and policies, and what must become of a message.
+
+`WIRES` are ways in which TLS comes to nothing, tried where nothing asks for it, and under each policy that does. `DANE`,
+`STS` and `HOSTILE` are cases by themselves; `SLOW` take as long as a time-out, or as they are let.
+"""
+
+from dataclasses import dataclass, field
+
+from mailhosts import BABBLE, BREAK_OFF, DROP, OFFERS, SILENCE, Host, and_go, drip, endless
+from policyweb import Page, policy
+
+SECURE, HASHED, PLAIN, OPTED_OUT = "secure.test", "hashed.test", "plain.test", "plain.hashed.test"
+WRONG_KEY, OVER, FORGED = "wrongkey.test", "over.test", "forged.test"
+# Asked about, it gives no answer.
+LOST = "_tcp.half.secure.test"
+NO_TLS = ("8BITMIME",)
+CLEAR = "in the clear"
+CLOSED = "the host closed the connection"
+
+
+@dataclass
+class Wanted:
+    """What must become of a message: state, by which TLS, in which words, who takes it."""
+
+    state: str
+    tls: object = None
+    words: str = ""
+    phase: str | None = None
+    taker: int = 0
+
+
+@dataclass
+class Case:
+    title: str
+    hosts: list
+    wanted: Wanted
+    zone: str = PLAIN
+    # What stands at the well-known place, and what is announced if not just that. In texts, `{d}` and `{h}` are the
+    # domain and its first host; in records, with a dot behind them, and `{p}`, `{a}`, `{t:…}` port, address, TLSA.
+    policy: Page | None = None
+    announced: tuple | None = None
+    records: tuple = ()
+    has_mx: bool = True
+    # To whom mail goes, if not to the domain itself.
+    to: str = "{d}"
+    # Nothing asks for protection.
+    is_open: bool = False
+    # What is known to be wrong: told, and no failure.
+    known: str = ""
+
+
+def goes(by, verified, taker=0):
+    return Wanted("delivered", (by, verified), taker=taker)
+
+
+def in_clear(taker=0):
+    return Wanted("delivered", CLEAR, taker=taker)
+
+
+def waits(words, phase="tls"):
+    return Wanted("deferred", None, words, phase)
+
+
+def enforced(text=None, **more):
+    return Page(policy("enforce", "{h}") if text is None else text, **more)
+
+
+# TLS that comes to nothing: how, what is said of it where it is asked for, in which phase, and what becomes of
+# mail for which nobody asks for TLS.
+WIRES = {
+    "no STARTTLS": ({"offers": NO_TLS}, "does not offer TLS", "tls", in_clear()),
+    "STARTTLS: 454": ({"at": {"starttls": b"454 4.7.0 no TLS now"}}, "no TLS now", "tls", in_clear()),
+    "STARTTLS: 554": ({"at": {"starttls": b"554 5.7.0 no TLS ever"}}, "no TLS ever", "tls", in_clear()),
+    "STARTTLS: 421": ({"at": {"starttls": b"421 4.3.2 shutting down"}}, "shutting down", "tls", waits("shutting down")),
+    "STARTTLS: hangs up": ({"at": {"starttls": DROP}}, f"TLS failed: {CLOSED}", "tls", in_clear()),
+    "STARTTLS: 999": ({"at": {"starttls": b"999 what"}}, "a line that is no reply", "tls", in_clear()),
+    "STARTTLS: 354": ({"at": {"starttls": b"354 go on"}}, "go on|354", "tls", None),
+    "STARTTLS: a megabyte": ({"at": {"starttls": b"220 " + b"x" * 2**20}}, "a reply without end", "tls", in_clear()),
+    "plaintext behind STARTTLS": (
+        {"at": {"starttls": b"220 go ahead\r\n250-mx.postrider.test\r\n250 AUTH PLAIN\r\n"}},
+        "plaintext came behind STARTTLS",
+        "tls",
+        in_clear(),
+    ),
+    "handshake: closed": ({"at": {"handshake": DROP}}, "TLS failed", "tls", in_clear()),
+    "handshake: broken off": ({"at": {"handshake": BREAK_OFF}}, "TLS failed", "tls", in_clear()),
+    "handshake: babble": ({"at": {"handshake": BABBLE}}, "TLS failed", "tls", in_clear()),
+    "handshake: alert": ({"at": {"handshake": and_go(b"\x15\x03\x03\x00\x02\x02\x28")}}, "TLS failed", "tls", in_clear()),
+    "a certificate of ours is asked for": ({"certificate": "demanding"}, "TLS failed", "tls", in_clear()),
+    "EHLO by TLS: 502": (
+        {"at": {"ehlo-tls": b"502 5.5.1 no EHLO", "helo-tls": b"502 5.5.1 no HELO"}},
+        "no HELO",
+        "ehlo",
+        waits("no HELO", "ehlo"),
+    ),
+    "EHLO by TLS: 421": ({"at": {"ehlo-tls": b"421 4.3.2 bye"}}, "bye", "ehlo", waits("bye", "ehlo")),
+    "EHLO by TLS: hangs up": ({"at": {"ehlo-tls": DROP}}, CLOSED, None, waits(CLOSED, None)),
+    "MAIL by TLS: hangs up": ({"at": {"mail": DROP}}, CLOSED, "mail", waits(CLOSED, "mail")),
+    "EHLO: 502, HELO taken": ({"at": {"ehlo": b"502 5.5.1 what"}}, "does not offer TLS", "tls", in_clear()),
+    "EHLO: 421": ({"at": {"ehlo": b"421 4.3.2 later"}}, "later", "ehlo", waits("later", "ehlo")),
+    "greeting: 554": ({"at": {"greeting": b"554 5.7.1 not you"}}, "not you", "greeting", waits("not you", "greeting")),
+}
+
+
+def wires():
+    """Every way in which TLS comes to nothing: with nothing that asks for it, and with each that does."""
+    for title, (how, words, phase, free) in WIRES.items():
+        host = {"certificate": "good"} | how
+        if free:
+            yield Case(f"nothing asked: {title}", [Host(**host)], free, is_open=True)
+            testing = Page(policy("testing", "{h}"))
+            yield Case(f"MTA-STS testing: {title}", [Host(**host)], free, policy=testing, is_open=True)
+        yield Case(f"MTA-STS: {title}", [Host(**host)], waits(words, phase), policy=enforced())
+        yield Case(f"DANE: {title}", [Host(**host, tlsa=("3 1 1 good",))], waits(words, phase), SECURE)
+
+
+def named(title, certificate, *tlsa, wanted=None, zone=SECURE, **more):
+    """One host that shows a certificate, with its TLSA records."""
+    return Case(f"DANE: {title}", [Host(certificate, tlsa)], wanted or goes("dane", True), zone, **more)
+
+
+MEANS_NONE = waits("none of its TLSA records means its certificate")
+BOGUS = waits("DNSSEC signatures of .* do not hold", "dns")
+BOGUS_HOST = waits("DNSSEC signatures of .* do not hold", "tls")
+
+DANE = [
+    named("3 1 1", "self", "3 1 1 self"),
+    named("3 0 1", "self", "3 0 1 self"),
+    named("3 1 0", "self", "3 1 0 self"),
+    named("3 0 0", "self", "3 0 0 self"),
+    named("3 1 2", "self", "3 1 2 self"),
+    named("3 0 2", "self", "3 0 2 self"),
+    named("3 1 1, expired", "expired", "3 1 1 expired"),
+    named("3 1 1, for another name", "other", "3 1 1 other"),
+    named("3 1 1, another key", "self", "3 1 1 good", wanted=MEANS_NONE),
+    named("3 1 1, another key, the certificate is good", "good", "3 1 1 self", wanted=MEANS_NONE),
+    named("3 0 1, another certificate", "self", "3 0 1 good", wanted=MEANS_NONE),
+    named("3 1 1 of the authority", "whole", "3 1 1 ca", wanted=MEANS_NONE),
+    named("roll-over", "good", "3 1 1 self", "3 1 1 good"),
+    named("2 0 1", "whole", "2 0 1 ca"),
+    named("2 1 1", "whole", "2 1 1 ca"),
+    named("2 1 2", "whole", "2 1 2 ca"),
+    named("2 0 1, an authority in between", "chain", "2 0 1 middle"),
+    named("2 1 1, an authority in between", "chain", "2 1 1 middle"),
+    named("2 0 0, shown in the record alone", "good", "2 0 0 ca"),
+    named("2 1 1, the authority is not shown", "good", "2 1 1 ca", wanted=MEANS_NONE),
+    named("2 0 1, another authority", "whole", "2 0 1 self", wanted=MEANS_NONE),
+    named("2 0 1, for another name", "other-whole", "2 0 1 ca", wanted=waits("for another name")),
+    named("2 0 1, expired", "expired-whole", "2 0 1 ca", wanted=waits("expired")),
+    named("2 0 1, shown but not signed by it", "stray", "2 0 1 ca", wanted=waits("not signed by|TLSA")),
+    named("1 1 1 alone: any certificate", "self", "1 1 1 good", wanted=goes("dane", False)),
+    named("0 0 1 alone: any certificate", "expired", "0 0 1 ca", wanted=goes("dane", False)),
+    named("a digest cut short, alone", "self", "3 1 1 =abcd", wanted=goes("dane", False)),
+    named("an unknown digest, alone", "self", "3 1 9 =abcd", wanted=goes("dane", False)),
+    named("an unknown selector, alone", "self", f"3 7 1 ={'ab' * 32}", wanted=goes("dane", False)),
+    named("1 1 1, and 3 1 1 of another key", "self", "1 1 1 self", "3 1 1 good", wanted=MEANS_NONE),
+    named("none", "self", wanted=goes("opportunistic", False)),
+    Case(
+        "DANE: 1 1 1 alone, no STARTTLS",
+        [Host(tlsa=("1 1 1 good",), offers=NO_TLS)],
+        waits("does not offer TLS"),
+        SECURE,
+    ),
+    Case(
+        "DANE: 1 1 1 alone, the handshake broken off",
+        [Host(tlsa=("1 1 1 good",), at={"handshake": BREAK_OFF})],
+        waits("TLS failed"),
+        SECURE,
+    ),
+    Case("DANE: none, no STARTTLS", [Host(offers=NO_TLS)], in_clear(), SECURE, is_open=True),
+    Case(
+        "DANE: the first host shows another key",
+        [Host("self", ("3 1 1 good",)), Host("self", ("3 1 1 self",), preference=20)],
+        goes("dane", True, taker=1),
+        SECURE,
+    ),
+    Case(
+        "DANE: the second host has no record, and no TLS",
+        [Host("self", ("3 1 1 good",)), Host(offers=NO_TLS, preference=20)],
+        in_clear(taker=1),
+        SECURE,
+    ),
+    # Where records come from.
+    named("at a wildcard", "self", records=("*._tcp.{h} 1 TLSA {t:3 1 1 self}",)),
+    named("at a wildcard, another key", "self", records=("*._tcp.{h} 1 TLSA {t:3 1 1 good}",), wanted=MEANS_NONE),
+    named("by an alias", "self", records=("_{p}._tcp.{h} 1 CNAME tlsa.{d}", "tlsa.{d} 1 TLSA {t:3 1 1 self}")),
+    named(
+        "by an alias, another key",
+        "self",
+        records=("_{p}._tcp.{h} 1 CNAME tlsa.{d}", "tlsa.{d} 1 TLSA {t:3 1 1 good}"),
+        wanted=MEANS_NONE,
+    ),
+    named(
+        "by an alias into an unsigned zone: nobody's word",
+        "self",
+        records=("_{p}._tcp.{h} 1 CNAME another-key.plain.test.", "another-key.plain.test. 1 TLSA {t:3 1 1 good}"),
+        wanted=goes("opportunistic", False),
+    ),
+    named("without MX", "self", "3 1 1 self", has_mx=False),
+    named("without MX, another key", "self", "3 1 1 good", has_mx=False, wanted=MEANS_NONE),
+    named("the domain is an alias", "self", "3 1 1 self", records=("to.{d} 1 CNAME {d}",), to="to.{d}"),
+    named(
+        "the domain is an alias, another key",
+        "self",
+        "3 1 1 good",
+        records=("to.{d} 1 CNAME {d}",),
+        to="to.{d}",
+        wanted=MEANS_NONE,
+    ),
+    named("MX at a wildcard", "self", "3 1 1 self", records=("*.w.{d} 1 MX 10 {h}",), to="any.w.{d}"),
+    named(
+        "MX at a wildcard, another key",
+        "self",
+        "3 1 1 good",
+        records=("*.w.{d} 1 MX 10 {h}",),
+        to="any.w.{d}",
+        wanted=MEANS_NONE,
+    ),
+    # RFC 7672 2.2.2: the records at the end of the alias count, then those at its beginning.
+    named(
+        "the host is an alias, records at its end",
+        "self",
+        records=("_{p}._tcp.end.{d} 1 TLSA {t:3 1 1 good}", "end.{d} 1 A {a}", "{h} 1 CNAME end.{d}"),
+        wanted=MEANS_NONE,
+    ),
+    named(
+        "the host is an alias, records at its beginning",
+        "self",
+        "3 1 1 good",
+        records=("end.{d} 1 A {a}", "{h} 1 CNAME end.{d}"),
+        wanted=MEANS_NONE,
+    ),
+    named(
+        "the host is an alias into an unsigned zone, records at its beginning",
+        "self",
+        "3 1 1 good",
+        records=("{h} 1 CNAME end.plain.test.", "end.plain.test. 1 A {a}"),
+        wanted=MEANS_NONE,
+    ),
+    # Half signed.
+    Case(
+        "DANE: MX unsigned, the host signed, another key",
+        [Host("self", name="foreign.secure.test")],
+        goes("opportunistic", False),
+        records=("_{p}._tcp.{h} 1 TLSA {t:3 1 1 good}",),
+    ),
+    Case(
+        "DANE: MX signed, the host unsigned, another key",
+        [Host("self", name="foreign.plain.test")],
+        goes("opportunistic", False),
+        SECURE,
+        records=("_{p}._tcp.{h} 1 TLSA {t:3 1 1 good}",),
+    ),
+    named("an unsigned zone, another key", "self", "3 1 1 good", zone=PLAIN, wanted=goes("opportunistic", False)),
+    # NSEC3.
+    named("NSEC3: 3 1 1", "self", "3 1 1 self", zone=HASHED),
+    named("NSEC3: another key", "self", "3 1 1 good", zone=HASHED, wanted=MEANS_NONE),
+    named("NSEC3: none", "self", zone=HASHED, wanted=goes("opportunistic", False)),
+    named("NSEC3: without MX", "self", "3 1 1 self", zone=HASHED, has_mx=False),
+    named("NSEC3: MX at a wildcard", "self", "3 1 1 self", zone=HASHED, records=("*.w.{d} 1 MX 10 {h}",), to="any.w.{d}"),
+    named("NSEC3: opted out, unsigned", "self", "3 1 1 good", zone=OPTED_OUT, wanted=goes("opportunistic", False)),
+    # Who has no mail.
+    Case("DANE: a signed no to the domain", [], Wanted("bounced", None, "does not exist"), SECURE, to="nobody.{d}"),
+    Case("DANE: NSEC3's no to the domain", [], Wanted("bounced", None, "does not exist"), HASHED, to="nobody.{d}"),
+    Case("DANE: a signed null MX", [], Wanted("bounced", None, "takes no mail"), SECURE, records=("{d} 1 MX 0 .",)),
+    # What does not hold.
+    named("the DS fits no key", "self", "3 1 1 self", zone=WRONG_KEY, wanted=BOGUS),
+    named("the DS fits no key, no MX", "self", zone=WRONG_KEY, has_mx=False, wanted=BOGUS),
+    Case("DANE: the DS fits no key, no such domain", [], BOGUS, WRONG_KEY, to="nobody.{d}"),
+    named("the signatures are over", "self", "3 1 1 self", zone=OVER, wanted=BOGUS),
+    named("MX forged", "self", "3 1 1 self", zone=FORGED, to="mx-forged.{d}", wanted=BOGUS, records=("mx-forged.{d} 1 MX 10 {h}",)),
+    named("MX without its signature", "self", "3 1 1 self", zone=FORGED, to="mx-bare.{d}", wanted=BOGUS, records=("mx-bare.{d} 1 MX 10 {h}",)),
+    named("MX taken away", "self", "3 1 1 self", zone=FORGED, to="mx-gone.{d}", wanted=BOGUS, records=("mx-gone.{d} 1 MX 10 {h}", "mx-gone.{d} 1 A {a}")),
+    Case("DANE: the address forged", [Host("self", ("3 1 1 self",), name="a-forged.{d}")], BOGUS_HOST, FORGED),
+    Case("DANE: the address without its signature", [Host("self", ("3 1 1 self",), name="a-bare.{d}")], BOGUS_HOST, FORGED),
+    Case("DANE: TLSA forged", [Host("self", ("3 1 1 self",), name="tlsa-forged.{d}")], BOGUS_HOST, FORGED),
+    Case("DANE: TLSA without its signature", [Host("self", ("3 1 1 self",), name="tlsa-bare.{d}")], BOGUS_HOST, FORGED),
+    Case("DANE: TLSA taken away", [Host("self", ("3 1 1 self",), name="tlsa-gone.{d}")], BOGUS_HOST, FORGED),
+    Case("DANE: the no to TLSA without its signature", [Host("self", name="no-bare.{d}")], BOGUS_HOST, FORGED),
+    Case("DANE: in a forged zone what is whole holds", [Host("self", ("3 1 1 self",))], goes("dane", True), FORGED),
+    Case(
+        "DANE: no answer about TLSA",
+        [Host("self", name="half.secure.test")],
+        waits("gave no answer", "tls"),
+        SECURE,
+    ),
+    Case(
+        "DANE: no answer about the first host's TLSA, the second has its key",
+        [Host("self", name="half.secure.test"), Host("self", ("3 1 1 self",), preference=20)],
+        goes("dane", True, taker=1),
+        SECURE,
+    ),
+    # Both.
+    named("beside MTA-STS: the key counts", "self", "3 1 1 self", policy=enforced()),
+    named("beside MTA-STS: another key, the certificate is good", "good", "3 1 1 self", policy=enforced(), wanted=MEANS_NONE),
+    named("beside MTA-STS: 1 1 1 alone, the certificate is good", "good", "1 1 1 self", policy=enforced(), wanted=goes("mta-sts", True)),
+    named("beside MTA-STS: 1 1 1 alone, the certificate is not", "self", "1 1 1 self", policy=enforced(), wanted=waits("TLS failed")),
+    named("beside MTA-STS testing: another key", "good", "3 1 1 self", policy=Page(policy("testing", "{h}")), wanted=MEANS_NONE),
+    named("signed, no TLSA, MTA-STS", "self", policy=enforced(), wanted=waits("TLS failed")),
+]
+
+
+def enforce(title, wanted, certificate="good", page=None, hosts=None, **more):
+    return Case(f"MTA-STS: {title}", hosts or [Host(certificate)], wanted, policy=page or enforced(), **more)
+
+
+def no_policy(title, page=None, announced=("v=STSv1; id=1;",), **more):
+    """What announces a policy and has none that can be used: mail goes as if nothing were announced."""
+    return Case(f"MTA-STS: {title}: none", [Host("self", offers=NO_TLS)], in_clear(), policy=page, announced=announced, is_open=True, **more)
+
+
+GOOD, REFUSED = goes("mta-sts", True), waits("TLS failed")
+OUTSIDE = waits("none of the mail hosts of .* stands in its policy")
+
+STS = [
+    enforce("a good certificate", GOOD),
+    enforce("a good certificate by an authority in between", GOOD, "chain"),
+    enforce("expired", waits("TLS failed.*(expired|Expired)"), "expired"),
+    enforce("for another name", waits("TLS failed.*(name|Name)"), "other"),
+    enforce("self-signed", REFUSED, "self"),
+    enforce("a wildcard", GOOD, page=enforced(policy("enforce", "*.{d}"))),
+    enforce("a wildcard is one label", OUTSIDE, page=enforced(policy("enforce", "*.plain.test"))),
+    enforce("a wildcard is not nothing", OUTSIDE, page=enforced(policy("enforce", "*.{h}"))),
+    enforce("another host", OUTSIDE, page=enforced(policy("enforce", "mx.elsewhere.example"))),
+    enforce("letters large and small", GOOD, page=enforced(policy("enforce", "MX1.{D}"))),
+    enforce("LF alone, spaces, an unknown field", GOOD, page=enforced("version: STSv1\nmode:enforce\n\nmx :  {h}  \nlater: x\nmax_age: 60\n")),
+    enforce("a field given twice: the first counts", REFUSED, "self", enforced(policy("enforce", "{h}") + "mode: none\r\n")),
+    enforce("for no time at all", REFUSED, "self", enforced(policy("enforce", "{h}", max_age=0))),
+    enforce("64 KiB", REFUSED, "self", enforced(policy("enforce", "{h}") + "later: x\r\n" * 6000)),
+    enforce(
+        "the preferred host stands not in it",
+        goes("mta-sts", True, taker=1),
+        hosts=[Host("good"), Host("good", preference=20)],
+        page=enforced(policy("enforce", "mx2.{d}")),
+    ),
+    enforce(
+        "the first host's certificate is bad",
+        goes("mta-sts", True, taker=1),
+        hosts=[Host("self"), Host("good", preference=20)],
+        page=enforced(policy("enforce", "*.{d}")),
+    ),
+    enforce(
+        "no host has a good one",
+        REFUSED,
+        hosts=[Host("self"), Host("expired", preference=20)],
+        page=enforced(policy("enforce", "*.{d}")),
+    ),
+    enforce("announced beside others", REFUSED, "self", announced=("v=spf1 -all", "v=STSv1; id=7; later=x")),
+    enforce("testing, good", GOOD, page=Page(policy("testing", "{h}"))),
+    enforce("testing, self-signed", goes("mta-sts", False), "self", Page(policy("testing", "{h}"))),
+    enforce("testing, expired", goes("mta-sts", False), "expired", Page(policy("testing", "{h}"))),
+    enforce("testing, for another name", goes("mta-sts", False), "other", Page(policy("testing", "{h}"))),
+    enforce("testing, another host", goes("mta-sts", True), page=Page(policy("testing", "mx.elsewhere.example"))),
+    enforce("mode none", goes("opportunistic", False), "self", Page(policy("none"))),
+    no_policy("no version", Page(policy("enforce", "{h}", version=None))),
+    no_policy("another version", Page(policy("enforce", "{h}", version="STSv2"))),
+    no_policy("no mode", Page(policy(None, "{h}"))),
+    no_policy("an unknown mode", Page(policy("strict", "{h}"))),
+    no_policy("no max_age", Page(policy("enforce", "{h}", max_age=None))),
+    no_policy("max_age is no number", Page(policy("enforce", "{h}", max_age="1d"))),
+    no_policy("max_age below nothing", Page(policy("enforce", "{h}", max_age=-1))),
+    no_policy("max_age beyond a year", Page(policy("enforce", "{h}", max_age=31557601))),
+    no_policy("max_age beyond all numbers", Page(policy("enforce", "{h}", max_age="9" * 40))),
+    no_policy("no mx", Page(policy("enforce"))),
+    no_policy("mx is no name", Page(policy("enforce", "a b"))),
+    no_policy("mx is an address", Page(policy("enforce", "127.0.0.1"))),
+    no_policy("a line without colon", Page(policy("enforce", "{h}") + "nonsense\r\n")),
+    no_policy("not UTF-8", Page(policy("enforce", "mx").encode() + b"later: \xff\r\n")),
+    no_policy("empty", Page("")),
+    no_policy("HTML", Page("<html><body>Welcome</body></html>")),
+    no_policy("too long", Page(policy("enforce", "{h}") + "later: x\r\n" * 8000)),
+    no_policy("404", Page(policy("enforce", "{h}"), status="404 Not Found")),
+    no_policy("500", Page(policy("enforce", "{h}"), status="500 Oops")),
+    no_policy("204", Page("", status="204 No Content")),
+    no_policy("301", Page("", status="301 Moved Permanently", headers={"location": "/moved"})),
+    no_policy("302", Page("", status="302 Found", headers={"location": "/moved"})),
+    no_policy("308", Page("", status="308 Permanent Redirect", headers={"location": "/moved"})),
+    no_policy("cut", Page(policy("enforce", "{h}"), cut=5)),
+    no_policy("web server: self-signed", Page(policy("enforce", "{h}"), certificate="self")),
+    no_policy("web server: expired", Page(policy("enforce", "{h}"), certificate="expired")),
+    no_policy("web server: for another name", Page(policy("enforce", "{h}"), certificate="other")),
+    no_policy("no web server", None),
+    no_policy("announced twice", Page(policy("enforce", "{h}")), announced=("v=STSv1; id=1", "v=STSv1; id=2")),
+    no_policy("announced without id", Page(policy("enforce", "{h}")), announced=("v=STSv1;",)),
+    no_policy("announced with a bad id", Page(policy("enforce", "{h}")), announced=("v=STSv1; id=a-b;",)),
+    no_policy("announced in another version", Page(policy("enforce", "{h}")), announced=("v=STSv2; id=1;",)),
+    no_policy("not announced", Page(policy("enforce", "{h}")), announced=()),
+]
+
+# Hosts that hurt: what they say, and what is said of it.
+TROUBLES = {
+    "endless lines": (lambda code: endless(b"%s-x\r\n" % code), "a reply without end"),
+    "an endless line": (lambda code: endless(b"%s-xxxxxxxxxxxx" % code), "a reply without end"),
+    "a megabyte": (lambda code: b"%s %s" % (code, b"x" * 2**20), "a reply without end"),
+    "999": (lambda code: b"999 what", "a line that is no reply"),
+    "no code": (lambda code: b"what?", "a line that is no reply"),
+    "two codes": (lambda code: b"%s-a\r\n550 b" % code, "two codes"),
+    "421": (lambda code: b"421 4.3.2 overloaded", "overloaded"),
+    "hangs up": (lambda code: DROP, CLOSED),
+    "hangs up in a reply": (lambda code: and_go(b"%s-hm" % code), CLOSED),
+}
+STEPS = {"greeting": b"220", "ehlo": b"250", "mail": b"250", "rcpt": b"250", "data": b"354", "dot": b"250"}
+WAYS = {"": NO_TLS, ", in groups": (*NO_TLS, "PIPELINING"), ", by BDAT": (*NO_TLS, "PIPELINING", "CHUNKING"), ", by TLS": OFFERS}
+
+
+def hostile():
+    for way, offers in WAYS.items():
+        for step, code in STEPS.items():
+            if way and step in ("greeting", "ehlo") or way == ", by BDAT" and step == "data":
+                continue
+            for trouble, (act, words) in TROUBLES.items():
+                host = Host(at={step: act(code)}, offers=offers)
+                phase = {"dot": "final"}.get(step, step if step in ("mail", "rcpt", "data") else None)
+                # What is in one group, or flight, is lost with what is before it.
+                phase = None if way == ", by BDAT" or (way == ", in groups" and "hangs" in trouble) else phase
+                yield Case(f"hostile: {step}: {trouble}{way}", [host], waits(words, phase), is_open=True)
+    lf = {step: reply + b" ok\n" for step, reply in STEPS.items()} | {"ehlo": b"250-mx\n250 8BITMIME\n"}
+    yield Case("hostile: LF alone", [Host(at=lf, offers=NO_TLS)], in_clear(), is_open=True)
+    for title, at, words in [
+        ("greeting: 354", {"greeting": b"354 go on"}, "354 where that makes no sense"),
+        ("greeting: two at once", {"greeting": b"220 hello\r\n250 ok"}, "without being asked|makes no sense"),
+        ("mail: 354", {"mail": b"354 go on"}, "354 where that makes no sense"),
+        ("data: 250", {"data": b"250 ok"}, "250 where that makes no sense"),
+        ("dot: 354", {"dot": b"354 more"}, "354 where that makes no sense"),
+        ("greeting: HTTP", {"greeting": b"HTTP/1.1 400 Bad Request"}, "a line that is no reply"),
+        ("greeting: TLS", {"greeting": b"\x16\x03\x01\x00\x05hello"}, "a line that is no reply"),
+    ]:
+        yield Case(f"hostile: {title}", [Host(at=at, offers=NO_TLS)], waits(words, None), is_open=True)
+
+
+def slow():
+    """Those that end with a time-out of a minute, and those that would in minutes and are let go."""
+    silent = {"handshake": SILENCE}
+    yield Case("slow: the handshake never ends: in the clear", [Host(at=silent)], in_clear(), is_open=True)
+    yield Case("slow: the handshake never ends, MTA-STS", [Host(at=silent)], waits("TLS failed.*in time"), policy=enforced())
+    yield Case("slow: the handshake never ends, DANE", [Host(tlsa=("3 1 1 good",), at=silent)], waits("TLS failed.*in time"), SECURE)
+
+
+def dripping():
+    for step, code in STEPS.items():
+        phase = {"dot": "final"}.get(step, step if step in ("mail", "rcpt", "data") else None)
+        host = Host(at={step: drip(b"%s-x\r\n" % code)}, offers=NO_TLS)
+        yield Case(f"slow: {step}: a byte a second", [host], waits(CLOSED, phase), is_open=True)
+    for step in ("greeting", "ehlo", "dot"):
+        yield Case(f"slow: {step}: silence", [Host(at={step: SILENCE}, offers=NO_TLS)], waits(CLOSED, None), is_open=True)
+
+
+# What is done to the signed records of names in the forged zone: of which kind, and what is left of them.
+BREAKINGS = {
+    "mx-forged": ("MX", lambda line: line.replace("\t10 ", "\t11 ")),
+    "mx-bare": ("RRSIG MX", None),
+    "mx-gone": ("MX", None),
+    "a-forged": ("A", lambda line: line.replace("127.25.", "127.26.")),
+    "a-bare": ("RRSIG A", None),
+    "tlsa-forged": ("TLSA", lambda line: line.rstrip()[:-8] + "00000000\n"),
+    "tlsa-bare": ("RRSIG TLSA", None),
+    "tlsa-gone": ("TLSA", None),
+    "no-bare": ("RRSIG NSEC", None),
+}
+
+
+def forge(lines):
+    kept = []
+    for line in lines:
+        words = line.split()
+        for label, (kind, change) in BREAKINGS.items():
+            is_its = len(words) > 4 and label in words[0].split(".")
+            if is_its and (words[2] == kind or f"{words[2]} {words[3]}" == kind):
+                line = change(line) if change else ""
+        kept.append(line)
+    return kept
