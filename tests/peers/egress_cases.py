@@ -464,7 +464,7 @@ def forge(lines):
     for line in lines:
         words = line.split()
         for label, (kind, change) in BREAKINGS.items():
-            is_its = len(words) > 4 and label in words[0].split(".")
+            is_its = len(words) > 3 and label in words[0].split(".")
             if is_its and (words[2] == kind or f"{words[2]} {words[3]}" == kind):
                 line = change(line) if change else ""
         kept.append(line)

@@ -4,7 +4,7 @@
 
 `at` says what happens at a step (`greeting`, `ehlo`, `starttls`, `handshake`, `ehlo-tls`, `mail`, `rcpt`, `data`, `dot`)
 instead of what is usual: bytes are sent in place of the reply; a function is called with the conversation and ends it.
-`host.clear` and `host.sealed` are what was received in the clear and by TLS.
+`host.clear` and `host.sealed` are what was received in the clear and by TLS, `host.taken` the messages that it took.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class Host:
 
     def __post_init__(self):
         self.address, self.clear, self.sealed = None, bytearray(), bytearray()
-        self.taken, self.steps, self.open = 0, [], set()
+        self.taken, self.open = [], set()
 
     def hang_up(self):
         """Ends all that is under way with it."""
@@ -155,11 +155,11 @@ class Conversation:
             if not data:
                 raise Over
             self.rest += data
-        self.rest = self.rest[count:]
+        found, self.rest = self.rest[:count], self.rest[count:]
+        return found
 
     def say(self, step, usual=None):
         """The reply of a step; whether it was the usual one, or as good as that."""
-        self.host.steps.append(step)
         act = self.host.at.get(step, USUAL.get(step, b"250 ok") if usual is None else usual)
         if callable(act):
             act(self)
@@ -178,20 +178,18 @@ class Conversation:
                 self.say("starttls") and self.start_tls()
             elif verb == b"DATA":
                 if self.say("data"):
-                    self.take(b"\r\n.\r\n")
-                    self.end_of_content()
+                    self.end_of_content(self.take(b"\r\n.\r\n"))
             elif verb == b"BDAT":
-                self.exactly(int(line.split()[1]))
-                self.end_of_content()
+                self.end_of_content(self.exactly(int(line.split()[1])))
             elif verb == b"QUIT":
                 self.say("quit", b"221 bye")
                 return
             else:
                 self.say({b"MAIL": "mail", b"RCPT": "rcpt"}.get(verb, "other"))
 
-    def end_of_content(self):
+    def end_of_content(self, content):
         if self.say("dot"):
-            self.host.taken += 1
+            self.host.taken.append(content)
 
     def hello(self, verb):
         offers = [offer for offer in self.host.offers if not (self.is_sealed and offer == "STARTTLS")]
