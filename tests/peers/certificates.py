@@ -39,6 +39,8 @@ class Certificates:
         self.contexts["demanding"] = self.context("good")
         self.contexts["demanding"].verify_mode = ssl.CERT_REQUIRED
         self.contexts["demanding"].load_verify_locations(place / "ca.pem")
+        self.contexts["elderly"] = self.context("good")
+        self.contexts["elderly"].maximum_version = ssl.TLSVersion.TLSv1_2
         self.roots = place / "ca.pem"
 
     def openssl_(self, words, given=None):

@@ -14,6 +14,7 @@ change, vanish and run out while time passes and postrider restarts. Without Kno
 import argparse
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -30,12 +31,13 @@ from knot import Knot, Zone
 from mailhosts import Host, MailHosts
 from nameserver import NameServer
 from policyweb import Page, PolicyWeb, policy
-from receiving import DOMAIN, Server, free_port, until
+from receiving import OWNER, Server, free_port, until
 
 WEB = "127.27.0.1"
 PATIENCE_S = 30
 SLOW_S = 75
 QUICK_S = 5
+SLOW_ANSWER_S = 0.05
 LIFE = "life.test"
 
 
@@ -52,30 +54,36 @@ class Tlsa:
 class Sender(Server):
     """A postrider that delivers to the ground's mail hosts."""
 
-    def __init__(self, binary, place, names, ground, dane="on"):
+    def __init__(self, binary, place, names, ground, dane="on", paused=False):
         place.mkdir()
         more = f"""trust_anchors = "{ground.knot.anchors}"
 [delivery]
 port = {ground.hosts.port}
 dane = "{dane}"
+paused = {str(paused).lower()}
 roots = "{ground.certificates.roots}"
 allow_private_destinations = true
 [testing]
 clock_offset = "0s"
 mta_sts_port = {ground.web_port}"""
         super().__init__(binary, place, names, more)
+        self.admin("domain", "create", cases.STRICT, "--account", OWNER, "--verified")
+        strict = next(domain for domain in self.ask("GET", "/domains")["domains"] if domain["name"] == cases.STRICT)
+        self.ask("PATCH", f"/domains/{strict['id']}", {"tls_mode": "enforced"})
 
     def restart(self, dane):
         """Another process on the same data."""
         if self.end() != 0:
             raise Failed("the server did not end well")
-        self.config.write_text(re.sub('dane = ".*"', f'dane = "{dane}"', self.config.read_text()))
+        text = re.sub('dane = ".*"', f'dane = "{dane}"', self.config.read_text())
+        self.config.write_text(text.replace("paused = true", "paused = false"))
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([self.binary, "serve", "--config", self.config], stdout=log, stderr=log)
         until(self.is_ready, f"the server ({self.log})")
 
-    def send(self, domain, marker):
-        body = {"from": f"ada@{DOMAIN}", "to": f"someone@{domain}", "subject": marker, "text": f"Hello,\n{marker}\n"}
+    def send(self, case):
+        said = {"subject": case.marker, "text": f"Hello,\n{case.marker}\n"}
+        body = {"from": f"ada@{case.sender}", "to": f"someone@{case.to}"} | said
         return self.ask("POST", "/emails", body)["id"]
 
     def advance(self, **span):
@@ -109,7 +117,7 @@ class Ground:
         names += [f"mta-sts.{life.label}.{LIFE}" for life in LIVES]
         self.certificates = Certificates(base / "certificates", sorted({name.lower() for name in names}))
         self.hosts = MailHosts(free_port(), self.certificates.contexts)
-        for host in hosts:
+        for host in dict.fromkeys(hosts):
             self.hosts.add(host)
         self.web = PolicyWeb(self.web_port, WEB, self.certificates.contexts)
         self.web.pages["/moved"] = Page(policy("enforce", "elsewhere.example"))
@@ -145,16 +153,20 @@ class Ground:
         lines = [record.format(**texts) for record in case.records]
         for host in case.hosts:
             name = f"{host.name}."
-            if not any(line.startswith(f"{name} 1 CNAME") for line in lines):
+            if not has_alias(name, lines):
                 lines.append(f"{name} 1 A {host.address}")
             lines += [f"_{port}._tcp.{name} 1 TLSA {self.certificates.tlsa(spec)}" for spec in host.tlsa]
             if case.has_mx:
                 lines.append(f"{domain} 1 MX {host.preference} {name}")
         announced = ("v=STSv1; id=1;",) if case.policy and case.announced is None else case.announced or ()
         lines += [f'_mta-sts.{domain} 0 TXT "{text}"' for text in announced]
-        if case.policy:
+        if case.policy and not has_alias(f"mta-sts.{domain}", lines):
             lines.append(f"mta-sts.{domain} 0 A {WEB}")
         return lines
+
+
+def has_alias(name, lines):
+    return any(line.startswith(f"{name} 1 CNAME") for line in lines)
 
 
 def name_it(case, number):
@@ -237,7 +249,7 @@ class Report:
 
 def send_all(sender, some):
     for case in some:
-        case.email = sender.send(case.to, case.marker)
+        case.email = sender.send(case)
 
 
 def judge_all(sender, some, report, patience_s=PATIENCE_S):
@@ -377,17 +389,56 @@ def over_time(sender, ground, lives, again, report):
     ground.web.is_closed = False
     sender.advance(hours=25)
     lives.try_stage(3, sender, report)
-    sender.advance(hours=24)
 
 
 def given_up(sender, case, why):
     """What has waited for two days has failed, and for the right reason."""
-    recipient = sender.ask("GET", f"/emails/{case.email}")["email"]["recipients"][0]
-    if recipient["status"] != "failed":
-        raise Failed(f"{recipient['status']}, not failed")
-    said = sender.admin("trace", case.email)
-    if why not in str(said):
-        raise Failed(f"not {why!r}: {said}")
+    recipient, _ = sender.fate(case.email)
+    said = str(sender.ask("GET", f"/emails/{case.email}/events"))
+    if recipient["status"] != "failed" or why not in said:
+        raise Failed(f"{recipient['status']}, not failed of {why}: {said}")
+
+
+def all_given_up(sender, wave, report):
+    """What was never delivered has failed when two days have passed."""
+    sender.advance(hours=24)
+    waited = [case for case in wave if case.wanted.state == "deferred" and not case.known]
+    for phase, why in {"tls": "tls_required", "dns": "dns_error", "ehlo": "expired"}.items():
+        some = [case for case in waited if case.wanted.phase == phase]
+        report.case(f"given up, {phase}: {why}", lambda some=some, why=why: [given_up(sender, one, why) for one in some])
+
+
+class Slow:
+    """A name server that takes a while for each answer, as those do that are not next door."""
+
+    def __init__(self, knot):
+        self.inner = ("127.0.0.1", knot.port)
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.socket.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            question, client = self.socket.recvfrom(65535)
+            threading.Thread(target=self.ask, args=(question, client), daemon=True).start()
+
+    def ask(self, question, client):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as inner:
+            inner.settimeout(5)
+            inner.sendto(question, self.inner)
+            answer = inner.recv(65535)
+        time.sleep(SLOW_ANSWER_S)
+        self.socket.sendto(answer, client)
+
+
+def by_auto(base, args, ground, waiting, report):
+    """Mail that lies there when postrider starts: DANE counts from the first one on."""
+    sender = Sender(args.postrider, base / "auto", Slow(ground.knot), ground, paused=True)
+    send_all(sender, waiting)
+    sender.restart(dane="auto")
+    judge_all(sender, waiting, report)
+    return sender
 
 
 def good_end(sender):
@@ -411,13 +462,14 @@ def check(args):
     report, began = Report(args.known), time.monotonic()
     wave = [*cases.wires(), *cases.DANE, *cases.STS]
     slow, dripping, hostile = list(cases.slow()), list(cases.dripping()), list(cases.hostile())
+    waiting = list(cases.after_a_start())
     again = [cases.named("after a restart, by auto", "self", "3 1 1 self")]
     again.append(cases.named("after a restart, by auto, another key", "self", "3 1 1 good", wanted=cases.MEANS_NONE))
     quick = Case("slow: meanwhile others get theirs", [Host("good")], FREE)
     with tempfile.TemporaryDirectory() as place:
         base = Path(place)
         base.chmod(0o755)
-        ground = Ground(base, [*wave, *slow, *dripping, *hostile, *again, quick])
+        ground = Ground(base, [*wave, *slow, *dripping, *hostile, *again, *waiting, quick])
         senders = []
         try:
             lives = Lives(ground)
@@ -434,7 +486,9 @@ def check(args):
             judge_all(rough, [quick], report, QUICK_S)
             judge_all(rough, hostile, report)
             senders += without_signatures(base, args, ground, report)
+            senders.append(by_auto(base, args, ground, waiting, report))
             over_time(sender, ground, lives, again, report)
+            all_given_up(sender, wave, report)
             let_go(rough, dripping, slow, since, report)
             for each in senders:
                 report.case("a good end", lambda each=each: good_end(each))

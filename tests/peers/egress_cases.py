@@ -4,7 +4,9 @@
 `STS` and `HOSTILE` are cases by themselves; `SLOW` take as long as a time-out, or as they are let.
 """
 
-from dataclasses import dataclass, field
+import dataclasses
+import re
+from dataclasses import dataclass
 
 from mailhosts import BABBLE, BREAK_OFF, DROP, OFFERS, SILENCE, Host, and_go, drip, endless
 from policyweb import Page, policy
@@ -15,6 +17,8 @@ WRONG_KEY, OVER, FORGED = "wrongkey.test", "over.test", "forged.test"
 LOST = "_tcp.half.secure.test"
 NO_TLS = ("8BITMIME",)
 CLEAR = "in the clear"
+# Senders; the second one's domain has `tls_mode` enforced.
+USUAL, STRICT = "acme.example", "strict.example"
 CLOSED = "the host closed the connection"
 
 
@@ -43,6 +47,7 @@ class Case:
     has_mx: bool = True
     # To whom mail goes, if not to the domain itself.
     to: str = "{d}"
+    sender: str = USUAL
     # Nothing asks for protection.
     is_open: bool = False
     # What is known to be wrong: told, and no failure.
@@ -102,16 +107,27 @@ WIRES = {
 }
 
 
+REFUSAL_LOST = "what the host answered to STARTTLS is not told (queue/src/attempt.rs: no_line)"
+WILDCARD = "hickory-net 0.26.3 holds wildcards in zones with NSEC for forged (hickory-dns#3812)"
+ALIAS = "a mail host that is an alias: TLSA records are looked for at its own name alone (dns/src/lookup.rs: dane)"
+
+RACE = "while one message looks whether signatures come through, others go without (queue/src/guard.rs: resolver)"
+
+
 def wires():
     """Every way in which TLS comes to nothing: with nothing that asks for it, and with each that does."""
     for title, (how, words, phase, free) in WIRES.items():
         host = {"certificate": "good"} | how
+        known = REFUSAL_LOST if re.match("STARTTLS: (4|5|3)", title) else ""
         if free:
-            yield Case(f"nothing asked: {title}", [Host(**host)], free, is_open=True)
-            testing = Page(policy("testing", "{h}"))
-            yield Case(f"MTA-STS testing: {title}", [Host(**host)], free, policy=testing, is_open=True)
-        yield Case(f"MTA-STS: {title}", [Host(**host)], waits(words, phase), policy=enforced())
-        yield Case(f"DANE: {title}", [Host(**host, tlsa=("3 1 1 good",))], waits(words, phase), SECURE)
+            testing, known_too = Page(policy("testing", "{h}")), known if "421" in title else ""
+            yield Case(f"nothing asked: {title}", [Host(**host)], free, is_open=True, known=known_too)
+            yield Case(f"MTA-STS testing: {title}", [Host(**host)], free, policy=testing, is_open=True, known=known_too)
+        yield Case(f"MTA-STS: {title}", [Host(**host)], waits(words, phase), policy=enforced(), known=known)
+        yield Case(f"DANE: {title}", [Host(**host, tlsa=("3 1 1 good",))], waits(words, phase), SECURE, known=known)
+        if free and free.tls == CLEAR:
+            strict = Case(f"tls_mode enforced: {title}", [Host(**host)], waits(words, phase), known=known)
+            yield dataclasses.replace(strict, sender=STRICT)
 
 
 def named(title, certificate, *tlsa, wanted=None, zone=SECURE, **more):
@@ -136,6 +152,8 @@ DANE = [
     named("3 1 1, another key, the certificate is good", "good", "3 1 1 self", wanted=MEANS_NONE),
     named("3 0 1, another certificate", "self", "3 0 1 good", wanted=MEANS_NONE),
     named("3 1 1 of the authority", "whole", "3 1 1 ca", wanted=MEANS_NONE),
+    named("3 1 1, TLS 1.2 alone", "elderly", "3 1 1 good"),
+    named("3 1 1, TLS 1.2 alone, another key", "elderly", "3 1 1 self", wanted=MEANS_NONE),
     named("roll-over", "good", "3 1 1 self", "3 1 1 good"),
     named("2 0 1", "whole", "2 0 1 ca"),
     named("2 1 1", "whole", "2 1 1 ca"),
@@ -181,8 +199,8 @@ DANE = [
         SECURE,
     ),
     # Where records come from.
-    named("at a wildcard", "self", records=("*._tcp.{h} 1 TLSA {t:3 1 1 self}",)),
-    named("at a wildcard, another key", "self", records=("*._tcp.{h} 1 TLSA {t:3 1 1 good}",), wanted=MEANS_NONE),
+    named("at a wildcard", "self", records=("*._tcp.{h} 1 TLSA {t:3 1 1 self}",), known=WILDCARD),
+    named("at a wildcard, another key", "self", records=("*._tcp.{h} 1 TLSA {t:3 1 1 good}",), wanted=MEANS_NONE, known=WILDCARD),
     named("by an alias", "self", records=("_{p}._tcp.{h} 1 CNAME tlsa.{d}", "tlsa.{d} 1 TLSA {t:3 1 1 self}")),
     named(
         "by an alias, another key",
@@ -207,7 +225,7 @@ DANE = [
         to="to.{d}",
         wanted=MEANS_NONE,
     ),
-    named("MX at a wildcard", "self", "3 1 1 self", records=("*.w.{d} 1 MX 10 {h}",), to="any.w.{d}"),
+    named("MX at a wildcard", "self", "3 1 1 self", records=("*.w.{d} 1 MX 10 {h}",), to="any.w.{d}", known=WILDCARD),
     named(
         "MX at a wildcard, another key",
         "self",
@@ -215,13 +233,23 @@ DANE = [
         records=("*.w.{d} 1 MX 10 {h}",),
         to="any.w.{d}",
         wanted=MEANS_NONE,
+        known=WILDCARD,
     ),
+    named("MX at a wildcard, two labels deep", "self", "3 1 1 self", records=("*.w.{d} 1 MX 10 {h}",), to="any.one.w.{d}"),
     # RFC 7672 2.2.2: the records at the end of the alias count, then those at its beginning.
     named(
         "the host is an alias, records at its end",
         "self",
         records=("_{p}._tcp.end.{d} 1 TLSA {t:3 1 1 good}", "end.{d} 1 A {a}", "{h} 1 CNAME end.{d}"),
         wanted=MEANS_NONE,
+        known=ALIAS,
+    ),
+    named(
+        "the host is an alias, records at both: those at its end count",
+        "self",
+        "3 1 1 good",
+        records=("_{p}._tcp.end.{d} 1 TLSA {t:3 1 1 self}", "end.{d} 1 A {a}", "{h} 1 CNAME end.{d}"),
+        known=ALIAS,
     ),
     named(
         "the host is an alias, records at its beginning",
@@ -236,6 +264,7 @@ DANE = [
         "3 1 1 good",
         records=("{h} 1 CNAME end.plain.test.", "end.plain.test. 1 A {a}"),
         wanted=MEANS_NONE,
+        known=ALIAS,
     ),
     # Half signed.
     Case(
@@ -251,6 +280,7 @@ DANE = [
         SECURE,
         records=("_{p}._tcp.{h} 1 TLSA {t:3 1 1 good}",),
     ),
+    Case("DANE: MX signed, the host in a zone whose DS fits no key", [Host("self", name="foreign.wrongkey.test")], BOGUS_HOST, SECURE),
     named("an unsigned zone, another key", "self", "3 1 1 good", zone=PLAIN, wanted=goes("opportunistic", False)),
     # NSEC3.
     named("NSEC3: 3 1 1", "self", "3 1 1 self", zone=HASHED),
@@ -310,6 +340,8 @@ def no_policy(title, page=None, announced=("v=STSv1; id=1;",), **more):
 
 
 GOOD, REFUSED = goes("mta-sts", True), waits("TLS failed")
+# One host for two domains, of which one asks for more: not over the other's connection.
+SHARED = Host("self", name="shared.plain.test")
 OUTSIDE = waits("none of the mail hosts of .* stands in its policy")
 
 STS = [
@@ -345,6 +377,19 @@ STS = [
         hosts=[Host("self"), Host("expired", preference=20)],
         page=enforced(policy("enforce", "*.{d}")),
     ),
+    Case("MTA-STS: a host shared with others: theirs", [SHARED], goes("opportunistic", False)),
+    enforce("a host shared with others: ours", REFUSED, hosts=[SHARED]),
+    enforce("without MX", GOOD, has_mx=False),
+    enforce("without MX, self-signed", REFUSED, "self", has_mx=False),
+    enforce("the web server is an alias", REFUSED, "self", records=("mta-sts.{d} 1 CNAME web.{d}", "web.{d} 1 A 127.27.0.1")),
+    enforce(
+        "the announcement is an alias",
+        REFUSED,
+        "self",
+        announced=(),
+        records=("_mta-sts.{d} 1 CNAME id.{d}", 'id.{d} 1 TXT "v=STSv1; id=1"'),
+    ),
+    enforce("TLS 1.2 alone", GOOD, "elderly"),
     enforce("announced beside others", REFUSED, "self", announced=("v=spf1 -all", "v=STSv1; id=7; later=x")),
     enforce("testing, good", GOOD, page=Page(policy("testing", "{h}"))),
     enforce("testing, self-signed", goes("mta-sts", False), "self", Page(policy("testing", "{h}"))),
@@ -369,6 +414,11 @@ STS = [
     no_policy("empty", Page("")),
     no_policy("HTML", Page("<html><body>Welcome</body></html>")),
     no_policy("too long", Page(policy("enforce", "{h}") + "later: x\r\n" * 8000)),
+    no_policy(
+        "a web page",
+        Page(policy("enforce", "{h}"), headers={"content-type": "text/html"}),
+        known="RFC 8461 3.2: text/plain is asked for, and 3.3 that it SHOULD be looked at (queue/src/sts.rs: fetch)",
+    ),
     no_policy("404", Page(policy("enforce", "{h}"), status="404 Not Found")),
     no_policy("500", Page(policy("enforce", "{h}"), status="500 Oops")),
     no_policy("204", Page("", status="204 No Content")),
@@ -434,6 +484,20 @@ def slow():
     yield Case("slow: the handshake never ends: in the clear", [Host(at=silent)], in_clear(), is_open=True)
     yield Case("slow: the handshake never ends, MTA-STS", [Host(at=silent)], waits("TLS failed.*in time"), policy=enforced())
     yield Case("slow: the handshake never ends, DANE", [Host(tlsa=("3 1 1 good",), at=silent)], waits("TLS failed.*in time"), SECURE)
+
+
+    late = Page(policy("enforce", "{h}"), drips=True)
+    yield Case("slow: the policy comes byte by byte: none", [Host("self", offers=NO_TLS)], in_clear(), policy=late, is_open=True)
+    silent = Page(is_silent=True)
+    yield Case("slow: the policy's web server is silent: none", [Host("self", offers=NO_TLS)], in_clear(), policy=silent, is_open=True)
+
+
+def after_a_start():
+    """Mail that waits when postrider starts, all at once, with `dane = "auto"`."""
+    for number in range(1, 11):
+        title = f"at a start, by auto, another key, {number}"
+        yield named(title, "self", "3 1 1 good", wanted=MEANS_NONE, known=RACE if number > 1 else "")
+    yield named("at a start, by auto, 3 1 1", "self", "3 1 1 self")
 
 
 def dripping():

@@ -31,11 +31,16 @@ class Page:
     # The body stops so many bytes before its end, or goes byte by byte.
     cut: int = 0
     drips: bool = False
+    # Nothing is answered at all.
+    is_silent: bool = False
 
     def __post_init__(self):
         self.asked = 0
 
     def send(self, stream):
+        if self.is_silent:
+            stream.recv(1)
+            return
         body = self.text if isinstance(self.text, bytes) else self.text.encode()
         headers = {"content-length": len(body), "connection": "close"} | self.headers
         head = f"HTTP/1.1 {self.status}\r\n" + "".join(f"{key}: {value}\r\n" for key, value in headers.items())
