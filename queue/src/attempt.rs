@@ -418,12 +418,14 @@ fn no_line(host: &str, address: SocketAddr, failure: DialFailure, began_at: Time
         DialReason::NoAuth | DialReason::Auth => (Phase::Auth, true),
     };
     let outcome = match (&failure.reason, failure.reply) {
-        // RFC 8689 5, RFC 7372-like: the sender asked for TLS and the host has none.
-        (DialReason::NoTls, _) => Outcome::Deferred(Reply::new(
-            450,
-            Enhanced::new(4, 7, 30),
-            format!("{host} does not offer TLS, which is required here"),
-        )),
+        // RFC 8689 5: TLS is asked for, and the host has none, or none now.
+        (DialReason::NoTls, said) => {
+            let text = match said {
+                None => format!("{host} does not offer TLS, which is required here"),
+                Some(said) => format!("{host} refused TLS, which is required here: {said}"),
+            };
+            Outcome::Deferred(Reply::new(450, Enhanced::new(4, 7, 30), text))
+        }
         (_, Some(reply)) => Outcome::Deferred(reply),
         (reason, None) if host.starts_with('[') => Outcome::Unreachable(format!("{host}: {reason}")),
         (reason, None) => Outcome::Unreachable(format!("{host} [{}]: {reason}", address.ip())),

@@ -3,14 +3,13 @@
 //! Both kinds are decided for a recipient's domain, never for a site: hosts that many domains share are another site for
 //! those that ask for more. Where both are there, a host's own TLSA records go before the domain's policy (RFC 8461 2).
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dns::lookup::Resolver;
 use jiff::{SignedDuration, Timestamp};
 use mail::mta_sts::Mode;
+use tokio::sync::Mutex;
 
 use crate::sts::StsPolicies;
 
@@ -53,9 +52,14 @@ pub struct Guards {
 }
 
 /// A resolver that checks signatures, as far as there are any to check.
+///
+/// *Always* is strict: what does not hold is nothing to send by. *Once seen* leaves what is forged to the name server that
+/// we ask, whose own check gives no answer then; where it answers, and our check alone does not follow (aliases and
+/// wildcards are hard to prove), the name counts as unsigned. That is what other mail servers rest DANE upon.
 #[derive(Debug)]
 pub struct Signatures {
     resolver: Resolver,
+    is_strict: bool,
     come_through: AtomicBool,
     looked_at: Mutex<Option<Timestamp>>,
 }
@@ -64,13 +68,18 @@ impl Signatures {
     /// Checked, come what may: where they do not come through, no mail goes.
     #[must_use]
     pub fn always(resolver: Resolver) -> Self {
-        Self { resolver, come_through: AtomicBool::new(true), looked_at: Mutex::default() }
+        Self { resolver, is_strict: true, come_through: AtomicBool::new(true), looked_at: Mutex::default() }
     }
 
     /// Checked from the moment on at which those of the root were seen to come through, and for good.
     #[must_use]
     pub fn once_seen(resolver: Resolver) -> Self {
-        Self { resolver, come_through: AtomicBool::new(false), looked_at: Mutex::default() }
+        Self { resolver, is_strict: false, come_through: AtomicBool::new(false), looked_at: Mutex::default() }
+    }
+
+    /// Whether a name whose signatures do not hold for us is to be taken as unsigned, if the name server answers for it.
+    pub(crate) fn is_lenient(&self) -> bool {
+        !self.is_strict
     }
 
     /// Who checks them, if they come through.
@@ -78,13 +87,15 @@ impl Signatures {
         if self.come_through.load(Ordering::Relaxed) {
             return Some(&self.resolver);
         }
-        {
-            let mut looked_at = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
-            if looked_at.is_some_and(|at| now.duration_since(at) < LOOK) {
-                return None;
-            }
-            *looked_at = Some(now);
+        // Who comes meanwhile waits for what is seen.
+        let mut looked_at = self.looked_at.lock().await;
+        if self.come_through.load(Ordering::Relaxed) {
+            return Some(&self.resolver);
         }
+        if looked_at.is_some_and(|at| now.duration_since(at) < LOOK) {
+            return None;
+        }
+        *looked_at = Some(now);
         let signed = tokio::time::timeout(LOOK_TIMEOUT, self.resolver.is_root_signed()).await;
         if signed != Ok(true) {
             tracing::debug!("the DNS gives no signatures: DANE is left out");

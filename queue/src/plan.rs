@@ -17,7 +17,7 @@ use mail::mta_sts::{KeptPolicy, Mode};
 use mail::reply::{Enhanced, Reply};
 
 use crate::courier::smtp::Credentials;
-use crate::guard::{Guards, Protection};
+use crate::guard::{Guards, Protection, Signatures};
 
 /// Plans kept; beyond it those that lapsed go, or, when none has, all.
 const PLANS_MAX: usize = 100_000;
@@ -207,9 +207,16 @@ impl Planner {
 
     async fn mx(&self, domain: &Name, now: Timestamp) -> Result<Answer<MailHosts>, LookupError> {
         match self.signatures(now).await {
-            Some(checking) => checking.mx(domain).await,
+            Some(checking) => match checking.mx(domain).await {
+                Err(LookupError::Bogus { .. }) if self.is_lenient() => self.resolver.mx(domain).await,
+                found => found,
+            },
             None => self.resolver.mx(domain).await,
         }
+    }
+
+    fn is_lenient(&self) -> bool {
+        self.guards.signatures.as_ref().is_some_and(Signatures::is_lenient)
     }
 
     async fn signatures(&self, now: Timestamp) -> Option<&Resolver> {
@@ -237,7 +244,12 @@ impl Planner {
         now: Timestamp,
     ) -> Result<Dane, LookupError> {
         match self.signatures(now).await.filter(|_| route.protection.is_signed) {
-            Some(checking) => checking.dane(host, port).await.map(|answer| answer.data),
+            Some(checking) => match checking.dane(host, port).await {
+                Err(LookupError::Bogus { .. }) if self.is_lenient() => {
+                    self.resolver.addresses(host).await.map(|_| Dane::None)
+                }
+                found => found.map(|answer| answer.data),
+            },
             None => Ok(Dane::None),
         }
     }
