@@ -234,7 +234,7 @@ async fn measure(partners: usize) {
     told("drafted", partners, began);
     assert_eq!(usize::try_from(run.payouts), Ok(partners));
     let began = start();
-    ledger.cancel_run(account, run.id, &nothing_beside).await.unwrap();
+    ledger.cancel_run((account, run.id), None, &nothing_beside).await.unwrap();
     told("cancelled", partners, began);
     let run = ledger.draft_run(account, None).await.unwrap().run.unwrap();
     let began = start();

@@ -241,8 +241,8 @@ impl Office {
     ///
     /// # Errors
     /// Steps are missing; [`Refusal`].
-    pub async fn go_live(&self, account: AccountId) -> Result<Program, Refusal> {
-        self.change_program(account, None, &|program| {
+    pub async fn go_live(&self, account: AccountId, seen: Option<&Seen>) -> Result<Program, Refusal> {
+        self.change_program(account, seen, &|program| {
             let missing = program.missing();
             if !missing.is_empty() {
                 return Err(Refusal::Steps(missing));
@@ -257,8 +257,8 @@ impl Office {
     ///
     /// # Errors
     /// It was never live; [`Refusal`].
-    pub async fn pause(&self, account: AccountId) -> Result<Program, Refusal> {
-        self.change_program(account, None, &|program| {
+    pub async fn pause(&self, account: AccountId, seen: Option<&Seen>) -> Result<Program, Refusal> {
+        self.change_program(account, seen, &|program| {
             if program.status == ProgramStatus::Setup {
                 return Err(Obstacle::NotLive.into());
             }

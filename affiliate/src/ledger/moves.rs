@@ -75,11 +75,13 @@ impl Ledger {
     pub async fn reinstate(
         &self,
         (account, id): (AccountId, CommissionId),
+        seen: Option<&Seen>,
         beside: Beside<'_, Commission>,
     ) -> Result<Commission, Refusal> {
         for _ in 0..TRIES_MAX {
             let mut book = Book::open(self, account).await?;
             let mut line = book.line(id).await?.ok_or(Refusal::Unknown(Noun::Commission))?;
+            Seen::check(seen, line.rev, line.updated_at)?;
             let referral = book.referral(line.referral).await?.ok_or(Refusal::Unknown(Noun::Referral))?;
             if Barred::of(referral).is_some() {
                 return Err(Obstacle::ReferralBarred.into());
@@ -111,13 +113,16 @@ impl Ledger {
         &self,
         (account, id): (AccountId, ReferralId),
         verdict: Verdict,
+        seen: Option<&Seen>,
         beside: Beside<'_, Referral>,
     ) -> Result<Referral, Refusal> {
-        let mut tries = 0;
+        // With the first commit of several it is another one.
+        let (mut tries, mut seen) = (0, seen);
         while tries < TRIES_MAX {
             let mut book = Book::open(self, account).await?;
             let now = book.now;
             let referral = book.referral(id).await?.ok_or(Refusal::Unknown(Noun::Referral))?;
+            Seen::check(seen, referral.rev, referral.updated_at)?;
             if referral.rejection.is_some_and(|rejection| rejection.reason == RejectReason::Expired) {
                 return Err(Obstacle::ReferralLapsed.into());
             }
@@ -135,7 +140,7 @@ impl Ledger {
             };
             match is_done {
                 true if is_whole => return Ok(self.as_written(account, referral).await?),
-                true => tries = 0,
+                true => (tries, seen) = (0, None),
                 false => tries += 1,
             }
         }

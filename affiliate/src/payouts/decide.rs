@@ -12,7 +12,7 @@ use store::engine::Batch;
 use super::Step;
 use super::draft::later;
 use crate::ledger::Ledger;
-use crate::office::Beside;
+use crate::office::{Beside, Seen};
 use crate::refusal::{Noun, Obstacle, Refusal};
 
 /// Commits tried, when something is changed meanwhile.
@@ -76,12 +76,13 @@ impl Ledger {
     /// It is no draft; [`Refusal`].
     pub async fn cancel_run(
         &self,
-        account: AccountId,
-        id: PayoutRunId,
+        (account, id): (AccountId, PayoutRunId),
+        seen: Option<&Seen>,
         beside: Beside<'_, PayoutRun>,
     ) -> Result<PayoutRun, Refusal> {
         for _ in 0..TRIES_MAX {
             let before = self.run(account, id).await?;
+            Seen::check(seen, before.rev, before.created_at)?;
             if before.status != RunStatus::Draft {
                 return Err(Obstacle::NoDraft.into());
             }

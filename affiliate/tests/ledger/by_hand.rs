@@ -31,11 +31,11 @@ impl World {
     }
 
     async fn reinstate(&self, id: CommissionId) -> Result<Commission, Refusal> {
-        self.ledger.reinstate((self.account, id), &nothing_beside).await
+        self.ledger.reinstate((self.account, id), None, &nothing_beside).await
     }
 
     async fn decide(&self, id: ReferralId, verdict: Verdict) -> mail::affiliate::referral::Referral {
-        self.ledger.decide((self.account, id), verdict, &nothing_beside).await.unwrap()
+        self.ledger.decide((self.account, id), verdict, None, &nothing_beside).await.unwrap()
     }
 }
 

@@ -22,7 +22,7 @@ async fn a_lead_earns_its_bounty_once() {
     assert_eq!(world.lead("Lin@example.org", None).await.id, lead.id);
     assert_eq!(world.outline().await, ["bounty/1 500 of 0 pending"]);
     assert_eq!(world.told(lead.id).await, ["referral.created"]);
-    world.ledger.decide((world.account, lead.id), Verdict::Reject, &nothing_beside).await.unwrap();
+    world.ledger.decide((world.account, lead.id), Verdict::Reject, None, &nothing_beside).await.unwrap();
     assert_eq!(world.outline().await, ["bounty/1 500 of 0 reversed fraud"]);
     // Who brings itself, or was there before, earns none.
     assert_eq!(world.lead("ada+me@partners.example", None).await.blocked, Some(Blocked::SelfReferral));
@@ -46,7 +46,7 @@ async fn too_many_bounties_of_a_day_are_looked_at_first() {
     assert_eq!(world.outline().await, wanted);
     world.advance_days(31);
     assert_eq!(world.end_holds().await, 2);
-    world.ledger.decide((world.account, third.id), Verdict::Allow, &nothing_beside).await.unwrap();
+    world.ledger.decide((world.account, third.id), Verdict::Allow, None, &nothing_beside).await.unwrap();
     assert_eq!(world.end_holds().await, 1);
     world.audit().await;
 }
@@ -112,7 +112,7 @@ async fn what_a_guest_bought_is_gone_through_whole() {
         world.tell("invoice.paid", 10, paid).await;
     }
     assert_eq!(world.lines().await.len(), 520);
-    world.ledger.decide((world.account, lead.id), Verdict::Reject, &nothing_beside).await.unwrap();
+    world.ledger.decide((world.account, lead.id), Verdict::Reject, None, &nothing_beside).await.unwrap();
     assert!(world.lines().await.iter().all(|line| line.status.word() == "reversed"));
     world.audit().await;
 }

@@ -385,7 +385,7 @@ async fn very_many_at_once_are_looked_at_and_earn_once_they_are_allowed() {
         ["in_1/1 2000 of 10000 pending frozen", "in_1/2 500 of 10000 pending frozen"]
     );
     let decided =
-        world.ledger.decide((world.account, third.id), Verdict::Allow, &nothing_beside).await.unwrap();
+        world.ledger.decide((world.account, third.id), Verdict::Allow, None, &nothing_beside).await.unwrap();
     assert_eq!(decided.review.unwrap().status, ReviewStatus::Allowed);
     world.end_holds().await;
     assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 earned", "in_1/2 500 of 10000 earned"]);

@@ -116,7 +116,7 @@ pub(crate) async fn where_there_is_no_answer_the_owner_sees_it() {
 #[tokio::test]
 pub(crate) async fn a_draft_that_is_compared_can_be_cancelled() {
     let (world, run) = draft().await;
-    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
+    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
     let again = world.draft().await;
     assert_eq!(again.totals, run.totals);
     let processor = Script::default();

@@ -44,7 +44,7 @@ pub(crate) async fn a_refund_takes_a_line_out_of_its_draft() {
         world.ledger.approve_run((world.account, run.id), (after.rev, &after.totals), &nothing_beside).await;
     assert!(matches!(refused, Err(Refusal::Obstacle(Obstacle::NobodyInRun))), "{refused:?}");
     world.books().await;
-    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
+    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
     assert_eq!(format!("{:?}", world.draft().await.totals), "{usd: 625}");
     world.books().await;
 }
@@ -80,7 +80,7 @@ pub(crate) async fn an_inquiry_keeps_a_line_from_being_paid() {
     world.tell("charge.dispute.created", 32 * DAY, asks).await;
     assert_eq!(format!("{:?}", world.run(&run).await.totals), "{usd: 1250}");
     world.books().await;
-    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
+    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
     let again = world.draft().await;
     assert_eq!(format!("{:?}", again.totals), "{usd: 1250}");
     let reasons: Vec<_> = world.skipped(&again).await.iter().map(|one| one.reason).collect();
@@ -140,7 +140,7 @@ pub(crate) async fn a_loss_is_taken_off_later_payouts() {
     assert_eq!((payout.amount, payout.adjusted, payout.lines), (500, -1_500, 2));
     world.books().await;
     // Cancelled, it is owed as before.
-    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
+    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
     let run = world.draft().await;
     world.approve(&run).await;
     let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;

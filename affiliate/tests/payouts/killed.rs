@@ -55,7 +55,7 @@ pub(crate) async fn a_cancelled_run_is_taken_apart() {
     for polls in [1, 2, 3, 4] {
         let (_directory, world, sum) = much().await;
         let run = world.draft().await;
-        cut_off(polls, world.ledger.cancel_run(world.account, run.id, &nothing_beside)).await;
+        cut_off(polls, world.ledger.cancel_run((world.account, run.id), None, &nothing_beside)).await;
         world.books().await;
         let is_cancelled = world.run(&run).await.status == RunStatus::Cancelled;
         assert_eq!(world.list(&[]).await.is_empty(), is_cancelled, "its payouts are gone at once");
@@ -63,7 +63,7 @@ pub(crate) async fn a_cancelled_run_is_taken_apart() {
             world.recover(&Script::default()).await;
         }
         if !is_cancelled {
-            world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
+            world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
         }
         // Who drafts the next one helps.
         let next = world.draft().await;

@@ -19,7 +19,7 @@ pub(crate) async fn a_partner_with_very_many_lines_is_paid_in_one_payout() {
     assert_eq!((payout.lines, payout.amount, run.payouts), (950, sum, 2));
     assert_eq!(world.told(payout.id).await, ["payout.created"]);
     world.books().await;
-    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
+    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
     world.books().await;
     let run = world.draft().await;
     world.approve(&run).await;

@@ -40,7 +40,7 @@ pub(crate) async fn a_run_is_drafted_approved_and_paid() {
     let approved = world.approve(&run).await;
     assert!(approved.status == RunStatus::Approved && approved.approved_at.is_some());
     is(world.ledger.approve_run(of, (approved.rev, &run.totals), &nothing_beside).await, Obstacle::NoDraft);
-    is(world.ledger.cancel_run(world.account, run.id, &nothing_beside).await, Obstacle::NoDraft);
+    is(world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await, Obstacle::NoDraft);
     assert_eq!(world.list(&[PayoutStatus::Processing]).await.len(), 2);
     assert!(world.list(&[PayoutStatus::Draft]).await.is_empty());
     world.books().await;
@@ -73,12 +73,12 @@ pub(crate) async fn a_cancelled_run_leaves_nothing() {
     world.earn().await;
     let run = world.draft().await;
     let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
-    let cancelled = world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
+    let cancelled = world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
     assert_eq!((cancelled.status, &cancelled.totals), (RunStatus::Cancelled, &run.totals));
     assert!(matches!(world.ledger.payout(world.account, payout.id).await, Err(Refusal::Unknown(_))));
     assert!(world.list(&[]).await.is_empty());
     assert!(world.lines().await.iter().all(|line| line.status.payout().is_none()));
-    is(world.ledger.cancel_run(world.account, run.id, &nothing_beside).await, Obstacle::NoDraft);
+    is(world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await, Obstacle::NoDraft);
     is(
         world
             .ledger
@@ -106,7 +106,7 @@ pub(crate) async fn who_cannot_be_paid_is_skipped() {
         (skipped[0].partner, skipped[0].amount, skipped[0].reason),
         (world.bob, 500, SkipReason::NotReady)
     );
-    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
+    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
     world.change(world.ada, |ada| ada.status = PartnerStatus::Suspended).await;
     let drafted = world.ledger.draft_run(world.account, None).await.unwrap();
     assert!(drafted.run.is_none());

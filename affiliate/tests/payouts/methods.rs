@@ -99,7 +99,7 @@ pub(crate) async fn nobody_approves_what_is_allowed_no_more() {
             "works" => world.recover(&Script::default()).await,
             _ => {
                 let cancelled =
-                    world.ledger.cancel_run(world.account, run.id, &nothing_beside).await.unwrap();
+                    world.ledger.cancel_run((world.account, run.id), None, &nothing_beside).await.unwrap();
                 assert_eq!((cancelled.status, cancelled.sifted), (RunStatus::Cancelled, None));
                 assert_eq!(world.draft().await.payouts, 1);
                 continue;

@@ -14,7 +14,7 @@ use store::affiliate::commission::{CommissionStatus, Filter};
 use serde_json::json;
 
 use super::answer::{Begun, One, begin_own};
-use super::asked::{Change, Make, Opened, Read};
+use super::asked::{Act, Change, Opened, Read};
 use super::fields::{self, Fields, nullable_text_schema, word};
 use super::view::{Listed, OneCommission};
 use super::{OfCommission, filter, refused, several, wanted};
@@ -180,16 +180,16 @@ pub async fn reverse(
 pub async fn reinstate(
     room: Arc<Room>,
     owner: Owner,
-    asked: Make<OfCommission>,
+    asked: Act<OfCommission>,
 ) -> Result<One<OneCommission>, Problem> {
-    let Opened { program, said, claim, .. } = asked.open_any(&room, owner.tenant()).await?;
+    let Opened { program, said, seen, claim } = asked.open_any(&room, owner.tenant()).await?;
     let of = (program.account, said.id(Noun::Commission)?);
     let doing = match begin_own(&room, &owner, "reinstate_affiliate_commission", claim).await? {
         Begun::Done(answer) => return Ok(answer),
         Begun::Go(doing) => doing,
     };
     let keep = doing.keeper(one);
-    let done = room.affiliate.ledger().reinstate(of, &keep).await;
+    let done = room.affiliate.ledger().reinstate(of, seen.as_ref(), &keep).await;
     drop(keep);
     doing.end(&room, done, one).await
 }

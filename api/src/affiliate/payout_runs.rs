@@ -26,7 +26,7 @@ use store::engine::{Batch, ReadError};
 use tokio::sync::mpsc;
 
 use super::answer::{Begun, One, REPLAYED, begin_own, of_operation};
-use super::asked::{Make, Opened, Read};
+use super::asked::{Act, Make, Opened, Read};
 use super::fields::{self, Fields};
 use super::payout_view::{Files, OneRun, whole_run_schema};
 use super::view::Listed;
@@ -458,15 +458,15 @@ pub async fn approve(room: Arc<Room>, owner: Owner, asked: Make<Approve>) -> Res
 ///
 /// # Errors
 /// No such run, or no draft.
-pub async fn cancel(room: Arc<Room>, owner: Owner, asked: Make<OfRun>) -> Result<One<OneRun>, Problem> {
-    let Opened { program, said, claim, .. } = asked.open_any(&room, owner.tenant()).await?;
+pub async fn cancel(room: Arc<Room>, owner: Owner, asked: Act<OfRun>) -> Result<One<OneRun>, Problem> {
+    let Opened { program, said, seen, claim } = asked.open_any(&room, owner.tenant()).await?;
     let id = said.id(Noun::Run)?;
     let doing = match begin_own(&room, &owner, "cancel_affiliate_payout_run", claim).await? {
         Begun::Done(answer) => return Ok(answer),
         Begun::Go(doing) => doing,
     };
     let keep = doing.keeper(one);
-    let cancelled = room.affiliate.ledger().cancel_run(program.account, id, &keep).await;
+    let cancelled = room.affiliate.ledger().cancel_run((program.account, id), seen.as_ref(), &keep).await;
     drop(keep);
     doing.end(&room, cancelled, one).await
 }

@@ -255,10 +255,10 @@ pub async fn test(room: Arc<Room>, owner: Owner, asked: Read<Nothing>) -> Result
 pub async fn go_live(
     room: Arc<Room>,
     owner: Owner,
-    asked: Read<Nothing>,
+    asked: Change<Nothing>,
 ) -> Result<One<OneProgram>, Problem> {
-    let account = asked.open_any(&room, owner.tenant()).await?.program.account;
-    let live = room.affiliate.go_live(account).await;
+    let Opened { program, seen, .. } = asked.open_any(&room, owner.tenant()).await?;
+    let live = room.affiliate.go_live(program.account, seen.as_ref()).await;
     live.map(|program| one(&program)).map_err(|refusal| refused(&room, refusal))
 }
 
@@ -266,8 +266,12 @@ pub async fn go_live(
 ///
 /// # Errors
 /// There is no program, or it was never live.
-pub async fn pause(room: Arc<Room>, owner: Owner, asked: Read<Nothing>) -> Result<One<OneProgram>, Problem> {
-    let account = asked.open_any(&room, owner.tenant()).await?.program.account;
-    let paused = room.affiliate.pause(account).await;
+pub async fn pause(
+    room: Arc<Room>,
+    owner: Owner,
+    asked: Change<Nothing>,
+) -> Result<One<OneProgram>, Problem> {
+    let Opened { program, seen, .. } = asked.open_any(&room, owner.tenant()).await?;
+    let paused = room.affiliate.pause(program.account, seen.as_ref()).await;
     paused.map(|program| one(&program)).map_err(|refusal| refused(&room, refusal))
 }

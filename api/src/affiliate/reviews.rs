@@ -11,7 +11,7 @@ use mail::id::{PartnerId, ReferralId};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::asked::{Opened, Read};
+use super::asked::{Change, Opened, Read};
 use super::view::Listed;
 use super::{OfReferral, refused, several, wanted};
 use crate::call::{Call, Input, Owner, Takes};
@@ -118,7 +118,7 @@ impl Describe for Decided {
 ///
 /// # Errors
 /// No such referral; it lapsed, and another partner has its place.
-pub async fn allow(room: Arc<Room>, owner: Owner, asked: Read<OfReferral>) -> Result<Decided, Problem> {
+pub async fn allow(room: Arc<Room>, owner: Owner, asked: Change<OfReferral>) -> Result<Decided, Problem> {
     decide(&room, &owner, asked, Verdict::Allow).await
 }
 
@@ -126,19 +126,19 @@ pub async fn allow(room: Arc<Room>, owner: Owner, asked: Read<OfReferral>) -> Re
 ///
 /// # Errors
 /// As [`allow`].
-pub async fn reject(room: Arc<Room>, owner: Owner, asked: Read<OfReferral>) -> Result<Decided, Problem> {
+pub async fn reject(room: Arc<Room>, owner: Owner, asked: Change<OfReferral>) -> Result<Decided, Problem> {
     decide(&room, &owner, asked, Verdict::Reject).await
 }
 
 async fn decide(
     room: &Room,
     owner: &Owner,
-    asked: Read<OfReferral>,
+    asked: Change<OfReferral>,
     verdict: Verdict,
 ) -> Result<Decided, Problem> {
-    let Opened { program, said, .. } = asked.open_any(room, owner.tenant()).await?;
+    let Opened { program, said, seen, .. } = asked.open_any(room, owner.tenant()).await?;
     let of = (program.account, said.id(Noun::Referral)?);
-    let decided = room.affiliate.ledger().decide(of, verdict, &nothing_beside).await;
+    let decided = room.affiliate.ledger().decide(of, verdict, seen.as_ref(), &nothing_beside).await;
     let referral = decided.map_err(|refusal| refused(room, refusal))?;
     Ok(Decided { review: ReviewObject::of(&referral), referral: ReferralObject::from(&referral) })
 }

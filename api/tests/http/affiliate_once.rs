@@ -98,6 +98,21 @@ async fn a_payout_is_settled_only_as_it_was_seen() {
 }
 
 #[tokio::test]
+async fn a_run_and_a_program_are_touched_only_as_they_were_seen() {
+    let world = World::start().await;
+    let (who, drafted) = drafted(&world).await;
+    let cancel = format!("/payout-runs/{}/cancel", drafted["run"]["id"].as_str().unwrap());
+    for path in [cancel.as_str(), "/pause", "/go-live"] {
+        let stale = with_header(&world, &who, (Method::POST, path, json!({})), ("if-match", "\"999\"")).await;
+        assert!(is_stale(&stale), "{path} {stale:?}");
+    }
+    let rev = format!("\"{}\"", drafted["run"]["rev"]);
+    let cancelled = with_header(&world, &who, (Method::POST, &cancel, json!({})), ("if-match", &rev)).await;
+    assert_eq!(cancelled.status, StatusCode::OK, "{cancelled:?}");
+    world.end().await;
+}
+
+#[tokio::test]
 async fn a_login_link_is_made_once_with_a_key() {
     let world = World::start().await;
     set_up(&world, 1).await;
@@ -115,6 +130,11 @@ async fn a_login_link_is_made_once_with_a_key() {
         (made.json(), &"true".parse().unwrap())
     );
     assert_eq!(make(&bob, json!({})).await.code(), "idempotency_conflict");
+    // Another link takes its place: it is not handed out again.
+    let path = format!("/affiliates/{}/login-link", ada["id"].as_str().unwrap());
+    let made = world.call(Method::POST, &path, &json!({})).await;
+    assert_eq!(made.status, StatusCode::OK, "{made:?}");
+    assert_eq!(make(&ada, json!({})).await.code(), "conflict");
     assert_eq!(make(&ada, json!({"for": "another"})).await.code(), "idempotency_conflict");
     // What lets somebody in is not in the store for everybody to read.
     let secret = made.json()["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();

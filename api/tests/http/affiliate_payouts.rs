@@ -289,6 +289,13 @@ async fn files_are_what_each_way_of_paying_takes() {
     let files = get("files").await.json()["files"].clone();
     assert_eq!(files.as_array().unwrap().len(), 2);
     assert_eq!((&files[0]["format"], &files[0]["rows"]), (&json!("paypal"), &json!(1)));
+    // What is paid is not paid again by who fetches the file again.
+    let payout = lines[1].split(',').nth(3).unwrap();
+    let paid = json!({"reference": "PP-1"});
+    let marked = world.call(Method::POST, &format!("/affiliate-payouts/{payout}/mark-paid"), &paid).await;
+    assert_eq!(marked.status, StatusCode::OK, "{marked:?}");
+    let text = String::from_utf8(get("csv?method=paypal").await.body.to_vec()).unwrap();
+    assert_eq!(text, "email,amount,currency,id,note\r\n");
     world.end().await;
 }
 
