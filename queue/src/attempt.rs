@@ -29,6 +29,7 @@ use crate::courier::smtp::{
     Connection, Delivery, DialFailure, DialReason, Dsn, OriginalRecipient, Ret, Shipment, Target, TlsMode,
     Verdict,
 };
+use crate::guard::Protection;
 use crate::plan::{Destination, NoRoute, Smarthost, SmarthostAt};
 use crate::settle::Attempted;
 use crate::site::{Ready, Site, Turn, Unreachable};
@@ -331,7 +332,7 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
     for (host, address) in addresses {
         let Some(target) = target(worker, site, (host.clone(), address), seed) else { continue };
         let dane = worker.planner.dane(site.route(), (&host, address.port()), began_at).await;
-        let dialled = match dane.map(|dane| guarded(target, dane)) {
+        let dialled = match dane.map(|dane| guarded(target, dane, site.route().protection)) {
             Ok((target, policy)) => worker.dialer.dial(&target).await.map(|connection| (connection, policy)),
             Err(error) => Err(DialFailure::unasked(DialReason::Tls(error.to_string()))),
         };
@@ -393,16 +394,14 @@ fn target(worker: &Worker, site: &Site, (host, address): (Name, SocketAddr), see
 
 /// What the host says of its certificate goes before all else (RFC 8461 2); where none of it can be used, TLS alone is
 /// asked for (RFC 7672 2.2).
-fn guarded(target: Target, dane: Dane) -> (Target, TlsPolicy) {
+fn guarded(target: Target, dane: Dane, protection: Protection) -> (Target, TlsPolicy) {
+    let otherwise = if protection.sts.is_some() { TlsPolicy::MtaSts } else { TlsPolicy::Opportunistic };
     match dane {
         Dane::Records(records) => (Target { dane: Some(records.into()), ..target }, TlsPolicy::Dane),
         Dane::Unusable if target.tls.may_be_clear() => {
             (Target { tls: TlsMode::Required, ..target }, TlsPolicy::Dane)
         }
-        Dane::None | Dane::Unusable => {
-            let by_policy = matches!(target.tls, TlsMode::Verified | TlsMode::Testing);
-            (target, if by_policy { TlsPolicy::MtaSts } else { TlsPolicy::Opportunistic })
-        }
+        Dane::None | Dane::Unusable => (target, otherwise),
     }
 }
 
