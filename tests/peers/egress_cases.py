@@ -496,8 +496,8 @@ def after_a_start():
     """Mail that waits when postrider starts, all at once, with `dane = "auto"`."""
     for number in range(1, 11):
         title = f"at a start, by auto, another key, {number}"
-        yield named(title, "self", "3 1 1 good", wanted=MEANS_NONE, known=RACE if number > 1 else "")
-    yield named("at a start, by auto, 3 1 1", "self", "3 1 1 self")
+        yield named(title, "self", "3 1 1 good", wanted=MEANS_NONE, known=RACE)
+    yield named("at a start, by auto, 3 1 1", "self", "3 1 1 self", known=RACE)
 
 
 def dripping():
