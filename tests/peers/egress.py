@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import egress_cases as cases
@@ -33,7 +34,9 @@ from nameserver import NameServer
 from policyweb import Page, PolicyWeb, policy
 from receiving import OWNER, Server, free_port, until
 
-WEB = "127.27.0.1"
+WEB, SILENT_WEB = "127.27.0.1", "127.27.0.2"
+# More domains whose policies' web servers say nothing than are looked up at once.
+SILENT, SILENT_AT_ONCE = 600, 40
 PATIENCE_S = 30
 SLOW_S = 75
 QUICK_S = 5
@@ -119,6 +122,7 @@ class Ground:
         self.hosts = MailHosts(free_port(), self.certificates.contexts)
         for host in dict.fromkeys(hosts):
             self.hosts.add(host)
+        self.silent = socket.create_server((SILENT_WEB, self.web_port), backlog=4096)
         self.web = PolicyWeb(self.web_port, WEB, self.certificates.contexts)
         self.web.pages["/moved"] = Page(policy("enforce", "elsewhere.example"))
         zones = {
@@ -126,7 +130,7 @@ class Ground:
             "test": Zone(["ns 1 A 127.0.0.1"], "nsec3"),
             cases.SECURE: Zone(),
             cases.HASHED: Zone([], "nsec3"),
-            cases.PLAIN: Zone([], None),
+            cases.PLAIN: Zone(list(silent_lines()), None),
             cases.OPTED_OUT: Zone([], None),
             cases.WRONG_KEY: Zone(ds_fits=False),
             cases.OVER: Zone([], "brief"),
@@ -163,6 +167,14 @@ class Ground:
         if case.policy and not has_alias(f"mta-sts.{domain}", lines):
             lines.append(f"mta-sts.{domain} 0 A {WEB}")
         return lines
+
+
+def silent_lines():
+    """Many domains whose policies' web servers take connections and say nothing."""
+    for number in range(SILENT):
+        domain = f"silent{number}.{cases.PLAIN}."
+        yield f'_mta-sts.{domain} 60 TXT "v=STSv1; id=1;"'
+        yield from (f"mta-sts.{domain} 60 A {SILENT_WEB}", f"{domain} 60 MX 0 .")
 
 
 def has_alias(name, lines):
@@ -432,6 +444,26 @@ class Slow:
         self.socket.sendto(answer, client)
 
 
+def flood(base, args, ground, case):
+    """Mail to all the domains whose web servers are silent, and behind it one message for another."""
+    sender = Sender(args.postrider, base / "flood", ground.knot, ground)
+    for first in range(0, SILENT, SILENT_AT_ONCE):
+        to = [f"a@silent{number}.{cases.PLAIN}" for number in range(first, first + SILENT_AT_ONCE)]
+        sender.ask("POST", "/emails", {"from": f"ada@{cases.USUAL}", "to": to, "subject": "x", "text": "y"})
+    send_all(sender, [case])
+    return sender
+
+
+def judge_flood(sender, case):
+    """Nobody waits for somebody else's web server."""
+    judge(sender, case)
+    email = sender.ask("GET", f"/emails/{case.email}")["email"]
+    sent, delivered = (datetime.fromisoformat(email[field]) for field in ("created_at", "delivered_at"))
+    waited = (delivered - sent).total_seconds()
+    if waited > QUICK_S:
+        raise Failed(f"it waited for {waited:.1f} s")
+
+
 def by_auto(base, args, ground, waiting, report):
     """Mail that lies there when postrider starts: DANE counts from the first one on."""
     sender = Sender(args.postrider, base / "auto", Slow(ground.knot), ground, paused=True)
@@ -466,10 +498,11 @@ def check(args):
     again = [cases.named("after a restart, by auto", "self", "3 1 1 self")]
     again.append(cases.named("after a restart, by auto, another key", "self", "3 1 1 good", wanted=cases.MEANS_NONE))
     quick = Case("slow: meanwhile others get theirs", [Host("good")], FREE)
+    behind = Case(f"MTA-STS: behind {SILENT} silent web servers", [Host("good")], FREE, known=cases.CROWD)
     with tempfile.TemporaryDirectory() as place:
         base = Path(place)
         base.chmod(0o755)
-        ground = Ground(base, [*wave, *slow, *dripping, *hostile, *again, *waiting, quick])
+        ground = Ground(base, [*wave, *slow, *dripping, *hostile, *again, *waiting, quick, behind])
         senders = []
         try:
             lives = Lives(ground)
@@ -479,6 +512,7 @@ def check(args):
             since = time.monotonic()
             sender = Sender(args.postrider, base / "main", ground.knot, ground)
             senders.append(sender)
+            senders.append(flooded := flood(base, args, ground, behind))
             ground.knot.signatures_are_over()
             send_all(sender, wave)
             judge_all(sender, wave, report)
@@ -489,6 +523,7 @@ def check(args):
             senders.append(by_auto(base, args, ground, waiting, report))
             over_time(sender, ground, lives, again, report)
             all_given_up(sender, wave, report)
+            report.case(behind.title, lambda: judge_flood(flooded, behind), behind.known)
             let_go(rough, dripping, slow, since, report)
             for each in senders:
                 report.case("a good end", lambda each=each: good_end(each))

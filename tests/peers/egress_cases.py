@@ -111,6 +111,7 @@ REFUSAL_LOST = "what the host answered to STARTTLS is not told (queue/src/attemp
 WILDCARD = "hickory-net 0.26.3 holds wildcards in zones with NSEC for forged (hickory-dns#3812)"
 ALIAS = "a mail host that is an alias: TLSA records are looked for at its own name alone (dns/src/lookup.rs: dane)"
 
+CROWD = "512 look-ups at once, each up to 20 s for a policy (queue/src/dispatch.rs: LOOKUPS_MAX; queue/src/sts.rs)"
 RACE = "while one message looks whether signatures come through, others go without (queue/src/guard.rs: resolver)"
 
 
