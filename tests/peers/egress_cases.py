@@ -8,7 +8,7 @@ import dataclasses
 import re
 from dataclasses import dataclass
 
-from mailhosts import BABBLE, BREAK_OFF, DROP, OFFERS, SILENCE, Host, and_go, drip, endless
+from mailhosts import ALERT, BABBLE, BREAK_OFF, DROP, OFFERS, SILENCE, Host, and_go, drip, endless
 from policyweb import Page, policy
 
 SECURE, HASHED, PLAIN, OPTED_OUT = "secure.test", "hashed.test", "plain.test", "plain.hashed.test"
@@ -95,7 +95,7 @@ WIRES = {
     "handshake: closed": ({"at": {"handshake": DROP}}, "TLS failed", "tls", in_clear()),
     "handshake: broken off": ({"at": {"handshake": BREAK_OFF}}, "TLS failed", "tls", in_clear()),
     "handshake: babble": ({"at": {"handshake": BABBLE}}, "TLS failed", "tls", in_clear()),
-    "handshake: alert": ({"at": {"handshake": and_go(b"\x15\x03\x03\x00\x02\x02\x28")}}, "TLS failed", "tls", in_clear()),
+    "handshake: alert": ({"at": {"handshake": ALERT}}, "TLS failed", "tls", in_clear()),
     "a certificate of ours is asked for": ({"certificate": "demanding"}, "TLS failed", "tls", in_clear()),
     "EHLO by TLS: 502": (
         {"at": {"ehlo-tls": b"502 5.5.1 no EHLO", "helo-tls": b"502 5.5.1 no HELO"}},

@@ -106,6 +106,13 @@ def BREAK_OFF(to):
     raise Over
 
 
+def ALERT(to):
+    """TLS's own no: handshake_failure."""
+    to.receive()
+    to.send(b"\x15\x03\x03\x00\x02\x02\x28")
+    raise Over
+
+
 def BABBLE(to):
     to.receive()
     to.send(b"500 5.5.1 what?\r\n")
