@@ -37,9 +37,9 @@ from receiving import OWNER, Server, free_port, until
 WEB, SILENT_WEB = "127.27.0.1", "127.27.0.2"
 # More domains whose policies' web servers say nothing than are looked up at once.
 SILENT, SILENT_AT_ONCE = 600, 40
-PATIENCE_S = 30
-SLOW_S = 75
-QUICK_S = 5
+PATIENCE_S = 60
+SLOW_S = 150
+QUICK_S = 10
 SLOW_ANSWER_S = 0.05
 LIFE = "life.test"
 
