@@ -408,9 +408,12 @@ impl Resolver {
         Ok(!matches!(self.ask(&wire(name)?, RecordType::A).await?, Found::NoName(_)))
     }
 
-    /// Whether signatures from the root on come through to here: a server in between may leave them out.
-    pub async fn is_root_signed(&self) -> bool {
-        self.ask(&WireName::root(), RecordType::NS).await.is_ok_and(|found| found.is_secure())
+    /// Whether the server that we ask validates, and passes signatures on: those of the root hold here too, and it says of
+    /// its answer that it has checked it (RFC 4035 3.2.3, AD).
+    pub async fn is_validated(&self) -> bool {
+        let found = self.ask(&WireName::root(), RecordType::NS).await;
+        matches!(found, Ok(Found::Records(lookup))
+            if is_secure(&lookup) && lookup.message().metadata.authentic_data)
     }
 
     /// The zone that a name is in: the nearest name upwards that has name servers of its own. `None` when there

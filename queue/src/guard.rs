@@ -13,8 +13,8 @@ use tokio::sync::Mutex;
 
 use crate::sts::StsPolicies;
 
-/// How often is looked whether signatures come through.
-const LOOK: SignedDuration = SignedDuration::from_secs(60);
+/// How often is looked whether the name server validates; what was planned without knowing holds no longer.
+pub(crate) const LOOK: SignedDuration = SignedDuration::from_secs(60);
 /// How long a look may take: mail waits for it.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -53,9 +53,10 @@ pub struct Guards {
 
 /// A resolver that checks signatures, as far as there are any to check.
 ///
-/// *Always* is strict: what does not hold is nothing to send by. *Once seen* leaves what is forged to the name server that
-/// we ask, whose own check gives no answer then; where it answers, and our check alone does not follow (aliases and
-/// wildcards are hard to prove), the name counts as unsigned. That is what other mail servers rest DANE upon.
+/// *Always* is strict: what does not hold is nothing to send by. *Once seen* begins when the name server that we ask was
+/// seen to validate, and leaves what is forged to it: its own check gives no answer then. Where it answers, and our check
+/// alone does not follow (aliases and wildcards are hard to prove), the name counts as unsigned. That is what other mail
+/// servers rest DANE upon.
 #[derive(Debug)]
 pub struct Signatures {
     resolver: Resolver,
@@ -71,7 +72,7 @@ impl Signatures {
         Self { resolver, is_strict: true, come_through: AtomicBool::new(true), looked_at: Mutex::default() }
     }
 
-    /// Checked from the moment on at which those of the root were seen to come through, and for good.
+    /// Checked from the moment on at which the name server was seen to validate, and for good.
     #[must_use]
     pub fn once_seen(resolver: Resolver) -> Self {
         Self { resolver, is_strict: false, come_through: AtomicBool::new(false), looked_at: Mutex::default() }
@@ -80,6 +81,11 @@ impl Signatures {
     /// Whether a name whose signatures do not hold for us is to be taken as unsigned, if the name server answers for it.
     pub(crate) fn is_lenient(&self) -> bool {
         !self.is_strict
+    }
+
+    /// Whether it is known that they are checked.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.come_through.load(Ordering::Relaxed)
     }
 
     /// Who checks them, if they come through.
@@ -96,12 +102,12 @@ impl Signatures {
             return None;
         }
         *looked_at = Some(now);
-        let signed = tokio::time::timeout(LOOK_TIMEOUT, self.resolver.is_root_signed()).await;
+        let signed = tokio::time::timeout(LOOK_TIMEOUT, self.resolver.is_validated()).await;
         if signed != Ok(true) {
-            tracing::debug!("the DNS gives no signatures: DANE is left out");
+            tracing::debug!("the name server does not validate: DANE is left out");
             return None;
         }
-        tracing::info!("the DNS gives signatures: DANE is looked for");
+        tracing::info!("the name server validates: DANE is looked for");
         self.come_through.store(true, Ordering::Relaxed);
         Some(&self.resolver)
     }

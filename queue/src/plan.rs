@@ -17,7 +17,8 @@ use mail::mta_sts::{KeptPolicy, Mode};
 use mail::reply::{Enhanced, Reply};
 
 use crate::courier::smtp::Credentials;
-use crate::guard::{Guards, Protection, Signatures};
+use crate::guard::{self, Guards, Protection, Signatures};
+use crate::sts::Crowded;
 
 /// Plans kept; beyond it those that lapsed go, or, when none has, all.
 const PLANS_MAX: usize = 100_000;
@@ -188,6 +189,7 @@ impl Planner {
             )),
         })?;
         let mut hosts = hosts_of(domain, answer.data, &self.settings.own_names).map_err(NoRoute::Never)?;
+        let policy = policy.map_err(|crowded| NoRoute::NotNow(format!("{domain}: {crowded}")))?;
         let policy = policy.map(|kept| kept.policy).filter(|policy| policy.mode != Mode::None);
         if let Some(policy) = policy.as_ref().filter(|policy| policy.mode == Mode::Enforce) {
             // RFC 8461 5: other hosts are none, however preferred they are.
@@ -201,7 +203,9 @@ impl Planner {
         let protection = Protection { sts: policy.map(|policy| policy.mode), is_signed: answer.is_secure };
         let to = Destination::Hosts { hosts, port: self.settings.port };
         let route: Arc<Route> = Arc::new(Route::from(to).protected(protection));
-        self.keep(domain, &route, now, answer.ttl);
+        let is_settled = self.guards.signatures.as_ref().is_none_or(Signatures::is_settled);
+        let ttl = if is_settled { answer.ttl } else { answer.ttl.min(guard::LOOK.unsigned_abs()) };
+        self.keep(domain, &route, now, ttl);
         Ok(route)
     }
 
@@ -226,10 +230,10 @@ impl Planner {
         }
     }
 
-    async fn policy(&self, domain: &Name, now: Timestamp) -> Option<KeptPolicy> {
+    async fn policy(&self, domain: &Name, now: Timestamp) -> Result<Option<KeptPolicy>, Crowded> {
         match &self.guards.sts {
             Some(policies) => Box::pin(policies.of(domain, &self.resolver, now)).await,
-            None => None,
+            None => Ok(None),
         }
     }
 

@@ -18,6 +18,7 @@ use mail::address::Name;
 use mail::mta_sts::{self, KeptPolicy, POLICY_BYTES_MAX, Policy, PolicyError};
 use store::engine::Store;
 use thiserror::Error;
+use tokio::sync::Semaphore;
 
 use crate::courier::http::{Get, PostError, Poster};
 
@@ -27,6 +28,8 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(20);
 const REST: SignedDuration = SignedDuration::from_mins(5);
 /// How old a policy may get before it is looked at again.
 const FRESH: SignedDuration = SignedDuration::from_hours(24);
+/// Policies fetched at once: web servers that say nothing hold up half of the look-ups, and not all.
+const FETCHES_MAX: usize = 256;
 /// Domains whose policy could not be fetched that are remembered.
 const FAILED_MAX: usize = 10_000;
 
@@ -55,17 +58,31 @@ pub struct StsPolicies {
     /// The port of web servers: 443 but for tests.
     port: u16,
     failed: Mutex<HashMap<Name, Timestamp>>,
+    fetches: Semaphore,
 }
+
+/// So many policies are fetched that another one has to wait: mail by it is put off, not sent without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("too many policies of MTA-STS are being fetched at once")]
+pub struct Crowded;
 
 impl StsPolicies {
     /// Keeps policies in `store`, and gets them by `poster`.
     #[must_use]
     pub fn new(store: Store, poster: Poster, port: u16) -> Self {
-        Self { store, poster, port, failed: Mutex::default() }
+        Self { store, poster, port, failed: Mutex::default(), fetches: Semaphore::new(FETCHES_MAX) }
     }
 
     /// The policy of a domain that holds now; none when it has none, or none that could be had.
-    pub async fn of(&self, domain: &Name, resolver: &Resolver, now: Timestamp) -> Option<KeptPolicy> {
+    ///
+    /// # Errors
+    /// [`Crowded`].
+    pub async fn of(
+        &self,
+        domain: &Name,
+        resolver: &Resolver,
+        now: Timestamp,
+    ) -> Result<Option<KeptPolicy>, Crowded> {
         let kept = match store::sts_policy::get(&self.store, domain).await {
             Ok(kept) => kept,
             Err(error) => {
@@ -79,26 +96,31 @@ impl StsPolicies {
             Err(_) => Ok(None),
         };
         // No announcement, or no answer: what was promised holds (RFC 8461 3.1, 5.1).
-        let Ok(Some(id)) = announced else { return holds };
+        let Ok(Some(id)) = announced else { return Ok(holds) };
         let is_fresh = |kept: &KeptPolicy| {
             let age = now.duration_since(kept.fetched_at);
             kept.id == id && age < FRESH && kept.holds_until().duration_since(now) > age
         };
         if holds.as_ref().is_some_and(is_fresh) || self.rests(domain, now) {
-            return holds;
+            return Ok(holds);
         }
+        let _turn = match (self.fetches.try_acquire(), &holds) {
+            (Ok(turn), _) => turn,
+            (Err(_), Some(_)) => return Ok(holds),
+            (Err(_), None) => return Err(Crowded),
+        };
         match self.fetch(domain, id, now).await {
             Ok(policy) => {
                 if let Err(error) = store::sts_policy::put(&self.store, domain, &policy).await {
                     tracing::error!(%error, "a policy of MTA-STS cannot be kept");
                 }
-                Some(policy)
+                Ok(Some(policy))
             }
             Err(error) => {
                 tracing::info!(%domain, %error, "the policy of MTA-STS cannot be had");
                 metrics::counter!("postrider_mta_sts_fetches_total", "outcome" => "failed").increment(1);
                 self.rest(domain, now);
-                holds
+                Ok(holds)
             }
         }
     }

@@ -23,7 +23,8 @@ pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
 
-/// Diagnostics go to standard error: text, at `info`, unless `RUST_LOG` says otherwise.
+/// Diagnostics go to standard error: text, at `info`, unless `RUST_LOG` says otherwise. The resolver tells each answer that
+/// does not hold at length, and strangers could fill the log with them.
 fn begin_log(default: &str) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
@@ -54,7 +55,7 @@ fn tell(arguments: &ConfigArguments, problems: &[Problem]) {
 /// Runs the server until it is told to stop.
 #[must_use]
 pub fn serve(arguments: &ConfigArguments) -> ExitCode {
-    begin_log("info");
+    begin_log("info,hickory_net=error");
     raise_file_limit();
     let config = match read(arguments) {
         Ok(config) => config,
@@ -72,7 +73,7 @@ pub fn serve(arguments: &ConfigArguments) -> ExitCode {
 /// Runs the development server until it is told to stop.
 #[must_use]
 pub fn dev(arguments: &DevArguments) -> ExitCode {
-    begin_log("warn");
+    begin_log("warn,hickory_net=error");
     raise_file_limit();
     end(runtime()
         .map_err(|error| error.to_string())

@@ -27,7 +27,7 @@ pub enum Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dane {
-    /// From the moment on at which the DNS was seen to give signatures.
+    /// From the moment on at which the name server was seen to validate.
     #[default]
     Auto,
     /// Always: where it gives none, no mail goes.

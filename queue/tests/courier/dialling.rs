@@ -161,7 +161,7 @@ async fn an_unknown_certificate_is_not_verified() {
     let host = Script::offering(&["STARTTLS"])
         .hears("STARTTLS\r\n")
         .says("220 go\r\n")
-        .start_broken_tls(acceptor)
+        .starts_tls(acceptor)
         .start()
         .await;
     let failure = dialer().dial(&host.target(TlsMode::Verified)).await.err().unwrap();

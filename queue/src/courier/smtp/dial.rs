@@ -245,8 +245,7 @@ impl Dialer {
         started: Instant,
     ) -> Result<(Wire, TlsFacts), DialFailure> {
         let connector = match (&target.dane, target.tls) {
-            (Some(_), _) | (None, TlsMode::Testing) => &self.connectors.judged,
-            (None, TlsMode::Verified) => &self.connectors.verifying,
+            (Some(_), _) | (None, TlsMode::Testing | TlsMode::Verified) => &self.connectors.judged,
             (None, _) => &self.connectors.opportunistic,
         };
         // The unread bytes were seen to be none; they are dropped with what was learnt in the clear.
@@ -266,7 +265,7 @@ impl Dialer {
                 transcript.note(elapsed_ms(started), &line);
                 if let Err(fault) = verdict {
                     transcript.note(elapsed_ms(started), &fault.to_string());
-                    if target.dane.is_some() {
+                    if target.dane.is_some() || target.tls == TlsMode::Verified {
                         return Err(failure(
                             Stop(DialReason::Tls(fault.to_string()), None),
                             transcript,
@@ -292,9 +291,7 @@ impl Dialer {
         let (judge, host) = (&self.connectors.judge, target.host.as_str());
         match (&target.dane, target.tls) {
             (Some(records), _) => judge.by_records(records, chain, host).map(|()| true),
-            // Its handshake would have failed.
-            (None, TlsMode::Verified) => Ok(true),
-            (None, TlsMode::Testing) => judge.by_roots(chain, host).map(|()| true),
+            (None, TlsMode::Testing | TlsMode::Verified) => judge.by_roots(chain, host).map(|()| true),
             (None, _) => Ok(false),
         }
     }

@@ -1,7 +1,6 @@
-//! TLS toward a destination: three client configurations, made once and shared.
+//! TLS toward a destination: two client configurations, made once and shared.
 //!
-//! *Verifying* checks the certificate against the public roots and the host's name (MTA-STS,
-//! RFC 8461 4.1). *Opportunistic* takes any certificate (RFC 7435): most hosts' certificates cannot
+//! *Opportunistic* takes any certificate (RFC 7435): most hosts' certificates cannot
 //! be tied to a name that a stranger could not have put into the MX record, and an unauthenticated
 //! cipher is still better than none. *Judged* takes any certificate whose owner signs the handshake, for
 //! [`certificate`](super::certificate) to look at after it. Each has a session cache of its own, so that no session begun
@@ -59,10 +58,9 @@ impl TlsFacts {
     }
 }
 
-/// The three configurations, and who looks at what the last one let through.
+/// The two configurations, and who looks at what the second one let through.
 #[derive(Clone)]
 pub(super) struct Connectors {
-    pub verifying: TlsConnector,
     pub opportunistic: TlsConnector,
     pub judged: TlsConnector,
     pub judge: Arc<Judge>,
@@ -75,7 +73,7 @@ impl Connectors {
         // handshake's key schedule markedly cheaper than SHA-384, for both ends.
         provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
         let provider = Arc::new(provider);
-        let judge = Arc::new(Judge::new(roots.clone(), &provider)?);
+        let judge = Arc::new(Judge::new(roots, &provider)?);
         let any = AnyCertificate { algorithms: None, schemes: schemes(&provider) };
         let owned = AnyCertificate {
             algorithms: Some(provider.signature_verification_algorithms),
@@ -84,17 +82,15 @@ impl Connectors {
         let builder = || {
             ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()
         };
-        let mut verifying = builder()?.with_root_certificates(roots).with_no_client_auth();
         let mut opportunistic =
             builder()?.dangerous().with_custom_certificate_verifier(Arc::new(any)).with_no_client_auth();
         let mut judged =
             builder()?.dangerous().with_custom_certificate_verifier(Arc::new(owned)).with_no_client_auth();
-        for config in [&mut verifying, &mut opportunistic, &mut judged] {
+        for config in [&mut opportunistic, &mut judged] {
             config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
         }
-        let [verifying, opportunistic, judged] =
-            [verifying, opportunistic, judged].map(|config| Arc::new(config).into());
-        Ok(Self { verifying, opportunistic, judged, judge })
+        let [opportunistic, judged] = [opportunistic, judged].map(|config| Arc::new(config).into());
+        Ok(Self { opportunistic, judged, judge })
     }
 }
 
