@@ -25,7 +25,7 @@ use mail::event::{Event, EventKind};
 use mail::id::{AccountId, DomainId, EventId};
 use mail::moment;
 use mail::setup::{Facts, Setup, next_look};
-use provider::Publisher;
+pub use provider::Publisher;
 use serde_json::json;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;

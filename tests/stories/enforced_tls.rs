@@ -45,5 +45,7 @@ async fn mail_of_a_domain_that_enforces_tls_waits_and_fails_rather_than_goes_in_
     let last = events.last().unwrap();
     assert_eq!(last.detail["failure"]["reason"], "tls_required", "{last:?}");
     assert_eq!(taken(&world.sink, "secret@dest.example"), 0);
+    // Who sent it hears of it.
+    world.sink.wait_for(2).await;
     world.end().await;
 }

@@ -102,7 +102,7 @@ fn hall_parts() -> HallParts {
     let domains = DomainsParts {
         vault: vault(),
         inspector: dns::setup::Inspector::new(dns::setup::Settings::default()).unwrap(),
-        publisher: provider::Publisher::new(resolver(), true),
+        publisher: queue::domains::Publisher::new(resolver(), true),
         facts,
         auto_verify: false,
     };
