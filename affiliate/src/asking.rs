@@ -1,7 +1,8 @@
 //! Asking the processor: one question, one JSON value, under the rules that hold for webhooks.
 //!
 //! Who sets something up is told what was wrong ([`Office::ask`]). Who wants to know more of what came in ([`Asker`]) tells
-//! an answer once and for all, also that there is nothing, from none.
+//! an answer once and for all, also that there is nothing, from none. That the key is not good, or may not see a thing, says
+//! nothing about the thing: it is no answer.
 //!
 //! The owner names the address, so it is judged like any that strangers name: resolved, checked and connected to as it
 //! was checked, no redirect followed, time and bytes bounded (`queue/src/courier/http.rs`).
@@ -11,6 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use queue::courier::http::{Answer, Get, PostError};
 use serde_json::Value;
+use thiserror::Error;
 
 use mail::affiliate::program::Program;
 
@@ -33,8 +35,19 @@ pub(crate) const PAGE_OBJECTS: usize = 100;
 pub(crate) enum Said {
     /// This, at this time by its clock.
     Value(Value, Timestamp),
-    /// Once and for all nothing, with this status: there is no such thing, or the key may not see it.
+    /// Once and for all nothing, with this status: there is no such thing.
     Nothing(u16),
+}
+
+/// Why there is no answer, in words that follow "the processor".
+#[derive(Debug, Error)]
+pub(crate) enum NoAnswer {
+    /// It said nothing, or nothing to the point, or does not take the key.
+    #[error("{0}")]
+    Silent(String),
+    /// The key may not see what was asked for.
+    #[error("{0}")]
+    Barred(String),
 }
 
 /// A list that the processor answered with.
@@ -147,20 +160,27 @@ impl Asker {
     /// Asks for what stands at a path.
     ///
     /// # Errors
-    /// There was no answer, or none to the point: what the processor did, to be asked again later.
-    pub(crate) async fn ask(&self, path: &str) -> Result<Said, String> {
+    /// There was no answer: what the processor did, to be asked again later.
+    pub(crate) async fn ask(&self, path: &str) -> Result<Said, NoAnswer> {
         let asked_at = self.office.now();
         match self.office.get((&self.api_base, &self.key), path).await {
             Ok(Answer { status: 200, body, at, .. }) => match serde_json::from_slice(&body) {
                 Ok(value) => Ok(Said::Value(value, at.unwrap_or(asked_at))),
-                Err(_) => Err(no_json(path)),
+                Err(_) => Err(NoAnswer::Silent(no_json(path))),
             },
+            Ok(Answer { status: status @ 401, .. }) => {
+                Err(NoAnswer::Silent(format!("does not take the key: it {}", answered_with(path, status))))
+            }
+            Ok(Answer { status: status @ 403, .. }) => {
+                let (answered, thing) = (answered_with(path, status), thing(path));
+                Err(NoAnswer::Barred(format!("{answered}: the key may not read {thing}")))
+            }
             Ok(Answer { status: status @ (400..=407 | 409..=428 | 430..=499), .. }) => {
                 tracing::info!(path, status, "the processor says nothing to a question");
                 Ok(Said::Nothing(status))
             }
-            Ok(Answer { status, .. }) => Err(answered_with(path, status)),
-            Err(error) => Err(cannot_be_asked(path, &error)),
+            Ok(Answer { status, .. }) => Err(NoAnswer::Silent(answered_with(path, status))),
+            Err(error) => Err(NoAnswer::Silent(cannot_be_asked(path, &error))),
         }
     }
 
@@ -169,7 +189,7 @@ impl Asker {
     ///
     /// # Errors
     /// As [`Asker::ask`].
-    pub(crate) async fn list(&self, path: &str, pages_max: usize) -> Result<Result<Told, u16>, String> {
+    pub(crate) async fn list(&self, path: &str, pages_max: usize) -> Result<Result<Told, u16>, NoAnswer> {
         let mut told = Told { at: self.office.now(), has_more: true, objects: Vec::new() };
         let mut after = String::new();
         for _ in 0..pages_max {
@@ -178,7 +198,7 @@ impl Asker {
                 Said::Value(value, at) => (value, at),
                 Said::Nothing(status) => return Ok(Err(status)),
             };
-            let unread = |error| format!("answered {} with no list: {error}", bare(&path));
+            let unread = |error| NoAnswer::Silent(format!("answered {} with no list: {error}", bare(&path)));
             let page = Page::from_value(value).map_err(unread)?;
             let next = page.next().map(escaped);
             if told.objects.is_empty() {
@@ -205,6 +225,15 @@ pub(crate) fn escaped(id: &str) -> String {
 /// A path without its query.
 fn bare(path: &str) -> &str {
     path.split_once('?').map_or(path, |(path, _)| path)
+}
+
+/// What stands at a path, in the words of the processor's permissions.
+fn thing(path: &str) -> String {
+    let mut segments = bare(path).split('/').filter(|segment| !matches!(*segment, "" | "v1"));
+    match (segments.next().unwrap_or_default(), segments.next()) {
+        ("checkout", Some(kind)) => format!("checkout {kind}"),
+        (kind, _) => kind.replace('_', " "),
+    }
 }
 
 fn answered_with(path: &str, status: u16) -> String {
@@ -242,5 +271,15 @@ mod tests {
         assert_eq!(mode_of("rk_live_51abc"), Some(true));
         assert_eq!(mode_of("sk_test_51abc"), Some(false));
         assert_eq!(mode_of("secret"), None);
+    }
+
+    #[test]
+    fn what_a_key_may_not_read_is_named() {
+        let named = |path, thing_named| assert_eq!(thing(path), thing_named, "{path}");
+        named("/v1/customers/cus_1", "customers");
+        named("/v1/checkout/sessions?limit=100", "checkout sessions");
+        named("/v1/invoice_payments?invoice=in_1", "invoice payments");
+        named("/v1/invoices/in_1/lines?", "invoices");
+        named("/", "");
     }
 }

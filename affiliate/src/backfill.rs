@@ -27,7 +27,7 @@ use store::affiliate::listing::Wanted;
 use store::affiliate::{backfill, commission, program};
 use store::engine::Batch;
 
-use crate::asking::{Asker, Said, escaped};
+use crate::asking::{Asker, NoAnswer, Said, escaped};
 use crate::comparing::dispute_kind;
 use crate::ledger::{Answer, Fault, Ledger};
 use crate::office::{Beside, Committed, Office};
@@ -83,6 +83,12 @@ enum Unread {
 impl<E: Into<Refusal>> From<E> for Unread {
     fn from(error: E) -> Self {
         Self::Refused(error.into())
+    }
+}
+
+impl From<NoAnswer> for Refusal {
+    fn from(why: NoAnswer) -> Self {
+        Self::Upstream(why.to_string())
     }
 }
 
@@ -338,17 +344,19 @@ impl<'a> Listing<'a> {
         match (self.look(list, also).await?, need) {
             (Ok(objects), _) => Ok(objects),
             (Err(_), Need::May) => Ok(Vec::new()),
-            (Err(status), Need::Must) => {
-                Err(Refusal::Upstream(format!("answered /v1/{list} with status {status}")).into())
-            }
+            (Err(why), Need::Must) => Err(Refusal::Upstream(why).into()),
         }
     }
 
-    /// The same; the inner error is the status with which there is none.
-    async fn look(&self, list: &str, also: &str) -> Result<Result<Vec<Value>, u16>, Unread> {
+    /// The same; the inner error is why there is none, or none that the key may read.
+    async fn look(&self, list: &str, also: &str) -> Result<Result<Vec<Value>, String>, Unread> {
         let (from, end) = self.seconds;
         let path = format!("/v1/{list}?created%5Bgte%5D={from}&created%5Blt%5D={end}{also}");
-        let told = self.asker.list(&path, self.pages_max).await.map_err(Refusal::Upstream)?;
+        let told = match self.asker.list(&path, self.pages_max).await {
+            Ok(told) => told.map_err(|status| format!("answered /v1/{list} with status {status}")),
+            Err(NoAnswer::Barred(why)) => Err(why),
+            Err(why @ NoAnswer::Silent(_)) => return Err(why.into()),
+        };
         if told.as_ref().is_ok_and(|told| told.has_more) {
             tracing::debug!(account = %self.backfill.account, list, "a window of a back-fill is cut");
             return Err(Unread::TooMuch);
@@ -404,10 +412,11 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// A customer; one whom the processor does not tell of any more is gone without.
+    /// A customer; one whom the processor does not know any more is gone without. Who may not be read is not: the flag that
+    /// excludes what was sold may stand there.
     async fn tell_customer(&mut self, id: &str) -> Result<(), Refusal> {
         let path = format!("/v1/customers/{}", escaped(id));
-        match self.asker.ask(&path).await.map_err(Refusal::Upstream)? {
+        match self.asker.ask(&path).await? {
             Said::Value(customer, _) => self.tell("customer.updated", &customer).await,
             Said::Nothing(_) => Ok(()),
         }

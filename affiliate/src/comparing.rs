@@ -5,9 +5,9 @@
 //! line ─► its invoice ─► charges, payments ─► GET each ─► refunded, disputed? ─► [Ledger::take_asked]
 //! ```
 //!
-//! What the processor says once and for all, also that it knows of no such charge, is an answer. Where there is none, a
-//! line waits some time for it, and is its partner's in the end: the run that pays it asks once more
-//! (`affiliate/src/payouts/compare.rs`).
+//! What the processor says once and for all, also that it knows of no such charge, is an answer; that the key may not see
+//! it is none. Where there is none, a line waits some time for it, and is its partner's in the end: the run that pays it
+//! asks once more (`affiliate/src/payouts/compare.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -22,7 +22,7 @@ use serde_json::Value;
 use store::affiliate::{commission, program};
 use store::engine::Batch;
 
-use crate::asking::{Asker, Said, escaped};
+use crate::asking::{Asker, NoAnswer, Said, escaped};
 use crate::completing::By;
 use crate::ledger::{Answer, Book, Fault, Ledger, Nobody, PaidBy};
 use crate::office::Office;
@@ -134,14 +134,14 @@ impl Asked {
         Ok(Compared::Heard)
     }
 
-    async fn charge(&self, id: &str) -> Result<(Vec<Value>, Timestamp), String> {
+    async fn charge(&self, id: &str) -> Result<(Vec<Value>, Timestamp), NoAnswer> {
         Ok(match self.asker.ask(&format!("/v1/charges/{}", escaped(id))).await? {
             Said::Value(charge, at) => (vec![charge], at),
             Said::Nothing(_) => (Vec::new(), self.ledger.now()),
         })
     }
 
-    async fn listed(&self, path: &str) -> Result<(Vec<Value>, Timestamp), String> {
+    async fn listed(&self, path: &str) -> Result<(Vec<Value>, Timestamp), NoAnswer> {
         let told = self.asker.list(path, 1).await?;
         Ok(told.map_or_else(|_| (Vec::new(), self.ledger.now()), |told| (told.objects, told.at)))
     }

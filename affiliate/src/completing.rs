@@ -6,14 +6,14 @@
 //! a refund, a dispute of a payment that no invoice is known of ─► GET its invoices ─► facts that are heard with it
 //! ```
 //!
-//! Nothing is held meanwhile; who is not answered takes the event as failed, so that it is sent again. An answer once and
-//! for all, also that there is nothing, is one: then the event is booked as it is.
+//! Nothing is held meanwhile; who is not answered, or may not ask, takes the event as failed, so that it is sent again. An
+//! answer once and for all, also that there is nothing, is one: then the event is booked as it is.
 
 use jiff::Timestamp;
 use mail::affiliate::program::Program;
 use serde_json::Value;
 
-use crate::asking::{Asker, escaped};
+use crate::asking::{Asker, NoAnswer, escaped};
 use crate::ledger::{Book, Completed, Completes, Fault, Ledger};
 use crate::office::Office;
 use crate::processor::{AsOf, Event, Fact, InvoicePayment, MetadataKeys, Reading};
@@ -41,7 +41,7 @@ impl Completes for Office {
         let Some(asker) = self.asker(program) else { return Ok(Completed::of(event)) };
         let of = match event.fact(keys)? {
             Fact::InvoicePaid(invoice) if !invoice.has_all_lines => {
-                let lines = asker.lines(&invoice.sale.invoice).await.map_err(Fault::Unanswered)?;
+                let lines = asker.lines(&invoice.sale.invoice).await?;
                 return Ok(Completed::of(match lines {
                     Some(lines) => event.with_lines(lines),
                     None => event,
@@ -56,7 +56,7 @@ impl Completes for Office {
         };
         let mut book = Book::of(ledger, program.clone());
         let Some(payment) = book.payment_of_unknown(of).await? else { return Ok(Completed::of(event)) };
-        let (found, at) = asker.payments(By::Payment(&payment)).await.map_err(Fault::Unanswered)?;
+        let (found, at) = asker.payments(By::Payment(&payment)).await?;
         let reading = Reading { keys, as_of: AsOf::fetched(at) };
         let before =
             found.iter().map(|found| InvoicePayment::read(found, &reading).map(Fact::InvoicePayment));
@@ -64,9 +64,18 @@ impl Completes for Office {
     }
 }
 
+impl From<NoAnswer> for Fault {
+    fn from(why: NoAnswer) -> Self {
+        match why {
+            NoAnswer::Silent(why) => Self::Unanswered(why),
+            NoAnswer::Barred(why) => Self::Barred(why),
+        }
+    }
+}
+
 impl Asker {
     /// Payments that paid an invoice, and as of when; none where the processor does not know of such.
-    pub(crate) async fn payments(&self, by: By<'_>) -> Result<(Vec<Value>, Timestamp), String> {
+    pub(crate) async fn payments(&self, by: By<'_>) -> Result<(Vec<Value>, Timestamp), NoAnswer> {
         let path = match by {
             By::Invoice(id) => format!("/v1/invoice_payments?invoice={}", escaped(id)),
             By::Payment(id) => format!(
@@ -83,7 +92,7 @@ impl Asker {
     }
 
     /// All lines of an invoice; none where the processor does not tell them, or there are more than are read.
-    async fn lines(&self, invoice: &str) -> Result<Option<Vec<Value>>, String> {
+    async fn lines(&self, invoice: &str) -> Result<Option<Vec<Value>>, NoAnswer> {
         let path = format!("/v1/invoices/{}/lines?", escaped(invoice));
         let told = self.list(&path, LINE_PAGES_MAX).await?;
         Ok(told.ok().filter(|told| !told.has_more).map(|told| told.objects))

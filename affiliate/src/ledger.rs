@@ -67,6 +67,9 @@ pub enum Fault {
     /// The processor was asked for what an event leaves out, and did this instead of an answer.
     #[error("the processor {0}")]
     Unanswered(String),
+    /// The processor was asked for what an event leaves out, and the program's key may not see it.
+    #[error("the processor {0}")]
+    Barred(String),
     /// There is no program, or none that is set up.
     #[error("the affiliate program is not set up")]
     NotSetUp,

@@ -289,7 +289,67 @@ async fn what_was_asked_is_in_the_error() {
     }
     let failed = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
-    assert_eq!(failed["error"], "the processor answered /v1/charges with status 403");
+    assert_eq!(
+        failed["error"],
+        "the processor answered /v1/charges with status 403: the key may not read charges"
+    );
+    world.end().await;
+}
+
+/// The flag that excludes what a customer buys may stand where the key does not see it: nothing is booked past that.
+#[tokio::test]
+async fn customers_that_may_not_be_read_are_not_gone_without() {
+    let world = World::start().await;
+    let known = || {
+        let mut paid = invoice(&world, ("in_1", "cus_1"), 1_000);
+        paid["customer_email"] = json!("grace@example.net");
+        let account = json!({"id": "acct_1", "object": "account"});
+        vec![("/v1/account", account), ("/v1/customers", json!(403)), ("/v1/invoices", list(json!([paid])))]
+    };
+    let (who, _) = connected(&world, known, 0).await;
+    let since = world.hall.clock().now().as_second() - 3_600;
+    let begun = owner(&world, &who, Method::POST, ("/backfill", json!({"since": since}))).await;
+    let path = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
+    for _ in 0..6 {
+        go_on(&world).await;
+        world.hall.clock().advance(Duration::from_secs(300));
+    }
+    let failed = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    assert_eq!(failed["status"], "failed", "{failed}");
+    let why = failed["error"].as_str().unwrap();
+    assert!(why.contains("403") && why.contains("may not read customers"), "{why}");
+    assert_eq!(all(&world, "/affiliate-commissions").await, [json!(null); 0]);
+    world.end().await;
+}
+
+/// A key that has run out, or that may not read charges, says nothing of a refund: it is asked for until it is told.
+#[tokio::test]
+async fn what_the_key_may_not_see_is_not_compared() {
+    let world = World::start().await;
+    let known = || {
+        let mut paid = invoice(&world, ("in_1", "cus_1"), 10_000);
+        (paid["charge"], paid["customer_email"]) = (json!("ch_1"), json!("grace@example.net"));
+        let refunded = json!({"id": "ch_1", "object": "charge", "amount": 10_000, "amount_refunded": 10_000,
+            "currency": "usd", "customer": "cus_1", "disputed": false, "metadata": {}});
+        vec![
+            ("/v1/account", json!({"id": "acct_1", "object": "account"})),
+            ("/v1/customers/cus_1", json!(404)),
+            ("/v1/invoices", list(json!([paid]))),
+            ("/v1/charges/ch_1", json!({"in_turn": [401, 403, refunded]})),
+        ]
+    };
+    let (who, asked) = connected(&world, known, 0).await;
+    let done = back_fill(&world, &who, world.hall.clock().now().as_second() - 3_600).await;
+    assert_eq!(done["status"], "done", "{done}");
+    let (office, before) = (Office::new(world.hall.clone()), asked.load(Ordering::Relaxed));
+    world.hall.clock().advance(Duration::from_secs(29 * 86_400 + 3_600));
+    for status in ["pending", "pending", "reversed"] {
+        let now = world.hall.clock().now();
+        office.ledger().compare_due(0..=PARTITIONS - 1, now, &office).await.unwrap();
+        assert_eq!(all(&world, "/affiliate-commissions").await[0]["status"], status);
+        world.hall.clock().advance(Duration::from_secs(601));
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), before + 3);
     world.end().await;
 }
 
