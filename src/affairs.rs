@@ -10,6 +10,7 @@ pub async fn run(hall: Hall, stop: CancellationToken) {
     let office = Office::new(hall);
     tokio::select! {
         () = office.keep_ending_holds() => {}
+        () = office.keep_comparing() => {}
         () = office.keep_backfilling() => {}
         () = office.keep_paying_out() => {}
         () = office.keep_counting_clicks() => {}

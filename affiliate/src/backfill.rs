@@ -15,6 +15,7 @@
 //! has a list of its own) the events of the last thirty days tell.
 
 use std::collections::BTreeSet;
+use std::future::pending;
 use std::ops::RangeInclusive;
 
 use jiff::{SignedDuration, Timestamp};
@@ -25,10 +26,11 @@ use mail::id::{AccountId, BackfillId};
 use serde_json::Value;
 use store::affiliate::listing::Wanted;
 use store::affiliate::{backfill, commission, program};
-use store::engine::Batch;
+use store::engine::{Batch, ReadError};
 
 use crate::asking::{Asker, NoAnswer, Said, escaped};
 use crate::comparing::dispute_kind;
+use crate::lanes::{Job, Lanes};
 use crate::ledger::{Answer, Fault, Ledger};
 use crate::office::{Beside, Committed, Office};
 use crate::refusal::{Noun, Obstacle, Refusal};
@@ -69,8 +71,10 @@ const EVENT_TYPES: [&str; 20] = [
 const SECONDS_OF_DAY: i64 = 86_400;
 /// Lines that are counted at once.
 const LINES_AT_ONCE: usize = 500;
-/// Back-fills gone on with at once.
-const OPEN_MAX: usize = 100;
+/// Back-fills that are looked for at once.
+const OPEN_MAX: usize = 1_000;
+/// Back-fills that go on side by side. A window is held in memory until it is told.
+const LANES: usize = 8;
 
 /// Why a window is not read.
 enum Unread {
@@ -154,19 +158,23 @@ impl Office {
         backfill::get(self.store(), account, id).await?.ok_or(Refusal::Unknown(Noun::Backfill))
     }
 
-    /// Goes on with back-fills as long as it is polled: those of this node's partitions.
+    /// Goes on with back-fills as long as it is polled: those of this node's partitions, a window of each at a time.
     pub async fn keep_backfilling(&self) {
+        let mut lanes = Lanes::new(LANES, 1);
         loop {
             let now = self.now();
-            let mut went_on = false;
+            let mut due = Vec::new();
             for partitions in self.hall.partitions() {
-                match self.backfill_some(partitions, now).await {
-                    Ok(some) => went_on |= some,
-                    Err(refusal) => tracing::warn!(%refusal, "back-fills cannot be gone on with"),
+                match self.due_backfills(partitions, now).await {
+                    Ok(more) => due.extend(more),
+                    Err(error) => tracing::warn!(%error, "back-fills cannot be looked for"),
                 }
             }
-            if !went_on {
-                self.hall.clock().sleep_until(now.checked_add(EVERY).unwrap_or(Timestamp::MAX)).await;
+            let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
+            let time_is_up = self.hall.clock().sleep_until(next);
+            let went_on = lanes.run(due, |job| self.read_some(job), time_is_up).await;
+            if lanes.are_free() && !went_on.contains(&true) {
+                self.hall.clock().sleep_until(next).await;
             }
         }
     }
@@ -174,37 +182,57 @@ impl Office {
     /// Reads a window of each back-fill of these partitions. Whether there was one.
     ///
     /// # Errors
-    /// The store cannot be read or written.
+    /// The store cannot be read.
     pub async fn backfill_some(
         &self,
         partitions: RangeInclusive<u16>,
         now: Timestamp,
     ) -> Result<bool, Refusal> {
-        let mut went_on = false;
-        for before in backfill::open(self.store(), partitions, OPEN_MAX).await? {
-            if before.not_before.is_some_and(|then| then > now) {
-                continue;
-            }
-            went_on = true;
-            let mut after = before.clone();
-            match self.read_window(&before).await {
-                Ok(read) => after.went_on(read),
-                Err(Unread::TooMuch) => {
-                    after.shorten();
-                }
-                Err(Unread::Refused(Refusal::Read(error))) => return Err(error.into()),
-                Err(Unread::Refused(Refusal::Commit(error))) => return Err(error.into()),
-                Err(Unread::Refused(refusal)) => after.fail(&refusal.to_string(), now),
-            }
-            let mut batch = Batch::progress();
-            backfill::update(&mut batch, &before, &after);
-            // Who was beaten to it has nothing to add.
-            self.commit(batch).await?;
-            if after.status != BackfillStatus::Running {
-                tracing::info!(account = %after.account, status = after.status.as_str(), "a back-fill ended");
-            }
+        let due = self.due_backfills(partitions, now).await?;
+        let went_on = Lanes::new(LANES, 1).run(due, |job| self.read_some(job), pending()).await;
+        Ok(went_on.contains(&true))
+    }
+
+    async fn due_backfills(
+        &self,
+        partitions: RangeInclusive<u16>,
+        now: Timestamp,
+    ) -> Result<Vec<Job<BackfillId>>, ReadError> {
+        let mut open = backfill::open(self.store(), partitions, OPEN_MAX).await?;
+        open.retain(|one| one.not_before.is_none_or(|then| then <= now));
+        Ok(open.into_iter().map(|one| (one.account, one.id)).collect())
+    }
+
+    /// Reads a window of a back-fill. Whether that is noted.
+    async fn read_some(&self, (account, id): Job<BackfillId>) -> bool {
+        let went_on = self.go_on_with_backfill((account, id)).await;
+        went_on
+            .inspect_err(|refusal| tracing::warn!(%account, %refusal, "a back-fill cannot be gone on with"))
+            .is_ok()
+    }
+
+    async fn go_on_with_backfill(&self, (account, id): Job<BackfillId>) -> Result<(), Refusal> {
+        let before = self.backfill(account, id).await?;
+        if before.status != BackfillStatus::Running {
+            return Ok(());
         }
-        Ok(went_on)
+        let mut after = before.clone();
+        match self.read_window(&before).await {
+            Ok(read) => after.went_on(read),
+            Err(Unread::TooMuch) => {
+                after.shorten();
+            }
+            Err(Unread::Refused(refusal @ (Refusal::Read(_) | Refusal::Commit(_)))) => return Err(refusal),
+            Err(Unread::Refused(refusal)) => after.fail(&refusal.to_string(), self.now()),
+        }
+        let mut batch = Batch::progress();
+        backfill::update(&mut batch, &before, &after);
+        // Who was beaten to it has nothing to add.
+        self.commit(batch).await?;
+        if after.status != BackfillStatus::Running {
+            tracing::info!(%account, status = after.status.as_str(), "a back-fill ended");
+        }
+        Ok(())
     }
 
     /// Reads a window into the ledger.

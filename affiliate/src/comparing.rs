@@ -13,26 +13,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::RangeInclusive;
 
+use futures_util::StreamExt as _;
 use futures_util::future::join_all;
+use futures_util::stream;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::commission::{Commission, Comparison};
 use mail::affiliate::program::Program;
 use mail::id::{AccountId, CommissionId};
 use serde_json::Value;
-use store::affiliate::{commission, program};
+use store::affiliate::commission::{self, Due};
+use store::affiliate::program;
 use store::engine::Batch;
 
 use crate::asking::{Asker, NoAnswer, Said, escaped};
 use crate::completing::By;
-use crate::ledger::{Answer, Book, Fault, Ledger, Nobody, PaidBy};
+use crate::ledger::{Answer, Book, Ended, Fault, Ledger, Nobody, PaidBy};
 use crate::office::Office;
 
 /// Invoices that are asked about side by side.
 const AT_ONCE: usize = 16;
-/// Lines that are looked at at once.
+/// Accounts whose processors are asked side by side.
+const ACCOUNTS_AT_ONCE: usize = 16;
+/// Lines that are looked for at once.
 const LINES_AT_ONCE: usize = 200;
-/// How often more is looked for before other work has its turn.
-const ROUNDS_MAX: usize = 25;
+/// Lines of an account that are compared in a round.
+const LINES_OF_EACH: usize = 200;
+/// After so long nothing more is asked for an account in a round: the others have their turn.
+const TURN: SignedDuration = SignedDuration::from_secs(10);
+/// After so long nothing more is asked about an invoice.
+const INVOICE_TURN: SignedDuration = SignedDuration::from_secs(30);
 /// How long it takes until is asked again, where there was no answer.
 const AGAIN: SignedDuration = SignedDuration::from_mins(10);
 /// For how long a line that would be its partner's waits for an answer.
@@ -62,6 +71,8 @@ struct Asked {
     asker: Asker,
     ledger: Ledger,
     program: Program,
+    /// Nothing is asked after that.
+    until: Timestamp,
 }
 
 impl Compares for Office {
@@ -69,7 +80,8 @@ impl Compares for Office {
         let program = program::get(self.store(), account).await?.ok_or(Fault::NotSetUp)?;
         // Without a key there is nobody to ask any more.
         let Some(asker) = self.asker(&program) else { return Ok(Compared::Heard) };
-        Asked { asker, ledger: self.ledger(), program }.about_invoice(invoice).await
+        let until = self.now().checked_add(INVOICE_TURN).unwrap_or(Timestamp::MAX);
+        Asked { asker, ledger: self.ledger(), program, until }.about_invoice(invoice).await
     }
 }
 
@@ -135,6 +147,7 @@ impl Asked {
     }
 
     async fn charge(&self, id: &str) -> Result<(Vec<Value>, Timestamp), NoAnswer> {
+        self.in_time()?;
         Ok(match self.asker.ask(&format!("/v1/charges/{}", escaped(id))).await? {
             Said::Value(charge, at) => (vec![charge], at),
             Said::Nothing(_) => (Vec::new(), self.ledger.now()),
@@ -142,8 +155,14 @@ impl Asked {
     }
 
     async fn listed(&self, path: &str) -> Result<(Vec<Value>, Timestamp), NoAnswer> {
+        self.in_time()?;
         let told = self.asker.list(path, 1).await?;
         Ok(told.map_or_else(|_| (Vec::new(), self.ledger.now()), |told| (told.objects, told.at)))
+    }
+
+    fn in_time(&self) -> Result<(), NoAnswer> {
+        let is_late = self.ledger.now() > self.until;
+        if is_late { Err(NoAnswer::Silent("takes too long to answer".to_owned())) } else { Ok(()) }
     }
 
     /// One that cannot be worked with is kept among the events that failed, and goes on from there.
@@ -163,92 +182,191 @@ pub(crate) fn dispute_kind(dispute: &Value) -> &'static str {
     }
 }
 
-/// Asks about invoices side by side; those about which there was no answer, with why.
+/// What came of asking about several invoices.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    /// Those about which there was no answer, and why.
+    pub(crate) unanswered: BTreeMap<String, String>,
+    /// Those that were not asked about: the time was up before.
+    pub(crate) unasked: BTreeSet<String>,
+}
+
+/// Asks about invoices side by side, and begins with no more of them when the time is up.
 pub(crate) async fn compare_all(
     asker: &impl Compares,
-    account: AccountId,
-    invoices: &BTreeSet<String>,
-) -> Result<BTreeMap<String, String>, Fault> {
+    (account, invoices): (AccountId, &BTreeSet<String>),
+    is_time_up: impl Fn() -> bool,
+) -> Result<Answers, Fault> {
     let invoices: Vec<&String> = invoices.iter().collect();
-    let (mut unanswered, mut silent) = (BTreeMap::new(), None::<String>);
-    for some in invoices.chunks(AT_ONCE) {
+    let (mut answers, mut silent) = (Answers::default(), None::<String>);
+    for (nth, some) in invoices.chunks(AT_ONCE).enumerate() {
         if let Some(why) = &silent {
             // Nobody answered: these are not asked at all.
-            unanswered.extend(some.iter().map(|invoice| ((*invoice).clone(), why.clone())));
+            answers.unanswered.extend(some.iter().map(|invoice| ((*invoice).clone(), why.clone())));
             continue;
         }
-        let answers = join_all(some.iter().map(|invoice| asker.compare(account, invoice))).await;
+        if nth > 0 && is_time_up() {
+            answers.unasked.extend(some.iter().map(|invoice| (*invoice).clone()));
+            continue;
+        }
+        let said = join_all(some.iter().map(|invoice| asker.compare(account, invoice))).await;
         let mut any = false;
-        for (invoice, answer) in some.iter().zip(answers) {
-            match answer? {
+        for (invoice, said) in some.iter().zip(said) {
+            match said? {
                 Compared::Heard => any = true,
                 Compared::Unanswered(why) => {
-                    unanswered.insert((*invoice).clone(), why);
+                    answers.unanswered.insert((*invoice).clone(), why);
                 }
             }
         }
-        silent = unanswered.values().next().filter(|_| !any).cloned();
+        silent = answers.unanswered.values().next().filter(|_| !any).cloned();
     }
-    Ok(unanswered)
+    Ok(answers)
+}
+
+/// Lines that wait to be compared, by whose program they are of.
+type Waiting = BTreeMap<AccountId, Vec<CommissionId>>;
+
+/// What came of a round of comparing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Round {
+    /// Holds that ended at once, since the time was over.
+    pub ended: Ended,
+    /// Whether lines are left that wait already.
+    pub has_more: bool,
 }
 
 impl Ledger {
-    /// Asks about the lines in these partitions that wait for it.
+    /// Asks about the lines in these partitions that wait for it: some of each account, side by side. Whose processor is
+    /// slow or does not answer keeps nobody waiting but its own.
     ///
     /// # Errors
-    /// The store cannot be read or written.
+    /// The store cannot be read.
     pub async fn compare_due(
         &self,
         partitions: RangeInclusive<u16>,
         now: Timestamp,
         asker: &impl Compares,
-    ) -> Result<(), Fault> {
-        for _ in 0..ROUNDS_MAX {
-            let due = commission::due(self.store(), partitions.clone(), now, LINES_AT_ONCE).await?;
-            let mut of_accounts: BTreeMap<AccountId, Vec<CommissionId>> = BTreeMap::new();
-            due.iter().for_each(|(account, line)| of_accounts.entry(*account).or_default().push(*line));
-            let mut any = false;
-            for (account, ids) in of_accounts {
-                let mut lines = commission::get_each(self.store(), account, &ids).await?;
-                lines.retain(|line| matches!(line.comparison, Comparison::Due(at) if at <= now));
-                any |= !lines.is_empty();
-                self.compare_lines(account, &lines, asker).await?;
-            }
-            if !any {
-                return Ok(());
-            }
-        }
-        Ok(())
+    ) -> Result<Round, Fault> {
+        let mut waiting = Waiting::new();
+        let has_more = self.look_for_waiting(partitions, now, &mut waiting).await?;
+        let round = self.compare_accounts(waiting, asker).await;
+        Ok(Round { has_more: has_more || round.has_more, ..round })
     }
 
-    async fn compare_lines(
+    /// Adds lines that wait to be compared, some of each account. Whether there are more.
+    async fn look_for_waiting(
         &self,
-        account: AccountId,
-        lines: &[Commission],
+        partitions: RangeInclusive<u16>,
+        now: Timestamp,
+        waiting: &mut Waiting,
+    ) -> Result<bool, Fault> {
+        let (mut has_more, mut after) = (false, None::<Due>);
+        loop {
+            let mut due =
+                commission::due(self.store(), partitions.clone(), now, after.as_ref(), LINES_AT_ONCE).await?;
+            let is_last = due.len() < LINES_AT_ONCE;
+            after = due.last().cloned();
+            // Who has its share is passed over unread.
+            let found = due.len();
+            due.retain(|due| waiting.get(&due.account).is_none_or(|lines| lines.len() < LINES_OF_EACH));
+            has_more |= due.len() < found;
+            for line in commission::get_due(self.store(), &due).await? {
+                if matches!(line.comparison, Comparison::Due(at) if at <= now) {
+                    waiting.entry(line.account).or_default().push(line.id);
+                }
+            }
+            if is_last {
+                return Ok(has_more);
+            }
+        }
+    }
+
+    /// Accounts side by side.
+    async fn compare_accounts(&self, waiting: Waiting, asker: &impl Compares) -> Round {
+        let rounds = waiting.iter().map(|(account, ids)| async move {
+            self.compare_account((*account, ids), asker).await.unwrap_or_else(|fault| {
+                tracing::warn!(%account, %fault, "charges cannot be compared");
+                Round::default()
+            })
+        });
+        let sum = |sum: Round, round: Round| async move {
+            let earned = sum.ended.earned.saturating_add(round.ended.earned);
+            let failed = sum.ended.failed.saturating_add(round.ended.failed);
+            Round { ended: Ended { earned, failed }, has_more: sum.has_more || round.has_more }
+        };
+        stream::iter(rounds).buffer_unordered(ACCOUNTS_AT_ONCE).fold(Round::default(), sum).await
+    }
+
+    async fn compare_account(
+        &self,
+        (account, ids): (AccountId, &[CommissionId]),
         asker: &impl Compares,
-    ) -> Result<(), Fault> {
+    ) -> Result<Round, Fault> {
+        let lines = commission::get_each(self.store(), account, ids).await?;
         let invoice = |line: &Commission| line.sold().map(|sold| sold.invoice.clone());
         let invoices: BTreeSet<String> = lines.iter().filter_map(invoice).collect();
-        let unanswered = compare_all(asker, account, &invoices).await?;
+        let end = self.now().checked_add(TURN).unwrap_or(Timestamp::MAX);
+        let Answers { unanswered, unasked } =
+            compare_all(asker, (account, &invoices), || self.now() >= end).await?;
         if let Some(why) = unanswered.values().next() {
             tracing::warn!(%account, invoices = unanswered.len(), why, "charges are not compared");
         }
-        let now = self.now();
-        for line in lines {
-            let Some(before) = commission::get(self.store(), account, line.id).await? else { continue };
-            let has_answer = invoice(line).is_none_or(|invoice| !unanswered.contains_key(&invoice));
-            let waited = before.earns_at.checked_add(PATIENCE).is_ok_and(|end| end <= now);
-            let comparison = match (has_answer, waited) {
-                (true, _) => Comparison::Done(now),
-                (false, true) => Comparison::Needless,
-                (false, false) => Comparison::Due(now.checked_add(AGAIN).unwrap_or(Timestamp::MAX)),
-            };
-            let after = Commission { comparison, ..before.clone() };
-            let mut batch = Batch::progress();
-            commission::update(&mut batch, &before, &after);
-            // Who was beaten to it finds it again.
-            self.commit(batch).await?;
+        let mut round = Round { has_more: !unasked.is_empty(), ..Round::default() };
+        for line in &lines {
+            let invoice = invoice(line).unwrap_or_default();
+            if unasked.contains(&invoice) {
+                continue;
+            }
+            self.note_answer((account, line.id), !unanswered.contains_key(&invoice), &mut round.ended)
+                .await?;
+        }
+        Ok(round)
+    }
+
+    /// Notes that there was an answer about a line, or none; where it waited for nothing else it is its partner's.
+    async fn note_answer(
+        &self,
+        (account, id): (AccountId, CommissionId),
+        has_answer: bool,
+        ended: &mut Ended,
+    ) -> Result<(), Fault> {
+        let (now, Some(before)) = (self.now(), commission::get(self.store(), account, id).await?) else {
+            return Ok(());
+        };
+        let waited = before.earns_at.checked_add(PATIENCE).is_ok_and(|end| end <= now);
+        let comparison = match (has_answer, waited) {
+            (true, _) => Comparison::Done(now),
+            (false, true) => Comparison::Needless,
+            (false, false) => Comparison::Due(now.checked_add(AGAIN).unwrap_or(Timestamp::MAX)),
+        };
+        let after = Commission { comparison, ..before.clone() };
+        let mut batch = Batch::progress();
+        commission::update(&mut batch, &before, &after);
+        // Who was beaten to it finds it again.
+        if self.commit(batch).await? && !matches!(comparison, Comparison::Due(_)) && after.is_due(now) {
+            ended.count(id, self.end_hold(account, id).await);
         }
         Ok(())
+    }
+}
+
+impl Office {
+    /// Compares as long as it is polled: lines of this node's partitions, each when it is time for it.
+    pub async fn keep_comparing(&self) {
+        loop {
+            let (now, ledger) = (self.now(), self.ledger());
+            let (mut waiting, mut has_more) = (Waiting::new(), false);
+            for partitions in self.hall.partitions() {
+                match ledger.look_for_waiting(partitions, now, &mut waiting).await {
+                    Ok(more) => has_more |= more,
+                    Err(fault) => tracing::warn!(%fault, "lines to be compared cannot be looked for"),
+                }
+            }
+            let round = ledger.compare_accounts(waiting, self).await;
+            if !(has_more || round.has_more) {
+                self.hall.clock().sleep_until(self.next_due(now).await).await;
+            }
+        }
     }
 }

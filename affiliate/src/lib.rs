@@ -20,6 +20,7 @@ pub mod campaigns;
 pub mod comparing;
 mod completing;
 pub mod imports;
+mod lanes;
 pub mod ledger;
 pub mod letters;
 pub mod links;

@@ -3,9 +3,10 @@
 use std::ops::RangeInclusive;
 
 use jiff::{SignedDuration, Timestamp};
+use mail::affiliate::commission::Comparison;
 use mail::event::EventKind;
 use mail::id::{AccountId, CommissionId};
-use store::affiliate::commission;
+use store::affiliate::commission::{self, Due};
 use store::engine::Batch;
 
 use super::balances::FOLD_LOOK;
@@ -26,35 +27,45 @@ pub struct Ended {
     pub failed: usize,
 }
 
+impl Ended {
+    /// Counts what became of a line.
+    pub(crate) fn count(&mut self, line: CommissionId, earned: Result<bool, Fault>) {
+        match earned {
+            Ok(is_earned) => self.earned += usize::from(is_earned),
+            Err(fault) => {
+                tracing::warn!(commission = %line, %fault, "a hold cannot be ended");
+                self.failed += 1;
+            }
+        }
+    }
+}
+
 impl Ledger {
     /// Ends the holds that are over by now, of lines in these partitions. Each is a commit of its own with its event, and
-    /// whoever is beaten to one passes it over: twice at once is once.
+    /// whoever is beaten to one passes it over: twice at once is once. Lines whose charge is to be compared first are left:
+    /// nobody waits for them.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn end_holds(&self, partitions: RangeInclusive<u16>, now: Timestamp) -> Result<Ended, Fault> {
-        let mut ended = Ended::default();
+        let (mut ended, mut after) = (Ended::default(), None::<Due>);
         loop {
-            let due = commission::due(&self.store, partitions.clone(), now, DUE_AT_ONCE).await?;
-            let (found, before) = (due.len(), ended);
-            for (account, id) in due {
-                match self.end_hold(account, id).await {
-                    Ok(is_earned) => ended.earned += usize::from(is_earned),
-                    Err(fault) => {
-                        tracing::warn!(%account, commission = %id, %fault, "a hold cannot be ended");
-                        ended.failed += 1;
-                    }
-                }
+            let due =
+                commission::due(&self.store, partitions.clone(), now, after.as_ref(), DUE_AT_ONCE).await?;
+            let mut lines = commission::get_due(&self.store, &due).await?;
+            lines.retain(|line| !matches!(line.comparison, Comparison::Due(_)));
+            for line in lines {
+                ended.count(line.id, self.end_hold(line.account, line.id).await);
             }
-            // Those that fail are found again: without any other there is no point in going on.
-            if found < DUE_AT_ONCE || ended.earned == before.earned {
+            if due.len() < DUE_AT_ONCE {
                 return Ok(ended);
             }
+            after = due.into_iter().next_back();
         }
     }
 
     /// Whether the line is earned now, by this.
-    async fn end_hold(&self, account: AccountId, id: CommissionId) -> Result<bool, Fault> {
+    pub(crate) async fn end_hold(&self, account: AccountId, id: CommissionId) -> Result<bool, Fault> {
         for _ in 0..TRIES_MAX {
             let mut book = Book::open(self, account).await?;
             let Some(mut line) = book.line(id).await? else { return Ok(false) };
@@ -76,35 +87,30 @@ impl Ledger {
 
 impl Office {
     /// Ends holds as long as it is polled: those of this node's partitions, each when it is over by the clock, moved or
-    /// not; holds that are written meanwhile are looked for each minute.
+    /// not; holds that are written meanwhile, and those that failed, are looked for each minute.
     pub async fn keep_ending_holds(&self) {
         loop {
             let now = self.now();
-            let mut wake = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
             for partitions in self.hall.partitions() {
-                match self.end_holds(partitions, now).await {
-                    Ok(next) => wake = next.map_or(wake, |next| wake.min(next)),
+                match self.ledger().end_holds(partitions, now).await {
+                    Ok(Ended { earned: 0, .. }) => {}
+                    Ok(Ended { earned, .. }) => tracing::debug!(earned, "holds ended"),
                     Err(fault) => tracing::warn!(%fault, "holds cannot be looked for"),
                 }
             }
-            self.hall.clock().sleep_until(wake).await;
+            self.hall.clock().sleep_until(self.next_due(now).await).await;
         }
     }
 
-    /// Ends the holds of these partitions that are over; when the next one is.
-    async fn end_holds(
-        &self,
-        partitions: RangeInclusive<u16>,
-        now: Timestamp,
-    ) -> Result<Option<Timestamp>, Fault> {
-        let ledger = self.ledger();
-        ledger.compare_due(partitions.clone(), now, self).await?;
-        let Ended { earned, failed } = ledger.end_holds(partitions.clone(), now).await?;
-        if earned > 0 {
-            tracing::debug!(earned, "holds ended");
+    /// When a line is to be looked at next, after this time: in a minute at the latest.
+    pub(crate) async fn next_due(&self, now: Timestamp) -> Timestamp {
+        let mut next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
+        for partitions in self.hall.partitions() {
+            match commission::next_due(self.store(), partitions, now).await {
+                Ok(found) => next = found.map_or(next, |found| next.min(found)),
+                Err(error) => tracing::warn!(%error, "holds cannot be looked for"),
+            }
         }
-        // Those that failed, or were not compared, are due already: they wait for the next look.
-        let next = commission::next_due(self.store(), partitions).await?;
-        Ok(next.filter(|next| (failed == 0 && earned > 0) || *next > now))
+        next
     }
 }

@@ -12,7 +12,7 @@ use store::affiliate::{commission, payout, payout_run};
 use store::engine::Batch;
 
 use super::draft::later;
-use crate::comparing::{Compares, compare_all};
+use crate::comparing::{Answers, Compares, compare_all};
 use crate::ledger::{Fault, Ledger};
 use crate::office::Office;
 use crate::refusal::Refusal;
@@ -46,7 +46,7 @@ impl Ledger {
         let Some(before) = payout_run::get(self.store(), account, id).await? else { return Ok(None) };
         let Some(Phase::Comparing { after, tries }) = before.phase else { return Ok(None) };
         let portion = self.portion(&before, after).await?;
-        let unanswered = compare_all(asker, account, &portion.invoices).await?;
+        let Answers { unanswered, .. } = compare_all(asker, (account, &portion.invoices), || false).await?;
         let now = self.now();
         let again = usize::try_from(tries).ok().and_then(|tries| AGAIN_S.get(tries));
         let (phase, next) = match again {

@@ -1,10 +1,10 @@
 //! What is under way goes on, whoever began it: on the node that owns its partition.
 
+use std::future::pending;
 use std::ops::RangeInclusive;
 
-use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
-use mail::id::{AccountId, PayoutRunId};
+use mail::id::{AccountId, PayoutId, PayoutRunId};
 use store::affiliate::payout_run;
 use store::affiliate::payout_work::{self, Item, Work};
 use store::engine::Batch;
@@ -12,6 +12,7 @@ use store::engine::Batch;
 use super::Step;
 use super::transfers::Pays;
 use crate::comparing::Compares;
+use crate::lanes::{Job, Lanes};
 use crate::ledger::{Fault, Ledger};
 use crate::office::Office;
 
@@ -20,7 +21,9 @@ const EVERY: SignedDuration = SignedDuration::from_secs(2);
 /// Items that are looked at at once.
 const ITEMS_AT_ONCE: usize = 200;
 /// Items that are worked on side by side: one that waits for a slow processor does not keep the others waiting.
-const SIDE_BY_SIDE: usize = 8;
+const LANES: usize = 32;
+/// Those of one account.
+const LANES_OF_EACH: usize = 2;
 
 /// What was done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,6 +32,13 @@ pub struct Worked {
     pub done: usize,
     /// Items that could not: they are tried again.
     pub failed: usize,
+}
+
+impl Worked {
+    fn of(done: Vec<bool>) -> Self {
+        let failed = done.iter().filter(|is_done| !**is_done).count();
+        Self { done: done.len().saturating_sub(failed), failed }
+    }
 }
 
 impl Ledger {
@@ -42,41 +52,42 @@ impl Ledger {
         now: Timestamp,
         processor: &(impl Pays + Compares),
     ) -> Result<Worked, Fault> {
-        let (mut worked, mut after) = (Worked::default(), None::<Item>);
+        let due = self.due_work(partitions, now).await?;
+        let begin = |job| self.go_on(job, processor);
+        Ok(Worked::of(Lanes::new(LANES, LANES_OF_EACH).run(due, begin, pending()).await))
+    }
+
+    async fn due_work(
+        &self,
+        partitions: RangeInclusive<u16>,
+        now: Timestamp,
+    ) -> Result<Vec<Job<Work>>, Fault> {
+        let (mut due, mut after) = (Vec::new(), None::<Item>);
         loop {
             let found =
                 payout_work::list(self.store(), partitions.clone(), after.as_ref(), ITEMS_AT_ONCE).await?;
             let is_last = found.len() < ITEMS_AT_ONCE;
-            after = found.last().cloned();
-            let due: Vec<Item> = found.into_iter().filter(|item| item.due <= now).collect();
-            for some in due.chunks(SIDE_BY_SIDE) {
-                let done = join_all(some.iter().map(|item| self.go_on(item, processor))).await;
-                for (item, done) in some.iter().zip(done) {
-                    match done {
-                        Ok(()) => worked.done += 1,
-                        Err(fault) => {
-                            tracing::warn!(account = %item.account, work = ?item.work, %fault, "payouts do not go on");
-                            worked.failed += 1;
-                        }
-                    }
-                }
-            }
+            due.extend(found.iter().filter(|item| item.due <= now).map(|item| (item.account, item.work)));
+            after = found.into_iter().next_back();
             if is_last {
-                return Ok(worked);
+                return Ok(due);
             }
         }
     }
 
-    async fn go_on(&self, item: &Item, processor: &(impl Pays + Compares)) -> Result<(), Fault> {
-        let account = item.account;
-        match item.work {
+    /// Goes on with it. Whether it could.
+    async fn go_on(&self, (account, work): Job<Work>, processor: &(impl Pays + Compares)) -> bool {
+        let done = match work {
             Work::Run(id) => self.go_on_with(account, id, processor).await,
-            Work::Payout(id) => {
-                while self.follow_payout(account, id).await? == Step::More {}
-                Ok(())
-            }
+            Work::Payout(id) => self.follow_to_the_end(account, id).await,
             Work::Partner(id) => self.clear_after(account, id).await,
-        }
+        };
+        done.inspect_err(|fault| tracing::warn!(%account, ?work, %fault, "payouts do not go on")).is_ok()
+    }
+
+    async fn follow_to_the_end(&self, account: AccountId, id: PayoutId) -> Result<(), Fault> {
+        while self.follow_payout(account, id).await? == Step::More {}
+        Ok(())
     }
 
     async fn go_on_with(
@@ -118,27 +129,24 @@ impl Ledger {
 }
 
 impl Office {
-    /// Goes on with what is due on this node.
-    pub async fn go_on_with_payouts(&self, now: Timestamp) -> Worked {
-        let mut worked = Worked::default();
-        for partitions in self.hall.partitions() {
-            match self.ledger().go_on_with_payouts(partitions, now, self).await {
-                Ok(more) => {
-                    worked.done += more.done;
-                    worked.failed += more.failed;
-                }
-                Err(fault) => tracing::warn!(%fault, "work on payouts cannot be looked for"),
-            }
-        }
-        worked
-    }
-
-    /// The same as long as it is polled.
+    /// Goes on with what is due on this node, as long as it is polled.
     pub async fn keep_paying_out(&self) {
+        let mut lanes = Lanes::new(LANES, LANES_OF_EACH);
         loop {
             let now = self.now();
-            self.go_on_with_payouts(now).await;
-            self.hall.clock().sleep_until(now.checked_add(EVERY).unwrap_or(Timestamp::MAX)).await;
+            let mut due = Vec::new();
+            for partitions in self.hall.partitions() {
+                match self.ledger().due_work(partitions, now).await {
+                    Ok(more) => due.extend(more),
+                    Err(fault) => tracing::warn!(%fault, "work on payouts cannot be looked for"),
+                }
+            }
+            let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
+            let begin = |job| async move { self.ledger().go_on(job, self).await };
+            lanes.run(due, begin, self.hall.clock().sleep_until(next)).await;
+            if lanes.are_free() {
+                self.hall.clock().sleep_until(next).await;
+            }
         }
     }
 }

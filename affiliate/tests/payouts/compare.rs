@@ -1,17 +1,21 @@
 //! What became of a charge is asked before its line is its partner's, and before it is paid.
 
-use affiliate::office::nothing_beside;
 use std::time::Duration;
 
+use affiliate::comparing::{Compared, Compares};
+use affiliate::ledger::Fault;
+use affiliate::office::nothing_beside;
 use affiliate::refusal::{Obstacle, Refusal};
+use mail::affiliate::commission::{Commission, Status};
 use mail::affiliate::payout::PayoutRun;
 use mail::affiliate::program::Processor;
 use mail::domain::SealedKey;
+use mail::id::AccountId;
 use store::affiliate::program;
 use store::engine::Batch;
 use store::task::PARTITIONS;
 
-use super::setting::{Script, payable};
+use super::setting::{Script, cut_off, payable, payable_on};
 use super::world::World;
 
 impl World {
@@ -29,8 +33,9 @@ impl World {
     /// Asks about the lines that wait for it, and ends the holds that are over: how many.
     async fn hours_later(&self, hours: u64, processor: &Script) -> usize {
         self.clock.advance(Duration::from_secs(hours * 3_600));
-        self.ledger.compare_due(0..=PARTITIONS - 1, self.clock.now(), processor).await.unwrap();
-        self.end_holds().await
+        let round = self.ledger.compare_due(0..=PARTITIONS - 1, self.clock.now(), processor).await.unwrap();
+        assert!(round.ended.failed == 0 && !round.has_more);
+        round.ended.earned + self.end_holds().await
     }
 }
 
@@ -63,6 +68,58 @@ pub(crate) async fn a_line_waits_for_an_answer_but_not_for_ever() {
     processor.ignore(100);
     assert_eq!(world.hours_later(30 * 24, &processor).await, 0);
     assert_eq!(world.hours_later(24, &processor).await, 2, "a day later it goes on without");
+    world.audit().await;
+}
+
+/// The processor of one account does not answer, nor say that it does not.
+struct Hangs(AccountId);
+
+impl Compares for Hangs {
+    async fn compare(&self, account: AccountId, _: &str) -> Result<Compared, Fault> {
+        while account == self.0 {
+            tokio::task::yield_now().await;
+        }
+        Ok(Compared::Heard)
+    }
+}
+
+#[tokio::test]
+pub(crate) async fn a_processor_that_hangs_keeps_nobody_waiting_but_its_own() {
+    let slow = payable().await;
+    let other = payable_on(slow.store().clone()).await;
+    assert!(slow.account < other.account, "it is looked at first");
+    other.sell("in_0", (10_000, 5)).await;
+    for world in [&slow, &other] {
+        world.may_ask(true).await;
+        world.sell("in_1", (10_000, 10)).await;
+        world.clock.advance(Duration::from_secs(31 * 86_400));
+    }
+    assert_eq!(other.end_holds().await, 2, "what nobody was to be asked about does not wait for anybody");
+    let hangs = Hangs(slow.account);
+    let comparing = other.ledger.compare_due(0..=PARTITIONS - 1, other.clock.now(), &hangs);
+    assert!(cut_off(1_000, comparing).await.is_none());
+    let earned = |lines: Vec<Commission>| {
+        lines.iter().filter(|line| matches!(line.status, Status::Earned { .. })).count()
+    };
+    assert_eq!((earned(slow.lines().await), earned(other.lines().await)), (0, 4));
+    other.audit().await;
+    slow.audit().await;
+}
+
+/// However many lines wait for their processor, they do not hide those that wait for nothing.
+#[tokio::test]
+pub(crate) async fn holds_end_behind_lines_that_wait_to_be_compared() {
+    let world = payable().await;
+    world.sell("in_plain", (10_000, 1)).await;
+    world.may_ask(true).await;
+    for number in 0..250 {
+        world.sell(&format!("in_{number}"), (10_000, 2)).await;
+    }
+    world.advance_days(31);
+    assert_eq!(world.end_holds().await, 2);
+    let round =
+        world.ledger.compare_due(0..=PARTITIONS - 1, world.clock.now(), &Script::default()).await.unwrap();
+    assert!(round.has_more && round.ended.earned >= 200, "{round:?}");
     world.audit().await;
 }
 

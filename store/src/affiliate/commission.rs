@@ -282,17 +282,19 @@ pub async fn list(
     listing::list(store, &source, wanted, &|line| filter.passes(line)).await
 }
 
-/// When the first hold of these partitions ends, if there is one.
+/// When the next line of these partitions is to be looked at, after a time.
 ///
 /// # Errors
 /// The store cannot be read.
 pub async fn next_due(
     store: &Store,
     partitions: RangeInclusive<u16>,
+    now: Timestamp,
 ) -> Result<Option<Timestamp>, ReadError> {
     let mut first: Option<Timestamp> = None;
     for partition in partitions {
-        let range = key(Space::CommissionDue).u16(partition).range();
+        let mut range = key(Space::CommissionDue).u16(partition).range();
+        range.start = end_of(&key(Space::CommissionDue).u16(partition).time(now).build());
         let Some((due_key, _)) = store.scan(range, Order::Ascending, 1).await?.pop() else { continue };
         let mut reader = KeyReader::new(Space::CommissionDue, &due_key).map_err(row::damaged)?;
         let at = reader.u16().and_then(|_| reader.time()).map_err(row::damaged)?;
@@ -405,7 +407,17 @@ async fn free_in(store: &Store, range: Range<Key>, limit: usize) -> Result<Vec<F
     store.scan(range, Order::Ascending, limit).await?.into_iter().map(read).collect()
 }
 
-/// Lines whose hold has ended by now, in these partitions, at most `limit`.
+/// A line that the scheduler is to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// Whose program it is of.
+    pub account: AccountId,
+    /// The line.
+    pub line: CommissionId,
+    at: Key,
+}
+
+/// Lines that are to be looked at by now, in these partitions, after one of them, at most `limit`.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -413,8 +425,9 @@ pub async fn due(
     store: &Store,
     partitions: RangeInclusive<u16>,
     now: Timestamp,
+    after: Option<&Due>,
     limit: usize,
-) -> Result<Vec<(AccountId, CommissionId)>, ReadError> {
+) -> Result<Vec<Due>, ReadError> {
     let mut due = Vec::new();
     for partition in partitions {
         if due.len() >= limit {
@@ -422,13 +435,27 @@ pub async fn due(
         }
         let start = key(Space::CommissionDue).u16(partition).build();
         let end = end_of(&key(Space::CommissionDue).u16(partition).time(now).build());
-        let rows = store.scan(start..end, Order::Ascending, limit - due.len()).await?;
-        for (due_key, _) in rows {
-            let mut reader = KeyReader::new(Space::CommissionDue, &due_key).map_err(row::damaged)?;
+        let start = after.map_or_else(|| start.clone(), |after| key_after(&after.at).max(start.clone()));
+        if start >= end {
+            continue;
+        }
+        for (at, _) in store.scan(start..end, Order::Ascending, limit - due.len()).await? {
+            let mut reader = KeyReader::new(Space::CommissionDue, &at).map_err(row::damaged)?;
             reader.u16().and_then(|_| reader.time()).map_err(row::damaged)?;
             let account = AccountId::from_bytes(reader.id().map_err(row::damaged)?);
-            due.push((account, CommissionId::from_bytes(reader.id().map_err(row::damaged)?)));
+            let line = CommissionId::from_bytes(reader.id().map_err(row::damaged)?);
+            due.push(Due { account, line, at });
         }
     }
     Ok(due)
+}
+
+/// The lines themselves; those that there are.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn get_due(store: &Store, due: &[Due]) -> Result<Vec<Commission>, ReadError> {
+    let keys: Vec<Key> = due.iter().map(|due| key_of(due.account, due.line)).collect();
+    let rows = store.get_many(&keys).await?;
+    rows.into_iter().flatten().map(|row| row::decode(&row)).collect()
 }
