@@ -10,7 +10,8 @@ use mail::affiliate::commission::{Commission, Level};
 use mail::affiliate::partner::Partner;
 use mail::affiliate::payout::Trail;
 use mail::affiliate::recompute::{
-    self, Booked, Customer, Invoice, Known, Outcome, Recruiter, Rules, Seller, Standing, Step, Worth, Written,
+    self, Booked, Customer, Invoice, Known, Nothing, Outcome, Recruiter, Rules, Seller, Standing, Step,
+    Worth, Written,
 };
 use mail::affiliate::referral::{Blocked, Referral};
 use mail::affiliate::sale::{Returned, Sale};
@@ -45,6 +46,7 @@ struct Case {
     charge: Option<String>,
     returned: Returned,
     is_excluded: bool,
+    nothing: Option<Nothing>,
     partner: Option<Partner>,
     campaign: Campaign,
     recruiter: Option<Recruiter>,
@@ -204,6 +206,7 @@ impl Book<'_> {
         let Some(case) = Box::pin(self.case(id, referral)).await? else { return Ok(()) };
         let paying = self.paying_with(referral, case.referral.partner).await?;
         let outcome = case.recompute(self, paying)?;
+        self.invoice(id).await?.nothing = outcome.nothing.filter(|nothing| nothing.is_for_good());
         for adjustment in &outcome.adjustments {
             self.adjust(adjustment)?;
         }
@@ -223,6 +226,7 @@ impl Book<'_> {
         let charge = charges.iter().map(|(id, _)| id).find(|id| !payments.contains(*id)).cloned();
         let lines = self.lines_of(id).await?;
         let is_excluded = self.is_excluded(id, &charges, lines.is_empty()).await?;
+        let nothing = self.invoice(id).await?.nothing;
         let partner = self.partner(referral.partner).await?;
         let campaign = partner.as_ref().map(|partner| partner.campaign);
         let Some(campaign) = campaign.or(self.program.default_campaign) else { return Err(Fault::NotSetUp) };
@@ -242,6 +246,7 @@ impl Book<'_> {
             charge,
             returned,
             is_excluded,
+            nothing,
             recruiter: self.recruiter_of(partner.as_ref(), email.as_ref()).await?,
             campaign: self.campaign(campaign).await?,
             partner,
@@ -436,6 +441,7 @@ impl Case {
                 charge: self.charge.as_deref(),
                 returned: &self.returned,
                 is_excluded: self.is_excluded,
+                nothing: self.nothing,
             },
             customer: customer_of(&self.referral),
             seller,

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use affiliate::ledger::Answer;
 use affiliate::referrals::{Bringer, ReferralDraft, Referred};
+use mail::affiliate::campaign::{ProductRate, Rate, Terms};
+use mail::affiliate::partner::PartnerStatus;
 use serde_json::{Value, json};
+use store::affiliate::campaign;
 use store::engine::Batch;
 
 use super::told::{charge, dispute, invoice, refund, subscription};
-use super::world::World;
+use super::world::{World, fresh, points, terms};
 
 /// Numbers that look random, the same for the same seed.
 struct Dice(u64);
@@ -40,6 +43,8 @@ impl Dice {
 
 const CUSTOMERS: i64 = 5;
 const INVOICES: i64 = 6;
+/// What each fifth invoice is for.
+const COURSE: &str = "prod_course";
 
 /// What happens to some customers: each invoice another fate.
 fn story(world: &World) -> Vec<Value> {
@@ -57,6 +62,11 @@ fn story(world: &World) -> Vec<Value> {
         for nth in 0..INVOICES {
             let (id, at) = (format!("in_{number}_{nth}"), 100 * (nth + 1) + number);
             let mut paid = invoice(&id, &customer, (10_000 + nth, world.start + at));
+            if nth == 4 {
+                let course =
+                    json!({"id": "il_1", "amount": 10_000, "price": {"id": "price_1", "product": COURSE}});
+                paid["lines"] = json!({"object": "list", "has_more": false, "data": [course]});
+            }
             if nth == 5 {
                 paid["metadata"] = json!({"stx": "false"});
             }
@@ -123,7 +133,11 @@ fn fate(
 
 /// A world before the story.
 async fn before() -> World {
-    let world = World::new().await;
+    before_by(terms()).await
+}
+
+async fn before_by(terms: Terms) -> World {
+    let world = World::of(fresh().await, terms, |_| {}).await;
     for number in 0..CUSTOMERS {
         // Some are linked by the address of their invoices' customer, some from the beginning.
         let customer = (number % 2 == 0).then(|| format!("cus_{number}"));
@@ -200,6 +214,59 @@ async fn the_order_of_events_does_not_matter() {
         world.audit().await;
         let shuffled = ledger(&world).await;
         assert_eq!(plain, shuffled, "seed {seed}");
+    }
+}
+
+/// What earned nothing by the terms of its time, in whatever order it was told, earns nothing by better ones when all of it
+/// is told once more.
+#[tokio::test]
+async fn new_terms_are_for_new_sales() {
+    let none = ProductRate { product: COURSE.to_owned(), price: None, rate: None, label: None };
+    let terms = || Terms { products: vec![none.clone()], ..terms() };
+    let mut plain = None::<Value>;
+    for seed in 1..=6_u64 {
+        let world = before_by(terms()).await;
+        for event in Dice::of(seed).shuffled(&story(&world)) {
+            world.take(&event).await;
+        }
+        let told = ledger(&world).await;
+        assert!(!told.to_string().contains("in_0_4/1"), "{told:#}");
+        assert_eq!(plain.get_or_insert_with(|| told.clone()), &told, "seed {seed}");
+        world
+            .change_terms(|terms| (terms.products, terms.base) = (Vec::new(), Rate::Percent(points(5_000))))
+            .await;
+        for event in Dice::of(seed + 100).shuffled(&story(&world)) {
+            world.take(&event).await;
+        }
+        world.audit().await;
+        assert_eq!(ledger(&world).await, told, "seed {seed}");
+    }
+}
+
+/// The same of a partner who was suspended, where that earns nothing.
+#[tokio::test]
+async fn what_was_sold_while_its_partner_was_suspended_stays_without_a_line() {
+    let world = World::of(fresh().await, terms(), |settings| settings.suspended_accrue = false).await;
+    world.lead("lin@example.org", Some("cus_1")).await;
+    for (status, sold) in [(PartnerStatus::Suspended, "in_1"), (PartnerStatus::Active, "in_2")] {
+        world.change_partner(world.ada, |partner| partner.status = status).await;
+        world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+        world.tell("charge.refunded", 20, charge("in_1", 10_000, 100)).await;
+        world.hear(&world.paid(sold, "cus_1", (10_000, 10))).await;
+    }
+    assert_eq!(world.outline().await, ["in_2/1 2000 of 10000 pending", "in_2/2 500 of 10000 pending"]);
+    world.audit().await;
+}
+
+impl World {
+    async fn change_terms(&self, change: impl FnOnce(&mut Terms)) {
+        let before = campaign::all(self.store(), self.account).await.unwrap().remove(0);
+        let mut after = before.clone();
+        change(&mut after.terms);
+        after.rev += 1;
+        let mut batch = Batch::progress();
+        campaign::update(&mut batch, &before, &after);
+        self.store().commit(batch).await.unwrap();
     }
 }
 

@@ -59,7 +59,7 @@ impl World {
         self.store().commit(batch).await.unwrap();
     }
 
-    async fn change_partner(
+    pub(crate) async fn change_partner(
         &self,
         id: PartnerId,
         change: impl FnOnce(&mut mail::affiliate::partner::Partner),

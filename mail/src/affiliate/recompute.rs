@@ -22,8 +22,11 @@
 //! - the recruiter and its share: a second line is written together with the first one, or never.
 //!
 //! Not frozen are refunds, the dispute, the charge's id, and what bars the referral. So the order of arrival matters for
-//! facts that span invoices or referrals, and for nothing else. While no line is written, nothing is frozen: an invoice
-//! that earned nothing earns when it is looked at again and what stood in its way is gone.
+//! facts that span invoices or referrals, and for nothing else.
+//!
+//! That it earns nothing is frozen as well, where the terms of that time or the partner's standing say so
+//! ([`Nothing::is_for_good`]): new terms are for new sales, whatever is heard of an old one later. What the referral or the
+//! flag bars is as those are by now, and what is no sale yet may become one.
 //!
 //! # Lines that are out of reach
 //!
@@ -52,6 +55,7 @@ pub use self::first::Nothing;
 pub use self::settle::settle_bounty;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::arithmetic::{ArithmeticError, base, rate::Offer, refund};
 use super::commission::{Commission, Level, Reason, Status};
@@ -84,10 +88,13 @@ pub struct Invoice<'a> {
     pub returned: &'a Returned,
     /// Whether the customer, the subscription, the invoice, the session or the charge carries the flag that excludes it.
     pub is_excluded: bool,
+    /// Why it earns nothing, if that was said before and is for good.
+    pub nothing: Option<Nothing>,
 }
 
 /// Why a referral earns nothing any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Barred {
     /// It is blocked: the partner's own self, or a customer who was there before. It still converts.
     Blocked,
@@ -127,7 +134,8 @@ pub struct Customer<'a> {
 }
 
 /// Whether new sales earn a partner anything; a [`super::partner::PartnerStatus`] is one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// They do.
     Active,
@@ -280,6 +288,10 @@ pub struct Outcome {
 /// Figures from outside that nothing can be computed from: nothing is to be written then.
 pub fn recompute(known: &Known<'_>) -> Result<Outcome, ArithmeticError> {
     let mut outcome = Outcome { worth: worth(known)?, ..Outcome::default() };
+    if known.lines.is_empty() && known.invoice.nothing.is_some() {
+        outcome.nothing = known.invoice.nothing;
+        return Ok(outcome);
+    }
     if known.lines.is_empty() {
         match first::lines(known, outcome.worth)? {
             Ok(lines) => {

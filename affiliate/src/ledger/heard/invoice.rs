@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mail::affiliate::recompute::Nothing;
 use mail::affiliate::sale::{Returned, Sale};
 use mail::id::ReferralId;
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,8 @@ pub(crate) struct HeardInvoice {
     listed_with: Option<String>,
     /// Whether something else excluded it when it was looked at: it stays so, whatever becomes of that flag.
     pub(crate) was_excluded: bool,
+    /// Why it earns nothing, where that is for good: by the terms, or the partner's standing, when it was looked at first.
+    pub(crate) nothing: Option<Nothing>,
     /// The referral that it is of.
     pub(crate) referral: Option<ReferralId>,
     /// What it adds to that.

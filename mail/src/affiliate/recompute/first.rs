@@ -1,5 +1,7 @@
 //! The first write of an invoice's lines: whether it earns, for whom, and how much.
 
+use serde::{Deserialize, Serialize};
+
 use super::super::arithmetic::amount::{self, Payable};
 use super::super::arithmetic::rate::{self, Group, Rule, Share};
 use super::super::arithmetic::{ArithmeticError, base};
@@ -14,7 +16,8 @@ use super::{Barred, Booked, Known, Recruiter, Standing, Step, Worth, Written};
 use crate::id::{CommissionId, PartnerId};
 
 /// Why an invoice has no line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Nothing {
     /// Nothing was paid, or it was paid before the customer was the partner's.
     NoSale,
@@ -30,6 +33,19 @@ pub enum Nothing {
     TooLate,
     /// What was sold earns nothing, or less than can be paid.
     ComesToNothing,
+}
+
+impl Nothing {
+    /// Whether it stays so: it was the owner's terms and the partner's standing, as they were, and nothing that the
+    /// processor may tell of later.
+    #[must_use]
+    pub fn is_for_good(self) -> bool {
+        match self {
+            Self::Partner(_) | Self::OnlyOnce | Self::TooLate | Self::ComesToNothing => true,
+            // A flag that was met is kept by whoever met it.
+            Self::NoSale | Self::Excluded | Self::Barred(_) => false,
+        }
+    }
 }
 
 /// The lines that an invoice is to have, as they are before anything came back; or why it has none.

@@ -15,7 +15,8 @@ use super::super::money::{BasisPoints, Currency};
 use super::super::program::AfterPayout;
 use super::super::sale::{Dispute, Returned, Sale, SaleLine};
 use super::{
-    Barred, Booked, Customer, Invoice, Known, Outcome, Recruiter, Rules, Seller, Standing, Step, recompute,
+    Barred, Booked, Customer, Invoice, Known, Nothing, Outcome, Recruiter, Rules, Seller, Standing, Step,
+    recompute,
 };
 use crate::id::{AccountId, CampaignId, CommissionId, PartnerId, PayoutId, ReferralId};
 
@@ -58,6 +59,7 @@ pub(super) struct World {
     pub(super) charge: Option<String>,
     pub(super) returned: Returned,
     pub(super) is_excluded: bool,
+    pub(super) nothing: Option<Nothing>,
     pub(super) counts_from: Timestamp,
     pub(super) converted_at: Option<Timestamp>,
     pub(super) barred: Option<Barred>,
@@ -107,6 +109,7 @@ impl World {
             charge: None,
             returned: Returned::default(),
             is_excluded: false,
+            nothing: None,
             counts_from: Timestamp::UNIX_EPOCH,
             converted_at: None,
             barred: None,
@@ -237,6 +240,7 @@ impl World {
                 charge: self.charge.as_deref(),
                 returned: &self.returned,
                 is_excluded: self.is_excluded,
+                nothing: self.nothing,
             },
             customer: self.customer(),
             seller: Seller {
@@ -271,6 +275,7 @@ impl World {
     /// Writes what is to be written, once: a second time nothing is. The steps of all lines.
     pub(super) fn run(&mut self) -> Vec<Step> {
         let outcome = self.ask().unwrap();
+        self.nothing = outcome.nothing.filter(|nothing| nothing.is_for_good());
         let steps = outcome.written.iter().flat_map(|written| written.steps.clone()).collect();
         for written in outcome.written {
             assert!(!written.steps.is_empty());
