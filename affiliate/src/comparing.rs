@@ -284,8 +284,8 @@ impl Ledger {
 
     /// Accounts side by side.
     async fn compare_accounts(&self, waiting: Waiting, asker: &impl Compares) -> Round {
-        let rounds = waiting.iter().map(|(account, ids)| async move {
-            self.compare_account((*account, ids), asker).await.unwrap_or_else(|fault| {
+        let rounds = waiting.into_iter().map(|(account, ids)| async move {
+            self.compare_account((account, &ids), asker).await.unwrap_or_else(|fault| {
                 tracing::warn!(%account, %fault, "charges cannot be compared");
                 Round::default()
             })
