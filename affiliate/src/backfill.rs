@@ -251,7 +251,9 @@ impl Office {
         teller.tell_all(&window).await?;
         let mut read = teller.read;
         read.objects = window.objects();
-        read.counted_at = Some(self.now());
+        // With what was written in this very millisecond: ids tell times no finer.
+        let now = self.now();
+        read.counted_at = Some(now.checked_add(SignedDuration::from_millis(1)).unwrap_or(now));
         read.lines = self.lines_written(backfill, read.counted_at).await?;
         Ok(read)
     }

@@ -245,7 +245,8 @@ pub struct ChunkReceiver {
 impl ChunkReceiver {
     /// Takes bytes of a chunk, all of them content.
     pub fn push(&mut self, chunk: &[u8], binary: bool, content: &mut Content) {
-        if !(binary && self.is_body) && !self.is_clean(chunk, binary) {
+        let is_free = binary && self.is_body;
+        if !is_free && !self.is_clean(chunk, binary) {
             content.spoil(Flaw::BareLineEnd);
         }
         content.is_text = !binary;
