@@ -2,7 +2,8 @@
 //!
 //! [`accept`] is the one door ([`sender`] says who may come through it, [`templates`] keeps what is sent by
 //! name, [`once`] what is done once), [`worker`] brings tasks to [`site`]s and back from disk ([`scheduled`], [`flight`]), [`attempt`]
-//! runs the connections of [`courier`], [`settle`] decides what comes next. [`fair`], [`pace`], [`retry`]
+//! runs the connections of [`courier`], as [`guard`] and [`sts`] find that it is to be protected, [`settle`] decides what
+//! comes next. [`fair`], [`pace`], [`retry`]
 //! and [`plan`] are the rules in between, [`rate`] and [`throttle`] the ones about those who ask;
 //! [`people`] are the users of an account; [`clock`] and [`entropy`] are the only sources of time and chance in the house.
 

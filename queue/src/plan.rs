@@ -18,7 +18,7 @@ use mail::reply::{Enhanced, Reply};
 
 use crate::courier::smtp::Credentials;
 use crate::guard::{self, Guards, Protection, Signatures};
-use crate::sts::Crowded;
+use crate::sts::Unsure;
 
 /// Plans kept; beyond it those that lapsed go, or, when none has, all.
 const PLANS_MAX: usize = 100_000;
@@ -189,7 +189,7 @@ impl Planner {
             )),
         })?;
         let mut hosts = hosts_of(domain, answer.data, &self.settings.own_names).map_err(NoRoute::Never)?;
-        let policy = policy.map_err(|crowded| NoRoute::NotNow(format!("{domain}: {crowded}")))?;
+        let policy = policy.map_err(|unsure| NoRoute::NotNow(format!("{domain}: {unsure}")))?;
         let policy = policy.map(|kept| kept.policy).filter(|policy| policy.mode != Mode::None);
         if let Some(policy) = policy.as_ref().filter(|policy| policy.mode == Mode::Enforce) {
             // RFC 8461 5: other hosts are none, however preferred they are.
@@ -230,7 +230,7 @@ impl Planner {
         }
     }
 
-    async fn policy(&self, domain: &Name, now: Timestamp) -> Result<Option<KeptPolicy>, Crowded> {
+    async fn policy(&self, domain: &Name, now: Timestamp) -> Result<Option<KeptPolicy>, Unsure> {
         match &self.guards.sts {
             Some(policies) => Box::pin(policies.of(domain, &self.resolver, now)).await,
             None => Ok(None),
@@ -247,7 +247,11 @@ impl Planner {
         (host, port): (&Name, u16),
         now: Timestamp,
     ) -> Result<Dane, LookupError> {
-        match self.signatures(now).await.filter(|_| route.protection.is_signed) {
+        // Most are not: nobody is asked for them.
+        if !route.protection.is_signed {
+            return Ok(Dane::None);
+        }
+        match self.signatures(now).await {
             Some(checking) => match checking.dane(host, port).await {
                 Err(LookupError::Bogus { .. }) if self.is_lenient() => {
                     self.resolver.addresses(host).await.map(|_| Dane::None)

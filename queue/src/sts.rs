@@ -16,7 +16,7 @@ use dns::lookup::Resolver;
 use jiff::{SignedDuration, Timestamp};
 use mail::address::Name;
 use mail::mta_sts::{self, KeptPolicy, POLICY_BYTES_MAX, Policy, PolicyError};
-use store::engine::Store;
+use store::engine::{ReadError, Store};
 use thiserror::Error;
 use tokio::sync::Semaphore;
 
@@ -61,10 +61,16 @@ pub struct StsPolicies {
     fetches: Semaphore,
 }
 
-/// So many policies are fetched that another one has to wait: mail by it is put off, not sent without it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("too many policies of MTA-STS are being fetched at once")]
-pub struct Crowded;
+/// Why it is not known now which policy a domain has: mail is put off, not sent without it.
+#[derive(Debug, Error)]
+pub enum Unsure {
+    /// So many are fetched that another one has to wait.
+    #[error("too many policies of MTA-STS are being fetched at once")]
+    Crowded,
+    /// What was promised cannot be read.
+    #[error("the policy of MTA-STS cannot be read: {0}")]
+    Unread(#[from] ReadError),
+}
 
 impl StsPolicies {
     /// Keeps policies in `store`, and gets them by `poster`.
@@ -76,20 +82,14 @@ impl StsPolicies {
     /// The policy of a domain that holds now; none when it has none, or none that could be had.
     ///
     /// # Errors
-    /// [`Crowded`].
+    /// [`Unsure`].
     pub async fn of(
         &self,
         domain: &Name,
         resolver: &Resolver,
         now: Timestamp,
-    ) -> Result<Option<KeptPolicy>, Crowded> {
-        let kept = match store::sts_policy::get(&self.store, domain).await {
-            Ok(kept) => kept,
-            Err(error) => {
-                tracing::error!(%error, "policies of MTA-STS cannot be read");
-                None
-            }
-        };
+    ) -> Result<Option<KeptPolicy>, Unsure> {
+        let kept = store::sts_policy::get(&self.store, domain).await?;
         let holds = kept.filter(|kept| kept.holds_until() > now);
         let announced = match domain.child("_mta-sts") {
             Ok(name) => resolver.txt(&name).await.map(|found| mta_sts::announced(&found.data)),
@@ -107,7 +107,7 @@ impl StsPolicies {
         let _turn = match (self.fetches.try_acquire(), &holds) {
             (Ok(turn), _) => turn,
             (Err(_), Some(_)) => return Ok(holds),
-            (Err(_), None) => return Err(Crowded),
+            (Err(_), None) => return Err(Unsure::Crowded),
         };
         match self.fetch(domain, id, now).await {
             Ok(policy) => {

@@ -41,7 +41,6 @@ mod transcript;
 mod wire;
 
 pub use capabilities::Capabilities;
-pub use certificate::CertificateFault;
 pub use connection::Connection;
 pub use content::ContentFault;
 pub use delivery::{Delivery, Fault, Phase, Verdict};

@@ -19,7 +19,7 @@ const CHAIN_MAX: usize = 10;
 
 /// Why a certificate is not good.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum CertificateFault {
+pub(super) enum CertificateFault {
     /// The host showed none.
     #[error("the host shows no certificate")]
     Missing,
