@@ -331,6 +331,7 @@ pub(crate) mod tests {
             envelope_id: None,
             return_full: false,
             held: false,
+            way: None,
         }
     }
 
