@@ -284,6 +284,38 @@ async fn sign_ups_are_leads_and_nobody_learns_of_whom() {
     shop.world.end().await;
 }
 
+/// Bodies that nobody could read: too large, of other types, packed, broken, too deep.
+#[tokio::test]
+async fn whatever_is_told_of_a_visitor_is_answered_alike() {
+    let shop = Shop::open().await;
+    let large = format!("{{\"key\":\"{}\"}}", "x".repeat(100_000)).into_bytes();
+    let deep = format!("{{\"key\":{}{}}}", "[".repeat(1_000), "]".repeat(1_000)).into_bytes();
+    let reserved = br#"{"key":{"$serde_json::private::RawValue":"1"}}"#.to_vec();
+    for (kind, encoding, body) in [
+        ("text/plain", "identity", large),
+        ("application/json", "identity", deep),
+        ("application/json", "identity", reserved),
+        ("application/json", "identity", b"{\"key\":".to_vec()),
+        ("application/json", "identity", b"\xff\xfe".to_vec()),
+        ("application/json", "gzip", b"no gzip".to_vec()),
+        ("application/json", "br", b"{}".to_vec()),
+        ("application/x-www-form-urlencoded", "identity", b"email=a%40example.org".to_vec()),
+        ("multipart/form-data; boundary=x", "identity", b"--x--".to_vec()),
+        ("text/plain; charset=utf-16", "identity", b"{}".to_vec()),
+        ("", "identity", b"{}".to_vec()),
+        ("application/json", "identity", Vec::new()),
+    ] {
+        for path in ["/affiliate/signups", "/affiliate/identify"] {
+            let request = Request::post(path).header("host", "t").header("user-agent", FIREFOX);
+            let request = request.header("content-type", kind).header("content-encoding", encoding);
+            let answer = shop.world.send(request.body(Full::new(body.clone().into())).unwrap()).await;
+            let heard = (answer.status, answer.json());
+            assert_eq!(heard, (StatusCode::ACCEPTED, json!({"ok": true})), "{path} {kind} {encoding}");
+        }
+    }
+    shop.world.end().await;
+}
+
 #[tokio::test]
 async fn a_link_is_followed_without_a_script() {
     let shop = Shop::open().await;
