@@ -57,6 +57,7 @@ pub mod rewrite;
 pub mod schedule;
 pub mod sending_name;
 pub mod service;
+pub mod session_token;
 pub mod setup;
 pub mod signal;
 pub mod smarthost_name;
