@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Method, Request, StatusCode};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 use crate::affiliate_program::{PROGRAM, owner, set_up};
 use crate::affiliates::partner;
@@ -68,6 +71,18 @@ impl Shop {
             request = request.header(*name, *value);
         }
         self.world.send(request.body(Full::default()).unwrap()).await
+    }
+
+    async fn follow_by_http2(&self, address: &str) -> Answered {
+        let stream = TokioIo::new(TcpStream::connect(self.world.address).await.unwrap());
+        let (mut client, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+        tokio::spawn(connection);
+        let request = Request::get(address).header("user-agent", FIREFOX);
+        let request = request.body(Full::<Bytes>::default()).unwrap();
+        let (head, body) = client.send_request(request).await.unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answered { status: head.status, headers: head.headers, body }
     }
 
     /// The referrals that there are, the newest first, once there are so many.
@@ -372,13 +387,16 @@ async fn a_link_is_followed_without_a_script() {
     let portal = [("host", "Partners.shop.example:8443"), ("user-agent", FIREFOX)];
     let led = shop.follow(Method::GET, "/r/podcast", &portal).await;
     assert!(to(&led).contains("stx_ref=vis_"), "{led:?}");
+    // HTTP/2, which browsers speak over TLS, names the host elsewhere.
+    let led = shop.follow_by_http2("http://partners.shop.example/r/podcast").await;
+    assert!(to(&led).contains("stx_ref=vis_"), "{led:?}");
     // Of the clicks those of people count, and of none whoever only looked.
     let office = ::affiliate::office::Office::new(shop.world.hall.clone());
     let partner: mail::id::PartnerId = id.parse().unwrap();
     let account = shop.world.tenant().await.account().id;
     let links = office.links(account, partner).await.unwrap();
     let counts = office.clicks_of(partner, &links).await.unwrap();
-    assert_eq!(counts.iter().sum::<u64>(), 2, "{counts:?}");
+    assert_eq!(counts.iter().sum::<u64>(), 3, "{counts:?}");
     shop.world.end().await;
 }
 
