@@ -226,6 +226,9 @@ pub struct Compared {
     /// The last line of the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<CommissionId>,
+    /// Which one that is: it may be gone when this goes on, and the line is none of those after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<PayoutId>,
 }
 
 /// How far the payouts of a draft are looked through for methods that are allowed no more.
