@@ -7,11 +7,13 @@ use mail::attempt::Attempt;
 use mail::destination::Destination;
 use mail::event::Event;
 use mail::id::EmailId;
+use mail::recipient::{Recipient, RecipientState};
 use mail::task::Task;
 use store::email::EmailWithRecipients;
 use store::engine::ReadError;
 
 use super::OperateError;
+use crate::accept::Hall;
 use crate::site::SiteStanding;
 use crate::worker::Worker;
 
@@ -38,6 +40,10 @@ pub struct Waiting {
 /// Why a recipient waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
+    /// It is to be sent later, as the customer asked.
+    ScheduledAt,
+    /// It is due, and may not be sent yet: its domain is not verified any more, or the plan is used up.
+    NotAllowed,
     /// The operator holds it.
     Held,
     /// The configuration pauses all delivery.
@@ -80,6 +86,8 @@ impl Cause {
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
+            Self::ScheduledAt => "scheduled_at",
+            Self::NotAllowed => "not_allowed",
             Self::Held => "held",
             Self::Paused => "paused",
             Self::Suspended { .. } => "suspended",
@@ -115,6 +123,10 @@ impl Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::ScheduledAt => f.write_str("the time that it is to be sent at"),
+            Self::NotAllowed => {
+                f.write_str("a verified domain, or room in the plan: it is due, and may not be sent yet")
+            }
             Self::Held => f.write_str("held by the operator until it is released"),
             Self::Paused => f.write_str("delivery is paused by the configuration"),
             Self::Suspended { destination, because: None } => {
@@ -172,11 +184,34 @@ impl Worker {
     /// # Errors
     /// The store cannot be read.
     pub async fn explain(&self, email: &EmailWithRecipients) -> Result<Vec<Waiting>, ReadError> {
-        let mut waiting = Vec::new();
+        let mut waiting = self.not_released(email).await?;
         for open in self.open_tasks(email).await? {
             waiting.push(self.waiting(open.recipient.index, &open.task).await?);
         }
         Ok(waiting)
+    }
+
+    /// Recipients that are not in the queue yet.
+    async fn not_released(&self, email: &EmailWithRecipients) -> Result<Vec<Waiting>, ReadError> {
+        let later = |recipient: &&Recipient| {
+            matches!(recipient.state, RecipientState::Scheduled | RecipientState::Held)
+        };
+        if !email.recipients.iter().any(|recipient| later(&recipient)) {
+            return Ok(Vec::new());
+        }
+        let found = store::schedule::get(&self.store, (email.email.account, email.email.id)).await?;
+        let until = found.map(|found| found.schedule.due);
+        let waiting = |recipient: &Recipient| Waiting {
+            recipient: recipient.index,
+            cause: match recipient.state {
+                RecipientState::Scheduled => Cause::ScheduledAt,
+                _ => Cause::NotAllowed,
+            },
+            destination: None,
+            place: None,
+            until,
+        };
+        Ok(email.recipients.iter().filter(later).map(waiting).collect())
     }
 
     async fn waiting(&self, recipient: u16, task: &Task) -> Result<Waiting, ReadError> {
@@ -226,5 +261,18 @@ impl Worker {
             }
             (true, Some(_)) => (Cause::Turn, None),
         }
+    }
+}
+
+impl Hall {
+    /// What the recipients of an email that are not finished wait for.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn explain(&self, email: &EmailWithRecipients) -> Result<Vec<Waiting>, ReadError> {
+        if email.recipients.iter().all(|recipient| recipient.state.is_terminal()) {
+            return Ok(Vec::new());
+        }
+        self.worker.explain(email).await
     }
 }
