@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::address::{Address, Mailbox};
 use crate::compose::Composition;
-use crate::email::{Category, Door, Tag, TemplateFacts};
+use crate::email::{Category, Door, Priority, Tag, TemplateFacts};
 use crate::id::{AutomationId, EmailId, RunId};
 use crate::recipient::{Notify, RecipientKind};
 use crate::suppression::OPTIONAL;
@@ -54,6 +54,51 @@ pub struct Envelope {
     pub require_tls: bool,
     /// SMTPUTF8 was given (RFC 6531).
     pub smtputf8: bool,
+    /// HOLDFOR or HOLDUNTIL (RFC 4865): not to be sent before.
+    pub release: Option<Release>,
+    /// BY (RFC 2852).
+    pub deliver_by: Option<DeliverBy>,
+    /// MT-PRIORITY (RFC 6710).
+    pub priority: Option<Priority>,
+}
+
+/// When a message is to be released (RFC 4865).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Release {
+    /// After so long.
+    After(Duration),
+    /// Then.
+    At(Timestamp),
+}
+
+/// What becomes of a message that is not delivered in time (RFC 2852).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeliverBy {
+    /// It is given up after so long.
+    Return(Duration),
+    /// The sender is told that it is late.
+    Notify,
+}
+
+impl Envelope {
+    /// What it asks beyond what the message itself asks, which counts first.
+    #[must_use]
+    pub fn wishes(&self, wishes: Wishes, now: Timestamp) -> Wishes {
+        let released_at = self.release.map(|release| match release {
+            Release::After(wait) => now.checked_add(wait).unwrap_or(Timestamp::MAX),
+            Release::At(at) => at,
+        });
+        let given_up_after = match self.deliver_by {
+            Some(DeliverBy::Return(within)) => Some(within),
+            Some(DeliverBy::Notify) | None => None,
+        };
+        Wishes {
+            scheduled_at: wishes.scheduled_at.or(released_at),
+            expires_in: wishes.expires_in.or(given_up_after),
+            priority: wishes.priority.or(self.priority),
+            ..wishes
+        }
+    }
 }
 
 /// What becomes of an email when some of its recipients are suppressed or have opted out.
@@ -73,6 +118,8 @@ pub struct Wishes {
     pub scheduled_at: Option<Timestamp>,
     /// Worthless after so long: it goes first, and is given up then.
     pub expires_in: Option<Duration>,
+    /// How pressing it is beside other mail; where nothing is said, the category decides.
+    pub priority: Option<Priority>,
     /// What becomes of it when some recipients are suppressed.
     pub on_suppressed: OnSuppressed,
     /// Managed unsubscribe; where nothing is said, the category decides.

@@ -128,6 +128,8 @@ pub struct Email {
     pub scheduled: bool,
     /// It is worthless after so long.
     pub expires_in: Option<Duration>,
+    /// How pressing its sender finds it.
+    pub priority: Option<Priority>,
     /// The email that it is sent again of.
     pub resent_from: Option<EmailId>,
     /// The template that it was made from.
@@ -151,7 +153,46 @@ impl Email {
     /// In which order its tasks go.
     #[must_use]
     pub fn class(&self) -> Class {
-        if self.expires_in.is_some() { Class::Expiring } else { Class::from(self.category) }
+        let usual = if self.expires_in.is_some() { Class::Expiring } else { Class::from(self.category) };
+        self.priority.map_or(usual, |priority| priority.class(usual))
+    }
+}
+
+/// How pressing a message is beside others (RFC 6710): -9 to 9, 0 for most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "i8", into = "i8")]
+pub struct Priority(i8);
+
+impl Priority {
+    /// None where it is out of bounds.
+    #[must_use]
+    pub fn new(priority: i8) -> Option<Self> {
+        (-9..=9).contains(&priority).then_some(Self(priority))
+    }
+
+    /// In which order such mail goes: before all else from 5 on, as transactional mail from 1 on, after all else below 0.
+    #[must_use]
+    fn class(self, usual: Class) -> Class {
+        match self.0 {
+            5.. => Class::Expiring,
+            1..=4 => usual.min(Class::Transactional),
+            0 => usual,
+            _ => Class::Newsletter,
+        }
+    }
+}
+
+impl TryFrom<i8> for Priority {
+    type Error = &'static str;
+
+    fn try_from(priority: i8) -> Result<Self, Self::Error> {
+        Self::new(priority).ok_or("a priority is -9 to 9")
+    }
+}
+
+impl From<Priority> for i8 {
+    fn from(priority: Priority) -> i8 {
+        priority.0
     }
 }
 

@@ -87,7 +87,7 @@ impl<T> FairQueue<T> {
     #[must_use]
     pub fn place(&self, class: Class, account: AccountId, is: impl Fn(&T) -> bool) -> Option<usize> {
         let own = self.classes[class as usize].tasks.get(&account)?.iter().position(is)?;
-        let mut waiting = FairQueue::default();
+        let mut waiting = FairQueue { len: self.len, now: self.now, ..FairQueue::default() };
         for (class, accounts) in Class::ALL.into_iter().zip(&self.classes) {
             let tasks = |account| accounts.tasks.get(account).map_or(0, VecDeque::len);
             waiting.classes[class as usize] = Accounts {

@@ -364,6 +364,7 @@ fn notification_of(
         unsubscribe: false,
         scheduled: false,
         expires_in: None,
+        priority: None,
         resent_from: None,
         run: None,
         sent_by: None,

@@ -1,7 +1,7 @@
 //! The parameters of MAIL and RCPT: which there are, and what may stand in them.
 //!
 //! MAIL: SIZE (RFC 1870), BODY (RFC 6152, 3030), SMTPUTF8 (RFC 6531), RET and ENVID (RFC 3461),
-//! REQUIRETLS (RFC 8689), AUTH (RFC 4954 5, read and ignored). RCPT: NOTIFY and ORCPT (RFC 3461).
+//! REQUIRETLS (RFC 8689), AUTH (RFC 4954 5, read and ignored), and those of timing.rs. RCPT: NOTIFY and ORCPT (RFC 3461).
 //!
 //! smtp-proto reads the values of MAIL's. What it lets pass is checked here first: a parameter given
 //! twice, a number of more digits than RFC 1870 allows (its parser wraps), xtext with holes, values
@@ -9,8 +9,12 @@
 //! again that way. RCPT's are read here: smtp-proto takes `NEVER` together with others and refuses
 //! RFC 6533's `utf-8` addresses.
 
+mod timing;
+
 use std::borrow::Cow;
 
+use mail::draft::{DeliverBy, Release};
+use mail::email::Priority;
 use mail::recipient::Notify;
 use mail::reply::{Enhanced, Reply};
 use smtp_proto::request::parser::Rfc5321Parser;
@@ -69,6 +73,12 @@ pub struct MailParameters {
     pub envelope_id: Option<String>,
     /// REQUIRETLS.
     pub require_tls: bool,
+    /// HOLDFOR or HOLDUNTIL.
+    pub release: Option<Release>,
+    /// BY.
+    pub deliver_by: Option<DeliverBy>,
+    /// MT-PRIORITY.
+    pub priority: Option<Priority>,
 }
 
 /// A keyword, whether it has a value, and whether strangers may use it: the MX door offers neither DSN nor AUTH.
@@ -78,7 +88,7 @@ struct Keyword {
     at_mx: bool,
 }
 
-const MAIL: [Keyword; 7] = [
+const MAIL: [Keyword; 11] = [
     Keyword { name: "SIZE", has_value: true, at_mx: true },
     Keyword { name: "BODY", has_value: true, at_mx: true },
     Keyword { name: "SMTPUTF8", has_value: false, at_mx: true },
@@ -86,6 +96,10 @@ const MAIL: [Keyword; 7] = [
     Keyword { name: "ENVID", has_value: true, at_mx: false },
     Keyword { name: "AUTH", has_value: true, at_mx: false },
     Keyword { name: "REQUIRETLS", has_value: false, at_mx: true },
+    Keyword { name: "HOLDFOR", has_value: true, at_mx: false },
+    Keyword { name: "HOLDUNTIL", has_value: true, at_mx: false },
+    Keyword { name: "BY", has_value: true, at_mx: false },
+    Keyword { name: "MT-PRIORITY", has_value: true, at_mx: false },
 ];
 const RCPT: [Keyword; 2] = [
     Keyword { name: "NOTIFY", has_value: true, at_mx: false },
@@ -135,9 +149,21 @@ pub fn mail(tail: &[u8], role: Role) -> Result<MailParameters, ParameterError> {
         return Ok(MailParameters::default());
     }
     let words = words(tail, &MAIL, role)?;
-    let mut envelope_id = None;
-    let mut sized = false;
+    let mut asked = MailParameters::default();
+    let (mut envelope_id, mut sized) = (None, false);
+    let mut others = String::new();
     for (name, value) in &words {
+        match read_timing(name, value, &mut asked) {
+            Some(true) => continue,
+            Some(false) => return Err(ParameterError::Invalid(name)),
+            None => {}
+        }
+        others.push(' ');
+        others.push_str(name);
+        if !value.is_empty() {
+            others.push('=');
+            others.push_str(value);
+        }
         let good = match *name {
             "SIZE" => {
                 sized = true;
@@ -154,7 +180,8 @@ pub fn mail(tail: &[u8], role: Role) -> Result<MailParameters, ParameterError> {
             return Err(ParameterError::Invalid(name));
         }
     }
-    let mut bytes = tail.iter();
+    others.push_str("\r\n");
+    let mut bytes = others.as_bytes().iter();
     let parsed =
         Rfc5321Parser::new(&mut bytes).mail_from_parameters(Cow::Borrowed("")).map_err(|e| match e {
             smtp_proto::Error::InvalidParameter { param } => ParameterError::Invalid(param),
@@ -168,7 +195,28 @@ pub fn mail(tail: &[u8], role: Role) -> Result<MailParameters, ParameterError> {
         return_full: parsed.flags & MAIL_RET_FULL != 0,
         require_tls: parsed.flags & MAIL_REQUIRETLS != 0,
         envelope_id,
+        ..asked
     })
+}
+
+/// Reads a parameter that says when; none when it is another one, false when its value is wrong. HOLDFOR and HOLDUNTIL
+/// are not given together (RFC 4865 4).
+fn read_timing(name: &str, value: &str, asked: &mut MailParameters) -> Option<bool> {
+    let is_free = asked.release.is_none();
+    match name {
+        "HOLDFOR" => asked.release = timing::hold_for(value).filter(|_| is_free),
+        "HOLDUNTIL" => asked.release = timing::hold_until(value).filter(|_| is_free),
+        "BY" => {
+            asked.deliver_by = timing::by(value);
+            return Some(asked.deliver_by.is_some());
+        }
+        "MT-PRIORITY" => {
+            asked.priority = timing::priority(value);
+            return Some(asked.priority.is_some());
+        }
+        _ => return None,
+    }
+    Some(asked.release.is_some())
 }
 
 /// Whether `tail` asks for SMTPUTF8: it decides what the path before it may hold.
@@ -308,7 +356,7 @@ mod tests {
     #[test]
     fn strangers_are_told_what_is_not_offered() {
         assert!(super::mail(b" SIZE=1000 BODY=8BITMIME SMTPUTF8\r\n", Role::Mx).is_ok());
-        for tail in [" RET=FULL\r\n", " ENVID=a\r\n", " AUTH=<>\r\n"] {
+        for tail in [" RET=FULL\r\n", " ENVID=a\r\n", " AUTH=<>\r\n", " HOLDFOR=1\r\n", " BY=1;R\r\n"] {
             let refused = super::mail(tail.as_bytes(), Role::Mx);
             assert!(matches!(refused, Err(ParameterError::Unknown(_))), "{tail}");
         }
@@ -325,6 +373,9 @@ mod tests {
         assert_eq!(read.size_bytes, Some(1000));
         assert!(read.smtputf8 && read.return_full && read.require_tls && !read.binary);
         assert_eq!(read.envelope_id.as_deref(), Some("a+b"));
+        let read = mail(b" BY=60;R SIZE=5 mt-priority=4 HOLDFOR=7\r\n").unwrap();
+        assert_eq!((read.size_bytes, read.priority), (Some(5), Priority::new(4)));
+        assert!(read.deliver_by.is_some() && read.release.is_some());
         assert!(mail(b" BODY=BINARYMIME \r\n").unwrap().binary);
         assert_eq!(mail(b"\r\n"), Ok(MailParameters::default()));
         assert_eq!(mail(b" SIZE=18446744073709551614\r\n").unwrap().size_bytes, Some(u64::MAX - 1));
@@ -352,7 +403,9 @@ mod tests {
             " ENVID=a+0D+0Ab",
             " SMTPUTF8=1",
             " SMTPUTF8 SMTPUTF8",
-            " HOLDFOR=1",
+            " HOLDFOR=0",
+            " HOLDFOR=1 HOLDUNTIL=2030-01-31T08:00:00Z",
+            " BY=0;R",
             " FOO",
             " FOO=bar",
             " =",
@@ -360,7 +413,7 @@ mod tests {
             " REQUIRETLS=yes",
             " AUTH",
             " AUTH=+zz",
-            " MT-PRIORITY=3",
+            " MT-PRIORITY=10",
             " NOTIFY=NEVER",
         ] {
             assert!(mail(format!("{tail}\r\n").as_bytes()).is_err(), "{tail}");

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use mail::address::Name;
+use queue::accept::SCHEDULED_AHEAD_MAX;
 
 use crate::limits::{Budget, Limits};
 
@@ -101,7 +102,10 @@ fn capabilities(role: Role, hostname: &Name, limits: &Limits, (secured, starttls
     // Who asks for a report of success gets it from the host before us (RFC 3461 5.2.2): here mail ends, and
     // nothing is written to strangers.
     if role != Role::Mx {
-        text.push_str("250-DSN\r\n");
+        text.push_str("250-DSN\r\n250-DELIVERBY\r\n250-MT-PRIORITY\r\n");
+        // RFC 4865 3: for how long, and until when at most; both hold.
+        let ahead_max = SCHEDULED_AHEAD_MAX.as_secs();
+        let _ = write!(text, "250-FUTURERELEASE {ahead_max} 9999-12-31T23:59:59Z\r\n");
     }
     if starttls {
         text.push_str("250-STARTTLS\r\n");

@@ -6,7 +6,7 @@
 //! ```
 
 use bytes::Bytes;
-use mail::draft::{Content, Draft, Wishes};
+use mail::draft::{Content, DeliverBy, Draft, Wishes};
 use mail::email::{Category, Door};
 use mail::idempotency::{Operation, Outcome};
 use mail::reply::{Enhanced, Reply};
@@ -55,17 +55,29 @@ pub(crate) async fn take(
     }
     // Its share of the memory budget, until it is done.
     let _held = message.held;
-    let received = received::field(&message.trace, message.envelope.smtputf8, hall.clock().now());
+    let now = hall.clock().now();
+    let received = received::field(&message.trace, message.envelope.smtputf8, now);
+    let wishes = message.envelope.wishes(Wishes::default(), now);
+    let mut recipients = message.recipients;
+    if message.envelope.deliver_by == Some(DeliverBy::Notify) {
+        // RFC 2852 4.1.2: whoever wants to be told of anything is told that it is late.
+        recipients.iter_mut().for_each(|to| to.notify.delay |= !to.notify.never);
+    }
     let draft = Draft {
         door,
         from: None,
         envelope: message.envelope,
-        recipients: message.recipients,
+        recipients,
         content: Content::Raw { message: message.content, received },
         tags: Vec::new(),
         category: Category::default(),
-        wishes: Wishes::default(),
+        wishes,
     };
+    if draft.wishes.scheduled_at.is_some()
+        && let Some(refused) = holds_files(&draft).await?
+    {
+        return Ok(refused);
+    }
     match asked {
         None => hall.accept(tenant, draft).await.map(|accepted| ok(&accepted.id.to_string())),
         Some(asked) => take_asked(hall, tenant, draft, asked).await,
@@ -140,8 +152,12 @@ async fn filled(
     asked: Asked,
 ) -> Result<Result<Draft, Answer>, Refusal> {
     draft.tags = asked.tags;
-    draft.wishes =
-        Wishes { scheduled_at: asked.scheduled_at, unsubscribe: asked.unsubscribe, ..Wishes::default() };
+    draft.wishes = Wishes {
+        // The message's own word counts before its envelope's.
+        scheduled_at: asked.scheduled_at.or(draft.wishes.scheduled_at),
+        unsubscribe: asked.unsubscribe,
+        ..draft.wishes
+    };
     let mut category = asked.category;
     if let Content::Raw { message, .. } = &mut draft.content {
         if let Some(wanted) = asked.template {
@@ -153,16 +169,22 @@ async fn filled(
                 Err(answer) => return Ok(Err(answer)),
             }
         }
-        if draft.wishes.scheduled_at.is_some() {
-            let message = message.clone();
-            if apart(move || rewrite::has_files(&message)).await? {
-                let text = "Service-Scheduled-At: attachments are not supported on scheduled emails";
-                return Ok(Err(wrong(text)));
-            }
-        }
+    }
+    if asked.scheduled_at.is_some()
+        && let Some(refused) = holds_files(&draft).await?
+    {
+        return Ok(Err(refused));
     }
     draft.category = category.unwrap_or_default();
     Ok(Ok(draft))
+}
+
+/// What is said of a message with files that is to be sent later.
+async fn holds_files(draft: &Draft) -> Result<Option<Answer>, Refusal> {
+    let Content::Raw { message, .. } = &draft.content else { return Ok(None) };
+    let message = message.clone();
+    let has_files = apart(move || rewrite::has_files(&message)).await?;
+    Ok(has_files.then(|| wrong("scheduled_at: attachments are not supported on scheduled emails")))
 }
 
 type Filled = (Bytes, std::sync::Arc<mail::template::Compiled>);

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use mail::address::{Address, Mailbox, Name};
 use mail::credential::CredentialId;
-use mail::email::{Category, Door, Email, HeaderFacts, Tag, TemplateFacts};
+use mail::email::{Category, Door, Email, HeaderFacts, Priority, Tag, TemplateFacts};
 use mail::event::EventKind;
 use mail::id::{AccountId, AutomationId, EmailId, RunId};
 use mail::recipient::{Notify, Recipient, RecipientKind, RecipientState};
@@ -68,6 +68,8 @@ struct EmailRow {
     scheduled: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_in: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    priority: Option<Priority>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resent_from: Option<EmailId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

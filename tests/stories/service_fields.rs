@@ -5,6 +5,7 @@ use std::time::Duration;
 use mail::email::{Category, EmailStatus, Rollup};
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
+use mail::task::Class;
 use serde_json::json;
 
 use crate::world::TestWorld;
@@ -189,5 +190,34 @@ async fn files_keep_the_rules_of_the_api() {
     delivered(&world, id).await;
     // Of the others nothing was kept.
     assert_eq!(world.sink.taken().len(), 1);
+    world.end().await;
+}
+
+/// Hands in a message with these parameters of MAIL; gives the reply to the final dot.
+async fn say_with(world: &TestWorld, parameters: &str) -> String {
+    let mail = format!("MAIL FROM:<ada@acme.example> {parameters}");
+    let content = "From: Ada <ada@acme.example>\r\nTo: b@dest.example\r\nSubject: when\r\n\r\nx\r\n.";
+    let lines = ["EHLO test", &mail, "RCPT TO:<b@dest.example>", "DATA", content];
+    dialog(world.relay, &lines).await.pop().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_envelope_says_when_as_well() {
+    let world = TestWorld::start().await;
+    let held = id_of(&say_with(&world, "HOLDFOR=3600").await);
+    let email = world.email(held).await;
+    assert!(email.email.scheduled && Rollup::of(&email.recipients).status == EmailStatus::Scheduled);
+    let pressing = id_of(&say_with(&world, "BY=600;R MT-PRIORITY=-3").await);
+    delivered(&world, pressing).await;
+    let email = world.email(pressing).await.email;
+    assert_eq!(email.expires_in, Some(Duration::from_secs(600)));
+    assert_eq!(email.class(), Class::Newsletter, "its sender finds it the least pressing");
+    let pressing = id_of(&say_with(&world, "MT-PRIORITY=6").await);
+    delivered(&world, pressing).await;
+    assert_eq!(world.email(pressing).await.email.class(), Class::Expiring);
+    let late = say_with(&world, "HOLDUNTIL=2001-01-01T00:00:00Z").await;
+    assert!(late.starts_with("550 ") && late.contains("future"), "{late}");
+    world.world.clock.advance(Duration::from_secs(3601));
+    delivered(&world, held).await;
     world.end().await;
 }

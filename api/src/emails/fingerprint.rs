@@ -74,14 +74,22 @@ impl Fingerprint {
     }
 
     fn wishes(&mut self, wishes: &Wishes) {
-        let Wishes { scheduled_at, expires_in, on_suppressed, unsubscribe, resent_from, template, run } =
-            wishes;
+        let Wishes {
+            scheduled_at,
+            expires_in,
+            priority,
+            on_suppressed,
+            unsubscribe,
+            resent_from,
+            template,
+            run,
+        } = wishes;
         self.add_if(scheduled_at.map(|at| at.to_string()));
         self.add_if(expires_in.map(|time| time.as_secs().to_le_bytes()));
         self.add([u8::from(*on_suppressed == OnSuppressed::Skip)]);
         self.add_if(unsubscribe.map(|yes| [u8::from(yes)]));
         // A request says none of them.
-        debug_assert!(resent_from.is_none() && template.is_none() && run.is_none());
+        debug_assert!(priority.is_none() && resent_from.is_none() && template.is_none() && run.is_none());
     }
 
     fn template(&mut self, template: Option<&TemplateUse>) {

@@ -18,6 +18,7 @@ pub fn wishes(given: &Given<'_>, notes: &mut Notes) -> Wishes {
     let wishes = Wishes {
         scheduled_at: read(given, notes, "scheduled_at", time),
         expires_in: read(given, notes, "expires_in", seconds),
+        priority: None,
         on_suppressed: read(given, notes, "on_suppressed", on_suppressed).unwrap_or_default(),
         unsubscribe: read(given, notes, "unsubscribe", fields::boolean),
         resent_from: None,

@@ -76,6 +76,7 @@ impl Hall {
             unsubscribe,
             scheduled: matches!(fate, Fate::Later(_)),
             expires_in: draft.wishes.expires_in,
+            priority: draft.wishes.priority,
             resent_from: draft.wishes.resent_from,
             template: draft.wishes.template,
             run: draft.wishes.run,

@@ -140,6 +140,7 @@ impl Ground {
             unsubscribe: false,
             scheduled: false,
             expires_in: None,
+            priority: None,
             resent_from: None,
             template: None,
             sent_by: None,
