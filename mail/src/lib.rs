@@ -63,6 +63,7 @@ pub mod suppression;
 pub mod tags;
 pub mod task;
 pub mod template;
+pub mod tls_report;
 pub mod tracking;
 pub mod unsubscribe;
 pub mod usage;
