@@ -33,6 +33,7 @@ use crate::guard::Protection;
 use crate::plan::{Destination, NoRoute, Smarthost, SmarthostAt};
 use crate::settle::Attempted;
 use crate::site::{Ready, Site, Turn, Unreachable};
+use crate::tls_sessions::{self, Meeting};
 use crate::worker::Worker;
 
 /// Addresses tried for one connection (Postfix: smtp_mx_address_limit 5).
@@ -56,6 +57,8 @@ struct Line {
     ip: IpAddr,
     /// What said how it is protected.
     policy: TlsPolicy,
+    /// What is to be counted of its TLS, if something is.
+    meeting: Option<Meeting>,
     carried: u32,
 }
 
@@ -87,7 +90,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             Some(open) => open,
             // Looking up and connecting hold much in the task's memory, and are over soon: boxed, so
             // that a connection that waits for work costs little.
-            None => match Box::pin(dial(&worker, &site)).await {
+            None => match Box::pin(dial(&worker, &site, &this.ready.task)).await {
                 Ok(open) => open,
                 Err(no_line) => {
                     Box::pin(give_back(&worker, &site, this, no_line)).await;
@@ -96,6 +99,9 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             },
         };
         open.carried += 1;
+        if let Some(meeting) = &mut open.meeting {
+            worker.count_session(&this.ready.task, meeting);
+        }
         let last = open.carried >= site.messages_per_connection() || worker.rests();
         // Others may come for what waits while this one is busy.
         worker.answer(&site, site.wants_connection());
@@ -313,7 +319,7 @@ fn dsn(task: &Task) -> Option<Dsn> {
 }
 
 /// Opens a connection to the first host that takes one (RFC 5321 5.1).
-async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
+async fn dial(worker: &Arc<Worker>, site: &Arc<Site>, task: &Task) -> Result<Line, NoLine> {
     let began_at = worker.clock.now();
     let seed = worker.entropy.u64();
     let addresses = match worker.planner.addresses(site.route(), seed, ADDRESSES_MAX).await {
@@ -328,32 +334,63 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
         let attempted = worker.not_dialled(Outcome::Unreachable(text), Phase::Connect, began_at);
         return Err(NoLine { attempted, unreachable: false });
     };
-    let mut last = None;
+    let (mut last, mut before) = (None, String::new());
     for (host, address) in addresses {
         let Some(target) = target(worker, site, (host.clone(), address), seed) else { continue };
         let dane = worker.planner.dane(site.route(), (&host, address.port()), began_at).await;
-        let dialled = match dane.map(|dane| guarded(target, dane, site.route().protection)) {
-            Ok((target, policy)) => worker.dialer.dial(&target).await.map(|connection| (connection, policy)),
-            Err(error) => Err(DialFailure::unasked(DialReason::Tls(error.to_string()))),
+        let counts = matches!(site.route().to, Destination::Hosts { .. });
+        let meeting = counts.then(|| Meeting::new((host.clone(), address.ip()), &dane));
+        let (dialled, policy) = match dane {
+            Ok(dane) => {
+                let (target, policy) = guarded(target, dane, site.route().protection);
+                (worker.dialer.dial(&target).await, policy)
+            }
+            Err(error) => {
+                let fault = tls_sessions::unanswered(&error);
+                (Err(DialFailure::unasked(DialReason::Tls(fault))), TlsPolicy::Dane)
+            }
         };
+        let shown = shown(site, &host, address.ip());
         match dialled {
-            Ok((mut connection, policy)) => {
+            Ok(mut connection) => {
                 connection.stop_by(worker.cut.clone());
                 site.opened();
-                let host = shown(site, &host, address.ip());
-                return Ok(Line { connection, host, ip: address.ip(), policy, carried: 0, _permit: permit });
+                let (fault, local) = (connection.tls_fault().cloned(), connection.local());
+                let counts = connection.tls().is_some() || fault.is_some();
+                let meeting = meeting.filter(|_| counts).map(|meeting| meeting.went(fault, local));
+                let ip = address.ip();
+                return Ok(Line { connection, host: shown, ip, policy, meeting, carried: 0, _permit: permit });
             }
-            Err(failure) => last = Some((shown(site, &host, address.ip()), address, failure)),
+            Err(failure) => {
+                if let (Some(meeting), Some(fault)) = (meeting, failure.fault.clone()) {
+                    worker.count_session(task, &mut meeting.went(Some(fault), failure.local));
+                }
+                if let Some((host, address, failure)) = last.replace((shown, address, (failure, policy))) {
+                    before += &told_before(&host, address, &failure.0);
+                }
+            }
         }
     }
     Err(match last {
-        Some((host, address, failure)) => no_line(&host, address, failure, began_at),
+        Some((host, address, failure)) => {
+            let mut no_line = no_line(&host, address, failure, began_at);
+            no_line.attempted.transcript.insert_str(0, &before);
+            no_line
+        }
         None => {
             let text = "none of the mail hosts has an address".to_owned();
             let attempted = worker.not_dialled(Outcome::Unreachable(text), Phase::Dns, began_at);
             NoLine { attempted, unreachable: true }
         }
     })
+}
+
+/// A host that was tried before the one whose failure is told, in a line of the transcript.
+fn told_before(host: &str, address: SocketAddr, failure: &DialFailure) -> String {
+    match &failure.reply {
+        Some(reply) => format!("{host} [{}]: {}: {reply}\n", address.ip(), failure.reason),
+        None => format!("{host} [{}]: {}\n", address.ip(), failure.reason),
+    }
 }
 
 /// A host's name; the address, as RFC 5321 4.1.3 writes it, of a smarthost that has none.
@@ -407,12 +444,17 @@ fn guarded(target: Target, dane: Dane, protection: Protection) -> (Target, TlsPo
 
 /// What a failed dial comes to. A host that refuses us at its greeting says nothing about the message
 /// yet, whatever its code: another host, or another hour, may be kinder.
-fn no_line(host: &str, address: SocketAddr, failure: DialFailure, began_at: Timestamp) -> NoLine {
+fn no_line(
+    host: &str,
+    address: SocketAddr,
+    (failure, policy): (DialFailure, TlsPolicy),
+    began_at: Timestamp,
+) -> NoLine {
     let (phase, unreachable) = match &failure.reason {
         DialReason::Private(_) | DialReason::Connect(_) => (Phase::Connect, true),
         DialReason::Lost(_) => (Phase::Greeting, true),
         DialReason::Greeting => (Phase::Greeting, true),
-        DialReason::Hello => (Phase::Ehlo, true),
+        DialReason::LostAfterGreeting(_) | DialReason::Hello | DialReason::Closing => (Phase::Ehlo, true),
         DialReason::NoTls | DialReason::Tls(_) => (Phase::Tls, false),
         DialReason::NoAuth | DialReason::Auth => (Phase::Auth, true),
     };
@@ -436,7 +478,7 @@ fn no_line(host: &str, address: SocketAddr, failure: DialFailure, began_at: Time
         duration: failure.duration,
         mx_host: Some(host.to_owned()),
         ip: Some(address.ip()),
-        tls: None,
+        tls: failure.tls.map(|tls| facts(tls, policy)),
         transcript: failure.transcript.to_string(),
     };
     NoLine { attempted, unreachable }
@@ -485,6 +527,15 @@ fn judge(site: &Site, delivery: &Delivery) {
     }
 }
 
+fn facts(tls: smtp::TlsFacts, policy: TlsPolicy) -> TlsFacts {
+    TlsFacts {
+        version: tls.version.to_owned(),
+        cipher: tls.cipher.to_owned(),
+        verified: tls.verified,
+        policy,
+    }
+}
+
 fn attempted(open: &Line, delivery: Delivery, began_at: Timestamp) -> Attempted {
     let fault =
         || delivery.fault.map_or_else(|| "the connection broke".to_owned(), |fault| fault.to_string());
@@ -513,12 +564,7 @@ fn attempted(open: &Line, delivery: Delivery, began_at: Timestamp) -> Attempted 
         duration: delivery.duration,
         mx_host: Some(open.host.clone()),
         ip: Some(open.ip),
-        tls: delivery.tls.map(|tls| TlsFacts {
-            version: tls.version.to_owned(),
-            cipher: tls.cipher.to_owned(),
-            verified: tls.verified,
-            policy: open.policy,
-        }),
+        tls: delivery.tls.map(|tls| facts(tls, open.policy)),
         transcript: delivery.transcript.to_string(),
     }
 }

@@ -14,11 +14,12 @@ use dns::mail_hosts::{MailHosts, MxHost, drop_at_or_below};
 use jiff::Timestamp;
 use mail::address::Name;
 use mail::mta_sts::{KeptPolicy, Mode};
+use mail::tls_report::{self, Applied, PolicyKind};
 use mail::reply::{Enhanced, Reply};
 
 use crate::courier::smtp::Credentials;
 use crate::guard::{self, Guards, Protection, Signatures};
-use crate::sts::Unsure;
+use crate::sts::{Standing, Unsure};
 
 /// Plans kept; beyond it those that lapsed go, or, when none has, all.
 const PLANS_MAX: usize = 100_000;
@@ -44,6 +45,41 @@ pub struct Smarthost {
     /// Who we are there.
     pub credentials: Option<Credentials>,
 }
+
+/// What a domain says of how its mail is to be protected, for reports (RFC 8460). Routes are shared; this is not.
+#[derive(Debug)]
+pub struct Published {
+    /// Its policy of MTA-STS.
+    pub applied: Applied,
+    /// The same, to be asked.
+    policy: Option<KeptPolicy>,
+    /// Why it could not be had.
+    pub trouble: Option<tls_report::Fault>,
+}
+
+impl Published {
+    fn of(standing: Standing) -> Option<Arc<Self>> {
+        let policy = standing.policy.filter(|kept| kept.policy.mode != Mode::None);
+        let applied = match (&policy, &standing.trouble) {
+            (None, None) => return None,
+            (None, Some(_)) => Applied::missing(),
+            (Some(kept), _) => {
+                let mx = kept.policy.mx.iter().cloned().map(String::from).collect();
+                Applied { kind: PolicyKind::Sts, lines: kept.lines.clone(), mx }
+            }
+        };
+        Some(Arc::new(Self { applied, policy, trouble: standing.trouble }))
+    }
+
+    /// Whether a host may take the domain's mail.
+    #[must_use]
+    pub fn covers(&self, host: &Name) -> bool {
+        self.policy.as_ref().is_none_or(|kept| kept.policy.covers(host))
+    }
+}
+
+/// A plan: until when it holds, the route, and what the domain says.
+type Plan = (Timestamp, Arc<Route>, Option<Arc<Published>>);
 
 /// Where a domain's mail goes.
 #[derive(Debug, PartialEq, Eq)]
@@ -113,8 +149,8 @@ impl From<Destination> for Route {
 pub enum NoRoute {
     /// Ask again later.
     NotNow(String),
-    /// None that is protected as the domain asks for: later, perhaps.
-    Unprotected(String),
+    /// None that is protected as the domain asks for, by its policy: later, perhaps.
+    Unprotected(String, Applied),
     /// There is none: what we say in the destination's stead.
     Never(Reply),
 }
@@ -137,7 +173,7 @@ pub struct Planner {
     settings: PlanSettings,
     guards: Guards,
     to_smarthost: Option<Arc<Route>>,
-    plans: Mutex<HashMap<Name, (Timestamp, Arc<Route>)>>,
+    plans: Mutex<HashMap<Name, Plan>>,
 }
 
 impl Planner {
@@ -167,7 +203,27 @@ impl Planner {
             return Some(Arc::clone(route));
         }
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        plans.get(domain).filter(|(until, _)| *until > now).map(|(_, route)| Arc::clone(route))
+        plans.get(domain).filter(|(until, ..)| *until > now).map(|(_, route, _)| Arc::clone(route))
+    }
+
+    /// What a domain says of how its mail is to be protected, as of its plan.
+    #[must_use]
+    pub fn published(&self, domain: &Name) -> Option<Arc<Published>> {
+        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.get(domain).and_then(|(.., published)| published.clone())
+    }
+
+    /// Finds the route of a domain, whatever it and its hosts say of how mail is to be protected (RFC 8689 5).
+    ///
+    /// # Errors
+    /// As [`Planner::find`].
+    pub async fn find_unprotected(&self, domain: &Name) -> Result<Arc<Route>, NoRoute> {
+        if let Some(route) = &self.to_smarthost {
+            return Ok(Arc::clone(route));
+        }
+        let answer = self.resolver.mx(domain).await.map_err(|error| not_found(domain, &error))?;
+        let hosts = hosts_of(domain, answer.data, &self.settings.own_names).map_err(NoRoute::Never)?;
+        Ok(Arc::new(Route::from(Destination::Hosts { hosts, port: self.settings.port })))
     }
 
     /// Finds the route of a domain (RFC 5321 5.1, RFC 7505).
@@ -179,33 +235,27 @@ impl Planner {
             return Ok(route);
         }
         let (answer, policy) = tokio::join!(self.mx(domain, now), self.policy(domain, now));
-        let answer = answer.map_err(|error| match error {
-            LookupError::Temporary { .. } | LookupError::Bogus { .. } => {
-                NoRoute::NotNow(format!("looking up the MX records of {domain}: {error}"))
-            }
-            LookupError::Malformed { .. } => NoRoute::Never(say(
-                Enhanced::new(5, 4, 4),
-                format!("the MX records of {domain} are malformed: {error}"),
-            )),
-        })?;
+        let answer = answer.map_err(|error| not_found(domain, &error))?;
         let mut hosts = hosts_of(domain, answer.data, &self.settings.own_names).map_err(NoRoute::Never)?;
         let policy = policy.map_err(|unsure| NoRoute::NotNow(format!("{domain}: {unsure}")))?;
-        let policy = policy.map(|kept| kept.policy).filter(|policy| policy.mode != Mode::None);
-        if let Some(policy) = policy.as_ref().filter(|policy| policy.mode == Mode::Enforce) {
+        let published = Published::of(policy);
+        let policy = published.as_ref().and_then(|published| published.policy.as_ref());
+        let mode = policy.map(|kept| kept.policy.mode);
+        if let (Some(published), Some(Mode::Enforce)) = (&published, mode) {
             // RFC 8461 5: other hosts are none, however preferred they are.
-            hosts.retain(|host| policy.covers(&host.host));
+            hosts.retain(|host| published.covers(&host.host));
             if hosts.is_empty() {
                 let text =
                     format!("none of the mail hosts of {domain} stands in its policy of MTA-STS (RFC 8461)");
-                return Err(NoRoute::Unprotected(text));
+                return Err(NoRoute::Unprotected(text, published.applied.clone()));
             }
         }
-        let protection = Protection { sts: policy.map(|policy| policy.mode), is_signed: answer.is_secure };
+        let protection = Protection { sts: mode, is_signed: answer.is_secure };
         let to = Destination::Hosts { hosts, port: self.settings.port };
         let route: Arc<Route> = Arc::new(Route::from(to).protected(protection));
         let is_settled = self.guards.signatures.as_ref().is_none_or(Signatures::is_settled);
         let ttl = if is_settled { answer.ttl } else { answer.ttl.min(guard::LOOK.unsigned_abs()) };
-        self.keep(domain, &route, now, ttl);
+        self.keep(domain, (&route, published), now, ttl);
         Ok(route)
     }
 
@@ -230,10 +280,10 @@ impl Planner {
         }
     }
 
-    async fn policy(&self, domain: &Name, now: Timestamp) -> Result<Option<KeptPolicy>, Unsure> {
+    async fn policy(&self, domain: &Name, now: Timestamp) -> Result<Standing, Unsure> {
         match &self.guards.sts {
             Some(policies) => Box::pin(policies.of(domain, &self.resolver, now)).await,
-            None => Ok(None),
+            None => Ok(Standing::default()),
         }
     }
 
@@ -262,16 +312,22 @@ impl Planner {
         }
     }
 
-    fn keep(&self, domain: &Name, route: &Arc<Route>, now: Timestamp, ttl: Duration) {
+    fn keep(
+        &self,
+        domain: &Name,
+        (route, published): (&Arc<Route>, Option<Arc<Published>>),
+        now: Timestamp,
+        ttl: Duration,
+    ) {
         let Ok(until) = now.checked_add(ttl.clamp(PLAN_HOLDS_MIN, PLAN_HOLDS_MAX)) else { return };
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if plans.len() >= PLANS_MAX {
-            plans.retain(|_, (until, _)| *until > now);
+            plans.retain(|_, (until, ..)| *until > now);
             if plans.len() >= PLANS_MAX {
                 plans.clear();
             }
         }
-        plans.insert(domain.clone(), (until, Arc::clone(route)));
+        plans.insert(domain.clone(), (until, Arc::clone(route), published));
     }
 
     /// The addresses to try for a route, in order: by preference, equals shuffled by `seed`; at most
@@ -317,6 +373,18 @@ impl Planner {
             ));
         }
         Ok(found)
+    }
+}
+
+fn not_found(domain: &Name, error: &LookupError) -> NoRoute {
+    match error {
+        LookupError::Temporary { .. } | LookupError::Bogus { .. } => {
+            NoRoute::NotNow(format!("looking up the MX records of {domain}: {error}"))
+        }
+        LookupError::Malformed { .. } => NoRoute::Never(say(
+            Enhanced::new(5, 4, 4),
+            format!("the MX records of {domain} are malformed: {error}"),
+        )),
     }
 }
 

@@ -284,6 +284,8 @@ pub enum Space {
     PartnerLetter = 131,
     /// Policies of MTA-STS, by domain.
     StsPolicy = 160,
+    /// How TLS went with the mail hosts of domains, by day and domain.
+    TlsDay = 161,
 }
 
 impl From<Space> for u8 {

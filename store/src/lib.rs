@@ -49,6 +49,7 @@ pub mod sts_policy;
 pub mod suppression;
 pub mod task;
 pub mod template;
+pub mod tls_day;
 pub mod tracking;
 pub mod uncounted;
 pub mod usage;
