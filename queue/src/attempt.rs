@@ -434,7 +434,9 @@ fn target(worker: &Worker, site: &Site, (host, address): (Name, SocketAddr), see
 fn guarded(target: Target, dane: Dane, protection: Protection) -> (Target, TlsPolicy) {
     let otherwise = if protection.sts.is_some() { TlsPolicy::MtaSts } else { TlsPolicy::Opportunistic };
     match dane {
-        Dane::Records(records) => (Target { dane: Some(records.into()), ..target }, TlsPolicy::Dane),
+        Dane::Records { base, records } => {
+            (Target { host: base, dane: Some(records.into()), ..target }, TlsPolicy::Dane)
+        }
         Dane::Unusable if target.tls.may_be_clear() => {
             (Target { tls: TlsMode::Required, ..target }, TlsPolicy::Dane)
         }

@@ -6,11 +6,13 @@ use api::operator::Ask;
 use mail::address::{Address, Name};
 use mail::domain::Domain;
 use mail::id::EmailId;
+use mail::tls_report::Day;
 use queue::domains::NewDomain;
 use queue::operate::Order;
 use serde_json::{Value, json};
 use store::access::AccessError;
 use store::engine::Batch;
+use store::tls_day::Slice;
 use tokio::sync::mpsc;
 
 use super::{DomainChange, Question, QueueOrder, Refused, Rights, clock, show};
@@ -55,6 +57,9 @@ pub(super) async fn answer(
             // A file is sent as a text, everything else as an object.
             let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned).into();
             as_owner(world, rights, account.as_deref(), Ask { method, target, body }).await
+        }
+        Question::TlsReports { domain, day, limit } => {
+            tls_reports(world, (domain.as_deref(), day.as_deref()), limit).await
         }
         Question::CertificateShow => certificate_show(rights),
         Question::DomainCreate { name, account, verified } => {
@@ -183,6 +188,35 @@ async fn domain_update(world: &World, name: &str, change: DomainChange) -> Answe
     let (domains, domain) = (world.hall.domains(), domain_of(world, &name_of(name)?).await?);
     let known = domains.change(domain.account, domain.id, apply).await.map_err(said)?;
     Ok(json!({"domain": show::domain(&known, domains.facts())}))
+}
+
+/// How TLS went: of a day or of all that are kept, of a domain or of all; without either of today and yesterday.
+async fn tls_reports(world: &World, (domain, day): (Option<&str>, Option<&str>), limit: usize) -> Answered {
+    let today = Day::of(world.clock.now());
+    let day = day.map(|text| Day::read(text).ok_or_else(|| format!("`{text}` is no day, like 2026-01-31")));
+    let day = day.transpose()?;
+    let limit = limit.clamp(1, 10_000);
+    let slice = match domain.map(name_of).transpose()? {
+        Some(domain) => {
+            let kept = i64::try_from(mail::tls_report::KEPT.as_secs() / 86_400).unwrap_or(0);
+            let days = day.map_or_else(|| (0..=kept).map(|n| today.earlier(n)).collect(), |day| vec![day]);
+            let mut found = Vec::new();
+            for day in days {
+                found.extend(store::tls_day::get(&world.store, day, &domain).await.map_err(said)?);
+            }
+            found.truncate(limit);
+            Slice { found, ..Slice::default() }
+        }
+        None => {
+            let days = day.map_or_else(|| (today.earlier(1), today), |day| (day, day));
+            store::tls_day::slice(&world.store, days, None, limit).await.map_err(said)?
+        }
+    };
+    Ok(json!({
+        "days": slice.found.iter().map(show::tls_day).collect::<Vec<_>>(),
+        "has_more": slice.next.is_some(),
+        "damaged": slice.damaged,
+    }))
 }
 
 async fn queue_list(world: &World, limit: usize) -> Answered {
