@@ -359,7 +359,15 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>, task: &Task) -> Result<Lin
                 let counts = connection.tls().is_some() || fault.is_some();
                 let meeting = meeting.filter(|_| counts).map(|meeting| meeting.went(fault, local));
                 let ip = address.ip();
-                return Ok(Line { connection, host: shown, ip, policy, meeting, carried: 0, _permit: permit });
+                return Ok(Line {
+                    connection,
+                    host: shown,
+                    ip,
+                    policy,
+                    meeting,
+                    carried: 0,
+                    _permit: permit,
+                });
             }
             Err(failure) => {
                 if let (Some(meeting), Some(fault)) = (meeting, failure.fault.clone()) {

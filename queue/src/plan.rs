@@ -14,8 +14,8 @@ use dns::mail_hosts::{MailHosts, MxHost, drop_at_or_below};
 use jiff::Timestamp;
 use mail::address::Name;
 use mail::mta_sts::{KeptPolicy, Mode};
-use mail::tls_report::{self, Applied, PolicyKind};
 use mail::reply::{Enhanced, Reply};
+use mail::tls_report::{self, Applied, PolicyKind};
 
 use crate::courier::smtp::Credentials;
 use crate::guard::{self, Guards, Protection, Signatures};

@@ -120,12 +120,7 @@ impl StsPolicies {
     ///
     /// # Errors
     /// [`Unsure`].
-    pub async fn of(
-        &self,
-        domain: &Name,
-        resolver: &Resolver,
-        now: Timestamp,
-    ) -> Result<Standing, Unsure> {
+    pub async fn of(&self, domain: &Name, resolver: &Resolver, now: Timestamp) -> Result<Standing, Unsure> {
         let kept = store::sts_policy::get(&self.store, domain).await?;
         let holds = kept.filter(|kept| kept.holds_until() > now);
         let announced = match domain.child("_mta-sts") {

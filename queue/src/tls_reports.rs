@@ -194,7 +194,9 @@ impl Hall {
 
     /// To whom a domain wants its reports sent.
     async fn wanted_by(&self, domain: &Name) -> Result<Vec<Destination>, String> {
-        let Ok(name) = domain.child("_tls").and_then(|name| name.child("_smtp")) else { return Ok(Vec::new()) };
+        let Ok(name) = domain.child("_tls").and_then(|name| name.child("_smtp")) else {
+            return Ok(Vec::new());
+        };
         let texts = self.worker.planner.resolver().txt(&name).await.map_err(|error| error.to_string())?;
         Ok(tls_report::destinations(&texts.data))
     }
@@ -224,7 +226,9 @@ impl Hall {
         let now = self.clock().now();
         let state_of = |outcome: &Result<Accepted, Refusal>| match outcome {
             Ok(accepted) => Some(SendingState::Mailed(accepted.id)),
-            Err(Refusal::Blocked { .. }) => Some(SendingState::Failed("the address is suppressed".to_owned())),
+            Err(Refusal::Blocked { .. }) => {
+                Some(SendingState::Failed("the address is suppressed".to_owned()))
+            }
             Err(_) => None,
         };
         let also = |outcomes: &[Result<Accepted, Refusal>], batch: &mut Batch| {

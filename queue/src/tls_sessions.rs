@@ -60,7 +60,9 @@ impl Meeting {
         };
         let dane = match dane {
             Ok(Dane::None) => None,
-            Ok(Dane::Records { records, .. }) => of_the_host(records.iter().map(ToString::to_string).collect()),
+            Ok(Dane::Records { records, .. }) => {
+                of_the_host(records.iter().map(ToString::to_string).collect())
+            }
             Ok(Dane::Unusable) | Err(_) => of_the_host(Vec::new()),
         };
         Self { host, dane, local: None, fault: None, counted: HashSet::new() }

@@ -17,7 +17,9 @@ use crate::world::{DOMAIN, TestWorld, ZONE};
 const CONTACT: &str = "tls_report_contact = \"postmaster@acme.example\"";
 
 fn zone() -> String {
-    format!("{ZONE}\n_smtp._tls.dest.example. TXT \"v=TLSRPTv1; rua=mailto:tls@reports.example\"\nreports.example. MX 10 mx.dest.example.\n")
+    format!(
+        "{ZONE}\n_smtp._tls.dest.example. TXT \"v=TLSRPTv1; rua=mailto:tls@reports.example\"\nreports.example. MX 10 mx.dest.example.\n"
+    )
 }
 
 async fn day_of(world: &TestWorld, domain: &str, day: Day) -> Option<Found> {

@@ -118,9 +118,8 @@ impl Book {
                 other => other,
             };
         }
-        let went = |sending: &Sending| {
-            matches!(sending.state, SendingState::Mailed(_) | SendingState::Posted(_))
-        };
+        let went =
+            |sending: &Sending| matches!(sending.state, SendingState::Mailed(_) | SendingState::Posted(_));
         after.state = match () {
             () if after.sendings.iter().any(Sending::waits) => State::Waiting,
             () if after.sendings.iter().any(went) => State::Sent,

@@ -74,7 +74,9 @@ fn a_report_has_the_form_of_the_example() {
     let from = "no-reply@company-x.example".parse().unwrap();
     let to = "tls@company-y.example".parse().unwrap();
     let message = String::from_utf8(report.message(&from, &to, &[7; 200])).unwrap();
-    assert!(message.lines().all(|line| line.len() <= 200) && !message.replace("\r\n", "").contains(['\r', '\n']));
+    assert!(
+        message.lines().all(|line| line.len() <= 200) && !message.replace("\r\n", "").contains(['\r', '\n'])
+    );
     for field in ["TLS-Report-Domain: company-y.example", "TLS-Required: No", "report-type=\"tlsrpt\""] {
         assert!(message.contains(field), "{message}");
     }
@@ -105,7 +107,10 @@ fn who_asks_for_reports_says_so_once() {
     let web = |text: &str| Destination::Web(text.to_owned());
     assert_eq!(read(&["v=TLSRPTv1; rua=mailto:reports@example.com"]), [mail("reports@example.com")]);
     assert_eq!(
-        read(&["v=spf1 -all", "v=TLSRPTv1;rua=https://r.example.com/v1/tlsrpt , mailto:a%2Cb@example.com?x=y;"]),
+        read(&[
+            "v=spf1 -all",
+            "v=TLSRPTv1;rua=https://r.example.com/v1/tlsrpt , mailto:a%2Cb@example.com?x=y;"
+        ]),
         [web("https://r.example.com/v1/tlsrpt")],
         "an address that cannot be read is passed over"
     );
@@ -127,7 +132,10 @@ fn who_asks_for_reports_says_so_once() {
 fn books_say_what_became_of_it() {
     let since = Timestamp::from_second(1_800_000_000).unwrap();
     let at = |hours| since.checked_add(SignedDuration::from_hours(hours)).unwrap();
-    let to = vec![Destination::Web("https://a.example/".to_owned()), Destination::Web("https://b.example/".to_owned())];
+    let to = vec![
+        Destination::Web("https://a.example/".to_owned()),
+        Destination::Web("https://b.example/".to_owned()),
+    ];
     let book = Book::open(since, to);
     assert_eq!((book.state, book.waiting().len()), (State::Waiting, 2));
     let half = book.with(0, SendingState::Posted(201), at(0));

@@ -160,7 +160,10 @@ impl Report<'_> {
         // Of letters that Base64 does not have.
         let boundary = format!("=_tlsrpt_{}_", self.day.begins_at().as_second());
         let base64 = STANDARD.encode(packed);
-        let lines: Vec<&str> = (0..base64.len()).step_by(76).filter_map(|at| base64.get(at..base64.len().min(at + 76))).collect();
+        let lines: Vec<&str> = (0..base64.len())
+            .step_by(76)
+            .filter_map(|at| base64.get(at..base64.len().min(at + 76)))
+            .collect();
         let lines = lines.join("\r\n");
         format!(
             "From: <{from}>\r\n\

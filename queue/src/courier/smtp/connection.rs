@@ -190,7 +190,11 @@ impl Connection {
     #[must_use]
     pub fn tls_failure(&self) -> Option<&str> {
         let failed = |fault: &&tls_report::Fault| fault.result != ResultType::StarttlsNotSupported;
-        self.tls_fault.as_ref().filter(|_| self.tls.is_none()).filter(failed).map(|fault| fault.reason.as_str())
+        self.tls_fault
+            .as_ref()
+            .filter(|_| self.tls.is_none())
+            .filter(failed)
+            .map(|fault| fault.reason.as_str())
     }
 
     /// Says good-bye and closes. Between an envelope sent ahead and its content there is no place

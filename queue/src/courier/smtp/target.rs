@@ -112,9 +112,8 @@ pub enum DialReason {
 impl DialReason {
     /// What it says of the host's TLS, if it does.
     pub(super) fn tls_fault(&self, reply: Option<&Reply>) -> Option<tls_report::Fault> {
-        let none = |why: String| {
-            Some(tls_report::Fault::new(tls_report::ResultType::StarttlsNotSupported, why))
-        };
+        let none =
+            |why: String| Some(tls_report::Fault::new(tls_report::ResultType::StarttlsNotSupported, why));
         match (self, reply) {
             (Self::Tls(fault), _) => Some(fault.clone()),
             (Self::NoTls, Some(reply)) => none(reply.to_string()),
