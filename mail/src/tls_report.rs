@@ -8,6 +8,7 @@
 //! bounded: beyond it sessions are counted, and not told apart.
 
 mod book;
+mod heard;
 mod record;
 pub mod write;
 
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::Name;
 
 pub use book::{Book, Sending, SendingState, State, TRIED_FOR};
+pub use heard::{Heard, HeardDetail, HeardPolicy};
 pub use record::{Destination, destinations};
 
 /// Policies of a domain's day that are told apart.

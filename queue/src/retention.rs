@@ -138,9 +138,12 @@ impl Worker {
         let Ok(oldest) = self.clock.now().checked_sub(mail::tls_report::KEPT) else { return Ok(()) };
         loop {
             let mut batch = Batch::progress();
-            let found = store::tls_day::forget_before(&self.store, &mut batch, oldest, BATCH_VISITS).await?;
+            let found = [
+                store::tls_day::forget_before(&self.store, &mut batch, oldest, BATCH_VISITS).await?,
+                store::tls_heard::forget_before(&self.store, &mut batch, oldest, BATCH_VISITS).await?,
+            ];
             self.commit_unless_empty(batch).await?;
-            if found < BATCH_VISITS || self.stop.is_cancelled() {
+            if found.iter().all(|found| *found < BATCH_VISITS) || self.stop.is_cancelled() {
                 return Ok(());
             }
         }

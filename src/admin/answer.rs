@@ -196,26 +196,30 @@ async fn tls_reports(world: &World, (domain, day): (Option<&str>, Option<&str>),
     let day = day.map(|text| Day::read(text).ok_or_else(|| format!("`{text}` is no day, like 2026-01-31")));
     let day = day.transpose()?;
     let limit = limit.clamp(1, 10_000);
-    let slice = match domain.map(name_of).transpose()? {
+    let domain = domain.map(name_of).transpose()?;
+    let kept = i64::try_from(mail::tls_report::KEPT.as_secs() / 86_400).unwrap_or(0);
+    let (first, last) = match (day, &domain) {
+        (Some(day), _) => (day, day),
+        (None, Some(_)) => (today.earlier(kept), today),
+        (None, None) => (today.earlier(1), today),
+    };
+    let slice = match &domain {
         Some(domain) => {
-            let kept = i64::try_from(mail::tls_report::KEPT.as_secs() / 86_400).unwrap_or(0);
-            let days = day.map_or_else(|| (0..=kept).map(|n| today.earlier(n)).collect(), |day| vec![day]);
             let mut found = Vec::new();
-            for day in days {
-                found.extend(store::tls_day::get(&world.store, day, &domain).await.map_err(said)?);
+            for day in (first.0..=last.0).map(Day) {
+                found.extend(store::tls_day::get(&world.store, day, domain).await.map_err(said)?);
             }
-            found.truncate(limit);
             Slice { found, ..Slice::default() }
         }
-        None => {
-            let days = day.map_or_else(|| (today.earlier(1), today), |day| (day, day));
-            store::tls_day::slice(&world.store, days, None, limit).await.map_err(said)?
-        }
+        None => store::tls_day::slice(&world.store, (first, last), None, limit).await.map_err(said)?,
     };
+    let received = store::tls_heard::list(&world.store, (first, last), domain.as_ref(), limit);
+    let received = received.await.map_err(said)?;
     Ok(json!({
         "days": slice.found.iter().map(show::tls_day).collect::<Vec<_>>(),
-        "has_more": slice.next.is_some(),
+        "has_more": slice.next.is_some() || received.len() >= limit,
         "damaged": slice.damaged,
+        "received": received.iter().map(|(domain, heard)| json!({"domain": domain, "report": heard})).collect::<Vec<_>>(),
     }))
 }
 

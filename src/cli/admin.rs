@@ -37,7 +37,7 @@ pub enum AdminCommand {
         /// The email's id
         email: String,
     },
-    /// How TLS went with the mail hosts of domains, and what was reported of it: of today and yesterday
+    /// How TLS went with the mail hosts of others, what was reported of it, and what others report of ours: of today and yesterday
     TlsReports {
         /// Of this domain alone, of all days that are kept
         #[arg(long)]

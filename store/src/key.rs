@@ -286,6 +286,8 @@ pub enum Space {
     StsPolicy = 160,
     /// How TLS went with the mail hosts of domains, by day and domain.
     TlsDay = 161,
+    /// What others report of how TLS went with domains of ours, by day and domain.
+    TlsHeard = 162,
 }
 
 impl From<Space> for u8 {

@@ -5,7 +5,6 @@
 """
 
 import dataclasses
-import re
 from dataclasses import dataclass
 
 from mailhosts import ALERT, BABBLE, BREAK_OFF, DROP, OFFERS, SILENCE, Host, and_go, drip, endless

@@ -113,7 +113,7 @@ def judge(sender, told, page):
 
     def booked():
         days = sender.admin("tls-reports", "--domain", domain)["days"]
-        return days and (days[-1]["report"] or {}).get("state") == "sent"
+        return days and (days[0]["report"] or {}).get("state") == "sent"
 
     until(booked, f"a report about {domain}")
 
