@@ -40,12 +40,7 @@ fn rows_of(day: Day, domain: &Name) -> KeyBuilder {
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn keep(
-    store: &Store,
-    batch: &mut Batch,
-    domain: &Name,
-    heard: &Heard,
-) -> Result<bool, ReadError> {
+pub async fn keep(store: &Store, batch: &mut Batch, domain: &Name, heard: &Heard) -> Result<bool, ReadError> {
     let rows = rows_of(heard.day(), domain);
     let at = rows.clone().text(heard.reporter.as_str()).text(&heard.report_id).build();
     let there = store.scan(rows.range(), Order::Ascending, REPORTS_MAX).await?;

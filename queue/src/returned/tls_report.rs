@@ -101,7 +101,9 @@ fn read(
     }
     let mut domains: BTreeMap<Name, Vec<HeardPolicy>> = BTreeMap::new();
     for one in &report.policies {
-        let Ok(name) = one.policy.policy_domain.trim().trim_end_matches('.').parse::<Name>() else { continue };
+        let Ok(name) = one.policy.policy_domain.trim().trim_end_matches('.').parse::<Name>() else {
+            continue;
+        };
         if domains.len() >= DOMAINS_MAX && !domains.contains_key(&name) {
             continue;
         }
