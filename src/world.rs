@@ -183,9 +183,7 @@ impl World {
         if let Some(exporter) = exporter(config, resolver.clone())? {
             worker.export_conversions(exporter);
         }
-        if let Some(contact) = config.delivery.tls_report_contact.clone() {
-            worker.report_tls(TlsReporter { contact, poster: strangers_poster(config, &resolver)? });
-        }
+        report_tls(config, &worker, &resolver)?;
         let inbound = inbound(config, &hall, &resolver)?;
         let enrolment = hall.enrolment();
         Ok(Self { store, clock, entropy, worker, hall, inbound, enrolment, vault, _identity: identity })
@@ -366,6 +364,14 @@ fn strangers_poster(config: &Config, resolver: &Resolver) -> Result<Poster, Buil
     let rules = UrlRules { allow_private: config.delivery.allow_private_destinations, allow_http: false };
     let settings = PosterSettings { rules, roots: roots(config)?, ..PosterSettings::default() };
     Poster::new(resolver.clone(), settings).map_err(|error| BuildError::Tls(error.to_string()))
+}
+
+/// Has reports made of how TLS went, if the operator has named who can be asked about them.
+fn report_tls(config: &Config, worker: &Worker, resolver: &Resolver) -> Result<(), BuildError> {
+    if let Some(contact) = config.delivery.tls_report_contact.clone() {
+        worker.report_tls(TlsReporter { contact, poster: strangers_poster(config, resolver)? });
+    }
+    Ok(())
 }
 
 /// Who says how mail to a domain is to be protected.

@@ -38,6 +38,8 @@ use crate::worker::Worker;
 
 /// Addresses tried for one connection (Postfix: smtp_mx_address_limit 5).
 const ADDRESSES_MAX: usize = 5;
+/// Of a host that was tried before, so much is told.
+const TOLD_BEFORE_CHARS_MAX: usize = 400;
 /// How long a connection without work stays open: opening one costs more than keeping it this long.
 const LINGER: Duration = Duration::from_secs(3);
 
@@ -60,6 +62,16 @@ struct Line {
     /// What is to be counted of its TLS, if something is.
     meeting: Option<Meeting>,
     carried: u32,
+}
+
+impl Line {
+    /// It is to carry this one, too.
+    fn takes(&mut self, worker: &Worker, task: &Task) {
+        self.carried += 1;
+        if let Some(meeting) = &mut self.meeting {
+            worker.count_session(task, meeting);
+        }
+    }
 }
 
 /// A dial that led nowhere.
@@ -98,10 +110,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
                 }
             },
         };
-        open.carried += 1;
-        if let Some(meeting) = &mut open.meeting {
-            worker.count_session(&this.ready.task, meeting);
-        }
+        open.takes(&worker, &this.ready.task);
         let last = open.carried >= site.messages_per_connection() || worker.rests();
         // Others may come for what waits while this one is busy.
         worker.answer(&site, site.wants_connection());
@@ -337,27 +346,12 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>, task: &Task) -> Result<Lin
     let (mut last, mut before) = (None, String::new());
     for (host, address) in addresses {
         let Some(target) = target(worker, site, (host.clone(), address), seed) else { continue };
-        let dane = worker.planner.dane(site.route(), (&host, address.port()), began_at).await;
-        let counts = matches!(site.route().to, Destination::Hosts { .. });
-        let meeting = counts.then(|| Meeting::new((host.clone(), address.ip()), &dane));
-        let (dialled, policy) = match dane {
-            Ok(dane) => {
-                let (target, policy) = guarded(target, dane, site.route().protection);
-                (worker.dialer.dial(&target).await, policy)
-            }
-            Err(error) => {
-                let fault = tls_sessions::unanswered(&error);
-                (Err(DialFailure::unasked(DialReason::Tls(fault))), TlsPolicy::Dane)
-            }
-        };
+        let Dialled { dialled, policy, meeting } = dial_host(worker, site, target, began_at).await;
         let shown = shown(site, &host, address.ip());
         match dialled {
             Ok(mut connection) => {
                 connection.stop_by(worker.cut.clone());
                 site.opened();
-                let (fault, local) = (connection.tls_fault().cloned(), connection.local());
-                let counts = connection.tls().is_some() || fault.is_some();
-                let meeting = meeting.filter(|_| counts).map(|meeting| meeting.went(fault, local));
                 let ip = address.ip();
                 return Ok(Line {
                     connection,
@@ -370,9 +364,7 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>, task: &Task) -> Result<Lin
                 });
             }
             Err(failure) => {
-                if let (Some(meeting), Some(fault)) = (meeting, failure.fault.clone()) {
-                    worker.count_session(task, &mut meeting.went(Some(fault), failure.local));
-                }
+                meeting.into_iter().for_each(|mut meeting| worker.count_session(task, &mut meeting));
                 if let Some((host, address, failure)) = last.replace((shown, address, (failure, policy))) {
                     before += &told_before(&host, address, &failure.0);
                 }
@@ -393,12 +385,45 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>, task: &Task) -> Result<Lin
     })
 }
 
+/// What came of dialling a host.
+struct Dialled {
+    dialled: Result<Connection, DialFailure>,
+    policy: TlsPolicy,
+    /// What is to be counted of its TLS, if something is.
+    meeting: Option<Meeting>,
+}
+
+/// Dials a host, as it says itself that it is to be protected.
+async fn dial_host(worker: &Worker, site: &Site, target: Target, began_at: Timestamp) -> Dialled {
+    let (host, address) = (target.host.clone(), target.address);
+    let dane = worker.planner.dane(site.route(), (&host, address.port()), began_at).await;
+    let meeting = Meeting::new((host, address.ip()), &dane);
+    let (dialled, policy) = match dane {
+        Ok(dane) => {
+            let (target, policy) = guarded(target, dane, site.route().protection);
+            (worker.dialer.dial(&target).await, policy)
+        }
+        Err(error) => {
+            let fault = tls_sessions::unanswered(&error);
+            (Err(DialFailure::unasked(DialReason::Tls(fault))), TlsPolicy::Dane)
+        }
+    };
+    let (fault, local, tls) = match &dialled {
+        Ok(connection) => (connection.tls_fault(), connection.local(), connection.tls().is_some()),
+        Err(failure) => (failure.fault.as_ref(), failure.local, false),
+    };
+    // The recipient's own hosts alone, and where TLS was tried or was not to be had.
+    let counts = matches!(site.route().to, Destination::Hosts { .. }) && (tls || fault.is_some());
+    let meeting = counts.then(|| meeting.went(fault.cloned(), local));
+    Dialled { dialled, policy, meeting }
+}
+
 /// A host that was tried before the one whose failure is told, in a line of the transcript.
 fn told_before(host: &str, address: SocketAddr, failure: &DialFailure) -> String {
-    match &failure.reply {
-        Some(reply) => format!("{host} [{}]: {}: {reply}\n", address.ip(), failure.reason),
-        None => format!("{host} [{}]: {}\n", address.ip(), failure.reason),
-    }
+    let said = failure.reply.as_ref().map(|reply| format!(": {reply}")).unwrap_or_default();
+    let line = format!("{host} [{}]: {}{said}", address.ip(), failure.reason);
+    let line: String = line.chars().filter(|c| !c.is_control()).take(TOLD_BEFORE_CHARS_MAX).collect();
+    format!("{line}\n")
 }
 
 /// A host's name; the address, as RFC 5321 4.1.3 writes it, of a smarthost that has none.

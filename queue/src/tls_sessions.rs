@@ -68,9 +68,9 @@ impl Meeting {
         Self { host, dane, local: None, fault: None, counted: HashSet::new() }
     }
 
-    /// As it went.
+    /// As it went. An address of ours behind a translator is nobody's business.
     pub(crate) fn went(self, fault: Option<Fault>, local: Option<IpAddr>) -> Self {
-        Self { local, fault, ..self }
+        Self { local: local.filter(|ip| mail::egress::is_public(*ip)), fault, ..self }
     }
 }
 

@@ -126,7 +126,7 @@ class Ground:
             self.hosts.add(host)
         self.silent = socket.create_server((SILENT_WEB, self.web_port), backlog=4096)
         self.web = PolicyWeb(self.web_port, WEB, self.certificates.contexts)
-        self.web.pages[reports.PATH] = Page(status="201 Created")
+        self.web.pages |= reports.PAGES
         self.web.pages["/moved"] = Page(policy("enforce", "elsewhere.example"))
         zones = {
             ".": Zone(),
@@ -530,8 +530,10 @@ def check(args):
             senders += without_signatures(base, args, ground, report)
             senders.append(at_a_start(base, args, ground, waiting, report))
             over_time(sender, ground, lives, again, report)
+            # What was not taken is posted again.
+            sender.advance(hours=1)
             all_given_up(sender, wave, report)
-            reports.judge_all(sender, ground.web.pages[reports.PATH], report)
+            reports.judge_all(sender, report)
             report.case(behind.title, lambda: judge_flood(flooded, behind), behind.known)
             let_go(rough, dripping, slow, since, report)
             for each in senders:
