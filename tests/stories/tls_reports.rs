@@ -8,9 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use mail::recipient::RecipientState;
 use mail::tls_report::{Day, SendingState, State};
+use postrider::config::Config;
 use serde_json::Value;
 use store::tls_day::Found;
 
+use crate::database::Server;
+use crate::two_nodes::nodes;
 use crate::world::sink::Taken;
 use crate::world::{DOMAIN, TestWorld, ZONE};
 
@@ -141,4 +144,27 @@ async fn without_a_contact_days_are_counted_and_nothing_is_sent() {
     assert_eq!(world.sink.taken().len(), 2);
     assert!(found.day.ends_at() < world.world.clock.now() && found.day.ends_at() > Timestamp::UNIX_EPOCH);
     world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nodes_have_counted_is_added_and_one_of_them_reports() {
+    let server = Server::start(&[]);
+    let contact: mail::address::Address = "postmaster@acme.example".parse().unwrap();
+    let change = |_, config: &mut Config| config.delivery.tls_report_contact = Some(contact.clone());
+    let [one, two] = nodes(&server, change).await;
+    one.names.set(&zone());
+    two.names.set(&zone());
+    let day = noon(&one);
+    assert_eq!(noon(&two), day);
+    // Who accepts it delivers it.
+    deliver(&one, "one@dest.example").await;
+    deliver(&two, "two@dest.example").await;
+    let connections = u64::try_from(one.sink.connections()).unwrap();
+    two.end().await;
+    go_to(&one, the_day_after(day));
+    let found = until_booked(&one, "dest.example", day, State::Sent).await;
+    assert_eq!((connections, found.stands.counts.policies[0].failed), (2, 2));
+    let taken = one.sink.wait_for(3).await;
+    assert_eq!(unpacked(&taken[2])["policies"][0]["summary"]["total-failure-session-count"], 2);
+    one.end().await;
 }
