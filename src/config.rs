@@ -8,6 +8,7 @@ mod check;
 pub mod mx;
 mod plans;
 mod read;
+pub mod smarthosts;
 mod values;
 
 use std::net::{IpAddr, SocketAddr};
@@ -26,6 +27,8 @@ use smtp::limits::Limits;
 
 use mx::MxSection;
 pub use read::{Problem, from_file, from_file_alone, from_text};
+use smarthosts::SmarthostSection;
+pub(crate) use values::read_duration;
 pub use values::{Dane, Engine, Hidden, SmarthostAddress, Switch, Tls as TlsChoice};
 use values::{duration, durations, one_or_many, parsed};
 
@@ -382,6 +385,8 @@ pub struct DeliverySection {
     pub body_bytes_in_memory_max: usize,
     /// How fast destinations are served.
     pub pace: Vec<PaceSection>,
+    /// Hosts that take some of the mail.
+    pub smarthosts: Vec<SmarthostSection>,
 }
 
 impl Default for DeliverySection {
@@ -406,6 +411,7 @@ impl Default for DeliverySection {
             tasks_in_memory_max: 50_000,
             body_bytes_in_memory_max: 256 << 20,
             pace: Vec::new(),
+            smarthosts: Vec::new(),
         }
     }
 }

@@ -332,6 +332,7 @@ pub(crate) mod tests {
             envelope_id: None,
             return_full: false,
             held: false,
+            way: None,
         }
     }
 

@@ -117,6 +117,8 @@ pub struct SiteStanding {
     pub connections_max: u32,
     /// Until when it is left alone.
     pub dead_until: Option<Timestamp>,
+    /// Until when its rate lets nothing more go.
+    pub rate_until: Option<Timestamp>,
     /// Queues that wait on disk for room here.
     pub parked: usize,
 }
@@ -391,9 +393,16 @@ impl Site {
         state.connections == 0 && state.ready.is_empty() && state.parked.is_empty()
     }
 
+    /// How many go before a task that waits here.
+    #[must_use]
+    pub fn place(&self, task: &Task) -> Option<usize> {
+        let state = self.lock();
+        state.ready.place(task.class, task.account, |ready| ready.task.id == task.id)
+    }
+
     /// How it stands.
     #[must_use]
-    pub fn standing(&self) -> SiteStanding {
+    pub fn standing(&self, now: Timestamp) -> SiteStanding {
         let state = self.lock();
         SiteStanding {
             name: self.route.site.clone(),
@@ -401,6 +410,7 @@ impl Site {
             connections: state.connections,
             connections_max: state.pace.connections_max(),
             dead_until: state.pace.dead_until(),
+            rate_until: state.pace.rate_until(now),
             parked: state.parked.len(),
         }
     }

@@ -58,6 +58,9 @@ pub(super) fn in_itself(config: &Config) -> Vec<Fault> {
         };
         faults.extend(pace_faults(pace).into_iter().map(wrong));
     }
+    for (index, key, text) in config.delivery.smarthost_faults() {
+        faults.push(Fault { section: "delivery.smarthosts", index, key, text });
+    }
     let plans = &config.plans;
     for (section, plan) in [
         ("plans.free", plans.free),

@@ -285,9 +285,13 @@ pub enum Space {
     /// Policies of MTA-STS, by domain.
     StsPolicy = 160,
     /// How TLS went with the mail hosts of domains, by day and domain.
-    TlsDay = 161,
+    TlsDay = 163,
     /// What others report of how TLS went with domains of ours, by day and domain.
-    TlsHeard = 162,
+    TlsHeard = 164,
+    /// What the operator ordered about destinations.
+    Destination = 161,
+    /// What the operator ordered about many tasks, by partition.
+    QueueOrder = 162,
 }
 
 impl From<Space> for u8 {
