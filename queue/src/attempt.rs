@@ -401,11 +401,14 @@ impl Opened {
     }
 }
 
+/// Where hosts are, or why that is not known.
+type Found = Result<Vec<(Name, SocketAddr)>, NoRoute>;
+
 /// Opens a connection to the first of these that takes one.
 async fn dial_any(
     worker: &Arc<Worker>,
     site: &Arc<Site>,
-    (addresses, of): (Result<Vec<(Name, SocketAddr)>, NoRoute>, Option<&Smarthost>),
+    (addresses, of): (Found, Option<&Smarthost>),
     seed: u64,
     task: &Task,
 ) -> Result<Opened, NoLine> {

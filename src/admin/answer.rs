@@ -58,9 +58,7 @@ pub(super) async fn answer(
             let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned).into();
             as_owner(world, rights, account.as_deref(), Ask { method, target, body }).await
         }
-        Question::TlsReports { domain, day, limit } => {
-            tls_reports(world, (domain.as_deref(), day.as_deref()), limit).await
-        }
+        Question::TlsReports { domain, day, limit } => tls_reports(world, (domain, day), limit).await,
         Question::CertificateShow => certificate_show(rights),
         Question::DomainCreate { name, account, verified } => {
             domain_create(world, &name, &account, verified).await
@@ -199,12 +197,16 @@ async fn domain_update(world: &World, name: &str, change: DomainChange) -> Answe
 }
 
 /// How TLS went: of a day or of all that are kept, of a domain or of all; without either of today and yesterday.
-async fn tls_reports(world: &World, (domain, day): (Option<&str>, Option<&str>), limit: usize) -> Answered {
+async fn tls_reports(
+    world: &World,
+    (domain, day): (Option<String>, Option<String>),
+    limit: usize,
+) -> Answered {
     let today = Day::of(world.clock.now());
-    let day = day.map(|text| Day::read(text).ok_or_else(|| format!("`{text}` is no day, like 2026-01-31")));
+    let day = day.map(|text| Day::read(&text).ok_or_else(|| format!("`{text}` is no day, like 2026-01-31")));
     let day = day.transpose()?;
     let limit = limit.clamp(1, 10_000);
-    let domain = domain.map(name_of).transpose()?;
+    let domain = domain.map(|name| name_of(&name)).transpose()?;
     let kept = i64::try_from(mail::tls_report::KEPT.as_secs() / 86_400).unwrap_or(0);
     let (first, last) = match (day, &domain) {
         (Some(day), _) => (day, day),
