@@ -143,6 +143,15 @@ pub enum Question {
         /// Which.
         email: String,
     },
+    /// How TLS went with the mail hosts of domains, and what was reported of it.
+    TlsReports {
+        /// Of this domain alone.
+        domain: Option<String>,
+        /// Of this day alone.
+        day: Option<String>,
+        /// At most so many.
+        limit: usize,
+    },
     /// How the certificate by ACME stands.
     CertificateShow,
     /// Write a backup.

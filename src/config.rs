@@ -364,6 +364,9 @@ pub struct DeliverySection {
     pub dane: Dane,
     /// Whose certificates hold, where they are checked; none means the public authorities'.
     pub roots: Option<PathBuf>,
+    /// Who can be asked about reports of how TLS went (RFC 8460). Named, they are sent to the domains that ask for
+    /// them; else nothing is sent. One key is all that a report needs: its organisation is the contact's domain.
+    pub tls_report_contact: Option<Address>,
     /// A host that takes all mail.
     pub smarthost: Option<SmarthostAddress>,
     /// Who we are there.
@@ -398,6 +401,7 @@ impl Default for DeliverySection {
             mta_sts: Switch::On,
             dane: Dane::default(),
             roots: None,
+            tls_report_contact: None,
             smarthost: None,
             smarthost_username: None,
             smarthost_password: None,

@@ -152,6 +152,7 @@ const KEYS: &[Key] = &[
     restart!(delivery.mta_sts),
     restart!(delivery.dane),
     restart!(delivery.roots),
+    restart!(delivery.tls_report_contact),
     restart!(delivery.smarthost),
     restart!(delivery.smarthost_username),
     restart!(delivery.smarthost_password),

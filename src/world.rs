@@ -26,6 +26,7 @@ use queue::product_events::{ExportSettings, Exporter};
 use queue::retry::Schedule;
 use queue::smarthosts::Smarthosts;
 use queue::sts::StsPolicies;
+use queue::tls_reports::TlsReporter;
 use queue::webhooks::WebhooksParts;
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use rustls::RootCertStore;
@@ -183,6 +184,7 @@ impl World {
         if let Some(exporter) = exporter(config, resolver.clone())? {
             worker.export_conversions(exporter);
         }
+        report_tls(config, &worker, &resolver)?;
         let inbound = inbound(config, &hall, &resolver)?;
         let enrolment = hall.enrolment();
         Ok(Self { store, clock, entropy, worker, hall, inbound, enrolment, vault, _identity: identity })
@@ -358,16 +360,27 @@ fn sms_gate(config: &Config) -> Result<Option<SmsGate>, BuildError> {
     Ok(Some(SmsGate { poster, url: url.clone(), token, from }))
 }
 
+/// Asks, and tells, the web servers of those who get mail from here: whatever they name, trusted like mail hosts.
+fn strangers_poster(config: &Config, resolver: &Resolver) -> Result<Poster, BuildError> {
+    let rules = UrlRules { allow_private: config.delivery.allow_private_destinations, allow_http: false };
+    let settings = PosterSettings { rules, roots: roots(config)?, ..PosterSettings::default() };
+    Poster::new(resolver.clone(), settings).map_err(|error| BuildError::Tls(error.to_string()))
+}
+
+/// Has reports made of how TLS went, if the operator has named who can be asked about them.
+fn report_tls(config: &Config, worker: &Worker, resolver: &Resolver) -> Result<(), BuildError> {
+    if let Some(contact) = config.delivery.tls_report_contact.clone() {
+        worker.report_tls(TlsReporter { contact, poster: strangers_poster(config, resolver)? });
+    }
+    Ok(())
+}
+
 /// Who says how mail to a domain is to be protected.
 fn guards(config: &Config, store: &Store, resolver: &Resolver) -> Result<Guards, BuildError> {
     let sts = match config.delivery.mta_sts {
         Switch::Off => None,
         Switch::On => {
-            let rules =
-                UrlRules { allow_private: config.delivery.allow_private_destinations, allow_http: false };
-            let settings = PosterSettings { rules, roots: roots(config)?, ..PosterSettings::default() };
-            let poster = Poster::new(resolver.clone(), settings);
-            let poster = poster.map_err(|error| BuildError::Tls(error.to_string()))?;
+            let poster = strangers_poster(config, resolver)?;
             let port = config.testing.mta_sts_port.unwrap_or(443);
             Some(StsPolicies::new(store.clone(), poster, port))
         }

@@ -22,6 +22,7 @@ const EXAMPLES: &[&str] = &[
     "rspamd_reject_score",
     "postmaster",
     "base_url",
+    "tls_report_contact",
     "smarthost",
     "smarthost_username",
     "smarthost_password",

@@ -27,7 +27,7 @@ use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::dnssec::{Proof, TrustAnchors};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::rdata::TLSA;
-use hickory_resolver::proto::rr::{Name as WireName, RData, RecordType};
+use hickory_resolver::proto::rr::{Name as WireName, RData, Record, RecordType};
 use hickory_resolver::proto::serialize::txt::ParseError;
 use mail::address::Name;
 use mail::dane::Tlsa;
@@ -192,7 +192,12 @@ pub enum Dane {
     /// Records of which none can be used: TLS, with any certificate.
     Unusable,
     /// Records of which one must name the certificate.
-    Records(Vec<Tlsa>),
+    Records {
+        /// Whose they are: the host's, or those at the end of its alias. It is the name that a certificate is for.
+        base: Name,
+        /// They.
+        records: Vec<Tlsa>,
+    },
 }
 
 /// Records, or the knowledge that there are none.
@@ -346,30 +351,55 @@ impl Resolver {
     /// The TLSA records for mail at a host (RFC 7672 3.1), as far as signatures say that they are its own.
     ///
     /// They are asked for only where the host's addresses are signed (RFC 7672 2.2.2): name servers of unsigned zones
-    /// that fall over the question do no harm.
+    /// that fall over the question do no harm. Of an alias that is signed to its end, the records there come first; of
+    /// one into an unsigned zone, those at its beginning count all the same.
     ///
     /// # Errors
     /// [`LookupError::Temporary`] and [`LookupError::Bogus`]: the host is not to be used now.
     pub async fn dane(&self, host: &Name, port: u16) -> Result<Answer<Dane>, LookupError> {
         let addresses = self.addresses(host).await?;
-        if !addresses.is_secure || addresses.data.is_empty() {
-            return Ok(Answer::unsigned(Dane::None, addresses.ttl));
-        }
-        let Ok(name) = host.child(&format!("_{port}._tcp")) else {
-            return Ok(Answer::unsigned(Dane::None, addresses.ttl));
-        };
-        let found = self.ask(&wire(&name)?, RecordType::TLSA).await?;
-        let records = collect(&found, RECORDS_MAX, |data| match data {
-            RData::TLSA(tlsa) => Some(tlsa_of(tlsa)),
-            _ => None,
-        });
-        let (is_secure, ttl) = (records.is_secure, records.ttl.min(addresses.ttl));
-        if !is_secure || records.data.is_empty() {
+        let mut ttl = addresses.ttl;
+        if addresses.data.is_empty() {
             return Ok(Answer::unsigned(Dane::None, ttl));
         }
-        let usable: Vec<Tlsa> = records.data.into_iter().flatten().collect();
-        let data = if usable.is_empty() { Dane::Unusable } else { Dane::Records(usable) };
-        Ok(Answer { data, ttl, is_secure })
+        for base in self.tlsa_bases(host, addresses.is_secure).await? {
+            let Ok(name) = base.child(&format!("_{port}._tcp")) else { continue };
+            let found = self.ask(&wire(&name)?, RecordType::TLSA).await?;
+            let records = collect(&found, RECORDS_MAX, |data| match data {
+                RData::TLSA(tlsa) => Some(tlsa_of(tlsa)),
+                _ => None,
+            });
+            ttl = ttl.min(records.ttl);
+            if !records.is_secure || records.data.is_empty() {
+                continue;
+            }
+            let records: Vec<Tlsa> = records.data.into_iter().flatten().collect();
+            let data = if records.is_empty() { Dane::Unusable } else { Dane::Records { base, records } };
+            return Ok(Answer { data, ttl, is_secure: true });
+        }
+        Ok(Answer::unsigned(Dane::None, ttl))
+    }
+
+    /// The names whose TLSA records count for a host, in order. Its addresses are in the cache by now.
+    async fn tlsa_bases(&self, host: &Name, is_secure: bool) -> Result<Vec<Name>, LookupError> {
+        let wired = wire(host)?;
+        let mut found = self.ask(&wired, RecordType::A).await;
+        if !matches!(found, Ok(Found::Records(_))) {
+            found = self.ask(&wired, RecordType::AAAA).await;
+        }
+        let Ok(Found::Records(lookup)) = found else {
+            return Ok(if is_secure { vec![host.clone()] } else { Vec::new() });
+        };
+        let records = lookup.answers();
+        if !is_secure {
+            let begins = |record: &&Record| {
+                record.record_type() == RecordType::CNAME && record.name == wired && record.proof.is_secure()
+            };
+            return Ok(records.iter().find(begins).map(|_| host.clone()).into_iter().collect());
+        }
+        let ends = records.iter().find(|record| matches!(record.data, RData::A(_) | RData::AAAA(_)));
+        let end: Option<Name> = ends.and_then(|record| record.name.to_ascii().parse().ok());
+        Ok(end.into_iter().filter(|end| end != host).chain([host.clone()]).collect())
     }
 
     /// The names that an address says it has; none when it says none.

@@ -76,7 +76,7 @@ async fn answers_say_whether_they_are_signed() {
 async fn hosts_say_what_their_certificates_are() {
     let (_server, resolver) = resolver().await;
     let found = resolver.dane(&name("mx.good.test"), 25).await.unwrap();
-    let Dane::Records(records) = found.data else { panic!("{found:?}") };
+    let Dane::Records { records, .. } = found.data else { panic!("{found:?}") };
     assert_eq!(records.iter().map(|record| record.usage).collect::<Vec<_>>(), [Usage::EndEntity]);
     for (host, wanted) in [
         ("mx.odd.test", Dane::Unusable),

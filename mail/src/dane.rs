@@ -93,6 +93,27 @@ impl Tlsa {
     }
 }
 
+impl std::fmt::Display for Tlsa {
+    /// As a zone has it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let usage = match self.usage {
+            Usage::TrustAnchor => 2,
+            Usage::EndEntity => 3,
+        };
+        let selector = match self.selector {
+            Selector::Certificate => 0,
+            Selector::PublicKey => 1,
+        };
+        let matching = match self.matching {
+            Matching::Full => 0,
+            Matching::Sha256 => 1,
+            Matching::Sha512 => 2,
+        };
+        write!(f, "{usage} {selector} {matching} ")?;
+        self.data.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -52,6 +52,8 @@ pub struct Envelope {
     pub return_full: bool,
     /// REQUIRETLS (RFC 8689): go by verified TLS or not at all.
     pub require_tls: bool,
+    /// `TLS-Required: No` (RFC 8689 5): whatever is asked of TLS on its way, it is to arrive.
+    pub tls_optional: bool,
     /// SMTPUTF8 was given (RFC 6531).
     pub smtputf8: bool,
     /// HOLDFOR or HOLDUNTIL (RFC 4865): not to be sent before.

@@ -67,6 +67,7 @@ pub mod tags;
 pub mod task;
 pub mod task_filter;
 pub mod template;
+pub mod tls_report;
 pub mod tracking;
 pub mod unsubscribe;
 pub mod usage;

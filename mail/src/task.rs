@@ -118,6 +118,8 @@ pub struct Task {
     pub require_tls: bool,
     /// The sending domain's mail never goes in the clear.
     pub tls_enforced: bool,
+    /// Neither the host's word nor the domain's about TLS counts (RFC 8689 5): the sender wants it to arrive.
+    pub tls_optional: bool,
     /// The message has bytes above 127.
     pub eight_bit: bool,
     /// What the client asked to be told.

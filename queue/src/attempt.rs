@@ -34,10 +34,13 @@ use crate::plan::{Destination, NoRoute};
 use crate::settle::Attempted;
 use crate::site::{Ready, Site, Turn, Unreachable};
 use crate::smarthosts::{Smarthost, SmarthostAt};
+use crate::tls_sessions::{self, Meeting};
 use crate::worker::Worker;
 
 /// Addresses tried for one connection (Postfix: smtp_mx_address_limit 5).
 const ADDRESSES_MAX: usize = 5;
+/// Of a host that was tried before, so much is told.
+const TOLD_BEFORE_CHARS_MAX: usize = 400;
 /// How long a connection without work stays open: opening one costs more than keeping it this long.
 const LINGER: Duration = Duration::from_secs(3);
 
@@ -57,7 +60,19 @@ struct Line {
     ip: IpAddr,
     /// What said how it is protected.
     policy: TlsPolicy,
+    /// What is to be counted of its TLS, if something is.
+    meeting: Option<Meeting>,
     carried: u32,
+}
+
+impl Line {
+    /// It is to carry this one, too.
+    fn takes(&mut self, worker: &Worker, task: &Task) {
+        self.carried += 1;
+        if let Some(meeting) = &mut self.meeting {
+            worker.count_session(task, meeting);
+        }
+    }
 }
 
 /// A dial that led nowhere.
@@ -88,7 +103,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             Some(open) => open,
             // Looking up and connecting hold much in the task's memory, and are over soon: boxed, so
             // that a connection that waits for work costs little.
-            None => match Box::pin(dial(&worker, &site)).await {
+            None => match Box::pin(dial(&worker, &site, &this.ready.task)).await {
                 Ok(open) => open,
                 Err(no_line) => {
                     Box::pin(give_back(&worker, &site, this, no_line)).await;
@@ -96,7 +111,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
                 }
             },
         };
-        open.carried += 1;
+        open.takes(&worker, &this.ready.task);
         let last = open.carried >= site.messages_per_connection() || worker.rests();
         // Others may come for what waits while this one is busy.
         worker.answer(&site, site.wants_connection());
@@ -341,7 +356,7 @@ impl Candidate<'_> {
 
 /// Opens a connection to the first host that takes one (RFC 5321 5.1); where none can be reached, to the smarthost that
 /// steps in, if there is one.
-async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
+async fn dial(worker: &Arc<Worker>, site: &Arc<Site>, task: &Task) -> Result<Line, NoLine> {
     let began_at = worker.clock.now();
     let seed = worker.entropy.u64();
     let Ok(permit) = Arc::clone(&worker.connections).acquire_owned().await else {
@@ -355,7 +370,7 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
         Destination::Hosts { .. } => None,
     };
     let addresses = worker.planner.addresses(route, seed, ADDRESSES_MAX).await;
-    let failed = match dial_any(worker, site, (addresses, of), seed).await {
+    let failed = match dial_any(worker, site, (addresses, of), seed, task).await {
         Ok(open) => return Ok(open.line(permit)),
         Err(failed) => failed,
     };
@@ -363,7 +378,7 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
         return Err(failed);
     };
     let addresses = worker.planner.smarthost_addresses(smarthost, ADDRESSES_MAX).await;
-    match dial_any(worker, site, (addresses, Some(smarthost)), seed).await {
+    match dial_any(worker, site, (addresses, Some(smarthost)), seed, task).await {
         Ok(open) => Ok(open.line(permit)),
         // What is wrong with the recipient's own hosts is what the sender is told.
         Err(_) => Err(failed),
@@ -376,60 +391,114 @@ struct Opened {
     host: String,
     ip: IpAddr,
     policy: TlsPolicy,
+    meeting: Option<Meeting>,
 }
 
 impl Opened {
     fn line(self, permit: OwnedSemaphorePermit) -> Line {
-        let Self { connection, host, ip, policy } = self;
-        Line { connection, host, ip, policy, carried: 0, _permit: permit }
+        let Self { connection, host, ip, policy, meeting } = self;
+        Line { connection, host, ip, policy, meeting, carried: 0, _permit: permit }
     }
 }
+
+/// Where hosts are, or why that is not known.
+type Found = Result<Vec<(Name, SocketAddr)>, NoRoute>;
 
 /// Opens a connection to the first of these that takes one.
 async fn dial_any(
     worker: &Arc<Worker>,
     site: &Arc<Site>,
-    (addresses, of): (Result<Vec<(Name, SocketAddr)>, NoRoute>, Option<&Smarthost>),
+    (addresses, of): (Found, Option<&Smarthost>),
     seed: u64,
+    task: &Task,
 ) -> Result<Opened, NoLine> {
     let began_at = worker.clock.now();
     let addresses = addresses.map_err(|why| {
         let unreachable = matches!(why, NoRoute::NotNow(_));
         NoLine { attempted: worker.no_route(why, began_at), unreachable }
     })?;
-    let mut last = None;
+    let (mut last, mut before) = (None, String::new());
     for (host, address) in addresses {
         let candidate = Candidate { host, address, of };
         let Some(target) = target(worker, site, &candidate, seed) else { continue };
-        // A smarthost is asked for by the operator, not by the DNS.
-        let dane = match of {
-            Some(_) => Ok(Dane::None),
-            None => {
-                let host = (&candidate.host, address.port());
-                worker.planner.dane(site.route(), host, began_at).await
-            }
-        };
-        let dialled = match dane.map(|dane| guarded(target, dane, site.route().protection)) {
-            Ok((target, policy)) => worker.dialer.dial(&target).await.map(|connection| (connection, policy)),
-            Err(error) => Err(DialFailure::unasked(DialReason::Tls(error.to_string()))),
-        };
+        let Dialled { dialled, policy, meeting } = dial_host(worker, site, (target, of), began_at).await;
+        let host = candidate.shown();
         match dialled {
-            Ok((mut connection, policy)) => {
+            Ok(mut connection) => {
                 connection.stop_by(worker.cut.clone());
                 site.opened();
-                return Ok(Opened { connection, host: candidate.shown(), ip: address.ip(), policy });
+                return Ok(Opened { connection, host, ip: address.ip(), policy, meeting });
             }
-            Err(failure) => last = Some((candidate.shown(), address, failure)),
+            Err(failure) => {
+                meeting.into_iter().for_each(|mut meeting| worker.count_session(task, &mut meeting));
+                if let Some((host, address, failure)) = last.replace((host, address, (failure, policy))) {
+                    before += &told_before(&host, address, &failure.0);
+                }
+            }
         }
     }
     Err(match last {
-        Some((host, address, failure)) => no_line(&host, address, failure, began_at),
+        Some((host, address, failure)) => {
+            let mut no_line = no_line(&host, address, failure, began_at);
+            no_line.attempted.transcript.insert_str(0, &before);
+            no_line
+        }
         None => {
             let text = "none of the mail hosts has an address".to_owned();
             let attempted = worker.not_dialled(Outcome::Unreachable(text), Phase::Dns, began_at);
             NoLine { attempted, unreachable: true }
         }
     })
+}
+
+/// What came of dialling a host.
+struct Dialled {
+    dialled: Result<Connection, DialFailure>,
+    policy: TlsPolicy,
+    /// What is to be counted of its TLS, if something is.
+    meeting: Option<Meeting>,
+}
+
+/// Dials a host, as it says itself that it is to be protected.
+async fn dial_host(
+    worker: &Worker,
+    site: &Site,
+    (target, of): (Target, Option<&Smarthost>),
+    began_at: Timestamp,
+) -> Dialled {
+    let (host, address) = (target.host.clone(), target.address);
+    // A smarthost is asked for by the operator, not by the DNS.
+    let dane = match of {
+        Some(_) => Ok(Dane::None),
+        None => worker.planner.dane(site.route(), (&host, address.port()), began_at).await,
+    };
+    let meeting = Meeting::new((host, address.ip()), &dane);
+    let (dialled, policy) = match dane {
+        Ok(dane) => {
+            let (target, policy) = guarded(target, dane, site.route().protection);
+            (worker.dialer.dial(&target).await, policy)
+        }
+        Err(error) => {
+            let fault = tls_sessions::unanswered(&error);
+            (Err(DialFailure::unasked(DialReason::Tls(fault))), TlsPolicy::Dane)
+        }
+    };
+    let (fault, local, tls) = match &dialled {
+        Ok(connection) => (connection.tls_fault(), connection.local(), connection.tls().is_some()),
+        Err(failure) => (failure.fault.as_ref(), failure.local, false),
+    };
+    // The recipient's own hosts alone, and where TLS was tried or was not to be had.
+    let counts = of.is_none() && (tls || fault.is_some());
+    let meeting = counts.then(|| meeting.went(fault.cloned(), local));
+    Dialled { dialled, policy, meeting }
+}
+
+/// A host that was tried before the one whose failure is told, in a line of the transcript.
+fn told_before(host: &str, address: SocketAddr, failure: &DialFailure) -> String {
+    let said = failure.reply.as_ref().map(|reply| format!(": {reply}")).unwrap_or_default();
+    let line = format!("{host} [{}]: {}{said}", address.ip(), failure.reason);
+    let line: String = line.chars().filter(|c| !c.is_control()).take(TOLD_BEFORE_CHARS_MAX).collect();
+    format!("{line}\n")
 }
 
 /// What to dial; none for an address of a family of which we have no source, where sources were named:
@@ -463,7 +532,9 @@ fn target(worker: &Worker, site: &Site, candidate: &Candidate<'_>, seed: u64) ->
 fn guarded(target: Target, dane: Dane, protection: Protection) -> (Target, TlsPolicy) {
     let otherwise = if protection.sts.is_some() { TlsPolicy::MtaSts } else { TlsPolicy::Opportunistic };
     match dane {
-        Dane::Records(records) => (Target { dane: Some(records.into()), ..target }, TlsPolicy::Dane),
+        Dane::Records { base, records } => {
+            (Target { host: base, dane: Some(records.into()), ..target }, TlsPolicy::Dane)
+        }
         Dane::Unusable if target.tls.may_be_clear() => {
             (Target { tls: TlsMode::Required, ..target }, TlsPolicy::Dane)
         }
@@ -473,12 +544,17 @@ fn guarded(target: Target, dane: Dane, protection: Protection) -> (Target, TlsPo
 
 /// What a failed dial comes to. A host that refuses us at its greeting says nothing about the message
 /// yet, whatever its code: another host, or another hour, may be kinder.
-fn no_line(host: &str, address: SocketAddr, failure: DialFailure, began_at: Timestamp) -> NoLine {
+fn no_line(
+    host: &str,
+    address: SocketAddr,
+    (failure, policy): (DialFailure, TlsPolicy),
+    began_at: Timestamp,
+) -> NoLine {
     let (phase, unreachable) = match &failure.reason {
         DialReason::Private(_) | DialReason::Connect(_) => (Phase::Connect, true),
         DialReason::Lost(_) => (Phase::Greeting, true),
         DialReason::Greeting => (Phase::Greeting, true),
-        DialReason::Hello => (Phase::Ehlo, true),
+        DialReason::LostAfterGreeting(_) | DialReason::Hello | DialReason::Closing => (Phase::Ehlo, true),
         DialReason::NoTls | DialReason::Tls(_) => (Phase::Tls, false),
         DialReason::NoAuth | DialReason::Auth => (Phase::Auth, true),
     };
@@ -502,7 +578,7 @@ fn no_line(host: &str, address: SocketAddr, failure: DialFailure, began_at: Time
         duration: failure.duration,
         mx_host: Some(host.to_owned()),
         ip: Some(address.ip()),
-        tls: None,
+        tls: failure.tls.map(|tls| facts(tls, policy)),
         transcript: failure.transcript.to_string(),
     };
     NoLine { attempted, unreachable }
@@ -551,6 +627,15 @@ fn judge(site: &Site, delivery: &Delivery) {
     }
 }
 
+fn facts(tls: smtp::TlsFacts, policy: TlsPolicy) -> TlsFacts {
+    TlsFacts {
+        version: tls.version.to_owned(),
+        cipher: tls.cipher.to_owned(),
+        verified: tls.verified,
+        policy,
+    }
+}
+
 fn attempted(open: &Line, delivery: Delivery, began_at: Timestamp) -> Attempted {
     let fault =
         || delivery.fault.map_or_else(|| "the connection broke".to_owned(), |fault| fault.to_string());
@@ -579,12 +664,7 @@ fn attempted(open: &Line, delivery: Delivery, began_at: Timestamp) -> Attempted 
         duration: delivery.duration,
         mx_host: Some(open.host.clone()),
         ip: Some(open.ip),
-        tls: delivery.tls.map(|tls| TlsFacts {
-            version: tls.version.to_owned(),
-            cipher: tls.cipher.to_owned(),
-            verified: tls.verified,
-            policy: open.policy,
-        }),
+        tls: delivery.tls.map(|tls| facts(tls, open.policy)),
         transcript: delivery.transcript.to_string(),
     }
 }

@@ -37,7 +37,12 @@ impl Worker {
     /// Brings a task to its site: at once when the route is known, else when it is found.
     pub(crate) fn dispatch(self: &Arc<Self>, ready: Ready) {
         let now = self.clock.now();
-        if let Some(route) = self.route_of(&ready.task, now) {
+        let known = self.route_of(&ready.task, now);
+        if ready.task.tls_optional && !known.as_ref().is_some_and(|route| route.is_to_smarthost()) {
+            let worker = Arc::clone(self);
+            return self.spawn(async move { worker.resolve_unprotected(ready).await });
+        }
+        if let Some(route) = known {
             return self.line_up(&route, ready);
         }
         let domain = ready.task.address.domain().clone();
@@ -78,6 +83,9 @@ impl Worker {
             Ok(route) => return waiting.into_iter().for_each(|ready| self.line_up(&route, ready)),
             Err(no_route) => no_route,
         };
+        if let NoRoute::Unprotected(why, applied) = &no_route {
+            self.count_outside(&domain, applied, why);
+        }
         let attempted = self.no_route(no_route, began_at);
         futures_util::stream::iter(waiting)
             .for_each_concurrent(SETTLED_AT_ONCE, async |ready| {
@@ -90,11 +98,23 @@ impl Worker {
             .await;
     }
 
+    /// Brings a task to hosts whatever is asked of TLS there. Such tasks are few: each looks for itself.
+    async fn resolve_unprotected(self: Arc<Self>, ready: Ready) {
+        let began_at = self.clock.now();
+        match self.planner.find_unprotected(ready.task.address.domain()).await {
+            Ok(route) => self.line_up(&route, ready),
+            Err(no_route) if self.flights.depart(ready.task.id, ready.task.partition) => {
+                self.settle(&ready, &self.no_route(no_route, began_at)).await;
+            }
+            Err(_) => self.let_go(&ready.task),
+        }
+    }
+
     /// An attempt that came to no hosts.
     pub(crate) fn no_route(&self, why: NoRoute, began_at: Timestamp) -> Attempted {
         let (outcome, phase) = match why {
             NoRoute::NotNow(text) => (Outcome::Unreachable(text), Phase::Dns),
-            NoRoute::Unprotected(text) => (Outcome::Unreachable(text), Phase::Tls),
+            NoRoute::Unprotected(text, _) => (Outcome::Unreachable(text), Phase::Tls),
             NoRoute::Never(reply) => (Outcome::Undeliverable(reply), Phase::Dns),
         };
         self.not_dialled(outcome, phase, began_at)

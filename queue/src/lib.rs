@@ -5,6 +5,7 @@
 //! runs the connections of [`courier`], as [`guard`] and [`sts`] find that it is to be protected, [`settle`] decides what
 //! comes next. [`fair`], [`pace`], [`retry`]
 //! and [`plan`] are the rules in between, [`rate`] and [`throttle`] the ones about those who ask;
+//! `tls_sessions` counts how TLS went, and [`tls_reports`] tells those who ask for it;
 //! [`people`] are the users of an account; [`clock`] and [`entropy`] are the only sources of time and chance in the house.
 
 pub mod accept;
@@ -59,6 +60,8 @@ pub mod sts;
 pub mod tell;
 pub mod templates;
 pub mod throttle;
+pub mod tls_reports;
+mod tls_sessions;
 pub mod visits;
 pub mod webhooks;
 pub mod worker;

@@ -16,10 +16,11 @@ use mail::address::Name;
 use mail::destination::Way;
 use mail::mta_sts::{KeptPolicy, Mode};
 use mail::reply::{Enhanced, Reply};
+use mail::tls_report::{self, Applied, PolicyKind};
 
 use crate::guard::{self, Guards, Protection, Signatures};
 use crate::smarthosts::{Smarthost, SmarthostAt, Smarthosts, When};
-use crate::sts::Unsure;
+use crate::sts::{Standing, Unsure};
 
 /// Plans kept; beyond it those that lapsed go, or, when none has, all.
 const PLANS_MAX: usize = 100_000;
@@ -27,6 +28,41 @@ const PLANS_MAX: usize = 100_000;
 const PLAN_HOLDS_MAX: Duration = Duration::from_secs(3600);
 /// A plan holds for a little while at least, or a zero TTL would cost a look-up a message.
 const PLAN_HOLDS_MIN: Duration = Duration::from_secs(5);
+
+/// What a domain says of how its mail is to be protected, for reports (RFC 8460). Routes are shared; this is not.
+#[derive(Debug)]
+pub struct Published {
+    /// Its policy of MTA-STS.
+    pub applied: Applied,
+    /// The same, to be asked.
+    policy: Option<KeptPolicy>,
+    /// Why it could not be had.
+    pub trouble: Option<tls_report::Fault>,
+}
+
+impl Published {
+    fn of(standing: Standing) -> Option<Arc<Self>> {
+        let policy = standing.policy.filter(|kept| kept.policy.mode != Mode::None);
+        let applied = match (&policy, &standing.trouble) {
+            (None, None) => return None,
+            (None, Some(_)) => Applied::missing(),
+            (Some(kept), _) => {
+                let mx = kept.policy.mx.iter().cloned().map(String::from).collect();
+                Applied { kind: PolicyKind::Sts, lines: kept.lines.clone(), mx }
+            }
+        };
+        Some(Arc::new(Self { applied, policy, trouble: standing.trouble }))
+    }
+
+    /// Whether a host may take the domain's mail.
+    #[must_use]
+    pub fn covers(&self, host: &Name) -> bool {
+        self.policy.as_ref().is_none_or(|kept| kept.policy.covers(host))
+    }
+}
+
+/// A plan: until when it holds, the route, and what the domain says.
+type Plan = (Timestamp, Arc<Route>, Option<Arc<Published>>);
 
 /// Where a domain's mail goes.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,6 +92,11 @@ pub enum Destination {
 }
 
 impl Route {
+    /// Whether it leads to a smarthost.
+    pub(crate) fn is_to_smarthost(&self) -> bool {
+        matches!(self.to, Destination::Smarthost(_))
+    }
+
     /// The same, protected as it was published. It is a site of its own: connections that were not made that way are no
     /// good for it.
     #[must_use]
@@ -108,8 +149,8 @@ impl From<Destination> for Route {
 pub enum NoRoute {
     /// Ask again later.
     NotNow(String),
-    /// None that is protected as the domain asks for: later, perhaps.
-    Unprotected(String),
+    /// None that is protected as the domain asks for, by its policy: later, perhaps.
+    Unprotected(String, Applied),
     /// There is none: what we say in the destination's stead.
     Never(Reply),
 }
@@ -131,7 +172,7 @@ pub struct Planner {
     resolver: Resolver,
     settings: PlanSettings,
     guards: Guards,
-    plans: Mutex<HashMap<Name, (Timestamp, Arc<Route>)>>,
+    plans: Mutex<HashMap<Name, Plan>>,
 }
 
 impl Planner {
@@ -177,7 +218,25 @@ impl Planner {
     /// The route to a domain's own hosts, if it is known and still holds.
     fn planned(&self, domain: &Name, now: Timestamp) -> Option<Arc<Route>> {
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        plans.get(domain).filter(|(until, _)| *until > now).map(|(_, route)| Arc::clone(route))
+        plans.get(domain).filter(|(until, ..)| *until > now).map(|(_, route, _)| Arc::clone(route))
+    }
+
+    /// What a domain says of how its mail is to be protected, as of its plan.
+    #[must_use]
+    pub fn published(&self, domain: &Name) -> Option<Arc<Published>> {
+        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.get(domain).and_then(|(.., published)| published.clone())
+    }
+
+    /// Finds the route to a domain's own hosts, whatever they say of how mail is to be protected (RFC 8689 5).
+    ///
+    /// # Errors
+    /// As [`Planner::find`].
+    pub async fn find_unprotected(&self, domain: &Name) -> Result<Arc<Route>, NoRoute> {
+        let answer = self.resolver.mx(domain).await.map_err(|error| not_found(domain, &error))?;
+        let hosts = hosts_of(domain, answer.data, &self.settings.own_names).map_err(NoRoute::Never)?;
+        let route = Route::from(Destination::Hosts { hosts, port: self.settings.port });
+        Ok(Arc::new(route.or_by(self.settings.smarthosts.of(domain, When::FailOver))))
     }
 
     /// Finds the route to a domain's own hosts (RFC 5321 5.1, RFC 7505).
@@ -189,35 +248,29 @@ impl Planner {
             return Ok(route);
         }
         let (answer, policy) = tokio::join!(self.mx(domain, now), self.policy(domain, now));
-        let answer = answer.map_err(|error| match error {
-            LookupError::Temporary { .. } | LookupError::Bogus { .. } => {
-                NoRoute::NotNow(format!("looking up the MX records of {domain}: {error}"))
-            }
-            LookupError::Malformed { .. } => NoRoute::Never(say(
-                Enhanced::new(5, 4, 4),
-                format!("the MX records of {domain} are malformed: {error}"),
-            )),
-        })?;
+        let answer = answer.map_err(|error| not_found(domain, &error))?;
         let mut hosts = hosts_of(domain, answer.data, &self.settings.own_names).map_err(NoRoute::Never)?;
         let policy = policy.map_err(|unsure| NoRoute::NotNow(format!("{domain}: {unsure}")))?;
-        let policy = policy.map(|kept| kept.policy).filter(|policy| policy.mode != Mode::None);
-        if let Some(policy) = policy.as_ref().filter(|policy| policy.mode == Mode::Enforce) {
+        let published = Published::of(policy);
+        let policy = published.as_ref().and_then(|published| published.policy.as_ref());
+        let mode = policy.map(|kept| kept.policy.mode);
+        if let (Some(published), Some(Mode::Enforce)) = (&published, mode) {
             // RFC 8461 5: other hosts are none, however preferred they are.
-            hosts.retain(|host| policy.covers(&host.host));
+            hosts.retain(|host| published.covers(&host.host));
             if hosts.is_empty() {
                 let text =
                     format!("none of the mail hosts of {domain} stands in its policy of MTA-STS (RFC 8461)");
-                return Err(NoRoute::Unprotected(text));
+                return Err(NoRoute::Unprotected(text, published.applied.clone()));
             }
         }
-        let protection = Protection { sts: policy.map(|policy| policy.mode), is_signed: answer.is_secure };
+        let protection = Protection { sts: mode, is_signed: answer.is_secure };
         let to = Destination::Hosts { hosts, port: self.settings.port };
         let route: Arc<Route> = Arc::new(
             Route::from(to).protected(protection).or_by(self.settings.smarthosts.of(domain, When::FailOver)),
         );
         let is_settled = self.guards.signatures.as_ref().is_none_or(Signatures::is_settled);
         let ttl = if is_settled { answer.ttl } else { answer.ttl.min(guard::LOOK.unsigned_abs()) };
-        self.keep(domain, &route, now, ttl);
+        self.keep(domain, (&route, published), now, ttl);
         Ok(route)
     }
 
@@ -242,10 +295,10 @@ impl Planner {
         }
     }
 
-    async fn policy(&self, domain: &Name, now: Timestamp) -> Result<Option<KeptPolicy>, Unsure> {
+    async fn policy(&self, domain: &Name, now: Timestamp) -> Result<Standing, Unsure> {
         match &self.guards.sts {
             Some(policies) => Box::pin(policies.of(domain, &self.resolver, now)).await,
-            None => Ok(None),
+            None => Ok(Standing::default()),
         }
     }
 
@@ -274,16 +327,22 @@ impl Planner {
         }
     }
 
-    fn keep(&self, domain: &Name, route: &Arc<Route>, now: Timestamp, ttl: Duration) {
+    fn keep(
+        &self,
+        domain: &Name,
+        (route, published): (&Arc<Route>, Option<Arc<Published>>),
+        now: Timestamp,
+        ttl: Duration,
+    ) {
         let Ok(until) = now.checked_add(ttl.clamp(PLAN_HOLDS_MIN, PLAN_HOLDS_MAX)) else { return };
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if plans.len() >= PLANS_MAX {
-            plans.retain(|_, (until, _)| *until > now);
+            plans.retain(|_, (until, ..)| *until > now);
             if plans.len() >= PLANS_MAX {
                 plans.clear();
             }
         }
-        plans.insert(domain.clone(), (until, Arc::clone(route)));
+        plans.insert(domain.clone(), (until, Arc::clone(route), published));
     }
 
     /// The addresses to try for a route, in order: by preference, equals shuffled by `seed`; at most
@@ -368,6 +427,18 @@ impl Found {
             return Err(NoRoute::NotNow(self.trouble.unwrap_or_else(none)));
         }
         Ok(self.addresses)
+    }
+}
+
+fn not_found(domain: &Name, error: &LookupError) -> NoRoute {
+    match error {
+        LookupError::Temporary { .. } | LookupError::Bogus { .. } => {
+            NoRoute::NotNow(format!("looking up the MX records of {domain}: {error}"))
+        }
+        LookupError::Malformed { .. } => NoRoute::Never(say(
+            Enhanced::new(5, 4, 4),
+            format!("the MX records of {domain} are malformed: {error}"),
+        )),
     }
 }
 

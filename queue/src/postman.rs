@@ -5,6 +5,7 @@
 //! letters come from another address beside it.
 
 use mail::address::{Address, Mailbox};
+use mail::draft::Draft;
 use mail::id::AccountId;
 use mail::letter::Letter;
 use store::access::{AccessError, Tenant};
@@ -88,6 +89,19 @@ impl Postman {
         also: &AlsoOfMany<'_>,
     ) -> Result<Option<Result<Accepted, Refusal>>, Refusal> {
         Ok(self.send_all_with(hall, vec![letter], also).await?.into_iter().next())
+    }
+
+    /// Sends what is no letter, and writes something more in the same commit.
+    ///
+    /// # Errors
+    /// As [`Postman::send_with`].
+    pub async fn send_draft_with(
+        self,
+        hall: &Hall,
+        draft: Draft,
+        also: &AlsoOfMany<'_>,
+    ) -> Result<Option<Result<Accepted, Refusal>>, Refusal> {
+        Ok(hall.accept_many(&self.tenant, vec![draft], false, also).await?.into_iter().next())
     }
 
     /// The same of several letters, in one commit: each that can be taken is.

@@ -80,6 +80,7 @@ impl Worker {
         }
         self.forget_idempotency_keys().await?;
         self.forget_sign_in_links().await?;
+        self.forget_tls_days().await?;
         let Ok(oldest_kept) = self.clock.now().checked_sub(retention) else { return Ok(0) };
         let before = EmailId::new(oldest_kept, 0);
         let runs_before = RunId::new(oldest_kept, 0);
@@ -128,6 +129,21 @@ impl Worker {
             let found = store::sign_in_link::forget_ended(&self.store, &mut batch, now, BATCH_VISITS).await?;
             self.commit_unless_empty(batch).await?;
             if found < BATCH_VISITS || self.stop.is_cancelled() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn forget_tls_days(&self) -> Result<(), RetentionError> {
+        let Ok(oldest) = self.clock.now().checked_sub(mail::tls_report::KEPT) else { return Ok(()) };
+        loop {
+            let mut batch = Batch::progress();
+            let found = [
+                store::tls_day::forget_before(&self.store, &mut batch, oldest, BATCH_VISITS).await?,
+                store::tls_heard::forget_before(&self.store, &mut batch, oldest, BATCH_VISITS).await?,
+            ];
+            self.commit_unless_empty(batch).await?;
+            if found.iter().all(|found| *found < BATCH_VISITS) || self.stop.is_cancelled() {
                 return Ok(());
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! MX door ─► knows ─► take ─► read (mail::returned) ─► whose recipient? ─►[ recipient + event + suppression ]   book
-//!                        └──► open, parse            ─► whose domain?   ─►[ report + sums ]                     aggregate
+//!                        └──► open, parse            ─► whose domain?   ─►[ report + sums ]       aggregate, tls_report
 //! ```
 //!
 //! A return path is signed ([`mail::verp`]): what comes to it is about one recipient, and who can write to it has
@@ -15,6 +15,7 @@ mod complaint;
 mod hosts;
 #[cfg(test)]
 mod tests;
+mod tls_report;
 
 use std::sync::Arc;
 
@@ -43,6 +44,8 @@ const OPENED_AT_ONCE: usize = 2;
 const COMPLAINTS: [&str; 2] = ["fbl", "abuse"];
 /// Where reports of DMARC come in: what the suggested record says ([`mail::setup`]).
 const DMARC_REPORTS: &str = "dmarc";
+/// Where reports of how TLS went come in (RFC 8460).
+const TLS_REPORTS: &str = "tls-reports";
 
 /// Whose an address at one of our return-path hosts is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub enum Mailbox {
     ReturnPath,
     /// Where aggregate reports of DMARC come in (RFC 7489 7.2).
     DmarcReports,
+    /// Where reports of how TLS went come in (RFC 8460).
+    TlsReports,
     /// Where complaints come in (RFC 5965).
     Complaints,
 }
@@ -105,6 +110,7 @@ impl Returned {
         let is = |name: &str| address.local().eq_ignore_ascii_case(name);
         Ok(match address.domain() == &self.facts.return_path_host {
             true if is(DMARC_REPORTS) => Some(Mailbox::DmarcReports),
+            true if is(TLS_REPORTS) => Some(Mailbox::TlsReports),
             true if COMPLAINTS.into_iter().any(is) => Some(Mailbox::Complaints),
             _ => None,
         })
@@ -143,6 +149,7 @@ impl Returned {
                 None => NOTHING,
             },
             Mailbox::DmarcReports => self.count_aggregate(arrival).await?,
+            Mailbox::TlsReports => self.keep_tls_report(arrival).await?,
         };
         told(mailbox, taken_for);
         Ok(if taken_for == NOTHING { Taken::NotUnderstood } else { Taken::Understood })
@@ -210,6 +217,7 @@ fn told(mailbox: Mailbox, what: &'static str) {
     let mailbox = match mailbox {
         Mailbox::ReturnPath => "return_path",
         Mailbox::DmarcReports => "dmarc",
+        Mailbox::TlsReports => "tls_reports",
         Mailbox::Complaints => "complaints",
     };
     metrics::counter!("postrider_returned_total", "mailbox" => mailbox, "as" => what).increment(1);

@@ -325,6 +325,7 @@ pub(crate) mod tests {
             size_bytes: 1,
             smtputf8: false,
             require_tls: false,
+            tls_optional: false,
             tls_enforced: false,
             eight_bit: false,
             notify: Notify::default(),

@@ -44,6 +44,8 @@ pub(crate) struct Transport {
     pub(crate) require_tls: bool,
     /// The sending domain's mail never goes in the clear.
     pub(crate) tls_enforced: bool,
+    /// Nobody's word about TLS counts (RFC 8689 5).
+    pub(crate) tls_optional: bool,
     /// When delivery is given up.
     pub(crate) expires_at: Timestamp,
 }
@@ -142,6 +144,7 @@ impl Staged {
                     smtputf8: self.transport.smtputf8,
                     require_tls: self.transport.require_tls,
                     tls_enforced: self.transport.tls_enforced,
+                    tls_optional: self.transport.tls_optional,
                     eight_bit,
                     notify: addressee.notify.clone(),
                     envelope_id: email.envelope_id.clone(),

@@ -16,6 +16,7 @@ use dns::lookup::Resolver;
 use jiff::{SignedDuration, Timestamp};
 use mail::address::Name;
 use mail::mta_sts::{self, KeptPolicy, POLICY_BYTES_MAX, Policy, PolicyError};
+use mail::tls_report::{Fault, ResultType};
 use store::engine::{ReadError, Store};
 use thiserror::Error;
 use tokio::sync::Semaphore;
@@ -42,6 +43,9 @@ pub enum FetchError {
     /// Another answer than the policy: redirects are not followed (RFC 8461 3.3).
     #[error("its web server answers {0}")]
     Status(u16),
+    /// Something else than a text (RFC 8461 3.2): a page for people, most likely.
+    #[error("its web server answers with {0}, and not with text/plain")]
+    Media(String),
     /// It breaks off, or is too long.
     #[error("the policy did not come to its end")]
     Cut,
@@ -50,6 +54,39 @@ pub enum FetchError {
     Policy(#[from] PolicyError),
 }
 
+impl FetchError {
+    /// The same in the words of reports (RFC 8460 4.3).
+    fn told(&self) -> Fault {
+        let result = match self {
+            // What rustls says of certificates.
+            Self::Web(PostError::Lost(why)) if why.contains("invalid peer certificate") => {
+                ResultType::StsWebpkiInvalid
+            }
+            Self::Web(_) | Self::Status(_) | Self::Cut => ResultType::StsPolicyFetchError,
+            Self::Media(_) | Self::Policy(_) => ResultType::StsPolicyInvalid,
+        };
+        Fault::new(result, self.to_string())
+    }
+}
+
+/// How it stands with a domain's policy.
+#[derive(Debug, Default)]
+pub struct Standing {
+    /// The one that holds now; none when it has none, or none that could be had.
+    pub policy: Option<KeptPolicy>,
+    /// Why one that is announced could not be had.
+    pub trouble: Option<Fault>,
+}
+
+impl From<Option<KeptPolicy>> for Standing {
+    fn from(policy: Option<KeptPolicy>) -> Self {
+        Self { policy, trouble: None }
+    }
+}
+
+/// Domains whose policy could not be had: when, and why.
+type Failed = HashMap<Name, (Timestamp, Fault)>;
+
 /// Finds policies.
 #[derive(Debug)]
 pub struct StsPolicies {
@@ -57,7 +94,7 @@ pub struct StsPolicies {
     poster: Poster,
     /// The port of web servers: 443 but for tests.
     port: u16,
-    failed: Mutex<HashMap<Name, Timestamp>>,
+    failed: Mutex<Failed>,
     fetches: Semaphore,
 }
 
@@ -79,16 +116,11 @@ impl StsPolicies {
         Self { store, poster, port, failed: Mutex::default(), fetches: Semaphore::new(FETCHES_MAX) }
     }
 
-    /// The policy of a domain that holds now; none when it has none, or none that could be had.
+    /// How it stands with the policy of a domain.
     ///
     /// # Errors
     /// [`Unsure`].
-    pub async fn of(
-        &self,
-        domain: &Name,
-        resolver: &Resolver,
-        now: Timestamp,
-    ) -> Result<Option<KeptPolicy>, Unsure> {
+    pub async fn of(&self, domain: &Name, resolver: &Resolver, now: Timestamp) -> Result<Standing, Unsure> {
         let kept = store::sts_policy::get(&self.store, domain).await?;
         let holds = kept.filter(|kept| kept.holds_until() > now);
         let announced = match domain.child("_mta-sts") {
@@ -96,17 +128,20 @@ impl StsPolicies {
             Err(_) => Ok(None),
         };
         // No announcement, or no answer: what was promised holds (RFC 8461 3.1, 5.1).
-        let Ok(Some(id)) = announced else { return Ok(holds) };
+        let Ok(Some(id)) = announced else { return Ok(holds.into()) };
         let is_fresh = |kept: &KeptPolicy| {
             let age = now.duration_since(kept.fetched_at);
             kept.id == id && age < FRESH && kept.holds_until().duration_since(now) > age
         };
-        if holds.as_ref().is_some_and(is_fresh) || self.rests(domain, now) {
-            return Ok(holds);
+        if holds.as_ref().is_some_and(is_fresh) {
+            return Ok(holds.into());
+        }
+        if let Some(why) = self.rests(domain, now) {
+            return Ok(Standing { trouble: holds.is_none().then_some(why), policy: holds });
         }
         let _turn = match (self.fetches.try_acquire(), &holds) {
             (Ok(turn), _) => turn,
-            (Err(_), Some(_)) => return Ok(holds),
+            (Err(_), Some(_)) => return Ok(holds.into()),
             (Err(_), None) => return Err(Unsure::Crowded),
         };
         match self.fetch(domain, id, now).await {
@@ -114,13 +149,14 @@ impl StsPolicies {
                 if let Err(error) = store::sts_policy::put(&self.store, domain, &policy).await {
                     tracing::error!(%error, "a policy of MTA-STS cannot be kept");
                 }
-                Ok(Some(policy))
+                Ok(Some(policy).into())
             }
             Err(error) => {
                 tracing::info!(%domain, %error, "the policy of MTA-STS cannot be had");
                 metrics::counter!("postrider_mta_sts_fetches_total", "outcome" => "failed").increment(1);
-                self.rest(domain, now);
-                Ok(holds)
+                let why = error.told();
+                self.rest(domain, (now, why.clone()));
+                Ok(Standing { trouble: holds.is_none().then_some(why), policy: holds })
             }
         }
     }
@@ -140,24 +176,30 @@ impl StsPolicies {
         if !answer.is_whole {
             return Err(FetchError::Cut);
         }
+        let media = answer.content_type.unwrap_or_default();
+        let kind = media.split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("text/plain") {
+            let said = kind.chars().filter(|c| !c.is_control()).take(60).collect();
+            return Err(FetchError::Media(said));
+        }
         let policy = Policy::read(&answer.body)?;
         metrics::counter!("postrider_mta_sts_fetches_total", "outcome" => "fetched").increment(1);
         Ok(KeptPolicy::new(id, policy, &answer.body, now))
     }
 
-    fn rests(&self, domain: &Name, now: Timestamp) -> bool {
+    fn rests(&self, domain: &Name, now: Timestamp) -> Option<Fault> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.get(domain).is_some_and(|at| now.duration_since(*at) < REST)
+        failed.get(domain).filter(|(at, _)| now.duration_since(*at) < REST).map(|(_, why)| why.clone())
     }
 
-    fn rest(&self, domain: &Name, now: Timestamp) {
+    fn rest(&self, domain: &Name, (now, why): (Timestamp, Fault)) {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.len() >= FAILED_MAX {
-            failed.retain(|_, at| now.duration_since(*at) < REST);
+            failed.retain(|_, (at, _)| now.duration_since(*at) < REST);
             if failed.len() >= FAILED_MAX {
                 failed.clear();
             }
         }
-        failed.insert(domain.clone(), now);
+        failed.insert(domain.clone(), (now, why));
     }
 }

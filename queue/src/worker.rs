@@ -49,6 +49,8 @@ use crate::retry::Schedule;
 use crate::scheduled::Scheduled;
 use crate::site::{Ready, Site};
 use crate::tell::fresh::Fresh;
+use crate::tls_reports::TlsReporter;
+use crate::tls_sessions::TlsSessions;
 use crate::webhooks::{Webhooks, WebhooksParts};
 
 /// How long a stop waits for attempts under way: a mail host may take ten minutes for a final reply,
@@ -159,6 +161,10 @@ pub struct Worker {
     pub(crate) webhooks: Webhooks,
     /// When each partition is to be looked at for notices to owners.
     pub(crate) owner_notices: Appointments,
+    /// How TLS went, as far as it is not on disk.
+    pub(crate) tls_sessions: TlsSessions,
+    /// Who tells it, if anybody does.
+    pub(crate) tls_reporter: std::sync::OnceLock<TlsReporter>,
     /// What automations hear, and when they have something to do.
     pub(crate) ears: Ears,
     /// When credentials were last used.
@@ -215,6 +221,8 @@ impl Worker {
             exporter: std::sync::OnceLock::new(),
             webhooks: Webhooks::new(parts.webhooks),
             owner_notices: Appointments::default(),
+            tls_sessions: TlsSessions::default(),
+            tls_reporter: std::sync::OnceLock::new(),
             ears: Ears::default(),
             uses: Uses::default(),
             flights: Flights::new(settings.places_max),
@@ -280,6 +288,8 @@ impl Worker {
         let worker = Arc::clone(self);
         self.spawn(async move { worker.write_uses().await });
         let worker = Arc::clone(self);
+        self.spawn(async move { worker.keep_writing_sessions().await });
+        let worker = Arc::clone(self);
         self.spawn(async move { worker.carry_out_orders().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.refill().await });
@@ -343,6 +353,11 @@ impl Worker {
         Ok(())
     }
 
+    /// From now on reports about TLS are made, by this one. The first word counts.
+    pub fn report_tls(&self, reporter: TlsReporter) {
+        let _ = self.tls_reporter.set(reporter);
+    }
+
     /// The manners of this moment.
     #[must_use]
     pub fn manners(&self) -> Arc<Manners> {
@@ -397,6 +412,8 @@ impl Worker {
                 self.tasks.wait().await;
             }
         }
+        // What the last attempts have shown.
+        let _ = tokio::time::timeout(BOOK_MAX, self.write_sessions()).await;
         // Nothing is under way any more: others go on from here at their next look.
         if let Some(member) = self.membership.lock().await.take()
             && self.store.is_shared()

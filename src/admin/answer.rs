@@ -8,9 +8,11 @@ use mail::address::{Address, Name};
 use mail::destination::Destination;
 use mail::domain::Domain;
 use mail::id::EmailId;
+use mail::tls_report::Day;
 use serde_json::{Value, json};
 use store::access::AccessError;
 use store::engine::Batch;
+use store::tls_day::Slice;
 use tokio::sync::mpsc;
 
 use super::{DomainChange, Question, Refused, Rights, clock, queue, show};
@@ -56,6 +58,7 @@ pub(super) async fn answer(
             let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned).into();
             as_owner(world, rights, account.as_deref(), Ask { method, target, body }).await
         }
+        Question::TlsReports { domain, day, limit } => tls_reports(world, (domain, day), limit).await,
         Question::CertificateShow => certificate_show(rights),
         Question::DomainCreate { name, account, verified } => {
             domain_create(world, &name, &account, verified).await
@@ -191,6 +194,43 @@ async fn domain_update(world: &World, name: &str, change: DomainChange) -> Answe
     let (domains, domain) = (world.hall.domains(), domain_of(world, &name_of(name)?).await?);
     let known = domains.change(domain.account, domain.id, apply).await.map_err(said)?;
     Ok(json!({"domain": show::domain(&known, domains.facts())}))
+}
+
+/// How TLS went: of a day or of all that are kept, of a domain or of all; without either of today and yesterday.
+async fn tls_reports(
+    world: &World,
+    (domain, day): (Option<String>, Option<String>),
+    limit: usize,
+) -> Answered {
+    let today = Day::of(world.clock.now());
+    let day = day.map(|text| Day::read(&text).ok_or_else(|| format!("`{text}` is no day, like 2026-01-31")));
+    let day = day.transpose()?;
+    let limit = limit.clamp(1, 10_000);
+    let domain = domain.map(|name| name_of(&name)).transpose()?;
+    let kept = i64::try_from(mail::tls_report::KEPT.as_secs() / 86_400).unwrap_or(0);
+    let (first, last) = match (day, &domain) {
+        (Some(day), _) => (day, day),
+        (None, Some(_)) => (today.earlier(kept), today),
+        (None, None) => (today.earlier(1), today),
+    };
+    let slice = match &domain {
+        Some(domain) => {
+            let mut found = Vec::new();
+            for day in (first.0..=last.0).map(Day) {
+                found.extend(store::tls_day::get(&world.store, day, domain).await.map_err(said)?);
+            }
+            Slice { found, ..Slice::default() }
+        }
+        None => store::tls_day::slice(&world.store, (first, last), None, limit).await.map_err(said)?,
+    };
+    let received = store::tls_heard::list(&world.store, (first, last), domain.as_ref(), limit);
+    let received = received.await.map_err(said)?;
+    Ok(json!({
+        "days": slice.found.iter().map(show::tls_day).collect::<Vec<_>>(),
+        "has_more": slice.next.is_some() || received.len() >= limit,
+        "damaged": slice.damaged,
+        "received": received.iter().map(|(domain, heard)| json!({"domain": domain, "report": heard})).collect::<Vec<_>>(),
+    }))
 }
 
 async fn backup(world: &World, file: std::path::PathBuf, progress: mpsc::Sender<String>) -> Answered {

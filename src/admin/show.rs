@@ -170,6 +170,17 @@ fn attempt(attempt: &Attempt) -> Value {
     })
 }
 
+/// A domain's day: its sessions by policy, and how its report stands.
+pub(super) fn tls_day(found: &store::tls_day::Found) -> Value {
+    json!({
+        "day": found.day.to_string(),
+        "domain": found.domain,
+        "policies": found.stands.counts.policies,
+        "dropped": found.stands.counts.dropped,
+        "report": found.stands.book,
+    })
+}
+
 pub(super) fn trace(trace: &Trace) -> Value {
     let email = &trace.email.email;
     let rollup = Rollup::of(&trace.email.recipients);

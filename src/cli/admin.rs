@@ -42,6 +42,18 @@ pub enum AdminCommand {
         /// The email's id
         email: String,
     },
+    /// How TLS went with the mail hosts of others, what was reported of it, and what others report of ours: of today and yesterday
+    TlsReports {
+        /// Of this domain alone, of all days that are kept
+        #[arg(long)]
+        domain: Option<String>,
+        /// Of this day of UTC alone, like 2026-01-31
+        #[arg(long)]
+        day: Option<String>,
+        /// At most so many
+        #[arg(long, default_value_t = 1_000)]
+        limit: usize,
+    },
     /// How the certificate by ACME stands: until when it holds, what went wrong last and what to do
     Certificate,
     /// Write a backup while the server runs
@@ -349,6 +361,9 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
         AdminCommand::Queue(command) => queue::question(command),
         AdminCommand::Destination(command) => destination::question(command)?,
         AdminCommand::Trace { email } => Question::Trace { email: email.clone() },
+        AdminCommand::TlsReports { domain, day, limit } => {
+            Question::TlsReports { domain: domain.clone(), day: day.clone(), limit: *limit }
+        }
         AdminCommand::Certificate => Question::CertificateShow,
         AdminCommand::Backup { file } => {
             // The server writes it, from a directory of its own.

@@ -284,6 +284,10 @@ pub enum Space {
     PartnerLetter = 131,
     /// Policies of MTA-STS, by domain.
     StsPolicy = 160,
+    /// How TLS went with the mail hosts of domains, by day and domain.
+    TlsDay = 163,
+    /// What others report of how TLS went with domains of ours, by day and domain.
+    TlsHeard = 164,
     /// What the operator ordered about destinations.
     Destination = 161,
     /// What the operator ordered about many tasks, by partition.

@@ -51,6 +51,8 @@ pub mod sts_policy;
 pub mod suppression;
 pub mod task;
 pub mod template;
+pub mod tls_day;
+pub mod tls_heard;
 pub mod tracking;
 pub mod uncounted;
 pub mod usage;

@@ -57,6 +57,8 @@ struct TaskRow {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     tls_enforced: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    tls_optional: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     eight_bit: bool,
     #[serde(default, skip_serializing_if = "Notify::is_default")]
     notify: Notify,
@@ -315,6 +317,7 @@ mod tests {
             size_bytes: 1,
             smtputf8: false,
             require_tls: false,
+            tls_optional: false,
             tls_enforced: false,
             eight_bit: false,
             notify: Notify::default(),

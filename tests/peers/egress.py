@@ -25,6 +25,7 @@ from datetime import datetime
 from pathlib import Path
 
 import egress_cases as cases
+import egress_reports as reports
 from certificates import Certificates
 from check import Failed, Skip, program, tell
 from egress_cases import Case
@@ -66,6 +67,7 @@ dane = "{dane}"
 paused = {str(paused).lower()}
 roots = "{ground.certificates.roots}"
 allow_private_destinations = true
+tls_report_contact = "postmaster@{cases.USUAL}"
 [testing]
 clock_offset = "0s"
 mta_sts_port = {ground.web_port}"""
@@ -124,6 +126,7 @@ class Ground:
             self.hosts.add(host)
         self.silent = socket.create_server((SILENT_WEB, self.web_port), backlog=4096)
         self.web = PolicyWeb(self.web_port, WEB, self.certificates.contexts)
+        self.web.pages |= reports.PAGES
         self.web.pages["/moved"] = Page(policy("enforce", "elsewhere.example"))
         zones = {
             ".": Zone(),
@@ -151,7 +154,7 @@ class Ground:
 
     def records(self, case):
         domain, port = f"{case.domain}.", self.hosts.port
-        texts = {"d": domain, "p": port, "t": Tlsa(self.certificates)}
+        texts = {"d": domain, "D": case.domain, "p": port, "w": self.web_port, "t": Tlsa(self.certificates)}
         if case.hosts:
             texts |= {"h": f"{case.hosts[0].name}.", "a": case.hosts[0].address}
         lines = [record.format(**texts) for record in case.records]
@@ -496,7 +499,7 @@ def let_go(rough, dripping, slow, since, report):
 
 def check(args):
     report, began = Report(args.known), time.monotonic()
-    wave = [*cases.wires(), *cases.DANE, *cases.STS]
+    wave = [*cases.wires(), *cases.DANE, *cases.STS, *(told.case for told in reports.TOLD)]
     slow, dripping, hostile = list(cases.slow()), list(cases.dripping()), list(cases.hostile())
     waiting = list(cases.after_a_start())
     again = [cases.named("after a restart", "self", "3 1 1 self")]
@@ -527,7 +530,10 @@ def check(args):
             senders += without_signatures(base, args, ground, report)
             senders.append(at_a_start(base, args, ground, waiting, report))
             over_time(sender, ground, lives, again, report)
+            # What was not taken is posted again.
+            sender.advance(hours=1)
             all_given_up(sender, wave, report)
+            reports.judge_all(sender, report)
             report.case(behind.title, lambda: judge_flood(flooded, behind), behind.known)
             let_go(rough, dripping, slow, since, report)
             for each in senders:

@@ -1,9 +1,10 @@
-"""The web servers of domains with a policy of MTA-STS, at one address and port, told apart by the name that is asked for.
+"""The web servers of domains with a policy of MTA-STS, or which reports are posted to, at one address and port, told apart by the name that is asked for.
 
     web.pages["mta-sts.a.test"] = Page(policy("enforce", "mx1.a.test"))
 """
 
 import contextlib
+import re
 import socket
 import ssl
 import threading
@@ -36,6 +37,8 @@ class Page:
 
     def __post_init__(self):
         self.asked = 0
+        # What was posted: the head, and the body.
+        self.posted = []
 
     def send(self, stream):
         if self.is_silent:
@@ -86,11 +89,18 @@ class PolicyWeb:
                     if not data:
                         return
                     asked += data
-                path = asked.split(b" ", 2)[1].decode()
+                head, body = asked.split(b"\r\n\r\n", 1)
+                head = head.decode()
+                length = re.search(r"(?im)^content-length: *(\d+)", head)
+                while length and len(body) < int(length[1]):
+                    body += stream.recv(65536)
+                path = head.split(" ", 2)[1]
                 page = self.pages.get(stream.name)
                 if page is None or path != WELL_KNOWN:
                     # What is found elsewhere shows that a redirect was followed.
                     page = self.pages.get(path, Page(status="404 Not Found"))
                 page.asked += 1
+                if head.startswith("POST "):
+                    page.posted.append((head, body))
                 page.send(stream)
                 stream.unwrap()

@@ -53,6 +53,8 @@ impl Hall {
         self.worker.spawn(Arc::clone(&self.domains).keep_looking());
         let hall = self.clone();
         self.worker.spawn(async move { hall.keep_noticing().await });
+        let hall = self.clone();
+        self.worker.spawn(async move { hall.keep_tls_reporting().await });
         let (hall, domains) = (self.clone(), Arc::clone(&self.domains));
         self.worker.spawn(async move { domains.keep_claims(|account| hall.domains_max(account)).await });
     }
@@ -198,6 +200,7 @@ impl Hall {
             smtputf8: schedule.smtputf8,
             require_tls: schedule.require_tls,
             tls_enforced: false,
+            tls_optional: false,
             expires_at: self.expires_at(&email, now),
         };
         let appointment = Some(Appointment { found: appointment, counted });

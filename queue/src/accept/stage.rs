@@ -87,7 +87,8 @@ impl Hall {
             // Clients that say SMTPUTF8 of every message do not mean it: only content that needs it counts.
             smtputf8: written.needs_smtputf8,
             require_tls: draft.envelope.require_tls,
-            tls_enforced: sender.enforces_tls(),
+            tls_enforced: sender.enforces_tls() && !draft.envelope.tls_optional,
+            tls_optional: draft.envelope.tls_optional,
             expires_at: self.expires_at(&email, now),
         };
         let (category, is_refused) = (email.category, matches!(fate, Fate::Refuse(..)));

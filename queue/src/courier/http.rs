@@ -35,9 +35,9 @@ pub use target::{Target, URL_BYTES_MAX, UrlRules};
 pub struct Post {
     /// Where to: `https://…`.
     pub url: String,
-    /// Header fields beside `content-type`, `content-length`, `host` and `user-agent`.
+    /// Header fields beside `content-length`, `host` and `user-agent`; and `content-type`, where the body is no JSON.
     pub headers: Vec<(&'static str, String)>,
-    /// The body, JSON.
+    /// The body: JSON, unless the headers say otherwise.
     pub body: Bytes,
     /// How long it may take, from resolving the name to the last byte of the answer that is read.
     pub timeout: Duration,
@@ -78,6 +78,8 @@ pub struct Answer {
     pub retry_after_s: Option<u64>,
     /// When it was answered, by the clock of who did (RFC 9110 6.6.1), if that was said.
     pub at: Option<Timestamp>,
+    /// `content-type`, as it was said.
+    pub content_type: Option<String>,
     /// The beginning of the body, at most [`ANSWER_BYTES_MAX`], or as many as were asked for.
     pub body: Bytes,
     /// Whether that is all of it.

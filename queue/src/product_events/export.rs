@@ -238,7 +238,14 @@ mod tests {
     fn what_becomes_of_an_export() {
         let at = |second: i64| Timestamp::from_second(second).unwrap();
         let answer = |status, retry_after_s| {
-            Ok(Answer { status, retry_after_s, at: None, body: Bytes::new(), is_whole: true })
+            Ok(Answer {
+                status,
+                retry_after_s,
+                at: None,
+                content_type: None,
+                body: Bytes::new(),
+                is_whole: true,
+            })
         };
         let first = (0, at(0));
         for (given, state, now, wanted) in [

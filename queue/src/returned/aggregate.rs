@@ -146,7 +146,7 @@ impl Returned {
     }
 
     /// A domain of somebody's here that is verified.
-    async fn domain_of(&self, name: &Name) -> Result<Option<Domain>, ReturnedError> {
+    pub(super) async fn domain_of(&self, name: &Name) -> Result<Option<Domain>, ReturnedError> {
         let found = store::domain::by_name(&self.worker.store, name).await?;
         Ok(found.filter(|domain| domain.state == DomainState::Verified))
     }
@@ -195,7 +195,7 @@ impl Returned {
 }
 
 /// The organisation of the report's author, when it stands behind the message.
-fn author_that_stands_behind(arrival: &Arrival) -> Option<Name> {
+pub(super) fn author_that_stands_behind(arrival: &Arrival) -> Option<Name> {
     let from = parts::field(&arrival.message, "From")?;
     let author: Author = from.parse().ok()?;
     let author = organisation(author.address.domain());
@@ -214,11 +214,11 @@ fn open(message: &Bytes) -> Option<Opened> {
 /// What is in a file that may be a report, by how it begins: names and types are what senders make of them.
 fn unpacked(file: &[u8]) -> Vec<Vec<u8>> {
     match file {
-        [0x1f, 0x8b, ..] => bounded(flate2::read::GzDecoder::new(file)).into_iter().collect(),
+        [0x1f, 0x8b, ..] => bounded(flate2::read::GzDecoder::new(file), XML_BYTES_MAX).into_iter().collect(),
         [b'P', b'K', 3, 4, ..] => {
             let Ok(mut archive) = zip::ZipArchive::new(std::io::Cursor::new(file)) else { return Vec::new() };
             let files = archive.len().min(FILES_MAX);
-            (0..files).filter_map(|at| bounded(archive.by_index(at).ok()?)).collect()
+            (0..files).filter_map(|at| bounded(archive.by_index(at).ok()?, XML_BYTES_MAX)).collect()
         }
         _ => {
             let text = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file).trim_ascii_start();
@@ -232,10 +232,10 @@ fn unpacked(file: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// All that a reader gives; nothing when it is too much, or broken.
-fn bounded(reader: impl Read) -> Option<Vec<u8>> {
+pub(super) fn bounded(reader: impl Read, bytes_max: u64) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    reader.take(XML_BYTES_MAX + 1).read_to_end(&mut out).ok()?;
-    (out.len() as u64 <= XML_BYTES_MAX).then_some(out)
+    reader.take(bytes_max + 1).read_to_end(&mut out).ok()?;
+    (out.len() as u64 <= bytes_max).then_some(out)
 }
 
 fn parse(xml: &[u8]) -> Option<Opened> {
@@ -298,4 +298,4 @@ fn rows(records: &[wire::Record], domain: &Name) -> Rows {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

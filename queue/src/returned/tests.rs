@@ -382,6 +382,7 @@ async fn forged_paths_are_not_known_and_forgotten_emails_are_taken() {
         ("Abuse@rp.service.example".to_owned(), Some(Mailbox::Complaints)),
         ("dmarc@rp.service.example".to_owned(), Some(Mailbox::DmarcReports)),
         ("dmarc@rp.acme.example".to_owned(), None),
+        ("tls-reports@rp.service.example".to_owned(), Some(Mailbox::TlsReports)),
     ] {
         assert_eq!(ground.returned.knows(&text.parse().unwrap()).await.unwrap(), mailbox, "{text}");
     }

@@ -225,6 +225,37 @@ async fn a_host_that_hangs_up_on_starttls_is_met_in_the_clear() {
     host.done().await;
 }
 
+#[tokio::test]
+async fn who_says_good_bye_to_starttls_closes_and_has_no_lack_of_tls() {
+    let script = || Script::offering(&["STARTTLS"]).hears("STARTTLS\r\n").says("421 4.3.2 shutting down\r\n");
+    for (mode, wanted) in
+        [(TlsMode::Opportunistic, DialReason::Closing), (TlsMode::Required, DialReason::NoTls)]
+    {
+        let host = script().start().await;
+        let failure = dialer().dial(&host.target(mode)).await.err().unwrap();
+        assert_eq!(failure.fault.is_some(), wanted == DialReason::NoTls);
+        assert_eq!((failure.reason, failure.reply.unwrap().code), (wanted, 421));
+        host.done().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_lost_after_tls_says_by_which() {
+    let (acceptor, _) = certificate();
+    let host = Script::offering(&["STARTTLS"])
+        .hears("STARTTLS\r\n")
+        .says("220 go\r\n")
+        .starts_tls(acceptor)
+        .hears("EHLO out.example\r\n")
+        .start()
+        .await;
+    let failure = dialer().dial(&host.target(TlsMode::Required)).await.err().unwrap();
+    assert!(matches!(failure.reason, DialReason::LostAfterGreeting(_)), "{failure}");
+    assert_eq!((failure.tls.unwrap().version, failure.fault), ("TLSv1.3", None));
+    assert!(failure.local.unwrap().is_loopback());
+    host.done().await;
+}
+
 /// RFC 3207 5: what someone puts behind the 220 in the clear must not be taken for the host's word
 /// inside TLS.
 #[tokio::test]

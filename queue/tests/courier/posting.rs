@@ -115,6 +115,7 @@ async fn what_is_posted_and_connections_are_kept() {
                 status: 200,
                 retry_after_s: Some(7),
                 at,
+                content_type: None,
                 body: Bytes::from_static(b"ok"),
                 is_whole: true
             }

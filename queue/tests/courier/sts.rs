@@ -68,7 +68,7 @@ impl Ground {
     async fn mode(&self, now: Timestamp) -> Option<Mode> {
         self.resolver.forget();
         let domain = "dest.example".parse().unwrap();
-        self.policies.of(&domain, &self.resolver, now).await.unwrap().map(|kept| kept.policy.mode)
+        self.policies.of(&domain, &self.resolver, now).await.unwrap().policy.map(|kept| kept.policy.mode)
     }
 }
 

@@ -114,6 +114,7 @@ pub(crate) fn mail(session: &mut Session, arguments: Arguments<'_>, replies: &mu
             envelope_id: parameters.envelope_id,
             return_full: parameters.return_full,
             require_tls: parameters.require_tls,
+            tls_optional: false,
             smtputf8: parameters.smtputf8,
             release: parameters.release,
             deliver_by: parameters.deliver_by,

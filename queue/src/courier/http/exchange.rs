@@ -91,7 +91,9 @@ impl Answering {
         let Self { status, headers, body, connection } = self;
         let (body, is_whole) = beginning(body, (until, bytes_max)).await;
         let (retry_after_s, at) = (retry_after(&headers), moment(headers.get(DATE)));
-        let answer = Answer { status: status.as_u16(), retry_after_s, at, body, is_whole };
+        let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let content_type = said.map(str::to_owned);
+        let answer = Answer { status: status.as_u16(), retry_after_s, at, content_type, body, is_whole };
         // What switches to another protocol (101) is of no more use.
         let usable = is_whole && !status.is_informational();
         Exchanged { answer, connection: usable.then_some(connection) }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use mail::dane::{Matching, Selector, Tlsa, Usage};
+use mail::tls_report::{self, ResultType};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::CryptoProvider;
@@ -38,6 +39,20 @@ pub(super) enum CertificateFault {
     /// Something else.
     #[error("its certificate does not hold: {0}")]
     Other(String),
+}
+
+impl CertificateFault {
+    /// The same in the words of reports (RFC 8460 4.3).
+    pub(super) fn told(&self) -> tls_report::Fault {
+        let result = match self {
+            Self::Missing | Self::Other(_) => ResultType::ValidationFailure,
+            Self::Expired => ResultType::CertificateExpired,
+            Self::OtherName => ResultType::CertificateHostMismatch,
+            Self::Untrusted => ResultType::CertificateNotTrusted,
+            Self::Tlsa => ResultType::TlsaInvalid,
+        };
+        tls_report::Fault::new(result, self.to_string())
+    }
 }
 
 impl From<rustls::Error> for CertificateFault {

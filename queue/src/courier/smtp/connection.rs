@@ -1,8 +1,10 @@
 //! A connection that is ready for messages, and what it remembers between them.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use mail::reply::{Enhanced, Reply};
+use mail::tls_report::{self, ResultType};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +34,8 @@ pub struct Connection {
     capabilities: Capabilities,
     name: String,
     tls: Option<TlsFacts>,
-    tls_failure: Option<String>,
+    tls_fault: Option<tls_report::Fault>,
+    local: Option<IpAddr>,
     ordinal: u32,
     /// Whether QUIT goes behind the next content.
     leaves: bool,
@@ -86,14 +89,28 @@ impl Connection {
             capabilities,
             name,
             tls,
-            tls_failure: None,
+            tls_fault: None,
+            local: None,
             ordinal: 0,
             leaves: false,
         }
     }
 
-    pub(super) fn remember_tls_failure(&mut self, why: String) {
-        self.tls_failure = Some(why);
+    /// The same, which came from there, and of whose TLS this is to be said.
+    pub(super) fn known(self, local: Option<IpAddr>, tls_fault: Option<tls_report::Fault>) -> Self {
+        Self { local: local.or(self.local), tls_fault: tls_fault.or(self.tls_fault), ..self }
+    }
+
+    /// Where it comes from.
+    #[must_use]
+    pub fn local(&self) -> Option<IpAddr> {
+        self.local
+    }
+
+    /// What is wrong with its TLS, although mail may go: there is none, or it failed, or the certificate does not hold.
+    #[must_use]
+    pub fn tls_fault(&self) -> Option<&tls_report::Fault> {
+        self.tls_fault.as_ref()
     }
 
     /// Sends `this`. When `next` is given, its envelope goes out right behind the content of `this`
@@ -172,7 +189,12 @@ impl Connection {
     /// Why the connection is in the clear although the host offered TLS.
     #[must_use]
     pub fn tls_failure(&self) -> Option<&str> {
-        self.tls_failure.as_deref()
+        let failed = |fault: &&tls_report::Fault| fault.result != ResultType::StarttlsNotSupported;
+        self.tls_fault
+            .as_ref()
+            .filter(|_| self.tls.is_none())
+            .filter(failed)
+            .map(|fault| fault.reason.as_str())
     }
 
     /// Says good-bye and closes. Between an envelope sent ahead and its content there is no place

@@ -19,6 +19,7 @@ use base64::engine::general_purpose::STANDARD;
 use mail::address::Name;
 use mail::egress;
 use mail::reply::{Reply, Severity};
+use mail::tls_report::{self, ResultType};
 use mail_send::SmtpClient;
 use rustls::RootCertStore;
 use rustls::client::ClientConnection;
@@ -111,9 +112,12 @@ impl Dialer {
                 if matches!(mode, TlsMode::Opportunistic | TlsMode::Testing) =>
             {
                 transcript.note(elapsed_ms(started), &format!("TLS failed: {why}; once more in the clear"));
-                let mut second = self.attempt(target, TlsMode::Off, (transcript, started)).await?;
-                second.remember_tls_failure(why);
-                Ok(second)
+                let second = self.attempt(target, TlsMode::Off, (transcript, started)).await;
+                let fault = Some(why);
+                match second {
+                    Ok(second) => Ok(second.known(None, fault)),
+                    Err(failure) => Err(DialFailure { fault, ..failure }),
+                }
             }
             other => other,
         }
@@ -125,22 +129,39 @@ impl Dialer {
         mode: TlsMode,
         (transcript, started): (Transcript, Instant),
     ) -> Result<Connection, DialFailure> {
-        let mut wire = self.connect(target, transcript, started).await?;
+        let wire = self.connect(target, transcript, started).await?;
+        let local = wire.local_ip();
+        match self.make_ready(wire, target, mode, started).await {
+            Ok(connection) => Ok(connection.known(local, None)),
+            Err(failure) => Err(DialFailure { local, ..failure }),
+        }
+    }
+
+    async fn make_ready(
+        &self,
+        mut wire: Wire,
+        target: &Target,
+        mode: TlsMode,
+        started: Instant,
+    ) -> Result<Connection, DialFailure> {
         let mut learnt = match self.meet(&mut wire).await {
             Ok(learnt) => learnt,
             Err(stop) => return Err(lost(stop, wire, started)),
         };
-        let mut tls = None;
+        let (mut tls, mut fault) = (None, None);
         if mode != TlsMode::Off {
             match self.ask_for_tls(&mut wire, mode, learnt.capabilities.starttls).await {
-                Ok(false) => {}
-                Ok(true) => {
+                Ok(Some(refused)) => fault = Some(refused),
+                Ok(None) => {
                     let facts;
-                    (wire, facts) = self.handshake(wire, target, started).await?;
+                    (wire, facts, fault) = self.handshake(wire, target, started).await?;
                     tls = Some(facts);
                     learnt = match self.hello(&mut wire).await {
                         Ok(learnt) => learnt,
-                        Err(stop) => return Err(lost(as_tls(stop), wire, started)),
+                        Err(stop) => {
+                            let failure = lost(as_tls(stop), wire, started);
+                            return Err(DialFailure { tls, fault: failure.fault.or(fault), ..failure });
+                        }
                     };
                 }
                 Err(stop) => return Err(lost(stop, wire, started)),
@@ -150,10 +171,10 @@ impl Dialer {
             // In the clear only where the operator said so (`Off`), to a host of their own.
             let may = learnt.capabilities.auth_plain && (tls.is_some() || target.tls == TlsMode::Off);
             if let Err(stop) = self.authenticate(&mut wire, credentials, may).await {
-                return Err(lost(stop, wire, started));
+                return Err(DialFailure { tls, ..lost(stop, wire, started) });
             }
         }
-        Ok(Connection::new(self, wire, learnt, tls))
+        Ok(Connection::new(self, wire, learnt, tls).known(None, fault))
     }
 
     async fn connect(
@@ -191,6 +212,13 @@ impl Dialer {
     }
 
     async fn hello(&self, wire: &mut Wire) -> Result<Learnt, Stop> {
+        self.say_hello(wire).await.map_err(|Stop(reason, reply)| match reason {
+            DialReason::Lost(fault) => Stop(DialReason::LostAfterGreeting(fault), reply),
+            other => Stop(other, reply),
+        })
+    }
+
+    async fn say_hello(&self, wire: &mut Wire) -> Result<Learnt, Stop> {
         let reply = self.ask(wire, &format!("EHLO {}\r\n", self.helo)).await?;
         match reply.severity() {
             Severity::Completed => {
@@ -217,23 +245,33 @@ impl Dialer {
         Ok(wire.hear(self.timeouts.hello).await?)
     }
 
-    /// Whether the handshake may begin; `false` is going on in the clear.
-    async fn ask_for_tls(&self, wire: &mut Wire, mode: TlsMode, offered: bool) -> Result<bool, Stop> {
+    /// Nothing: the handshake may begin. What is wrong: it goes on in the clear.
+    async fn ask_for_tls(
+        &self,
+        wire: &mut Wire,
+        mode: TlsMode,
+        offered: bool,
+    ) -> Result<Option<tls_report::Fault>, Stop> {
         let may_be_clear = mode.may_be_clear();
+        let in_the_clear = |reply: Option<&Reply>| DialReason::NoTls.tls_fault(reply);
         if !offered {
-            return if may_be_clear { Ok(false) } else { Err(Stop(DialReason::NoTls, None)) };
+            return if may_be_clear { Ok(in_the_clear(None)) } else { Err(Stop(DialReason::NoTls, None)) };
         }
         // A host that falls over its own offer is met again in the clear like one whose handshake fails.
         let reply = self.ask(wire, "STARTTLS\r\n").await.map_err(|Stop(reason, reply)| match reason {
-            DialReason::Lost(fault) => Stop(DialReason::Tls(fault.to_string()), reply),
+            DialReason::Lost(fault) => Stop(DialReason::Tls(broken(fault.to_string())), reply),
             other => Stop(other, reply),
         })?;
         match reply.severity() {
             Severity::Completed if wire.has_unread() => {
-                Err(Stop(DialReason::Tls("plaintext came behind STARTTLS".to_owned()), None))
+                Err(Stop(DialReason::Tls(broken("plaintext came behind STARTTLS")), None))
             }
-            Severity::Completed => Ok(true),
-            Severity::Transient | Severity::Permanent if may_be_clear && reply.code != 421 => Ok(false),
+            Severity::Completed => Ok(None),
+            // RFC 5321 3.8: it says good-bye, whatever it was asked.
+            Severity::Transient if may_be_clear && reply.code == 421 => {
+                Err(Stop(DialReason::Closing, Some(reply)))
+            }
+            Severity::Transient | Severity::Permanent if may_be_clear => Ok(in_the_clear(Some(&reply))),
             _ => Err(Stop(DialReason::NoTls, Some(reply))),
         }
     }
@@ -243,7 +281,7 @@ impl Dialer {
         wire: Wire,
         target: &Target,
         started: Instant,
-    ) -> Result<(Wire, TlsFacts), DialFailure> {
+    ) -> Result<(Wire, TlsFacts, Option<tls_report::Fault>), DialFailure> {
         let connector = match (&target.dane, target.tls) {
             (Some(_), _) | (None, TlsMode::Testing | TlsMode::Verified) => &self.connectors.judged,
             (None, _) => &self.connectors.opportunistic,
@@ -263,24 +301,22 @@ impl Dialer {
                 let resumed = if facts.resumed { ", resumed" } else { "" };
                 let line = format!("{} {}{resumed}", facts.version, facts.cipher);
                 transcript.note(elapsed_ms(started), &line);
-                if let Err(fault) = verdict {
-                    transcript.note(elapsed_ms(started), &fault.to_string());
+                let fault = verdict.err().map(|fault| fault.told());
+                if let Some(fault) = &fault {
+                    transcript.note(elapsed_ms(started), &fault.reason);
                     if target.dane.is_some() || target.tls == TlsMode::Verified {
-                        return Err(failure(
-                            Stop(DialReason::Tls(fault.to_string()), None),
-                            transcript,
-                            started,
-                        ));
+                        let stop = Stop(DialReason::Tls(fault.clone()), None);
+                        return Err(DialFailure { tls: Some(facts), ..failure(stop, transcript, started) });
                     }
                 }
-                Ok((Wire::new(Stream::Tls(Box::new(client.stream)), transcript, started), facts))
+                Ok((Wire::new(Stream::Tls(Box::new(client.stream)), transcript, started), facts, fault))
             }
             Err(error) => {
                 let why = match error {
                     mail_send::Error::Tls(error) => error.to_string(),
                     other => io_fault(other).to_string(),
                 };
-                Err(failure(Stop(DialReason::Tls(why), None), transcript, started))
+                Err(failure(Stop(DialReason::Tls(broken(why)), None), transcript, started))
             }
         }
     }
@@ -337,15 +373,22 @@ fn io_fault(error: mail_send::Error) -> Fault {
 /// In TLS 1.3 a host's objections to the handshake arrive with the first read after it.
 fn as_tls(stop: Stop) -> Stop {
     match stop {
-        Stop(DialReason::Lost(Fault::Io(std::io::ErrorKind::InvalidData)), _) => {
-            Stop(DialReason::Tls("the host broke the handshake off".to_owned()), None)
+        Stop(DialReason::LostAfterGreeting(Fault::Io(std::io::ErrorKind::InvalidData)), _) => {
+            Stop(DialReason::Tls(broken("the host broke the handshake off")), None)
         }
         other => other,
     }
 }
 
+/// TLS that was offered and came to nothing.
+fn broken(why: impl Into<String>) -> tls_report::Fault {
+    tls_report::Fault::new(ResultType::ValidationFailure, why)
+}
+
 fn failure(Stop(reason, reply): Stop, transcript: Transcript, started: Instant) -> DialFailure {
-    DialFailure { reason, reply, transcript, duration: started.elapsed() }
+    let fault = reason.tls_fault(reply.as_ref());
+    let duration = started.elapsed();
+    DialFailure { reason, reply, transcript, duration, tls: None, fault, local: None }
 }
 
 fn lost(stop: Stop, wire: Wire, started: Instant) -> DialFailure {

@@ -8,9 +8,11 @@ use std::time::Duration;
 use mail::address::Name;
 use mail::dane::Tlsa;
 use mail::reply::Reply;
+use mail::tls_report;
 use thiserror::Error;
 
 use super::delivery::Fault;
+use super::tls::TlsFacts;
 use super::transcript::Transcript;
 
 /// What one connection shall lead to.
@@ -83,6 +85,12 @@ pub enum DialReason {
     /// The connection was lost before it was ready.
     #[error("{0}")]
     Lost(Fault),
+    /// The same, when it had greeted.
+    #[error("{0}")]
+    LostAfterGreeting(Fault),
+    /// The host is about to close the connection (421); the reply says why.
+    #[error("the host closes the connection")]
+    Closing,
     /// The host greeted with a refusal; the reply says which.
     #[error("the host refused the connection")]
     Greeting,
@@ -94,7 +102,7 @@ pub enum DialReason {
     NoTls,
     /// TLS is asked for and failed.
     #[error("TLS failed: {0}")]
-    Tls(String),
+    Tls(tls_report::Fault),
     /// The host does not offer AUTH PLAIN, or only in the clear.
     #[error("the host offers no way to authenticate")]
     NoAuth,
@@ -103,11 +111,27 @@ pub enum DialReason {
     Auth,
 }
 
+impl DialReason {
+    /// What it says of the host's TLS, if it does.
+    pub(super) fn tls_fault(&self, reply: Option<&Reply>) -> Option<tls_report::Fault> {
+        let none =
+            |why: String| Some(tls_report::Fault::new(tls_report::ResultType::StarttlsNotSupported, why));
+        match (self, reply) {
+            (Self::Tls(fault), _) => Some(fault.clone()),
+            (Self::NoTls, Some(reply)) => none(reply.to_string()),
+            (Self::NoTls, None) => none(self.to_string()),
+            _ => None,
+        }
+    }
+}
+
 impl DialFailure {
     /// One for which nobody was dialled.
     #[must_use]
     pub fn unasked(reason: DialReason) -> Self {
-        Self { reason, reply: None, transcript: Transcript::default(), duration: Duration::ZERO }
+        let fault = reason.tls_fault(None);
+        let (transcript, duration) = (Transcript::default(), Duration::ZERO);
+        Self { reason, reply: None, transcript, duration, tls: None, fault, local: None }
     }
 }
 
@@ -123,4 +147,10 @@ pub struct DialFailure {
     pub transcript: Transcript,
     /// How long it took.
     pub duration: Duration,
+    /// The TLS that there was by then.
+    pub tls: Option<TlsFacts>,
+    /// What was wrong with the host's TLS, whether or not that was the end of it.
+    pub fault: Option<tls_report::Fault>,
+    /// The address that it came from.
+    pub local: Option<IpAddr>,
 }

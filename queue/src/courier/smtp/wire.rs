@@ -5,6 +5,7 @@
 //! buffer is kept and used again.
 
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -93,6 +94,15 @@ impl Wire {
     pub(super) fn new(stream: Stream, transcript: Transcript, started: Instant) -> Self {
         let stop = CancellationToken::new();
         Self { stream, replies: Replies::default(), transcript, started, stop }
+    }
+
+    /// Where it comes from.
+    pub(super) fn local_ip(&self) -> Option<IpAddr> {
+        let stream = match &self.stream {
+            Stream::Plain(stream) => stream,
+            Stream::Tls(stream) => stream.get_ref().0,
+        };
+        stream.local_addr().ok().map(|address| address.ip())
     }
 
     /// Ends all waiting when this is cancelled.

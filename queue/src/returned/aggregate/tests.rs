@@ -21,7 +21,7 @@ async fn ground() -> (Returned, (AccountId, DomainId)) {
 }
 
 /// An account has a verified domain.
-async fn has(store: &Store, number: u128, name: &str) -> (AccountId, DomainId) {
+pub(in crate::returned) async fn has(store: &Store, number: u128, name: &str) -> (AccountId, DomainId) {
     let (account, id) = (AccountId::new(at(0), number), DomainId::new(at(0), number + 1));
     let sealed = || SealedKey(String::new());
     let domain = Domain {
@@ -85,7 +85,7 @@ fn usual(id: &str) -> String {
     xml("acme.example", id, &records.concat())
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(in crate::returned) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packed.write_all(bytes).unwrap();
     packed.finish().unwrap()

@@ -1,0 +1,197 @@
+//! A report as it goes out: the JSON (RFC 8460 4.4), and the message that carries it (RFC 8460 5.3).
+
+use std::net::IpAddr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use super::{Counts, Day, Detail, PolicyCount, PolicyKind, ResultType};
+use crate::address::{Address, Name};
+
+/// The type of a report that is packed (RFC 8460 6.5).
+pub const MEDIA_TYPE: &str = "application/tlsrpt+gzip";
+
+/// What a report is about, and who writes it.
+#[derive(Debug, Clone)]
+pub struct Report<'a> {
+    /// About whom.
+    pub domain: &'a Name,
+    /// About which day.
+    pub day: Day,
+    /// What was counted.
+    pub counts: &'a Counts,
+    /// Who can be asked about it.
+    pub contact: &'a Address,
+    /// The domain that sends it.
+    pub submitter: &'a Name,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Wire<'a> {
+    organization_name: &'a str,
+    date_range: Range,
+    contact_info: String,
+    report_id: String,
+    policies: Vec<Policy<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Range {
+    start_datetime: String,
+    end_datetime: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Policy<'a> {
+    policy: Held<'a>,
+    summary: Summary,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failure_details: Vec<Failed<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Held<'a> {
+    policy_type: PolicyKind,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    policy_string: &'a [String],
+    policy_domain: &'a str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    mx_host: &'a [String],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Summary {
+    total_successful_session_count: u64,
+    total_failure_session_count: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Failed<'a> {
+    result_type: ResultType,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sending_mta_ip: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receiving_mx_hostname: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receiving_ip: Option<IpAddr>,
+    failed_session_count: u64,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    failure_reason_code: &'a str,
+}
+
+fn second(at: Timestamp) -> String {
+    format!("{at:.0}")
+}
+
+fn policy<'a>(count: &'a PolicyCount, domain: &'a Name) -> Policy<'a> {
+    let failed = |detail: &'a Detail| Failed {
+        result_type: detail.failure.result,
+        sending_mta_ip: detail.failure.sending_ip,
+        receiving_mx_hostname: detail.failure.mx_host.as_ref().map(Name::as_str),
+        receiving_ip: detail.failure.receiving_ip,
+        failed_session_count: detail.sessions,
+        failure_reason_code: &detail.failure.reason,
+    };
+    Policy {
+        policy: Held {
+            policy_type: count.applied.kind,
+            policy_string: &count.applied.lines,
+            policy_domain: domain.as_str(),
+            mx_host: &count.applied.mx,
+        },
+        summary: Summary {
+            total_successful_session_count: count.succeeded,
+            total_failure_session_count: count.failed,
+        },
+        failure_details: count.details.iter().map(failed).collect(),
+    }
+}
+
+impl Report<'_> {
+    /// Its name: one for each domain and day, so that who gets it twice can tell.
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("{}.{}@{}", self.day, self.domain, self.submitter)
+    }
+
+    /// The last second of its day.
+    fn end(&self) -> Timestamp {
+        self.day.ends_at().checked_sub(SignedDuration::from_secs(1)).unwrap_or(Timestamp::MAX)
+    }
+
+    /// The name of its file (RFC 8460 5.1).
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        let (begin, end) = (self.day.begins_at().as_second(), self.end().as_second());
+        format!("{}!{}!{begin}!{end}.json.gz", self.submitter, self.domain)
+    }
+
+    /// The report in JSON. The organisation is the domain of the contact.
+    #[must_use]
+    pub fn json(&self) -> Vec<u8> {
+        let wire = Wire {
+            organization_name: self.contact.domain().as_str(),
+            date_range: Range {
+                start_datetime: second(self.day.begins_at()),
+                end_datetime: second(self.end()),
+            },
+            contact_info: self.contact.to_string(),
+            report_id: self.id(),
+            policies: self.counts.policies.iter().map(|count| policy(count, self.domain)).collect(),
+        };
+        // Of types that JSON has: this does not fail.
+        serde_json::to_vec(&wire).unwrap_or_default()
+    }
+
+    /// The message with the report, packed by gzip. That its own way is protected is not asked for (RFC 8460 3; RFC 8689
+    /// 5): it may tell of just what would be in its way.
+    #[must_use]
+    pub fn message(&self, from: &Address, to: &Address, packed: &[u8]) -> Vec<u8> {
+        let Self { domain, submitter, contact, .. } = self;
+        let (id, file) = (self.id(), self.file_name());
+        // Of letters that Base64 does not have.
+        let boundary = format!("=_tlsrpt_{}_", self.day.begins_at().as_second());
+        let base64 = STANDARD.encode(packed);
+        let lines: Vec<&str> = (0..base64.len())
+            .step_by(76)
+            .filter_map(|at| base64.get(at..base64.len().min(at + 76)))
+            .collect();
+        let lines = lines.join("\r\n");
+        format!(
+            "From: <{from}>\r\n\
+             To: <{to}>\r\n\
+             Subject: Report Domain: {domain} Submitter: {submitter}\r\n Report-ID: <{id}>\r\n\
+             TLS-Report-Domain: {domain}\r\n\
+             TLS-Report-Submitter: {submitter}\r\n\
+             TLS-Required: No\r\n\
+             Auto-Submitted: auto-generated\r\n\
+             MIME-Version: 1.0\r\n\
+             Content-Type: multipart/report; report-type=\"tlsrpt\";\r\n boundary=\"{boundary}\"\r\n\
+             \r\n\
+             --{boundary}\r\n\
+             Content-Type: text/plain; charset=us-ascii\r\n\
+             \r\n\
+             How TLS went with the mail hosts of {domain} on {day} (UTC),\r\n\
+             as {submitter} saw it (RFC 8460).\r\n\
+             Questions: {contact}\r\n\
+             \r\n\
+             --{boundary}\r\n\
+             Content-Type: {MEDIA_TYPE}\r\n\
+             Content-Transfer-Encoding: base64\r\n\
+             Content-Disposition: attachment;\r\n filename=\"{file}\"\r\n\
+             \r\n\
+             {lines}\r\n\
+             --{boundary}--\r\n",
+            day = self.day,
+        )
+        .into_bytes()
+    }
+}

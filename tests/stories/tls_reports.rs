@@ -1,0 +1,170 @@
+//! How TLS went is counted by the day, and reported to the domain that asks for it (RFC 8460): once, whatever restarts.
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use mail::recipient::RecipientState;
+use mail::tls_report::{Day, SendingState, State};
+use postrider::config::Config;
+use serde_json::Value;
+use store::tls_day::Found;
+
+use crate::database::Server;
+use crate::two_nodes::nodes;
+use crate::world::sink::Taken;
+use crate::world::{DOMAIN, TestWorld, ZONE};
+
+const CONTACT: &str = "tls_report_contact = \"postmaster@acme.example\"";
+
+fn zone() -> String {
+    format!(
+        "{ZONE}\n_smtp._tls.dest.example. TXT \"v=TLSRPTv1; rua=mailto:tls@reports.example\"\nreports.example. MX 10 mx.dest.example.\n"
+    )
+}
+
+async fn day_of(world: &TestWorld, domain: &str, day: Day) -> Option<Found> {
+    store::tls_day::get(&world.world.store, day, &domain.parse().unwrap()).await.unwrap()
+}
+
+fn go_to(world: &TestWorld, time: Timestamp) {
+    let clock = &world.world.clock;
+    clock.advance(Duration::try_from(time.duration_since(clock.now())).unwrap());
+}
+
+/// The story begins at noon: its day is not over before it is told so.
+fn noon(world: &TestWorld) -> Day {
+    let tomorrow = Day::of(world.world.clock.now()).ends_at();
+    go_to(world, tomorrow + Duration::from_secs(12 * 3600));
+    Day::of(world.world.clock.now())
+}
+
+/// When all reports of a day have had their turn.
+fn the_day_after(day: Day) -> Timestamp {
+    day.ends_at() + Duration::from_secs(5 * 3600)
+}
+
+async fn deliver(world: &TestWorld, to: &str) {
+    let email = world.relay(&[to], "hello").await;
+    world.wait(email, |e| e.recipients[0].state == RecipientState::Delivered).await;
+}
+
+async fn until_booked(world: &TestWorld, domain: &str, day: Day, state: State) -> Found {
+    let booked = async {
+        loop {
+            let found = day_of(world, domain, day).await;
+            if let Some(found) = found.filter(|f| f.stands.book.as_ref().is_some_and(|b| b.state == state)) {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(crate::world::PATIENCE, booked).await.expect("the report is booked")
+}
+
+fn unpacked(taken: &Taken) -> Value {
+    let (_, part) = taken.content.split_once("Content-Type: application/tlsrpt+gzip").expect("the report");
+    let (_, body) = part.split_once("\r\n\r\n").unwrap();
+    let base64: String = body.split("--=_tlsrpt").next().unwrap().split_whitespace().collect();
+    let mut json = Vec::new();
+    let packed = STANDARD.decode(base64).unwrap();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut json).unwrap();
+    serde_json::from_slice(&json).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_day_is_counted_and_reported_once() {
+    let mut world = TestWorld::start_with(CONTACT).await;
+    world.names.set(&zone());
+    let day = noon(&world);
+    deliver(&world, "one@dest.example").await;
+    world.world.clock.advance(Duration::from_secs(60));
+    deliver(&world, "two@dest.example").await;
+    deliver(&world, "three@other.example").await;
+    // What was counted is not lost by a restart.
+    world = world.restart(CONTACT).await;
+    let found = day_of(&world, "dest.example", day).await.expect("it is counted");
+    let counted: u64 = found.stands.counts.policies.iter().map(|policy| policy.failed).sum();
+    assert!((1..=2).contains(&counted), "{:?}", found.stands.counts);
+
+    let before = world.sink.taken().len();
+    go_to(&world, the_day_after(day));
+    let found = until_booked(&world, "dest.example", day, State::Sent).await;
+    until_booked(&world, "other.example", day, State::Unwanted).await;
+    let taken = world.sink.wait_for(before + 1).await;
+    let message = taken.last().unwrap();
+    assert_eq!(message.recipient, "tls@reports.example");
+    for field in [
+        "From: <postmaster@acme.example>",
+        "TLS-Report-Domain: dest.example",
+        "TLS-Report-Submitter: acme.example",
+        "TLS-Required: No",
+        "DKIM-Signature:",
+        "multipart/report",
+    ] {
+        assert!(message.content.contains(field), "{field}: {}", message.content);
+    }
+    let report = unpacked(message);
+    assert_eq!(report["report-id"], format!("{day}.dest.example@{DOMAIN}"));
+    assert_eq!(report["contact-info"], "postmaster@acme.example");
+    let policy = &report["policies"][0];
+    assert_eq!(policy["policy"]["policy-type"], "no-policy-found");
+    assert_eq!(policy["policy"]["policy-domain"], "dest.example");
+    assert_eq!(policy["summary"]["total-failure-session-count"], counted);
+    assert_eq!(policy["failure-details"][0]["result-type"], "starttls-not-supported");
+    assert_eq!(policy["failure-details"][0]["receiving-mx-hostname"], "mx.dest.example");
+    assert_eq!(policy["failure-details"][0]["failed-session-count"], counted);
+    let sendings = found.stands.book.unwrap().sendings;
+    assert!(matches!(sendings[0].state, SendingState::Mailed(_)), "{sendings:?}");
+
+    // Once: neither a restart nor another look sends it again, and it is itself not counted.
+    world = world.restart(CONTACT).await;
+    go_to(&world, the_day_after(day) + Duration::from_secs(3600));
+    deliver(&world, "four@other.example").await;
+    let reports = |taken: &[Taken]| taken.iter().filter(|t| t.recipient == "tls@reports.example").count();
+    assert_eq!(reports(&world.sink.taken()), 1);
+    world.world.worker.drain().await;
+    assert!(day_of(&world, "reports.example", Day::of(world.world.clock.now())).await.is_none());
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_contact_days_are_counted_and_nothing_is_sent() {
+    let world = TestWorld::start().await;
+    world.names.set(&zone());
+    let day = noon(&world);
+    deliver(&world, "one@dest.example").await;
+    go_to(&world, the_day_after(day));
+    deliver(&world, "two@other.example").await;
+    world.world.worker.drain().await;
+    let found = day_of(&world, "dest.example", day).await.expect("it is counted");
+    assert_eq!(found.stands.book, None);
+    assert_eq!(world.sink.taken().len(), 2);
+    assert!(found.day.ends_at() < world.world.clock.now() && found.day.ends_at() > Timestamp::UNIX_EPOCH);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nodes_have_counted_is_added_and_one_of_them_reports() {
+    let server = Server::start(&[]);
+    let contact: mail::address::Address = "postmaster@acme.example".parse().unwrap();
+    let change = |_, config: &mut Config| config.delivery.tls_report_contact = Some(contact.clone());
+    let [one, two] = nodes(&server, change).await;
+    one.names.set(&zone());
+    two.names.set(&zone());
+    let day = noon(&one);
+    assert_eq!(noon(&two), day);
+    // Who accepts it delivers it.
+    deliver(&one, "one@dest.example").await;
+    deliver(&two, "two@dest.example").await;
+    let connections = u64::try_from(one.sink.connections()).unwrap();
+    two.end().await;
+    go_to(&one, the_day_after(day));
+    let found = until_booked(&one, "dest.example", day, State::Sent).await;
+    assert_eq!((connections, found.stands.counts.policies[0].failed), (2, 2));
+    let taken = one.sink.wait_for(3).await;
+    assert_eq!(unpacked(&taken[2])["policies"][0]["summary"]["total-failure-session-count"], 2);
+    one.end().await;
+}
