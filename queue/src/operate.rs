@@ -129,10 +129,8 @@ impl Worker {
         } else if !self.leases.is_active(task.partition) {
             ("its turn at another node: ask there what for".to_owned(), None)
         } else if let Some(standing) = self.site_of(task, now) {
-            match standing.dead_until.filter(|until| *until > now) {
-                Some(until) => {
-                    (format!("{}: it cannot be reached and is probed next then", standing.name), Some(until))
-                }
+            match standing.left_alone(now) {
+                Some((why, until)) => (format!("{}: {why}", standing.name), Some(until)),
                 None if !self.flights.holds(task.id) && task.due > now => {
                     (format!("its next attempt (number {})", task.attempts + 1), Some(task.due))
                 }

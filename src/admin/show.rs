@@ -10,7 +10,8 @@ use mail::task::Task;
 use queue::domains::Known;
 use queue::enrol::Enrolled;
 use queue::operate::Trace;
-use queue::site::SiteStanding;
+use queue::pace::Rest;
+use queue::site::{Resting, SiteStanding};
 use serde_json::{Value, json};
 
 pub(super) fn account(account: &Account) -> Value {
@@ -82,9 +83,19 @@ pub(super) fn site(site: &SiteStanding) -> Value {
         "ready": site.ready,
         "connections": site.connections,
         "connections_max": site.connections_max,
+        "messages_per_second": site.messages_per_second,
         "dead_until": site.dead_until,
+        "resting": site.resting.as_ref().map(resting),
         "parked_queues": site.parked,
     })
+}
+
+fn resting(resting: &Resting) -> Value {
+    let action = match resting.rest {
+        Rest::BackOff => "back-off",
+        Rest::Pause(_) => "pause",
+    };
+    json!({"action": action, "until": resting.until, "because": resting.because})
 }
 
 fn recipient(recipient: &Recipient) -> Value {

@@ -29,4 +29,5 @@ mod scheduled;
 mod service_fields;
 mod slow_destination;
 mod suppression;
+mod told_to_wait;
 mod two_nodes;

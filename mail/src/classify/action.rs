@@ -47,7 +47,9 @@ impl Action {
         }
         let known = WORDS.iter().find(|(known, _)| *known == word).map(|(_, action)| *action);
         let action = known.ok_or_else(|| {
-            format!("`{word}` is no action: \"slow-down\", \"back-off\", \"pause\", \"permanent\", \"temporary\"")
+            format!(
+                "`{word}` is no action: \"slow-down\", \"back-off\", \"pause\", \"permanent\", \"temporary\""
+            )
         })?;
         if lasts.is_some() {
             return Err(format!("`for` goes with `action = \"{PAUSE}\"`"));
@@ -66,9 +68,7 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pause(lasts) => write!(f, "{PAUSE}, {} min", lasts.as_secs() / 60),
-            other => {
-                f.write_str(WORDS.iter().find(|(_, known)| known == other).map_or("", |(word, _)| word))
-            }
+            other => f.write_str(WORDS.iter().find(|(_, known)| known == other).map_or("", |(word, _)| word)),
         }
     }
 }

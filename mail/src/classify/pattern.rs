@@ -106,7 +106,9 @@ impl FromStr for Code {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
-            format!("`{text}` is no code of a refusal (say, \"421\", \"55z\", \"4yz\", \"4.7.28\", \"5.7.*\", \"5.7.606-649\")")
+            format!(
+                "`{text}` is no code of a refusal (say, \"421\", \"55z\", \"4yz\", \"4.7.28\", \"5.7.*\", \"5.7.606-649\")"
+            )
         };
         let parts: Vec<&str> = text.split('.').collect();
         let code = match parts.as_slice() {
