@@ -113,6 +113,13 @@ pub enum Question {
         /// Which.
         email: String,
     },
+    /// What a reply of a mail host means.
+    Reply {
+        /// The reply, in one line.
+        reply: String,
+        /// Whose.
+        host: Option<String>,
+    },
     /// How the certificate by ACME stands.
     CertificateShow,
     /// Write a backup.

@@ -4,8 +4,11 @@ use std::fmt::Display;
 
 use api::operator::Ask;
 use mail::address::{Address, Name};
+use mail::classify::Heard;
 use mail::domain::Domain;
 use mail::id::EmailId;
+use mail::outcome::Phase;
+use mail::reply::Reply;
 use queue::domains::NewDomain;
 use queue::operate::Order;
 use serde_json::{Value, json};
@@ -83,6 +86,7 @@ pub(super) async fn answer(
             let trace = world.worker.trace(email_id(&email)?).await.map_err(said)?;
             Ok(show::trace(&trace))
         }
+        Question::Reply { reply, host } => meaning(world, &reply, host.as_deref()),
         Question::Backup { file } => backup(world, file, progress).await,
         Question::ClockShow => Ok(clock::show(world)),
         Question::ClockAdvance { seconds } => clock::advance(world, rights, seconds).await,
@@ -209,6 +213,19 @@ async fn queue_order(world: &World, order: QueueOrder, email: &str) -> Answered 
     };
     let recipients = world.worker.order(email_id(email)?, order).await.map_err(said)?;
     Ok(json!({"email": email, "recipients": recipients}))
+}
+
+/// What a reply to RCPT means, by the rows of this moment.
+fn meaning(world: &World, reply: &str, host: Option<&str>) -> Answered {
+    let read = Reply::of_line(reply).filter(|reply| reply.code >= 400);
+    let reply = read.ok_or_else(|| format!("`{reply}` is no refusal (say, \"550 5.1.1 user unknown\")"))?;
+    let meaning = world.worker.manners().shaping.meaning(&Heard::new(host, &reply, Phase::Rcpt));
+    Ok(json!({
+        "reply": reply.to_string(),
+        "category": meaning.reason,
+        "about": if meaning.reason.is_about_recipient() { "recipient" } else { "sender" },
+        "action": meaning.action.map(|action| action.to_string()),
+    }))
 }
 
 async fn backup(world: &World, file: std::path::PathBuf, progress: mpsc::Sender<String>) -> Answered {

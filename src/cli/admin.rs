@@ -37,6 +37,14 @@ pub enum AdminCommand {
         /// The email's id
         email: String,
     },
+    /// What a reply of a mail host means: its category, and what is done about it
+    Reply {
+        /// The reply: "421 4.7.28 too much mail"
+        reply: String,
+        /// The mail host that says it
+        #[arg(long)]
+        host: Option<String>,
+    },
     /// How the certificate by ACME stands: until when it holds, what went wrong last and what to do
     Certificate,
     /// Write a backup while the server runs
@@ -384,6 +392,7 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
         AdminCommand::Queue(QueueCommand::Hold { email }) => queue(QueueOrder::Hold, email),
         AdminCommand::Queue(QueueCommand::Release { email }) => queue(QueueOrder::Release, email),
         AdminCommand::Queue(QueueCommand::Drop { email }) => queue(QueueOrder::Drop, email),
+        AdminCommand::Reply { reply, host } => Question::Reply { reply: reply.clone(), host: host.clone() },
         AdminCommand::Certificate => Question::CertificateShow,
         AdminCommand::Backup { file } => {
             // The server writes it, from a directory of its own.
