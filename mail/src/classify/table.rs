@@ -94,6 +94,9 @@ mod tests {
     fn every_line_of_the_table_is_read() {
         let rows = read(TEXT).unwrap();
         assert!(rows.len() > 100, "{}", rows.len());
+        let words = rows.iter().flat_map(|row| &row.pattern.words).map(ToString::to_string);
+        let odd: Vec<_> = words.filter(|w| w.contains('"') || w.trim().is_empty()).collect();
+        assert!(odd.is_empty(), "quotes stand around all of it or nowhere: {odd:?}");
         let shadowed: Vec<_> = rows.iter().filter(|row| row.pattern == Pattern::default()).collect();
         assert_eq!(shadowed.len(), 1, "the last row is for all the rest");
         assert_eq!(rows.last().unwrap().pattern, Pattern::default());
