@@ -84,9 +84,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
                 }
             },
         };
-        // It was taken while another connection heard that the site wants to be left alone.
-        if let Some(until) = site.alone_until(worker.clock.now()).filter(|_| line.is_none()) {
-            worker.put_off(&this.ready.task, until);
+        if line.is_none() && is_put_off(&worker, &site, &this) {
             continue;
         }
         let mut open = match line.take() {
@@ -122,8 +120,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             put_back(&worker, &site, this);
             break;
         }
-        let attempted = judged(&worker, &site, &open, delivery, began_at);
-        Box::pin(worker.settle(&this.ready, &attempted)).await;
+        Box::pin(settle(&worker, &site, &open, &this.ready, (delivery, began_at))).await;
         drop(this);
         worker.unpark(&site);
         if open.connection.is_usable() && !last {
@@ -452,9 +449,14 @@ fn no_line(host: &str, address: SocketAddr, failure: DialFailure, began_at: Time
 /// is dead, all that waits for it goes back to disk until it is probed, untried.
 async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, mut no_line: NoLine) {
     let now = worker.clock.now();
-    if let Some(pressure) = judge_dial(worker, &mut no_line.attempted) {
-        press(worker, site, pressure);
-        return worker.settle(&this.ready, &no_line.attempted).await;
+    match judge_dial(worker, &mut no_line.attempted) {
+        // Fewer connections may be all that is wanted: the message is not to blame.
+        Some(Pressure::SlowDown) => site.slow_down(now),
+        Some(pressure) => {
+            press(worker, site, pressure);
+            return worker.settle(&this.ready, &no_line.attempted).await;
+        }
+        None => {}
     }
     if !no_line.unreachable {
         site.pushed_back();
@@ -468,6 +470,12 @@ async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, mut no_
             worker.settle(&this.ready, &no_line.attempted).await;
         }
     }
+}
+
+/// Puts a task off that was taken while another connection heard that the site wants to be left alone.
+fn is_put_off(worker: &Worker, site: &Site, taken: &Loaded) -> bool {
+    let until = site.alone_until(worker.clock.now());
+    until.inspect(|until| worker.put_off(&taken.ready.task, *until)).is_some()
 }
 
 /// What waited for a site that is left alone waits on disk, untried.
@@ -493,20 +501,20 @@ fn judge_dial(worker: &Worker, attempted: &mut Attempted) -> Option<Pressure> {
     Some(judged.pressure)
 }
 
-/// Judges how a message fared: what the site is given after it, and what becomes of it.
-fn judged(
-    worker: &Worker,
+/// Judges how a message fared, and settles it: what the site is given after it, and what becomes of it.
+async fn settle(
+    worker: &Arc<Worker>,
     site: &Site,
     open: &Line,
-    mut delivery: Delivery,
-    began_at: Timestamp,
-) -> Attempted {
+    ready: &Ready,
+    (mut delivery, began_at): (Delivery, Timestamp),
+) {
     let said = (delivery.verdict, delivery.phase);
     let shaping = &worker.manners().shaping;
     let judged = judgement::of_delivery(shaping, &open.host, said, delivery.reply.as_ref());
     press(worker, site, judged.pressure);
     delivery.verdict = judged.verdict;
-    attempted(open, delivery, began_at)
+    worker.settle(ready, &attempted(open, delivery, began_at)).await;
 }
 
 fn press(worker: &Worker, site: &Site, pressure: Pressure) {

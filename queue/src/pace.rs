@@ -67,6 +67,8 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(30 * 60);
 const SLOWS_DOWN_AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// Never slower than this, in messages a second.
 const SLOWEST: f64 = 0.1;
+/// Who has just begun to send there is taken to send so many a second.
+const USUAL: f64 = 1.0;
 /// So much faster for each message that is taken: twice as fast after a good minute.
 const FASTER_BY: f64 = 0.01;
 
@@ -244,11 +246,11 @@ impl Pace {
             Some(slowed) if !again(slowed) => return,
             Some(slowed) => (slowed.rate, slowed.was),
             None => {
-                let rate = self.flow.rate(now).max(SLOWEST);
+                let rate = self.flow.rate(now).max(USUAL);
                 (rate, rate)
             }
         };
-        self.slowed = Some(Slowed { rate: (rate / 2.0).max(SLOWEST), was: was.max(2.0 * SLOWEST), at: now });
+        self.slowed = Some(Slowed { rate: (rate / 2.0).max(SLOWEST), was, at: now });
     }
 
     /// The site asked to be left alone: until when it is. Rests do not add up: what is said while it rests was
@@ -398,7 +400,7 @@ mod tests {
         assert_eq!(pace.messages_per_second(), None, "as fast as before");
         let mut little = Pace::new(PaceLimits::default());
         little.slow_down(at(0));
-        assert_eq!(little.messages_per_second(), Some(SLOWEST));
+        assert_eq!(little.messages_per_second(), Some(USUAL / 2.0));
     }
 
     #[test]

@@ -62,13 +62,12 @@ async fn hall() -> Hall {
         node: "test".to_owned(),
         former_node: None,
     };
-    let retention = Duration::from_secs(3600);
     let settings = WorkerSettings {
         hostname,
         manners: Manners {
             schedule: Schedule::default(),
             paused: true,
-            retention,
+            retention: Duration::from_secs(3600),
             shaping: Shaping::default(),
         },
         pace: Vec::new(),
