@@ -5,6 +5,7 @@
 
 mod answer;
 mod clock;
+mod queue;
 mod show;
 
 use std::borrow::Cow;
@@ -13,7 +14,10 @@ use std::sync::Arc;
 
 use api::room::Room;
 use mail::account::Plan;
+use mail::address::Name;
+use mail::destination::{OrderedPace, Way};
 use mail::domain::TlsMode;
+use mail::task::Class;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -29,7 +33,7 @@ pub const SOCKET: &str = "admin.sock";
 const LINE_BYTES_MAX: u64 = 8 << 20;
 
 /// What the operator may ask.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Question {
     /// Create an account with its first secrets.
@@ -100,13 +104,39 @@ pub enum Question {
     QueueList {
         /// At most so many tasks.
         limit: usize,
+        /// Of which.
+        #[serde(default)]
+        filter: FilterAsked,
+    },
+    /// Where the queue is long.
+    QueueTop {
+        /// At most so many destinations.
+        limit: usize,
     },
     /// Do something to an email in the queue.
     Queue {
-        /// What.
-        order: QueueOrder,
+        /// What, in the queue's words ([`::queue::order::Order::word`]).
+        order: String,
         /// Which email.
         email: String,
+    },
+    /// Do something to all emails in the queue that a filter names.
+    QueueMany {
+        /// What.
+        order: String,
+        /// To which.
+        filter: FilterAsked,
+    },
+    /// What is ordered about destinations.
+    DestinationList,
+    /// Order something about a destination.
+    Destination {
+        /// The recipients' domain, or
+        to: Option<Name>,
+        /// the mail hosts' name.
+        mail_host: Option<Name>,
+        /// What.
+        order: DestinationOrder,
     },
     /// Explain an email.
     Trace {
@@ -150,18 +180,43 @@ pub struct DomainChange {
     pub tracking_host: Option<String>,
 }
 
-/// What can be done to an email in the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Which mail in the queue is meant; what is not named may be anything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FilterAsked {
+    /// The recipients' domain.
+    pub to: Option<Name>,
+    /// Whose: an id or the owner's address.
+    pub account: Option<String>,
+    /// The sending domain.
+    pub from: Option<Name>,
+    /// The class.
+    pub class: Option<Class>,
+    /// Held or not.
+    pub held: Option<bool>,
+    /// Tried so often at least.
+    pub attempts_min: Option<u32>,
+    /// Accepted so long ago at least.
+    pub older_seconds: Option<u64>,
+}
+
+/// What can be ordered about a destination.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum QueueOrder {
-    /// Try it now.
-    Retry,
-    /// Do not try it.
-    Hold,
-    /// Try it again as it is due.
-    Release,
-    /// Take it out.
-    Drop,
+pub enum DestinationOrder {
+    /// Leave it alone.
+    Suspend {
+        /// For so long; none is: until it is resumed.
+        seconds: Option<u64>,
+        /// Why.
+        because: Option<String>,
+    },
+    /// Serve it again.
+    Resume,
+    /// Serve it at this pace.
+    Pace(OrderedPace),
+    /// Send its mail this way; none is the usual one.
+    Route(Option<Way>),
 }
 
 /// One line of an answer.

@@ -3,7 +3,9 @@
 pub mod admin;
 pub mod affiliate;
 mod copy;
+pub mod destination;
 pub mod doctor;
+pub mod queue;
 pub mod run;
 
 use std::net::SocketAddr;

@@ -8,6 +8,7 @@ mod check;
 pub mod mx;
 mod plans;
 mod read;
+pub mod smarthosts;
 mod values;
 
 use std::net::{IpAddr, SocketAddr};
@@ -27,6 +28,8 @@ use smtp::limits::Limits;
 
 use mx::MxSection;
 pub use read::{Problem, from_file, from_file_alone, from_text};
+use smarthosts::SmarthostSection;
+pub(crate) use values::read_duration;
 pub use values::{Dane, Engine, Hidden, SmarthostAddress, Switch, Tls as TlsChoice};
 use values::{duration, durations, one_or_many, parsed};
 
@@ -382,6 +385,8 @@ pub struct DeliverySection {
     pub pace: Vec<PaceSection>,
     /// What replies call for, before what they call for anyway.
     pub replies: Vec<ReplySection>,
+    /// Hosts that take some of the mail.
+    pub smarthosts: Vec<SmarthostSection>,
 }
 
 impl Default for DeliverySection {
@@ -406,6 +411,7 @@ impl Default for DeliverySection {
             body_bytes_in_memory_max: 256 << 20,
             pace: Vec::new(),
             replies: Vec::new(),
+            smarthosts: Vec::new(),
         }
     }
 }

@@ -179,7 +179,7 @@ fn configuration(data_dir: &DataDir, capture: SocketAddr) -> Result<Config, DevE
     let mut config = config::from_text(text, std::iter::empty())
         .map_err(|problems| DevError::Config(problems.iter().map(ToString::to_string).collect()))?;
     config.data_dir.clone_from(&data_dir.path);
-    config.delivery.smarthost = Some(SmarthostAddress(queue::plan::SmarthostAt::Address(capture)));
+    config.delivery.smarthost = Some(SmarthostAddress(queue::smarthosts::SmarthostAt::Address(capture)));
     config.dns.deadline = Some(LOOKUP_MAX);
     config.submission.sessions_per_address_max = 1_000;
     config.mx.sessions_per_address_max = 1_000;

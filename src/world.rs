@@ -16,15 +16,16 @@ use queue::accept::{Hall, HallParts};
 use queue::automations::SmsGate;
 use queue::clock::Clock;
 use queue::courier::http::{Poster, PosterSettings, Target, UrlRules};
-use queue::courier::smtp::{Credentials, Dialer};
+use queue::courier::smtp::Dialer;
 use queue::domains::DomainsParts;
 use queue::enrol::Enrolment;
 use queue::entropy::Entropy;
 use queue::guard::{Guards, Signatures};
 use queue::inbound::{Filter, Inbound, Names, Rspamd, RspamdSettings};
-use queue::plan::{PlanSettings, Planner, Smarthost};
+use queue::plan::{PlanSettings, Planner};
 use queue::product_events::{ExportSettings, Exporter};
 use queue::retry::Schedule;
+use queue::smarthosts::Smarthosts;
 use queue::sts::StsPolicies;
 use queue::webhooks::WebhooksParts;
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
@@ -393,17 +394,16 @@ fn roots(config: &Config) -> Result<Option<RootCertStore>, BuildError> {
 
 fn planner(config: &Config, resolver: Resolver) -> Planner {
     let delivery = &config.delivery;
-    let credentials =
-        delivery.smarthost_username.clone().zip(delivery.smarthost_password.clone().map(|hidden| hidden.0));
-    let credentials = credentials.map(|(username, password)| Credentials { username, password });
-    let smarthost = delivery.smarthost.clone().map(|address| Smarthost { at: address.0, credentials });
-    let settings = PlanSettings { port: delivery.port, smarthost, own_names: vec![config.hostname.clone()] };
+    let settings = PlanSettings {
+        port: delivery.port,
+        smarthosts: Smarthosts::new(delivery.all_smarthosts()),
+        own_names: vec![config.hostname.clone()],
+    };
     Planner::new(resolver, settings)
 }
 
 fn dialer(config: &Config) -> Result<Dialer, BuildError> {
-    // A smarthost is the operator's word: it may be next door.
-    let allow_private = config.delivery.allow_private_destinations || config.delivery.smarthost.is_some();
+    let allow_private = config.delivery.allow_private_destinations;
     let failed = |error: rustls::Error| BuildError::Tls(error.to_string());
     let dialer = Dialer::new(config.hostname.clone()).map_err(failed)?.allow_private(allow_private);
     match roots(config)? {

@@ -103,6 +103,8 @@ pub enum Media {
     JsonOrCsv,
     /// JSON that calls itself text, as what browsers may send to another site without asking (Fetch, "CORS-safelisted").
     Beacon,
+    /// The same, where whatever comes is answered alike: what cannot be read, of whatever kind or size, is as nothing.
+    Whatever,
     /// What forms send, and who cannot be asked for anything better: any.
     Form,
     /// CSV, whatever it calls itself: what reads it says what is wrong with it.
@@ -118,7 +120,7 @@ impl Media {
         match self {
             Self::Json | Self::JsonOrNothing | Self::Signed => &["application/json"],
             Self::JsonOrCsv => &["application/json", "text/csv"],
-            Self::Beacon => &["text/plain", "application/json"],
+            Self::Beacon | Self::Whatever => &["text/plain", "application/json"],
             Self::Csv => &["text/csv"],
             Self::Form => &["application/x-www-form-urlencoded", "multipart/form-data"],
         }
@@ -351,8 +353,11 @@ async fn read<I: Input>(call: Call) -> Result<(I, Vec<String>), Problem> {
     *done.map_err(|_| Problem::internal("what was read is of another type"))?
 }
 
-fn read_here<I: Input>(call: Call) -> Result<(I, Vec<String>), Problem> {
-    unparsed::check(&call.body)?;
+fn read_here<I: Input>(mut call: Call) -> Result<(I, Vec<String>), Problem> {
+    match unparsed::check(&call.body) {
+        Err(_) if I::MEDIA == Media::Whatever => call.body = Bytes::new(),
+        checked => checked?,
+    }
     let input = I::read(&call)?;
     Ok((input, call.ignored.into_inner()))
 }

@@ -74,14 +74,15 @@ where
         }
         Err(problem) => ("none", Err(problem)),
     };
+    // What is answered before it was read whole. Who waits for 100 (RFC 9110 10.1.1) sends nothing when it gets this
+    // answer instead.
+    if !body.is_end_stream() && !head.headers.contains_key(EXPECT) {
+        room.tasks.spawn(body::discard(body));
+    }
     let response = match outcome {
         Ok((answer, share)) => success(answer, share),
         Err(problem) => {
             error_code = Some(problem.code().word);
-            // Who waits for 100 (RFC 9110 10.1.1) sends nothing when it gets this answer instead.
-            if !body.is_end_stream() && !head.headers.contains_key(EXPECT) {
-                room.tasks.spawn(body::discard(body));
-            }
             if let Some(cause) = problem.cause() {
                 tracing::error!(request.id = %id, operation, cause, "a request failed by our fault");
             }

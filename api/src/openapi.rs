@@ -175,7 +175,7 @@ fn tags(operations: &[Operation]) -> Value {
 fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -> Value {
     let takes = (operation.takes)(schemas);
     let mut gives = (operation.gives.schema)(schemas);
-    if takes.body.is_some() && !matches!(operation.media, Media::Form | Media::Beacon) {
+    if takes.body.is_some() && !matches!(operation.media, Media::Form | Media::Beacon | Media::Whatever) {
         schemas.widen(&mut gives, ("warnings", &schema::list(json!({"type": "string"}), "What was ignored")));
     }
     let mut entry = json!({
@@ -188,7 +188,8 @@ fn describe(operation: &Operation, schemas: &mut Schemas, shared: &mut Shared) -
     parameters.push(json!({"$ref": "#/components/parameters/Service-Version"}));
     entry["parameters"] = Value::Array(parameters);
     if let Some(body) = takes.body {
-        let required = !matches!(operation.media, Media::Form | Media::JsonOrNothing | Media::Beacon);
+        let may_be_none = [Media::Form, Media::JsonOrNothing, Media::Beacon, Media::Whatever];
+        let required = !may_be_none.contains(&operation.media);
         let content: Map<String, Value> = operation
             .media
             .types()

@@ -96,6 +96,7 @@ pub async fn api(
     let answering = Arc::clone(&room);
     let answer = move |mut request: Request<Incoming>| {
         forwarded::settle(&answering.options.forwarding_networks, &mut request);
+        head::settle_host(&mut request);
         dispatch(Arc::clone(&answering), request)
     };
     listen(listener, terms, answer, stop).await?;

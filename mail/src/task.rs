@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::address::{Address, Name};
+use crate::destination::Way;
 use crate::email::Category;
 use crate::id::{AccountId, EmailId};
 use crate::recipient::{Notify, RecipientKind};
@@ -127,6 +128,8 @@ pub struct Task {
     pub return_full: bool,
     /// Set by the operator: lies in the queue, is not tried.
     pub held: bool,
+    /// Set by the operator: it goes this way, whatever goes for its destination.
+    pub way: Option<Way>,
 }
 
 impl Task {

@@ -122,6 +122,7 @@ fn run(setup: Setup, sink: SocketAddr, messages: usize) -> (f64, f64) {
         let target = Target {
             host: "sink.example".parse().unwrap(),
             address: sink,
+            is_trusted: false,
             source: None,
             tls: setup.tls,
             dane: None,

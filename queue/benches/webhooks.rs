@@ -23,6 +23,7 @@ use queue::courier::smtp::{Dialer, TlsMode};
 use queue::entropy::Entropy;
 use queue::plan::{PlanSettings, Planner};
 use queue::retry::Schedule;
+use queue::smarthosts::Smarthosts;
 use queue::webhooks::{LADDER, WebhooksParts};
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use store::engine::{Batch, Options, Store};
@@ -189,7 +190,10 @@ fn worker(store: Store) -> (Arc<Worker>, Arc<Vault>) {
         store,
         clock: Clock::default(),
         entropy: Entropy::default(),
-        planner: Planner::new(resolver, PlanSettings { port: 25, smarthost: None, own_names: Vec::new() }),
+        planner: Planner::new(
+            resolver,
+            PlanSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() },
+        ),
         dialer: Dialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
         webhooks: WebhooksParts {

@@ -31,9 +31,10 @@ use crate::courier::smtp::{
 };
 use crate::guard::Protection;
 use crate::judgement::{self, Pressure};
-use crate::plan::{Destination, NoRoute, Smarthost, SmarthostAt};
+use crate::plan::{Destination, NoRoute};
 use crate::settle::Attempted;
 use crate::site::{Ready, Site, Turn, Unreachable};
+use crate::smarthosts::{Smarthost, SmarthostAt};
 use crate::worker::Worker;
 
 /// Addresses tried for one connection (Postfix: smtp_mx_address_limit 5).
@@ -189,7 +190,7 @@ async fn take(worker: &Arc<Worker>, site: &Arc<Site>, connected: bool) -> Taken 
         match site.turn(now) {
             Turn::Carry(ready) => {
                 let room = worker.bodies.room(ready.task.size_bytes);
-                if let Some(loaded) = load(worker, *ready, room).await {
+                if let Some(loaded) = load(worker, site, *ready, room).await {
                     return Taken::Task(Box::new(loaded));
                 }
             }
@@ -227,7 +228,7 @@ async fn take_waiting(worker: &Arc<Worker>, site: &Arc<Site>) -> Option<Loaded> 
         match site.turn_at_once(worker.clock.now()) {
             Some(ready) => {
                 let room = std::future::ready(worker.bodies.room_now(ready.task.size_bytes));
-                if let Some(loaded) = load(worker, *ready, room).await {
+                if let Some(loaded) = load(worker, site, *ready, room).await {
                     return Some(loaded);
                 }
             }
@@ -240,6 +241,7 @@ async fn take_waiting(worker: &Arc<Worker>, site: &Arc<Site>) -> Option<Loaded> 
 /// or there is no room in memory for it now.
 async fn load(
     worker: &Arc<Worker>,
+    site: &Site,
     mut ready: Ready,
     room: impl Future<Output = Option<OwnedSemaphorePermit>>,
 ) -> Option<Loaded> {
@@ -251,6 +253,10 @@ async fn load(
     if !worker.leases.is_active(ready.task.partition) {
         // Its partition goes, or went, to another node, which finds it on disk.
         worker.flights.land(ready.task.id);
+        return None;
+    }
+    if let Some(again) = worker.left_alone_until(ready.task.address.domain(), Some(site.route())) {
+        worker.put_off(&ready.task, again);
         return None;
     }
     if ready.body.is_none() {
@@ -315,26 +321,97 @@ fn dsn(task: &Task) -> Option<Dsn> {
     })
 }
 
-/// Opens a connection to the first host that takes one (RFC 5321 5.1).
+/// A host that may take a site's mail.
+struct Candidate<'r> {
+    host: Name,
+    address: SocketAddr,
+    /// The smarthost that it belongs to, if it does.
+    of: Option<&'r Smarthost>,
+}
+
+impl Candidate<'_> {
+    /// Its name; the address, as RFC 5321 4.1.3 writes it, of one that has none.
+    fn shown(&self) -> String {
+        let is_nameless =
+            self.of.is_some_and(|smarthost| smarthost.at.contains(&SmarthostAt::Address(self.address)));
+        match self.address.ip() {
+            _ if !is_nameless => self.host.to_string(),
+            IpAddr::V4(ip) => format!("[{ip}]"),
+            IpAddr::V6(ip) => format!("[IPv6:{ip}]"),
+        }
+    }
+}
+
+/// Opens a connection to the first host that takes one (RFC 5321 5.1); where none can be reached, to the smarthost that
+/// steps in, if there is one.
 async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
     let began_at = worker.clock.now();
     let seed = worker.entropy.u64();
-    let addresses = match worker.planner.addresses(site.route(), seed, ADDRESSES_MAX).await {
-        Ok(addresses) => addresses,
-        Err(why) => {
-            let unreachable = matches!(why, NoRoute::NotNow(_));
-            return Err(NoLine { attempted: worker.no_route(why, began_at), unreachable });
-        }
-    };
     let Ok(permit) = Arc::clone(&worker.connections).acquire_owned().await else {
         let text = "no more connections are opened".to_owned();
         let attempted = worker.not_dialled(Outcome::Unreachable(text), Phase::Connect, began_at);
         return Err(NoLine { attempted, unreachable: false });
     };
+    let route = site.route();
+    let of = match &route.to {
+        Destination::Smarthost(smarthost) => Some(&**smarthost),
+        Destination::Hosts { .. } => None,
+    };
+    let addresses = worker.planner.addresses(route, seed, ADDRESSES_MAX).await;
+    let failed = match dial_any(worker, site, (addresses, of), seed).await {
+        Ok(open) => return Ok(open.line(permit)),
+        Err(failed) => failed,
+    };
+    let Some(smarthost) = route.fail_over.as_deref().filter(|_| failed.unreachable) else {
+        return Err(failed);
+    };
+    let addresses = worker.planner.smarthost_addresses(smarthost, ADDRESSES_MAX).await;
+    match dial_any(worker, site, (addresses, Some(smarthost)), seed).await {
+        Ok(open) => Ok(open.line(permit)),
+        // What is wrong with the recipient's own hosts is what the sender is told.
+        Err(_) => Err(failed),
+    }
+}
+
+/// A connection that was opened.
+struct Opened {
+    connection: Connection,
+    host: String,
+    ip: IpAddr,
+    policy: TlsPolicy,
+}
+
+impl Opened {
+    fn line(self, permit: OwnedSemaphorePermit) -> Line {
+        let Self { connection, host, ip, policy } = self;
+        Line { connection, host, ip, policy, carried: 0, _permit: permit }
+    }
+}
+
+/// Opens a connection to the first of these that takes one.
+async fn dial_any(
+    worker: &Arc<Worker>,
+    site: &Arc<Site>,
+    (addresses, of): (Result<Vec<(Name, SocketAddr)>, NoRoute>, Option<&Smarthost>),
+    seed: u64,
+) -> Result<Opened, NoLine> {
+    let began_at = worker.clock.now();
+    let addresses = addresses.map_err(|why| {
+        let unreachable = matches!(why, NoRoute::NotNow(_));
+        NoLine { attempted: worker.no_route(why, began_at), unreachable }
+    })?;
     let mut last = None;
     for (host, address) in addresses {
-        let Some(target) = target(worker, site, (host.clone(), address), seed) else { continue };
-        let dane = worker.planner.dane(site.route(), (&host, address.port()), began_at).await;
+        let candidate = Candidate { host, address, of };
+        let Some(target) = target(worker, site, &candidate, seed) else { continue };
+        // A smarthost is asked for by the operator, not by the DNS.
+        let dane = match of {
+            Some(_) => Ok(Dane::None),
+            None => {
+                let host = (&candidate.host, address.port());
+                worker.planner.dane(site.route(), host, began_at).await
+            }
+        };
         let dialled = match dane.map(|dane| guarded(target, dane, site.route().protection)) {
             Ok((target, policy)) => worker.dialer.dial(&target).await.map(|connection| (connection, policy)),
             Err(error) => Err(DialFailure::unasked(DialReason::Tls(error.to_string()))),
@@ -343,10 +420,9 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
             Ok((mut connection, policy)) => {
                 connection.stop_by(worker.cut.clone());
                 site.opened();
-                let host = shown(site, &host, address.ip());
-                return Ok(Line { connection, host, ip: address.ip(), policy, carried: 0, _permit: permit });
+                return Ok(Opened { connection, host: candidate.shown(), ip: address.ip(), policy });
             }
-            Err(failure) => last = Some((shown(site, &host, address.ip()), address, failure)),
+            Err(failure) => last = Some((candidate.shown(), address, failure)),
         }
     }
     Err(match last {
@@ -359,26 +435,10 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>) -> Result<Line, NoLine> {
     })
 }
 
-/// A host's name; the address, as RFC 5321 4.1.3 writes it, of a smarthost that has none.
-fn shown(site: &Site, host: &Name, ip: IpAddr) -> String {
-    match (&site.route().to, ip) {
-        (Destination::Smarthost(Smarthost { at: SmarthostAt::Address(_), .. }), IpAddr::V4(ip)) => {
-            format!("[{ip}]")
-        }
-        (Destination::Smarthost(Smarthost { at: SmarthostAt::Address(_), .. }), IpAddr::V6(ip)) => {
-            format!("[IPv6:{ip}]")
-        }
-        _ => host.to_string(),
-    }
-}
-
 /// What to dial; none for an address of a family of which we have no source, where sources were named:
 /// mail must not leave from an address that no SPF record lists.
-fn target(worker: &Worker, site: &Site, (host, address): (Name, SocketAddr), seed: u64) -> Option<Target> {
-    let credentials = match &site.route().to {
-        Destination::Smarthost(Smarthost { credentials, .. }) => credentials.clone(),
-        Destination::Hosts { .. } => None,
-    };
+fn target(worker: &Worker, site: &Site, candidate: &Candidate<'_>, seed: u64) -> Option<Target> {
+    let Candidate { host, address, of } = candidate;
     let named = &worker.settings.source_addresses;
     let fitting: Vec<_> = named.iter().filter(|s| s.is_ipv4() == address.is_ipv4()).copied().collect();
     if fitting.is_empty() && !named.is_empty() && !address.ip().is_loopback() {
@@ -386,13 +446,19 @@ fn target(worker: &Worker, site: &Site, (host, address): (Name, SocketAddr), see
     }
     let count = u64::try_from(fitting.len()).unwrap_or(1).max(1);
     let source = usize::try_from(seed % count).ok().and_then(|n| fitting.get(n)).copied();
-    let tls = match (site.tls(), site.route().protection.sts, worker.settings.tls) {
+    let usual = of.and_then(|smarthost| smarthost.tls).unwrap_or(worker.settings.tls);
+    let protection = site.route().protection;
+    let tls = match (site.tls(), protection.sts, usual) {
         (TlsDemand::Verified, ..) | (_, Some(Mode::Enforce), _) => TlsMode::Verified,
         (TlsDemand::Enforced, _, usual) if usual.may_be_clear() => TlsMode::Required,
+        // Hosts that may have TLSA records are not stepped in for in the clear.
+        (_, _, usual) if of.is_some() && protection.is_signed && usual.may_be_clear() => TlsMode::Required,
         (_, Some(Mode::Testing), TlsMode::Opportunistic) => TlsMode::Testing,
         (_, _, usual) => usual,
     };
-    Some(Target { host, address, source, tls, dane: None, credentials })
+    let credentials = of.and_then(|smarthost| smarthost.credentials.clone());
+    let (host, address, is_trusted) = (host.clone(), *address, of.is_some());
+    Some(Target { host, address, is_trusted, source, tls, dane: None, credentials })
 }
 
 /// What the host says of its certificate goes before all else (RFC 8461 2); where none of it can be used, TLS alone is

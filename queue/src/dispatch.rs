@@ -37,10 +37,13 @@ impl Worker {
     /// Brings a task to its site: at once when the route is known, else when it is found.
     pub(crate) fn dispatch(self: &Arc<Self>, ready: Ready) {
         let now = self.clock.now();
-        if let Some(route) = self.planner.known(ready.task.address.domain(), now) {
+        if let Some(route) = self.route_of(&ready.task, now) {
             return self.line_up(&route, ready);
         }
         let domain = ready.task.address.domain().clone();
+        if let Some(again) = self.left_alone_until(&domain, None) {
+            return self.put_off(&ready.task, again);
+        }
         if self.room_to_look_up(&domain) == 0 {
             return self.put_off(&ready.task, self.later(LOOK_AGAIN));
         }
@@ -105,6 +108,9 @@ impl Worker {
     }
 
     fn line_up(self: &Arc<Self>, route: &Arc<Route>, ready: Ready) {
+        if let Some(again) = self.left_alone_until(ready.task.address.domain(), Some(route)) {
+            return self.put_off(&ready.task, again);
+        }
         let site = self.site(route, ready.task.tls_demand());
         match site.push(ready, self.clock.now(), self.flights.room()) {
             Pushed::Lined(call) => self.answer(&site, call),
@@ -150,7 +156,7 @@ impl Worker {
             let now = self.clock.now();
             sites.retain(|_, site| !site.is_quiet(now));
         }
-        let limits = self.limits_of(route).share(self.leases.nodes());
+        let limits = self.destinations.pace(route, self.limits_of(route)).share(self.leases.nodes());
         let site = Arc::new(Site::new(Arc::clone(route), tls, limits, self.settings.ready_max));
         sites.insert(route.site.clone(), Arc::clone(&site));
         site
@@ -161,7 +167,8 @@ impl Worker {
         let nodes = self.leases.nodes();
         let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
         for site in sites.iter().flat_map(HashMap::values) {
-            site.limit(self.limits_of(site.route()).share(nodes));
+            let limits = self.destinations.pace(site.route(), self.limits_of(site.route()));
+            site.limit(limits.share(nodes));
         }
     }
 
@@ -181,22 +188,23 @@ impl Worker {
 
     /// The site of a task is tried now, dead or not.
     pub(crate) fn revive(&self, task: &Task) {
-        if let Some(route) = self.planner.known(task.address.domain(), self.clock.now()) {
+        if let Some(route) = self.route_of(task, self.clock.now()) {
             self.site(&route, task.tls_demand()).revive();
         }
     }
 
     /// How the site of a route stands.
     pub(crate) fn standing_of(&self, route: &Arc<Route>, tls: TlsDemand) -> SiteStanding {
-        self.site(route, tls).standing()
+        self.site(route, tls).standing(self.clock.now())
     }
 
     /// How the sites stand, the busiest first.
     #[must_use]
     pub fn standings(&self) -> Vec<SiteStanding> {
+        let now = self.clock.now();
         let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
         let mut standings: Vec<_> =
-            sites.iter().flat_map(HashMap::values).map(|site| site.standing()).collect();
+            sites.iter().flat_map(HashMap::values).map(|site| site.standing(now)).collect();
         drop(sites);
         standings.sort_by_key(|s| std::cmp::Reverse((s.ready, s.connections)));
         standings

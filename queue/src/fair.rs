@@ -83,6 +83,28 @@ impl<T> FairQueue<T> {
         line
     }
 
+    /// How many go before one that waits here. It counts only: what comes meanwhile may still pass.
+    #[must_use]
+    pub fn place(&self, class: Class, account: AccountId, is: impl Fn(&T) -> bool) -> Option<usize> {
+        let own = self.classes[class as usize].tasks.get(&account)?.iter().position(is)?;
+        let mut waiting = FairQueue::default();
+        for (class, accounts) in Class::ALL.into_iter().zip(&self.classes) {
+            let tasks = |account| accounts.tasks.get(account).map_or(0, VecDeque::len);
+            waiting.classes[class as usize] = Accounts {
+                pass: accounts.pass,
+                turns: accounts.turns.clone(),
+                tasks: accounts
+                    .turns
+                    .iter()
+                    .map(|one| (*one, VecDeque::from(vec![(class, *one); tasks(one)])))
+                    .collect(),
+            };
+        }
+        let order = std::iter::from_fn(|| waiting.pop()).enumerate();
+        let mut theirs = order.filter(|(_, whose)| *whose == (class, account));
+        theirs.nth(own).map(|(place, _)| place)
+    }
+
     /// Takes the next.
     pub fn pop(&mut self) -> Option<T> {
         let class = Class::ALL
@@ -146,6 +168,26 @@ mod tests {
         let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
         assert_eq!(order, [(1, 0), (2, 0), (1, 1), (1, 2)]);
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_place_is_when_it_is_taken() {
+        let mut queue = FairQueue::default();
+        for n in 0..40 {
+            queue.push(Class::ALL[n % 4], account(n as u128 % 3), n);
+        }
+        for _ in 0..5 {
+            queue.pop();
+        }
+        let places: Vec<_> = (0..40)
+            .map(|n| queue.place(Class::ALL[n % 4], account(n as u128 % 3), |task| *task == n))
+            .collect();
+        let mut taken = 0;
+        while let Some(n) = queue.pop() {
+            assert_eq!(places[n], Some(taken));
+            taken += 1;
+        }
+        assert_eq!(places.iter().flatten().count(), taken);
     }
 
     #[test]

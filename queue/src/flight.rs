@@ -151,6 +151,12 @@ impl Flights {
         matches!(self.lock().taken.get(&task), Some(Place::Waiting | Place::Attempting(_)))
     }
 
+    /// Whether the task is being tried.
+    #[must_use]
+    pub fn is_attempting(&self, task: TaskId) -> bool {
+        matches!(self.lock().taken.get(&task), Some(Place::Attempting(_)))
+    }
+
     /// How many tasks of a partition are being tried.
     #[must_use]
     pub fn attempting(&self, partition: u16) -> usize {

@@ -24,7 +24,8 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::lease::{Holding, Leases};
-use crate::operate::{OperateError, Order};
+use crate::operate::OperateError;
+use crate::order::Order;
 use crate::worker::Worker;
 
 /// How often a node shows that it lives, and looks at the others.
@@ -328,7 +329,7 @@ impl Worker {
         let hints = store::task::hints(&self.store, HINTS_MAX).await?;
         for hint in hints.iter().filter(|hint| self.leases.is_active(hint.partition)) {
             let carried = match Order::of_word(&hint.order) {
-                Some(order) => self.carry_out(hint.account, hint.email, order).await,
+                Some(order) => self.carry_out(hint.account, hint.email, &order).await,
                 // Of a newer version: whoever wrote it finds out.
                 None => Ok(()),
             };
@@ -337,7 +338,9 @@ impl Worker {
                 Err(OperateError::Busy(_) | OperateError::Commit(CommitError::Conflict { .. })) => continue,
                 Err(OperateError::Read(error)) => return Err(error.into()),
                 Err(OperateError::Commit(error)) => return Err(error.into()),
-                Ok(()) | Err(OperateError::Unknown(_) | OperateError::Finished(_)) => {}
+                Ok(())
+                | Err(OperateError::Unknown(_) | OperateError::Finished(_) | OperateError::NoSmarthost(_)) => {
+                }
             }
             let mut batch = Batch::progress();
             hint.follow(&mut batch);

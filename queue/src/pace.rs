@@ -120,6 +120,8 @@ struct Slowed {
     was: f64,
     at: Timestamp,
 }
+/// By how much a rate may be ahead: a second's worth may go at once.
+const BURST: Duration = Duration::from_secs(1);
 
 /// The pace of one site.
 #[derive(Debug, Clone)]
@@ -285,24 +287,23 @@ impl Pace {
         true
     }
 
+    /// Until when the rate lets no message go.
+    #[must_use]
+    pub fn rate_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.messages_per_second()?;
+        self.free_at?.checked_sub(BURST).ok().filter(|allowed| *allowed > now)
+    }
+
     /// Takes the right to send one message; or says when to ask again.
     pub fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
-        let Some(rate) = self.messages_per_second() else {
-            self.flow.count(now);
-            return Ok(());
-        };
-        let free_at = self.free_at.unwrap_or(now).max(now);
-        // A burst of one second's worth may go at once.
-        let burst = Duration::from_secs(1);
-        let apart = Duration::from_secs_f64((1.0 / rate).min(86_400.0));
-        match free_at.checked_sub(burst) {
-            Ok(allowed) if allowed > now => Err(allowed),
-            _ => {
-                self.flow.count(now);
-                self.free_at = free_at.checked_add(apart).ok();
-                Ok(())
-            }
+        if let Some(allowed) = self.rate_until(now) {
+            return Err(allowed);
         }
+        self.flow.count(now);
+        let Some(rate) = self.messages_per_second() else { return Ok(()) };
+        let apart = Duration::from_secs_f64((1.0 / rate).min(86_400.0));
+        self.free_at = self.free_at.unwrap_or(now).max(now).checked_add(apart).ok();
+        Ok(())
     }
 }
 

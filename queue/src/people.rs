@@ -150,7 +150,7 @@ impl People {
     ) -> Result<(SessionToken, Session), PeopleError> {
         let now = self.clock.now();
         let id = SessionId::new(now, self.entropy.id());
-        let token = SessionToken::new(user, id, self.entropy.secret());
+        let token = SessionToken::new((user.account, user.id), id, self.entropy.secret());
         let session = Session::new(&token, now, idle_max, age_max);
         // A password that was changed meanwhile was not the right one.
         store::user::check(&mut batch, user);

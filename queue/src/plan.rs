@@ -2,7 +2,7 @@
 //!
 //! A site is a set of MX hosts with their preferences; all domains behind one provider share it, and
 //! with it connections and pace. A plan holds for as long as the DNS says, and no longer than an
-//! hour. With a smarthost configured everything goes to one site.
+//! hour. A smarthost is a site, too.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,11 +13,12 @@ use dns::lookup::{Answer, Dane, LookupError, Resolver};
 use dns::mail_hosts::{MailHosts, MxHost, drop_at_or_below};
 use jiff::Timestamp;
 use mail::address::Name;
+use mail::destination::Way;
 use mail::mta_sts::{KeptPolicy, Mode};
 use mail::reply::{Enhanced, Reply};
 
-use crate::courier::smtp::Credentials;
 use crate::guard::{self, Guards, Protection, Signatures};
+use crate::smarthosts::{Smarthost, SmarthostAt, Smarthosts, When};
 use crate::sts::Unsure;
 
 /// Plans kept; beyond it those that lapsed go, or, when none has, all.
@@ -26,24 +27,6 @@ const PLANS_MAX: usize = 100_000;
 const PLAN_HOLDS_MAX: Duration = Duration::from_secs(3600);
 /// A plan holds for a little while at least, or a zero TTL would cost a look-up a message.
 const PLAN_HOLDS_MIN: Duration = Duration::from_secs(5);
-
-/// Where a smarthost is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SmarthostAt {
-    /// An address.
-    Address(SocketAddr),
-    /// A name and a port.
-    Host(Name, u16),
-}
-
-/// A host that takes all mail (RFC 5598 4.3.1: a relay of the operator's choice).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Smarthost {
-    /// Where it is.
-    pub at: SmarthostAt,
-    /// Who we are there.
-    pub credentials: Option<Credentials>,
-}
 
 /// Where a domain's mail goes.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,6 +37,8 @@ pub struct Route {
     pub to: Destination,
     /// What was published about the way there.
     pub protection: Protection,
+    /// Who takes the mail where none of the hosts can be reached.
+    pub fail_over: Option<Arc<Smarthost>>,
 }
 
 /// The hosts of a route.
@@ -66,8 +51,8 @@ pub enum Destination {
         /// The port: 25 but for tests.
         port: u16,
     },
-    /// To the smarthost.
-    Smarthost(Smarthost),
+    /// To a smarthost.
+    Smarthost(Arc<Smarthost>),
 }
 
 impl Route {
@@ -78,13 +63,28 @@ impl Route {
         Self { site: format!("{}{}", self.site, protection.label()), protection, ..self }
     }
 
+    /// The same, with somebody who steps in. A site of its own: for other domains at the same hosts nobody may.
+    #[must_use]
+    fn or_by(self, fail_over: Option<&Arc<Self>>) -> Self {
+        match fail_over.map(|route| &route.to) {
+            Some(Destination::Smarthost(smarthost)) => Self {
+                site: format!("{} (or {})", self.site, smarthost.name),
+                fail_over: Some(Arc::clone(smarthost)),
+                ..self
+            },
+            Some(Destination::Hosts { .. }) | None => self,
+        }
+    }
+
     /// The most preferred host, when the route leads to hosts with names.
     #[must_use]
     pub fn first_host(&self) -> Option<&Name> {
         match &self.to {
             Destination::Hosts { hosts, .. } => hosts.first().map(|h| &h.host),
-            Destination::Smarthost(Smarthost { at: SmarthostAt::Host(host, _), .. }) => Some(host),
-            Destination::Smarthost(_) => None,
+            Destination::Smarthost(smarthost) => match smarthost.at.first() {
+                Some(SmarthostAt::Host(host, _)) => Some(host),
+                Some(SmarthostAt::Address(_)) | None => None,
+            },
         }
     }
 }
@@ -97,14 +97,9 @@ impl From<Destination> for Route {
                     hosts.iter().map(|h| format!("{} {}", h.preference, h.host)).collect();
                 named.join(", ")
             }
-            Destination::Smarthost(Smarthost { at: SmarthostAt::Address(address), .. }) => {
-                format!("smarthost {address}")
-            }
-            Destination::Smarthost(Smarthost { at: SmarthostAt::Host(host, port), .. }) => {
-                format!("smarthost {host}:{port}")
-            }
+            Destination::Smarthost(smarthost) => smarthost.site(),
         };
-        Self { site, to, protection: Protection::default() }
+        Self { site, to, protection: Protection::default(), fail_over: None }
     }
 }
 
@@ -124,8 +119,8 @@ pub enum NoRoute {
 pub struct PlanSettings {
     /// The port of MX hosts.
     pub port: u16,
-    /// Where everything goes, if anything.
-    pub smarthost: Option<Smarthost>,
+    /// Who takes whose mail in the stead of the recipients' hosts.
+    pub smarthosts: Smarthosts,
     /// Names that are ours: an MX that is we ourselves is a loop.
     pub own_names: Vec<Name>,
 }
@@ -136,7 +131,6 @@ pub struct Planner {
     resolver: Resolver,
     settings: PlanSettings,
     guards: Guards,
-    to_smarthost: Option<Arc<Route>>,
     plans: Mutex<HashMap<Name, (Timestamp, Arc<Route>)>>,
 }
 
@@ -149,9 +143,7 @@ impl Planner {
     /// A planner that asks this resolver.
     #[must_use]
     pub fn new(resolver: Resolver, settings: PlanSettings) -> Self {
-        let to_smarthost =
-            settings.smarthost.clone().map(|host| Arc::new(Destination::Smarthost(host).into()));
-        Self { resolver, settings, guards: Guards::default(), to_smarthost, plans: Mutex::default() }
+        Self { resolver, settings, guards: Guards::default(), plans: Mutex::default() }
     }
 
     /// The same, which asks these how mail is to be protected.
@@ -160,22 +152,40 @@ impl Planner {
         Self { guards, ..self }
     }
 
-    /// The route of a domain, if it is known and still holds.
+    /// The route of a domain, if it is known and still holds. The operator may have ordered which way it goes; a
+    /// smarthost that is configured no more is none.
     #[must_use]
-    pub fn known(&self, domain: &Name, now: Timestamp) -> Option<Arc<Route>> {
-        if let Some(route) = &self.to_smarthost {
-            return Some(Arc::clone(route));
+    pub fn known(&self, domain: &Name, way: Option<&Way>, now: Timestamp) -> Option<Arc<Route>> {
+        let smarthosts = &self.settings.smarthosts;
+        let ordered = match way {
+            Some(Way::MailHosts) => return self.planned(domain, now),
+            Some(Way::Smarthost(name)) => smarthosts.named(name),
+            None => None,
+        };
+        match ordered.or_else(|| smarthosts.of(domain, When::Always)) {
+            Some(route) => Some(Arc::clone(route)),
+            None => self.planned(domain, now),
         }
+    }
+
+    /// The smarthosts that there are.
+    #[must_use]
+    pub fn smarthosts(&self) -> &Smarthosts {
+        &self.settings.smarthosts
+    }
+
+    /// The route to a domain's own hosts, if it is known and still holds.
+    fn planned(&self, domain: &Name, now: Timestamp) -> Option<Arc<Route>> {
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         plans.get(domain).filter(|(until, _)| *until > now).map(|(_, route)| Arc::clone(route))
     }
 
-    /// Finds the route of a domain (RFC 5321 5.1, RFC 7505).
+    /// Finds the route to a domain's own hosts (RFC 5321 5.1, RFC 7505).
     ///
     /// # Errors
     /// [`NoRoute`] says whether to ask again.
     pub async fn find(&self, domain: &Name, now: Timestamp) -> Result<Arc<Route>, NoRoute> {
-        if let Some(route) = self.known(domain, now) {
+        if let Some(route) = self.planned(domain, now) {
             return Ok(route);
         }
         let (answer, policy) = tokio::join!(self.mx(domain, now), self.policy(domain, now));
@@ -202,7 +212,9 @@ impl Planner {
         }
         let protection = Protection { sts: policy.map(|policy| policy.mode), is_signed: answer.is_secure };
         let to = Destination::Hosts { hosts, port: self.settings.port };
-        let route: Arc<Route> = Arc::new(Route::from(to).protected(protection));
+        let route: Arc<Route> = Arc::new(
+            Route::from(to).protected(protection).or_by(self.settings.smarthosts.of(domain, When::FailOver)),
+        );
         let is_settled = self.guards.signatures.as_ref().is_none_or(Signatures::is_settled);
         let ttl = if is_settled { answer.ttl } else { answer.ttl.min(guard::LOOK.unsigned_abs()) };
         self.keep(domain, &route, now, ttl);
@@ -287,36 +299,75 @@ impl Planner {
     ) -> Result<Vec<(Name, SocketAddr)>, NoRoute> {
         let (mut hosts, port) = match &route.to {
             Destination::Hosts { hosts, port } => (hosts.clone(), *port),
-            Destination::Smarthost(Smarthost { at: SmarthostAt::Host(host, port), .. }) => {
-                (vec![MxHost { preference: 0, host: host.clone() }], *port)
-            }
-            Destination::Smarthost(Smarthost { at: SmarthostAt::Address(address), .. }) => {
-                let name = "smarthost".parse().map_err(|_| NoRoute::NotNow("no name".to_owned()))?;
-                return Ok(vec![(name, *address)]);
-            }
+            Destination::Smarthost(smarthost) => return self.smarthost_addresses(smarthost, limit).await,
         };
         dns::mail_hosts::order(&mut hosts, seed);
-        let mut found = Vec::new();
-        let mut trouble = None;
+        let mut found = Found::new(limit);
         for MxHost { host, .. } in hosts {
-            if found.len() >= limit {
+            if found.is_full() {
                 break;
             }
-            match self.resolver.addresses(&host).await {
-                // Two of each host, so that a host with many addresses leaves room for the next one.
-                Ok(answer) => found.extend(
-                    answer.data.into_iter().take(2).map(|ip| (host.clone(), SocketAddr::new(ip, port))),
-                ),
-                Err(error) => trouble = Some(format!("looking up the address of {host}: {error}")),
+            found.look_up(&self.resolver, &host, port).await;
+        }
+        found.end()
+    }
+
+    /// The addresses of a smarthost, in order, at most `limit`.
+    ///
+    /// # Errors
+    /// What went wrong, when none of its hosts has an address.
+    pub async fn smarthost_addresses(
+        &self,
+        smarthost: &Smarthost,
+        limit: usize,
+    ) -> Result<Vec<(Name, SocketAddr)>, NoRoute> {
+        let mut found = Found::new(limit);
+        for at in &smarthost.at {
+            match at {
+                SmarthostAt::Host(host, port) => found.look_up(&self.resolver, host, *port).await,
+                SmarthostAt::Address(address) => {
+                    let name = "smarthost".parse().map_err(|_| NoRoute::NotNow("no name".to_owned()))?;
+                    found.addresses.push((name, *address));
+                }
             }
         }
-        found.truncate(limit);
-        if found.is_empty() {
-            return Err(NoRoute::NotNow(
-                trouble.unwrap_or_else(|| "none of the mail hosts has an address".to_owned()),
-            ));
+        found.end()
+    }
+}
+
+/// Addresses that were found, and what went wrong with the last host that has none.
+struct Found {
+    addresses: Vec<(Name, SocketAddr)>,
+    trouble: Option<String>,
+    limit: usize,
+}
+
+impl Found {
+    fn new(limit: usize) -> Self {
+        Self { addresses: Vec::new(), trouble: None, limit }
+    }
+
+    fn is_full(&self) -> bool {
+        self.addresses.len() >= self.limit
+    }
+
+    async fn look_up(&mut self, resolver: &Resolver, host: &Name, port: u16) {
+        match resolver.addresses(host).await {
+            // Two of each host, so that a host with many addresses leaves room for the next one.
+            Ok(answer) => self
+                .addresses
+                .extend(answer.data.into_iter().take(2).map(|ip| (host.clone(), SocketAddr::new(ip, port)))),
+            Err(error) => self.trouble = Some(format!("looking up the address of {host}: {error}")),
         }
-        Ok(found)
+    }
+
+    fn end(mut self) -> Result<Vec<(Name, SocketAddr)>, NoRoute> {
+        self.addresses.truncate(self.limit);
+        if self.addresses.is_empty() {
+            let none = || "none of the mail hosts has an address".to_owned();
+            return Err(NoRoute::NotNow(self.trouble.unwrap_or_else(none)));
+        }
+        Ok(self.addresses)
     }
 }
 

@@ -101,7 +101,9 @@ impl Worker {
 
     /// How many tasks of a queue may come into memory; none when it must wait, and is noted for later.
     fn room_for(&self, queue: &QueueName, from: &Key, now: Timestamp) -> Option<usize> {
-        let (room, again) = match self.planner.known(&queue.domain, now) {
+        let route = self.route_to(&queue.domain, now);
+        let (room, again) = match route {
+            _ if let Some(again) = self.left_alone_until(&queue.domain, route.as_deref()) => (0, again),
             None => (self.room_to_look_up(&queue.domain), self.later(LOOK_AGAIN)),
             Some(route) => {
                 let site = self.site(&route, TlsDemand::Usual);

@@ -69,6 +69,12 @@ impl Scheduled {
         }
     }
 
+    /// All these queues are to be looked at now.
+    pub fn hasten_where(&self, are: impl Fn(&QueueName) -> bool, now: Timestamp) {
+        let these: Vec<QueueName> = self.lock().queues.keys().filter(|queue| are(queue)).cloned().collect();
+        these.iter().for_each(|queue| self.hasten(queue, now));
+    }
+
     /// Takes out the queue that is due first, if it is due by `now`, with the key to read from. What
     /// is noted about it from then on makes a new entry.
     pub fn pop_due(&self, now: Timestamp) -> Option<(QueueName, Key)> {

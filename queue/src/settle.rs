@@ -340,6 +340,7 @@ pub(crate) mod tests {
             envelope_id: None,
             return_full: false,
             held: false,
+            way: None,
         }
     }
 

@@ -135,23 +135,22 @@ pub struct SiteStanding {
     pub resting: Option<Resting>,
     /// Messages a second at most.
     pub messages_per_second: Option<f64>,
+    /// Until when its rate lets nothing more go.
+    pub rate_until: Option<Timestamp>,
     /// Queues that wait on disk for room here.
     pub parked: usize,
 }
 
 impl SiteStanding {
-    /// Why it is left alone now, and until when.
+    /// How it rests now, and until when.
     #[must_use]
-    pub fn left_alone(&self, now: Timestamp) -> Option<(String, Timestamp)> {
-        if let Some(Resting { rest, until, because }) = self.resting.as_ref().filter(|r| r.until > now) {
-            let how = match rest {
-                Rest::BackOff => "left alone",
-                Rest::Pause(_) => "paused",
-            };
-            return Some((format!("{how} until {until:.0} because it said: {because}"), *until));
-        }
-        let until = self.dead_until.filter(|until| *until > now)?;
-        Some(("it cannot be reached and is probed next then".to_owned(), until))
+    pub fn rests(&self, now: Timestamp) -> Option<(String, Timestamp)> {
+        let Resting { rest, until, because } = self.resting.as_ref().filter(|resting| resting.until > now)?;
+        let how = match rest {
+            Rest::BackOff => "left alone",
+            Rest::Pause(_) => "paused",
+        };
+        Some((format!("{how} until {until:.0} because it said: {because}"), *until))
     }
 }
 
@@ -458,9 +457,16 @@ impl Site {
         state.connections == 0 && state.ready.is_empty() && state.parked.is_empty() && !rests
     }
 
+    /// How many go before a task that waits here.
+    #[must_use]
+    pub fn place(&self, task: &Task) -> Option<usize> {
+        let state = self.lock();
+        state.ready.place(task.class, task.account, |ready| ready.task.id == task.id)
+    }
+
     /// How it stands.
     #[must_use]
-    pub fn standing(&self) -> SiteStanding {
+    pub fn standing(&self, now: Timestamp) -> SiteStanding {
         let state = self.lock();
         SiteStanding {
             name: self.route.site.clone(),
@@ -470,6 +476,7 @@ impl Site {
             dead_until: state.pace.dead_until(),
             resting: state.resting.clone(),
             messages_per_second: state.pace.messages_per_second(),
+            rate_until: state.pace.rate_until(now),
             parked: state.parked.len(),
         }
     }

@@ -147,6 +147,7 @@ impl Staged {
                     envelope_id: email.envelope_id.clone(),
                     return_full: email.return_full,
                     held: false,
+                    way: None,
                 })
             })
             .collect()

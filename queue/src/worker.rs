@@ -33,12 +33,14 @@ use crate::automations::ears::Ears;
 use crate::bodies::BodyBudget;
 use crate::clock::Clock;
 use crate::courier::smtp::{Dialer, TlsMode};
+use crate::destinations::Destinations;
 use crate::entropy::Entropy;
 use crate::figures::Figures;
 use crate::flight::Flights;
 use crate::lease::Leases;
 use crate::membership::{BEAT, LeaseError, Membership, Neighbours};
 use crate::meter::Meter;
+use crate::operate::Watched;
 use crate::pace::PaceLimits;
 use crate::plan::Planner;
 use crate::porter::Uses;
@@ -166,6 +168,14 @@ pub struct Worker {
     pub(crate) uses: Uses,
     pub(crate) leases: Arc<Leases>,
     membership: tokio::sync::Mutex<Option<Membership>>,
+    /// Something is ordered about many tasks.
+    pub(crate) something_ordered: Notify,
+    /// Some of it was carried out.
+    pub(crate) order_moved: Notify,
+    /// How far, for whoever watches.
+    pub(crate) watched: Watched,
+    /// What the operator has ordered about destinations.
+    pub(crate) destinations: Destinations,
     /// By name, for each of what may be asked of TLS: a connection that would do for one may not for another.
     pub(crate) sites: Mutex<[HashMap<String, Arc<Site>>; 3]>,
     pub(crate) resolving: Mutex<HashMap<Name, Vec<Ready>>>,
@@ -219,6 +229,10 @@ impl Worker {
             bodies: BodyBudget::new(settings.body_bytes_max),
             connections: Arc::new(Semaphore::new(settings.connections_max.max(1))),
             panicked: AtomicBool::new(false),
+            something_ordered: Notify::new(),
+            order_moved: Notify::new(),
+            watched: Watched::default(),
+            destinations: Destinations::default(),
             sites: Mutex::default(),
             resolving: Mutex::default(),
             aside: Mutex::default(),
@@ -269,6 +283,8 @@ impl Worker {
         let worker = Arc::clone(self);
         self.spawn(async move { worker.write_uses().await });
         let worker = Arc::clone(self);
+        self.spawn(async move { worker.carry_out_orders().await });
+        let worker = Arc::clone(self);
         self.spawn(async move { worker.refill().await });
     }
 
@@ -310,6 +326,7 @@ impl Worker {
             self.leases.found(partition);
         }
         looked?;
+        self.look_at_destinations().await?;
         if self.store.is_shared() { self.follow_hints().await } else { Ok(()) }
     }
 

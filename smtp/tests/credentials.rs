@@ -26,6 +26,7 @@ use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
 use queue::plan::{PlanSettings, Planner};
 use queue::retry::Schedule;
+use queue::smarthosts::Smarthosts;
 use queue::webhooks::{LADDER, WebhooksParts};
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use smtp::limits::Limits;
@@ -50,7 +51,7 @@ async fn hall() -> Hall {
     let hostname: Name = "mx.example.test".parse().unwrap();
     let settings =
         dns::lookup::Settings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..Default::default() };
-    let plan = PlanSettings { port: 25, smarthost: None, own_names: Vec::new() };
+    let plan = PlanSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
     let parts = WorkerParts {
         store: Store::memory(),
         clock: Clock::default(),

@@ -2,30 +2,30 @@
 
 use std::fmt::Display;
 
+use ::queue::domains::NewDomain;
 use api::operator::Ask;
 use mail::address::{Address, Name};
 use mail::classify::Heard;
+use mail::destination::Destination;
 use mail::domain::Domain;
 use mail::id::EmailId;
 use mail::outcome::Phase;
 use mail::reply::Reply;
-use queue::domains::NewDomain;
-use queue::operate::Order;
 use serde_json::{Value, json};
 use store::access::AccessError;
 use store::engine::Batch;
 use tokio::sync::mpsc;
 
-use super::{DomainChange, Question, QueueOrder, Refused, Rights, clock, show};
+use super::{DomainChange, Question, Refused, Rights, clock, queue, show};
 use crate::world::World;
 
 /// A line of progress for so many messages.
 const PROGRESS_EVERY: u64 = 1_000;
 
 /// What is answered, or why it is not done.
-type Answered = Result<Value, Refused>;
+pub(super) type Answered = Result<Value, Refused>;
 
-fn said(error: impl Display) -> String {
+pub(super) fn said(error: impl Display) -> String {
     error.to_string()
 }
 
@@ -80,8 +80,16 @@ pub(super) async fn answer(
             let known = domains.get(domain.account, domain.id).await.map_err(said)?;
             Ok(json!({"domain": show::domain(&known, domains.facts())}))
         }
-        Question::QueueList { limit } => queue_list(world, limit).await,
-        Question::Queue { order, email } => queue_order(world, order, &email).await,
+        Question::QueueList { limit, filter } => queue::list(world, limit, filter).await,
+        Question::QueueTop { limit } => queue::top(world, limit, progress).await,
+        Question::Queue { order, email } => queue::order(world, &order, &email).await,
+        Question::QueueMany { order, filter } => queue::order_many(world, &order, filter, progress).await,
+        Question::DestinationList => Ok(queue::destinations(world)),
+        Question::Destination { to, mail_host, order } => {
+            let host = mail_host.map(Destination::MailHost);
+            let destination = to.map(Destination::Domain).or(host).ok_or("no destination is named")?;
+            queue::order_destination(world, &destination, order).await
+        }
         Question::Trace { email } => {
             let trace = world.worker.trace(email_id(&email)?).await.map_err(said)?;
             Ok(show::trace(&trace))
@@ -104,7 +112,7 @@ fn name_of(text: &str) -> Result<Name, String> {
     text.parse().map_err(|_| format!("`{text}` is not a domain name"))
 }
 
-fn email_id(text: &str) -> Result<EmailId, String> {
+pub(super) fn email_id(text: &str) -> Result<EmailId, String> {
     text.parse().map_err(said)
 }
 
@@ -187,32 +195,6 @@ async fn domain_update(world: &World, name: &str, change: DomainChange) -> Answe
     let (domains, domain) = (world.hall.domains(), domain_of(world, &name_of(name)?).await?);
     let known = domains.change(domain.account, domain.id, apply).await.map_err(said)?;
     Ok(json!({"domain": show::domain(&known, domains.facts())}))
-}
-
-async fn queue_list(world: &World, limit: usize) -> Answered {
-    let slice = store::task::page(&world.store, None, limit.clamp(1, 10_000)).await.map_err(said)?;
-    let (in_memory, body_bytes, queues_on_disk) = world.worker.load();
-    let sites: Vec<Value> = world.worker.standings().iter().take(100).map(show::site).collect();
-    Ok(json!({
-        "tasks": slice.tasks.iter().map(|(task, _)| show::task(task)).collect::<Vec<_>>(),
-        "has_more": slice.next.is_some(),
-        "damaged": slice.damaged.len(),
-        "in_memory": in_memory,
-        "body_bytes_in_memory": body_bytes,
-        "queues_on_disk": queues_on_disk,
-        "sites": sites,
-    }))
-}
-
-async fn queue_order(world: &World, order: QueueOrder, email: &str) -> Answered {
-    let order = match order {
-        QueueOrder::Retry => Order::Retry,
-        QueueOrder::Hold => Order::Hold,
-        QueueOrder::Release => Order::Release,
-        QueueOrder::Drop => Order::Drop,
-    };
-    let recipients = world.worker.order(email_id(email)?, order).await.map_err(said)?;
-    Ok(json!({"email": email, "recipients": recipients}))
 }
 
 /// What a reply to RCPT means, by the rows of this moment.

@@ -1,17 +1,19 @@
 //! What the operator is shown of each noun.
 
+use ::queue::domains::Known;
+use ::queue::enrol::Enrolled;
+use ::queue::operate::{TopDestination, Trace};
+use ::queue::pace::Rest;
+use ::queue::site::{Resting, SiteStanding};
+use jiff::Timestamp;
 use mail::account::Account;
 use mail::attempt::Attempt;
+use mail::destination::{Destination, Standing, Way};
 use mail::domain::DomainState;
 use mail::email::Rollup;
 use mail::recipient::Recipient;
 use mail::setup::{Facts, RecordStatus};
 use mail::task::Task;
-use queue::domains::Known;
-use queue::enrol::Enrolled;
-use queue::operate::Trace;
-use queue::pace::Rest;
-use queue::site::{Resting, SiteStanding};
 use serde_json::{Value, json};
 
 pub(super) fn account(account: &Account) -> Value {
@@ -74,6 +76,7 @@ pub(super) fn task(task: &Task) -> Value {
         "expires_at": task.expires_at,
         "size_bytes": task.size_bytes,
         "held": task.held,
+        "way": task.way.as_ref().map(way),
     })
 }
 
@@ -86,6 +89,7 @@ pub(super) fn site(site: &SiteStanding) -> Value {
         "messages_per_second": site.messages_per_second,
         "dead_until": site.dead_until,
         "resting": site.resting.as_ref().map(resting),
+        "rate_until": site.rate_until,
         "parked_queues": site.parked,
     })
 }
@@ -96,6 +100,56 @@ fn resting(resting: &Resting) -> Value {
         Rest::Pause(_) => "pause",
     };
     json!({"action": action, "until": resting.until, "because": resting.because})
+}
+
+fn way(way: &Way) -> String {
+    match way {
+        Way::MailHosts => "mx".to_owned(),
+        Way::Smarthost(name) => format!("smarthost {name}"),
+    }
+}
+
+/// How long ago, in the two largest units.
+fn age(then: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(then).as_secs().max(0);
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, minutes) => format!("{minutes}m{:02}s", seconds % 60),
+        (0, hours, minutes) => format!("{hours}h{minutes:02}m"),
+        (days, hours, _) => format!("{days}d{hours:02}h"),
+    }
+}
+
+pub(super) fn top_destination(destination: &TopDestination, now: Timestamp) -> Value {
+    json!({
+        "name": destination.name,
+        "tasks": destination.tasks,
+        "held": destination.held,
+        "oldest": destination.oldest,
+        "oldest_age": age(destination.oldest, now),
+        "next_due": destination.next_due,
+        "connections": destination.connections,
+        "limit": destination.limit.word(),
+        "until": destination.until,
+        "last_reply": destination.last_reply.as_ref().map(ToString::to_string),
+    })
+}
+
+pub(super) fn destination(destination: &Destination, standing: &Standing, now: Timestamp) -> Value {
+    let (to, mail_host) = match destination {
+        Destination::Domain(name) => (Some(name), None),
+        Destination::MailHost(name) => (None, Some(name)),
+    };
+    let suspension = standing.suspension.as_ref().filter(|suspension| suspension.holds(now));
+    json!({
+        "to": to,
+        "mail_host": mail_host,
+        "suspended": suspension.map(|s| json!({"since": s.since, "until": s.until, "because": s.because})),
+        "connections_max": standing.pace.connections_max,
+        "messages_per_second": standing.pace.messages_per_second,
+        "way": standing.way.as_ref().map(way),
+    })
 }
 
 fn recipient(recipient: &Recipient) -> Value {
@@ -140,7 +194,16 @@ pub(super) fn trace(trace: &Trace) -> Value {
     let waiting: Vec<Value> = trace
         .waiting
         .iter()
-        .map(|waiting| json!({"recipient": waiting.recipient, "for": waiting.what, "until": waiting.until}))
+        .map(|waiting| {
+            json!({
+                "recipient": waiting.recipient,
+                "for": waiting.cause.to_string(),
+                "cause": waiting.cause.word(),
+                "destination": waiting.destination,
+                "place": waiting.place,
+                "until": waiting.until,
+            })
+        })
         .collect();
     json!({
         "id": email.id,

@@ -14,7 +14,9 @@ use store::engine::{Database, Progress, Report, Store};
 
 use super::AdminArguments;
 use super::affiliate::{self, AffiliateArguments};
-use crate::admin::{DomainChange, Line, Question, QueueOrder, Refused, SOCKET};
+use super::destination::{self, DestinationCommand};
+use super::queue::{self, QueueCommand};
+use crate::admin::{DomainChange, Line, Question, Refused, SOCKET};
 use crate::config;
 
 /// What the operator can do.
@@ -32,6 +34,9 @@ pub enum AdminCommand {
     /// The queue
     #[command(subcommand)]
     Queue(QueueCommand),
+    /// Destinations: leave them alone, pace them, send their mail another way
+    #[command(subcommand)]
+    Destination(DestinationCommand),
     /// Explain an email: what happened, what it waits for, when it goes next
     Trace {
         /// The email's id
@@ -170,42 +175,6 @@ fn tls_mode(word: &str) -> Result<TlsMode, String> {
     }
 }
 
-/// The queue.
-#[derive(Debug, Subcommand)]
-pub enum QueueCommand {
-    /// What lies in the queue, and how the destinations stand
-    List {
-        /// At most so many tasks
-        #[arg(long, default_value_t = 100)]
-        limit: usize,
-    },
-    /// Show an email
-    Show {
-        /// Its id
-        email: String,
-    },
-    /// Try it now
-    Retry {
-        /// Its id
-        email: String,
-    },
-    /// Do not try it until it is released
-    Hold {
-        /// Its id
-        email: String,
-    },
-    /// Let it go again
-    Release {
-        /// Its id
-        email: String,
-    },
-    /// Take it out: its recipients are cancelled
-    Drop {
-        /// Its id
-        email: String,
-    },
-}
-
 /// The store.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
@@ -271,6 +240,8 @@ pub fn run(arguments: &AdminArguments) -> ExitCode {
     // Nobody listening to the answer is no reason to fail what was done.
     let _ = if arguments.json {
         writeln!(out, "{shown}")
+    } else if matches!(arguments.command, AdminCommand::Queue(QueueCommand::Top { .. })) {
+        write!(out, "{}", queue::table(&shown))
     } else {
         write!(out, "{}", super::run::readable(&shown))
     };
@@ -346,7 +317,6 @@ fn report(done: Progress) {
 }
 
 fn question(command: &AdminCommand) -> Result<Question, String> {
-    let queue = |order, email: &String| Question::Queue { order, email: email.clone() };
     Ok(match command {
         AdminCommand::Account(AccountCommand::Create { email, plan, production }) => {
             Question::AccountCreate { email: email.clone(), plan: *plan, production: *production }
@@ -384,14 +354,9 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
             Question::DomainUpdate { name: name.clone(), change }
         }
         AdminCommand::Domain(DomainCommand::Show { name }) => Question::DomainShow { name: name.clone() },
-        AdminCommand::Queue(QueueCommand::List { limit }) => Question::QueueList { limit: *limit },
-        AdminCommand::Queue(QueueCommand::Show { email }) | AdminCommand::Trace { email } => {
-            Question::Trace { email: email.clone() }
-        }
-        AdminCommand::Queue(QueueCommand::Retry { email }) => queue(QueueOrder::Retry, email),
-        AdminCommand::Queue(QueueCommand::Hold { email }) => queue(QueueOrder::Hold, email),
-        AdminCommand::Queue(QueueCommand::Release { email }) => queue(QueueOrder::Release, email),
-        AdminCommand::Queue(QueueCommand::Drop { email }) => queue(QueueOrder::Drop, email),
+        AdminCommand::Queue(command) => queue::question(command),
+        AdminCommand::Destination(command) => destination::question(command)?,
+        AdminCommand::Trace { email } => Question::Trace { email: email.clone() },
         AdminCommand::Reply { reply, host } => Question::Reply { reply: reply.clone(), host: host.clone() },
         AdminCommand::Certificate => Question::CertificateShow,
         AdminCommand::Backup { file } => {

@@ -66,6 +66,9 @@ pub(super) fn in_itself(config: &Config) -> Vec<Fault> {
         let wrong = |(key, text)| Fault { section: "delivery.replies", index, key, text };
         faults.extend(reply_fault(section).map(wrong));
     }
+    for (index, key, text) in config.delivery.smarthost_faults() {
+        faults.push(Fault { section: "delivery.smarthosts", index, key, text });
+    }
     let plans = &config.plans;
     for (section, plan) in [
         ("plans.free", plans.free),

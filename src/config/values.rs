@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use mail::address::Name;
 use queue::courier::smtp::TlsMode;
-use queue::plan::SmarthostAt;
+use queue::smarthosts::SmarthostAt;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, de};
 
@@ -140,7 +140,7 @@ fn each<T, E: de::Error>(texts: &[String], read: impl Fn(&str) -> Result<T, Stri
     if wrong.is_empty() { Ok(good.into_iter().flatten().collect()) } else { Err(E::custom(wrong.join("; "))) }
 }
 
-fn read_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn read_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a duration (say, \"30s\", \"5m\", \"4h\", \"30d\")");
     // Whole days, which jiff leaves to calendars: here a day is 24 hours.
     if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {

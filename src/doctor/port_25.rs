@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use dns::mail_hosts::MailHosts;
 use mail::address::Name;
-use queue::plan::SmarthostAt;
+use queue::smarthosts::SmarthostAt;
 
 use super::dial::{self, Heard};
 use super::finding::{Finding, Notes};

@@ -215,8 +215,8 @@ pub async fn by_session(
     now: Timestamp,
 ) -> Result<SignedIn, AccessError> {
     let keys = [
-        session::key_of(token.account, token.user, token.session),
-        user::key_of(token.account, token.user),
+        session::key_of(token.account, token.who, token.session),
+        user::key_of(token.account, token.who),
         account::key_of(token.account),
     ];
     let rows = store.get_many(&keys).await?;

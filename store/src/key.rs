@@ -284,6 +284,10 @@ pub enum Space {
     PartnerLetter = 131,
     /// Policies of MTA-STS, by domain.
     StsPolicy = 160,
+    /// What the operator ordered about destinations.
+    Destination = 161,
+    /// What the operator ordered about many tasks, by partition.
+    QueueOrder = 162,
 }
 
 impl From<Space> for u8 {

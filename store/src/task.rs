@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use jiff::Timestamp;
 use mail::address::{Address, Name};
+use mail::destination::Way;
 use mail::id::{AccountId, EmailId};
 use mail::recipient::{Notify, RecipientKind};
 use mail::task::{Class, QueueName, Task, TaskId};
@@ -65,6 +66,8 @@ struct TaskRow {
     return_full: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     held: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    way: Option<Way>,
 }
 stored!(Task as TaskRow);
 
@@ -234,6 +237,15 @@ pub async fn list(store: &Store, queue: &QueueName, from: Key, limit: usize) -> 
     Ok(Slice::of(store.scan(range, Order::Ascending, limit).await?, limit))
 }
 
+/// How many tasks of its queue are due before a task, at most `limit`.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn due_before(store: &Store, task: &Task, limit: usize) -> Result<usize, ReadError> {
+    let range = queue_prefix(&task.queue()).range().start..key_of(task);
+    Ok(store.scan(range, Order::Ascending, limit).await?.len())
+}
+
 /// The first queue of a partition at or after a key: its name, when its first task is due, and where
 /// to look for the next queue. Walking queue by queue costs one look-up each, however many tasks lie
 /// in them. A key that is none is passed over.
@@ -309,6 +321,7 @@ mod tests {
             envelope_id: None,
             return_full: false,
             held: false,
+            way: None,
         }
     }
 

@@ -117,6 +117,8 @@ class History:
         self.asked = set()
         # Events that take many commits.
         self.heavy = set()
+        # When subscriptions were made.
+        self.begun = {}
         first = size * 9 // 10
         if size >= 400:
             self.many(Person(self.dice, 0, "many"), invoices=size // 8)
@@ -187,7 +189,7 @@ class History:
             self.tell(at + 5 * DAY, "customer.updated", {**customer, "name": "Lin"})
         if person.way in ("before", "many"):
             return
-        subscription = self.subscribed(person, person.subscription, "trialing")
+        subscription = self.subscribed(person, person.subscription, "trialing", at)
         if self.dice.random() < 0.5:
             self.tell(at, "customer.subscription.created", subscription)
             # A trial's invoice comes to nothing.
@@ -200,19 +202,22 @@ class History:
 
     def end(self, person, at):
         fate = self.dice.random()
-        subscription = self.subscribed(person, person.subscription, "canceled")
+        subscription = self.subscribed(person, person.subscription, "canceled", at)
         if fate < 0.25:
             self.tell(at, "customer.subscription.deleted", subscription)
         elif fate < 0.35:
-            self.tell(at, "customer.subscription.updated", {**subscription, "status": "unpaid"})
-        elif fate < 0.45:
-            other = self.subscribed(person, f"{person.subscription}_b", "active")
-            self.tell(at - DAY, "customer.subscription.created", other)
+            self.tell(at, "customer.subscription.updated", {**subscription, "status": "unpaid", "ended_at": None})
+        elif fate < 0.55:
+            # Another one, before or after it: who is back without having paid has left all the same.
+            other_at = at - DAY if fate < 0.45 else at + DAY
+            other = self.subscribed(person, f"{person.subscription}_b", "active", other_at)
+            self.tell(other_at, "customer.subscription.created", other)
             self.tell(at, "customer.subscription.deleted", subscription)
 
-    def subscribed(self, person, id, status):
+    def subscribed(self, person, id, status, at):
         return {
             "id": id, "object": "subscription", "customer": person.id, "status": status,
+            "created": self.begun.setdefault(id, int(at)), "ended_at": int(at) if status == "canceled" else None,
             "metadata": person.metadata("subscription"),
         }
 

@@ -1,10 +1,13 @@
 //! The operator looks into the queue, and reaches into it.
 
+use mail::destination::{Destination, OrderedPace, Suspension, Way};
 use mail::recipient::RecipientState;
-use queue::operate::Order;
+use mail::task_filter::TaskFilter;
+use queue::operate::{Cause, Given, Limit};
+use queue::order::Order;
 
 use crate::world::TestWorld;
-use crate::world::sink::Behaviour;
+use crate::world::sink::{Behaviour, Sink};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hold_release_retry_and_drop() {
@@ -13,21 +16,188 @@ async fn hold_release_retry_and_drop() {
     world.sink.script("grey@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let id = world.relay(&["grey@dest.example"], "later").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    worker.order(id, Order::Hold).await.unwrap();
+    worker.order(id, &Order::Hold).await.unwrap();
     let trace = worker.trace(id).await.unwrap();
-    assert!(trace.waiting[0].what.starts_with("held"), "{:?}", trace.waiting);
-    worker.order(id, Order::Release).await.unwrap();
+    assert!(trace.waiting[0].cause == Cause::Held, "{:?}", trace.waiting);
+    worker.order(id, &Order::Release).await.unwrap();
     let trace = worker.trace(id).await.unwrap();
     assert!(trace.waiting[0].until.is_some(), "{:?}", trace.waiting);
-    assert_eq!(worker.order(id, Order::Retry).await.unwrap(), 1);
+    assert_eq!(worker.order(id, &Order::Retry).await.unwrap(), 1);
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    assert!(worker.order(id, Order::Retry).await.is_err(), "nothing is left in the queue");
+    assert!(worker.order(id, &Order::Retry).await.is_err(), "nothing is left in the queue");
 
     world.sink.script("drop@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
     let id = world.relay(&["drop@dest.example"], "never").await;
     world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
-    worker.order(id, Order::Drop).await.unwrap();
+    worker.order(id, &Order::Drop).await.unwrap();
     let email = world.email(id).await;
     assert_eq!(email.recipients[0].state, RecipientState::Cancelled);
+    world.end().await;
+}
+
+/// Returns when an order is carried out; how many recipients it changed.
+async fn carried_out(given: Given) -> u64 {
+    let waiting = async {
+        loop {
+            let moved = given.moved();
+            let (done, left) = given.progress().await.unwrap();
+            if left == 0 {
+                return done;
+            }
+            moved.await;
+        }
+    };
+    tokio::time::timeout(crate::world::PATIENCE, waiting).await.expect("the order is not carried out")
+}
+
+fn to(domain: &str) -> TaskFilter {
+    TaskFilter { to: Some(domain.parse().unwrap()), ..TaskFilter::default() }
+}
+
+fn suspend(because: &str) -> impl Fn(&mut mail::destination::Standing) {
+    let suspension =
+        Suspension { since: jiff::Timestamp::UNIX_EPOCH, until: None, because: Some(because.to_owned()) };
+    move |standing| standing.suspension = Some(suspension.clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_about_all_that_fits() {
+    let world = TestWorld::start().await;
+    let worker = &world.world.worker;
+    let mut ids = Vec::new();
+    for name in ["a@dest.example", "b@dest.example", "c@other.example"] {
+        world.sink.script(name, &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
+        let id = world.relay(&[name], "later").await;
+        world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+        ids.push(id);
+    }
+    assert_eq!(carried_out(worker.order_many(to("dest.example"), &Order::Hold).await.unwrap()).await, 2);
+    let cause = async |n: usize| worker.trace(ids[n]).await.unwrap().waiting[0].cause.clone();
+    assert_eq!(cause(0).await, Cause::Held);
+    assert_eq!(cause(2).await, Cause::Schedule { attempt: 2 });
+    let top = worker.top(10, |_| {}).await.unwrap();
+    let longest = &top.destinations[0];
+    assert_eq!((top.tasks, top.count, longest.tasks, longest.held), (3, 2, 2, 2));
+    assert_eq!((longest.name.as_str(), longest.limit), ("10 mx.dest.example", Limit::Held));
+    assert!(longest.last_reply.as_ref().unwrap().to_string().contains("greylisted"));
+    assert_eq!(top.destinations[1].limit, Limit::Schedule);
+
+    let held = TaskFilter { held: Some(true), ..TaskFilter::default() };
+    assert_eq!(carried_out(worker.order_many(held.clone(), &Order::Release).await.unwrap()).await, 2);
+    assert_eq!(carried_out(worker.order_many(held, &Order::Drop).await.unwrap()).await, 0);
+    assert_eq!(carried_out(worker.order_many(to("dest.example"), &Order::Retry).await.unwrap()).await, 2);
+    for id in &ids[..2] {
+        world.wait(*id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    }
+    assert_eq!(carried_out(worker.order_many(TaskFilter::default(), &Order::Drop).await.unwrap()).await, 1);
+    assert_eq!(world.email(ids[2]).await.recipients[0].state, RecipientState::Cancelled);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suspended_destination_waits_until_it_is_resumed() {
+    let world = TestWorld::start().await;
+    let worker = &world.world.worker;
+    for destination in [
+        Destination::Domain("dest.example".parse().unwrap()),
+        Destination::MailHost("dest.example".parse().unwrap()),
+    ] {
+        worker.order_destination(&destination, suspend("they asked us to")).await.unwrap();
+        let id = world.relay(&["a@dest.example"], "later").await;
+        let other = world.relay(&["a@other.example"], "now").await;
+        world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
+        let waiting = async {
+            loop {
+                let waiting = worker.trace(id).await.unwrap().waiting.remove(0);
+                // Its hosts may be looked up first.
+                if !matches!(waiting.cause, Cause::LookUp | Cause::Turn) {
+                    return waiting;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let waiting = tokio::time::timeout(crate::world::PATIENCE, waiting).await.unwrap();
+        let because = Some("they asked us to".to_owned());
+        assert_eq!(waiting.cause, Cause::Suspended { destination: destination.clone(), because });
+        assert_eq!(world.email(id).await.recipients[0].attempts, 0);
+        worker.order_destination(&destination, |standing| standing.suspension = None).await.unwrap();
+        world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+        assert_eq!(worker.ordered(), [], "what is taken back is forgotten");
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_ordered_about_destinations_survives_a_restart() {
+    let world = TestWorld::start().await;
+    let hosts = Destination::MailHost("dest.example".parse().unwrap());
+    let pace = OrderedPace { connections_max: Some(1), messages_per_second: Some(0.5) };
+    world.world.worker.order_destination(&hosts, |standing| standing.pace = pace).await.unwrap();
+    let domain = Destination::Domain("other.example".parse().unwrap());
+    world.world.worker.order_destination(&domain, suspend("for now")).await.unwrap();
+    let id = world.relay(&["a@other.example"], "later").await;
+    let ordered = world.world.worker.ordered();
+    let world = world.restart("").await;
+    assert_eq!(world.world.worker.ordered(), ordered);
+    let first = world.relay(&["a@dest.example"], "at once").await;
+    world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    let standings = world.world.worker.standings();
+    let site = standings.iter().find(|site| site.name == "10 mx.dest.example").unwrap();
+    assert_eq!(site.connections_max, 1);
+    assert_eq!(world.email(id).await.recipients[0].attempts, 0);
+    world.world.worker.order_destination(&domain, |standing| standing.suspension = None).await.unwrap();
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    world.end().await;
+}
+
+/// Which of two mail hosts took the mail of this recipient.
+async fn taken_by<'s>(recipient: &str, sinks: [(&'s str, &Sink); 2]) -> Option<&'s str> {
+    let has = |sink: &Sink| sink.taken().iter().any(|taken| taken.recipient == recipient);
+    sinks.into_iter().find(|(_, sink)| has(sink)).map(|(name, _)| name)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn smarthosts_by_domain_by_order_and_as_fail_over() {
+    let relay = Sink::start().await;
+    let more = format!(
+        "[[delivery.smarthosts]]\nname = \"partner\"\nhosts = [\"{0}\"]\ndomains = [\"other.example\"]\n\
+         [[delivery.smarthosts]]\nname = \"late\"\nhosts = [\"{0}\"]\ndomains = [\"dead.example\"]\n\
+         when = \"fail-over\"\n",
+        relay.address
+    );
+    let world = TestWorld::start_with(&more).await;
+    let worker = &world.world.worker;
+    let sinks = [("relay", &relay), ("mx", &world.sink)];
+    let send = async |to: &str| {
+        let id = world.relay(&[to], "on its way").await;
+        world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+        taken_by(to, sinks).await
+    };
+    assert_eq!(send("one@other.example").await, Some("relay"));
+    assert_eq!(send("one@dest.example").await, Some("mx"));
+    assert_eq!(send("one@dead.example").await, Some("relay"));
+
+    let partner = || Some(Way::Smarthost("partner".parse().unwrap()));
+    let dest = Destination::Domain("dest.example".parse().unwrap());
+    let other = Destination::Domain("other.example".parse().unwrap());
+    worker.order_destination(&dest, |standing| standing.way = partner()).await.unwrap();
+    worker.order_destination(&other, |standing| standing.way = Some(Way::MailHosts)).await.unwrap();
+    assert_eq!(send("two@dest.example").await, Some("relay"));
+    assert_eq!(send("two@other.example").await, Some("mx"));
+    let unknown = Some(Way::Smarthost("nobody".parse().unwrap()));
+    assert!(worker.order_destination(&dest, |standing| standing.way.clone_from(&unknown)).await.is_err());
+    worker.order_destination(&dest, |standing| standing.way = None).await.unwrap();
+    assert_eq!(send("three@dest.example").await, Some("mx"));
+
+    world.sink.script("four@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
+    let id = world.relay(&["four@dest.example"], "later").await;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    assert_eq!(
+        carried_out(worker.order_many(to("dest.example"), &Order::Reroute(partner())).await.unwrap()).await,
+        1
+    );
+    worker.order(id, &Order::Retry).await.unwrap();
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    assert_eq!(taken_by("four@dest.example", sinks).await, Some("relay"));
     world.end().await;
 }

@@ -15,7 +15,7 @@ async fn delivery_is_paused_and_goes_on_without_a_restart() {
     assert_eq!(changes, reload::Changes { taken: vec!["delivery.paused"], left: Vec::new() });
     let id = world.relay(&["one@dest.example"], "meanwhile").await;
     let trace = world.world.worker.trace(id).await.unwrap();
-    assert!(trace.waiting[0].what.contains("paused"), "{:?}", trace.waiting);
+    assert!(trace.waiting[0].cause == queue::operate::Cause::Paused, "{:?}", trace.waiting);
     assert_eq!(world.reload("").taken, ["delivery.paused"]);
     world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     let taken = world.sink.wait_for(2).await;

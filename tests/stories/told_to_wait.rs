@@ -6,7 +6,7 @@ use std::time::Duration;
 use mail::recipient::RecipientState;
 use mail::suppression::Reason;
 use postrider::reload;
-use queue::operate::Order;
+use queue::order::Order;
 
 use crate::world::TestWorld;
 use crate::world::sink::Behaviour;
@@ -32,14 +32,14 @@ async fn a_site_that_pauses_says_why_and_goes_on() {
     let now = world.world.clock.now();
     for id in &waiting {
         let trace = worker.trace(*id).await.unwrap();
-        let what = &trace.waiting[0].what;
+        let what = trace.waiting[0].cause.to_string();
         assert!(what.contains("paused until"), "{what}");
         assert!(what.ends_with("because it said: 421 4.7.28 an unusual rate of mail from you"), "{what}");
         let wait = trace.waiting[0].until.unwrap().duration_since(now).as_secs();
         assert!((800..=900).contains(&wait), "{wait}");
     }
     let standings = worker.standings();
-    let resting: Vec<_> = standings.iter().filter(|site| site.left_alone(now).is_some()).collect();
+    let resting: Vec<_> = standings.iter().filter(|site| site.rests(now).is_some()).collect();
     assert!(matches!(resting.as_slice(), [site] if site.name == "10 mx.dest.example"), "{standings:#?}");
     assert_eq!(world.sink.taken().len(), 1, "nobody was asked meanwhile");
 
@@ -68,7 +68,7 @@ async fn the_operator_ends_a_pause_and_takes_the_row_out_while_it_runs() {
     world.wait(first, |e| e.recipients[0].attempts == 2).await;
     let standings = world.world.worker.standings();
     let now = world.world.clock.now();
-    assert!(standings.iter().all(|site| site.left_alone(now).is_none()), "{standings:#?}");
+    assert!(standings.iter().all(|site| site.rests(now).is_none()), "{standings:#?}");
     world.end().await;
 }
 
@@ -117,7 +117,7 @@ async fn a_host_that_sends_us_away_at_its_greeting_is_left_alone_at_once() {
     assert_eq!(email.recipients[0].attempts, 1);
     let next = world.relay(&["next@dest.example"], "waits").await;
     let trace = world.world.worker.trace(next).await.unwrap();
-    assert!(trace.waiting[0].what.contains("left alone until"), "{:?}", trace.waiting);
+    assert!(trace.waiting[0].cause.to_string().contains("left alone until"), "{:?}", trace.waiting);
     world.world.clock.advance(Duration::from_secs(75));
     for id in [first, next] {
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;

@@ -18,6 +18,7 @@ use queue::domains::DomainsParts;
 use queue::entropy::Entropy;
 use queue::plan::{PlanSettings, Planner};
 use queue::retry::Schedule;
+use queue::smarthosts::Smarthosts;
 use queue::webhooks::{LADDER, WebhooksParts};
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use store::engine::Store;
@@ -61,7 +62,7 @@ fn vault() -> Arc<dns::seal::Vault> {
 
 fn worker(store: Store) -> Arc<Worker> {
     let hostname: mail::address::Name = "mx.example.test".parse().unwrap();
-    let plan = PlanSettings { port: 25, smarthost: None, own_names: Vec::new() };
+    let plan = PlanSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
     let parts = WorkerParts {
         store,
         clock: Clock::default(),

@@ -87,15 +87,17 @@ impl Ledger {
         let mut room = LINES_AT_ONCE;
         for payout in &payouts {
             let of = (account, payout.id);
-            let lines = commission::of_payout(store, of, portion.after.line, room).await?;
+            let after = portion.after.line.filter(|_| portion.after.begun == Some(payout.id));
+            let lines = commission::of_payout(store, of, after, room).await?;
             let count = lines.len();
             portion.invoices.extend(lines.iter().filter(|line| self.is_stale(line)).filter_map(invoice));
             if count == room {
                 portion.after.line = lines.last().map(|line| line.id);
+                portion.after.begun = Some(payout.id);
                 return Ok(portion);
             }
             room = room.saturating_sub(count);
-            portion.after = Compared { payout: Some(payout.id), line: None };
+            portion.after = Compared { payout: Some(payout.id), ..Compared::default() };
         }
         portion.is_last = payouts.len() < PAYOUTS_AT_ONCE;
         Ok(portion)

@@ -265,6 +265,10 @@ impl Ledger {
     async fn transfer_one(&self, seen: &Payout, processor: &impl Pays) -> Result<Transferred, Fault> {
         let now = self.now();
         let mut asked = seen.clone();
+        if asked.asking.since.is_none() {
+            let program = program::get(self.store(), seen.account).await?;
+            asked.asking.of = program.and_then(|program| program.processor?.account_id);
+        }
         let since = *asked.asking.since.get_or_insert(now);
         asked.asking.tries = asked.asking.tries.saturating_add(1);
         // Whoever goes on after a crash waits for an answer that may still come.
@@ -406,16 +410,24 @@ impl Processor {
 }
 
 impl Office {
-    /// The processor that pays a payout; none where no key was given.
+    /// The processor that pays a payout; none where no key was given, or where another account than the connected one was
+    /// asked and may have paid.
     async fn processor_of(&self, order: &Order) -> Result<Processor, Told> {
         let found = program::get(self.store(), order.payout.account).await;
         let found = found.map_err(|error| Told::Unasked(error.to_string()))?;
         let asked = found.and_then(|program| {
             let processor = program.processor?;
             let key = self.open(&program.id.to_bytes(), &processor.restricted_key?)?;
-            Some(Processor { api_base: processor.api_base, key })
+            Some((processor.account_id, Processor { api_base: processor.api_base, key }))
         });
-        asked.ok_or_else(|| Told::Unasked("there is no key to ask the processor with".to_owned()))
+        let none = || Told::Unasked("there is no key to ask the processor with".to_owned());
+        let (account, processor) = asked.ok_or_else(none)?;
+        let first = &order.payout.asking.of;
+        if first.is_some() && *first != account {
+            let why = "another account of the processor was asked for it, and has not answered";
+            return Err(Told::Unasked(why.to_owned()));
+        }
+        Ok(processor)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A subscription, as `customer.subscription.created`, `.updated` and `.deleted` tell.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,6 +17,10 @@ pub struct Subscription {
     pub customer: Option<String>,
     /// How it stands.
     pub status: SubscriptionStatus,
+    /// When it was made.
+    pub begun_at: Option<Timestamp>,
+    /// When it was over, of one that is; where it does not say that, as of when it is told.
+    pub over_at: Option<Timestamp>,
     /// What the metadata say.
     pub marks: Marks,
     /// As of when this holds.
@@ -50,10 +55,13 @@ impl Subscription {
             Some("trialing") => SubscriptionStatus::Trialing,
             _ => SubscriptionStatus::Live,
         };
+        let ended_at = object.time("ended_at")?.unwrap_or(reading.as_of.at);
         Ok(Self {
             id: object.needed_id("id")?,
             customer: object.id("customer")?,
             status,
+            begun_at: object.time("created")?,
+            over_at: (status == SubscriptionStatus::Over).then_some(ended_at),
             marks: Marks::read(object, &["metadata"], reading),
             as_of: reading.as_of,
         })

@@ -1,6 +1,7 @@
 //! Each row of the table of completions-affiliate.md 2.2, by itself.
 
 use mail::affiliate::referral::{Blocked, ReferralStatus};
+use mail::id::ReferralId;
 use serde_json::json;
 use store::engine::Store;
 
@@ -149,6 +150,55 @@ async fn subscriptions_try_leave_and_come_back() {
     assert_eq!((world.outline().await, world.paying(world.ada).await), (SALE.map(str::to_owned).to_vec(), 1));
     world.hear(&world.paid("in_2", "cus_1", (10_000, 50))).await;
     assert_eq!(status().await, ReferralStatus::Active);
+    world.audit().await;
+}
+
+/// Subscriptions of somebody who paid in second 10: of each when it was made, and when it ended if it did.
+async fn after(subscriptions: &[(i64, Option<i64>)]) -> (World, ReferralId) {
+    let world = World::new().await;
+    let lead = world.lead("lin@example.org", Some("cus_1")).await;
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 10))).await;
+    for (number, (created, ended)) in subscriptions.iter().enumerate() {
+        let status = if ended.is_some() { "canceled" } else { "active" };
+        let mut told = subscription(&format!("sub_{number}"), "cus_1", status);
+        told["created"] = json!(world.start + created);
+        told["ended_at"] = json!(ended.map(|ended| world.start + ended));
+        // Long after, as a back-fill tells.
+        world.tell("customer.subscription.updated", 1_000 - *created, told).await;
+    }
+    (world, lead.id)
+}
+
+#[tokio::test]
+async fn who_left_is_back_with_money_alone() {
+    for (subscriptions, stands) in [
+        (&[(1, Some(20)), (30, None)][..], ReferralStatus::Cancelled),
+        (&[(30, None), (1, Some(20))], ReferralStatus::Cancelled),
+        (&[(1, Some(20)), (15, None)], ReferralStatus::Active),
+        (&[(1, Some(20)), (20, None)], ReferralStatus::Active),
+        (&[(1, Some(20)), (15, Some(25)), (30, None)], ReferralStatus::Cancelled),
+        (&[(1, Some(20)), (30, Some(50)), (40, None)], ReferralStatus::Cancelled),
+        (&[(1, Some(5)), (30, None)], ReferralStatus::Active),
+    ] {
+        let (world, lead) = after(subscriptions).await;
+        assert_eq!(world.referral(lead).await.status, stands, "{subscriptions:?}");
+        world.hear(&world.paid("in_2", "cus_1", (10_000, 60))).await;
+        assert_eq!(world.referral(lead).await.status, ReferralStatus::Active, "{subscriptions:?}");
+        world.audit().await;
+    }
+    // A trial is tried once.
+    let world = World::new().await;
+    let lead = world.lead("lin@example.org", Some("cus_1")).await;
+    for (id, kind, after, now) in [
+        ("sub_1", "created", 1, "trialing"),
+        ("sub_1", "deleted", 20, "canceled"),
+        ("sub_2", "created", 30, "trialing"),
+    ] {
+        let mut told = subscription(id, "cus_1", now);
+        told["created"] = json!(world.start + if id == "sub_1" { 1 } else { 30 });
+        world.tell(&format!("customer.subscription.{kind}"), after, told).await;
+    }
+    assert_eq!(world.referral(lead.id).await.status, ReferralStatus::Cancelled);
     world.audit().await;
 }
 

@@ -125,6 +125,22 @@ async fn who_has_no_active_partner_is_nobodys_and_who_was_captured_stays() {
 }
 
 #[tokio::test]
+async fn while_it_is_paused_nobody_new_is_referred_and_who_is_earns() {
+    let world = World::new().await;
+    let lead = world.lead("lin@example.org", Some("cus_1")).await;
+    let visit = world.visit("ada", VISITOR).await;
+    world.change_program(|program| program.status = ProgramStatus::Paused).await;
+    world.tell("checkout.session.completed", 10, checkout("cs_2", Some("cus_2"), &visit.to_string())).await;
+    world.hear(&world.paid("in_2", "cus_2", (5_000, 11))).await;
+    world.hear(&world.paid("in_1", "cus_1", (10_000, 12))).await;
+    assert_eq!(world.outline().await, ["in_1/1 2000 of 10000 pending", "in_1/2 500 of 10000 pending"]);
+    let referrals = world.all_referrals().await;
+    assert_eq!((referrals.len(), referrals[0].id), (1, lead.id));
+    assert_eq!(referrals[0].status, ReferralStatus::Active);
+    world.audit().await;
+}
+
+#[tokio::test]
 async fn a_visit_that_is_handed_over_is_the_visitors_there() {
     let world = World::new().await;
     let visit = world.visit("ada", VISITOR).await;

@@ -5,12 +5,14 @@ use std::time::Duration;
 use affiliate::comparing::{Compared, Compares};
 use affiliate::ledger::Fault;
 use affiliate::office::nothing_beside;
+use affiliate::referrals::{Bringer, ReferralDraft};
 use affiliate::refusal::{Obstacle, Refusal};
 use mail::affiliate::commission::{Commission, Status};
-use mail::affiliate::payout::PayoutRun;
-use mail::affiliate::program::Processor;
+use mail::affiliate::payout::{PayoutRun, PayoutStatus};
+use mail::affiliate::program::{PayoutMethod, Processor};
 use mail::domain::SealedKey;
 use mail::id::AccountId;
+use serde_json::json;
 use store::affiliate::program;
 use store::engine::Batch;
 use store::task::PARTITIONS;
@@ -182,5 +184,42 @@ pub(crate) async fn a_draft_that_is_compared_can_be_cancelled() {
     world.clock.advance(Duration::from_secs(61));
     world.work(&processor).await;
     assert!(world.run(&again).await.is_compared());
+    world.audit().await;
+}
+
+/// A payout that is gone in the middle of it takes no lines of others along.
+#[tokio::test]
+pub(crate) async fn who_leaves_a_draft_while_it_is_compared_hides_nobody() {
+    let (mut world, processor) = (payable().await, Script::default());
+    while world.ada > world.bob {
+        // Partners are drafted in the order of their ids, which chance has made.
+        world = payable().await;
+    }
+    world.pay_by(world.ada, PayoutMethod::Stripe, "acct_ada").await;
+    let (by, email) = (Bringer::Id(world.bob), "max@example.org".parse().unwrap());
+    let of_bob = ReferralDraft { by, email, customer: Some("cus_2".to_owned()), sub_id: None };
+    world.ledger.refer(world.account, &of_bob, &nothing_beside).await.unwrap();
+    world.hear(&world.paid("in_bob", "cus_2", (10_000, 10))).await;
+    for number in 0..101 {
+        world.sell(&format!("in_{number}"), (10_000, 20)).await;
+    }
+    world.earn().await;
+    world.may_ask(true).await;
+    let run = world.draft().await;
+    let id = async |partner| world.payout_of(partner, PayoutStatus::Draft).await.payout.id;
+    assert!(id(world.ada).await < id(world.bob).await);
+    processor.answer(100);
+    processor.ignore(16);
+    world.clock.advance(Duration::from_secs(61));
+    world.work(&processor).await;
+    let asked = processor.compared();
+    assert!(asked.len() == 116 && !asked.contains(&"in_bob".to_owned()), "{asked:?}");
+    let inactive = json!({"id": "acct_ada", "object": "account", "capabilities": {"transfers": "inactive"}});
+    world.tell("account.updated", 30, inactive).await;
+    world.clock.advance(Duration::from_secs(61));
+    world.work(&processor).await;
+    assert!(processor.compared().contains(&"in_bob".to_owned()));
+    let run = world.run(&run).await;
+    assert!(run.is_compared() && run.payouts == 1, "{run:?}");
     world.audit().await;
 }

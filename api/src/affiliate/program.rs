@@ -27,6 +27,8 @@ use crate::schema::{self, Schemas};
 pub(super) const REVIEWED_MAX: u32 = 1_000_000;
 /// The longest secret or key of the processor's.
 const SECRET_BYTES_MAX: usize = 500;
+/// The shortest secret that signs. The processor's own have 38 characters or 70; who plays one may have chosen it.
+const SIGNING_BYTES_MIN: usize = 8;
 
 fn one(program: &Program) -> One<OneProgram> {
     One::of(&OneProgram { program: ProgramObject::from(program) }).at(program.rev)
@@ -152,23 +154,23 @@ impl Input for Connect {
     const BODY_BYTES_MAX: Option<usize> = Some(SMALL_BYTES_MAX);
 
     fn describe(schemas: &mut Schemas) -> Takes {
-        let secret = |about: &str| {
+        let secret = |about: &str, at_least: usize| {
             json!({
-                "type": "string", "minLength": 1, "maxLength": SECRET_BYTES_MAX, "pattern": "^[!-~]+$",
+                "type": "string", "minLength": at_least, "maxLength": SECRET_BYTES_MAX, "pattern": "^[!-~]+$",
                 "description": about,
             })
         };
         let body = schemas.named("ConnectAffiliateProcessor", |_| {
             let mut secrets = schema::list(
-                secret("A signing secret (`whsec_…`)"),
+                secret("A signing secret (`whsec_…`)", SIGNING_BYTES_MIN),
                 "What its events are signed with: one, or two while one takes the other's place",
             );
             (secrets["minItems"], secrets["maxItems"]) = (json!(1), json!(2));
             let mut api_base = page_schema("The address of its API; Stripe's");
             api_base["examples"] = json!([API_BASE]);
-            let mut key = secret("A restricted key, to ask it; without one it is only listened to");
+            let mut key = secret("A restricted key, to ask it; without one it is only listened to", 1);
             schema::or_null(&mut key);
-            let mut account = secret("The account there, when there is no key; a key tells it itself");
+            let mut account = secret("The account there, when there is no key; a key tells it itself", 1);
             schema::or_null(&mut account);
             let fields = [
                 ("webhook_secrets", secrets),
@@ -193,7 +195,7 @@ impl Input for Connect {
             if entries.is_empty() {
                 return Err("must be a list of one or two secrets".to_owned());
             }
-            entries.into_iter().map(secret).collect::<Result<Vec<_>, _>>()
+            entries.into_iter().map(signing).collect::<Result<Vec<_>, _>>()
         });
         let api_base = given.take("api_base", page);
         let restricted_key = given.take("restricted_key", secret);
@@ -206,6 +208,17 @@ impl Input for Connect {
             account_id,
         }))
     }
+}
+
+/// A secret that events are signed with. Whoever guesses it writes commissions.
+fn signing(value: &RawValue) -> Result<String, String> {
+    let secret = secret(value)?;
+    if secret.len() < SIGNING_BYTES_MIN {
+        return Err(format!(
+            "must be secrets of at least {SIGNING_BYTES_MIN} characters, as the processor shows them (`whsec_…`)"
+        ));
+    }
+    Ok(secret)
 }
 
 /// A secret, a key or an id: printable characters without spaces.

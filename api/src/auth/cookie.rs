@@ -65,7 +65,7 @@ mod tests {
             invited: false,
             created_at: jiff::Timestamp::UNIX_EPOCH,
         };
-        let own = SessionToken::new(&user, SessionId::from_bytes([3; 16]), [4; 32]);
+        let own = SessionToken::new((user.account, user.id), SessionId::from_bytes([3; 16]), [4; 32]);
         let read = |fields: &[&str]| {
             let mut headers = HeaderMap::new();
             for field in fields {

@@ -16,6 +16,7 @@ use mail::schedule::ScheduleState;
 use mail::service::decode_words;
 use mail::tracking::restore_html;
 use mail::tracking::tally::{Count, Tally};
+use queue::operate::{Cause, Waiting};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use store::access::Tenant;
@@ -183,10 +184,11 @@ impl EmailDetail {
         };
         let about = std::iter::once((email.id, found.recipients.len()));
         let tallies = store::tracking::of_emails(room.hall().store(), email.account, about).await?;
-        Ok(Self::of(found, contents, &tallies.into_iter().next().unwrap_or_default()))
+        let waiting = room.hall().explain(found).await?;
+        Ok(Self::of(found, contents, (&tallies.into_iter().next().unwrap_or_default(), &waiting)))
     }
 
-    fn of(found: &EmailWithRecipients, contents: Contents, tally: &Tally) -> Self {
+    fn of(found: &EmailWithRecipients, contents: Contents, (tally, waiting): (&Tally, &[Waiting])) -> Self {
         let rollup = Rollup::of(&found.recipients);
         let counts = rollup.counts;
         let email = &found.email;
@@ -209,7 +211,10 @@ impl EmailDetail {
             recipients: found
                 .recipients
                 .iter()
-                .map(|recipient| RecipientView::of(recipient, named))
+                .map(|recipient| {
+                    let waits_for = waiting.iter().find(|waiting| waiting.recipient == recipient.index);
+                    RecipientView::of(recipient, named, waits_for)
+                })
                 .collect(),
             counts,
         }
@@ -254,10 +259,46 @@ pub struct RecipientView {
     clicked_at: Option<Moment>,
     complained_at: Option<Moment>,
     next_attempt_at: Option<Moment>,
+    waits_for: Option<WaitingView>,
+}
+
+/// What a recipient waits for now.
+#[derive(Debug, Serialize)]
+struct WaitingView {
+    cause: &'static str,
+    text: String,
+    destination: Option<String>,
+    place: Option<usize>,
+    until: Option<Moment>,
+}
+
+impl WaitingView {
+    fn of(waiting: &Waiting) -> Self {
+        Self {
+            cause: waiting.cause.word(),
+            text: waiting.cause.to_string(),
+            destination: waiting.destination.clone(),
+            place: waiting.place,
+            until: waiting.until.map(Moment),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"description": "What it waits for now; null when nothing more is to happen by itself", "oneOf": [
+            {"type": "null"},
+            schema::object("What a recipient waits for", [
+                ("cause", schema::words(Cause::WORDS, "Which limit, or which schedule")),
+                ("text", schema::string("The same in a sentence")),
+                ("destination", schema::nullable_string("The mail hosts that it goes to, once they are known")),
+                ("place", schema::nullable_count("How many go before it there, as far as is known")),
+                ("until", schema::nullable_time("When it goes on, as far as is known")),
+            ]),
+        ]})
+    }
 }
 
 impl RecipientView {
-    fn of(recipient: &Recipient, tally: Option<&Tally>) -> Self {
+    fn of(recipient: &Recipient, tally: Option<&Tally>, waits_for: Option<&Waiting>) -> Self {
         let first = |count: fn(&Tally) -> &Count| tally.and_then(|tally| count(tally).first).map(Moment);
         Self {
             email: recipient.address.to_string(),
@@ -272,6 +313,7 @@ impl RecipientView {
             clicked_at: first(|tally| &tally.clicked),
             complained_at: recipient.complained_at.map(Moment),
             next_attempt_at: recipient.next_attempt_at.map(Moment),
+            waits_for: waits_for.map(WaitingView::of),
         }
     }
 }
@@ -375,6 +417,7 @@ impl Describe for RecipientView {
                     ("clicked_at", schema::nullable_time("When a link was first clicked")),
                     ("complained_at", schema::nullable_time("When the recipient complained")),
                     ("next_attempt_at", schema::nullable_time("When it is tried again")),
+                    ("waits_for", WaitingView::schema()),
                 ],
             )
         })

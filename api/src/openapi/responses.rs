@@ -9,7 +9,7 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::example;
-use crate::call::Takes;
+use crate::call::{Media, Takes};
 use crate::operations::{Action, Operation};
 use crate::problem::{Code, Problem};
 
@@ -111,8 +111,10 @@ pub(super) fn codes(operation: &Operation, takes: &Takes) -> Vec<Code> {
         codes.push(Code::INVALID_CURSOR);
     }
     if takes.body.is_some() {
-        codes.extend([Code::INVALID_JSON, Code::REQUEST_TIMEOUT, Code::PAYLOAD_TOO_LARGE]);
-        codes.push(Code::UNSUPPORTED_MEDIA_TYPE);
+        codes.push(Code::REQUEST_TIMEOUT);
+    }
+    if takes.body.is_some() && operation.media != Media::Whatever {
+        codes.extend([Code::INVALID_JSON, Code::PAYLOAD_TOO_LARGE, Code::UNSUPPORTED_MEDIA_TYPE]);
     }
     if is_claimable(takes) {
         codes.extend([

@@ -53,8 +53,28 @@ pub async fn discard<B: Body<Data = Bytes> + Unpin>(mut body: B) {
 /// Reads a body whole, and unpacks it. Where there is none its type does not matter.
 ///
 /// # Errors
-/// 400, 413, 415, 408, or 503 when too much is in flight.
+/// 400, 413, 415, 408, or 503 when too much is in flight. Of [`Media::Whatever`], which is as nothing when it cannot be
+/// taken, the last two alone.
 pub async fn read<B>(
+    body: B,
+    headers: &HeaderMap,
+    wanted: (usize, Media),
+    allowance: &Allowance,
+) -> Result<(Bytes, Share), Problem>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: std::fmt::Display,
+{
+    let of_its_bytes = [400, 413, 415];
+    match taken(body, headers, wanted, allowance).await {
+        Err(problem) if wanted.1 == Media::Whatever && of_its_bytes.contains(&problem.status().as_u16()) => {
+            Ok((Bytes::new(), Share::default()))
+        }
+        taken => taken,
+    }
+}
+
+async fn taken<B>(
     body: B,
     headers: &HeaderMap,
     (bytes_max, media): (usize, Media),
@@ -197,7 +217,7 @@ fn media_type(headers: &HeaderMap, media: Media) -> Result<MediaType, Problem> {
         "application/x-www-form-urlencoded" if utf8 => Ok(MediaType::Form),
         "application/json" if utf8 => Ok(MediaType::Right),
         "text/csv" if utf8 && media == Media::JsonOrCsv => Ok(MediaType::Right),
-        "text/plain" if utf8 && media == Media::Beacon => Ok(MediaType::Right),
+        "text/plain" if utf8 && matches!(media, Media::Beacon | Media::Whatever) => Ok(MediaType::Right),
         kind if kind.ends_with("+json") && utf8 => Ok(MediaType::Right),
         _ => Err(wrong_type(media)),
     }

@@ -180,6 +180,37 @@ async fn a_commission_is_taken_back_and_brought_back() {
     world.end().await;
 }
 
+/// There is nobody whom it could be paid to: that is said, and nothing is done.
+#[tokio::test]
+async fn what_a_deleted_partner_earned_is_not_brought_back() {
+    let world = World::start().await;
+    let id = commission(&world).await;
+    let who = world.session(1).await;
+    let path = format!("/affiliate-commissions/{id}");
+    let partner = world.get(&path).await.json()["commission"]["affiliate_id"].clone();
+    let deleted =
+        world.call(Method::DELETE, &format!("/affiliates/{}", partner.as_str().unwrap()), &Value::Null).await;
+    assert_eq!(deleted.status, StatusCode::OK, "{deleted:?}");
+    let before = world.get(&path).await;
+    let line = before.json()["commission"].clone();
+    assert_eq!((&line["status"], &line["reverse_reason"]), (&json!("reversed"), &json!("partner_deleted")));
+    let told = async || world.get("/webhook-events?limit=100").await.json()["data"].clone();
+    let told_before = told().await;
+    for _ in 0..2 {
+        let reinstate = format!("/commissions/{id}/reinstate");
+        let refused = owner(&world, &who, Method::POST, (&reinstate, json!({}))).await;
+        assert_eq!((refused.status, refused.code()), (StatusCode::CONFLICT, "conflict".to_owned()));
+        let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("partner was deleted"), "{message}");
+        let after = world.get(&path).await;
+        assert_eq!((&after.body, &after.headers["etag"]), (&before.body, &before.headers["etag"]));
+    }
+    assert_eq!(told().await, told_before);
+    let audit = owner(&world, &who, Method::GET, ("/audit", json!({}))).await.json();
+    assert_eq!((&audit["ok"], &audit["broken"]), (&json!(true), &json!([])));
+    world.end().await;
+}
+
 #[tokio::test]
 async fn who_is_not_the_processor_is_not_heard() {
     let world = World::start().await;

@@ -1,5 +1,6 @@
 //! `/affiliate-payouts` for programs, and the owner's payout runs.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -436,6 +437,11 @@ fn no_key_moves_a_run() {
 
 /// A processor that pays: what it was asked, each with its head and body.
 async fn processor(asked: Arc<Mutex<Vec<String>>>) -> String {
+    account(("acct_own", Arc::new(AtomicBool::new(true))), asked).await
+}
+
+/// An account of a processor, that pays or has trouble.
+async fn account((id, pays): (&'static str, Arc<AtomicBool>), asked: Arc<Mutex<Vec<String>>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -454,14 +460,16 @@ async fn processor(asked: Arc<Mutex<Vec<String>>>) -> String {
                 }
             };
             let answer = match text.split(' ').nth(1).unwrap() {
-                "/v1/account" => json!({"id": "acct_own", "livemode": true}),
+                "/v1/account" => json!({"id": id, "livemode": true}),
                 "/v1/accounts/acct_ada" => json!({"id": "acct_ada", "capabilities": {"transfers": "active"}}),
                 "/v1/transfers" => json!({"id": "tr_1", "object": "transfer"}),
                 path => json!({"error": path}),
             };
             let body = answer.to_string();
-            let head =
-                format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+            let is_well = pays.load(Ordering::Relaxed) || !text.starts_with("POST /v1/transfers ");
+            let status = if is_well { "200 OK" } else { "500 Trouble" };
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
             stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
             asked.lock().unwrap().push(text);
         }
@@ -509,6 +517,51 @@ async fn the_processor_is_asked_for_transfers() {
     let run = format!("{PROGRAM}/payout-runs/{}", drafted["run"]["id"].as_str().unwrap());
     let shown = world.browse(&who, Method::GET, &run, &json!({})).await.json();
     assert_eq!(shown["run"]["status"], "completed");
+    books(&world, &who).await;
+    world.end().await;
+}
+
+/// Who did not answer may have paid: another account, which knows nothing of it, is not asked.
+#[tokio::test]
+async fn what_one_account_may_have_paid_no_other_one_pays() {
+    let world = World::start().await;
+    let (who, program) = program(&world).await;
+    let ada = seller(&world, "ada", None).await;
+    let pays = [false, true].map(|pays| Arc::new(AtomicBool::new(pays)));
+    let asked = [(), ()].map(|()| Arc::new(Mutex::new(Vec::new())));
+    let own = account(("acct_own", Arc::clone(&pays[0])), Arc::clone(&asked[0])).await;
+    let other = account(("acct_another", Arc::clone(&pays[1])), Arc::clone(&asked[1])).await;
+    let connect = async |base: &str| {
+        let body = json!({"webhook_secrets": ["whsec_one"], "api_base": base, "restricted_key": "rk_live_1"});
+        assert_eq!(owner(&world, &who, Method::PUT, ("/processor", body)).await.status, StatusCode::OK);
+    };
+    connect(&own).await;
+    let method = json!({"method": "stripe", "destination": "acct_ada"});
+    owner(&world, &who, Method::PUT, (&format!("/partners/{ada}/payout-method"), method)).await;
+    sell(&world, &program, ("ada", 1), 10_000).await;
+    let drafted = owner(&world, &who, Method::POST, ("/payout-runs", json!({}))).await.json();
+    approve(&world, &who, &drafted["run"]).await;
+    let path = format!("/affiliate-payouts/{}", drafted["payouts"][0]["id"].as_str().unwrap());
+    let office = Office::new(world.hall.clone());
+    let go_on = async || {
+        let now = world.hall.clock().now();
+        office.ledger().go_on_with_payouts(0..=PARTITIONS - 1, now, &office).await.unwrap();
+        world.get(&path).await.json()["payout"]["status"].clone()
+    };
+    let transfers = |nth: usize| {
+        let asked = asked[nth].lock().unwrap();
+        asked.iter().filter(|text| text.starts_with("POST /v1/transfers ")).count()
+    };
+    assert_eq!((go_on().await, transfers(0)), (json!("processing"), 1));
+    connect(&other).await;
+    for _ in 0..3 {
+        world.hall.clock().advance(Duration::from_secs(3_600));
+        assert_eq!((go_on().await, transfers(1)), (json!("processing"), 0));
+    }
+    connect(&own).await;
+    pays[0].store(true, Ordering::Relaxed);
+    world.hall.clock().advance(Duration::from_secs(3_600));
+    assert_eq!((go_on().await, transfers(0), transfers(1)), (json!("paid"), 2, 0));
     books(&world, &who).await;
     world.end().await;
 }

@@ -87,10 +87,6 @@ async fn a_program_is_enabled_filled_and_goes_live() {
     assert_eq!((&processor["webhook_url"], &processor["kind"]), (&json!(url), &json!("stripe")));
     assert_eq!((&processor["last_event_at"], &processor["failed_events"]), (&Value::Null, &json!(0)));
     assert!(!connected.json().to_string().contains("whsec_"), "secrets are never shown");
-    for secrets in [json!([]), json!(["a", "b", "c"]), json!("a"), json!([1]), json!(["a b"]), Value::Null] {
-        let refused = call(Method::PUT, "/processor", json!({"webhook_secrets": secrets})).await;
-        assert!(refused.json()["error"]["details"]["fields"]["webhook_secrets"].is_string(), "{secrets}");
-    }
     let tested = call(Method::POST, "/processor/test", json!({})).await.json();
     assert_eq!((&tested["ok"], &tested["account_id"]), (&json!(true), &json!("acct_1")));
 
@@ -100,6 +96,30 @@ async fn a_program_is_enabled_filled_and_goes_live() {
         assert_eq!((moved.status, &moved.json()["program"]["status"]), (StatusCode::OK, &json!(status)));
     }
     assert_eq!(call(Method::GET, "", json!({})).await.json()["missing"], json!([]));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_webhook_secret_that_could_be_guessed_is_refused() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let call = async |method, path, body| owner(&world, &who, method, (path, body)).await;
+    let (good, spaces) = ("whsec_0123456789abcdef", "        ");
+    for secrets in [
+        json!([]),
+        json!([good, good, good]),
+        json!(good),
+        json!([1]),
+        json!(["whsec_ 0123456789"]),
+        json!([""]),
+        json!([spaces]),
+        json!(["whsec_"]),
+        json!([good, "whsec_a"]),
+        Value::Null,
+    ] {
+        let refused = call(Method::PUT, "/processor", json!({"webhook_secrets": secrets})).await;
+        assert!(refused.json()["error"]["details"]["fields"]["webhook_secrets"].is_string(), "{secrets}");
+    }
     world.end().await;
 }
 
@@ -228,8 +248,7 @@ async fn a_key_is_tried_before_it_is_kept() {
     let padded =
         Box::leak(json!({"id": "acct_9", "settings": "x".repeat(20_000)}).to_string().into_boxed_str());
     let base = processor(Arc::clone(&status), padded).await;
-    let with =
-        |base: &str| json!({"webhook_secrets": ["whsec_a"], "api_base": base, "restricted_key": "rk_test_1"});
+    let with = |base: &str| json!({"webhook_secrets": ["whsec_one"], "api_base": base, "restricted_key": "rk_test_1"});
     let connected = call(Method::PUT, "/processor", with(&base)).await;
     assert_eq!(connected.status, StatusCode::OK, "{connected:?}");
     let processor = connected.json()["processor"].clone();

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Method, Request, StatusCode};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 use crate::affiliate_program::{PROGRAM, owner, set_up};
 use crate::affiliates::partner;
@@ -68,6 +71,18 @@ impl Shop {
             request = request.header(*name, *value);
         }
         self.world.send(request.body(Full::default()).unwrap()).await
+    }
+
+    async fn follow_by_http2(&self, address: &str) -> Answered {
+        let stream = TokioIo::new(TcpStream::connect(self.world.address).await.unwrap());
+        let (mut client, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+        tokio::spawn(connection);
+        let request = Request::get(address).header("user-agent", FIREFOX);
+        let request = request.body(Full::<Bytes>::default()).unwrap();
+        let (head, body) = client.send_request(request).await.unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answered { status: head.status, headers: head.headers, body }
     }
 
     /// The referrals that there are, the newest first, once there are so many.
@@ -284,6 +299,38 @@ async fn sign_ups_are_leads_and_nobody_learns_of_whom() {
     shop.world.end().await;
 }
 
+/// Bodies that nobody could read: too large, of other types, packed, broken, too deep.
+#[tokio::test]
+async fn whatever_is_told_of_a_visitor_is_answered_alike() {
+    let shop = Shop::open().await;
+    let large = format!("{{\"key\":\"{}\"}}", "x".repeat(100_000)).into_bytes();
+    let deep = format!("{{\"key\":{}{}}}", "[".repeat(1_000), "]".repeat(1_000)).into_bytes();
+    let reserved = br#"{"key":{"$serde_json::private::RawValue":"1"}}"#.to_vec();
+    for (kind, encoding, body) in [
+        ("text/plain", "identity", large),
+        ("application/json", "identity", deep),
+        ("application/json", "identity", reserved),
+        ("application/json", "identity", b"{\"key\":".to_vec()),
+        ("application/json", "identity", b"\xff\xfe".to_vec()),
+        ("application/json", "gzip", b"no gzip".to_vec()),
+        ("application/json", "br", b"{}".to_vec()),
+        ("application/x-www-form-urlencoded", "identity", b"email=a%40example.org".to_vec()),
+        ("multipart/form-data; boundary=x", "identity", b"--x--".to_vec()),
+        ("text/plain; charset=utf-16", "identity", b"{}".to_vec()),
+        ("", "identity", b"{}".to_vec()),
+        ("application/json", "identity", Vec::new()),
+    ] {
+        for path in ["/affiliate/signups", "/affiliate/identify"] {
+            let request = Request::post(path).header("host", "t").header("user-agent", FIREFOX);
+            let request = request.header("content-type", kind).header("content-encoding", encoding);
+            let answer = shop.world.send(request.body(Full::new(body.clone().into())).unwrap()).await;
+            let heard = (answer.status, answer.json());
+            assert_eq!(heard, (StatusCode::ACCEPTED, json!({"ok": true})), "{path} {kind} {encoding}");
+        }
+    }
+    shop.world.end().await;
+}
+
 #[tokio::test]
 async fn a_link_is_followed_without_a_script() {
     let shop = Shop::open().await;
@@ -340,13 +387,16 @@ async fn a_link_is_followed_without_a_script() {
     let portal = [("host", "Partners.shop.example:8443"), ("user-agent", FIREFOX)];
     let led = shop.follow(Method::GET, "/r/podcast", &portal).await;
     assert!(to(&led).contains("stx_ref=vis_"), "{led:?}");
+    // HTTP/2, which browsers speak over TLS, names the host elsewhere.
+    let led = shop.follow_by_http2("http://partners.shop.example/r/podcast").await;
+    assert!(to(&led).contains("stx_ref=vis_"), "{led:?}");
     // Of the clicks those of people count, and of none whoever only looked.
     let office = ::affiliate::office::Office::new(shop.world.hall.clone());
     let partner: mail::id::PartnerId = id.parse().unwrap();
     let account = shop.world.tenant().await.account().id;
     let links = office.links(account, partner).await.unwrap();
     let counts = office.clicks_of(partner, &links).await.unwrap();
-    assert_eq!(counts.iter().sum::<u64>(), 2, "{counts:?}");
+    assert_eq!(counts.iter().sum::<u64>(), 3, "{counts:?}");
     shop.world.end().await;
 }
 

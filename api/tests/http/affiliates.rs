@@ -71,7 +71,7 @@ async fn to_whom_has_no_program_all_of_it_is_nothing() {
     let enable = json!({"website_url": "https://shop.example", "currency": "usd"});
     owner(&world, &who, Method::POST, ("", enable)).await;
     everywhere("enabled").await;
-    owner(&world, &who, Method::PUT, ("/processor", json!({"webhook_secrets": ["s"]}))).await;
+    owner(&world, &who, Method::PUT, ("/processor", json!({"webhook_secrets": ["whsec_one"]}))).await;
     everywhere("without a campaign").await;
     owner(&world, &who, Method::PUT, ("/campaigns/default", json!({}))).await;
     // It is not live; only referrals are not taken.

@@ -27,6 +27,7 @@ use queue::entropy::Entropy;
 use queue::people::People;
 use queue::plan::{PlanSettings, Planner};
 use queue::retry::Schedule;
+use queue::smarthosts::Smarthosts;
 use queue::webhooks::{LADDER, WebhooksParts};
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use serde_json::Value;
@@ -96,7 +97,7 @@ async fn hall_and_worker(store: Store, change: impl FnOnce(&mut HallParts)) -> (
         dns::lookup::Resolver::new(&dns::lookup::Settings { servers, ..dns::lookup::Settings::default() })
             .unwrap()
     };
-    let plan = PlanSettings { port: 25, smarthost: None, own_names: Vec::new() };
+    let plan = PlanSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
     let parts = WorkerParts {
         store,
         clock: Clock::default(),

@@ -98,13 +98,16 @@ pub struct Trail {
 }
 
 /// What the processor was asked, where it pays by transfers of its own.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asking {
     /// The number in the key that makes asking again harmless; another one after each definitive answer.
     pub attempt: u32,
     /// When it was asked first with that number. Until it answers, the money may be on its way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
+    /// Which account there was asked so: another one knows of no key that this one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// How often it was asked with that number.
     pub tries: u32,
     /// How often there was not enough money.
@@ -223,6 +226,9 @@ pub struct Compared {
     /// The last line of the next one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<CommissionId>,
+    /// Which one that is: it may be gone when this goes on, and the line is none of those after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<PayoutId>,
 }
 
 /// How far the payouts of a draft are looked through for methods that are allowed no more.

@@ -6,9 +6,7 @@
 //! mailed link about a payout's destination ─► the destination is changed
 //! ```
 //!
-//! A link carries 32 bytes of chance, of which the store has the hash; each works once. A session's token says whose
-//! it is, so that one read finds it, and holds 32 such bytes as well; the token that forms bring against forged
-//! requests is derived from it.
+//! A link carries 32 bytes of chance, of which the store has the hash; each works once. A session's token is a [`Token`].
 
 use std::fmt;
 use std::time::Duration;
@@ -17,11 +15,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::program::PayoutMethod;
 use crate::credential::SecretHash;
 use crate::id::{AccountId, PartnerId, SessionId};
+use crate::session_token::Token;
 
 /// How long a login link works (affiliate-api.md, "Limits").
 pub const LOGIN_LINK: Duration = Duration::from_secs(60);
@@ -152,7 +150,7 @@ impl PortalSession {
         Self {
             id: token.session,
             account: token.account,
-            partner: token.partner,
+            partner: token.who,
             secret: token.hash(),
             created_at: now,
             expires_at: now.checked_add(SESSION).unwrap_or(Timestamp::MAX),
@@ -167,87 +165,14 @@ impl PortalSession {
 }
 
 /// What the browser keeps of a session.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PortalToken {
-    /// Whose program it is of.
-    pub account: AccountId,
-    /// Who.
-    pub partner: PartnerId,
-    /// Which session.
-    pub session: SessionId,
-    secret: [u8; 32],
-}
-
-impl fmt::Debug for PortalToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PortalToken({}, hidden)", self.session)
-    }
-}
-
-/// Three ids and the secret.
-const TOKEN_BYTES: usize = 16 + 16 + 16 + 32;
-
-impl PortalToken {
-    /// The token of a new session of a partner.
-    #[must_use]
-    pub fn new((account, partner): (AccountId, PartnerId), session: SessionId, secret: [u8; 32]) -> Self {
-        Self { account, partner, session, secret }
-    }
-
-    /// Reads a cookie's value; `None` when it is no token.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let bytes: [u8; TOKEN_BYTES] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
-        let (account, rest) = bytes.split_first_chunk::<16>()?;
-        let (partner, rest) = rest.split_first_chunk::<16>()?;
-        let (session, rest) = rest.split_first_chunk::<16>()?;
-        Some(Self {
-            account: AccountId::from_bytes(*account),
-            partner: PartnerId::from_bytes(*partner),
-            session: SessionId::from_bytes(*session),
-            secret: rest.try_into().ok()?,
-        })
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        let ids = [self.account.to_bytes(), self.partner.to_bytes(), self.session.to_bytes()].concat();
-        [&ids[..], &self.secret].concat()
-    }
-
-    /// The cookie's value.
-    #[must_use]
-    pub fn text(&self) -> String {
-        URL_SAFE_NO_PAD.encode(self.bytes())
-    }
-
-    /// What is stored of it.
-    #[must_use]
-    pub fn hash(&self) -> SecretHash {
-        SecretHash::of_bytes(&self.bytes())
-    }
-
-    /// What each form of its pages brings.
-    #[must_use]
-    pub fn csrf(&self) -> String {
-        let digest = Sha256::new().chain_update(b"portal form ").chain_update(self.bytes()).finalize();
-        URL_SAFE_NO_PAD.encode(digest)
-    }
-}
+pub type PortalToken = Token<PartnerId>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn tokens_read_back_and_hide_themselves() {
-        let of = (AccountId::from_bytes([1; 16]), PartnerId::from_bytes([2; 16]));
-        let token = PortalToken::new(of, SessionId::from_bytes([3; 16]), [4; 32]);
-        assert_eq!(PortalToken::parse(&token.text()), Some(token.clone()));
-        assert!(format!("{token:?}").ends_with("hidden)"));
-        assert_ne!(token.csrf(), token.text());
-        for bad in ["", "x", "!!", &token.text()[1..], &format!("{}A", token.text())] {
-            assert_eq!(PortalToken::parse(bad), None, "{bad}");
-        }
+    fn secrets_of_links_read_back_and_hide_themselves() {
         let secret = LinkSecret::new([5; 32]);
         assert_eq!(LinkSecret::parse(&secret.text()), Some(secret.clone()));
         assert_eq!((secret.text().len(), format!("{secret:?}")), (43, "LinkSecret(hidden)".to_owned()));

@@ -126,11 +126,10 @@ pub struct Dealings {
     pub first_earning: Option<String>,
     /// When the last of them was paid.
     pub last_paid_at: Option<Timestamp>,
-    /// Whether there was a subscription on trial.
-    pub has_tried: bool,
-    /// Whether there is a subscription that goes on.
-    pub has_subscription: bool,
-    /// When the last subscription ended.
+    /// When the first subscription began that was on trial.
+    #[serde(default)]
+    pub tried_at: Option<Timestamp>,
+    /// When a subscription ended last while no other one went on. One that is begun later brings nobody back.
     pub left_at: Option<Timestamp>,
     /// Of guests, who are nobody's customer: all of its commissions are to be looked at anew, newest first; how far that
     /// is. It ends with the fact that began it.
@@ -143,14 +142,13 @@ impl Dealings {
     /// of, it is the same.
     #[must_use]
     pub fn standing(&self) -> ReferralStatus {
-        let has_left = !self.has_subscription
-            && self.left_at.is_some_and(|left| self.last_paid_at.is_none_or(|paid| left >= paid));
-        match (self.invoices, self.has_tried) {
-            (0, false) => ReferralStatus::Lead,
-            (0, true) if has_left => ReferralStatus::Cancelled,
-            (0, true) => ReferralStatus::Trialing,
+        let has_left = |since: Timestamp| self.left_at.is_some_and(|left| left >= since);
+        match (self.invoices, self.tried_at) {
+            (0, None) => ReferralStatus::Lead,
+            (0, Some(tried)) if has_left(tried) => ReferralStatus::Cancelled,
+            (0, Some(_)) => ReferralStatus::Trialing,
             (invoices, _) if self.gone >= invoices => ReferralStatus::Refunded,
-            _ if has_left => ReferralStatus::Cancelled,
+            _ if self.last_paid_at.is_some_and(has_left) => ReferralStatus::Cancelled,
             _ => ReferralStatus::Active,
         }
     }
@@ -263,16 +261,18 @@ mod tests {
         use ReferralStatus::{Active, Cancelled, Lead, Refunded, Trialing};
         let at = |second| Some(Timestamp::from_second(second).unwrap());
         let new = Dealings::default();
-        let trial = Dealings { has_tried: true, has_subscription: true, ..new.clone() };
-        let gave_up = Dealings { has_subscription: false, left_at: at(5), ..trial.clone() };
-        let pays = Dealings { invoices: 2, last_paid_at: at(10), ..trial.clone() };
-        let left = Dealings { has_subscription: false, left_at: at(20), ..pays.clone() };
+        let trial = Dealings { tried_at: at(1), ..new.clone() };
+        let tried_late = Dealings { left_at: at(0), ..trial.clone() };
+        let gave_up = Dealings { left_at: at(5), ..trial.clone() };
+        let pays = Dealings { invoices: 2, last_paid_at: at(10), ..gave_up.clone() };
+        let left = Dealings { left_at: at(20), ..pays.clone() };
         let came_back = Dealings { invoices: 3, last_paid_at: at(30), ..left.clone() };
         let all_back = Dealings { gone: 2, ..left.clone() };
         let never_subscribed = Dealings { invoices: 1, last_paid_at: at(1), ..new.clone() };
         for (dealings, status) in [
             (new, Lead),
             (trial, Trialing),
+            (tried_late, Trialing),
             (gave_up, Cancelled),
             (pays, Active),
             (left, Cancelled),

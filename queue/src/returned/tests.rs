@@ -21,6 +21,7 @@ use crate::courier::smtp::{Dialer, TlsMode};
 use crate::entropy::Entropy;
 use crate::plan::{PlanSettings, Planner};
 use crate::retry::Schedule;
+use crate::smarthosts::Smarthosts;
 use crate::webhooks::{LADDER, WebhooksParts};
 use crate::worker::{Manners, WorkerParts, WorkerSettings};
 
@@ -43,7 +44,7 @@ pub(super) fn node(store: Store) -> Returned {
         vault: std::sync::Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
         ladder: LADDER.to_vec(),
     };
-    let plan = PlanSettings { port: 25, smarthost: None, own_names: Vec::new() };
+    let plan = PlanSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
     let parts = WorkerParts {
         store,
         clock: Clock::default(),

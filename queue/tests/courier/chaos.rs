@@ -267,6 +267,7 @@ proptest! {
             let target = Target {
                 host: "moody.example".parse().unwrap(),
                 address: listener.local_addr().unwrap(),
+                is_trusted: false,
                 source: None,
                 tls: TlsMode::Off,
                 dane: None,

@@ -151,6 +151,7 @@ impl Host {
         Target {
             host: "mx.example".parse().unwrap(),
             address: self.address,
+            is_trusted: false,
             source: None,
             tls,
             dane: None,

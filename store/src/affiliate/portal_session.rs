@@ -37,7 +37,7 @@ pub async fn get(
     token: &PortalToken,
     now: Timestamp,
 ) -> Result<Option<PortalSession>, ReadError> {
-    let found = store.get(&key_of(token.account, token.partner, token.session)).await?;
+    let found = store.get(&key_of(token.account, token.who, token.session)).await?;
     let found: Option<PortalSession> = found.as_deref().map(row::decode).transpose()?;
     Ok(found.filter(|session| session.secret == token.hash() && session.is_live(now)))
 }

@@ -1,6 +1,6 @@
 //! A customer: who it is, its subscriptions, and whose referral it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use mail::affiliate::referral::Dealings;
@@ -25,6 +25,18 @@ struct Told {
 struct ToldSubscription {
     status: SubscriptionStatus,
     marks: Marks,
+    #[serde(default)]
+    begun_at: Option<Timestamp>,
+    #[serde(default)]
+    over_at: Option<Timestamp>,
+}
+
+impl ToldSubscription {
+    /// Whether it went on at a time, after that.
+    fn goes_on_at(&self, time: Timestamp) -> bool {
+        let is_over = self.status == SubscriptionStatus::Over && self.over_at.is_none_or(|over| over <= time);
+        self.begun_at.is_none_or(|begun| begun <= time) && !is_over
+    }
 }
 
 /// What is known of a customer.
@@ -35,8 +47,8 @@ pub(crate) struct HeardCustomer {
     /// An address that an invoice or a session names.
     email: Option<Newest<String>>,
     subscriptions: BTreeMap<String, Option<Newest<ToldSubscription>>>,
-    /// Whether there ever was a subscription on trial.
-    has_tried: bool,
+    /// When the first subscription began that was on trial.
+    tried_at: Option<Timestamp>,
     /// When a subscription ended last.
     left_at: Option<Timestamp>,
     /// When the first invoice was paid that was worth anything.
@@ -68,13 +80,14 @@ impl HeardCustomer {
 
     /// Hears of a subscription.
     pub(crate) fn hear_subscription(&mut self, subscription: &Subscription) {
-        let Subscription { id, status, marks, as_of, .. } = subscription;
-        match status {
-            SubscriptionStatus::Trialing => self.has_tried = true,
-            SubscriptionStatus::Over => self.left_at = self.left_at.max(Some(as_of.at)),
-            SubscriptionStatus::Live => {}
+        let Subscription { id, status, begun_at, over_at, marks, as_of, .. } = subscription;
+        if *status == SubscriptionStatus::Trialing {
+            let began = begun_at.unwrap_or(as_of.at);
+            self.tried_at = Some(self.tried_at.map_or(began, |first| first.min(began)));
         }
-        let told = ToldSubscription { status: *status, marks: marks.clone() };
+        self.left_at = self.left_at.max(*over_at);
+        let (begun_at, over_at) = (*begun_at, *over_at);
+        let told = ToldSubscription { status: *status, marks: marks.clone(), begun_at, over_at };
         Newest::hear(self.subscriptions.entry(id.clone()).or_default(), *as_of, told);
         if self.subscriptions.len() > SUBSCRIPTIONS_MAX {
             self.forget_one();
@@ -124,9 +137,9 @@ impl HeardCustomer {
 
     /// Writes what its subscriptions mean for its referral.
     pub(crate) fn tell_subscriptions(&self, dealings: &mut Dealings) {
-        let lives = |told: &Newest<ToldSubscription>| told.value().status != SubscriptionStatus::Over;
-        dealings.has_tried = self.has_tried;
-        dealings.has_subscription = self.subscriptions.values().flatten().any(lives);
-        dealings.left_at = self.left_at;
+        let told = || self.subscriptions.values().flatten().map(Newest::value);
+        let ends: BTreeSet<Timestamp> = told().filter_map(|one| one.over_at).chain(self.left_at).collect();
+        dealings.tried_at = self.tried_at;
+        dealings.left_at = ends.into_iter().rev().find(|end| !told().any(|one| one.goes_on_at(*end)));
     }
 }

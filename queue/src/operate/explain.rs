@@ -1,0 +1,289 @@
+//! Explaining: what happened to an email, what each of its recipients waits for now, and when it goes on.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use mail::attempt::Attempt;
+use mail::destination::Destination;
+use mail::event::Event;
+use mail::id::EmailId;
+use mail::recipient::{Recipient, RecipientState};
+use mail::task::Task;
+use store::email::EmailWithRecipients;
+use store::engine::ReadError;
+
+use super::OperateError;
+use crate::accept::Hall;
+use crate::site::SiteStanding;
+use crate::worker::Worker;
+
+/// Attempts and events shown of one email.
+const SHOWN_MAX: usize = 1_000;
+/// Tasks counted that lie before another one on disk.
+const COUNTED_MAX: usize = 1_000;
+
+/// What a recipient waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The recipient's place in the email.
+    pub recipient: u16,
+    /// Which limit, or which schedule.
+    pub cause: Cause,
+    /// The mail hosts that its mail goes to, as far as they are known.
+    pub destination: Option<String>,
+    /// How many go before it there; as far as is known.
+    pub place: Option<usize>,
+    /// When it goes on, or is looked at again, as far as is known.
+    pub until: Option<Timestamp>,
+}
+
+/// Why a recipient waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// It is to be sent later, as the customer asked.
+    ScheduledAt,
+    /// It is due, and may not be sent yet: its domain is not verified any more, or the plan is used up.
+    NotAllowed,
+    /// The operator holds it.
+    Held,
+    /// The configuration pauses all delivery.
+    Paused,
+    /// The operator has suspended its destination.
+    Suspended {
+        /// What was suspended.
+        destination: Destination,
+        /// Why, in the operator's words.
+        because: Option<String>,
+    },
+    /// It was tried, and is tried again.
+    Schedule {
+        /// The number of the next attempt, from 1 on.
+        attempt: u32,
+    },
+    /// Another node has it.
+    OtherNode,
+    /// The mail hosts asked to be left alone.
+    Resting {
+        /// How, until when and in which words.
+        why: String,
+    },
+    /// None of the mail hosts can be reached: they are probed then.
+    Unreachable,
+    /// So many messages a second are sent there, and no more.
+    Rate,
+    /// So many connections are open there, and no more may be.
+    Connections {
+        /// At most.
+        max: u32,
+    },
+    /// A connection that is about to be opened, or free.
+    Turn,
+    /// The host's reply: it is being tried.
+    Reply,
+    /// The look-up of the mail hosts.
+    LookUp,
+    /// Room in memory: it lies on disk behind others of its queue.
+    Memory,
+}
+
+impl Cause {
+    /// The word for it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::ScheduledAt => "scheduled_at",
+            Self::NotAllowed => "not_allowed",
+            Self::Held => "held",
+            Self::Paused => "paused",
+            Self::Suspended { .. } => "suspended",
+            Self::Schedule { .. } => "schedule",
+            Self::OtherNode => "other_node",
+            Self::Resting { .. } => "resting",
+            Self::Unreachable => "unreachable",
+            Self::Rate => "rate",
+            Self::Connections { .. } => "connections",
+            Self::Turn => "turn",
+            Self::Reply => "reply",
+            Self::LookUp => "look_up",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// The words for them all.
+    pub const WORDS: &[&str] = &[
+        "held",
+        "paused",
+        "suspended",
+        "schedule",
+        "other_node",
+        "resting",
+        "unreachable",
+        "rate",
+        "connections",
+        "turn",
+        "reply",
+        "look_up",
+        "memory",
+    ];
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ScheduledAt => f.write_str("the time that it is to be sent at"),
+            Self::NotAllowed => {
+                f.write_str("a verified domain, or room in the plan: it is due, and may not be sent yet")
+            }
+            Self::Held => f.write_str("held by the operator until it is released"),
+            Self::Paused => f.write_str("delivery is paused by the configuration"),
+            Self::Suspended { destination, because: None } => {
+                write!(f, "the operator has suspended {destination}")
+            }
+            Self::Suspended { destination, because: Some(because) } => {
+                write!(f, "the operator has suspended {destination}: {because}")
+            }
+            Self::Schedule { attempt } => write!(f, "its next attempt (number {attempt})"),
+            Self::OtherNode => f.write_str("its turn at another node: ask there what for"),
+            Self::Resting { why } => write!(f, "the destination is {why}"),
+            Self::Unreachable => f.write_str("the mail hosts cannot be reached, and are probed next then"),
+            Self::Rate => f.write_str("the rate at which mail is sent there"),
+            Self::Connections { max } => {
+                write!(f, "a free connection: the {max} that may be open there are busy")
+            }
+            Self::Turn => f.write_str("its turn at the next connection"),
+            Self::Reply => f.write_str("the reply: it is being tried this moment"),
+            Self::LookUp => f.write_str("the look-up of the mail hosts"),
+            Self::Memory => {
+                f.write_str("room in memory: it is due, and lies on disk behind others of its queue")
+            }
+        }
+    }
+}
+
+/// Everything known about an email.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    /// The email and its recipients.
+    pub email: EmailWithRecipients,
+    /// What happened, oldest first.
+    pub events: Vec<Event>,
+    /// Every attempt.
+    pub attempts: Vec<Attempt>,
+    /// What the recipients that are not finished wait for.
+    pub waiting: Vec<Waiting>,
+}
+
+impl Worker {
+    /// Explains an email: what happened, what it waits for, when it goes next.
+    ///
+    /// # Errors
+    /// [`OperateError`].
+    pub async fn trace(&self, id: EmailId) -> Result<Trace, OperateError> {
+        let email = store::email::find(&self.store, id).await?.ok_or(OperateError::Unknown(id))?;
+        let account = email.email.account;
+        let events = store::event::list(&self.store, account, id, SHOWN_MAX).await?;
+        let attempts = store::attempt::list(&self.store, account, id, SHOWN_MAX).await?;
+        let waiting = self.explain(&email).await?;
+        Ok(Trace { email, events, attempts, waiting })
+    }
+
+    /// What the recipients of an email that are not finished wait for.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn explain(&self, email: &EmailWithRecipients) -> Result<Vec<Waiting>, ReadError> {
+        let mut waiting = self.not_released(email).await?;
+        for open in self.open_tasks(email).await? {
+            waiting.push(self.waiting(open.recipient.index, &open.task).await?);
+        }
+        Ok(waiting)
+    }
+
+    /// Recipients that are not in the queue yet.
+    async fn not_released(&self, email: &EmailWithRecipients) -> Result<Vec<Waiting>, ReadError> {
+        let later = |recipient: &&Recipient| {
+            matches!(recipient.state, RecipientState::Scheduled | RecipientState::Held)
+        };
+        if !email.recipients.iter().any(|recipient| later(&recipient)) {
+            return Ok(Vec::new());
+        }
+        let found = store::schedule::get(&self.store, (email.email.account, email.email.id)).await?;
+        let until = found.map(|found| found.schedule.due);
+        let waiting = |recipient: &Recipient| Waiting {
+            recipient: recipient.index,
+            cause: match recipient.state {
+                RecipientState::Scheduled => Cause::ScheduledAt,
+                _ => Cause::NotAllowed,
+            },
+            destination: None,
+            place: None,
+            until,
+        };
+        Ok(email.recipients.iter().filter(later).map(waiting).collect())
+    }
+
+    async fn waiting(&self, recipient: u16, task: &Task) -> Result<Waiting, ReadError> {
+        let now = self.clock.now();
+        let route = self.route_of(task, now);
+        let destination = route.as_ref().map(|route| route.site.clone());
+        let standing = route.as_ref().map(|route| self.standing_of(route, task.tls_demand()));
+        let (cause, until) = self.cause(task, standing.as_ref(), now);
+        let place = match cause {
+            Cause::Rate | Cause::Connections { .. } | Cause::Turn => {
+                route.and_then(|route| self.site(&route, task.tls_demand()).place(task))
+            }
+            Cause::Memory => Some(store::task::due_before(&self.store, task, COUNTED_MAX).await?),
+            _ => None,
+        };
+        Ok(Waiting { recipient, cause, destination, place, until })
+    }
+
+    fn cause(&self, task: &Task, site: Option<&SiteStanding>, now: Timestamp) -> (Cause, Option<Timestamp>) {
+        let next = Cause::Schedule { attempt: task.attempts.saturating_add(1) };
+        if task.held {
+            return (Cause::Held, None);
+        }
+        if self.flights.is_attempting(task.id) {
+            return (Cause::Reply, None);
+        }
+        if self.is_paused() {
+            return (Cause::Paused, None);
+        }
+        if !self.leases.is_active(task.partition) {
+            return if task.due > now { (next, Some(task.due)) } else { (Cause::OtherNode, None) };
+        }
+        let route = self.route_of(task, now);
+        if let Some((destination, suspension)) = self.suspension(task, route.as_deref()) {
+            return (Cause::Suspended { destination, because: suspension.because }, suspension.until);
+        }
+        if let Some((why, until)) = site.and_then(|site| site.rests(now)) {
+            return (Cause::Resting { why }, Some(until.max(task.due)));
+        }
+        if let Some(until) = site.and_then(|site| site.dead_until).filter(|until| *until > now) {
+            return (Cause::Unreachable, Some(until.max(task.due)));
+        }
+        match (self.flights.holds(task.id), site) {
+            (false, _) if task.due > now => (next, Some(task.due)),
+            (false, _) => (Cause::Memory, None),
+            (true, None) => (Cause::LookUp, None),
+            (true, Some(site)) if site.rate_until.is_some() => (Cause::Rate, site.rate_until),
+            (true, Some(site)) if site.connections >= site.connections_max => {
+                (Cause::Connections { max: site.connections_max }, None)
+            }
+            (true, Some(_)) => (Cause::Turn, None),
+        }
+    }
+}
+
+impl Hall {
+    /// What the recipients of an email that are not finished wait for.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn explain(&self, email: &EmailWithRecipients) -> Result<Vec<Waiting>, ReadError> {
+        if email.recipients.iter().all(|recipient| recipient.state.is_terminal()) {
+            return Ok(Vec::new());
+        }
+        self.worker.explain(email).await
+    }
+}

@@ -1,0 +1,216 @@
+//! Where the queue is long: destinations by how much waits for them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mail::id::AccountId;
+use mail::reply::Reply;
+use mail::task::{Task, TaskId};
+use store::engine::ReadError;
+
+use crate::site::SiteStanding;
+use crate::worker::Worker;
+
+/// Tasks read at once.
+const SLICE_TASKS: usize = 1_000;
+/// Destinations counted apart; what there is beyond them is counted together.
+const COUNTED_MAX: usize = 200_000;
+
+/// The destinations that most waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Top {
+    /// The longest first.
+    pub destinations: Vec<TopDestination>,
+    /// How many destinations there are.
+    pub count: usize,
+    /// How many tasks wait in all.
+    pub tasks: u64,
+}
+
+/// What waits for a destination, and what for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopDestination {
+    /// The mail hosts; the recipients' domain where they are not known now.
+    pub name: String,
+    /// Recipients that wait.
+    pub tasks: u64,
+    /// How many of them are held.
+    pub held: u64,
+    /// When the oldest was accepted.
+    pub oldest: Timestamp,
+    /// When the first is due.
+    pub next_due: Timestamp,
+    /// Connections that are open.
+    pub connections: u32,
+    /// What binds.
+    pub limit: Limit,
+    /// Until when, as far as is known.
+    pub until: Option<Timestamp>,
+    /// What the host said last to the oldest.
+    pub last_reply: Option<Reply>,
+}
+
+/// What keeps mail from going to a destination faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// The configuration pauses all delivery.
+    Paused,
+    /// All that waits is held.
+    Held,
+    /// The operator has suspended it.
+    Suspended,
+    /// It asked to be left alone.
+    Resting,
+    /// It cannot be reached.
+    Unreachable,
+    /// Messages a second.
+    Rate,
+    /// Connections.
+    Connections,
+    /// Nothing is due yet.
+    Schedule,
+    /// Nothing.
+    None,
+}
+
+impl Limit {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::Held => "held",
+            Self::Suspended => "suspended",
+            Self::Resting => "resting",
+            Self::Unreachable => "unreachable",
+            Self::Rate => "rate",
+            Self::Connections => "connections",
+            Self::Schedule => "schedule",
+            Self::None => "none",
+        }
+    }
+}
+
+/// What is counted of a destination.
+struct Count {
+    tasks: u64,
+    held: u64,
+    next_due: Timestamp,
+    /// When the oldest was accepted, and which it is.
+    oldest: (Timestamp, AccountId, TaskId),
+    /// One of them, by which the site is found.
+    sample: Task,
+}
+
+impl Count {
+    fn of(task: Task) -> Self {
+        Self {
+            tasks: 0,
+            held: 0,
+            next_due: task.due,
+            oldest: (task.accepted_at, task.account, task.id),
+            sample: task,
+        }
+    }
+
+    fn add(&mut self, task: &Task) {
+        self.tasks += 1;
+        self.held += u64::from(task.held);
+        self.next_due = self.next_due.min(task.due);
+        self.oldest = self.oldest.min((task.accepted_at, task.account, task.id));
+    }
+}
+
+impl Worker {
+    /// The destinations that most waits for, at most `limit`. Reads the whole queue; `seen` hears now and then how many
+    /// tasks were read.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn top(self: &Arc<Self>, limit: usize, seen: impl Fn(u64)) -> Result<Top, ReadError> {
+        let mut counts: HashMap<String, Count> = HashMap::new();
+        let (mut tasks, mut from) = (0, None);
+        loop {
+            let slice = store::task::page(&self.store, from, SLICE_TASKS).await?;
+            let now = self.clock.now();
+            for (task, _) in slice.tasks {
+                tasks += 1;
+                let name = match self.route_of(&task, now) {
+                    Some(route) => route.site.clone(),
+                    None => task.address.domain().to_string(),
+                };
+                let is_room = counts.len() < COUNTED_MAX || counts.contains_key(&name);
+                let name = if is_room { name } else { "others".to_owned() };
+                counts.entry(name).or_insert_with(|| Count::of(task.clone())).add(&task);
+            }
+            seen(tasks);
+            from = slice.next;
+            if from.is_none() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        let count = counts.len();
+        let mut longest: Vec<(String, Count)> = counts.into_iter().collect();
+        longest.sort_by(|(one, a), (other, b)| b.tasks.cmp(&a.tasks).then_with(|| one.cmp(other)));
+        longest.truncate(limit);
+        let mut destinations = Vec::with_capacity(longest.len());
+        for (name, count) in longest {
+            destinations.push(self.top_destination(name, &count).await?);
+        }
+        Ok(Top { destinations, count, tasks })
+    }
+
+    async fn top_destination(&self, name: String, count: &Count) -> Result<TopDestination, ReadError> {
+        let now = self.clock.now();
+        let (oldest, account, id) = count.oldest;
+        let found = store::email::look(&self.store, account, id).await?;
+        let route = self.route_of(&count.sample, now);
+        let site = route.as_ref().map(|route| self.standing_of(route, count.sample.tls_demand()));
+        let (limit, until) = self.limit(count, site.as_ref(), now);
+        Ok(TopDestination {
+            name,
+            tasks: count.tasks,
+            held: count.held,
+            oldest,
+            next_due: count.next_due,
+            connections: site.map_or(0, |site| site.connections),
+            limit,
+            until,
+            last_reply: found.and_then(|found| found.recipient.last_response),
+        })
+    }
+
+    fn limit(
+        &self,
+        count: &Count,
+        site: Option<&SiteStanding>,
+        now: Timestamp,
+    ) -> (Limit, Option<Timestamp>) {
+        if count.held == count.tasks {
+            return (Limit::Held, None);
+        }
+        if self.is_paused() {
+            return (Limit::Paused, None);
+        }
+        let route = self.route_of(&count.sample, now);
+        if let Some((_, suspension)) = self.suspension(&count.sample, route.as_deref()) {
+            return (Limit::Suspended, suspension.until);
+        }
+        if let Some((_, until)) = site.and_then(|site| site.rests(now)) {
+            return (Limit::Resting, Some(until));
+        }
+        match site {
+            Some(site) if site.dead_until.is_some_and(|until| until > now) => {
+                (Limit::Unreachable, site.dead_until)
+            }
+            Some(site) if site.ready > 0 && site.rate_until.is_some() => (Limit::Rate, site.rate_until),
+            Some(site) if site.ready > 0 && site.connections >= site.connections_max => {
+                (Limit::Connections, None)
+            }
+            _ if count.next_due > now => (Limit::Schedule, Some(count.next_due)),
+            _ => (Limit::None, None),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Smarthosts: relays of the operator's choice that take mail in the recipients' own hosts' stead (RFC 5598 4.3.1).
+//!
+//! Each has a name, by which the configuration says whose mail goes there, and the operator sends mail there while the
+//! server runs. One takes a domain's mail always, or only where the domain's own hosts cannot be reached.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use mail::address::Name;
+use mail::smarthost_name::SmarthostName;
+
+use crate::courier::smtp::{Credentials, TlsMode};
+use crate::plan::{Destination, Route};
+
+/// Where a smarthost is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SmarthostAt {
+    /// An address.
+    Address(SocketAddr),
+    /// A name and a port.
+    Host(Name, u16),
+}
+
+impl fmt::Display for SmarthostAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => write!(f, "{address}"),
+            Self::Host(host, port) => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+/// A relay of the operator's choice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Smarthost {
+    /// What the operator calls it.
+    pub name: SmarthostName,
+    /// Its hosts, in the order in which they are tried.
+    pub at: Vec<SmarthostAt>,
+    /// Who we are there.
+    pub credentials: Option<Credentials>,
+    /// What is asked of TLS there; none is: what is asked of all hosts.
+    pub tls: Option<TlsMode>,
+}
+
+impl Smarthost {
+    /// The name of the site that it is.
+    pub(crate) fn site(&self) -> String {
+        let at: Vec<String> = self.at.iter().map(ToString::to_string).collect();
+        format!("smarthost {} ({})", self.name, at.join(", "))
+    }
+}
+
+/// When a smarthost takes the mail of its domains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum When {
+    /// Always.
+    #[default]
+    Always,
+    /// Where none of the domain's own hosts can be reached.
+    FailOver,
+}
+
+/// Of which recipients' domains.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Whose {
+    /// Of this one.
+    Domain(Name),
+    /// Of those below this one.
+    Below(Name),
+    /// Of all.
+    Everybody,
+}
+
+/// Which smarthost takes whose mail.
+#[derive(Debug, Clone, Default)]
+pub struct Smarthosts {
+    named: HashMap<SmarthostName, Arc<Route>>,
+    takes: HashMap<(When, Whose), SmarthostName>,
+}
+
+impl Smarthosts {
+    /// Those of the configuration; of two for the same domains the first counts.
+    #[must_use]
+    pub fn new(all: Vec<(Smarthost, When, Vec<Whose>)>) -> Self {
+        let mut smarthosts = Self::default();
+        for (smarthost, when, whose) in all {
+            for whose in whose {
+                let name = smarthost.name.clone();
+                smarthosts.takes.entry((when, whose)).or_insert(name);
+            }
+            let name = smarthost.name.clone();
+            let route = Route::from(Destination::Smarthost(Arc::new(smarthost)));
+            smarthosts.named.entry(name).or_insert_with(|| Arc::new(route));
+        }
+        smarthosts
+    }
+
+    /// The way to the one of this name.
+    #[must_use]
+    pub fn named(&self, name: &SmarthostName) -> Option<&Arc<Route>> {
+        self.named.get(name)
+    }
+
+    /// The way to the one that takes a domain's mail.
+    #[must_use]
+    pub fn of(&self, domain: &Name, when: When) -> Option<&Arc<Route>> {
+        if self.takes.is_empty() {
+            return None;
+        }
+        let find = |whose| self.takes.get(&(when, whose));
+        let mut above = domain.parent();
+        let mut found = find(Whose::Domain(domain.clone()));
+        while let (None, Some(parent)) = (found, above) {
+            above = parent.parent();
+            found = find(Whose::Below(parent));
+        }
+        self.named(found.or_else(|| find(Whose::Everybody))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_nearest_counts() {
+        let smarthost = |of: &str| Smarthost {
+            name: of.parse().unwrap(),
+            at: vec![SmarthostAt::Host(name("relay.example"), 587)],
+            credentials: None,
+            tls: None,
+        };
+        let below = |of: &str| Whose::Below(name(of));
+        let all = Smarthosts::new(vec![
+            (smarthost("all"), When::Always, vec![Whose::Everybody]),
+            (smarthost("one"), When::Always, vec![Whose::Domain(name("a.example"))]),
+            (smarthost("below"), When::Always, vec![below("example"), below("a.example")]),
+            (smarthost("late"), When::FailOver, vec![below("example")]),
+            (smarthost("unused"), When::Always, Vec::new()),
+        ]);
+        let of = |domain, when| all.of(&name(domain), when).map(|route| route.site.as_str());
+        let site = |of| Some(all.named(&SmarthostName::try_from(String::from(of)).unwrap())?.site.as_str());
+        assert_eq!(of("a.example", When::Always), site("one"));
+        assert_eq!(of("b.a.example", When::Always), site("below"));
+        assert_eq!(of("example", When::Always), site("all"));
+        assert_eq!(of("a.test", When::Always), site("all"));
+        assert_eq!(of("a.example", When::FailOver), site("late"));
+        assert_eq!(of("a.test", When::FailOver), None);
+        assert_eq!(site("unused"), Some("smarthost unused (relay.example:587)"));
+    }
+}

@@ -1,0 +1,148 @@
+//! Answering questions about the queue and its destinations.
+
+use std::time::Duration;
+
+use ::queue::order::Order;
+use mail::destination::{Destination, Standing, Suspension};
+use mail::task_filter::TaskFilter;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::answer::{Answered, email_id, said};
+use super::{DestinationOrder, FilterAsked, show};
+use crate::world::World;
+
+/// Tasks listed at most.
+const LISTED_MAX: usize = 10_000;
+/// Tasks read for a list at most.
+const READ_MAX: usize = 1_000_000;
+/// A line of progress for so many tasks.
+const PROGRESS_EVERY: u64 = 50_000;
+
+async fn filter(world: &World, asked: FilterAsked) -> Result<TaskFilter, String> {
+    let account = match &asked.account {
+        None => None,
+        Some(named) => {
+            let found = store::account::find(&world.store, named).await.map_err(said)?;
+            Some(found.ok_or_else(|| format!("there is no account {named}"))?.id)
+        }
+    };
+    let now = world.hall.clock().now();
+    let older = asked.older_seconds.map(Duration::from_secs);
+    Ok(TaskFilter {
+        to: asked.to,
+        account,
+        from: asked.from,
+        class: asked.class,
+        held: asked.held,
+        attempts_min: asked.attempts_min,
+        accepted_before: older.and_then(|older| now.checked_sub(older).ok()),
+    })
+}
+
+fn order_of(word: &str) -> Result<Order, String> {
+    Order::of_word(word).ok_or_else(|| format!("`{word}` is not something that can be done to mail"))
+}
+
+/// What lies in the queue, and how the sites stand.
+pub(super) async fn list(world: &World, limit: usize, asked: FilterAsked) -> Answered {
+    let filter = filter(world, asked).await?;
+    let (limit, mut read, mut damaged) = (limit.clamp(1, LISTED_MAX), 0, 0);
+    let (mut tasks, mut next) = (Vec::new(), None);
+    loop {
+        let slice = store::task::page(&world.store, next, LISTED_MAX).await.map_err(said)?;
+        read += slice.tasks.len();
+        damaged += slice.damaged.len();
+        next = slice.next;
+        tasks.extend(slice.tasks.into_iter().map(|(task, _)| task).filter(|task| filter.matches(task)));
+        if tasks.len() > limit || next.is_none() || read >= READ_MAX {
+            break;
+        }
+    }
+    let has_more = tasks.len() > limit || next.is_some();
+    tasks.truncate(limit);
+    let (in_memory, body_bytes, queues_on_disk) = world.worker.load();
+    let sites: Vec<Value> = world.worker.standings().iter().take(100).map(show::site).collect();
+    Ok(json!({
+        "tasks": tasks.iter().map(show::task).collect::<Vec<_>>(),
+        "has_more": has_more,
+        "damaged": damaged,
+        "in_memory": in_memory,
+        "body_bytes_in_memory": body_bytes,
+        "queues_on_disk": queues_on_disk,
+        "sites": sites,
+    }))
+}
+
+/// Where the queue is long.
+pub(super) async fn top(world: &World, limit: usize, progress: mpsc::Sender<String>) -> Answered {
+    let seen = |tasks: u64| {
+        if tasks >= PROGRESS_EVERY && tasks.is_multiple_of(PROGRESS_EVERY) {
+            let _ = progress.try_send(format!("{tasks} recipients read"));
+        }
+    };
+    let top = world.worker.top(limit.clamp(1, LISTED_MAX), seen).await.map_err(said)?;
+    let now = world.hall.clock().now();
+    let shown: Vec<Value> = top.destinations.iter().map(|one| show::top_destination(one, now)).collect();
+    Ok(json!({"tasks": top.tasks, "count": top.count, "destinations": shown}))
+}
+
+/// Does something to an email.
+pub(super) async fn order(world: &World, order: &str, email: &str) -> Answered {
+    let recipients = world.worker.order(email_id(email)?, &order_of(order)?).await.map_err(said)?;
+    Ok(json!({"email": email, "recipients": recipients}))
+}
+
+/// Does something to all that fits; says how it gets on.
+pub(super) async fn order_many(
+    world: &World,
+    order: &str,
+    asked: FilterAsked,
+    progress: mpsc::Sender<String>,
+) -> Answered {
+    let filter = filter(world, asked).await?;
+    tracing::info!(order, ?filter, "the operator orders something about the queue");
+    let given = world.worker.order_many(filter, &order_of(order)?).await.map_err(said)?;
+    let mut told = 0;
+    loop {
+        let (done, left) = given.progress().await.map_err(said)?;
+        if left == 0 {
+            return Ok(json!({"recipients": done}));
+        }
+        if done > told {
+            told = done;
+            let _ = progress.try_send(format!("{done} recipients; {left} of 64 parts of the queue to go"));
+        }
+        given.moved().await;
+    }
+}
+
+/// What is ordered about destinations.
+pub(super) fn destinations(world: &World) -> Value {
+    let now = world.hall.clock().now();
+    let ordered = world.worker.ordered();
+    let shown: Vec<Value> =
+        ordered.iter().map(|(destination, standing)| show::destination(destination, standing, now)).collect();
+    json!({"destinations": shown})
+}
+
+/// Orders something about a destination.
+pub(super) async fn order_destination(
+    world: &World,
+    destination: &Destination,
+    order: DestinationOrder,
+) -> Answered {
+    let now = world.hall.clock().now();
+    let change = |standing: &mut Standing| match &order {
+        DestinationOrder::Suspend { seconds, because } => {
+            let until = seconds.and_then(|seconds| now.checked_add(Duration::from_secs(seconds)).ok());
+            standing.suspension = Some(Suspension { since: now, until, because: because.clone() });
+        }
+        DestinationOrder::Resume => standing.suspension = None,
+        DestinationOrder::Pace(pace) => standing.pace = *pace,
+        DestinationOrder::Route(way) => standing.way.clone_from(way),
+    };
+    tracing::info!(%destination, ?order, "the operator orders something about a destination");
+    let standing = world.worker.order_destination(destination, change).await.map_err(said)?;
+    Ok(json!({"destination": show::destination(destination, &standing, now)}))
+}

@@ -1,0 +1,212 @@
+//! `postrider admin queue`: what lies in the queue, and orders about it.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, Subcommand};
+use mail::address::Name;
+use mail::destination::Way;
+use mail::smarthost_name::SmarthostName;
+use mail::task::Class;
+use queue::order::Order;
+use serde_json::Value;
+
+use crate::admin::{FilterAsked, Question};
+use crate::config::read_duration;
+
+/// The queue.
+#[derive(Debug, Subcommand)]
+pub enum QueueCommand {
+    /// What lies in the queue, and how the destinations stand
+    List {
+        /// At most so many tasks
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+        /// Which of it
+        #[command(flatten)]
+        filter: FilterArguments,
+    },
+    /// Where the queue is long: destinations by how much waits, since when, what binds, and the last reply
+    Top {
+        /// At most so many destinations
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+    },
+    /// Show an email
+    Show {
+        /// Its id
+        email: String,
+    },
+    /// Try it now
+    Retry(Which),
+    /// Do not try it until it is released
+    Hold(Which),
+    /// Let it go again
+    Release(Which),
+    /// Take it out: its recipients are cancelled
+    Drop(Which),
+    /// Send it another way
+    Reroute {
+        /// Which way
+        #[command(flatten)]
+        way: WayArguments,
+        /// Which mail
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+/// Which mail is meant: an email, or all that fits.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").required(true).multiple(true)))]
+pub struct Which {
+    /// An email's id
+    #[arg(group = "which", conflicts_with_all = ["to", "account", "from", "class", "older", "attempts", "held", "all"])]
+    email: Option<String>,
+    /// Which of it
+    #[command(flatten)]
+    filter: FilterArguments,
+    /// Everything in the queue
+    #[arg(long, group = "which")]
+    all: bool,
+}
+
+/// What mail in the queue has in common.
+#[derive(Debug, Args)]
+pub struct FilterArguments {
+    /// To recipients at this domain
+    #[arg(long, group = "which", value_name = "DOMAIN")]
+    to: Option<Name>,
+    /// Of this account: its id, or its owner's address
+    #[arg(long, group = "which")]
+    account: Option<String>,
+    /// From this sending domain
+    #[arg(long, group = "which", value_name = "DOMAIN")]
+    from: Option<Name>,
+    /// expiring, transactional, product or newsletter
+    #[arg(long, group = "which", value_parser = class)]
+    class: Option<Class>,
+    /// Accepted longer ago than this (`90m`, `2h`, `3d`)
+    #[arg(long, group = "which", value_parser = read_duration)]
+    older: Option<Duration>,
+    /// Tried so often at least
+    #[arg(long, group = "which")]
+    attempts: Option<u32>,
+    /// Held
+    #[arg(long, group = "which")]
+    held: bool,
+}
+
+/// Which way mail goes.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct WayArguments {
+    /// By this smarthost of the configuration
+    #[arg(long, value_name = "NAME")]
+    smarthost: Option<SmarthostName>,
+    /// To the recipients' own mail hosts
+    #[arg(long)]
+    mx: bool,
+    /// As the configuration says
+    #[arg(long)]
+    usual: bool,
+}
+
+fn class(word: &str) -> Result<Class, String> {
+    serde_json::from_value(Value::from(word))
+        .map_err(|_| "say `expiring`, `transactional`, `product` or `newsletter`".to_owned())
+}
+
+impl WayArguments {
+    /// The way that is meant; none is the usual one.
+    pub fn way(&self) -> Option<Way> {
+        let mx = self.mx.then_some(Way::MailHosts);
+        self.smarthost.clone().map(Way::Smarthost).or(mx)
+    }
+}
+
+impl FilterArguments {
+    fn asked(&self) -> FilterAsked {
+        FilterAsked {
+            to: self.to.clone(),
+            account: self.account.clone(),
+            from: self.from.clone(),
+            class: self.class,
+            held: self.held.then_some(true),
+            attempts_min: self.attempts,
+            older_seconds: self.older.map(|older| older.as_secs()),
+        }
+    }
+}
+
+impl Which {
+    fn ordered(&self, order: &Order) -> Question {
+        let order = order.word();
+        match &self.email {
+            Some(email) => Question::Queue { order, email: email.clone() },
+            None => Question::QueueMany { order, filter: self.filter.asked() },
+        }
+    }
+}
+
+/// What the server is asked.
+pub fn question(command: &QueueCommand) -> Question {
+    match command {
+        QueueCommand::List { limit, filter } => Question::QueueList { limit: *limit, filter: filter.asked() },
+        QueueCommand::Top { limit } => Question::QueueTop { limit: *limit },
+        QueueCommand::Show { email } => Question::Trace { email: email.clone() },
+        QueueCommand::Retry(which) => which.ordered(&Order::Retry),
+        QueueCommand::Hold(which) => which.ordered(&Order::Hold),
+        QueueCommand::Release(which) => which.ordered(&Order::Release),
+        QueueCommand::Drop(which) => which.ordered(&Order::Drop),
+        QueueCommand::Reroute { way, which } => which.ordered(&Order::Reroute(way.way())),
+    }
+}
+
+/// The columns of `queue top`: heading, field, width at most.
+const COLUMNS: [(&str, &str, usize); 7] = [
+    ("waiting", "tasks", 10),
+    ("held", "held", 10),
+    ("oldest", "oldest_age", 8),
+    ("open", "connections", 6),
+    ("limit", "limit", 12),
+    ("destination", "name", 44),
+    ("last reply", "last_reply", 60),
+];
+
+/// The answer to `queue top` as a table.
+pub fn table(shown: &Value) -> String {
+    let none = Vec::new();
+    let destinations = shown["destinations"].as_array().unwrap_or(&none);
+    let cell = |row: &Value, (_, field, most): &(&str, &str, usize)| {
+        let text = match &row[field] {
+            Value::Null => "-".to_owned(),
+            Value::String(text) => text.replace('\n', " "),
+            other => other.to_string(),
+        };
+        if text.chars().count() <= *most {
+            return text;
+        }
+        text.chars().take(most - 1).chain(['…']).collect()
+    };
+    let rows = destinations.iter().map(|row| COLUMNS.map(|column| cell(row, &column)));
+    let rows: Vec<[String; 7]> =
+        std::iter::once(COLUMNS.map(|(heading, ..)| heading.to_owned())).chain(rows).collect();
+    let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 7] = std::array::from_fn(width);
+    let mut out = String::new();
+    for row in &rows {
+        let line: Vec<String> =
+            row.iter().zip(widths).map(|(text, width)| format!("{text:<width$}")).collect();
+        // Writing to a String does not fail.
+        let _ = writeln!(out, "{}", line.join("  ").trim_end());
+    }
+    let _ = writeln!(
+        out,
+        "{} recipients wait for {} destinations; {} of these are shown",
+        shown["tasks"],
+        shown["count"],
+        destinations.len()
+    );
+    out
+}
