@@ -62,9 +62,9 @@ async fn the_operator_ends_a_pause_and_takes_the_row_out_while_it_runs() {
     world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
     let next = world.relay(&["next@dest.example"], "waits").await;
     world.reload("");
-    world.world.worker.order(next, Order::Retry).await.unwrap();
+    world.world.worker.order(next, &Order::Retry).await.unwrap();
     world.wait(next, |e| e.recipients[0].state == RecipientState::Delivered).await;
-    world.world.worker.order(first, Order::Retry).await.unwrap();
+    world.world.worker.order(first, &Order::Retry).await.unwrap();
     world.wait(first, |e| e.recipients[0].attempts == 2).await;
     let standings = world.world.worker.standings();
     let now = world.world.clock.now();
