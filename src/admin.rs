@@ -152,6 +152,13 @@ pub enum Question {
         /// At most so many.
         limit: usize,
     },
+    /// What a reply of a mail host means.
+    Reply {
+        /// The reply, in one line.
+        reply: String,
+        /// Whose.
+        host: Option<String>,
+    },
     /// How the certificate by ACME stands.
     CertificateShow,
     /// Write a backup.

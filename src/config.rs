@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use mail::account::Plan;
 use mail::address::{Address, Name};
+use mail::classify::{Action, Code, Rule, Words};
 use mail::network::Network;
 use mail::plan::Plans;
 use provider::{RequestKey, Template};
@@ -385,6 +386,8 @@ pub struct DeliverySection {
     pub body_bytes_in_memory_max: usize,
     /// How fast destinations are served.
     pub pace: Vec<PaceSection>,
+    /// What replies call for, before what they call for anyway.
+    pub replies: Vec<ReplySection>,
     /// Hosts that take some of the mail.
     pub smarthosts: Vec<SmarthostSection>,
 }
@@ -411,6 +414,7 @@ impl Default for DeliverySection {
             tasks_in_memory_max: 50_000,
             body_bytes_in_memory_max: 256 << 20,
             pace: Vec::new(),
+            replies: Vec::new(),
             smarthosts: Vec::new(),
         }
     }
@@ -451,6 +455,41 @@ impl PaceSection {
             messages_per_connection: self.messages_per_connection,
             messages_per_second: self.messages_per_second,
         }
+    }
+}
+
+/// `[[delivery.replies]]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplySection {
+    /// A mail host's name, or a domain above it; none is every host.
+    #[serde(default, deserialize_with = "parsed::host_name_option")]
+    pub provider: Option<Name>,
+    /// The code.
+    #[serde(default, deserialize_with = "parsed::code_option")]
+    pub code: Option<Code>,
+    /// Words of the text.
+    pub text: Option<String>,
+    /// What is done. Required; not by serde, so that it is named with what else is wrong.
+    #[serde(default)]
+    pub action: String,
+    /// For how long.
+    #[serde(default, rename = "for", deserialize_with = "values::duration_option")]
+    pub lasts: Option<Duration>,
+}
+
+impl ReplySection {
+    /// As the queue wants it.
+    ///
+    /// # Errors
+    /// There is no such action.
+    pub fn rule(&self) -> Result<Rule, String> {
+        Ok(Rule {
+            provider: self.provider.clone(),
+            code: self.code,
+            text: self.text.as_deref().map(Words::new),
+            action: Action::of_word(&self.action, self.lasts)?,
+        })
     }
 }
 

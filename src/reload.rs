@@ -162,6 +162,7 @@ const KEYS: &[Key] = &[
     restart!(delivery.tasks_in_memory_max),
     restart!(delivery.body_bytes_in_memory_max),
     restart!(delivery.pace),
+    live!(delivery.replies),
     restart!(delivery.smarthosts),
     restart!(webhooks.allow_private_destinations),
     restart!(webhooks.allow_http),

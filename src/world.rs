@@ -7,6 +7,7 @@ use dns::lookup::{Resolver, Validation};
 use dns::seal::Vault;
 use dns::setup::Inspector;
 use dns::signing_pool::SigningPool;
+use mail::classify::Shaping;
 use mail::link::LinkKey;
 use mail::setup::Facts;
 use mail::verp::VerpKey;
@@ -437,6 +438,7 @@ fn manners(config: &Config) -> Manners {
         schedule: Schedule { waits: delivery.retry.clone(), give_up_after: delivery.give_up_after },
         paused: delivery.paused,
         retention: config.store.retention,
+        shaping: Shaping::new(delivery.replies.iter().filter_map(|section| section.rule().ok())),
     }
 }
 

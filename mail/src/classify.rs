@@ -1,14 +1,27 @@
-//! What a permanent refusal is about: the recipient, or us.
+//! What a refusal means: whether it is about the recipient or about us, and what it calls for.
+//!
+//! ```text
+//! host + reply + phase ─► the operator's rows ─► action
+//!                     └─► table.txt ─► category (+ action)
+//! ```
 //!
 //! A 5yz about the recipient is a bounce; one about the sender (policy, reputation, content) is a
-//! failure that says nothing against the address (completions-email.md 2.9). The enhanced status
-//! code decides (RFC 3463, RFC 7372); servers that send none, or send 5.7.1 for everything, are
-//! read by their words, and last by the phase in which they refused.
+//! failure that says nothing against the address (completions-email.md 2.9). Servers say it in enhanced
+//! status codes (RFC 3463, RFC 7372), of which `5.7.1` and `5.0.0` mean nothing by themselves, in words, and by when
+//! they say it. What blames the sender often names the recipient: so it is looked for first. The corpus of
+//! `mail/tests/replies.txt` is what servers really say; a row that is changed is tried on it.
+
+mod action;
+mod pattern;
+mod table;
 
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Phase;
-use crate::reply::{Enhanced, Reply};
+use crate::reply::Reply;
+
+pub use action::{Action, PAUSE_FOR, Rule, Shaping};
+pub use pattern::{Code, Heard, Words};
 
 /// What kind of bounce, or of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +48,30 @@ pub enum Reason {
 }
 
 impl Reason {
+    const WORDS: [(Self, &'static str); 9] = [
+        (Self::UnknownUser, "unknown_user"),
+        (Self::MailboxFull, "mailbox_full"),
+        (Self::Inactive, "inactive"),
+        (Self::DomainNotFound, "domain_not_found"),
+        (Self::MessageTooLarge, "message_too_large"),
+        (Self::Undetermined, "undetermined"),
+        (Self::ContentRejected, "content_rejected"),
+        (Self::Policy, "policy"),
+        (Self::Reputation, "reputation"),
+    ];
+
+    /// The word on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(reason, _)| *reason == self).map_or("", |(_, word)| word)
+    }
+
+    /// The one that a word names.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, known)| *known == word).map(|(reason, _)| *reason)
+    }
+
     /// Whether the refusal is about the recipient: then it is a bounce.
     #[must_use]
     pub fn is_about_recipient(self) -> bool {
@@ -44,135 +81,34 @@ impl Reason {
     /// What a text without codes says, if it says anything.
     #[must_use]
     pub fn by_words(text: &str) -> Option<Self> {
-        let text = text.to_lowercase();
-        WORDS.iter().find(|(word, _)| text.contains(word)).map(|(_, reason)| *reason)
+        table::look_up_words(&pattern::plain(text))
     }
 }
 
-/// Words by which servers without (or with useless) enhanced codes tell what they mean. The order
-/// matters: what blames the sender is looked for first, since such texts often name the recipient too.
-const WORDS: &[(&str, Reason)] = &[
-    ("spam", Reason::ContentRejected),
-    ("virus", Reason::ContentRejected),
-    ("malware", Reason::ContentRejected),
-    ("phish", Reason::ContentRejected),
-    ("reputation", Reason::Reputation),
-    ("blacklist", Reason::Reputation),
-    ("blocklist", Reason::Reputation),
-    ("block list", Reason::Reputation),
-    ("spamhaus", Reason::Reputation),
-    ("dmarc", Reason::Policy),
-    ("dkim", Reason::Policy),
-    (" spf", Reason::Policy),
-    ("relaying", Reason::Policy),
-    ("relay access", Reason::Policy),
-    ("not authenticated", Reason::Policy),
-    ("quota", Reason::MailboxFull),
-    ("mailbox full", Reason::MailboxFull),
-    ("mailbox is full", Reason::MailboxFull),
-    ("over quota", Reason::MailboxFull),
-    ("disabled", Reason::Inactive),
-    ("inactive", Reason::Inactive),
-    ("suspended", Reason::Inactive),
-    ("deactivated", Reason::Inactive),
-    ("user unknown", Reason::UnknownUser),
-    ("unknown user", Reason::UnknownUser),
-    ("no such user", Reason::UnknownUser),
-    ("no such recipient", Reason::UnknownUser),
-    ("no mailbox", Reason::UnknownUser),
-    ("domain does not exist", Reason::DomainNotFound),
-    ("domain not found", Reason::DomainNotFound),
-    ("host not found", Reason::DomainNotFound),
-    ("does not exist", Reason::UnknownUser),
-    ("doesn't exist", Reason::UnknownUser),
-    ("not found", Reason::UnknownUser),
-    ("couldn't be found", Reason::UnknownUser),
-    ("could not be found", Reason::UnknownUser),
-    ("unknown recipient", Reason::UnknownUser),
-    ("no mailbox here", Reason::UnknownUser),
-    ("doesn't have a", Reason::UnknownUser),
-    ("not listed in", Reason::UnknownUser),
-    ("unrouteable address", Reason::UnknownUser),
-    ("user invalid", Reason::UnknownUser),
-    ("recipient unknown", Reason::UnknownUser),
-    ("utente sconosciuto", Reason::UnknownUser),
-    ("usuario desconhecido", Reason::UnknownUser),
-    ("usuario desconocido", Reason::UnknownUser),
-    ("nie ma takiego", Reason::UnknownUser),
-    ("不存在", Reason::UnknownUser),
-    ("존재하지 않는", Reason::UnknownUser),
-    ("宛先不明", Reason::UnknownUser),
-    ("宛先が見つかりません", Reason::UnknownUser),
-    ("invalid recipient", Reason::UnknownUser),
-    ("recipient rejected", Reason::UnknownUser),
-    ("no longer available", Reason::Inactive),
-    ("no longer active", Reason::Inactive),
-    ("too large", Reason::MessageTooLarge),
-    ("size limit", Reason::MessageTooLarge),
-];
-
-/// Reads what a permanent refusal is about.
-#[must_use]
-pub fn classify(reply: &Reply, phase: Phase) -> Reason {
-    reply
-        .enhanced
-        .and_then(|code| by_code(reply.code, code))
-        .or_else(|| Reason::by_words(&reply.text()))
-        .unwrap_or(match phase {
-            Phase::Rcpt => Reason::Undetermined,
-            Phase::Data | Phase::Final => Reason::ContentRejected,
-            _ => Reason::Policy,
-        })
+/// What a reply means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meaning {
+    /// What it is about.
+    pub reason: Reason,
+    /// What it calls for, beside what its code says.
+    pub action: Option<Action>,
 }
 
-/// The codes that mean one thing wherever they are used. 5.7.1 and the x.0.0 do not.
-fn by_code(reply: u16, code: Enhanced) -> Option<Reason> {
-    Some(match (code.subject, code.detail) {
-        (1, 1 | 3 | 6) => Reason::UnknownUser,
-        (1, 2) => Reason::DomainNotFound,
-        // A null MX (RFC 7505 4.2); Exchange says it of its users, with another reply.
-        (1, 10) if reply == 556 => Reason::DomainNotFound,
-        (1, 7 | 8) => Reason::Policy,
-        (2, 1) => Reason::Inactive,
-        (2, 2) => Reason::MailboxFull,
-        (2, 3) | (3, 4) => Reason::MessageTooLarge,
-        (6, 7) => Reason::Undetermined,
-        (6, _) => Reason::ContentRejected,
-        // RFC 7372: SPF, DKIM, reverse DNS; RFC 7505: null MX of the sender.
-        (7, 20..=27) => Reason::Policy,
-        // Our own word that there is no host; from others it is about their routing.
-        (4, 4) => Reason::DomainNotFound,
-        (4, 6) => Reason::Undetermined,
-        _ => return None,
-    })
+/// Reads what a refusal of this host is about.
+#[must_use]
+pub fn classify(host: Option<&str>, reply: &Reply, phase: Phase) -> Reason {
+    let heard = Heard::new(host, reply, phase);
+    match table::look_up(&heard).reason {
+        // Nobody had asked for a mailbox yet: the one that is missed there is the sender's.
+        Reason::UnknownUser | Reason::MailboxFull | Reason::Inactive if names_nobody(phase) => Reason::Policy,
+        reason => reason,
+    }
+}
+
+/// Whether no recipient is named to the host by then.
+fn names_nobody(phase: Phase) -> bool {
+    matches!(phase, Phase::Greeting | Phase::Ehlo | Phase::Tls | Phase::Auth | Phase::Mail)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_servers_say() {
-        for (code, enhanced, text, phase, reason) in [
-            (550, Some((5, 1, 1)), "spam lovers unknown here", Phase::Rcpt, Reason::UnknownUser),
-            (550, None, "no such user", Phase::Rcpt, Reason::UnknownUser),
-            (550, None, "rejected", Phase::Rcpt, Reason::Undetermined),
-            (552, Some((5, 2, 2)), "x", Phase::Rcpt, Reason::MailboxFull),
-            (554, Some((5, 7, 1)), "blocked using zen.spamhaus.org", Phase::Rcpt, Reason::ContentRejected),
-            (554, Some((5, 7, 1)), "on our blocklist", Phase::Rcpt, Reason::Reputation),
-            (550, Some((5, 7, 26)), "x", Phase::Final, Reason::Policy),
-            (554, None, "transaction failed", Phase::Final, Reason::ContentRejected),
-            (550, None, "access denied", Phase::Mail, Reason::Policy),
-            (552, Some((5, 3, 4)), "x", Phase::Mail, Reason::MessageTooLarge),
-            (556, Some((5, 1, 10)), "x", Phase::Dns, Reason::DomainNotFound),
-            (550, Some((5, 1, 10)), "recipient not found", Phase::Rcpt, Reason::UnknownUser),
-        ] {
-            let reply = Reply {
-                code,
-                enhanced: enhanced.map(|(c, s, d)| Enhanced::new(c, s, d)),
-                lines: vec![text.into()],
-            };
-            assert_eq!(classify(&reply, phase), reason, "{reply}");
-        }
-    }
-}
+mod tests;

@@ -108,6 +108,17 @@ impl Reply {
         Self { code, enhanced: None, lines: vec![text.into()] }
     }
 
+    /// Reads a reply as it is shown in one line: `550 5.1.1 user unknown`.
+    #[must_use]
+    pub fn of_line(line: &str) -> Option<Self> {
+        let line = line.trim();
+        let (code, text) = line.split_once([' ', '-']).unwrap_or((line, ""));
+        let code = code.parse().ok().filter(|code| (200..600).contains(code))?;
+        let found = Enhanced::split(text).filter(|(found, _)| u16::from(found.class) == code / 100);
+        let (enhanced, text) = found.map_or((None, text), |(found, rest)| (Some(found), rest));
+        Some(Self { code, enhanced, lines: vec![text.trim_start().to_owned().into()] })
+    }
+
     /// What the first digit says. A code outside the grammar counts as transient: nobody's mail is
     /// thrown away because a server speaks badly.
     #[must_use]
@@ -170,6 +181,15 @@ mod tests {
         for not_a_code in ["5.1 users", "3.1.1 x", "5.1.1.1 x", "5.1.1000 x", "5..1 x", "hello", ""] {
             assert_eq!(Enhanced::split(not_a_code), None, "{not_a_code}");
         }
+    }
+
+    #[test]
+    fn what_is_shown_in_one_line_is_read_from_it() {
+        for line in ["550 5.1.1 user unknown", "421 4.7.28 slow", "554 no"] {
+            assert_eq!(Reply::of_line(line).unwrap().to_string(), line);
+        }
+        assert_eq!(Reply::of_line("550 4.1.1 two minds").unwrap().enhanced, None);
+        assert!(["", "600 x", "user unknown"].into_iter().all(|line| Reply::of_line(line).is_none()));
     }
 
     #[test]

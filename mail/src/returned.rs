@@ -63,7 +63,7 @@ impl Failure {
     /// mailbox is taken to be the reason: what was wrong with us would have been said when we delivered.
     #[must_use]
     pub fn reason(&self) -> Reason {
-        classify::classify(&self.reply, Phase::Rcpt)
+        classify::classify(self.host.as_deref(), &self.reply, Phase::Rcpt)
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use dns::seal::Vault;
 use jiff::Timestamp;
+use mail::classify::Shaping;
 use mail::domain::SealedKey;
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EventId, SuppressionId, WebhookId};
@@ -206,7 +207,12 @@ fn worker(store: Store) -> (Arc<Worker>, Arc<Vault>) {
     let retention = Duration::from_secs(3_600 * 24 * 30);
     let settings = WorkerSettings {
         hostname,
-        manners: Manners { schedule: Schedule::default(), paused: true, retention },
+        manners: Manners {
+            schedule: Schedule::default(),
+            paused: true,
+            retention,
+            shaping: Shaping::default(),
+        },
         pace: Vec::new(),
         tls: TlsMode::Off,
         source_addresses: Vec::new(),

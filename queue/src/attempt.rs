@@ -20,7 +20,7 @@ use mail::address::Name;
 use mail::attempt::{TlsFacts, TlsPolicy};
 use mail::mta_sts::Mode;
 use mail::outcome::{Outcome, Phase};
-use mail::reply::{Enhanced, Reply, Severity};
+use mail::reply::{Enhanced, Reply};
 use mail::task::{Task, TlsDemand};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -30,6 +30,7 @@ use crate::courier::smtp::{
     Verdict,
 };
 use crate::guard::Protection;
+use crate::judgement::{self, Pressure};
 use crate::plan::{Destination, NoRoute};
 use crate::settle::Attempted;
 use crate::site::{Ready, Site, Turn, Unreachable};
@@ -99,6 +100,9 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
                 }
             },
         };
+        if line.is_none() && is_put_off(&worker, &site, &this) {
+            continue;
+        }
         let mut open = match line.take() {
             Some(open) => open,
             // Looking up and connecting hold much in the task's memory, and are over soon: boxed, so
@@ -132,9 +136,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             put_back(&worker, &site, this);
             break;
         }
-        judge(&site, &delivery);
-        let attempted = attempted(&open, delivery, began_at);
-        Box::pin(worker.settle(&this.ready, &attempted)).await;
+        Box::pin(settle(&worker, &site, &open, &this.ready, (delivery, began_at))).await;
         drop(this);
         worker.unpark(&site);
         if open.connection.is_usable() && !last {
@@ -199,7 +201,7 @@ async fn take(worker: &Arc<Worker>, site: &Arc<Site>, connected: bool) -> Taken 
         if worker.rests() {
             return Taken::Nothing;
         }
-        let now = worker.clock.now();
+        let (now, revived) = (worker.clock.now(), site.revived());
         match site.turn(now) {
             Turn::Carry(ready) => {
                 let room = worker.bodies.room(ready.task.size_bytes);
@@ -211,6 +213,7 @@ async fn take(worker: &Arc<Worker>, site: &Arc<Site>, connected: bool) -> Taken 
             Turn::Wait(until) if connected && is_long(now, until) => return Taken::Nothing,
             Turn::Wait(until) => tokio::select! {
                 () = worker.clock.sleep_until(until) => {}
+                () = revived => {}
                 () = worker.stop.cancelled() => return Taken::Nothing,
             },
             Turn::Close => return Taken::Close,
@@ -586,8 +589,17 @@ fn no_line(
 
 /// A message for which there was no connection. While others are open it waits for them; when the site
 /// is dead, all that waits for it goes back to disk until it is probed, untried.
-async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, no_line: NoLine) {
+async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, mut no_line: NoLine) {
     let now = worker.clock.now();
+    match judge_dial(worker, &mut no_line.attempted) {
+        // Fewer connections may be all that is wanted: the message is not to blame.
+        Some(Pressure::SlowDown) => site.slow_down(now),
+        Some(pressure) => {
+            press(worker, site, pressure);
+            return worker.settle(&this.ready, &no_line.attempted).await;
+        }
+        None => {}
+    }
     if !no_line.unreachable {
         site.pushed_back();
         return worker.settle(&this.ready, &no_line.attempted).await;
@@ -596,34 +608,70 @@ async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, no_line
         Unreachable::Crowded => put_back(worker, site, this),
         Unreachable::Failed => worker.settle(&this.ready, &no_line.attempted).await,
         Unreachable::Dead { until, waiting } => {
-            for ready in waiting {
-                if worker.flights.depart(ready.task.id, ready.task.partition) {
-                    worker.put_off(&ready.task, until);
-                } else {
-                    worker.note(&ready.task);
-                }
-            }
+            put_all_off(worker, waiting, until);
             worker.settle(&this.ready, &no_line.attempted).await;
         }
     }
 }
 
-/// Tells the pace what a delivery says about the site.
-fn judge(site: &Site, delivery: &Delivery) {
-    let reply = delivery.reply.as_ref();
-    let transient = reply.is_some_and(|r| r.severity() == Severity::Transient);
-    // System busy, congestion, and policy (RFC 3463 3.4, 3.5, 3.8): about us and our pace, not about a mailbox.
-    let busy = reply
-        .and_then(|r| r.enhanced)
-        .is_some_and(|e| matches!((e.subject, e.detail), (3, 2) | (4, 5) | (7, _)));
-    let at_mail = delivery.phase == smtp::Phase::Mail;
-    match delivery.verdict {
-        _ if delivery.phase == smtp::Phase::Local => {}
-        _ if reply.is_some_and(|r| r.code == 421) => site.pushed_back(),
-        _ if transient && (at_mail || busy) => site.pushed_back(),
-        Verdict::Broken | Verdict::Unconfirmed => site.pushed_back(),
-        Verdict::Accepted => site.accepted(),
-        _ => site.answered(),
+/// Puts a task off that was taken while another connection heard that the site wants to be left alone.
+fn is_put_off(worker: &Worker, site: &Site, taken: &Loaded) -> bool {
+    let until = site.alone_until(worker.clock.now());
+    until.inspect(|until| worker.put_off(&taken.ready.task, *until)).is_some()
+}
+
+/// What waited for a site that is left alone waits on disk, untried.
+fn put_all_off(worker: &Worker, waiting: Vec<Ready>, until: Timestamp) {
+    for ready in waiting {
+        if worker.flights.depart(ready.task.id, ready.task.partition) {
+            worker.put_off(&ready.task, until);
+        } else {
+            worker.note(&ready.task);
+        }
+    }
+}
+
+/// Judges a host that refused to be spoken to; none when it is as any that cannot be reached.
+fn judge_dial(worker: &Worker, attempted: &mut Attempted) -> Option<Pressure> {
+    let (Outcome::Deferred(reply), Some(host)) = (&attempted.outcome, &attempted.mx_host) else {
+        return None;
+    };
+    let judged = judgement::of_dial(&worker.manners().shaping, host, attempted.phase, reply)?;
+    if judged.verdict == Verdict::Refused5 {
+        attempted.outcome = Outcome::Failed(reply.clone());
+    }
+    Some(judged.pressure)
+}
+
+/// Judges how a message fared, and settles it: what the site is given after it, and what becomes of it.
+async fn settle(
+    worker: &Arc<Worker>,
+    site: &Site,
+    open: &Line,
+    ready: &Ready,
+    (mut delivery, began_at): (Delivery, Timestamp),
+) {
+    let said = (delivery.verdict, delivery.phase);
+    let shaping = &worker.manners().shaping;
+    let judged = judgement::of_delivery(shaping, &open.host, said, delivery.reply.as_ref());
+    press(worker, site, judged.pressure);
+    delivery.verdict = judged.verdict;
+    worker.settle(ready, &attempted(open, delivery, began_at)).await;
+}
+
+fn press(worker: &Worker, site: &Site, pressure: Pressure) {
+    let now = worker.clock.now();
+    match pressure {
+        Pressure::Same => {}
+        Pressure::Answered => site.answered(),
+        Pressure::Accepted => site.accepted(now),
+        Pressure::PushedBack => site.pushed_back(),
+        Pressure::SlowDown => site.slow_down(now),
+        Pressure::Rest(rest, because) => {
+            tracing::warn!(site = %site.route().site, because, "a site asks to be left alone");
+            let (until, waiting) = site.rest(rest, because, now);
+            put_all_off(worker, waiting, until);
+        }
     }
 }
 
@@ -650,16 +698,9 @@ fn attempted(open: &Line, delivery: Delivery, began_at: Timestamp) -> Attempted 
         (Verdict::Unconfirmed, _) => Outcome::Unconfirmed(fault()),
         _ => Outcome::Unreachable(fault()),
     };
-    let phase = match delivery.phase {
-        smtp::Phase::Idle => Phase::Connect,
-        smtp::Phase::Local | smtp::Phase::Mail => Phase::Mail,
-        smtp::Phase::Rcpt => Phase::Rcpt,
-        smtp::Phase::Data => Phase::Data,
-        smtp::Phase::Content => Phase::Final,
-    };
     Attempted {
         outcome,
-        phase,
+        phase: judgement::phase_of(delivery.phase),
         began_at,
         duration: delivery.duration,
         mx_host: Some(open.host.clone()),

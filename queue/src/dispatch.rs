@@ -173,7 +173,8 @@ impl Worker {
         }
         // Looked through once in so many new ones: the cost of each stays small.
         if sites.len() >= SITES_MAX && sites.len().is_multiple_of(SITES_MAX / 10) {
-            sites.retain(|_, site| !site.is_quiet());
+            let now = self.clock.now();
+            sites.retain(|_, site| !site.is_quiet(now));
         }
         let limits = self.destinations.pace(route, self.limits_of(route)).share(self.leases.nodes());
         let site = Arc::new(Site::new(Arc::clone(route), tls, limits, self.settings.ready_max));

@@ -27,6 +27,7 @@ pub mod flight;
 pub mod guard;
 pub mod import;
 pub mod inbound;
+pub mod judgement;
 pub mod lease;
 pub mod membership;
 pub mod meter;

@@ -3,7 +3,9 @@
 //! Connections grow by one for each round of successes (one over the limit, per success) and halve
 //! when the site pushes back: 421, a 4yz before any recipient was named, a connection that fails.
 //! A site that cannot be reached at all several times in a row is dead: it is probed by one
-//! connection, at growing intervals, until one succeeds.
+//! connection, at growing intervals, until one succeeds. One that asks for it ([`crate::judgement`]) gets messages
+//! more slowly until it has taken as many again, or rests: nothing is sent there until the rest is over, and then
+//! one connection begins anew.
 
 use std::time::Duration;
 
@@ -57,6 +59,67 @@ const PROBE_AFTER: Duration = Duration::from_secs(30);
 /// The longest.
 const PROBE_AFTER_MAX: Duration = Duration::from_secs(15 * 60);
 
+/// The first rest of a site that wants to be left alone; it doubles until a message is taken.
+const BACK_OFF: Duration = Duration::from_secs(60);
+/// The longest.
+const BACK_OFF_MAX: Duration = Duration::from_secs(30 * 60);
+/// What connections hear within this time they hear for one reason: it slows down once.
+const SLOWS_DOWN_AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// Never slower than this, in messages a second.
+const SLOWEST: f64 = 0.1;
+/// Who has just begun to send there is taken to send so many a second.
+const USUAL: f64 = 1.0;
+/// So much faster for each message that is taken: twice as fast after a good minute.
+const FASTER_BY: f64 = 0.01;
+
+/// How a site is left alone that asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// For longer each time.
+    BackOff,
+    /// For so long.
+    Pause(Duration),
+}
+
+/// How many messages go of late.
+#[derive(Debug, Clone, Copy, Default)]
+struct Flow {
+    since: Option<Timestamp>,
+    count: u32,
+    before: f64,
+}
+
+impl Flow {
+    const WINDOW_S: f64 = 10.0;
+
+    fn seconds(&self, now: Timestamp) -> f64 {
+        self.since.map_or(0.0, |since| now.duration_since(since).as_secs_f64())
+    }
+
+    fn count(&mut self, now: Timestamp) {
+        if self.since.is_none() || self.seconds(now) >= Self::WINDOW_S {
+            *self = Self { since: Some(now), count: 0, before: self.rate(now) };
+        }
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// Messages a second.
+    fn rate(&self, now: Timestamp) -> f64 {
+        let present = f64::from(self.count) / self.seconds(now).max(1.0);
+        // What went before counts for as long as the present is young.
+        if self.seconds(now) < Self::WINDOW_S { present.max(self.before) } else { present }
+    }
+}
+
+/// A site that gets messages more slowly than it did.
+#[derive(Debug, Clone, Copy)]
+struct Slowed {
+    /// Messages a second.
+    rate: f64,
+    /// As many as went when it first asked for fewer.
+    was: f64,
+    at: Timestamp,
+}
 /// By how much a rate may be ahead: a second's worth may go at once.
 const BURST: Duration = Duration::from_secs(1);
 
@@ -67,6 +130,11 @@ pub struct Pace {
     connections: f64,
     failures: u32,
     dead_until: Option<Timestamp>,
+    rest_until: Option<Timestamp>,
+    /// Rests of growing length, one after the other.
+    back_offs: u32,
+    flow: Flow,
+    slowed: Option<Slowed>,
     /// When the next message may go by the rate (the theoretical arrival time of a GCRA).
     free_at: Option<Timestamp>,
 }
@@ -80,6 +148,10 @@ impl Pace {
             connections: f64::from(limits.connections_start.min(limits.connections_max).max(1)),
             failures: 0,
             dead_until: None,
+            rest_until: None,
+            back_offs: 0,
+            flow: Flow::default(),
+            slowed: None,
             free_at: None,
         }
     }
@@ -105,10 +177,33 @@ impl Pace {
         self.limits.messages_per_connection.max(1)
     }
 
-    /// Until when the site is left alone.
+    /// Until when the site is left alone, because it cannot be reached.
     #[must_use]
     pub fn dead_until(&self) -> Option<Timestamp> {
         self.dead_until
+    }
+
+    /// Until when it is left alone, because it asked for it.
+    #[must_use]
+    pub fn rest_until(&self) -> Option<Timestamp> {
+        self.rest_until
+    }
+
+    /// Until when it is left alone, for whatever reason; none when it is not.
+    #[must_use]
+    pub fn alone_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.dead_until.max(self.rest_until).filter(|until| *until > now)
+    }
+
+    /// Messages a second at most: as configured, or fewer because the site asked for it.
+    #[must_use]
+    pub fn messages_per_second(&self) -> Option<f64> {
+        let configured = self.limits.messages_per_second.filter(|rate| *rate > 0.0);
+        match (configured, self.slowed) {
+            (Some(rate), Some(slowed)) => Some(rate.min(slowed.rate)),
+            (None, Some(slowed)) => Some(slowed.rate),
+            (configured, None) => configured,
+        }
     }
 
     /// The site speaks: it can be reached.
@@ -120,11 +215,20 @@ impl Pace {
     /// The operator says that the site is worth another try now.
     pub fn revive(&mut self) {
         self.dead_until = None;
+        self.rest_until = None;
     }
 
-    /// The site took a message.
-    pub fn accepted(&mut self) {
+    /// The site took a message. While it rests that was one that was under way, and says nothing.
+    pub fn accepted(&mut self, now: Timestamp) {
         self.answered();
+        if self.rest_until.is_some_and(|until| until > now) {
+            return;
+        }
+        (self.rest_until, self.back_offs) = (None, 0);
+        self.slowed = self.slowed.and_then(|slowed| {
+            let rate = slowed.rate + FASTER_BY;
+            (rate < slowed.was).then_some(Slowed { rate, ..slowed })
+        });
         let grown = self.connections + 1.0 / self.connections;
         self.connections = grown.min(f64::from(self.limits.connections_max.max(1)));
     }
@@ -132,6 +236,42 @@ impl Pace {
     /// The site asked for less.
     pub fn pushed_back(&mut self) {
         self.connections = (self.connections / 2.0).max(1.0);
+    }
+
+    /// The site asked for messages more slowly.
+    pub fn slow_down(&mut self, now: Timestamp) {
+        self.pushed_back();
+        let again = |slowed: &Slowed| {
+            Duration::try_from(now.duration_since(slowed.at)).is_ok_and(|past| past >= SLOWS_DOWN_AGAIN_AFTER)
+        };
+        let (rate, was) = match &self.slowed {
+            Some(slowed) if !again(slowed) => return,
+            Some(slowed) => (slowed.rate, slowed.was),
+            None => {
+                let rate = self.flow.rate(now).max(USUAL);
+                (rate, rate)
+            }
+        };
+        self.slowed = Some(Slowed { rate: (rate / 2.0).max(SLOWEST), was, at: now });
+    }
+
+    /// The site asked to be left alone: until when it is. Rests do not add up: what is said while it rests was
+    /// said to who was there before.
+    pub fn rest(&mut self, rest: Rest, now: Timestamp) -> Timestamp {
+        self.connections = 1.0;
+        let resting = self.rest_until.filter(|until| *until > now);
+        let lasts = match (rest, resting) {
+            (Rest::Pause(lasts), _) => lasts,
+            (Rest::BackOff, Some(until)) => return until,
+            (Rest::BackOff, None) => {
+                let doublings = self.back_offs.min(16);
+                self.back_offs = self.back_offs.saturating_add(1);
+                BACK_OFF.saturating_mul(1 << doublings).min(BACK_OFF_MAX)
+            }
+        };
+        let until = now.checked_add(lasts).unwrap_or(Timestamp::MAX).max(resting.unwrap_or(now));
+        self.rest_until = Some(until);
+        until
     }
 
     /// The site could not be reached. True when that makes it dead: what waits for it is put off.
@@ -150,16 +290,17 @@ impl Pace {
     /// Until when the rate lets no message go.
     #[must_use]
     pub fn rate_until(&self, now: Timestamp) -> Option<Timestamp> {
-        self.limits.messages_per_second.filter(|rate| *rate > 0.0)?;
+        self.messages_per_second()?;
         self.free_at?.checked_sub(BURST).ok().filter(|allowed| *allowed > now)
     }
 
     /// Takes the right to send one message; or says when to ask again.
     pub fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
-        let Some(rate) = self.limits.messages_per_second.filter(|rate| *rate > 0.0) else { return Ok(()) };
         if let Some(allowed) = self.rate_until(now) {
             return Err(allowed);
         }
+        self.flow.count(now);
+        let Some(rate) = self.messages_per_second() else { return Ok(()) };
         let apart = Duration::from_secs_f64((1.0 / rate).min(86_400.0));
         self.free_at = self.free_at.unwrap_or(now).max(now).checked_add(apart).ok();
         Ok(())
@@ -199,7 +340,7 @@ mod tests {
     fn grows_on_success_and_halves_on_pushback() {
         let mut pace = Pace::new(PaceLimits::default());
         assert_eq!(pace.connections_max(), 5);
-        (0..1_000).for_each(|_| pace.accepted());
+        (0..1_000).for_each(|_| pace.accepted(at(0)));
         assert_eq!(pace.connections_max(), 20);
         pace.pushed_back();
         assert_eq!(pace.connections_max(), 10);
@@ -220,6 +361,47 @@ mod tests {
         assert_eq!(pace.connections_max(), 1);
         pace.answered();
         assert_eq!(pace.dead_until(), None);
+    }
+
+    #[test]
+    fn a_site_that_asks_for_it_rests_and_begins_anew() {
+        let mut pace = Pace::new(PaceLimits::default());
+        assert_eq!(pace.rest(Rest::BackOff, at(0)), at(60));
+        assert_eq!(pace.rest(Rest::BackOff, at(1)), at(60), "the other connections hear it too");
+        pace.accepted(at(2));
+        assert_eq!((pace.alone_until(at(3)), pace.connections_max()), (Some(at(60)), 1), "it was under way");
+        assert_eq!(pace.alone_until(at(60)), None);
+        assert_eq!(pace.rest(Rest::BackOff, at(60)), at(180), "longer each time");
+        (0..20).for_each(|n| _ = pace.rest(Rest::BackOff, at(10_000 * (n + 1))));
+        assert_eq!(pace.rest(Rest::BackOff, at(1_000_000)), at(1_000_000 + 30 * 60));
+        pace.accepted(at(2_000_000));
+        assert_eq!(pace.rest(Rest::BackOff, at(2_000_000)), at(2_000_060), "it had taken one");
+        assert_eq!(pace.rest(Rest::Pause(Duration::from_secs(900)), at(2_000_001)), at(2_000_901));
+        assert_eq!(pace.rest(Rest::Pause(Duration::from_secs(1)), at(2_000_002)), at(2_000_901));
+        pace.revive();
+        assert_eq!(pace.alone_until(at(2_000_003)), None, "the operator says so");
+    }
+
+    #[test]
+    fn a_site_that_asks_for_it_gets_messages_more_slowly_until_it_takes_them() {
+        let mut pace = Pace::new(PaceLimits::default());
+        for tick in 0..100 {
+            pace.take(at(0) + Duration::from_millis(tick * 100)).unwrap();
+        }
+        pace.slow_down(at(10));
+        let slow = pace.messages_per_second().unwrap();
+        assert!((4.0..6.0).contains(&slow), "half of ten a second: {slow}");
+        pace.slow_down(at(11));
+        assert_eq!(pace.messages_per_second(), Some(slow), "for the same reason");
+        pace.slow_down(at(20));
+        assert_eq!(pace.messages_per_second(), Some(slow / 2.0));
+        (0..100).for_each(|n| _ = pace.take(at(30 + n)));
+        assert!(pace.take(at(130)).is_ok() && (0..10).any(|_| pace.take(at(130)).is_err()));
+        (0..1_000).for_each(|_| pace.accepted(at(200)));
+        assert_eq!(pace.messages_per_second(), None, "as fast as before");
+        let mut little = Pace::new(PaceLimits::default());
+        little.slow_down(at(0));
+        assert_eq!(little.messages_per_second(), Some(USUAL / 2.0));
     }
 
     #[test]

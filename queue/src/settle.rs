@@ -20,7 +20,7 @@ use mail::id::EventId;
 use mail::moment;
 use mail::outcome::{Outcome, Phase};
 use mail::recipient::{Recipient, RecipientState};
-use mail::reply::Reply;
+use mail::reply::{Reply, Severity};
 use mail::suppression::{self, Detail, Grounds, Source, Suppression};
 use mail::task::Task;
 use serde_json::json;
@@ -51,6 +51,13 @@ pub struct Attempted {
     pub tls: Option<TlsFacts>,
     /// The dialog.
     pub transcript: String,
+}
+
+impl Attempted {
+    /// What a refusal is about.
+    fn reason(&self, reply: &Reply) -> Reason {
+        classify(self.mx_host.as_deref(), reply, self.phase)
+    }
 }
 
 /// What comes next for a recipient.
@@ -88,10 +95,8 @@ pub fn decide(task: &Task, attempted: &Attempted, schedule: &Schedule, now: Time
     ) {
         Some(at) => Next::Retry { at },
         None if replies > 0 => {
-            let reason = attempted
-                .outcome
-                .reply()
-                .map_or(Reason::Undetermined, |reply| classify(reply, attempted.phase));
+            let reason =
+                attempted.outcome.reply().map_or(Reason::Undetermined, |reply| attempted.reason(reply));
             let reason = if reason.is_about_recipient() { reason } else { Reason::Undetermined };
             Next::Bounced { reason, soft: true }
         }
@@ -110,8 +115,12 @@ pub fn decide(task: &Task, attempted: &Attempted, schedule: &Schedule, now: Time
         Outcome::Unconfirmed(_) => time_is_up(task.replies, "unconfirmed"),
         Outcome::Unreachable(_) if attempted.phase == Phase::Dns => time_is_up(task.replies, "dns_error"),
         Outcome::Unreachable(_) => time_is_up(task.replies, "expired"),
-        Outcome::Failed(reply) | Outcome::Undeliverable(reply) => match classify(reply, attempted.phase) {
-            reason if reason.is_about_recipient() => Next::Bounced { reason, soft: false },
+        Outcome::Failed(reply) | Outcome::Undeliverable(reply) => match attempted.reason(reply) {
+            // A 4yz that means never: only who is not there is not asked again, ever.
+            reason if reason.is_about_recipient() => Next::Bounced {
+                reason,
+                soft: reply.severity() == Severity::Transient && reason != Reason::UnknownUser,
+            },
             _ if reply.enhanced.is_some_and(|e| (e.subject, e.detail) == (7, 30)) => {
                 Next::Failed { why: "tls_required" }
             }
@@ -380,6 +389,16 @@ pub(crate) mod tests {
         assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 1, 1))), Phase::Rcpt, 10), hard);
         let rejected = Next::Failed { why: "rejected" };
         assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 7, 26))), Phase::Final, 10), rejected);
+        // What was judged otherwise than by its code.
+        let judged = |code, enhanced, text| Reply::new(code, Enhanced::new(enhanced, 2, 0), text);
+        let never = Outcome::Failed(judged(450, 4, "mailbox disabled"));
+        assert_eq!(
+            next(&fresh, never, Phase::Rcpt, 10),
+            Next::Bounced { reason: Reason::Inactive, soft: true }
+        );
+        let never = Outcome::Failed(judged(450, 4, "user unknown"));
+        assert_eq!(next(&fresh, never, Phase::Rcpt, 10), hard);
+        assert_eq!(next(&fresh, Outcome::Deferred(judged(550, 5, "not now")), Phase::Rcpt, 10), later);
         let none = Next::Bounced { reason: Reason::DomainNotFound, soft: false };
         assert_eq!(next(&fresh, Outcome::Undeliverable(reply(556, (5, 1, 10))), Phase::Dns, 10), none);
     }

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::bodies::HeldBody;
 use crate::fair::FairQueue;
-use crate::pace::{Pace, PaceLimits};
+use crate::pace::{Pace, PaceLimits, Rest};
 use crate::plan::Route;
 
 /// A task that may go now.
@@ -44,6 +44,19 @@ struct State {
     parked: HashSet<QueueName>,
     /// When the newest task arrived, and the one before it.
     arrivals: [Option<Timestamp>; 2],
+    /// Why it rests, or did last.
+    resting: Option<Resting>,
+}
+
+/// Why a site is left alone that asked for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resting {
+    /// How.
+    pub rest: Rest,
+    /// Until when.
+    pub until: Timestamp,
+    /// What it said.
+    pub because: String,
 }
 
 /// What became of a task that was to be put into the line.
@@ -101,11 +114,12 @@ pub struct Site {
     route: Arc<Route>,
     tls: TlsDemand,
     state: Mutex<State>,
+    revived: Notify,
     ready_max: usize,
 }
 
 /// How a site stands, for the operator.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SiteStanding {
     /// Its name.
     pub name: String,
@@ -115,12 +129,29 @@ pub struct SiteStanding {
     pub connections: u32,
     /// How many may be open.
     pub connections_max: u32,
-    /// Until when it is left alone.
+    /// Until when it is left alone because it cannot be reached.
     pub dead_until: Option<Timestamp>,
+    /// Until when it is left alone because it asked for it; it may be over.
+    pub resting: Option<Resting>,
+    /// Messages a second at most.
+    pub messages_per_second: Option<f64>,
     /// Until when its rate lets nothing more go.
     pub rate_until: Option<Timestamp>,
     /// Queues that wait on disk for room here.
     pub parked: usize,
+}
+
+impl SiteStanding {
+    /// How it rests now, and until when.
+    #[must_use]
+    pub fn rests(&self, now: Timestamp) -> Option<(String, Timestamp)> {
+        let Resting { rest, until, because } = self.resting.as_ref().filter(|resting| resting.until > now)?;
+        let how = match rest {
+            Rest::BackOff => "left alone",
+            Rest::Pause(_) => "paused",
+        };
+        Some((format!("{how} until {until:.0} because it said: {because}"), *until))
+    }
 }
 
 impl Site {
@@ -136,8 +167,9 @@ impl Site {
             waits: 0,
             parked: HashSet::new(),
             arrivals: [None; 2],
+            resting: None,
         };
-        Self { route, tls, state: Mutex::new(state), ready_max }
+        Self { route, tls, state: Mutex::new(state), revived: Notify::new(), ready_max }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -161,7 +193,7 @@ impl Site {
     /// more than are left to the others, so that any number of slow ones leaves room for the next.
     pub fn push(&self, ready: Ready, now: Timestamp, free: usize) -> Pushed {
         let mut state = self.lock();
-        if let Some(until) = state.pace.dead_until().filter(|until| *until > now)
+        if let Some(until) = state.pace.alone_until(now)
             && !state.ready.is_empty()
         {
             return Pushed::Dead(Box::new(ready), until);
@@ -228,7 +260,7 @@ impl Site {
         if state.ready.is_empty() {
             return Turn::Empty;
         }
-        if let Some(until) = state.pace.dead_until().filter(|until| *until > now) {
+        if let Some(until) = state.pace.alone_until(now) {
             return Turn::Wait(until);
         }
         if let Err(at) = state.pace.take(now) {
@@ -243,8 +275,7 @@ impl Site {
     /// A task that may go now, for a connection that stays open whether there is one or not.
     pub fn turn_at_once(&self, now: Timestamp) -> Option<Box<Ready>> {
         let mut state = self.lock();
-        let free = state.connections <= state.pace.connections_max()
-            && state.pace.dead_until().is_none_or(|until| until <= now);
+        let free = state.connections <= state.pace.connections_max() && state.pace.alone_until(now).is_none();
         // A task waits behind this connection's present message: not while others could come for it.
         let spare = state.pace.connections_max().saturating_sub(state.connections) as usize;
         if !free || state.ready.len() <= spare || state.pace.take(now).is_err() {
@@ -297,8 +328,8 @@ impl Site {
     }
 
     /// The site took a message.
-    pub fn accepted(&self) {
-        self.lock().pace.accepted();
+    pub fn accepted(&self, now: Timestamp) {
+        self.lock().pace.accepted(now);
     }
 
     /// The site answered, one way or the other.
@@ -309,6 +340,28 @@ impl Site {
     /// The site asked for less.
     pub fn pushed_back(&self) {
         self.lock().pace.pushed_back();
+    }
+
+    /// The site asked for messages more slowly.
+    pub fn slow_down(&self, now: Timestamp) {
+        self.lock().pace.slow_down(now);
+    }
+
+    /// The site asked to be left alone: until when it is, and what waited for it, to wait on disk until then.
+    pub fn rest(&self, rest: Rest, because: String, now: Timestamp) -> (Timestamp, Vec<Ready>) {
+        let mut state = self.lock();
+        let until = state.pace.rest(rest, now);
+        // Of several reasons the one counts that lasts longest.
+        if state.resting.as_ref().is_none_or(|resting| resting.until < until) {
+            state.resting = Some(Resting { rest, until, because });
+        }
+        (until, std::iter::from_fn(|| state.ready.pop()).collect())
+    }
+
+    /// Until when it is left alone; none when it is not.
+    #[must_use]
+    pub fn alone_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.lock().pace.alone_until(now)
     }
 
     /// Another connection could not be opened. While some are open that only means: no more of them.
@@ -334,7 +387,17 @@ impl Site {
 
     /// The operator says: try it now.
     pub fn revive(&self) {
-        self.lock().pace.revive();
+        let mut state = self.lock();
+        state.pace.revive();
+        state.resting = None;
+        drop(state);
+        self.revived.notify_waiters();
+    }
+
+    /// Returns when the operator says so. What is said once this is called counts, also before the future is first
+    /// polled.
+    pub fn revived(&self) -> impl Future<Output = ()> + '_ {
+        self.revived.notified()
     }
 
     /// How many messages one connection carries.
@@ -347,7 +410,7 @@ impl Site {
     /// not to ask. Zero is: when there is room again ([`Site::park`]).
     pub fn admits(&self, class: Class, now: Timestamp, free: usize) -> Result<usize, Timestamp> {
         let state = self.lock();
-        match state.pace.dead_until().filter(|until| *until > now) {
+        match state.pace.alone_until(now) {
             Some(until) => Err(until),
             None => Ok(self.room_in(&state, class, free)),
         }
@@ -386,11 +449,12 @@ impl Site {
         chosen
     }
 
-    /// Whether nothing happens here: it can be forgotten.
+    /// Whether nothing happens here, and nothing is kept from happening: it can be forgotten.
     #[must_use]
-    pub fn is_quiet(&self) -> bool {
+    pub fn is_quiet(&self, now: Timestamp) -> bool {
         let state = self.lock();
-        state.connections == 0 && state.ready.is_empty() && state.parked.is_empty()
+        let rests = state.pace.rest_until().is_some_and(|until| until > now);
+        state.connections == 0 && state.ready.is_empty() && state.parked.is_empty() && !rests
     }
 
     /// How many go before a task that waits here.
@@ -410,6 +474,8 @@ impl Site {
             connections: state.connections,
             connections_max: state.pace.connections_max(),
             dead_until: state.pace.dead_until(),
+            resting: state.resting.clone(),
+            messages_per_second: state.pace.messages_per_second(),
             rate_until: state.pace.rate_until(now),
             parked: state.parked.len(),
         }

@@ -20,6 +20,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use mail::address::Name;
+use mail::classify::Shaping;
 use mail::task::Task;
 use mail::verp::VerpKey;
 use store::engine::{Key, Store};
@@ -91,6 +92,8 @@ pub struct Manners {
     pub paused: bool,
     /// How long an email is kept after it was accepted.
     pub retention: Duration,
+    /// What replies call for.
+    pub shaping: Shaping,
 }
 
 /// What the worker is built from.

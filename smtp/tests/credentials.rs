@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use loopback::{Server, hear, say};
 use mail::account::{Account, Plan};
 use mail::address::Name;
+use mail::classify::Shaping;
 use mail::credential::{SMTP_PASSWORD_PREFIX, Secret, SecretHash, SmtpCredential, Terms};
 use mail::domain::{Dkim, Domain, DomainState, SealedKey};
 use mail::id::{AccountId, DomainId, SmtpCredentialId};
@@ -62,10 +63,14 @@ async fn hall() -> Hall {
         node: "test".to_owned(),
         former_node: None,
     };
-    let retention = Duration::from_secs(3600);
     let settings = WorkerSettings {
         hostname,
-        manners: Manners { schedule: Schedule::default(), paused: true, retention },
+        manners: Manners {
+            schedule: Schedule::default(),
+            paused: true,
+            retention: Duration::from_secs(3600),
+            shaping: Shaping::default(),
+        },
         pace: Vec::new(),
         tls: TlsMode::Off,
         source_addresses: Vec::new(),

@@ -5,9 +5,12 @@ use std::fmt::Display;
 use ::queue::domains::NewDomain;
 use api::operator::Ask;
 use mail::address::{Address, Name};
+use mail::classify::Heard;
 use mail::destination::Destination;
 use mail::domain::Domain;
 use mail::id::EmailId;
+use mail::outcome::Phase;
+use mail::reply::Reply;
 use mail::tls_report::Day;
 use serde_json::{Value, json};
 use store::access::AccessError;
@@ -94,6 +97,7 @@ pub(super) async fn answer(
             let trace = world.worker.trace(email_id(&email)?).await.map_err(said)?;
             Ok(show::trace(&trace))
         }
+        Question::Reply { reply, host } => meaning(world, &reply, host.as_deref()),
         Question::Backup { file } => backup(world, file, progress).await,
         Question::ClockShow => Ok(clock::show(world)),
         Question::ClockAdvance { seconds } => clock::advance(world, rights, seconds).await,
@@ -230,6 +234,19 @@ async fn tls_reports(
         "has_more": slice.next.is_some() || received.len() >= limit,
         "damaged": slice.damaged,
         "received": received.iter().map(|(domain, heard)| json!({"domain": domain, "report": heard})).collect::<Vec<_>>(),
+    }))
+}
+
+/// What a reply to RCPT means, by the rows of this moment.
+fn meaning(world: &World, reply: &str, host: Option<&str>) -> Answered {
+    let read = Reply::of_line(reply).filter(|reply| reply.code >= 400);
+    let reply = read.ok_or_else(|| format!("`{reply}` is no refusal (say, \"550 5.1.1 user unknown\")"))?;
+    let meaning = world.worker.manners().shaping.meaning(&Heard::new(host, &reply, Phase::Rcpt));
+    Ok(json!({
+        "reply": reply.to_string(),
+        "category": meaning.reason,
+        "about": if meaning.reason.is_about_recipient() { "recipient" } else { "sender" },
+        "action": meaning.action.map(|action| action.to_string()),
     }))
 }
 

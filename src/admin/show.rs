@@ -3,7 +3,8 @@
 use ::queue::domains::Known;
 use ::queue::enrol::Enrolled;
 use ::queue::operate::{TopDestination, Trace};
-use ::queue::site::SiteStanding;
+use ::queue::pace::Rest;
+use ::queue::site::{Resting, SiteStanding};
 use jiff::Timestamp;
 use mail::account::Account;
 use mail::attempt::Attempt;
@@ -85,10 +86,20 @@ pub(super) fn site(site: &SiteStanding) -> Value {
         "ready": site.ready,
         "connections": site.connections,
         "connections_max": site.connections_max,
+        "messages_per_second": site.messages_per_second,
         "dead_until": site.dead_until,
+        "resting": site.resting.as_ref().map(resting),
         "rate_until": site.rate_until,
         "parked_queues": site.parked,
     })
+}
+
+fn resting(resting: &Resting) -> Value {
+    let action = match resting.rest {
+        Rest::BackOff => "back-off",
+        Rest::Pause(_) => "pause",
+    };
+    json!({"action": action, "until": resting.until, "because": resting.because})
 }
 
 fn way(way: &Way) -> String {

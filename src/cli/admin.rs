@@ -54,6 +54,14 @@ pub enum AdminCommand {
         #[arg(long, default_value_t = 1_000)]
         limit: usize,
     },
+    /// What a reply of a mail host means: its category, and what is done about it
+    Reply {
+        /// The reply: "421 4.7.28 too much mail"
+        reply: String,
+        /// The mail host that says it
+        #[arg(long)]
+        host: Option<String>,
+    },
     /// How the certificate by ACME stands: until when it holds, what went wrong last and what to do
     Certificate,
     /// Write a backup while the server runs
@@ -364,6 +372,7 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
         AdminCommand::TlsReports { domain, day, limit } => {
             Question::TlsReports { domain: domain.clone(), day: day.clone(), limit: *limit }
         }
+        AdminCommand::Reply { reply, host } => Question::Reply { reply: reply.clone(), host: host.clone() },
         AdminCommand::Certificate => Question::CertificateShow,
         AdminCommand::Backup { file } => {
             // The server writes it, from a directory of its own.

@@ -4,14 +4,18 @@
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use mail::classify::{Action, Code};
 use queue::courier::http::Target;
 
-use super::{Config, Engine, PaceSection};
+use super::{Config, Engine, PaceSection, ReplySection};
 use crate::certificate::Certificate;
 
 /// Attempts of a delivery to a webhook endpoint.
 const WEBHOOK_ATTEMPTS_MAX: usize = 20;
+/// The longest that a site is left alone for one reply.
+const PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Something wrong, and with which key.
 pub(super) struct Fault {
@@ -57,6 +61,10 @@ pub(super) fn in_itself(config: &Config) -> Vec<Fault> {
             text: text.to_owned(),
         };
         faults.extend(pace_faults(pace).into_iter().map(wrong));
+    }
+    for (index, section) in config.delivery.replies.iter().enumerate() {
+        let wrong = |(key, text)| Fault { section: "delivery.replies", index, key, text };
+        faults.extend(reply_fault(section).map(wrong));
     }
     for (index, key, text) in config.delivery.smarthost_faults() {
         faults.push(Fault { section: "delivery.smarthosts", index, key, text });
@@ -246,6 +254,31 @@ fn mx(config: &Config, faults: &mut Vec<Fault>) {
     }
 }
 
+fn reply_fault(section: &ReplySection) -> Option<(&'static str, String)> {
+    let class = section.code.and_then(Code::class);
+    let words = section.text.as_deref().map(str::trim);
+    match section.rule().map(|rule| rule.action) {
+        Err(wrong) => Some((if section.action.is_empty() { "" } else { "action" }, wrong)),
+        Ok(_) if section.code.is_none() && words.is_none() => {
+            Some(("", "[[delivery.replies]] needs `code` or `text`: which replies are meant".to_owned()))
+        }
+        Ok(_) if words.is_some_and(|words| words.trim_matches('*').is_empty()) => {
+            Some(("text", "`text` is empty: every reply would be meant".to_owned()))
+        }
+        Ok(Action::Temporary) if class == Some(4) => {
+            Some(("action", "what is refused with 4yz is temporary already".to_owned()))
+        }
+        Ok(Action::Permanent) if class == Some(5) => {
+            Some(("action", "what is refused with 5yz is permanent already".to_owned()))
+        }
+        Ok(Action::Pause(lasts)) if lasts > PAUSE_MAX => Some((
+            "for",
+            "a pause of more than a day outlasts the mail; set `paused` in [delivery]".to_owned(),
+        )),
+        Ok(_) => None,
+    }
+}
+
 fn pace_faults(pace: &PaceSection) -> Vec<(&'static str, &'static str)> {
     let rate = pace.messages_per_second;
     let wrong = [
@@ -399,6 +432,10 @@ mod tests {
                 "[delivery]\n[[delivery.pace]]\n[[delivery.pace]]\nconnections_max = 0\n",
                 "line 7: `connections_max`",
             ),
+            ("[[delivery.replies]]\naction = \"stop\"\ntext = \"x\"\n", "line 5: `stop` is no action"),
+            ("[[delivery.replies]]\naction = \"back-off\"\n", "line 4: [[delivery.replies]] needs"),
+            ("[[delivery.replies]]\naction = \"temporary\"\ncode = \"4yz\"\n", "line 5: what is refused"),
+            ("[[delivery.replies]]\naction = \"pause\"\ncode = \"250\"\n", "line 6: `250` is no code"),
             ("[[delivery.pace]]\nmessages_per_second = -1.0\n", "line 5: `messages_per_second`"),
             ("[[delivery.pace]]\nmessages_per_second = 0.0\n", "line 5: `messages_per_second`"),
             ("[store]\nretention = \"1h\"\n", "line 5: `retention`"),

@@ -171,6 +171,7 @@ pub(super) fn durations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Durat
 
 /// Values whose own error would not say what is meant here.
 pub(super) mod parsed {
+    use mail::classify::Code;
     use provider::Template;
 
     use super::{Deserialize, Deserializer, Name, SocketAddr};
@@ -187,6 +188,12 @@ pub(super) mod parsed {
         input: D,
     ) -> Result<Option<Name>, D::Error> {
         host_name(input).map(Some)
+    }
+
+    pub(in crate::config) fn code_option<'de, D: Deserializer<'de>>(
+        input: D,
+    ) -> Result<Option<Code>, D::Error> {
+        String::deserialize(input)?.parse().map(Some).map_err(serde::de::Error::custom)
     }
 
     pub(in crate::config) fn template_option<'de, D: Deserializer<'de>>(

@@ -30,4 +30,5 @@ mod service_fields;
 mod slow_destination;
 mod suppression;
 mod tls_reports;
+mod told_to_wait;
 mod two_nodes;

@@ -43,6 +43,7 @@ struct State {
     behaviours: HashMap<String, Vec<Behaviour>>,
     taken: Vec<Taken>,
     connections: usize,
+    greeting: Option<&'static str>,
 }
 
 /// The mail host.
@@ -84,6 +85,11 @@ impl Sink {
         self.state.lock().unwrap().behaviours.insert(recipient.to_owned(), behaviours.to_vec());
     }
 
+    /// The next connection is greeted so, and closed.
+    pub fn greet(&self, greeting: &'static str) {
+        self.state.lock().unwrap().greeting = Some(greeting);
+    }
+
     /// Everything that was taken.
     pub fn taken(&self) -> Vec<Taken> {
         self.state.lock().unwrap().taken.clone()
@@ -120,6 +126,11 @@ impl Sink {
     async fn talk(&self, stream: TcpStream) -> Option<()> {
         let (read, mut write) = stream.into_split();
         let mut read = BufReader::new(read);
+        let scripted = self.state.lock().unwrap().greeting.take();
+        if let Some(greeting) = scripted {
+            write.write_all(format!("{greeting}\r\n").as_bytes()).await.ok()?;
+            return None;
+        }
         write.write_all(b"220 sink ESMTP\r\n").await.ok()?;
         let (mut sender, mut recipient, mut at_dot) = (String::new(), None::<String>, None);
         let mut line = String::new();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use affiliate::ledger::Ledger;
 use affiliate::office::Office;
 use jiff::Timestamp;
+use mail::classify::Shaping;
 use mail::id::AccountId;
 use mail::setup::Facts;
 use mail::verp::VerpKey;
@@ -80,7 +81,12 @@ fn worker(store: Store) -> Arc<Worker> {
     let retention = Duration::from_secs(30 * 24 * 3600);
     let settings = WorkerSettings {
         hostname,
-        manners: Manners { schedule: Schedule::default(), paused: true, retention },
+        manners: Manners {
+            schedule: Schedule::default(),
+            paused: true,
+            retention,
+            shaping: Shaping::default(),
+        },
         pace: Vec::new(),
         tls: TlsMode::Off,
         source_addresses: Vec::new(),

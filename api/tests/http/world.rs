@@ -11,6 +11,7 @@ use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use mail::account::{Account, Plan};
 use mail::address::Name;
+use mail::classify::Shaping;
 use mail::credential::{API_KEY_PREFIX, ApiKey, Scope, Secret, SecretHash};
 use mail::domain::{DeliverySettings, Dkim, Domain, DomainState, SealedKey};
 use mail::id::DomainId;
@@ -125,6 +126,7 @@ async fn hall_and_worker(store: Store, change: impl FnOnce(&mut HallParts)) -> (
             schedule: Schedule::default(),
             paused: true,
             retention: std::time::Duration::from_secs(30 * 24 * 3600),
+            shaping: Shaping::default(),
         },
         pace: Vec::new(),
         tls: TlsMode::Off,

@@ -62,6 +62,11 @@ pub enum Cause {
     },
     /// Another node has it.
     OtherNode,
+    /// The mail hosts asked to be left alone.
+    Resting {
+        /// How, until when and in which words.
+        why: String,
+    },
     /// None of the mail hosts can be reached: they are probed then.
     Unreachable,
     /// So many messages a second are sent there, and no more.
@@ -93,6 +98,7 @@ impl Cause {
             Self::Suspended { .. } => "suspended",
             Self::Schedule { .. } => "schedule",
             Self::OtherNode => "other_node",
+            Self::Resting { .. } => "resting",
             Self::Unreachable => "unreachable",
             Self::Rate => "rate",
             Self::Connections { .. } => "connections",
@@ -110,6 +116,7 @@ impl Cause {
         "suspended",
         "schedule",
         "other_node",
+        "resting",
         "unreachable",
         "rate",
         "connections",
@@ -137,6 +144,7 @@ impl fmt::Display for Cause {
             }
             Self::Schedule { attempt } => write!(f, "its next attempt (number {attempt})"),
             Self::OtherNode => f.write_str("its turn at another node: ask there what for"),
+            Self::Resting { why } => write!(f, "the destination is {why}"),
             Self::Unreachable => f.write_str("the mail hosts cannot be reached, and are probed next then"),
             Self::Rate => f.write_str("the rate at which mail is sent there"),
             Self::Connections { max } => {
@@ -247,6 +255,9 @@ impl Worker {
         let route = self.route_of(task, now);
         if let Some((destination, suspension)) = self.suspension(task, route.as_deref()) {
             return (Cause::Suspended { destination, because: suspension.because }, suspension.until);
+        }
+        if let Some((why, until)) = site.and_then(|site| site.rests(now)) {
+            return (Cause::Resting { why }, Some(until.max(task.due)));
         }
         if let Some(until) = site.and_then(|site| site.dead_until).filter(|until| *until > now) {
             return (Cause::Unreachable, Some(until.max(task.due)));

@@ -60,6 +60,8 @@ pub enum Limit {
     Held,
     /// The operator has suspended it.
     Suspended,
+    /// It asked to be left alone.
+    Resting,
     /// It cannot be reached.
     Unreachable,
     /// Messages a second.
@@ -80,6 +82,7 @@ impl Limit {
             Self::Paused => "paused",
             Self::Held => "held",
             Self::Suspended => "suspended",
+            Self::Resting => "resting",
             Self::Unreachable => "unreachable",
             Self::Rate => "rate",
             Self::Connections => "connections",
@@ -194,6 +197,9 @@ impl Worker {
         let route = self.route_of(&count.sample, now);
         if let Some((_, suspension)) = self.suspension(&count.sample, route.as_deref()) {
             return (Limit::Suspended, suspension.until);
+        }
+        if let Some((_, until)) = site.and_then(|site| site.rests(now)) {
+            return (Limit::Resting, Some(until));
         }
         match site {
             Some(site) if site.dead_until.is_some_and(|until| until > now) => {

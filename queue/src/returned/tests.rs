@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{LocalBoxFuture, join_all};
 use mail::address::Mailbox as Author;
+use mail::classify::Shaping;
 use mail::email::{Category, Door, Email, HeaderFacts, Rollup};
 use mail::event::{Event, EventKind};
 use mail::id::EmailId;
@@ -57,7 +58,12 @@ pub(super) fn node(store: Store) -> Returned {
     };
     let settings = WorkerSettings {
         hostname,
-        manners: Manners { schedule: Schedule::default(), paused: true, retention: Duration::from_secs(1) },
+        manners: Manners {
+            schedule: Schedule::default(),
+            paused: true,
+            retention: Duration::from_secs(1),
+            shaping: Shaping::default(),
+        },
         pace: Vec::new(),
         tls: TlsMode::Off,
         source_addresses: Vec::new(),

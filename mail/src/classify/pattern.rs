@@ -1,0 +1,265 @@
+//! Which replies a row of a table is about: whose, with which code, when, in which words.
+//!
+//! Words are compared in lower case, with single spaces, and without the addresses that stand in a reply: who is
+//! called `spam@` or `quota@` says nothing by that.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::address::Name;
+use crate::outcome::Phase;
+use crate::reply::Reply;
+
+/// A reply, ready to be compared.
+#[derive(Debug)]
+pub struct Heard<'a> {
+    host: Option<&'a str>,
+    reply: &'a Reply,
+    phase: Phase,
+    text: String,
+}
+
+impl<'a> Heard<'a> {
+    /// What this host said then.
+    #[must_use]
+    pub fn new(host: Option<&'a str>, reply: &'a Reply, phase: Phase) -> Self {
+        Self { host, reply, phase, text: plain(&reply.text()) }
+    }
+
+    /// When it was said.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Whether the host is this one, or lies under it.
+    fn is_of(&self, domain: &Name) -> bool {
+        let Some(host) = self.host else { return false };
+        let host = host.trim_end_matches('.');
+        let domain = domain.as_str();
+        let Some(at) = host.len().checked_sub(domain.len()) else { return false };
+        // Names are ASCII; another text has no such end.
+        let ends = host.as_bytes().get(at..).is_some_and(|end| end.eq_ignore_ascii_case(domain.as_bytes()));
+        ends && (at == 0 || host.as_bytes().get(at - 1) == Some(&b'.'))
+    }
+}
+
+/// The text as words are looked for in it: with a space at either end, so that a row can ask for a whole word.
+pub(super) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len() + 2);
+    plain.push(' ');
+    for word in text.split_whitespace() {
+        match word.contains('@') {
+            true => without_address(word, &mut plain),
+            false => plain.push_str(&word.to_lowercase()),
+        }
+        plain.push(' ');
+    }
+    plain
+}
+
+/// What stands around an address: brackets, a colon, and in languages without spaces the sentence.
+fn without_address(word: &str, out: &mut String) {
+    let is_outside = |c: char| !c.is_ascii() || "<>()[]:;,\"".contains(c);
+    for piece in word.split_inclusive(is_outside) {
+        match piece.contains('@') {
+            true => out.extend(piece.chars().last().filter(|c| is_outside(*c))),
+            false => out.push_str(&piece.to_lowercase()),
+        }
+    }
+}
+
+/// Reply codes (`421`, `55z`, `4yz`) or enhanced ones (`4.7.28`, `*.1.1`, `5.7.*`, `5.7.606-649`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// Three digits: from, to.
+    Reply(u16, u16),
+    /// Class, subject, and detail from, to; none is any.
+    Enhanced(Option<u8>, Option<u16>, (u16, u16)),
+}
+
+impl Code {
+    fn matches(self, reply: &Reply) -> bool {
+        match (self, reply.enhanced) {
+            (Self::Reply(from, to), _) => (from..=to).contains(&reply.code),
+            (Self::Enhanced(class, subject, (from, to)), Some(code)) => {
+                class.is_none_or(|class| class == code.class)
+                    && subject.is_none_or(|subject| subject == code.subject)
+                    && (from..=to).contains(&code.detail)
+            }
+            (Self::Enhanced(..), None) => false,
+        }
+    }
+
+    /// The class of the replies that it means: 4 or 5; none is either.
+    #[must_use]
+    pub fn class(self) -> Option<u8> {
+        match self {
+            Self::Reply(from, _) => u8::try_from(from / 100).ok(),
+            Self::Enhanced(class, ..) => class,
+        }
+    }
+}
+
+impl FromStr for Code {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "`{text}` is no code of a refusal (say, \"421\", \"55z\", \"4yz\", \"4.7.28\", \"5.7.*\", \"5.7.606-649\")"
+            )
+        };
+        let parts: Vec<&str> = text.split('.').collect();
+        let code = match parts.as_slice() {
+            [digits] => {
+                let from = digits.replace(['y', 'z'], "0");
+                let to = digits.replace(['y', 'z'], "9");
+                let number = |text: &str| text.parse::<u16>().ok().filter(|_| text.len() == 3);
+                Self::Reply(number(&from).ok_or_else(wrong)?, number(&to).ok_or_else(wrong)?)
+            }
+            [class, subject, detail] => {
+                let any = |text: &str| -> Result<Option<u16>, String> {
+                    if text == "*" { Ok(None) } else { text.parse().map(Some).map_err(|_| wrong()) }
+                };
+                let class = any(class)?.map(u8::try_from).transpose().map_err(|_| wrong())?;
+                let (from, to) = detail.split_once('-').unwrap_or((detail, detail));
+                Self::Enhanced(class, any(subject)?, (any(from)?.unwrap_or(0), any(to)?.unwrap_or(u16::MAX)))
+            }
+            _ => return Err(wrong()),
+        };
+        if code.class().is_some_and(|class| !matches!(class, 4 | 5)) { Err(wrong()) } else { Ok(code) }
+    }
+}
+
+/// When a reply was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    /// Before a recipient was named.
+    Early,
+    /// To RCPT.
+    Rcpt,
+    /// To DATA, or to the content.
+    Content,
+}
+
+impl When {
+    fn of(phase: Phase) -> Self {
+        match phase {
+            Phase::Rcpt => Self::Rcpt,
+            Phase::Data | Phase::Final => Self::Content,
+            _ => Self::Early,
+        }
+    }
+}
+
+impl FromStr for When {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "early" => Ok(Self::Early),
+            "rcpt" => Ok(Self::Rcpt),
+            "content" => Ok(Self::Content),
+            _ => Err(format!("`{text}` is no phase: early, rcpt, content")),
+        }
+    }
+}
+
+/// Some words; `*` between them stands for anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Words(Vec<String>);
+
+impl Words {
+    /// Words as a person writes them.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(text.split('*').map(str::to_lowercase).collect())
+    }
+
+    pub(super) fn are_in(&self, text: &str) -> bool {
+        let mut rest = text;
+        self.0.iter().all(|piece| match rest.find(piece.as_str()) {
+            Some(at) => {
+                rest = rest.get(at + piece.len()..).unwrap_or_default();
+                true
+            }
+            None => false,
+        })
+    }
+}
+
+impl fmt::Display for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("*"))
+    }
+}
+
+/// Which replies are meant: those that all of this holds for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Pattern {
+    /// One of these hosts, or one under them; empty is any host.
+    pub providers: Vec<Name>,
+    pub code: Option<Code>,
+    pub when: Option<When>,
+    /// One of these; empty is any text.
+    pub words: Vec<Words>,
+}
+
+impl Pattern {
+    pub(super) fn matches(&self, heard: &Heard<'_>) -> bool {
+        (self.providers.is_empty() || self.providers.iter().any(|domain| heard.is_of(domain)))
+            && self.code.is_none_or(|code| code.matches(heard.reply))
+            && self.when.is_none_or(|when| when == When::of(heard.phase))
+            && (self.words.is_empty() || self.words.iter().any(|words| words.are_in(&heard.text)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::Enhanced;
+
+    #[test]
+    fn codes_are_read_and_matched() {
+        let reply = |code, enhanced: Option<(u8, u16, u16)>| Reply {
+            code,
+            enhanced: enhanced.map(|(class, subject, detail)| Enhanced::new(class, subject, detail)),
+            lines: vec!["x".into()],
+        };
+        for (code, meant, not) in [
+            ("421", reply(421, None), reply(422, None)),
+            ("55z", reply(559, None), reply(549, None)),
+            ("4yz", reply(452, Some((4, 1, 1))), reply(550, None)),
+            ("4.7.28", reply(421, Some((4, 7, 28))), reply(421, Some((5, 7, 28)))),
+            ("*.1.1", reply(550, Some((5, 1, 1))), reply(550, None)),
+            ("5.7.*", reply(550, Some((5, 7, 999))), reply(550, Some((5, 6, 1)))),
+            ("5.7.606-649", reply(550, Some((5, 7, 606))), reply(550, Some((5, 7, 650)))),
+        ] {
+            let read: Code = code.parse().unwrap();
+            assert!(read.matches(&meant) && !read.matches(&not), "{code}");
+        }
+        for wrong in ["", "42", "250", "4.7", "4.7.x", "a.7.1", "2.1.5", "4.7.1.1", "5000", "yz"] {
+            assert!(wrong.parse::<Code>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_provider_is_its_name_and_what_lies_under_it() {
+        let reply = Reply::plain(550, "x");
+        let domain: Name = "google.com".parse().unwrap();
+        let is = |host| Heard::new(Some(host), &reply, Phase::Rcpt).is_of(&domain);
+        assert!(is("google.com") && is("aspmx.l.GOOGLE.com") && is("mx.google.com."));
+        assert!(!is("notgoogle.com") && !is("google.com.example") && !is("com") && !is("[192.0.2.1]"));
+    }
+
+    #[test]
+    fn words_are_looked_for_without_addresses() {
+        let reply = Reply::plain(550, "<spam@quota.example>:  User  UNKNOWN here");
+        let heard = Heard::new(None, &reply, Phase::Rcpt);
+        let said = |words: &str| Words::new(words).are_in(&heard.text);
+        assert!(said("user unknown") && said("user*here") && said(" here "));
+        assert!(!said("spam") && !said("quota") && !said("here*user"));
+        assert_eq!(plain("收件人（ada@quota.example）不存在"), " 收件人（）不存在 ");
+    }
+}

@@ -1,0 +1,112 @@
+//! What servers really say: the corpus of `mail/tests/replies.txt`.
+//!
+//! A line `[host]` begins what one host says. A row is a category (`/` and an action, where there is one), a
+//! phase, and the reply as it came over the wire, its lines separated by ` ¶ `.
+
+use serde::Deserialize as _;
+
+use super::*;
+use crate::reply::Enhanced;
+
+const CORPUS: &str = include_str!("../../tests/replies.txt");
+
+struct Row {
+    line: usize,
+    host: String,
+    expected: String,
+    phase: Phase,
+    reply: Reply,
+}
+
+fn corpus() -> Vec<Row> {
+    let mut host = String::new();
+    let mut rows = Vec::new();
+    for (number, line) in CORPUS.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            name.clone_into(&mut host);
+            continue;
+        }
+        let row = || {
+            let mut columns = line.splitn(3, ' ');
+            let (expected, phase, reply) = (columns.next()?, columns.next()?, columns.next()?);
+            let phase: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
+                serde::de::IntoDeserializer::into_deserializer(phase);
+            Some(Row {
+                line: number + 1,
+                host: host.clone(),
+                expected: expected.to_owned(),
+                phase: Phase::deserialize(phase).ok()?,
+                reply: reply_of(reply)?,
+            })
+        };
+        rows.push(row().unwrap_or_else(|| panic!("line {}: {line}", number + 1)));
+    }
+    rows
+}
+
+/// As the courier reads it from the wire.
+fn reply_of(wire: &str) -> Option<Reply> {
+    let lines: Vec<&str> = wire.split(" ¶ ").collect();
+    let code = lines.first()?.get(..3)?.parse().ok()?;
+    let texts = lines.iter().map(|line| line.get(4..).unwrap_or_default());
+    let split = |text: &str| {
+        Enhanced::split(text)
+            .filter(|(found, _)| u16::from(found.class) == code / 100)
+            .map(|(found, rest)| (found, rest.to_owned()))
+    };
+    let enhanced = split(lines.first()?.get(4..)?).map(|(found, _)| found);
+    let lines = texts.map(|text| match split(text) {
+        Some((found, rest)) if Some(found) == enhanced => rest.into(),
+        _ => text.to_owned().into(),
+    });
+    Some(Reply { code, enhanced, lines: lines.collect() })
+}
+
+#[test]
+fn every_reply_of_the_corpus_means_what_it_says() {
+    let corpus = corpus();
+    assert!(corpus.len() >= 300, "{}", corpus.len());
+    let told = |row: &Row| {
+        let host = Some(row.host.as_str());
+        let reason = classify(host, &row.reply, row.phase).word();
+        match Shaping::default().meaning(&Heard::new(host, &row.reply, row.phase)).action {
+            Some(Action::Pause(_)) => format!("{reason}/pause"),
+            Some(action) => format!("{reason}/{action}"),
+            None => reason.to_owned(),
+        }
+    };
+    let wrong: Vec<String> = corpus
+        .iter()
+        .filter(|row| told(row) != row.expected)
+        .map(|row| {
+            format!("{}: {}, not {}: {:?} {}", row.line, told(row), row.expected, row.phase, row.reply)
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), corpus.len(), wrong.join("\n"));
+    let vague = corpus.iter().filter(|row| row.expected.starts_with("undetermined")).count();
+    assert!(vague * 12 <= corpus.len(), "{vague} of {} say nothing", corpus.len());
+}
+
+#[test]
+fn a_permanent_refusal_that_blames_the_sender_never_blames_the_recipient() {
+    // Whoever says it: the same words behind a host that nobody knows.
+    let blamed: Vec<String> = corpus()
+        .iter()
+        .filter(|row| row.reply.code >= 500)
+        .filter(|row| ["policy", "reputation", "content"].iter().any(|kind| row.expected.starts_with(kind)))
+        .filter(|row| classify(None, &row.reply, row.phase).is_about_recipient())
+        .map(|row| format!("{}: {}", row.line, row.reply))
+        .collect();
+    assert!(blamed.len() <= 5, "{} would suppress for good:\n{}", blamed.len(), blamed.join("\n"));
+}
+
+#[test]
+fn what_is_missed_before_a_recipient_is_named_is_the_sender() {
+    let reply = Reply::new(550, Enhanced::new(5, 1, 1), "user unknown");
+    assert_eq!(classify(None, &reply, Phase::Mail), Reason::Policy);
+    assert_eq!(classify(None, &reply, Phase::Rcpt), Reason::UnknownUser);
+}

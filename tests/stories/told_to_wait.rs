@@ -1,0 +1,127 @@
+//! A destination says in its own words what it wants: the table of replies understands it. The site rests, says
+//! why, and goes on when its time is over; nobody else notices.
+
+use std::time::Duration;
+
+use mail::recipient::RecipientState;
+use mail::suppression::Reason;
+use postrider::reload;
+use queue::order::Order;
+
+use crate::world::TestWorld;
+use crate::world::sink::Behaviour;
+
+const PAUSE: &str =
+    "[[delivery.replies]]\nprovider = \"dest.example\"\ncode = \"4.7.28\"\naction = \"pause\"\n";
+const TOO_MUCH: &str = "421 4.7.28 an unusual rate of mail from you";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_site_that_pauses_says_why_and_goes_on() {
+    let world = TestWorld::start_with(PAUSE).await;
+    let worker = &world.world.worker;
+    world.sink.script("first@dest.example", &[Behaviour::AtRcpt(TOO_MUCH)]);
+    let first = world.relay(&["first@dest.example"], "too much").await;
+    world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let mut waiting = Vec::new();
+    for n in 0..5 {
+        waiting.push(world.relay(&["next@dest.example"], &format!("number {n}")).await);
+    }
+    let other = world.relay(&["one@other.example"], "not their business").await;
+    world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
+
+    let now = world.world.clock.now();
+    for id in &waiting {
+        let trace = worker.trace(*id).await.unwrap();
+        let what = trace.waiting[0].cause.to_string();
+        assert!(what.contains("paused until"), "{what}");
+        assert!(what.ends_with("because it said: 421 4.7.28 an unusual rate of mail from you"), "{what}");
+        let wait = trace.waiting[0].until.unwrap().duration_since(now).as_secs();
+        assert!((800..=900).contains(&wait), "{wait}");
+    }
+    let standings = worker.standings();
+    let resting: Vec<_> = standings.iter().filter(|site| site.rests(now).is_some()).collect();
+    assert!(matches!(resting.as_slice(), [site] if site.name == "10 mx.dest.example"), "{standings:#?}");
+    assert_eq!(world.sink.taken().len(), 1, "nobody was asked meanwhile");
+
+    world.world.clock.advance(Duration::from_secs(16 * 60));
+    world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    for id in waiting {
+        let email = world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+        assert_eq!(email.recipients[0].attempts, 1, "waiting is no attempt");
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_ends_a_pause_and_takes_the_row_out_while_it_runs() {
+    let world = TestWorld::start().await;
+    let changes = world.reload(PAUSE);
+    assert_eq!(changes, reload::Changes { taken: vec!["delivery.replies"], left: Vec::new() });
+    world.sink.script("first@dest.example", &[Behaviour::AtRcpt(TOO_MUCH), Behaviour::AtRcpt(TOO_MUCH)]);
+    let first = world.relay(&["first@dest.example"], "too much").await;
+    world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let next = world.relay(&["next@dest.example"], "waits").await;
+    world.reload("");
+    world.world.worker.order(next, &Order::Retry).await.unwrap();
+    world.wait(next, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    world.world.worker.order(first, &Order::Retry).await.unwrap();
+    world.wait(first, |e| e.recipients[0].attempts == 2).await;
+    let standings = world.world.worker.standings();
+    let now = world.world.clock.now();
+    assert!(standings.iter().all(|site| site.rests(now).is_none()), "{standings:#?}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn later_for_never_and_never_for_later() {
+    let rows = "[[delivery.replies]]\ntext = \"come back tomorrow\"\naction = \"temporary\"\n\
+                [[delivery.replies]]\ntext = \"has left\"\naction = \"permanent\"\n\
+                [[delivery.replies]]\ntext = \"less of it\"\naction = \"slow-down\"\n";
+    let world = TestWorld::start_with(rows).await;
+    world.sink.script("busy@dest.example", &[Behaviour::AtRcpt("550 5.7.1 Come back TOMORROW")]);
+    let busy = world.relay(&["busy@dest.example"], "later").await;
+    let email = world.wait(busy, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    assert_eq!(email.recipients[0].last_response.as_ref().unwrap().code, 550, "as it was said");
+
+    world.sink.script("gone@other.example", &[Behaviour::AtRcpt("450 4.2.1 account disabled, she has left")]);
+    let gone = world.relay(&["gone@other.example"], "never").await;
+    world.wait(gone, |e| e.recipients[0].state == RecipientState::Bounced).await;
+    let events = store::event::list(&world.world.store, world.account, gone, 10).await.unwrap();
+    let bounce = &events.last().unwrap().detail["bounce"];
+    assert_eq!((&bounce["type"], &bounce["category"]), (&"soft".into(), &"inactive".into()));
+    let target = "gone@other.example".parse::<mail::suppression::Target>().unwrap();
+    let found = store::suppression::get(&world.world.store, world.account, &target).await.unwrap().unwrap();
+    assert_eq!(found.suppression.reason, Reason::SoftBounce);
+    assert!(found.suppression.expires_at.is_some(), "not for good");
+
+    world.sink.script("slow@slow.example", &[Behaviour::AtRcpt("450 4.2.0 less of it")]);
+    let slow = world.relay(&["slow@slow.example"], "slowly").await;
+    world.wait(slow, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let standings = world.world.worker.standings();
+    let slowed: Vec<_> = standings.iter().filter(|site| site.messages_per_second.is_some()).collect();
+    assert!(matches!(slowed.as_slice(), [site] if site.name == "10 mx.slow.example"), "{standings:#?}");
+
+    world.world.clock.advance(Duration::from_secs(75));
+    world.wait(busy, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    world.wait(slow, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_sends_us_away_at_its_greeting_is_left_alone_at_once() {
+    let rows = "[[delivery.replies]]\ntext = \"your address is blocked\"\naction = \"back-off\"\n";
+    let world = TestWorld::start_with(rows).await;
+    world.sink.greet("554 5.7.1 your address is blocked for now");
+    let first = world.relay(&["first@dest.example"], "too soon").await;
+    let email = world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    assert_eq!(email.recipients[0].attempts, 1);
+    let next = world.relay(&["next@dest.example"], "waits").await;
+    let trace = world.world.worker.trace(next).await.unwrap();
+    assert!(trace.waiting[0].cause.to_string().contains("left alone until"), "{:?}", trace.waiting);
+    world.world.clock.advance(Duration::from_secs(75));
+    for id in [first, next] {
+        world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    }
+    assert_eq!(world.email(next).await.recipients[0].attempts, 1);
+    world.end().await;
+}
