@@ -74,7 +74,7 @@ pub(crate) async fn take(
         wishes,
     };
     if draft.wishes.scheduled_at.is_some()
-        && let Some(refused) = holds_files(&draft).await?
+        && let Some(refused) = holds_files(&draft, "HOLDFOR, HOLDUNTIL").await?
     {
         return Ok(refused);
     }
@@ -171,7 +171,7 @@ async fn filled(
         }
     }
     if asked.scheduled_at.is_some()
-        && let Some(refused) = holds_files(&draft).await?
+        && let Some(refused) = holds_files(&draft, "Service-Scheduled-At").await?
     {
         return Ok(Err(refused));
     }
@@ -180,11 +180,12 @@ async fn filled(
 }
 
 /// What is said of a message with files that is to be sent later.
-async fn holds_files(draft: &Draft) -> Result<Option<Answer>, Refusal> {
+async fn holds_files(draft: &Draft, asked_by: &str) -> Result<Option<Answer>, Refusal> {
     let Content::Raw { message, .. } = &draft.content else { return Ok(None) };
     let message = message.clone();
     let has_files = apart(move || rewrite::has_files(&message)).await?;
-    Ok(has_files.then(|| wrong("scheduled_at: attachments are not supported on scheduled emails")))
+    let text = || format!("{asked_by}: attachments are not supported on scheduled emails");
+    Ok(has_files.then(|| wrong(text())))
 }
 
 type Filled = (Bytes, std::sync::Arc<mail::template::Compiled>);
