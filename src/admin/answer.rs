@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use ::queue::domains::NewDomain;
 use api::operator::Ask;
+use mail::account::Plan;
 use mail::address::{Address, Name};
 use mail::classify::Heard;
 use mail::destination::Destination;
@@ -46,13 +47,7 @@ pub(super) async fn answer(
             Ok(show::enrolled(&enrolled))
         }
         Question::AccountUpdate { account, plan, production, suspended } => {
-            let change = |account: &mut mail::account::Account| {
-                account.plan = plan.unwrap_or(account.plan);
-                account.production = production.unwrap_or(account.production);
-                account.suspended = suspended.unwrap_or(account.suspended);
-            };
-            let account = world.enrolment.change_account(&account, change).await.map_err(said)?;
-            Ok(json!({"account": show::account(&account)}))
+            account_update(world, &account, (plan, production, suspended)).await
         }
         Question::SessionCreate { account } => session_create(world, account.as_deref()).await,
         Question::Owner { account, method, target, body } => {
@@ -102,6 +97,20 @@ pub(super) async fn answer(
         Question::ClockShow => Ok(clock::show(world)),
         Question::ClockAdvance { seconds } => clock::advance(world, rights, seconds).await,
     }
+}
+
+async fn account_update(
+    world: &World,
+    account: &str,
+    (plan, production, suspended): (Option<Plan>, Option<bool>, Option<bool>),
+) -> Answered {
+    let change = |account: &mut mail::account::Account| {
+        account.plan = plan.unwrap_or(account.plan);
+        account.production = production.unwrap_or(account.production);
+        account.suspended = suspended.unwrap_or(account.suspended);
+    };
+    let account = world.enrolment.change_account(account, change).await.map_err(said)?;
+    Ok(json!({"account": show::account(&account)}))
 }
 
 fn certificate_show(rights: &Rights) -> Answered {

@@ -118,7 +118,9 @@ pub(crate) async fn write(house: &House, scale: &Scale, written: &Written) -> Dr
         let theirs: Vec<_> = theirs.map(|(which, sum)| (*which, *sum)).collect();
         payouts += write_run(house, scale, (number, &theirs)).await;
     }
-    let run = house.ledger().draft_run(house.account, None).await.unwrap().run.unwrap();
+    let drafted = house.ledger().draft_run(house.account, None).await.unwrap();
+    let why = drafted.skipped.iter().take(5).collect::<Vec<_>>();
+    let run = drafted.run.unwrap_or_else(|| panic!("nobody is paid: {why:?}"));
     payouts += usize::try_from(run.payouts).unwrap();
     let until = queue::clock::Clock::default().now();
     Drafted { payouts, run, until }

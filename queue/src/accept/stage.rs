@@ -48,8 +48,7 @@ impl Hall {
         self.check_size(&draft, &written)?;
         let mut facts = written.facts;
         let mut addressees = addressees(draft.recipients, &mut facts, draft.door);
-        let about = (tenant.account().id, draft.category);
-        let blocked = self.mark_blocked(about, &mut addressees, now).await?;
+        let blocked = self.mark_blocked((tenant.account().id, draft.category), &mut addressees, now).await?;
         let (fate, chunks, reserved) = match fate_of(&blocked, draft.wishes.on_suppressed, &addressees) {
             Some(refuse) => (refuse, written.chunks, None),
             None => {
