@@ -32,6 +32,17 @@ impl Class {
     /// All, in order of weight.
     pub const ALL: [Self; 4] = [Self::Expiring, Self::Transactional, Self::Product, Self::Newsletter];
 
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Expiring => "expiring",
+            Self::Transactional => "transactional",
+            Self::Product => "product",
+            Self::Newsletter => "newsletter",
+        }
+    }
+
     /// Back from a storage key's byte.
     #[must_use]
     pub fn from_byte(byte: u8) -> Option<Self> {

@@ -2,17 +2,27 @@
 //!
 //! They count for the recorder that is installed when the worker is made.
 
-use metrics::Counter;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use mail::id::AccountId;
+use mail::task::{Class, Task};
+use metrics::{Counter, Histogram};
 
 use crate::settle::Next;
 
+/// Accounts whose waits are told apart; what the others wait counts in the sums by class alone.
+const ACCOUNTS_MAX: usize = 200;
+
 /// Attempts, by what they came to.
-#[derive(Clone)]
 pub(crate) struct Figures {
     delivered: Counter,
     deferred: Counter,
     bounced: Counter,
     failed: Counter,
+    waits: [Histogram; Class::ALL.len()],
+    account_waits: Mutex<HashMap<(AccountId, Class), Histogram>>,
 }
 
 impl Default for Figures {
@@ -23,11 +33,34 @@ impl Default for Figures {
             deferred: attempts("deferred"),
             bounced: attempts("bounced"),
             failed: attempts("failed"),
+            waits: Class::ALL
+                .map(|class| metrics::histogram!("postrider_first_attempt_seconds", "class" => class.word())),
+            account_waits: Mutex::default(),
         }
     }
 }
 
 impl Figures {
+    /// How long a task waited from its acceptance to its first attempt.
+    pub(crate) fn waited(&self, task: &Task, began_at: Timestamp) {
+        if task.attempts > 0 {
+            return;
+        }
+        let seconds = began_at.duration_since(task.accepted_at).as_secs_f64().max(0.0);
+        if let Some(waits) = self.waits.get(task.class as usize) {
+            waits.record(seconds);
+        }
+        let mut of_accounts = self.account_waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let whose = (task.account, task.class);
+        if of_accounts.len() < ACCOUNTS_MAX * Class::ALL.len() || of_accounts.contains_key(&whose) {
+            let named = || {
+                let (account, class) = (task.account.to_string(), task.class.word());
+                metrics::histogram!("postrider_account_first_attempt_seconds", "account" => account, "class" => class)
+            };
+            of_accounts.entry(whose).or_insert_with(named).record(seconds);
+        }
+    }
+
     /// Counts an attempt.
     pub(crate) fn attempted(&self, next: &Next) {
         let counter = match next {

@@ -41,6 +41,7 @@ impl Worker {
         let notice = notification::of(self, task, attempted, &next, now).await;
         let email = (task.account, task.id.email);
         self.figures.attempted(&next);
+        self.figures.waited(task, attempted.began_at);
         let event = EventId::new(now, self.entropy.id());
         let booked = loop {
             let suppressing = self.suppress(task, attempted, &next, now).await;

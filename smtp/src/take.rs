@@ -159,15 +159,13 @@ async fn filled(
         ..draft.wishes
     };
     let mut category = asked.category;
-    if let Content::Raw { message, .. } = &mut draft.content {
-        if let Some(wanted) = asked.template {
-            match from_template(hall, tenant, message.clone(), wanted).await? {
-                Ok((new, compiled)) => {
-                    compiled.lend(&mut category, &mut draft.wishes);
-                    *message = new;
-                }
-                Err(answer) => return Ok(Err(answer)),
+    if let (Content::Raw { message, .. }, Some(wanted)) = (&mut draft.content, asked.template) {
+        match from_template(hall, tenant, message.clone(), wanted).await? {
+            Ok((new, compiled)) => {
+                compiled.lend(&mut category, &mut draft.wishes);
+                *message = new;
             }
+            Err(answer) => return Ok(Err(answer)),
         }
     }
     if asked.scheduled_at.is_some()

@@ -17,8 +17,8 @@ use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{Space, key};
 use crate::row::{self, Row};
 
-/// Rows that one page looks at.
-pub const LOOKED_AT_MAX: usize = 2_000;
+/// Rows that one page looks at: among millions each is a read of its own, and a page is to take 20 ms at most.
+pub const LOOKED_AT_MAX: usize = 600;
 /// Rows read at once, after the first of a page.
 const SCAN_ROWS: usize = 200;
 
