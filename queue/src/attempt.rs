@@ -32,6 +32,7 @@ use crate::courier::smtp::{
 use crate::guard::Protection;
 use crate::judgement::{self, Pressure};
 use crate::plan::{Destination, NoRoute};
+use crate::provider::Share;
 use crate::settle::Attempted;
 use crate::site::{Ready, Site, Turn, Unreachable};
 use crate::smarthosts::{Smarthost, SmarthostAt};
@@ -88,17 +89,15 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
     let mut line: Option<Line> = None;
     let mut next: Option<Loaded> = None;
     let mut counted = true;
+    let mut share: Option<Share> = None;
     loop {
-        let this = match next.take() {
-            Some(this) => this,
-            None => match take_unpaused(&worker, &site, &mut line).await {
-                Taken::Task(this) => *this,
-                Taken::Nothing => break,
-                Taken::Close => {
-                    counted = false;
-                    break;
-                }
-            },
+        let this = match begin(&worker, &site, (&mut line, &mut next, &mut share)).await {
+            Taken::Task(this) => *this,
+            Taken::Nothing => break,
+            Taken::Close => {
+                counted = false;
+                break;
+            }
         };
         if line.is_none() && is_put_off(&worker, &site, &this) {
             continue;
@@ -116,7 +115,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             },
         };
         open.takes(&worker, &this.ready.task);
-        let last = open.carried >= site.messages_per_connection() || worker.rests();
+        let last = is_last(&worker, &site, &open, share.as_ref());
         // Others may come for what waits while this one is busy.
         worker.answer(&site, site.wants_connection());
         next = if last { None } else { take_waiting(&worker, &site).await };
@@ -143,8 +142,10 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             line = Some(open);
         } else {
             hang_up(&site, open).await;
+            share = None;
         }
     }
+    drop(share);
     next.into_iter().for_each(|unsent| put_back(&worker, &site, unsent));
     let open = line.inspect(|_| site.hung_up());
     if counted {
@@ -153,6 +154,27 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
     if let Some(open) = open {
         open.connection.quit().await;
     }
+}
+
+/// What a connection carries now: what was taken behind the message before, or the next of the site.
+async fn begin(
+    worker: &Arc<Worker>,
+    site: &Arc<Site>,
+    (line, next, share): (&mut Option<Line>, &mut Option<Loaded>, &mut Option<Share>),
+) -> Taken {
+    let Some(this) = next.take() else { return take_unpaused(worker, site, (line, share)).await };
+    if has_share(worker, site, share).await {
+        return Taken::Task(Box::new(this));
+    }
+    *next = Some(this);
+    Taken::Nothing
+}
+
+/// Whether a connection carries nothing more after this.
+fn is_last(worker: &Worker, site: &Site, open: &Line, share: Option<&Share>) -> bool {
+    share.is_some_and(|share| share.is_over(open.carried))
+        || open.carried >= site.messages_per_connection()
+        || worker.rests()
 }
 
 async fn deliver(to: &mut Connection, this: &Loaded, next: Option<&Loaded>, last: bool) -> Delivery {
@@ -184,19 +206,27 @@ enum Taken {
 }
 
 /// Takes the next task; while delivery is paused, without a connection, it waits first.
-async fn take_unpaused(worker: &Arc<Worker>, site: &Arc<Site>, line: &mut Option<Line>) -> Taken {
+async fn take_unpaused(
+    worker: &Arc<Worker>,
+    site: &Arc<Site>,
+    (line, share): (&mut Option<Line>, &mut Option<Share>),
+) -> Taken {
     if worker.is_paused() {
         if let Some(open) = line.take() {
             hang_up(site, open).await;
         }
         worker.unpaused().await;
     }
-    take(worker, site, line.is_some()).await
+    take(worker, site, line.is_some(), share).await
 }
 
 /// Takes the next task, and waits for one while a connection is open.
-async fn take(worker: &Arc<Worker>, site: &Arc<Site>, connected: bool) -> Taken {
+async fn take(worker: &Arc<Worker>, site: &Arc<Site>, connected: bool, share: &mut Option<Share>) -> Taken {
     loop {
+        // Before anything is taken: what waits for its provider is in nobody's way.
+        if !has_share(worker, site, share).await {
+            return Taken::Nothing;
+        }
         // Paused, the site asks for another connection, and that one waits.
         if worker.rests() {
             return Taken::Nothing;
@@ -211,20 +241,37 @@ async fn take(worker: &Arc<Worker>, site: &Arc<Site>, connected: bool) -> Taken 
             }
             // Held open through a short wait; closed through a long one, and opened again after it.
             Turn::Wait(until) if connected && is_long(now, until) => return Taken::Nothing,
-            Turn::Wait(until) => tokio::select! {
-                () = worker.clock.sleep_until(until) => {}
-                () = revived => {}
-                () = worker.stop.cancelled() => return Taken::Nothing,
-            },
+            Turn::Wait(until) => {
+                if !connected {
+                    // Others of the provider may have it meanwhile.
+                    *share = None;
+                }
+                tokio::select! {
+                    () = worker.clock.sleep_until(until) => {}
+                    () = revived => {}
+                    () = worker.stop.cancelled() => return Taken::Nothing,
+                }
+            }
             Turn::Close => return Taken::Close,
             Turn::Empty if !connected || !site.expects_more(now, LINGER) => return Taken::Nothing,
             Turn::Empty => tokio::select! {
                 () = site.arrival() => {}
-                () = tokio::time::sleep(linger(worker)) => return Taken::Nothing,
+                () = tokio::time::sleep(linger(worker, site)) => return Taken::Nothing,
                 () = worker.stop.cancelled() => return Taken::Nothing,
             },
         }
     }
+}
+
+/// Waits for a connection that the provider may be sent by; false when nothing begins any more.
+async fn has_share(worker: &Worker, site: &Site, share: &mut Option<Share>) -> bool {
+    if share.is_none() {
+        *share = tokio::select! {
+            share = site.share() => Some(share),
+            () = worker.stop.cancelled() => None,
+        };
+    }
+    share.is_some()
 }
 
 fn is_long(now: Timestamp, until: Timestamp) -> bool {
@@ -232,8 +279,9 @@ fn is_long(now: Timestamp, until: Timestamp) -> bool {
 }
 
 /// Idle connections give way when there are few left for others.
-fn linger(worker: &Worker) -> Duration {
-    let scarce = worker.connections.available_permits() < worker.settings.connections_max / 4;
+fn linger(worker: &Worker, site: &Site) -> Duration {
+    let scarce =
+        site.is_awaited() || worker.connections.available_permits() < worker.settings.connections_max / 4;
     if scarce { Duration::ZERO } else { LINGER }
 }
 

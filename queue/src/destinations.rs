@@ -128,17 +128,19 @@ impl Destinations {
         })
     }
 
-    /// How fast the hosts of a route are served, where it is ordered.
-    pub(crate) fn pace(&self, route: &Route, configured: PaceLimits) -> PaceLimits {
+    /// How fast the hosts of a route are served, and the name that it was ordered for, if it was.
+    pub(crate) fn pace(&self, route: &Route, configured: PaceLimits) -> (Option<Name>, PaceLimits) {
         let orders = self.orders();
-        let Some((_, Standing { pace, .. })) = orders.of_hosts(route) else { return configured };
+        let ordered = orders.of_hosts(route).filter(|(_, standing)| !standing.pace.is_empty());
+        let Some((name, Standing { pace, .. })) = ordered else { return (None, configured) };
         let connections_max = pace.connections_max.unwrap_or(configured.connections_max);
-        PaceLimits {
+        let limits = PaceLimits {
             connections_start: configured.connections_start.min(connections_max),
             connections_max,
             messages_per_second: pace.messages_per_second.or(configured.messages_per_second),
             ..configured
-        }
+        };
+        (Some(name.clone()), limits)
     }
 }
 

@@ -16,6 +16,7 @@ use mail::task::{Task, TlsDemand};
 use crate::attempt;
 use crate::pace::PaceLimits;
 use crate::plan::{NoRoute, Route};
+use crate::provider::Provider;
 use crate::settle::Attempted;
 use crate::site::{Call, Pushed, Ready, Site, SiteStanding};
 use crate::worker::Worker;
@@ -176,8 +177,10 @@ impl Worker {
             let now = self.clock.now();
             sites.retain(|_, site| !site.is_quiet(now));
         }
-        let limits = self.destinations.pace(route, self.limits_of(route)).share(self.leases.nodes());
+        let (whose, limits) = self.pace_of(route);
+        let limits = limits.share(self.leases.nodes());
         let site = Arc::new(Site::new(Arc::clone(route), tls, limits, self.settings.ready_max));
+        site.belong(whose.map(|name| self.provider(name, limits)));
         sites.insert(route.site.clone(), Arc::clone(&site));
         site
     }
@@ -187,23 +190,41 @@ impl Worker {
         let nodes = self.leases.nodes();
         let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
         for site in sites.iter().flat_map(HashMap::values) {
-            let limits = self.destinations.pace(site.route(), self.limits_of(site.route()));
-            site.limit(limits.share(nodes));
+            let (whose, limits) = self.pace_of(site.route());
+            let limits = limits.share(nodes);
+            site.limit(limits);
+            site.belong(whose.map(|name| self.provider(name, limits)));
         }
     }
 
-    fn limits_of(&self, route: &Route) -> PaceLimits {
+    /// What the sites under a name have in common, which may be so much together.
+    fn provider(&self, name: Name, limits: PaceLimits) -> Arc<Provider> {
+        let mut providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
+        let provider = providers.entry(name).or_insert_with(|| Arc::new(Provider::new(limits)));
+        provider.limit(limits);
+        Arc::clone(provider)
+    }
+
+    /// How fast the hosts of a route are served, as was ordered or is configured; and under which name that is said of
+    /// all of them together, if it is.
+    fn pace_of(&self, route: &Route) -> (Option<Name>, PaceLimits) {
+        let (configured, limits) = self.limits_of(route);
+        let (ordered, limits) = self.destinations.pace(route, limits);
+        (ordered.or(configured), limits)
+    }
+
+    fn limits_of(&self, route: &Route) -> (Option<Name>, PaceLimits) {
         let written = |wanted: Option<&Name>| {
             self.settings.pace.iter().find(|(domain, _)| domain.as_ref() == wanted).map(|(_, limits)| *limits)
         };
         let mut name = route.first_host().cloned();
         while let Some(domain) = name {
             if let Some(limits) = written(Some(&domain)) {
-                return limits;
+                return (Some(domain), limits);
             }
             name = domain.parent();
         }
-        written(None).unwrap_or_default()
+        (None, written(None).unwrap_or_default())
     }
 
     /// The site of a task is tried now, dead or not.

@@ -42,6 +42,7 @@ pub mod plan;
 mod porter;
 pub mod postman;
 pub mod product_events;
+mod provider;
 pub mod rate;
 mod refill;
 pub mod refusal;

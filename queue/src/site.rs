@@ -17,6 +17,7 @@ use crate::bodies::HeldBody;
 use crate::fair::FairQueue;
 use crate::pace::{Pace, PaceLimits, Rest};
 use crate::plan::Route;
+use crate::provider::{Provider, Share};
 
 /// A task that may go now.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub struct Ready {
 struct State {
     ready: FairQueue<Ready>,
     pace: Pace,
+    /// Whose site it is, where the sites of one provider are paced together.
+    provider: Option<Arc<Provider>>,
     /// Connections that are open or being opened.
     connections: u32,
     /// Those of them that are open.
@@ -57,6 +60,23 @@ pub struct Resting {
     pub until: Timestamp,
     /// What it said.
     pub because: String,
+}
+
+impl State {
+    /// Takes the right to send one message, of the site and of its provider; or says when to ask again.
+    fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
+        if let Some(until) = self.rate_until(now) {
+            return Err(until);
+        }
+        self.pace.take(now)?;
+        self.provider.as_ref().map_or(Ok(()), |provider| provider.take(now))
+    }
+
+    /// Until when the rate, the site's or its provider's, lets no message go.
+    fn rate_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let theirs = self.provider.as_ref().and_then(|provider| provider.rate_until(now));
+        self.pace.rate_until(now).max(theirs)
+    }
 }
 
 /// What became of a task that was to be put into the line.
@@ -137,6 +157,8 @@ pub struct SiteStanding {
     pub messages_per_second: Option<f64>,
     /// Until when its rate lets nothing more go.
     pub rate_until: Option<Timestamp>,
+    /// How many connections its provider may have, where that many are open and sites wait for one.
+    pub provider_busy: Option<u32>,
     /// Queues that wait on disk for room here.
     pub parked: usize,
 }
@@ -161,6 +183,7 @@ impl Site {
         let state = State {
             ready: FairQueue::default(),
             pace: Pace::new(limits),
+            provider: None,
             connections: 0,
             established: 0,
             idle: Vec::new(),
@@ -263,7 +286,7 @@ impl Site {
         if let Some(until) = state.pace.alone_until(now) {
             return Turn::Wait(until);
         }
-        if let Err(at) = state.pace.take(now) {
+        if let Err(at) = state.take(now) {
             return Turn::Wait(at);
         }
         match state.ready.pop() {
@@ -278,7 +301,7 @@ impl Site {
         let free = state.connections <= state.pace.connections_max() && state.pace.alone_until(now).is_none();
         // A task waits behind this connection's present message: not while others could come for it.
         let spare = state.pace.connections_max().saturating_sub(state.connections) as usize;
-        if !free || state.ready.len() <= spare || state.pace.take(now).is_err() {
+        if !free || state.ready.len() <= spare || state.take(now).is_err() {
             return None;
         }
         state.ready.pop().map(Box::new)
@@ -385,6 +408,25 @@ impl Site {
         self.lock().pace.limit(limits);
     }
 
+    /// Says whose site it is.
+    pub(crate) fn belong(&self, provider: Option<Arc<Provider>>) {
+        self.lock().provider = provider;
+    }
+
+    /// Waits for a connection that the provider may be sent by; who has one open has it already.
+    pub(crate) async fn share(&self) -> Share {
+        let provider = self.lock().provider.clone();
+        match provider {
+            Some(provider) => provider.share().await,
+            None => Share::FREE,
+        }
+    }
+
+    /// Whether other sites of the provider wait for a connection.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.lock().provider.as_ref().is_some_and(|provider| provider.busy().is_some())
+    }
+
     /// The operator says: try it now.
     pub fn revive(&self) {
         let mut state = self.lock();
@@ -476,7 +518,8 @@ impl Site {
             dead_until: state.pace.dead_until(),
             resting: state.resting.clone(),
             messages_per_second: state.pace.messages_per_second(),
-            rate_until: state.pace.rate_until(now),
+            rate_until: state.rate_until(now),
+            provider_busy: state.provider.as_ref().and_then(|provider| provider.busy()),
             parked: state.parked.len(),
         }
     }

@@ -45,6 +45,7 @@ use crate::pace::PaceLimits;
 use crate::plan::Planner;
 use crate::porter::Uses;
 use crate::product_events::Exporter;
+use crate::provider::Provider;
 use crate::report::Reports;
 use crate::retry::Schedule;
 use crate::scheduled::Scheduled;
@@ -182,6 +183,8 @@ pub struct Worker {
     pub(crate) watched: Watched,
     /// What the operator has ordered about destinations.
     pub(crate) destinations: Destinations,
+    /// What sites have in common, by the name that a pace is configured or ordered for.
+    pub(crate) providers: Mutex<HashMap<Name, Arc<Provider>>>,
     /// By name, for each of what may be asked of TLS: a connection that would do for one may not for another.
     pub(crate) sites: Mutex<[HashMap<String, Arc<Site>>; 3]>,
     pub(crate) resolving: Mutex<HashMap<Name, Vec<Ready>>>,
@@ -241,6 +244,7 @@ impl Worker {
             order_moved: Notify::new(),
             watched: Watched::default(),
             destinations: Destinations::default(),
+            providers: Mutex::default(),
             sites: Mutex::default(),
             resolving: Mutex::default(),
             aside: Mutex::default(),

@@ -201,3 +201,32 @@ async fn smarthosts_by_domain_by_order_and_as_fail_over() {
     assert_eq!(taken_by("four@dest.example", sinks).await, Some("relay"));
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn domains_behind_one_provider_share_its_connections() {
+    let more = "[[delivery.pace]]\nmail_host = \"example\"\nconnections_max = 1\n";
+    let world = TestWorld::start_with(more).await;
+    world.sink.script("slow@dest.example", &[Behaviour::StallAfterDot]);
+    let slow = world.relay(&["slow@dest.example"], "takes its time").await;
+    let worker = &world.world.worker;
+    let cause = async |id, wanted: Cause| {
+        let seen = async {
+            loop {
+                let waiting = worker.trace(id).await.unwrap().waiting;
+                if waiting.first().is_some_and(|waiting| waiting.cause == wanted) {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(crate::world::PATIENCE, seen).await.expect("it waits for something else")
+    };
+    cause(slow, Cause::Reply).await;
+    // Another domain, with hosts of its own, behind the same provider.
+    let other = world.relay(&["a@other.example"], "waits for it").await;
+    cause(other, Cause::Connections { max: 1 }).await;
+    let hosts = Destination::MailHost("example".parse().unwrap());
+    let pace = OrderedPace { connections_max: Some(2), messages_per_second: None };
+    worker.order_destination(&hosts, |standing| standing.pace = pace).await.unwrap();
+    world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
+}

@@ -267,6 +267,9 @@ impl Worker {
             (false, _) => (Cause::Memory, None),
             (true, None) => (Cause::LookUp, None),
             (true, Some(site)) if site.rate_until.is_some() => (Cause::Rate, site.rate_until),
+            (true, Some(SiteStanding { provider_busy: Some(max), .. })) => {
+                (Cause::Connections { max: *max }, None)
+            }
             (true, Some(site)) if site.connections >= site.connections_max => {
                 (Cause::Connections { max: site.connections_max }, None)
             }

@@ -206,6 +206,7 @@ impl Worker {
                 (Limit::Unreachable, site.dead_until)
             }
             Some(site) if site.ready > 0 && site.rate_until.is_some() => (Limit::Rate, site.rate_until),
+            Some(site) if site.ready > 0 && site.provider_busy.is_some() => (Limit::Connections, None),
             Some(site) if site.ready > 0 && site.connections >= site.connections_max => {
                 (Limit::Connections, None)
             }

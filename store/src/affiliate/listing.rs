@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A list by two values of one field reads two ranges side by side. What no range stands for is looked at row by row;
-//! a page ends after [`LOOKED_AT_MAX`] of them, full or not, and the next one goes on there.
+//! a page ends after [`LOOKED_AT_MAX`] of them (more where it may hold as many), full or not, and the next one goes on there.
 
 use std::ops::Range;
 
@@ -116,7 +116,8 @@ pub(super) async fn list<T: Row>(
     let (mut before, mut last) = (wanted.before, None);
     // Where all pass, as many are the page, and one more says whether there is another.
     let mut at_once = SCAN_ROWS.min(wanted.limit.saturating_add(1));
-    for _ in 0..LOOKED_AT_MAX / SCAN_ROWS {
+    let looked_at_max = LOOKED_AT_MAX.max(wanted.limit.saturating_add(2 * SCAN_ROWS));
+    for _ in 0..looked_at_max / SCAN_ROWS {
         let (entries, goes_on) = entries(store, source, (Wanted { before, ..wanted }, at_once)).await?;
         at_once = SCAN_ROWS;
         before = entries.last().map(|(id, _)| *id);
