@@ -432,7 +432,11 @@ async fn dial(worker: &Arc<Worker>, site: &Arc<Site>, task: &Task) -> Result<Lin
     match dial_any(worker, site, (addresses, Some(smarthost)), seed, task).await {
         Ok(open) => Ok(open.line(permit)),
         // What is wrong with the recipient's own hosts is what the sender is told.
-        Err(_) => Err(failed),
+        Err(no_line) => {
+            let (smarthost, outcome) = (&smarthost.name, &no_line.attempted.outcome);
+            tracing::warn!(%smarthost, ?outcome, "the smarthost that steps in cannot be reached either");
+            Err(failed)
+        }
     }
 }
 

@@ -75,14 +75,15 @@ impl Orders {
         }
     }
 
-    /// What is ordered about the hosts of a route: the nearest name above the first of them counts.
-    fn of_hosts(&self, route: &Route) -> Option<(&Name, &Standing)> {
+    /// What is ordered about the hosts of a route, as far as it is meant: the nearest name above the first of them where
+    /// that is so counts.
+    fn of_hosts(&self, route: &Route, is_meant: impl Fn(&Standing) -> bool) -> Option<(&Name, &Standing)> {
         if self.mail_hosts.is_empty() {
             return None;
         }
         let mut name = route.first_host().cloned();
         while let Some(host) = name {
-            if let Some(found) = self.mail_hosts.get_key_value(&host) {
+            if let Some(found) = self.mail_hosts.get_key_value(&host).filter(|(_, found)| is_meant(found)) {
                 return Some(found);
             }
             name = host.parent();
@@ -119,7 +120,8 @@ impl Destinations {
         let orders = self.orders();
         let by_domain = || Some((Destination::Domain(domain.clone()), orders.domains.get(domain)?));
         let by_host = || {
-            let (name, standing) = orders.of_hosts(route?)?;
+            let holds = |standing: &Standing| standing.suspension.as_ref().is_some_and(|s| s.holds(now));
+            let (name, standing) = orders.of_hosts(route?, holds)?;
             Some((Destination::MailHost(name.clone()), standing))
         };
         [by_domain(), by_host()].into_iter().flatten().find_map(|(destination, standing)| {
@@ -131,7 +133,7 @@ impl Destinations {
     /// How fast the hosts of a route are served, and the name that it was ordered for, if it was.
     pub(crate) fn pace(&self, route: &Route, configured: PaceLimits) -> (Option<Name>, PaceLimits) {
         let orders = self.orders();
-        let ordered = orders.of_hosts(route).filter(|(_, standing)| !standing.pace.is_empty());
+        let ordered = orders.of_hosts(route, |standing| !standing.pace.is_empty());
         let Some((name, Standing { pace, .. })) = ordered else { return (None, configured) };
         let connections_max = pace.connections_max.unwrap_or(configured.connections_max);
         let limits = PaceLimits {
@@ -169,8 +171,12 @@ impl Worker {
         for _ in 0..TRIES_MAX {
             let orders = Orders::read(&self.store).await?;
             let mut standing = orders.of(destination).cloned().unwrap_or_default();
+            let before = standing.way.clone();
             change(&mut standing);
-            self.judge_way(destination, &standing)?;
+            standing.suspension.take_if(|suspension| !suspension.holds(self.clock.now()));
+            if standing.way != before {
+                self.judge_way(destination, &standing)?;
+            }
             let count = orders.domains.len() + orders.mail_hosts.len();
             if orders.of(destination).is_none() && count >= DESTINATIONS_MAX {
                 return Err(DestinationError::TooMany);

@@ -105,6 +105,20 @@ impl<T> FairQueue<T> {
         theirs.nth(own).map(|(place, _)| place)
     }
 
+    /// Takes one out, wherever it stands in its account's line; false when it is not there.
+    pub fn remove(&mut self, class: Class, account: AccountId, is: impl Fn(&T) -> bool) -> bool {
+        let accounts = &mut self.classes[class as usize];
+        let Some(line) = accounts.tasks.get_mut(&account) else { return false };
+        let Some(at) = line.iter().position(is) else { return false };
+        line.remove(at);
+        self.len -= 1;
+        if line.is_empty() {
+            accounts.tasks.remove(&account);
+            accounts.turns.retain(|one| *one != account);
+        }
+        true
+    }
+
     /// Takes the next.
     pub fn pop(&mut self) -> Option<T> {
         let class = Class::ALL
@@ -188,6 +202,20 @@ mod tests {
             taken += 1;
         }
         assert_eq!(places.iter().flatten().count(), taken);
+    }
+
+    #[test]
+    fn one_is_taken_out_and_the_others_keep_their_turns() {
+        let mut queue = FairQueue::default();
+        for n in 0..6 {
+            queue.push(Class::Product, account(n % 2), n);
+        }
+        let gone =
+            |queue: &mut FairQueue<u128>, n| queue.remove(Class::Product, account(n % 2), |task| *task == n);
+        assert!(gone(&mut queue, 2) && !gone(&mut queue, 2) && gone(&mut queue, 1));
+        assert!(gone(&mut queue, 3) && gone(&mut queue, 5));
+        assert_eq!(std::iter::from_fn(|| queue.pop()).collect::<Vec<_>>(), [0, 4]);
+        assert!(queue.is_empty());
     }
 
     #[test]

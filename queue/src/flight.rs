@@ -18,18 +18,22 @@ enum Place {
     Waiting,
     /// Being tried; in which partition it lies.
     Attempting(u16),
-    /// Taken back by the operator: whoever meets it drops it.
-    Withdrawn,
+    /// Taken back by the operator, who works on it; whoever meets it drops it. Its place is free once both are through:
+    /// what lies in a line was read before, and must not go any more.
+    Withdrawn {
+        /// The operator is not done.
+        is_worked_on: bool,
+        /// It lies in a line, or on its way there.
+        is_in_line: bool,
+    },
 }
 
 /// What withdrawing a task came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdrawal {
-    /// It lies on disk only; whoever withdrew it gives back its place ([`Flights::land`]).
-    OnDisk,
-    /// It waits in memory; whoever meets it there drops it.
-    Waiting,
-    /// It is being tried this moment: too late.
+    /// It is out of everybody's reach until it is given back ([`Flights::give_back`]).
+    Done,
+    /// It is being tried this moment, or another order is about it: too late.
     Busy,
 }
 
@@ -38,6 +42,23 @@ struct Places {
     taken: HashMap<TaskId, Place>,
     /// While a scan runs: what gave its place back since it began.
     landed: Option<HashSet<TaskId>>,
+}
+
+impl Places {
+    fn free(&mut self, task: TaskId) {
+        self.taken.remove(&task);
+        if let Some(landed) = &mut self.landed {
+            landed.insert(task);
+        }
+    }
+
+    /// The task is in no line any more. Its place is free, unless somebody works on it.
+    fn leave_line(&mut self, task: TaskId) {
+        match self.taken.get_mut(&task) {
+            Some(Place::Withdrawn { is_worked_on: true, is_in_line }) => *is_in_line = false,
+            _ => self.free(task),
+        }
+    }
 }
 
 /// The tasks in memory.
@@ -86,6 +107,16 @@ impl Flights {
         true
     }
 
+    /// Takes a place for a task that was just read, if it has none and there is room.
+    pub fn reserve_absent(&self, task: TaskId) -> bool {
+        let mut places = self.lock();
+        let is_free = places.taken.len() < self.places_max && !places.taken.contains_key(&task);
+        if is_free {
+            places.taken.insert(task, Place::Waiting);
+        }
+        is_free
+    }
+
     /// Takes a place for a task that the running scan found; false when it is in memory, or was.
     pub fn board(&self, task: TaskId) -> bool {
         let mut places = self.lock();
@@ -106,7 +137,7 @@ impl Flights {
                 true
             }
             _ => {
-                places.taken.remove(&task);
+                places.leave_line(task);
                 false
             }
         }
@@ -121,27 +152,31 @@ impl Flights {
 
     /// The task gives back its place.
     pub fn land(&self, task: TaskId) {
-        let mut places = self.lock();
-        places.taken.remove(&task);
-        if let Some(landed) = &mut places.landed {
-            landed.insert(task);
-        }
+        self.lock().leave_line(task);
     }
 
     /// Takes a task back, wherever it is.
     pub fn withdraw(&self, task: TaskId) -> Withdrawal {
         let mut places = self.lock();
+        let is_in_line = match places.taken.get(&task) {
+            Some(Place::Attempting(_) | Place::Withdrawn { is_worked_on: true, .. }) => {
+                return Withdrawal::Busy;
+            }
+            Some(Place::Waiting | Place::Withdrawn { .. }) => true,
+            // Its place is taken, so that no scan brings it in before the operator is done.
+            None => false,
+        };
+        places.taken.insert(task, Place::Withdrawn { is_worked_on: true, is_in_line });
+        Withdrawal::Done
+    }
+
+    /// The operator is done with a task that was withdrawn. One that still lies in a line keeps its place until it is
+    /// met there.
+    pub fn give_back(&self, task: TaskId) {
+        let mut places = self.lock();
         match places.taken.get_mut(&task) {
-            Some(Place::Attempting(_)) => Withdrawal::Busy,
-            Some(place) => {
-                *place = Place::Withdrawn;
-                Withdrawal::Waiting
-            }
-            None => {
-                // Its place is taken, so that no scan brings it in before the operator is done.
-                places.taken.insert(task, Place::Withdrawn);
-                Withdrawal::OnDisk
-            }
+            Some(Place::Withdrawn { is_worked_on, is_in_line: true }) => *is_worked_on = false,
+            _ => places.free(task),
         }
     }
 
@@ -202,12 +237,28 @@ mod tests {
     fn a_withdrawn_task_is_dropped_when_it_is_met() {
         let flights = Flights::new(10);
         flights.reserve(task(1));
-        assert_eq!(flights.withdraw(task(1)), Withdrawal::Waiting);
+        assert_eq!(flights.withdraw(task(1)), Withdrawal::Done);
+        assert_eq!(flights.withdraw(task(1)), Withdrawal::Busy, "somebody works on it");
         assert!(!flights.depart(task(1), 0));
+        assert!(!flights.board(task(1)), "what is on disk is changed this moment");
+        flights.give_back(task(1));
+        assert!(flights.board(task(1)) && flights.depart(task(1), 0));
+        assert_eq!(flights.withdraw(task(1)), Withdrawal::Busy);
+    }
+
+    #[test]
+    fn what_lies_in_a_line_from_before_does_not_go() {
+        let flights = Flights::new(10);
+        flights.reserve(task(1));
+        flights.withdraw(task(1));
+        flights.give_back(task(1));
+        assert!(!flights.board(task(1)), "its row of before lies in a line");
+        assert!(!flights.depart(task(1), 0));
+        assert!(flights.board(task(1)));
+        flights.land(task(1));
+        assert_eq!(flights.withdraw(task(1)), Withdrawal::Done);
+        flights.give_back(task(1));
         assert!(flights.is_empty());
-        flights.reserve(task(2));
-        flights.depart(task(2), 0);
-        assert_eq!(flights.withdraw(task(2)), Withdrawal::Busy);
     }
 
     #[test]

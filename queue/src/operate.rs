@@ -20,11 +20,12 @@ use store::engine::{Batch, CommitError, ReadError, Value};
 use thiserror::Error;
 
 pub use self::explain::{Cause, Trace, Waiting};
-pub use self::many::Given;
 pub(crate) use self::many::Watched;
+pub use self::many::{Carried, Given};
 pub use self::top::{Limit, Top, TopDestination};
 use crate::flight::Withdrawal;
 use crate::order::Order;
+use crate::site::Ready;
 use crate::worker::Worker;
 
 /// Why an order was not carried out.
@@ -111,34 +112,52 @@ impl Worker {
         Ok(())
     }
 
-    async fn carry_out_one(&self, one: &Open, order: &Order) -> Result<(), OperateError> {
+    async fn carry_out_one(self: &Arc<Self>, one: &Open, order: &Order) -> Result<(), OperateError> {
         match order {
             Order::Retry => self.retry(one).await,
             Order::Release => self.change(one, |task| task.held = false).await,
             Order::Hold => self.apart(&one.task, self.change(one, |task| task.held = true)).await,
             Order::Drop => self.apart(&one.task, self.drop_task(one)).await,
             Order::Reroute(way) => {
-                self.apart(&one.task, self.change(one, |task| task.way.clone_from(way))).await
+                self.apart(&one.task, self.change(one, |task| task.way.clone_from(way))).await?;
+                self.bring(&one.task).await
             }
         }
     }
 
     /// Does something to a task while it is out of everybody's reach.
     async fn apart(
-        &self,
+        self: &Arc<Self>,
         task: &Task,
         work: impl Future<Output = Result<(), OperateError>>,
     ) -> Result<(), OperateError> {
-        match self.flights.withdraw(task.id) {
-            Withdrawal::Busy => Err(OperateError::Busy(task.id.email)),
-            // Whoever meets it in its line gives back its place.
-            Withdrawal::Waiting => work.await,
-            Withdrawal::OnDisk => {
-                let done = work.await;
-                self.let_go(task);
-                done
-            }
+        if self.flights.withdraw(task.id) == Withdrawal::Busy {
+            return Err(OperateError::Busy(task.id.email));
         }
+        if let Some(route) = self.route_of(task, self.clock.now())
+            && self.site(&route, task.tls_demand()).take_out(task)
+        {
+            self.flights.land(task.id);
+        }
+        let done = work.await;
+        self.flights.give_back(task.id);
+        // Whatever its row is by now, disk knows.
+        self.let_lie(task);
+        done
+    }
+
+    /// A task that goes a way of its own is brought into memory by itself: its queue may wait for other hosts.
+    async fn bring(self: &Arc<Self>, task: &Task) -> Result<(), OperateError> {
+        let queue = task.queue();
+        let whose = (&queue.domain, queue.class, queue.account);
+        let Some((task, row)) = store::task::find(&self.store, whose, task.due, task.id).await? else {
+            return Ok(());
+        };
+        let is_due = task.due <= self.clock.now() && !task.held && task.way.is_some();
+        if is_due && self.leases.is_active(task.partition) && self.flights.reserve_absent(task.id) {
+            self.dispatch(Ready { task, row: Some(row), body: None });
+        }
+        Ok(())
     }
 
     async fn change(&self, open: &Open, change: impl FnOnce(&mut Task)) -> Result<(), OperateError> {

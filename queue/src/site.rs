@@ -499,6 +499,11 @@ impl Site {
         state.connections == 0 && state.ready.is_empty() && state.parked.is_empty() && !rests
     }
 
+    /// Takes a task out of the line; false when it is not in it.
+    pub fn take_out(&self, task: &Task) -> bool {
+        self.lock().ready.remove(task.class, task.account, |ready| ready.task.id == task.id)
+    }
+
     /// How many go before a task that waits here.
     #[must_use]
     pub fn place(&self, task: &Task) -> Option<usize> {

@@ -461,6 +461,11 @@ impl Worker {
     /// by now, disk knows.
     pub(crate) fn let_go(&self, task: &Task) {
         self.flights.land(task.id);
+        self.let_lie(task);
+    }
+
+    /// Has a task's queue looked at: whatever its row is by now, disk knows.
+    pub(crate) fn let_lie(&self, task: &Task) {
         let queue = task.queue();
         let start = store::task::start_of(&queue, Timestamp::UNIX_EPOCH);
         self.scheduled.note(queue, self.clock.now(), start);

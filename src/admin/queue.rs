@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ::queue::operate::Carried;
 use ::queue::order::Order;
 use mail::destination::{Destination, Standing, Suspension};
 use mail::task_filter::TaskFilter;
@@ -29,6 +30,8 @@ async fn filter(world: &World, asked: FilterAsked) -> Result<TaskFilter, String>
     };
     let now = world.hall.clock().now();
     let older = asked.older_seconds.map(Duration::from_secs);
+    let too_long = |_| "nothing can be that old: `--older` goes back to before there were clocks".to_owned();
+    let accepted_before = older.map(|older| now.checked_sub(older)).transpose().map_err(too_long)?;
     Ok(TaskFilter {
         to: asked.to,
         account,
@@ -36,7 +39,7 @@ async fn filter(world: &World, asked: FilterAsked) -> Result<TaskFilter, String>
         class: asked.class,
         held: asked.held,
         attempts_min: asked.attempts_min,
-        accepted_before: older.and_then(|older| now.checked_sub(older).ok()),
+        accepted_before,
     })
 }
 
@@ -105,9 +108,10 @@ pub(super) async fn order_many(
     let given = world.worker.order_many(filter, &order_of(order)?).await.map_err(said)?;
     let mut told = 0;
     loop {
-        let (done, left) = given.progress().await.map_err(said)?;
+        let Carried { done, busy, left } = given.progress().await.map_err(said)?;
         if left == 0 {
-            return Ok(json!({"recipients": done}));
+            // Those follow by themselves.
+            return Ok(json!({"recipients": done, "being_tried": busy}));
         }
         if done > told {
             told = done;
@@ -133,9 +137,15 @@ pub(super) async fn order_destination(
     order: DestinationOrder,
 ) -> Answered {
     let now = world.hall.clock().now();
+    let until = match order {
+        DestinationOrder::Suspend { seconds: Some(seconds), .. } => {
+            let until = now.checked_add(Duration::from_secs(seconds)).ok().filter(|until| *until > now);
+            Some(until.ok_or("`--for` is at least a second, and ends while there are clocks")?)
+        }
+        _ => None,
+    };
     let change = |standing: &mut Standing| match &order {
-        DestinationOrder::Suspend { seconds, because } => {
-            let until = seconds.and_then(|seconds| now.checked_add(Duration::from_secs(seconds)).ok());
+        DestinationOrder::Suspend { because, .. } => {
             standing.suspension = Some(Suspension { since: now, until, because: because.clone() });
         }
         DestinationOrder::Resume => standing.suspension = None,

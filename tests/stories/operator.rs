@@ -3,7 +3,7 @@
 use mail::destination::{Destination, OrderedPace, Suspension, Way};
 use mail::recipient::RecipientState;
 use mail::task_filter::TaskFilter;
-use queue::operate::{Cause, Given, Limit};
+use queue::operate::{Carried, Cause, Given, Limit};
 use queue::order::Order;
 
 use crate::world::TestWorld;
@@ -40,7 +40,7 @@ async fn carried_out(given: Given) -> u64 {
     let waiting = async {
         loop {
             let moved = given.moved();
-            let (done, left) = given.progress().await.unwrap();
+            let Carried { done, left, .. } = given.progress().await.unwrap();
             if left == 0 {
                 return done;
             }
