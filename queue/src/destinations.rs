@@ -118,7 +118,10 @@ impl Destinations {
         now: Timestamp,
     ) -> Option<(Destination, Suspension)> {
         let orders = self.orders();
-        let by_domain = || Some((Destination::Domain(domain.clone()), orders.domains.get(domain)?));
+        let by_domain = || {
+            let standing = orders.domains.get(domain)?;
+            Some((Destination::Domain(domain.clone()), standing))
+        };
         let by_host = || {
             let holds = |standing: &Standing| standing.suspension.as_ref().is_some_and(|s| s.holds(now));
             let (name, standing) = orders.of_hosts(route?, holds)?;

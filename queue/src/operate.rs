@@ -146,18 +146,26 @@ impl Worker {
         done
     }
 
-    /// A task that goes a way of its own is brought into memory by itself: its queue may wait for other hosts.
+    /// A task that goes a way of its own is brought into memory by itself: its queue may wait for other hosts. Its place
+    /// is taken before it is read: what is read then is nobody else's.
     async fn bring(self: &Arc<Self>, task: &Task) -> Result<(), OperateError> {
+        if !self.leases.is_active(task.partition) || !self.flights.reserve_absent(task.id) {
+            return Ok(());
+        }
         let queue = task.queue();
         let whose = (&queue.domain, queue.class, queue.account);
-        let Some((task, row)) = store::task::find(&self.store, whose, task.due, task.id).await? else {
-            return Ok(());
-        };
-        let is_due = task.due <= self.clock.now() && !task.held && task.way.is_some();
-        if is_due && self.leases.is_active(task.partition) && self.flights.reserve_absent(task.id) {
-            self.dispatch(Ready { task, row: Some(row), body: None });
+        let found = store::task::find(&self.store, whose, task.due, task.id).await;
+        let now = self.clock.now();
+        match found {
+            Ok(Some((task, row))) if task.due <= now && !task.held && task.way.is_some() => {
+                self.dispatch(Ready { task, row: Some(row), body: None });
+                Ok(())
+            }
+            other => {
+                self.let_go(task);
+                other.map(drop).map_err(Into::into)
+            }
         }
-        Ok(())
     }
 
     async fn change(&self, open: &Open, change: impl FnOnce(&mut Task)) -> Result<(), OperateError> {
