@@ -128,6 +128,15 @@ impl DeliverySection {
         all
     }
 
+    /// The one that takes all mail that no other takes, if there is one.
+    #[must_use]
+    pub fn smarthost_of_all(&self) -> Option<Smarthost> {
+        let takes_all = |(_, when, whose): &(_, When, Vec<Whose>)| {
+            *when == When::Always && whose.contains(&Whose::Everybody)
+        };
+        self.all_smarthosts().into_iter().find(takes_all).map(|(smarthost, ..)| smarthost)
+    }
+
     /// What is wrong with those that have names: the block, its key, and what it is.
     pub(super) fn smarthost_faults(&self) -> Vec<(usize, &'static str, String)> {
         let mut names = HashSet::from([OF_ALL]);

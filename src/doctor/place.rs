@@ -129,7 +129,7 @@ impl Place {
     /// Whether the mail goes out by somebody else's host.
     #[must_use]
     pub fn by_smarthost(&self) -> bool {
-        self.config.delivery.smarthost.is_some()
+        self.config.delivery.smarthost_of_all().is_some()
     }
 
     /// Whether an address leads to this machine: it has it, or it is one that a NAT makes ours.

@@ -42,14 +42,18 @@ async fn targets(place: &Place) -> Result<Vec<(String, Vec<SocketAddr>)>, String
         let found = place.addresses(&target.host).await?;
         return Ok(vec![(target.host.to_string(), at(&found, target.port.unwrap_or(port)))]);
     }
-    if let Some(smarthost) = &place.config.delivery.smarthost {
-        return match &smarthost.0 {
-            SmarthostAt::Address(address) => Ok(vec![(address.ip().to_string(), vec![*address])]),
-            SmarthostAt::Host(name, port) => {
-                let found = place.addresses(&Host::Named(name.clone())).await?;
-                Ok(vec![(name.to_string(), at(&found, *port))])
-            }
-        };
+    if let Some(smarthost) = place.config.delivery.smarthost_of_all() {
+        let mut targets = Vec::new();
+        for one in smarthost.at {
+            targets.push(match one {
+                SmarthostAt::Address(address) => (address.ip().to_string(), vec![address]),
+                SmarthostAt::Host(name, port) => {
+                    let found = place.addresses(&Host::Named(name.clone())).await?;
+                    (name.to_string(), at(&found, port))
+                }
+            });
+        }
+        return Ok(targets);
     }
     let mut targets = Vec::new();
     let mut wrong = String::new();
