@@ -44,7 +44,8 @@ async fn targets(place: &Place) -> Result<Vec<(String, Vec<SocketAddr>)>, String
     }
     if let Some(smarthost) = place.config.delivery.smarthost_of_all() {
         let mut targets = Vec::new();
-        for one in smarthost.at {
+        // The first it is tried at, and the next: two at most are asked at once.
+        for one in smarthost.at.into_iter().take(2) {
             targets.push(match one {
                 SmarthostAt::Address(address) => (address.ip().to_string(), vec![address]),
                 SmarthostAt::Host(name, port) => {
