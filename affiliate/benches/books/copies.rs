@@ -13,6 +13,7 @@ use mail::affiliate::referral::{
     Flag, Referral, ReferralSource, ReferralStatus, RejectReason, Rejection, Review, ReviewStatus,
 };
 use mail::id::CommissionId;
+use queue::clock::Clock;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use store::affiliate::heard::{self, Kind, Read};
@@ -105,7 +106,9 @@ async fn model(house: &House, scale: &Scale, (fate, partner): (Fate, u64)) -> Mo
     let id = ledger.refer(account, &draft, &nothing_beside).await.unwrap().referral.id;
     let (mut heard, mut lines, mut invoices) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(customer) = customer {
-        for event in events(scale, (fate, &stem, house.now.as_second())) {
+        // Who buys before the referral is there buys by himself: writing the partners may take a while.
+        let from = Clock::default().now().as_second();
+        for event in events(scale, (fate, &stem, from)) {
             let answer = ledger.take(account, event.to_string().as_bytes()).await;
             assert!(matches!(answer, Answer::Done), "{event}: {answer:?}");
         }
@@ -123,6 +126,7 @@ async fn model(house: &House, scale: &Scale, (fate, partner): (Fate, u64)) -> Mo
             heard.extend(read.value.map(|value| (kind, name, value.get().to_owned())));
         }
     }
+    assert_eq!(has_paid(fate), !lines.is_empty(), "{fate:?}");
     let referral = referral::get(store, account, id).await.unwrap().unwrap();
     Model { stem, referral, heard, invoices, lines }
 }

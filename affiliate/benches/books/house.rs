@@ -10,7 +10,7 @@ use mail::classify::Shaping;
 use mail::id::AccountId;
 use mail::setup::Facts;
 use mail::verp::VerpKey;
-use queue::accept::{Hall, HallParts};
+use queue::accept::{Hall, HallParts, Signing};
 use queue::clock::Clock;
 use queue::courier::http::{Poster, PosterSettings};
 use queue::courier::smtp::{Dialer, TlsMode};
@@ -90,6 +90,7 @@ fn worker(store: Store) -> Arc<Worker> {
         pace: Vec::new(),
         tls: TlsMode::Off,
         source_addresses: Vec::new(),
+        pools: Vec::new(),
         connections_max: 1,
         places_max: 100,
         ready_max: 100,
@@ -116,7 +117,7 @@ fn hall_parts() -> HallParts {
     HallParts {
         vault: vault(),
         pool: dns::signing_pool::SigningPool::start(Some(1)).unwrap(),
-        dkim: false,
+        signing: Signing::Off,
         sandbox_sender: None,
         message_bytes_max: 1 << 20,
         plans: mail::plan::Plans::default(),
