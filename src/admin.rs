@@ -5,6 +5,7 @@
 
 mod answer;
 mod clock;
+mod pool;
 mod queue;
 mod show;
 
@@ -17,6 +18,8 @@ use mail::account::Plan;
 use mail::address::Name;
 use mail::destination::{OrderedPace, Way};
 use mail::domain::TlsMode;
+use mail::given_name::PoolName;
+use mail::pool::OrderedWarmUp;
 use mail::task::Class;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -137,6 +140,22 @@ pub enum Question {
         mail_host: Option<Name>,
         /// What.
         order: DestinationOrder,
+    },
+    /// How the pools of source addresses stand.
+    PoolList,
+    /// Have an account's mail leave from a pool.
+    PoolAssign {
+        /// The account's id or its owner's address.
+        account: String,
+        /// The pool; none is that of its plan.
+        pool: Option<PoolName>,
+    },
+    /// Have a pool be warmed up from another day on.
+    PoolWarmUp {
+        /// Which.
+        pool: PoolName,
+        /// Since when; none is as configured.
+        warm_up: Option<OrderedWarmUp>,
     },
     /// Explain an email.
     Trace {

@@ -5,6 +5,7 @@ pub mod affiliate;
 mod copy;
 pub mod destination;
 pub mod doctor;
+pub mod pool;
 pub mod queue;
 pub mod run;
 

@@ -7,6 +7,7 @@
 mod check;
 pub mod mx;
 mod plans;
+pub mod pools;
 mod read;
 pub mod smarthosts;
 mod values;
@@ -27,6 +28,7 @@ use serde::Deserialize;
 use smtp::limits::Limits;
 
 use mx::MxSection;
+use pools::PoolSection;
 pub use read::{Problem, from_file, from_file_alone, from_text};
 use smarthosts::SmarthostSection;
 pub(crate) use values::read_duration;
@@ -380,6 +382,8 @@ pub struct DeliverySection {
     pub paused: bool,
     /// Mail is signed.
     pub dkim: bool,
+    /// It is signed for each transaction, too (DKIM2).
+    pub dkim2: Switch,
     /// Tasks in memory.
     pub tasks_in_memory_max: usize,
     /// Bodies in memory, in bytes.
@@ -390,6 +394,8 @@ pub struct DeliverySection {
     pub replies: Vec<ReplySection>,
     /// Hosts that take some of the mail.
     pub smarthosts: Vec<SmarthostSection>,
+    /// Addresses that some accounts' mail leaves from.
+    pub pools: Vec<PoolSection>,
 }
 
 impl Default for DeliverySection {
@@ -411,11 +417,13 @@ impl Default for DeliverySection {
             allow_private_destinations: false,
             paused: false,
             dkim: true,
+            dkim2: Switch::Off,
             tasks_in_memory_max: 50_000,
             body_bytes_in_memory_max: 256 << 20,
             pace: Vec::new(),
             replies: Vec::new(),
             smarthosts: Vec::new(),
+            pools: Vec::new(),
         }
     }
 }

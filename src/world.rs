@@ -12,7 +12,7 @@ use mail::link::LinkKey;
 use mail::setup::Facts;
 use mail::verp::VerpKey;
 use provider::{Publisher, RequestKey};
-use queue::accept::{Hall, HallParts};
+use queue::accept::{Hall, HallParts, Signing};
 use queue::automations::SmsGate;
 use queue::clock::Clock;
 use queue::courier::http::{Poster, PosterSettings, Target, UrlRules};
@@ -160,7 +160,7 @@ impl World {
             HallParts {
                 vault: Arc::clone(&vault),
                 pool,
-                dkim: config.delivery.dkim,
+                signing: signing(config),
                 sandbox_sender: config.service.sandbox_sender.clone(),
                 message_bytes_max: config.submission.message_bytes_max,
                 plans: config.plans,
@@ -298,6 +298,15 @@ fn exporter(config: &Config, resolver: Resolver) -> Result<Option<Exporter>, Bui
         Poster::new(resolver, settings).map_err(|error| BuildError::Conversions(error.to_string()))?;
     let token = section.token.clone().map(|hidden| hidden.0);
     Ok(Some(Exporter::new(ExportSettings { url, token, email_hash: section.email_hash }, poster)))
+}
+
+/// What is signed: with DKIM off, nothing is for DKIM2 to build on.
+fn signing(config: &Config) -> Signing {
+    match (config.delivery.dkim, config.delivery.dkim2) {
+        (false, _) => Signing::Off,
+        (true, Switch::Off) => Signing::Messages,
+        (true, Switch::On) => Signing::Transactions,
+    }
 }
 
 /// What of this installation stands in its customers' records.
@@ -484,6 +493,7 @@ fn worker_settings(config: &Config) -> WorkerSettings {
         pace: delivery.pace.iter().map(|pace| (pace.mail_host.clone(), pace.limits())).collect(),
         tls: delivery.tls.into(),
         source_addresses: delivery.source_addresses.clone(),
+        pools: delivery.pool_settings(),
         connections_max: outgoing_connections_max(),
         places_max: delivery.tasks_in_memory_max,
         // At most; a site also leaves as many places as it takes (see `Site::push`).

@@ -23,6 +23,9 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 OPEN_FILES = 65536
 STOP_S = 20
 READY_S = 30
+# So much of a core is little to do; what has more for so long will have it on.
+QUIET_SHARE = 0.1
+QUIET_S_MAX = 90
 
 
 class Failure(Exception):
@@ -165,6 +168,32 @@ def cpu_s(roots):
         if fields:
             ticks += sum(int(value) for value in fields[11:15])
     return ticks / TICKS_PER_S
+
+
+def cpu_s_of_ended_children():
+    """Of those that this process has waited for."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+def quieten(roots):
+    """Waits until the processes have little to do, for a while."""
+    before = cpu_s(roots)
+    for _ in range(QUIET_S_MAX):
+        time.sleep(1)
+        spent = cpu_s(roots)
+        if spent - before < QUIET_SHARE:
+            return
+        before = spent
+
+
+def drop_caches():
+    """What is read next comes from the disk; where that is not allowed, it does not."""
+    os.sync()
+    try:
+        Path("/proc/sys/vm/drop_caches").write_text("3\n")
+    except OSError:
+        print("bench: the page cache cannot be dropped here: files are read from memory", flush=True)
 
 
 def memory_bytes(roots):

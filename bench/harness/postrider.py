@@ -7,9 +7,12 @@ about is left at the defaults. The account, its domain and its SMTP credential a
 
 import json
 import os
+import re
 import shutil
+import signal
 import socket
 import subprocess
+import time
 import urllib.request
 
 import machine
@@ -18,13 +21,20 @@ RELAY = ("127.0.0.1", 3525)
 MX = ("127.0.0.1", 3526)
 SUBMISSION = ("127.0.0.1", 3587)
 API = ("127.0.0.1", 3025)
+OPS = ("127.0.0.1", 3026)
 # Rows that are signed, and rows whose mail is kept.
 SIGNED = ("dkim", "post")
 HELD = ("accept", "post-held", "batch-held")
 # Rows of mail from strangers.
 INBOUND = ("inbound", "inbound-large", "inbound-idle")
-OWNER = "owner@bench.test"
-DOMAIN = "bench.test"
+# Rows whose mail goes to the recipients' own hosts, and one where a second account sends, too.
+DIRECT = ("domains", "many-domains", "dead-destination", "tarpits", "newsletters")
+TWO_ACCOUNTS = ("newsletters",)
+OWNER, DOMAIN = "owner@bench.test", "bench.test"
+OTHER, OTHER_DOMAIN = "other@bench.test", "other.bench.test"
+OTHER_RELAY = ("127.0.0.1", 3527)
+HEALTHY_S_MAX = 60
+PLAN = ("--plan", "dedicated", "--production")
 
 
 class Postrider:
@@ -33,27 +43,31 @@ class Postrider:
     mx = MX
     submission = SUBMISSION
     api = API
+    other_relay = OTHER_RELAY
+    other_sender = f"sender@{OTHER_DOMAIN}"
 
-    def __init__(self, context, work):
-        self.directory = context.base / f"postrider-{work}-{context.round}"
+    def __init__(self, context, work, variant=""):
+        self.directory = context.base / f"postrider-{work}-{variant}{context.round}"
         self.config = self.directory / "postrider.toml"
         self.context = context
         self.work = work
         self.process = None
-        self.login = self.key = None
+        self.paused = work in HELD
+        self.login = self.key = self.account = None
         self.roots = []
 
     def start(self):
         self.directory.mkdir()
         self.config.write_text(self.settings())
-        log = (self.directory / "log").open("wb")
-        command = [os.environ["POSTRIDER"], "serve", "--config", self.config]
-        self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        self.roots = [self.process.pid]
+        self.launch()
         try:
             machine.wait_until(self.ready, "postrider")
-            account = self.admin("account", "create", "--email", OWNER, "--plan", "dedicated", "--production")
+            account = self.admin("account", "create", "--email", OWNER, *PLAN)
             self.admin("domain", "create", DOMAIN, "--account", OWNER, "--verified")
+            if self.work in TWO_ACCOUNTS:
+                self.admin("account", "create", "--email", OTHER, *PLAN)
+                self.admin("domain", "create", OTHER_DOMAIN, "--account", OTHER, "--verified")
+            self.account = account["account"]["id"]
             credential = account["smtp_credential"]
             self.login = (credential["username"], credential["password"])
             self.key = account["api_key"]["secret"]
@@ -64,11 +78,44 @@ class Postrider:
         except machine.Failure as failure:
             raise machine.Failure(f"{failure}\n{self.last_words()}") from None
 
+    def launch(self):
+        with (self.directory / "log").open("ab") as log:
+            command = [os.environ["POSTRIDER"], "serve", "--config", self.config]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        self.roots = [self.process.pid]
+
+    def launch_timed(self):
+        """Starts it; the seconds until /healthz says 200."""
+        began = time.monotonic()
+        self.launch()
+        while time.monotonic() < began + HEALTHY_S_MAX:
+            try:
+                with urllib.request.urlopen("http://{}:{}/healthz".format(*OPS), timeout=HEALTHY_S_MAX):
+                    return time.monotonic() - began
+            except OSError:
+                if self.process.poll() is not None:
+                    break
+                time.sleep(0.001)
+        raise machine.Failure(f"postrider was not healthy in {HEALTHY_S_MAX} s\n{self.last_words()}")
+
+    def reload(self, paused):
+        """Takes up delivery, or pauses it."""
+        self.paused = paused
+        self.config.write_text(self.settings())
+        os.kill(self.process.pid, signal.SIGHUP)
+
+    def first_attempt_p99_ms(self, kind):
+        """How long mail of a class waited of late, as it says itself."""
+        with urllib.request.urlopen("http://{}:{}/metrics".format(*OPS), timeout=30) as answer:
+            text = answer.read().decode()
+        found = re.search(rf'^postrider_first_attempt_seconds{{class="{kind}",quantile="0.99"}} (\S+)$', text, re.M)
+        return float(found[1]) * 1000 if found else float("nan")
+
     def ready(self):
         if self.process.poll() is not None:
             raise machine.Failure(f"postrider serve ended with {self.process.returncode}")
         with socket.socket(socket.AF_UNIX) as door:
-            return door.connect_ex(str(self.directory / "data" / "admin.sock")) == 0
+            return door.connect_ex(str(self.data_directory() / "admin.sock")) == 0
 
     def last_words(self):
         return (self.directory / "log").read_text(errors="replace")[-2000:]
@@ -94,17 +141,17 @@ class Postrider:
 
     def settings(self):
         delivery = ["allow_private_destinations = true"]
-        if self.work == "domains":
+        if self.work in DIRECT:
             delivery.append("port = {}".format(self.context.sink[1]))
         else:
             delivery.append('smarthost = "{}:{}"'.format(*self.context.sink))
-        if self.work in HELD:
+        if self.paused:
             delivery.append("paused = true")
         if self.work not in SIGNED:
             delivery.append("dkim = false")
         lines = [
             'hostname = "mx.bench.test"',
-            f'data_dir = "{self.directory / "data"}"',
+            f'data_dir = "{self.data_directory()}"',
             "[tls]",
             f'certificate = "{self.context.base / "cert.pem"}"',
             f'private_key = "{self.context.base / "key.pem"}"',
@@ -114,15 +161,13 @@ class Postrider:
             "[mx]",
             'listen = ["{}:{}"]'.format(*MX),
             "sessions_per_address_max = 10000",
-            "[[relay]]",
-            'listen = ["{}:{}"]'.format(*RELAY),
-            'networks = ["127.0.0.0/8"]',
-            f'account = "{OWNER}"',
+            *relay(RELAY, OWNER),
+            *(relay(OTHER_RELAY, OTHER) if self.work in TWO_ACCOUNTS else ()),
             "[api]",
             'listen = "{}:{}"'.format(*API),
             'rate_limit = "off"',
             "[ops]",
-            'listen = "127.0.0.1:3026"',
+            'listen = "{}:{}"'.format(*OPS),
             "[dns]",
             'servers = ["{}:{}"]'.format(*self.context.names.address),
             "[delivery]",
@@ -136,9 +181,20 @@ class Postrider:
     def peak_bytes(self):
         return machine.peak_bytes(self.process.pid)
 
-    def stop(self):
+    def data_directory(self):
+        return self.directory / "data"
+
+    def end(self):
         if self.process:
             machine.stop(self.roots)
             self.process.wait()
+            self.process = None
+
+    def stop(self):
+        self.end()
         if not self.context.args.keep:
             shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def relay(address, account):
+    return ["[[relay]]", 'listen = ["{}:{}"]'.format(*address), 'networks = ["127.0.0.0/8"]', f'account = "{account}"']

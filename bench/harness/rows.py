@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import egress
 import machine
 from machine import Failure
 from postfix import Postfix
@@ -66,6 +67,8 @@ class Context:
 
 def run(context, peer_name, work):
     """Measures one work on one peer: (rows, failures)."""
+    if work in egress.WORKS:
+        return egress.run(context, work) if peer_name == "postrider" else ([], [])
     if work in ASKS_DNS and not context.isolated and peer_name == "postfix":
         return [], [f"postfix {work}: it asks port 53 and delivers to port 25: needs namespaces"]
     if work == "domains":

@@ -10,6 +10,7 @@ import re
 import socket
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
 
 from machine import Failure, signing_key, wait_for_port
@@ -89,16 +90,21 @@ class Load:
         command += ["--sign-with", self.signing_key, "--per-connection", str(JUDGED_PER_CONNECTION)]
         return json.loads(self.run(command))
 
-    def post(self, to, key, connections, emails, batch):
+    def post(self, to, key, connections, emails, batch, rcpt="someone{n}@sink.test", timeout=RUN_S_MAX, more=()):
         command = [self.binary, "post", "--to", "{}:{}".format(*to), "--key", key, "--connections", str(connections)]
-        command += ["--emails", str(emails), "--batch", str(batch), "--from", SENDER, "--rcpt", "someone{n}@sink.test"]
-        return json.loads(self.run(command))
+        command += ["--emails", str(emails), "--batch", str(batch), "--from", SENDER, "--rcpt", rcpt, *more]
+        return json.loads(self.run(command, timeout))
 
-    def run(self, command):
+    def fill(self, data_directory, account, domains):
+        """Writes domains with keys into the store of a server that is stopped."""
+        command = [self.binary, "fill", "--data-dir", data_directory, "--account", account, "--domains", str(domains)]
+        self.run([*command, "--key", self.signing_key], RUN_S_MAX + domains / 100)
+
+    def run(self, command, timeout=RUN_S_MAX):
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S_MAX)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
         except subprocess.TimeoutExpired:
-            raise Failure(f"{command[0]} was not done in {RUN_S_MAX} s") from None
+            raise Failure(f"{command[0]} was not done in {timeout:.0f} s") from None
         if done.returncode != 0 or "fatal" in done.stderr:
             raise Failure(f"{os.path.basename(command[0])}: {done.stderr.strip()[-500:]}")
         return done.stdout
@@ -122,6 +128,17 @@ class NameServer:
                 except OSError:
                     time.sleep(0.05)
         raise SystemExit("bench: the name server does not answer")
+
+    def queries(self):
+        """How many came until now, by type."""
+        query = b"\0\1\1\0\0\1\0\0\0\0\0\0\x08_queries\5bench\4test\0\0\x10\0\1"
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+            asker.settimeout(5)
+            asker.sendto(query, self.address)
+            reply = asker.recv(512)
+        # One record behind the question: pointer, type, class, TTL, length, and a string with its length.
+        text = reply[len(query) + 13 :].decode()
+        return Counter({int(kind): int(count) for kind, count in re.findall(r"(\d+)=(\d+)", text)})
 
     def stop(self):
         self.process.kill()

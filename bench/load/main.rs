@@ -3,8 +3,9 @@
 //! Flow: `bench/run` starts `load names` once, as the name server that both peers ask, and
 //! `load send` once per measurement, for the loads that `smtp-source` cannot make: STARTTLS with AUTH and a
 //! full handshake per connection, one message each to many domains, and messages signed by DKIM from domains
-//! that publish what a host that receives asks for; and `load post` for what comes over HTTP. Each prints one line of JSON: how many messages were accepted, in how long,
-//! and how long one took.
+//! that publish what a host that receives asks for; and `load post` for what comes over HTTP. Each prints one line of
+//! JSON: how many messages were accepted, in how long, and how long one took. For the rows of egress there is
+//! `load sink`, which knows when each recipient was first tried, and `load fill`, which writes domains into a store.
 //!
 //! Limits: one thread per session (a few hundred at most); replies up to [`smtp::REPLY_BYTES_MAX`].
 //! The client speaks in lockstep (no PIPELINING), as `smtp-source` and most mail clients do.
@@ -17,11 +18,14 @@ use clap::{Parser, Subcommand};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+mod fill;
 mod measure;
 mod names;
+mod places;
 mod post;
 mod send;
 mod sender;
+mod sink;
 mod smtp;
 mod tls;
 
@@ -38,6 +42,10 @@ enum Work {
     Send(send::Plan),
     /// Posts emails over HTTP and prints what came of them as one line of JSON.
     Post(post::Plan),
+    /// Takes mail at many addresses and notes when each recipient was first tried.
+    Sink(sink::Plan),
+    /// Writes domains with keys into a store that no server has open.
+    Fill(fill::Plan),
     /// Answers for every name below `bench.test`.
     Names {
         /// Address and port, UDP.
@@ -54,6 +62,8 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().work {
         Work::Send(plan) => send::run(&plan),
         Work::Post(plan) => post::run(&plan),
+        Work::Sink(plan) => sink::run(&plan),
+        Work::Fill(plan) => fill::run(&plan),
         Work::Names { listen, key } => names::serve(listen, key.as_deref()),
     };
     match result {

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Runs `work` in so many threads, each of which gives how long each of its turns took, and prints how many
 /// messages that were (`per_turn` in each), in how long, and how long a turn took.
@@ -40,4 +40,19 @@ fn quantile_ms(sorted: &[Duration], percent: usize) -> f64 {
 #[expect(clippy::disallowed_methods, reason = "measuring time is what a load generator is for")]
 pub(crate) fn clock() -> Instant {
     Instant::now()
+}
+
+/// Microseconds of the machine's clock, which all processes on it have in common.
+#[expect(clippy::disallowed_methods, reason = "measuring time is what a load generator is for")]
+pub(crate) fn wall_us() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros())
+}
+
+/// Waits until then.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a rate is kept by waiting, each session on a thread of its own"
+)]
+pub(crate) fn wait_until(moment: Instant) {
+    thread::sleep(moment.saturating_duration_since(Instant::now()));
 }

@@ -2,7 +2,8 @@
 //!
 //! For every name below `bench.test` and `bench.example`: `MX` says `10 mx.NAME`, and `A` of a name that starts
 //! with `mx.` is a loopback address of its own, made from the name, so that a thousand domains are a thousand
-//! destinations. With a key, names publish what a host asks for that receives from them, as `TXT`:
+//! destinations; numbered domains have addresses by their number (places.rs). How many queries came says the `TXT`
+//! record of `_queries.bench.test`, by type. With a key, names publish what a host asks for that receives from them, as `TXT`:
 //! `bench._domainkey.` the key, `_dmarc.` a policy, names without an underscore SPF for the loopback network;
 //! and loopback addresses have a name (`PTR`) that leads back to them. Every other type has no records (an
 //! answer without data, with an SOA so that it can be cached); other names do not exist. It is written in Rust
@@ -14,14 +15,15 @@ use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
+use crate::places;
 use crate::sender::{self, SELECTOR};
 
 const ZONE: &str = "bench.test";
 /// Where the senders of mail that is judged are: libunbound, through which OpenDKIM asks, knows no `.test`.
 const SENDERS_ZONE: &str = "bench.example";
 const QUERY_BYTES_MAX: usize = 1500;
-/// Long enough for a run; each round asks for new names.
-const TTL_S: u32 = 300;
+/// Long enough for a row; each round asks anew, by a server that has just begun.
+const TTL_S: u32 = 3600;
 const TYPE_A: u16 = 1;
 const TYPE_SOA: u16 = 6;
 const TYPE_PTR: u16 = 12;
@@ -33,6 +35,8 @@ const REVERSE: &str = ".127.in-addr.arpa";
 const CLIENT: &str = ".client.bench.test";
 const SPF: &str = "v=spf1 ip4:127.0.0.0/8 -all";
 const DMARC: &str = "v=DMARC1; p=reject";
+/// Whose `TXT` record says how many queries came.
+const QUERIES: &str = "_queries.bench.test";
 const NXDOMAIN: u8 = 3;
 /// A pointer to the question's name, which always stands at offset 12 (RFC 1035 4.1.4).
 const POINTER_TO_QUESTION: [u8; 2] = [0xc0, 12];
@@ -42,17 +46,41 @@ pub(crate) fn serve(listen: SocketAddr, key: Option<&Path>) -> Result<(), Box<dy
     let socket = UdpSocket::bind(listen)?;
     let key = key.map(|path| sender::key(path).map(|key| key.txt_record())).transpose()?;
     let mut query = [0; QUERY_BYTES_MAX];
+    let mut asked = Asked::default();
     loop {
         let (count, from) = socket.recv_from(&mut query)?;
-        if let Some(reply) = query.get(..count).and_then(|query| answer(query, key.as_deref())) {
+        if let Some(reply) = query.get(..count).and_then(|query| answer(query, key.as_deref(), &mut asked)) {
             // A peer that has gone away is no reason to stop.
             let _ = socket.send_to(&reply, from);
         }
     }
 }
 
+/// How many queries came, by type.
+#[derive(Default)]
+struct Asked {
+    kinds: [(u16, u64); 8],
+}
+
+impl Asked {
+    fn count(&mut self, kind: u16) {
+        // The last place is everybody else's.
+        let last = self.kinds.len() - 1;
+        let at = self.kinds.iter().position(|(known, count)| *known == kind || *count == 0).unwrap_or(last);
+        if let Some(place) = self.kinds.get_mut(at) {
+            *place = (if at == last { 0 } else { kind }, place.1 + 1);
+        }
+    }
+
+    /// `type=count` for each, as a TXT record.
+    fn told(&self) -> Vec<u8> {
+        let came = self.kinds.iter().filter(|(_, count)| *count > 0);
+        strings(&came.map(|(kind, count)| format!("{kind}={count}")).collect::<Vec<_>>().join(" "))
+    }
+}
+
 /// The reply to a query; `None` for what is no query.
-fn answer(query: &[u8], key: Option<&str>) -> Option<Vec<u8>> {
+fn answer(query: &[u8], key: Option<&str>, asked: &mut Asked) -> Option<Vec<u8>> {
     if query.get(2)? & 0x80 != 0 {
         return None;
     }
@@ -60,9 +88,13 @@ fn answer(query: &[u8], key: Option<&str>) -> Option<Vec<u8>> {
     let question = query.get(12..after_name + 4)?;
     let kind = u16::from_be_bytes([*query.get(after_name)?, *query.get(after_name + 1)?]);
     let pointer = name.strip_suffix(REVERSE).filter(|_| key.is_some()).map(host_of);
+    if name != QUERIES {
+        asked.count(kind);
+    }
     let zone = [ZONE, SENDERS_ZONE].into_iter().find(|zone| is_within(&name, zone));
     let known = pointer.is_some() || zone.is_some();
     let data = match kind {
+        TYPE_TXT if name == QUERIES => Some(asked.told()),
         TYPE_MX if zone.is_some() && !name.starts_with("mx.") && name != ZONE => Some(mx()),
         TYPE_A if zone.is_some() && name.starts_with("mx.") => Some(address_of(&name).to_vec()),
         TYPE_A => named_address(&name),
@@ -136,8 +168,11 @@ fn mx() -> Vec<u8> {
     data
 }
 
-/// 127.64.0.1 to 127.127.255.254, by FNV-1a of the name.
+/// By the number in the name; else 127.64.0.1 to 127.127.255.254, by FNV-1a of the name.
 fn address_of(name: &str) -> [u8; 4] {
+    if let Some(address) = places::address_of(name) {
+        return address.octets();
+    }
     let hash = name.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     let [a, b, c, _] = hash.to_be_bytes();
     [127, 64 + a % 64, b, 1 + c % 254]
@@ -169,15 +204,18 @@ fn text(name: &str, key: &str) -> Option<Vec<u8>> {
         (first, false) if !first.starts_with('_') => SPF,
         _ => return None,
     };
+    Some(strings(text))
+}
+
+/// A TXT record's data.
+fn strings(text: &str) -> Vec<u8> {
     let strings = text.as_bytes().chunks(usize::from(u8::MAX));
-    Some(
-        strings
-            .flat_map(|string| {
-                let length = [u8::try_from(string.len()).unwrap_or(u8::MAX)];
-                [length.as_slice(), string].concat()
-            })
-            .collect(),
-    )
+    strings
+        .flat_map(|string| {
+            let length = [u8::try_from(string.len()).unwrap_or(u8::MAX)];
+            [length.as_slice(), string].concat()
+        })
+        .collect()
 }
 
 fn soa() -> Vec<u8> {

@@ -48,6 +48,9 @@ pub(crate) struct Plan {
     /// Recipient; `{n}` becomes the number of the email.
     #[arg(long)]
     rcpt: String,
+    /// What kind of email: `transactional`, `product` or `newsletter`.
+    #[arg(long, default_value = "transactional")]
+    category: String,
 }
 
 /// Posts it all and prints the result.
@@ -63,7 +66,8 @@ fn content(plan: &Plan) -> String {
     let text: String = WORDS.chars().cycle().take(plan.text_bytes).collect();
     let paragraphs: String = "<p>".chars().chain(WORDS.chars()).chain("</p>".chars()).collect();
     let html: String = paragraphs.chars().cycle().take(plan.html_bytes).collect();
-    format!(r#""from":"{}","subject":"Load","text":"{text}","html":"{html}""#, plan.from)
+    let Plan { from, category, .. } = plan;
+    format!(r#""from":"{from}","category":"{category}","subject":"Load","text":"{text}","html":"{html}""#)
 }
 
 fn body(plan: &Plan, content: &str, number: usize) -> String {

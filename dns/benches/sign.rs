@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dns::dkim_key::DkimKeys;
-use dns::sign::Signer;
+use dns::sign::{Signer, dkim2};
 use dns::signing_pool::SigningPool;
 use jiff::Timestamp;
-use mail::address::Name;
+use mail::address::{Address, Name};
 use tokio::time::Instant;
 
 const ROUNDS: usize = 7;
@@ -29,6 +29,9 @@ fn main() {
         let of = |message: &[u8], count| per_call(count, |_| signer.sign(&[message], now()).unwrap());
         println!("{name:40} {:12.1} {:12.1}", of(&small, 300), of(&large, 50));
     }
+    let of = |message: &[u8], count| per_call(count, |_| dkim2::instance(&[message]).unwrap());
+    println!("{:40} {:12.1} {:12.1}", "DKIM2: what the message is", of(&small, 300), of(&large, 50));
+    transactions(&keys, &small);
     println!();
     println!("load a signer, both keys {:>28.1}", per_call(200, |n| signer(&keys, n, true, true)));
 
@@ -38,6 +41,18 @@ fn main() {
     println!("both, {DOMAINS} domains in turn {in_turn:>23.1}");
     println!("KiB per signer, used once {:>26.1}", (resident_bytes() - before) / 1024.0 / DOMAINS as f64);
     pool(&keys, &small);
+}
+
+/// What each recipient costs beside that: whatever the size of the message.
+fn transactions(keys: &DkimKeys, message: &[u8]) {
+    let instance = dkim2::instance(&[message]).unwrap().unwrap();
+    let sender: Address = "b-01kb3yx8m0000000000000000-0-abcdefgh@rp.d0.example.com".parse().unwrap();
+    let recipient: Address = "bob@example.net".parse().unwrap();
+    for (name, ed25519) in [("RSA-2048", false), ("Ed25519", true)] {
+        let signer = signer(keys, 0, true, ed25519);
+        let sign = |_| signer.sign_transaction(&instance, (Some(&sender), &recipient), now()).unwrap();
+        println!("{:40} {:12.1}", format!("DKIM2: a transaction, {name}"), per_call(300, sign));
+    }
 }
 
 /// The second field of statm counts the resident pages of 4 KiB.

@@ -14,6 +14,10 @@
 //! counts a last line of blanks as a line, and its writer may fold between the signature's value and
 //! the `;` behind it. Other verifiers find another hash in the first case, and some (dkimpy) refuse the
 //! second.
+//!
+//! [`dkim2`] signs a second time, for each transaction.
+
+pub mod dkim2;
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
@@ -143,13 +147,15 @@ impl Signer {
             input.truncate(input.len() - b"\r\n".len());
             let value = key.sign(input.as_slice()).map_err(|_| SignError::Failed)?;
             fold(BASE64.encode(value).as_bytes(), &mut lines);
+            // There must be no blank behind the value, not even before a `;`. RFC 6376 3.7 would have the verifier drop
+            // it; some do not.
+            lines.extend_from_slice(b"\r\n");
         }
         Ok(lines)
     }
 }
 
-/// Writes the signature's value in lines, and ends the field right behind it: there must be no blank
-/// behind the value, not even before a `;`. RFC 6376 3.7 would have the verifier drop it; some do not.
+/// Writes a value in lines; nothing stands behind it.
 fn fold(value: &[u8], lines: &mut Vec<u8>) {
     for (n, piece) in value.chunks(LINE_BYTES).enumerate() {
         if n > 0 {
@@ -157,7 +163,6 @@ fn fold(value: &[u8], lines: &mut Vec<u8>) {
         }
         lines.extend_from_slice(piece);
     }
-    lines.extend_from_slice(b"\r\n");
 }
 
 fn load(key: &DkimKey) -> Result<KeyPair, KeyError> {

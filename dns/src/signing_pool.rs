@@ -13,18 +13,20 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use mail::address::Address;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::sign::{SignError, Signer};
+use crate::sign::{SignError, Signer, dkim2};
 
 /// Jobs waiting per thread: enough to never idle, few enough that none waits longer than some 50 ms.
 const JOBS_PER_THREAD: usize = 128;
 
+/// What comes of a job: lines to put before a message.
+type Signed = Result<Vec<u8>, SignError>;
+
 struct Job {
-    signer: Arc<Signer>,
-    chunks: Vec<Bytes>,
-    now: Timestamp,
-    answer: oneshot::Sender<Result<Vec<u8>, SignError>>,
+    work: Box<dyn FnOnce() -> Signed + Send>,
+    answer: oneshot::Sender<Signed>,
     /// Given back when the job is done or dropped, so that the queue stays bounded whoever goes away.
     _place: OwnedSemaphorePermit,
 }
@@ -80,22 +82,57 @@ impl SigningPool {
         Ok(pool)
     }
 
-    /// Signs on one of the threads; waits when all places are taken. A caller that goes away takes its
-    /// job with it, unless that has begun.
+    /// Signs a message.
     ///
     /// # Errors
     /// [`SignError`].
-    pub async fn sign(
+    pub async fn sign(&self, signer: Arc<Signer>, chunks: Vec<Bytes>, now: Timestamp) -> Signed {
+        self.run(move || signer.sign(&slices(&chunks), now)).await
+    }
+
+    /// Signs a message, and says what it is, so that [`Self::sign_transaction`] can sign it for each transaction:
+    /// where it is to be signed so, what is given back begins with its [`dkim2::instance`].
+    ///
+    /// # Errors
+    /// [`SignError`].
+    pub async fn sign_with_instance(
         &self,
         signer: Arc<Signer>,
         chunks: Vec<Bytes>,
         now: Timestamp,
-    ) -> Result<Vec<u8>, SignError> {
+    ) -> Signed {
+        self.run(move || {
+            let chunks = slices(&chunks);
+            let signatures = signer.sign(&chunks, now)?;
+            let mut lines = dkim2::instance(&chunks)?.unwrap_or_default();
+            lines.extend_from_slice(&signatures);
+            Ok(lines)
+        })
+        .await
+    }
+
+    /// Signs a message's instance for one transaction ([`Signer::sign_transaction`]).
+    ///
+    /// # Errors
+    /// [`SignError`].
+    pub async fn sign_transaction(
+        &self,
+        signer: Arc<Signer>,
+        instance: Bytes,
+        (sender, recipient): (Option<Address>, Address),
+        now: Timestamp,
+    ) -> Signed {
+        self.run(move || signer.sign_transaction(&instance, (sender.as_ref(), &recipient), now)).await
+    }
+
+    /// Works on one of the threads; waits when all places are taken. A caller that goes away takes its
+    /// job with it, unless that has begun.
+    async fn run(&self, work: impl FnOnce() -> Signed + Send + 'static) -> Signed {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| SignError::Failed)?;
         let (answer, signed) = oneshot::channel();
         let wake = {
             let mut queue = self.shared.lock();
-            queue.jobs.push_back(Job { signer, chunks, now, answer, _place: place });
+            queue.jobs.push_back(Job { work: Box::new(work), answer, _place: place });
             queue.idle > 0
         };
         // A busy thread looks into the queue before it sleeps: no need to wake anybody then.
@@ -113,16 +150,17 @@ impl Drop for SigningPool {
     }
 }
 
+fn slices(chunks: &[Bytes]) -> Vec<&[u8]> {
+    chunks.iter().map(Bytes::as_ref).collect()
+}
+
 fn work(shared: &Shared) {
     while let Some(job) = next(shared) {
         if job.answer.is_closed() {
             continue;
         }
         // What is signed came from outside: a bug that it meets ends this job, not the thread.
-        let signed = catch_unwind(AssertUnwindSafe(|| {
-            let chunks: Vec<&[u8]> = job.chunks.iter().map(Bytes::as_ref).collect();
-            job.signer.sign(&chunks, job.now)
-        }));
+        let signed = catch_unwind(AssertUnwindSafe(job.work));
         // The caller may have gone meanwhile; then nobody wants the answer.
         drop(job.answer.send(signed.unwrap_or(Err(SignError::Failed))));
     }

@@ -7,7 +7,7 @@ use crate::address::Address;
 use crate::id::AccountId;
 
 /// What an account pays for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Plan {
     /// Sandbox and Free: hard caps.

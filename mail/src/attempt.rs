@@ -52,6 +52,8 @@ pub struct Attempt {
     pub mx_host: Option<String>,
     /// Its address.
     pub ip: Option<IpAddr>,
+    /// The address of ours that it came from.
+    pub source: Option<IpAddr>,
     /// The TLS it ran over; none for plain text.
     pub tls: Option<TlsFacts>,
     /// What was said.

@@ -17,6 +17,7 @@ mod table;
 
 use serde::{Deserialize, Serialize};
 
+use crate::address::Name;
 use crate::outcome::Phase;
 use crate::reply::Reply;
 
@@ -92,6 +93,12 @@ pub struct Meaning {
     pub reason: Reason,
     /// What it calls for, beside what its code says.
     pub action: Option<Action>,
+}
+
+/// The large provider that a mail host is of, whatever domains it serves: whose hosts judge together who sends to them.
+#[must_use]
+pub fn provider(host: &Name) -> Option<&'static Name> {
+    table::provider(host)
 }
 
 /// Reads what a refusal of this host is about.

@@ -38,6 +38,8 @@ const RESERVED: &[&str] = &[
     "original-recipient",
     "return-receipt-to",
     "dkim-signature",
+    "dkim2-signature",
+    "message-instance",
     "domainkey-signature",
     "authentication-results",
     "mime-version",
@@ -379,6 +381,7 @@ mod tests {
         assert!(CustomHeader::new("In-Reply-To", "<a@b>").is_ok());
         for name in ["Bcc", "RECEIVED", "DKIM-Signature", "Return-Path", "ARC-Seal", "Content-Type"]
             .into_iter()
+            .chain(["Message-Instance", "DKIM2-Signature"])
             .chain(["Apparently-To", "Envelope-To", "errors-to", "Original-Recipient", "Return-Receipt-To"])
         {
             assert!(matches!(CustomHeader::new(name, "x"), Err(HeaderError::Reserved(_))), "{name}");

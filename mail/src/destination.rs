@@ -7,7 +7,28 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::address::Name;
-use crate::smarthost_name::SmarthostName;
+use crate::given_name::SmarthostName;
+
+/// Longest reason that is given for a suspension.
+const BECAUSE_CHARS_MAX: usize = 200;
+
+/// Reads why something is ordered. Customers are shown it with their mail: one short line, and nothing in it that does
+/// not show.
+///
+/// # Errors
+/// What it must be.
+pub fn because(text: &str) -> Result<String, String> {
+    let is_hidden = |c: char| {
+        // Line ends, and what turns the direction of what stands around it (UAX 9).
+        c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let text = text.trim();
+    if text.is_empty() || text.chars().count() > BECAUSE_CHARS_MAX || text.chars().any(is_hidden) {
+        let must = "customers read it: one line of 1 to";
+        return Err(format!("{must} {BECAUSE_CHARS_MAX} characters, without control characters"));
+    }
+    Ok(text.to_owned())
+}
 
 /// A destination, as the operator names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,5 +110,20 @@ impl Standing {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_a_line_that_customers_can_read() {
+        assert_eq!(because(" they asked us to ").as_deref(), Ok("they asked us to"));
+        assert!(because(&"ü".repeat(BECAUSE_CHARS_MAX)).is_ok());
+        let long = "x".repeat(BECAUSE_CHARS_MAX + 1);
+        for text in ["", " ", "two\nlines", "\u{1b}[31mred", "a\0b", "\u{202e}backwards", long.as_str()] {
+            assert!(because(text).is_err_and(|why| why.contains("1 to 200 characters")), "{text:?}");
+        }
     }
 }

@@ -78,21 +78,31 @@ pub enum Release {
 pub enum DeliverBy {
     /// It is given up after so long.
     Return(Duration),
-    /// The sender is told that it is late.
-    Notify,
+    /// The sender is told that it is late: after so many seconds, which may be over.
+    Notify(i64),
 }
 
 impl Envelope {
+    /// After how many seconds its sender wants to be told that it is late.
+    #[must_use]
+    pub fn late_in_s(&self) -> Option<i64> {
+        match self.deliver_by? {
+            DeliverBy::Notify(within_s) => Some(within_s),
+            DeliverBy::Return(_) => None,
+        }
+    }
+
     /// What it asks beyond what the message itself asks, which counts first.
     #[must_use]
     pub fn wishes(&self, wishes: Wishes, now: Timestamp) -> Wishes {
-        let released_at = self.release.map(|release| match release {
-            Release::After(wait) => now.checked_add(wait).unwrap_or(Timestamp::MAX),
-            Release::At(at) => at,
+        // What was still to come when MAIL was said may be there at the final dot: then it goes at once.
+        let released_at = self.release.and_then(|release| match release {
+            Release::After(wait) => Some(now.checked_add(wait).unwrap_or(Timestamp::MAX)),
+            Release::At(at) => Some(at).filter(|at| *at > now),
         });
         let given_up_after = match self.deliver_by {
             Some(DeliverBy::Return(within)) => Some(within),
-            Some(DeliverBy::Notify) | None => None,
+            Some(DeliverBy::Notify(_)) | None => None,
         };
         Wishes {
             scheduled_at: wishes.scheduled_at.or(released_at),

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::address::{Address, Mailbox, Name};
@@ -13,7 +13,7 @@ use crate::credential::CredentialId;
 use crate::event::EventKind;
 use crate::id::{AccountId, AutomationId, EmailId, RunId, TemplateId};
 use crate::recipient::{Recipient, RecipientState};
-use crate::task::Class;
+use crate::task::{By, Class};
 
 /// By which door an email came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +128,8 @@ pub struct Email {
     pub scheduled: bool,
     /// It is worthless after so long.
     pub expires_in: Option<Duration>,
+    /// Its sender wants to hear that it is late after so many seconds, which may be over (RFC 2852).
+    pub late_in_s: Option<i64>,
     /// How pressing its sender finds it.
     pub priority: Option<Priority>,
     /// The email that it is sent again of.
@@ -148,6 +150,16 @@ impl Email {
     #[must_use]
     pub fn is_for_its_recipient_alone(&self) -> bool {
         self.door == Door::System && self.domain.is_some()
+    }
+
+    /// When it is to be delivered by, where it goes out now (RFC 2852).
+    #[must_use]
+    pub fn by(&self, now: Timestamp) -> Option<By> {
+        let (within, returns) = match (self.expires_in, self.late_in_s) {
+            (Some(within), _) => (SignedDuration::try_from(within).ok()?, true),
+            (None, late_in_s) => (SignedDuration::from_secs(late_in_s?), false),
+        };
+        Some(By { at: now.checked_add(within).ok()?, returns })
     }
 
     /// In which order its tasks go.

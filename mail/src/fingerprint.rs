@@ -20,6 +20,8 @@ const PASSED_OVER: &[&str] = &[
     "Message-ID",
     "Service-Idempotency-Key",
     "DKIM-Signature",
+    "DKIM2-Signature",
+    "Message-Instance",
     "MIME-Version",
     "Content-Type",
     "Content-Transfer-Encoding",

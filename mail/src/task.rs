@@ -4,12 +4,15 @@
 //! row and one body. Tasks lie in queues, one for each (destination domain, class, account); the
 //! order of their keys is queue by queue, then due time.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::account::Plan;
 use crate::address::{Address, Name};
 use crate::destination::Way;
-use crate::email::Category;
+use crate::email::{Category, Priority};
 use crate::id::{AccountId, EmailId};
 use crate::recipient::{Notify, RecipientKind};
 
@@ -93,6 +96,15 @@ pub enum TlsDemand {
     Verified = 2,
 }
 
+/// When its sender wants a message delivered by (RFC 2852).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct By {
+    /// Until then.
+    pub at: Timestamp,
+    /// After it, nobody is to have it any more; else the sender is told that it is late.
+    pub returns: bool,
+}
+
 /// One recipient of one email, to be delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
@@ -121,6 +133,8 @@ pub struct Task {
     pub accepted_at: Timestamp,
     /// When delivery is given up.
     pub expires_at: Timestamp,
+    /// The client said until when it is worth anything (`expires_in`, BY): it does not go later.
+    pub has_deadline: bool,
     /// Size of the message in bytes.
     pub size_bytes: u64,
     /// The message or its envelope needs SMTPUTF8 (RFC 6531).
@@ -139,13 +153,29 @@ pub struct Task {
     pub envelope_id: Option<String>,
     /// RET=FULL.
     pub return_full: bool,
+    /// When it is to be delivered by, as the next host is told.
+    pub by: Option<By>,
+    /// How pressing its sender finds it, as the next host is told (RFC 6710).
+    pub priority: Option<Priority>,
     /// Set by the operator: lies in the queue, is not tried.
     pub held: bool,
     /// Set by the operator: it goes this way, whatever goes for its destination.
     pub way: Option<Way>,
+    /// The plan of the account when it was accepted, by which it leaves from a pool of addresses; none where it was not
+    /// kept yet.
+    pub plan: Option<Plan>,
 }
 
+/// How late the last attempt at something with a deadline may begin, which is due at the deadline itself.
+const LATE_MAX: Duration = Duration::from_secs(5);
+
 impl Task {
+    /// Whether it is worth nothing any more: a code that has lapsed, what RFC 2852 4 wants returned by then.
+    #[must_use]
+    pub fn is_too_late(&self, now: Timestamp) -> bool {
+        self.has_deadline && self.expires_at.checked_add(LATE_MAX).is_ok_and(|last| now > last)
+    }
+
     /// The queue that it lies in.
     #[must_use]
     pub fn queue(&self) -> QueueName {

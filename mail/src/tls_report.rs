@@ -160,6 +160,12 @@ impl Applied {
         Self { kind: PolicyKind::NoPolicyFound, lines: Vec::new(), mx: Vec::new() }
     }
 
+    /// TLSA records that nobody can look for: the signatures on the way to the hosts do not hold.
+    #[must_use]
+    pub fn unproved() -> Self {
+        Self { kind: PolicyKind::Tlsa, ..Self::nothing() }
+    }
+
     /// A policy of MTA-STS that could not be had.
     #[must_use]
     pub fn missing() -> Self {

@@ -124,6 +124,7 @@ fn run(setup: Setup, sink: SocketAddr, messages: usize) -> (f64, f64) {
             address: sink,
             is_trusted: false,
             source: None,
+            helo: None,
             tls: setup.tls,
             dane: None,
             credentials: None,
@@ -155,6 +156,8 @@ async fn send(setup: Setup, dialer: &Dialer, target: &Target, body: &[Bytes], sh
         smtputf8: false,
         require_tls: false,
         dsn: None,
+        by: None,
+        priority: None,
     };
     let mut left = share;
     while left > 0 {

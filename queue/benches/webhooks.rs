@@ -216,6 +216,7 @@ fn worker(store: Store) -> (Arc<Worker>, Arc<Vault>) {
         pace: Vec::new(),
         tls: TlsMode::Off,
         source_addresses: Vec::new(),
+        pools: Vec::new(),
         connections_max: 1,
         places_max: 100,
         ready_max: 100,

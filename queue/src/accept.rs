@@ -44,6 +44,7 @@ use crate::appointments::Appointments;
 use crate::automations::Automations;
 use crate::clock::Clock;
 use crate::contacts::{Contacts, ContactsError, Wish};
+use crate::dkim2::TransactionSigner;
 use crate::domains::{Domains, DomainsParts};
 use crate::entropy::Entropy;
 use crate::meter::Reserved;
@@ -79,6 +80,7 @@ pub struct Hall {
     pub(crate) worker: Arc<Worker>,
     pub(crate) senders: Arc<Senders>,
     pool: Arc<SigningPool>,
+    signing: Signing,
     message_bytes_max: Arc<AtomicU64>,
     plans: Arc<RwLock<Plans>>,
     throttle: Arc<Throttle>,
@@ -94,14 +96,25 @@ pub struct Hall {
     automations: Automations,
 }
 
+/// What is signed of mail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signing {
+    /// Nothing: only to measure what signing costs.
+    Off,
+    /// Each message (DKIM).
+    Messages,
+    /// Each message, and each transaction that it goes out in (DKIM2).
+    Transactions,
+}
+
 /// What the hall needs beside the worker.
 pub struct HallParts {
     /// Opens DKIM keys.
     pub vault: Arc<dns::seal::Vault>,
     /// Signs.
     pub pool: SigningPool,
-    /// Mail is signed (off only to measure what signing costs).
-    pub dkim: bool,
+    /// What is signed of mail.
+    pub signing: Signing,
     /// The shared sandbox sender.
     pub sandbox_sender: Option<Address>,
     /// The largest message taken over SMTP, in bytes.
@@ -151,7 +164,11 @@ impl Hall {
     pub fn new(worker: Arc<Worker>, parts: HallParts) -> Self {
         let store = worker.store.clone();
         let automations = Automations::new(Arc::clone(&worker), Arc::clone(&parts.vault));
-        let senders = Arc::new(Senders::new(store, parts.vault, parts.dkim, parts.sandbox_sender));
+        let senders = Arc::new(Senders::new(store, parts.vault, parts.signing, parts.sandbox_sender));
+        let pool = Arc::new(parts.pool);
+        let signer = TransactionSigner::new(Arc::clone(&senders), Arc::clone(&pool), parts.signing);
+        // A worker has one hall.
+        let _ = worker.transaction_signer.set(signer);
         Self {
             automations,
             visits: Arc::new(Visits::new(Arc::clone(&worker))),
@@ -159,7 +176,8 @@ impl Hall {
             domains: Arc::new(Domains::new(Arc::clone(&worker), Arc::clone(&senders), parts.domains)),
             worker,
             senders,
-            pool: Arc::new(parts.pool),
+            pool,
+            signing: parts.signing,
             message_bytes_max: Arc::new(AtomicU64::new(parts.message_bytes_max)),
             plans: Arc::new(RwLock::new(parts.plans)),
             throttle: Arc::new(Throttle::new(parts.rate_limit)),
@@ -407,6 +425,14 @@ impl Hall {
             State::Full => Err(Refusal::Full),
             State::Away(_) | State::Fenced(_) => Err(Refusal::Unavailable),
         }
+    }
+
+    /// Whether an email may be scheduled for this time.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn may_schedule(&self, at: Timestamp) -> Result<(), &'static str> {
+        stage::judge_schedule(at, self.worker.clock.now())
     }
 
     /// Whether the account may send from an address: asked at MAIL FROM, before anything is read. The

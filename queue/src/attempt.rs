@@ -32,6 +32,7 @@ use crate::courier::smtp::{
 use crate::guard::Protection;
 use crate::judgement::{self, Pressure};
 use crate::plan::{Destination, NoRoute};
+use crate::pools::Source;
 use crate::provider::Share;
 use crate::settle::Attempted;
 use crate::site::{Ready, Site, Turn, Unreachable};
@@ -114,6 +115,11 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
                 }
             },
         };
+        // To dial may have taken minutes.
+        if open.carried == 0 && Box::pin(worker.lapse(&this.ready)).await {
+            line = Some(open);
+            continue;
+        }
         open.takes(&worker, &this.ready.task);
         let last = is_last(&worker, &site, &open, share.as_ref());
         // Others may come for what waits while this one is busy.
@@ -146,10 +152,20 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
         }
     }
     drop(share);
-    next.into_iter().for_each(|unsent| put_back(&worker, &site, unsent));
+    leave(&worker, &site, (line, next), counted).await;
+}
+
+/// The end of a connection's life.
+async fn leave(
+    worker: &Arc<Worker>,
+    site: &Arc<Site>,
+    (line, next): (Option<Line>, Option<Loaded>),
+    is_counted: bool,
+) {
+    next.into_iter().for_each(|unsent| put_back(worker, site, unsent));
     let open = line.inspect(|_| site.hung_up());
-    if counted {
-        worker.answer(&site, site.left(worker.stop.is_cancelled()));
+    if is_counted {
+        worker.answer(site, site.left(worker.stop.is_cancelled()));
     }
     if let Some(open) = open {
         open.connection.quit().await;
@@ -319,7 +335,10 @@ async fn load(
         return None;
     }
     if let Some(again) = worker.left_alone_until(ready.task.address.domain(), Some(site.route())) {
-        worker.put_off(&ready.task, again);
+        worker.leave_alone(&ready.task, Some(site.route()), again);
+        return None;
+    }
+    if Box::pin(worker.lapse(&ready)).await {
         return None;
     }
     if ready.body.is_none() {
@@ -348,13 +367,16 @@ async fn load(
         }
     }
     let body = ready.body.as_ref().map(|held| held.chunks().to_vec()).unwrap_or_default();
-    let shipment = shipment(worker, &ready.task, body);
+    let shipment = shipment(worker, &ready.task, body).await;
     Some(Loaded { ready, shipment })
 }
 
-fn shipment(worker: &Worker, task: &Task, body: Vec<bytes::Bytes>) -> Shipment {
+async fn shipment(worker: &Worker, task: &Task, mut body: Vec<bytes::Bytes>) -> Shipment {
     let sender =
         task.domain.as_ref().and_then(|domain| worker.verp.address(task.id, &domain.child("rp").ok()?));
+    if let Some(signer) = worker.transaction_signer.get() {
+        body = signer.sign(task, sender.as_ref(), body, worker.clock.now()).await;
+    }
     Shipment {
         sender,
         recipient: task.address.clone(),
@@ -363,6 +385,11 @@ fn shipment(worker: &Worker, task: &Task, body: Vec<bytes::Bytes>) -> Shipment {
         smtputf8: task.smtputf8,
         require_tls: task.require_tls,
         dsn: dsn(task),
+        by: task.by.map(|by| smtp::Within {
+            seconds: by.at.duration_since(worker.clock.now()).as_secs(),
+            returns: by.returns,
+        }),
+        priority: task.priority,
     }
 }
 
@@ -560,7 +587,8 @@ fn told_before(host: &str, address: SocketAddr, failure: &DialFailure) -> String
 /// mail must not leave from an address that no SPF record lists.
 fn target(worker: &Worker, site: &Site, candidate: &Candidate<'_>, seed: u64) -> Option<Target> {
     let Candidate { host, address, of } = candidate;
-    let named = &worker.settings.source_addresses;
+    let from = if of.is_some() { worker.pools.to_smarthosts() } else { site.source() };
+    let Source { addresses: named, helo, .. } = from;
     let fitting: Vec<_> = named.iter().filter(|s| s.is_ipv4() == address.is_ipv4()).copied().collect();
     if fitting.is_empty() && !named.is_empty() && !address.ip().is_loopback() {
         return None;
@@ -579,7 +607,7 @@ fn target(worker: &Worker, site: &Site, candidate: &Candidate<'_>, seed: u64) ->
     };
     let credentials = of.and_then(|smarthost| smarthost.credentials.clone());
     let (host, address, is_trusted) = (host.clone(), *address, of.is_some());
-    Some(Target { host, address, is_trusted, source, tls, dane: None, credentials })
+    Some(Target { host, address, is_trusted, source, helo: helo.clone(), tls, dane: None, credentials })
 }
 
 /// What the host says of its certificate goes before all else (RFC 8461 2); where none of it can be used, TLS alone is
@@ -633,6 +661,7 @@ fn no_line(
         duration: failure.duration,
         mx_host: Some(host.to_owned()),
         ip: Some(address.ip()),
+        source: failure.local,
         tls: failure.tls.map(|tls| facts(tls, policy)),
         transcript: failure.transcript.to_string(),
     };
@@ -673,7 +702,7 @@ fn is_put_off(worker: &Worker, site: &Site, taken: &Loaded) -> bool {
 }
 
 /// What waited for a site that is left alone waits on disk, untried.
-fn put_all_off(worker: &Worker, waiting: Vec<Ready>, until: Timestamp) {
+pub(crate) fn put_all_off(worker: &Worker, waiting: Vec<Ready>, until: Timestamp) {
     for ready in waiting {
         if worker.flights.depart(ready.task.id, ready.task.partition) {
             worker.put_off(&ready.task, until);
@@ -757,6 +786,7 @@ fn attempted(open: &Line, delivery: Delivery, began_at: Timestamp) -> Attempted 
         duration: delivery.duration,
         mx_host: Some(open.host.clone()),
         ip: Some(open.ip),
+        source: open.connection.local(),
         tls: delivery.tls.map(|tls| facts(tls, open.policy)),
         transcript: delivery.transcript.to_string(),
     }

@@ -94,15 +94,19 @@ impl Orders {
 
 /// What the operator has ordered about destinations.
 #[derive(Debug, Default)]
-pub(crate) struct Destinations(RwLock<Arc<Orders>>);
+pub(crate) struct Destinations {
+    orders: RwLock<Arc<Orders>>,
+    /// One at a time looks what is new: else what was read first could be taken on last.
+    looking: tokio::sync::Mutex<()>,
+}
 
 impl Destinations {
     fn orders(&self) -> Arc<Orders> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.orders.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn adopt(&self, orders: Orders) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(orders);
+        *self.orders.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(orders);
     }
 
     /// Which way the mail of a domain goes, if that is ordered.
@@ -213,12 +217,14 @@ impl Worker {
     /// # Errors
     /// The store cannot be read.
     pub(crate) async fn look_at_destinations(&self) -> Result<(), ReadError> {
+        let _looking = self.destinations.looking.lock().await;
         let before = self.destinations.orders();
         if destination::version(&self.store).await? == before.version {
             return Ok(());
         }
         self.destinations.adopt(Orders::read(&self.store).await?);
         self.share_pace();
+        self.pools.all().for_each(|pool| pool.wake());
         // Whatever was left alone is looked at again: what is left alone still goes back to sleep.
         let now = self.clock.now();
         let concerned = |queue: &QueueName| {
@@ -239,6 +245,12 @@ impl Worker {
         }
     }
 
+    /// The route that a task has taken, or would have, when its domain was last looked up: a site that took it keeps it,
+    /// whether or not the plan still holds.
+    pub(crate) fn last_route_of(&self, task: &Task) -> Option<Arc<Route>> {
+        self.route_of(task, Timestamp::MIN)
+    }
+
     /// The route of a domain's mail, if it is known and still holds.
     pub(crate) fn route_to(&self, domain: &Name, now: Timestamp) -> Option<Arc<Route>> {
         self.planner.known(domain, self.destinations.way(domain).as_ref(), now)
@@ -253,5 +265,59 @@ impl Worker {
     pub(crate) fn left_alone_until(&self, domain: &Name, route: Option<&Route>) -> Option<Timestamp> {
         let (_, suspension) = self.destinations.suspension(domain, route, self.clock.now())?;
         Some(suspension.until.unwrap_or_else(|| self.later(LOOK_AGAIN_AT_SITE)))
+    }
+
+    /// Leaves a task to disk while its destination is left alone, as was found: it is read again then.
+    pub(crate) fn leave_alone(&self, task: &Task, route: Option<&Route>, until: Timestamp) {
+        self.put_off(task, until);
+        self.look_if_resumed(&task.queue(), route, until);
+    }
+
+    /// To be called once a queue is noted to be left alone until then. Who resumes a destination has all queues looked at
+    /// that are noted: this one was not, if it was resumed between the look at what is ordered and the note.
+    pub(crate) fn look_if_resumed(&self, queue: &QueueName, route: Option<&Route>, until: Timestamp) {
+        if self.left_alone_until(&queue.domain, route).is_none_or(|again| again < until) {
+            self.scheduled.hasten(queue, self.clock.now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settle::tests::task;
+    use crate::worker::tests::idle;
+
+    #[tokio::test]
+    async fn what_is_resumed_while_it_is_put_off_is_looked_at_at_once() {
+        let (worker, task) = (idle(Store::memory()), task());
+        let domain = task.address.domain();
+        let order = async |until: Option<Option<Timestamp>>| {
+            let since = Timestamp::UNIX_EPOCH;
+            let suspension = until.map(|until| Suspension { since, until, because: None });
+            let change = |standing: &mut Standing| standing.suspension.clone_from(&suspension);
+            worker.order_destination(&Destination::Domain(domain.clone()), change).await.unwrap();
+            worker.left_alone_until(domain, None)
+        };
+        let later = worker.later(std::time::Duration::from_secs(3_600));
+        for until in [None, Some(later)] {
+            let again = order(Some(until)).await.unwrap();
+            worker.leave_alone(&task, None, again);
+            assert!(worker.scheduled.next_due() > Some(worker.clock.now()), "it is left alone");
+
+            // Found to be left alone, and resumed before that is noted.
+            let noted = worker.scheduled.pop_due(Timestamp::MAX);
+            assert_eq!(noted.map(|(queue, _)| queue), Some(task.queue()));
+            assert_eq!(order(None).await, None);
+            worker.leave_alone(&task, None, again);
+            assert!(worker.scheduled.next_due() <= Some(worker.clock.now()), "nobody would look at it");
+            worker.scheduled.pop_due(Timestamp::MAX);
+        }
+        // The same where it is left alone again, and not so long.
+        let sooner = worker.later(std::time::Duration::from_secs(60));
+        let again = order(Some(Some(later))).await.unwrap();
+        order(Some(Some(sooner))).await;
+        worker.leave_alone(&task, None, again);
+        assert!(worker.scheduled.next_due() <= Some(worker.clock.now()));
     }
 }

@@ -10,13 +10,15 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use mail::address::Name;
+use mail::classify::provider;
 use mail::outcome::{Outcome, Phase};
 use mail::task::{Task, TlsDemand};
+use mail::tls_report::{Applied, Fault, ResultType};
 
 use crate::attempt;
 use crate::pace::PaceLimits;
 use crate::plan::{NoRoute, Route};
-use crate::provider::Provider;
+use crate::pools::{Pool, ProviderKey};
 use crate::settle::Attempted;
 use crate::site::{Call, Pushed, Ready, Site, SiteStanding};
 use crate::worker::Worker;
@@ -27,12 +29,30 @@ const LOOKUPS_MAX: usize = 512;
 const WAITING_MAX: usize = 32;
 /// Sites kept although nothing happens there (they remember their pace).
 const SITES_MAX: usize = 20_000;
+/// Connections to all hosts of a large provider, for each that one set of its hosts may have.
+const PROVIDER_CONNECTIONS: u32 = 5;
 /// Settlements at once of what a look-up left without a route.
 const SETTLED_AT_ONCE: usize = 64;
 /// How soon what found no room for its look-up, or could not be read, is looked at again.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How soon what found no room at its site is looked at again, should the site not call for it before.
 pub(crate) const LOOK_AGAIN_AT_SITE: Duration = Duration::from_secs(60);
+
+/// How fast the hosts of a route are served.
+struct Paced {
+    /// These hosts.
+    limits: PaceLimits,
+    /// All hosts under a name together, if they are a provider's.
+    provider: Option<(ProviderKey, PaceLimits)>,
+}
+
+impl Paced {
+    /// What each of `nodes` may give them.
+    fn share(self, nodes: u32) -> Self {
+        let provider = self.provider.map(|(name, limits)| (name, limits.share(nodes)));
+        Self { limits: self.limits.share(nodes), provider }
+    }
+}
 
 impl Worker {
     /// Brings a task to its site: at once when the route is known, else when it is found.
@@ -48,7 +68,7 @@ impl Worker {
         }
         let domain = ready.task.address.domain().clone();
         if let Some(again) = self.left_alone_until(&domain, None) {
-            return self.put_off(&ready.task, again);
+            return self.leave_alone(&ready.task, None, again);
         }
         if self.room_to_look_up(&domain) == 0 {
             return self.put_off(&ready.task, self.later(LOOK_AGAIN));
@@ -73,6 +93,13 @@ impl Worker {
         }
     }
 
+    /// Whether a task waits for the look-up of its domain.
+    pub(crate) fn is_looked_up(&self, task: &Task) -> bool {
+        let resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = resolving.get(task.address.domain());
+        waiting.is_some_and(|waiting| waiting.iter().any(|ready| ready.task.id == task.id))
+    }
+
     async fn resolve(self: Arc<Self>, domain: Name) {
         let began_at = self.clock.now();
         let found = Box::pin(self.planner.find(&domain, began_at)).await;
@@ -84,8 +111,15 @@ impl Worker {
             Ok(route) => return waiting.into_iter().for_each(|ready| self.line_up(&route, ready)),
             Err(no_route) => no_route,
         };
-        if let NoRoute::Unprotected(why, applied) = &no_route {
-            self.count_outside(&domain, applied, why);
+        match &no_route {
+            NoRoute::Unprotected(why, applied) => {
+                self.count_outside(&domain, applied, Fault::new(ResultType::ValidationFailure, why));
+            }
+            // RFC 8460 4.3.2.1.
+            NoRoute::Forged(why) => {
+                self.count_outside(&domain, &Applied::unproved(), Fault::new(ResultType::DnssecInvalid, why));
+            }
+            NoRoute::NotNow(_) | NoRoute::Never(_) => {}
         }
         let attempted = self.no_route(no_route, began_at);
         futures_util::stream::iter(waiting)
@@ -114,7 +148,7 @@ impl Worker {
     /// An attempt that came to no hosts.
     pub(crate) fn no_route(&self, why: NoRoute, began_at: Timestamp) -> Attempted {
         let (outcome, phase) = match why {
-            NoRoute::NotNow(text) => (Outcome::Unreachable(text), Phase::Dns),
+            NoRoute::NotNow(text) | NoRoute::Forged(text) => (Outcome::Unreachable(text), Phase::Dns),
             NoRoute::Unprotected(text, _) => (Outcome::Unreachable(text), Phase::Tls),
             NoRoute::Never(reply) => (Outcome::Undeliverable(reply), Phase::Dns),
         };
@@ -125,15 +159,31 @@ impl Worker {
     pub(crate) fn not_dialled(&self, outcome: Outcome, phase: Phase, began_at: Timestamp) -> Attempted {
         let duration = Duration::try_from(self.clock.now().duration_since(began_at)).unwrap_or_default();
         let transcript = String::new();
-        Attempted { outcome, phase, began_at, duration, mx_host: None, ip: None, tls: None, transcript }
+        Attempted {
+            outcome,
+            phase,
+            began_at,
+            duration,
+            mx_host: None,
+            ip: None,
+            source: None,
+            tls: None,
+            transcript,
+        }
     }
 
     fn line_up(self: &Arc<Self>, route: &Arc<Route>, ready: Ready) {
         if let Some(again) = self.left_alone_until(ready.task.address.domain(), Some(route)) {
-            return self.put_off(&ready.task, again);
+            return self.leave_alone(&ready.task, Some(route), again);
         }
-        let site = self.site(route, ready.task.tls_demand());
-        match site.push(ready, self.clock.now(), self.flights.room()) {
+        let (now, tls) = (self.clock.now(), ready.task.tls_demand());
+        if ready.task.is_too_late(now) {
+            let worker = Arc::clone(self);
+            return self.spawn(async move { worker.lapse_in_line(&ready).await });
+        }
+        let waits = |pool: &Arc<Pool>| self.site(pool, route, tls).alone_until(now).is_some();
+        let site = self.site(self.pools.leave(&ready.task, route, now, waits), route, tls);
+        match site.push(ready, now, self.flights.room()) {
             Pushed::Lined(call) => self.answer(&site, call),
             Pushed::Dead(ready, until) => self.put_off(&ready.task, until),
             Pushed::Full(ready) => {
@@ -141,6 +191,26 @@ impl Worker {
                 site.park(ready.task.queue());
             }
         }
+    }
+
+    /// Ends a task that is worth nothing any more, and that nobody has taken yet.
+    async fn lapse_in_line(self: &Arc<Self>, ready: &Ready) {
+        if self.flights.depart(ready.task.id, ready.task.partition) {
+            self.lapse(ready).await;
+        } else {
+            self.let_go(&ready.task);
+        }
+    }
+
+    /// Ends a task that was taken, if it is worth nothing any more. Whether it is.
+    pub(crate) async fn lapse(self: &Arc<Self>, ready: &Ready) -> bool {
+        let now = self.clock.now();
+        if !ready.task.is_too_late(now) {
+            return false;
+        }
+        let text = "its time was up before it was its turn".to_owned();
+        self.settle(ready, &self.not_dialled(Outcome::Unreachable(text), Phase::Connect, now)).await;
+        true
     }
 
     /// Leaves an untried task to disk, to be read again then.
@@ -165,52 +235,53 @@ impl Worker {
         }
     }
 
-    /// The site of a route, made if there is none.
-    pub(crate) fn site(&self, route: &Arc<Route>, tls: TlsDemand) -> Arc<Site> {
-        let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The site of a route, as it is served from a pool; made if there is none.
+    pub(crate) fn site(&self, pool: &Pool, route: &Arc<Route>, tls: TlsDemand) -> Arc<Site> {
+        let mut sites = pool.sites();
         let sites = &mut sites[tls as usize];
         if let Some(site) = sites.get(&route.site) {
             return Arc::clone(site);
         }
+        let now = self.clock.now();
         // Looked through once in so many new ones: the cost of each stays small.
         if sites.len() >= SITES_MAX && sites.len().is_multiple_of(SITES_MAX / 10) {
-            let now = self.clock.now();
             sites.retain(|_, site| !site.is_quiet(now));
         }
-        let (whose, limits) = self.pace_of(route);
-        let limits = limits.share(self.leases.nodes());
-        let site = Arc::new(Site::new(Arc::clone(route), tls, limits, self.settings.ready_max));
-        site.belong(whose.map(|name| self.provider(name, limits)));
+        let paced = self.pace_of(route).share(self.leases.nodes());
+        let limits = paced.limits;
+        let to = (Arc::clone(route), Arc::clone(&pool.source));
+        let site = Arc::new(Site::new(to, tls, limits, self.settings.ready_max));
+        site.belong(pool.provider(paced.provider), pool.budget_of_site(route, now));
         sites.insert(route.site.clone(), Arc::clone(&site));
         site
     }
 
-    /// The number of nodes has changed: each takes its part of what a site may be given.
+    /// The number of nodes has changed, or something is ordered: each takes its part of what a site may be given.
     pub(crate) fn share_pace(&self) {
-        let nodes = self.leases.nodes();
-        let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
-        for site in sites.iter().flat_map(HashMap::values) {
-            let (whose, limits) = self.pace_of(site.route());
-            let limits = limits.share(nodes);
-            site.limit(limits);
-            site.belong(whose.map(|name| self.provider(name, limits)));
+        let (nodes, now) = (self.leases.nodes(), self.clock.now());
+        for pool in self.pools.all() {
+            for site in pool.sites().iter().flat_map(HashMap::values) {
+                let paced = self.pace_of(site.route()).share(nodes);
+                site.limit(paced.limits);
+                site.belong(pool.provider(paced.provider), pool.budget_of_site(site.route(), now));
+            }
         }
     }
 
-    /// What the sites under a name have in common, which may be so much together.
-    fn provider(&self, name: Name, limits: PaceLimits) -> Arc<Provider> {
-        let mut providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
-        let provider = providers.entry(name).or_insert_with(|| Arc::new(Provider::new(limits)));
-        provider.limit(limits);
-        Arc::clone(provider)
-    }
-
-    /// How fast the hosts of a route are served, as was ordered or is configured; and under which name that is said of
-    /// all of them together, if it is.
-    fn pace_of(&self, route: &Route) -> (Option<Name>, PaceLimits) {
+    /// How fast the hosts of a route are served, as was ordered or is configured, or as is usual.
+    fn pace_of(&self, route: &Route) -> Paced {
         let (configured, limits) = self.limits_of(route);
         let (ordered, limits) = self.destinations.pace(route, limits);
-        (ordered.or(configured), limits)
+        let named = ordered.or(configured).map(|name| (ProviderKey::Paced(name), limits));
+        let known = || {
+            let name = route.first_host().and_then(provider)?.clone();
+            let connections_max = limits.connections_max.saturating_mul(PROVIDER_CONNECTIONS);
+            Some((
+                ProviderKey::Known(name),
+                PaceLimits { connections_max, messages_per_second: None, ..limits },
+            ))
+        };
+        Paced { limits, provider: named.or_else(known) }
     }
 
     fn limits_of(&self, route: &Route) -> (Option<Name>, PaceLimits) {
@@ -229,24 +300,23 @@ impl Worker {
 
     /// The site of a task is tried now, dead or not.
     pub(crate) fn revive(&self, task: &Task) {
-        if let Some(route) = self.route_of(task, self.clock.now()) {
-            self.site(&route, task.tls_demand()).revive();
+        if let Some(route) = self.last_route_of(task) {
+            for pool in self.pools.may_hold(task, &route) {
+                self.site(pool, &route, task.tls_demand()).revive();
+                // With it rest, and are revived, those of its provider.
+                pool.wake();
+            }
         }
-    }
-
-    /// How the site of a route stands.
-    pub(crate) fn standing_of(&self, route: &Arc<Route>, tls: TlsDemand) -> SiteStanding {
-        self.site(route, tls).standing(self.clock.now())
     }
 
     /// How the sites stand, the busiest first.
     #[must_use]
     pub fn standings(&self) -> Vec<SiteStanding> {
         let now = self.clock.now();
-        let sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut standings: Vec<_> =
-            sites.iter().flat_map(HashMap::values).map(|site| site.standing(now)).collect();
-        drop(sites);
+        let of_pool = |pool: &Arc<Pool>| -> Vec<SiteStanding> {
+            pool.sites().iter().flat_map(HashMap::values).map(|site| site.standing(now)).collect()
+        };
+        let mut standings: Vec<_> = self.pools.all().flat_map(of_pool).collect();
         standings.sort_by_key(|s| std::cmp::Reverse((s.ready, s.connections)));
         standings
     }

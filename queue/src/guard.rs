@@ -13,8 +13,8 @@ use tokio::sync::Mutex;
 
 use crate::sts::StsPolicies;
 
-/// How often is looked whether the name server validates; what was planned without knowing holds no longer.
-pub(crate) const LOOK: SignedDuration = SignedDuration::from_secs(60);
+/// How often is looked whether the name server validates, while mail goes to domains that are not known yet.
+const LOOK: SignedDuration = SignedDuration::from_secs(60);
 /// How long a look may take: mail waits for it.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 

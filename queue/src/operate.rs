@@ -58,6 +58,21 @@ struct Open {
     row: Value,
 }
 
+/// A task that is out of everybody's reach. However the work on it ends, should it be given up midway too, it is given
+/// back.
+struct Withdrawn<'a> {
+    worker: &'a Worker,
+    task: &'a Task,
+}
+
+impl Drop for Withdrawn<'_> {
+    fn drop(&mut self) {
+        self.worker.flights.give_back(self.task.id);
+        // Whatever its row is by now, disk knows.
+        self.worker.let_lie(self.task);
+    }
+}
+
 impl Worker {
     /// Does something to all recipients of an email that are in the queue. Says how many they are. Those whose
     /// tasks are another node's are left word about: it carries the order out within a second or two.
@@ -134,16 +149,13 @@ impl Worker {
         if self.flights.withdraw(task.id) == Withdrawal::Busy {
             return Err(OperateError::Busy(task.id.email));
         }
-        if let Some(route) = self.route_of(task, self.clock.now())
-            && self.site(&route, task.tls_demand()).take_out(task)
+        let _withdrawn = Withdrawn { worker: self, task };
+        if let Some(route) = self.last_route_of(task)
+            && self.site_of(task, &route).take_out(task)
         {
             self.flights.land(task.id);
         }
-        let done = work.await;
-        self.flights.give_back(task.id);
-        // Whatever its row is by now, disk knows.
-        self.let_lie(task);
-        done
+        work.await
     }
 
     /// A task that goes a way of its own is brought into memory by itself: its queue may wait for other hosts. Its place
@@ -239,5 +251,26 @@ impl Worker {
             }
         }
         Ok(open)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use store::engine::Store;
+
+    use super::*;
+    use crate::settle::tests::task;
+    use crate::worker::tests::idle;
+
+    #[tokio::test]
+    async fn work_that_is_given_up_midway_gives_the_task_back() {
+        let (worker, task) = (idle(Store::memory()), task());
+        let mut work = Box::pin(worker.apart(&task, std::future::pending()));
+        assert!((&mut work).now_or_never().is_none());
+        assert_eq!(worker.flights.withdraw(task.id), Withdrawal::Busy, "it is worked on");
+        drop(work);
+        assert!(worker.flights.is_empty());
+        assert_eq!(worker.scheduled.len(), 1, "its queue is looked at");
     }
 }

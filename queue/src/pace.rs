@@ -158,6 +158,10 @@ impl Pace {
 
     /// Changes the limits.
     pub fn limit(&mut self, limits: PaceLimits) {
+        if limits.messages_per_second != self.limits.messages_per_second {
+            // What was paid for at another rate is forgotten.
+            self.free_at = None;
+        }
         self.limits = limits;
         self.connections = self.connections.min(f64::from(limits.connections_max.max(1)));
     }

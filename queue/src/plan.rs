@@ -18,16 +18,18 @@ use mail::mta_sts::{KeptPolicy, Mode};
 use mail::reply::{Enhanced, Reply};
 use mail::tls_report::{self, Applied, PolicyKind};
 
-use crate::guard::{self, Guards, Protection, Signatures};
+use crate::guard::{Guards, Protection, Signatures};
 use crate::smarthosts::{Smarthost, SmarthostAt, Smarthosts, When};
 use crate::sts::{Standing, Unsure};
 
-/// Plans kept; beyond it those that lapsed go, or, when none has, all.
-const PLANS_MAX: usize = 100_000;
+/// Plans kept; beyond it those that lapsed go, or, when none has, every other one.
+const PLANS_MAX: usize = 150_000;
 /// A plan is made anew after an hour, whatever the DNS says: hosts are watched more than records.
 const PLAN_HOLDS_MAX: Duration = Duration::from_secs(3600);
 /// A plan holds for a little while at least, or a zero TTL would cost a look-up a message.
 const PLAN_HOLDS_MIN: Duration = Duration::from_secs(5);
+/// For so long somebody steps in for hosts that could not be found out; then they are looked up again.
+const STEPS_IN_FOR: Duration = Duration::from_secs(60);
 
 /// What a domain says of how its mail is to be protected, for reports (RFC 8460). Routes are shared; this is not.
 #[derive(Debug)]
@@ -61,8 +63,21 @@ impl Published {
     }
 }
 
-/// A plan: until when it holds, the route, and what the domain says.
-type Plan = (Timestamp, Arc<Route>, Option<Arc<Published>>);
+fn mode_of(published: Option<&Published>) -> Option<Mode> {
+    published?.policy.as_ref().map(|kept| kept.policy.mode)
+}
+
+/// What is known of the way to a domain.
+#[derive(Debug)]
+struct Plan {
+    /// Until when it holds.
+    until: Timestamp,
+    /// Whether it was known then that signatures are checked: once they are, what was planned without is planned anew.
+    is_settled: bool,
+    route: Arc<Route>,
+    /// What the domain says.
+    published: Option<Arc<Published>>,
+}
 
 /// Where a domain's mail goes.
 #[derive(Debug, PartialEq, Eq)]
@@ -149,6 +164,8 @@ impl From<Destination> for Route {
 pub enum NoRoute {
     /// Ask again later.
     NotNow(String),
+    /// The answer's signatures do not hold: later, perhaps.
+    Forged(String),
     /// None that is protected as the domain asks for, by its policy: later, perhaps.
     Unprotected(String, Applied),
     /// There is none: what we say in the destination's stead.
@@ -193,8 +210,8 @@ impl Planner {
         Self { guards, ..self }
     }
 
-    /// The route of a domain, if it is known and still holds. The operator may have ordered which way it goes; a
-    /// smarthost that is configured no more is none.
+    /// The route of a domain, if it is known and still holds; as of [`Timestamp::MIN`] the last one, whether it holds or
+    /// not. The operator may have ordered which way it goes; a smarthost that is configured no more is none.
     #[must_use]
     pub fn known(&self, domain: &Name, way: Option<&Way>, now: Timestamp) -> Option<Arc<Route>> {
         let smarthosts = &self.settings.smarthosts;
@@ -218,14 +235,16 @@ impl Planner {
     /// The route to a domain's own hosts, if it is known and still holds.
     fn planned(&self, domain: &Name, now: Timestamp) -> Option<Arc<Route>> {
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        plans.get(domain).filter(|(until, ..)| *until > now).map(|(_, route, _)| Arc::clone(route))
+        let is_settled = self.is_settled();
+        let holds = |plan: &&Plan| plan.until > now && (plan.is_settled || !is_settled);
+        plans.get(domain).filter(holds).map(|plan| Arc::clone(&plan.route))
     }
 
     /// What a domain says of how its mail is to be protected, as of its plan.
     #[must_use]
     pub fn published(&self, domain: &Name) -> Option<Arc<Published>> {
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        plans.get(domain).and_then(|(.., published)| published.clone())
+        plans.get(domain).and_then(|plan| plan.published.clone())
     }
 
     /// Finds the route to a domain's own hosts, whatever they say of how mail is to be protected (RFC 8689 5).
@@ -247,13 +266,22 @@ impl Planner {
         if let Some(route) = self.planned(domain, now) {
             return Ok(route);
         }
+        // Before it is asked: what is seen meanwhile makes a new plan.
+        let is_settled = self.is_settled();
         let (answer, policy) = tokio::join!(self.mx(domain, now), self.policy(domain, now));
-        let answer = answer.map_err(|error| not_found(domain, &error))?;
+        let published = policy.map(Published::of);
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                // What is forged is waited out; and without knowing what is asked of TLS nothing goes.
+                let known = published.ok().filter(|_| matches!(error, LookupError::Temporary { .. }));
+                let route = known.and_then(|published| self.step_in(domain, published, now));
+                return route.ok_or_else(|| not_found(domain, &error));
+            }
+        };
         let mut hosts = hosts_of(domain, answer.data, &self.settings.own_names).map_err(NoRoute::Never)?;
-        let policy = policy.map_err(|unsure| NoRoute::NotNow(format!("{domain}: {unsure}")))?;
-        let published = Published::of(policy);
-        let policy = published.as_ref().and_then(|published| published.policy.as_ref());
-        let mode = policy.map(|kept| kept.policy.mode);
+        let published = published.map_err(|unsure| NoRoute::NotNow(format!("{domain}: {unsure}")))?;
+        let mode = mode_of(published.as_deref());
         if let (Some(published), Some(Mode::Enforce)) = (&published, mode) {
             // RFC 8461 5: other hosts are none, however preferred they are.
             hosts.retain(|host| published.covers(&host.host));
@@ -268,16 +296,43 @@ impl Planner {
         let route: Arc<Route> = Arc::new(
             Route::from(to).protected(protection).or_by(self.settings.smarthosts.of(domain, When::FailOver)),
         );
-        let is_settled = self.guards.signatures.as_ref().is_none_or(Signatures::is_settled);
-        let ttl = if is_settled { answer.ttl } else { answer.ttl.min(guard::LOOK.unsigned_abs()) };
-        self.keep(domain, (&route, published), now, ttl);
+        let plan = |until| Plan { until, is_settled, route: Arc::clone(&route), published };
+        self.keep(domain, now, answer.ttl, plan);
         Ok(route)
+    }
+
+    /// The way to who steps in where nobody says now which hosts a domain has. What is known of how its mail is to be
+    /// protected holds there, too: its policy, and that its MX records were signed.
+    fn step_in(
+        &self,
+        domain: &Name,
+        published: Option<Arc<Published>>,
+        now: Timestamp,
+    ) -> Option<Arc<Route>> {
+        let smarthost = self.settings.smarthosts.of(domain, When::FailOver)?;
+        let before = self.planned(domain, Timestamp::MIN);
+        let is_signed = before.is_some_and(|route| route.protection.is_signed);
+        let protection = Protection { sts: mode_of(published.as_deref()), is_signed };
+        let route = Arc::new(Route::from(smarthost.to.clone()).protected(protection));
+        let (is_settled, kept) = (self.is_settled(), Arc::clone(&route));
+        self.keep(domain, now, STEPS_IN_FOR, |until| Plan { until, is_settled, route: kept, published });
+        Some(route)
+    }
+
+    fn is_settled(&self) -> bool {
+        self.guards.signatures.as_ref().is_none_or(Signatures::is_settled)
     }
 
     async fn mx(&self, domain: &Name, now: Timestamp) -> Result<Answer<MailHosts>, LookupError> {
         match self.signatures(now).await {
             Some(checking) => match checking.mx(domain).await {
-                Err(LookupError::Bogus { .. }) if self.is_lenient() => self.resolver.mx(domain).await,
+                // Where the name server gives no answer either, it finds the same.
+                Err(bogus @ LookupError::Bogus { .. }) if self.is_lenient() => {
+                    self.resolver.mx(domain).await.map_err(|error| match error {
+                        LookupError::Temporary { .. } => bogus,
+                        other => other,
+                    })
+                }
                 found => found,
             },
             None => self.resolver.mx(domain).await,
@@ -327,22 +382,21 @@ impl Planner {
         }
     }
 
-    fn keep(
-        &self,
-        domain: &Name,
-        (route, published): (&Arc<Route>, Option<Arc<Published>>),
-        now: Timestamp,
-        ttl: Duration,
-    ) {
+    fn keep(&self, domain: &Name, now: Timestamp, ttl: Duration, plan: impl FnOnce(Timestamp) -> Plan) {
         let Ok(until) = now.checked_add(ttl.clamp(PLAN_HOLDS_MIN, PLAN_HOLDS_MAX)) else { return };
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if plans.len() >= PLANS_MAX {
-            plans.retain(|_, (until, ..)| *until > now);
+            plans.retain(|_, plan| plan.until > now);
             if plans.len() >= PLANS_MAX {
-                plans.clear();
+                // Which go is left to chance; the others spare as many look-ups.
+                let mut goes = false;
+                plans.retain(|_, _| {
+                    goes = !goes;
+                    !goes
+                });
             }
         }
-        plans.insert(domain.clone(), (until, Arc::clone(route), published));
+        plans.insert(domain.clone(), plan(until));
     }
 
     /// The addresses to try for a route, in order: by preference, equals shuffled by `seed`; at most
@@ -431,10 +485,10 @@ impl Found {
 }
 
 fn not_found(domain: &Name, error: &LookupError) -> NoRoute {
+    let told = || format!("looking up the MX records of {domain}: {error}");
     match error {
-        LookupError::Temporary { .. } | LookupError::Bogus { .. } => {
-            NoRoute::NotNow(format!("looking up the MX records of {domain}: {error}"))
-        }
+        LookupError::Temporary { .. } => NoRoute::NotNow(told()),
+        LookupError::Bogus { .. } => NoRoute::Forged(told()),
         LookupError::Malformed { .. } => NoRoute::Never(say(
             Enhanced::new(5, 4, 4),
             format!("the MX records of {domain} are malformed: {error}"),
@@ -471,4 +525,42 @@ fn hosts_of(domain: &Name, answer: MailHosts, own_names: &[Name]) -> Result<Vec<
 fn say(enhanced: Enhanced, text: String) -> Reply {
     let code = if enhanced == Enhanced::new(5, 1, 10) { 556 } else { 550 };
     Reply::new(code, enhanced, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::smarthosts::Whose;
+
+    #[tokio::test]
+    async fn who_steps_in_keeps_to_what_was_known_of_the_hosts() {
+        let name = |text: &str| text.parse::<Name>().unwrap();
+        let at = vec![SmarthostAt::Host(name("relay.example"), 587)];
+        let late = Smarthost { name: "late".parse().unwrap(), at, credentials: None, tls: None };
+        let whose = vec![Whose::Domain(name("a.example"))];
+        let smarthosts = Smarthosts::new(vec![(late, When::FailOver, whose)]);
+        let resolver = Resolver::new(&dns::lookup::Settings {
+            servers: vec!["127.0.0.1:9".parse().unwrap()],
+            ..dns::lookup::Settings::default()
+        });
+        let settings = PlanSettings { port: 25, smarthosts, own_names: Vec::new() };
+        let planner = Planner::new(resolver.unwrap(), settings);
+        let (domain, now) = (name("a.example"), Timestamp::UNIX_EPOCH);
+
+        let unknown = planner.step_in(&domain, None, now).unwrap();
+        assert_eq!((unknown.is_to_smarthost(), unknown.protection), (true, Protection::default()));
+        let hosts = vec![MxHost { preference: 10, host: name("mx.a.example") }];
+        let signed = Protection { sts: None, is_signed: true };
+        let own = Route::from(Destination::Hosts { hosts, port: 25 }).protected(signed);
+        let own = Arc::new(own);
+        let plan = |until| Plan { until, is_settled: true, route: own, published: None };
+        planner.keep(&domain, now, PLAN_HOLDS_MIN, plan);
+        let later = now.checked_add(PLAN_HOLDS_MAX).unwrap();
+        for at in [later, later.checked_add(PLAN_HOLDS_MAX).unwrap()] {
+            let known = planner.step_in(&domain, None, at).unwrap();
+            assert_eq!((known.is_to_smarthost(), known.protection), (true, signed));
+            assert!(known.site.ends_with("(signed)") && planner.known(&domain, None, at).is_some());
+        }
+        assert!(planner.step_in(&name("b.example"), None, now).is_none());
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! Thousands of domains with hosts of their own may be one provider's (`example-com.mail.protection.outlook.com`), who
 //! counts them together. Where a pace is configured or ordered for a name, connections and messages a second are those of
-//! all sites under it; they take turns.
+//! all sites under it; they take turns. The large ones are known by their names ([`mail::classify::provider`]), and have
+//! a budget of connections without being asked. What one of their hosts says of us is said for all: they rest together.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::pace::{Pace, PaceLimits};
+use crate::pace::{Pace, PaceLimits, Rest};
+use crate::site::Resting;
 
 /// Messages over a connection while other sites of the provider wait for one.
 const TURN_MESSAGES: u32 = 50;
@@ -19,6 +21,8 @@ const TURN_MESSAGES: u32 = 50;
 struct State {
     /// Counts the messages.
     pace: Pace,
+    /// Why they rest, or did last.
+    resting: Option<Resting>,
     connections_max: u32,
     /// Connections that are open beyond what may be since it became less.
     too_many: u32,
@@ -40,7 +44,7 @@ impl Provider {
     pub(crate) fn new(limits: PaceLimits) -> Self {
         let connections_max = limits.connections_max.max(1);
         Self {
-            state: Mutex::new(State { pace: Pace::new(limits), connections_max, too_many: 0 }),
+            state: Mutex::new(State { pace: Pace::new(limits), resting: None, connections_max, too_many: 0 }),
             connections: Arc::new(Semaphore::new(connections_max as usize)),
             waiting: AtomicUsize::new(0),
         }
@@ -66,6 +70,36 @@ impl Provider {
             state.too_many += fewer.saturating_sub(u32::try_from(gone).unwrap_or(u32::MAX));
         }
         state.connections_max = wanted;
+    }
+
+    /// They asked to be left alone: until when they are.
+    pub(crate) fn rest(&self, rest: Rest, because: &str, now: Timestamp) -> Timestamp {
+        let mut state = self.lock();
+        let until = state.pace.rest(rest, now);
+        Resting::keep_longer(&mut state.resting, Resting { rest, until, because: because.to_owned() });
+        until
+    }
+
+    /// Until when they are left alone.
+    pub(crate) fn rest_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.lock().pace.alone_until(now)
+    }
+
+    /// Why they rest, or did last.
+    pub(crate) fn resting(&self) -> Option<Resting> {
+        self.lock().resting.clone()
+    }
+
+    /// One of them took a message.
+    pub(crate) fn accepted(&self, now: Timestamp) {
+        self.lock().pace.accepted(now);
+    }
+
+    /// The operator says: try them now.
+    pub(crate) fn revive(&self) {
+        let mut state = self.lock();
+        state.pace.revive();
+        state.resting = None;
     }
 
     /// Until when the rate lets no message go.

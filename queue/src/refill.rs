@@ -101,27 +101,36 @@ impl Worker {
 
     /// How many tasks of a queue may come into memory; none when it must wait, and is noted for later.
     fn room_for(&self, queue: &QueueName, from: &Key, now: Timestamp) -> Option<usize> {
+        let note = |again| self.scheduled.note(queue.clone(), again, from.clone());
         let route = self.route_to(&queue.domain, now);
-        let (room, again) = match route {
-            _ if let Some(again) = self.left_alone_until(&queue.domain, route.as_deref()) => (0, again),
-            None => (self.room_to_look_up(&queue.domain), self.later(LOOK_AGAIN)),
-            Some(route) => {
-                let site = self.site(&route, TlsDemand::Usual);
-                match site.admits(queue.class, now, self.flights.room()) {
-                    Ok(0) => {
-                        site.park(queue.clone());
-                        (0, self.later(LOOK_AGAIN_AT_SITE))
-                    }
-                    Ok(room) => (room, now),
-                    Err(until) => (0, until),
-                }
-            }
-        };
-        if room == 0 {
-            self.scheduled.note(queue.clone(), again, from.clone());
+        if let Some(again) = self.left_alone_until(&queue.domain, route.as_deref()) {
+            note(again);
+            self.look_if_resumed(queue, route.as_deref(), again);
             return None;
         }
-        Some(room.min(self.flights.room()).max(1))
+        // Whose site it would be may not be known yet: then it is read.
+        let site = route.filter(|_| self.pools.knows(queue.account)).map(|route| {
+            let pool = self.pools.look(queue.account, &route, now);
+            self.site(pool, &route, TlsDemand::Usual)
+        });
+        let found = match &site {
+            None => Ok(self.room_to_look_up(&queue.domain)),
+            Some(site) => site.admits(queue.class, now, self.flights.room()),
+        };
+        match (found, site) {
+            (Ok(0), None) => note(self.later(LOOK_AGAIN)),
+            (Ok(0), Some(site)) => {
+                // Noted first, and looked at once more: who makes room hastens what is noted and parked.
+                note(self.later(LOOK_AGAIN_AT_SITE));
+                site.park(queue.clone());
+                if let Ok(1..) = site.admits(queue.class, now, self.flights.room()) {
+                    self.scheduled.hasten(queue, now);
+                }
+            }
+            (Err(until), _) => note(until),
+            (Ok(room), _) => return Some(room.min(self.flights.room()).max(1)),
+        }
+        None
     }
 
     /// A site has room again: some of its parked queues are looked at now.

@@ -23,6 +23,7 @@ use mail::id::{AccountId, DomainId};
 use store::access::Tenant;
 use store::engine::Store;
 
+use crate::accept::Signing;
 use crate::refusal::Refusal;
 
 /// How long what was found is taken as found.
@@ -64,10 +65,14 @@ type Asked = (AccountId, Name, bool);
 /// Until when it is taken as found, and what was found.
 type Kept = (Timestamp, Arc<Sender>);
 
+/// Until when it is taken as found, and what signs for a domain that an account's mail was accepted from.
+type KeptSigner = (Timestamp, Option<Arc<Signer>>);
+
 /// What was found, and how often something of it was forgotten.
 #[derive(Default)]
 struct Found {
     kept: HashMap<Asked, Kept>,
+    signers: HashMap<(AccountId, Name), KeptSigner>,
     forgotten: u64,
 }
 
@@ -76,17 +81,16 @@ pub(crate) struct Senders {
     store: Store,
     vault: Arc<Vault>,
     signers: Signers,
-    /// Mail is signed.
-    dkim: bool,
+    signing: Signing,
     /// The shared sandbox sender, if the operator has one.
     sandbox: Option<Address>,
     found: Mutex<Found>,
 }
 
 impl Senders {
-    pub(crate) fn new(store: Store, vault: Arc<Vault>, dkim: bool, sandbox: Option<Address>) -> Self {
+    pub(crate) fn new(store: Store, vault: Arc<Vault>, signing: Signing, sandbox: Option<Address>) -> Self {
         let signers = Signers::new(dns::signers::SIGNERS_MAX);
-        Self { store, vault, signers, dkim, sandbox, found: Mutex::default() }
+        Self { store, vault, signers, signing, sandbox, found: Mutex::default() }
     }
 
     /// The sender behind an author's address, when whoever sends may send from it.
@@ -115,12 +119,9 @@ impl Senders {
         let id = (tenant.account().id, author.domain().clone(), self.is_sandbox(author));
         let forgotten = {
             let found = self.lock();
-            // Not from a future that a clock set back has made of it; and not of the account as it was.
-            let latest = now.checked_add(HOLDS).unwrap_or(now);
-            let holds = |(until, sender): &&Kept| {
-                *until > now && *until <= latest && sender.account == *tenant.account()
-            };
-            if let Some((_, sender)) = found.kept.get(&id).filter(holds) {
+            // Not of the account as it was.
+            let fits = |(until, sender): &&Kept| holds(*until, now) && sender.account == *tenant.account();
+            if let Some((_, sender)) = found.kept.get(&id).filter(fits) {
                 return Ok(Arc::clone(sender));
             }
             found.forgotten
@@ -131,7 +132,10 @@ impl Senders {
             return Err(Refusal::Suspended);
         }
         let domain = self.domain(tenant, author).await?;
-        let signer = if self.dkim { Some(self.signer(&domain).await?) } else { None };
+        let signer = match self.signing {
+            Signing::Off => None,
+            Signing::Messages | Signing::Transactions => Some(self.signer(&domain).await?),
+        };
         let sender = Arc::new(Sender {
             id: domain.id,
             name: domain.name.clone(),
@@ -145,10 +149,44 @@ impl Senders {
             if found.kept.len() >= KEPT_MAX {
                 found.kept.clear();
             }
-            let until = now.checked_add(HOLDS).unwrap_or(now);
-            found.kept.insert(id, (until, Arc::clone(&sender)));
+            found.kept.insert(id, (held_until(now), Arc::clone(&sender)));
         }
         Ok(sender)
+    }
+
+    /// What signs now for a domain that mail of this account was accepted from; none where the account may not send
+    /// from it any more.
+    pub(crate) async fn signer_of(
+        &self,
+        account: AccountId,
+        name: &Name,
+        now: Timestamp,
+    ) -> Result<Option<Arc<Signer>>, Refusal> {
+        let id = (account, name.clone());
+        let forgotten = {
+            let found = self.lock();
+            if let Some((_, signer)) = found.signers.get(&id).filter(|(until, _)| holds(*until, now)) {
+                return Ok(signer.clone());
+            }
+            found.forgotten
+        };
+        let is_sandbox = self.sandbox.as_ref().is_some_and(|sandbox| sandbox.domain() == name);
+        let signer = match store::domain::by_name(&self.store, name).await? {
+            Some(domain)
+                if (domain.account == account || is_sandbox) && domain.state == DomainState::Verified =>
+            {
+                Some(self.signer(&domain).await?)
+            }
+            _ => None,
+        };
+        let mut found = self.lock();
+        if found.forgotten == forgotten {
+            if found.signers.len() >= KEPT_MAX {
+                found.signers.clear();
+            }
+            found.signers.insert(id, (held_until(now), signer.clone()));
+        }
+        Ok(signer)
     }
 
     fn lock(&self) -> MutexGuard<'_, Found> {
@@ -160,6 +198,7 @@ impl Senders {
         let mut found = self.lock();
         found.forgotten += 1;
         found.kept.retain(|(of, name, _), _| *of != account && Some(name) != domain);
+        found.signers.retain(|(of, name), _| *of != account && Some(name) != domain);
     }
 
     /// The shared sandbox sender, if the operator has one.
@@ -219,6 +258,15 @@ impl Senders {
             _ => Refusal::ProductionRequired,
         })
     }
+}
+
+fn held_until(now: Timestamp) -> Timestamp {
+    now.checked_add(HOLDS).unwrap_or(now)
+}
+
+/// Not from a future that a clock set back has made of it.
+fn holds(until: Timestamp, now: Timestamp) -> bool {
+    until > now && until <= held_until(now)
 }
 
 /// Mailboxes are compared without regard to case: nobody has two that differ only there.

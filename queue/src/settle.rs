@@ -47,6 +47,8 @@ pub struct Attempted {
     pub mx_host: Option<String>,
     /// Its address.
     pub ip: Option<IpAddr>,
+    /// The address of ours that it came from.
+    pub source: Option<IpAddr>,
     /// TLS, if any.
     pub tls: Option<TlsFacts>,
     /// The dialog.
@@ -242,6 +244,7 @@ fn attempt_of(task: &Task, attempted: &Attempted, next_attempt_at: Option<Timest
         phase: attempted.phase,
         mx_host: attempted.mx_host.clone(),
         ip: attempted.ip,
+        source: attempted.source,
         tls: attempted.tls.clone(),
         reply: attempted.outcome.reply().cloned(),
         error,
@@ -331,6 +334,7 @@ pub(crate) mod tests {
             replies: 0,
             accepted_at: at(1),
             expires_at: at(1_000),
+            has_deadline: false,
             size_bytes: 1,
             smtputf8: false,
             require_tls: false,
@@ -340,8 +344,11 @@ pub(crate) mod tests {
             notify: Notify::default(),
             envelope_id: None,
             return_full: false,
+            by: None,
+            priority: None,
             held: false,
             way: None,
+            plan: None,
         }
     }
 
@@ -353,6 +360,7 @@ pub(crate) mod tests {
             duration: Duration::from_millis(5),
             mx_host: Some("mx.example.net".into()),
             ip: None,
+            source: None,
             tls: None,
             transcript: String::new(),
         }

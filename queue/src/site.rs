@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mail::given_name::PoolName;
 use mail::task::{Class, QueueName, Task, TlsDemand};
 use store::engine::Value;
 use tokio::sync::Notify;
@@ -17,7 +18,9 @@ use crate::bodies::HeldBody;
 use crate::fair::FairQueue;
 use crate::pace::{Pace, PaceLimits, Rest};
 use crate::plan::Route;
+use crate::pools::Source;
 use crate::provider::{Provider, Share};
+use crate::warm_up::Budget;
 
 /// A task that may go now.
 #[derive(Debug)]
@@ -36,6 +39,8 @@ struct State {
     pace: Pace,
     /// Whose site it is, where the sites of one provider are paced together.
     provider: Option<Arc<Provider>>,
+    /// What may go there while the addresses that it is served from are warmed up.
+    warm_up: Option<Arc<Budget>>,
     /// Connections that are open or being opened.
     connections: u32,
     /// Those of them that are open.
@@ -62,14 +67,43 @@ pub struct Resting {
     pub because: String,
 }
 
+impl Resting {
+    /// Of several reasons the one counts that lasts longest.
+    pub(crate) fn keep_longer(kept: &mut Option<Self>, other: Self) {
+        if kept.as_ref().is_none_or(|kept| kept.until < other.until) {
+            *kept = Some(other);
+        }
+    }
+}
+
 impl State {
-    /// Takes the right to send one message, of the site and of its provider; or says when to ask again.
+    /// Until when it is left alone, with its provider or by itself; none when it is not.
+    fn alone_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let theirs = self.provider.as_ref().and_then(|provider| provider.rest_until(now));
+        self.pace.alone_until(now).max(theirs)
+    }
+
+    /// Until when the warm-up lets no message go.
+    fn warms_up_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.warm_up.as_ref()?.used_up(now).map(|(until, _)| until)
+    }
+
+    /// Why it rests, or did last, with its provider or by itself.
+    fn resting(&self) -> Option<Resting> {
+        let mut resting = self.resting.clone();
+        let theirs = self.provider.as_ref().and_then(|provider| provider.resting());
+        theirs.into_iter().for_each(|theirs| Resting::keep_longer(&mut resting, theirs));
+        resting
+    }
+
+    /// Takes the right to send one message, of the site, of its provider and of the warm-up; or says when to ask again.
     fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
-        if let Some(until) = self.rate_until(now) {
+        if let Some(until) = self.rate_until(now).max(self.warms_up_until(now)) {
             return Err(until);
         }
         self.pace.take(now)?;
-        self.provider.as_ref().map_or(Ok(()), |provider| provider.take(now))
+        self.provider.as_ref().map_or(Ok(()), |provider| provider.take(now))?;
+        self.warm_up.as_ref().map_or(Ok(()), |budget| budget.take(now))
     }
 
     /// Until when the rate, the site's or its provider's, lets no message go.
@@ -132,6 +166,7 @@ pub enum Turn {
 #[derive(Debug)]
 pub struct Site {
     route: Arc<Route>,
+    source: Arc<Source>,
     tls: TlsDemand,
     state: Mutex<State>,
     revived: Notify,
@@ -143,6 +178,8 @@ pub struct Site {
 pub struct SiteStanding {
     /// Its name.
     pub name: String,
+    /// The pool of addresses that it is served from.
+    pub pool: PoolName,
     /// Tasks that wait here.
     pub ready: usize,
     /// Open connections.
@@ -157,6 +194,8 @@ pub struct SiteStanding {
     pub messages_per_second: Option<f64>,
     /// Until when its rate lets nothing more go.
     pub rate_until: Option<Timestamp>,
+    /// Until when the warm-up of the pool lets nothing more go, and how many messages it lets go a day.
+    pub warm_up: Option<(Timestamp, u64)>,
     /// How many connections its provider may have, where that many are open and sites wait for one.
     pub provider_busy: Option<u32>,
     /// Queues that wait on disk for room here.
@@ -179,11 +218,17 @@ impl SiteStanding {
 impl Site {
     /// A site with nothing in it.
     #[must_use]
-    pub fn new(route: Arc<Route>, tls: TlsDemand, limits: PaceLimits, ready_max: usize) -> Self {
+    pub fn new(
+        (route, source): (Arc<Route>, Arc<Source>),
+        tls: TlsDemand,
+        limits: PaceLimits,
+        ready_max: usize,
+    ) -> Self {
         let state = State {
             ready: FairQueue::default(),
             pace: Pace::new(limits),
             provider: None,
+            warm_up: None,
             connections: 0,
             established: 0,
             idle: Vec::new(),
@@ -192,7 +237,7 @@ impl Site {
             arrivals: [None; 2],
             resting: None,
         };
-        Self { route, tls, state: Mutex::new(state), revived: Notify::new(), ready_max }
+        Self { route, source, tls, state: Mutex::new(state), revived: Notify::new(), ready_max }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -203,6 +248,12 @@ impl Site {
     #[must_use]
     pub fn route(&self) -> &Arc<Route> {
         &self.route
+    }
+
+    /// Where its mail leaves from.
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        &self.source
     }
 
     /// What its tasks ask of TLS.
@@ -216,7 +267,8 @@ impl Site {
     /// more than are left to the others, so that any number of slow ones leaves room for the next.
     pub fn push(&self, ready: Ready, now: Timestamp, free: usize) -> Pushed {
         let mut state = self.lock();
-        if let Some(until) = state.pace.alone_until(now)
+        // What waits for a warm-up may wait for days: on disk, from where it comes back to the hosts of that hour.
+        if let Some(until) = state.alone_until(now).max(state.warms_up_until(now))
             && !state.ready.is_empty()
         {
             return Pushed::Dead(Box::new(ready), until);
@@ -283,7 +335,7 @@ impl Site {
         if state.ready.is_empty() {
             return Turn::Empty;
         }
-        if let Some(until) = state.pace.alone_until(now) {
+        if let Some(until) = state.alone_until(now) {
             return Turn::Wait(until);
         }
         if let Err(at) = state.take(now) {
@@ -298,7 +350,7 @@ impl Site {
     /// A task that may go now, for a connection that stays open whether there is one or not.
     pub fn turn_at_once(&self, now: Timestamp) -> Option<Box<Ready>> {
         let mut state = self.lock();
-        let free = state.connections <= state.pace.connections_max() && state.pace.alone_until(now).is_none();
+        let free = state.connections <= state.pace.connections_max() && state.alone_until(now).is_none();
         // A task waits behind this connection's present message: not while others could come for it.
         let spare = state.pace.connections_max().saturating_sub(state.connections) as usize;
         if !free || state.ready.len() <= spare || state.take(now).is_err() {
@@ -352,7 +404,11 @@ impl Site {
 
     /// The site took a message.
     pub fn accepted(&self, now: Timestamp) {
-        self.lock().pace.accepted(now);
+        let mut state = self.lock();
+        state.pace.accepted(now);
+        if let Some(provider) = &state.provider {
+            provider.accepted(now);
+        }
     }
 
     /// The site answered, one way or the other.
@@ -373,18 +429,16 @@ impl Site {
     /// The site asked to be left alone: until when it is, and what waited for it, to wait on disk until then.
     pub fn rest(&self, rest: Rest, because: String, now: Timestamp) -> (Timestamp, Vec<Ready>) {
         let mut state = self.lock();
-        let until = state.pace.rest(rest, now);
-        // Of several reasons the one counts that lasts longest.
-        if state.resting.as_ref().is_none_or(|resting| resting.until < until) {
-            state.resting = Some(Resting { rest, until, because });
-        }
+        let theirs = state.provider.as_ref().map(|provider| provider.rest(rest, &because, now));
+        let until = Some(state.pace.rest(rest, now)).max(theirs).unwrap_or(now);
+        Resting::keep_longer(&mut state.resting, Resting { rest, until, because });
         (until, std::iter::from_fn(|| state.ready.pop()).collect())
     }
 
     /// Until when it is left alone; none when it is not.
     #[must_use]
     pub fn alone_until(&self, now: Timestamp) -> Option<Timestamp> {
-        self.lock().pace.alone_until(now)
+        self.lock().alone_until(now)
     }
 
     /// Another connection could not be opened. While some are open that only means: no more of them.
@@ -408,9 +462,26 @@ impl Site {
         self.lock().pace.limit(limits);
     }
 
-    /// Says whose site it is.
-    pub(crate) fn belong(&self, provider: Option<Arc<Provider>>) {
-        self.lock().provider = provider;
+    /// Says whose site it is, and what may go there of a warm-up.
+    pub(crate) fn belong(&self, provider: Option<Arc<Provider>>, warm_up: Option<Arc<Budget>>) {
+        let mut state = self.lock();
+        (state.provider, state.warm_up) = (provider, warm_up);
+    }
+
+    /// How many tasks wait here.
+    pub(crate) fn ready(&self) -> usize {
+        self.lock().ready.len()
+    }
+
+    /// Takes out all that waits here.
+    pub(crate) fn empty(&self) -> Vec<Ready> {
+        let mut state = self.lock();
+        std::iter::from_fn(|| state.ready.pop()).collect()
+    }
+
+    /// Something about its pace was ordered: whoever waits for it looks again.
+    pub(crate) fn wake(&self) {
+        self.revived.notify_waiters();
     }
 
     /// Waits for a connection that the provider may be sent by; who has one open has it already.
@@ -432,6 +503,9 @@ impl Site {
         let mut state = self.lock();
         state.pace.revive();
         state.resting = None;
+        if let Some(provider) = &state.provider {
+            provider.revive();
+        }
         drop(state);
         self.revived.notify_waiters();
     }
@@ -452,7 +526,8 @@ impl Site {
     /// not to ask. Zero is: when there is room again ([`Site::park`]).
     pub fn admits(&self, class: Class, now: Timestamp, free: usize) -> Result<usize, Timestamp> {
         let state = self.lock();
-        match state.pace.alone_until(now) {
+        let warms_up_until = state.warms_up_until(now).filter(|_| !state.ready.is_empty());
+        match state.alone_until(now).max(warms_up_until) {
             Some(until) => Err(until),
             None => Ok(self.room_in(&state, class, free)),
         }
@@ -517,13 +592,15 @@ impl Site {
         let state = self.lock();
         SiteStanding {
             name: self.route.site.clone(),
+            pool: self.source.pool.clone(),
             ready: state.ready.len(),
             connections: state.connections,
             connections_max: state.pace.connections_max(),
             dead_until: state.pace.dead_until(),
-            resting: state.resting.clone(),
+            resting: state.resting(),
             messages_per_second: state.pace.messages_per_second(),
             rate_until: state.rate_until(now),
+            warm_up: state.warm_up.as_ref().and_then(|budget| budget.used_up(now)),
             provider_busy: state.provider.as_ref().and_then(|provider| provider.busy()),
             parked: state.parked.len(),
         }
@@ -546,7 +623,8 @@ mod tests {
     #[test]
     fn more_is_expected_where_messages_follow_one_another() {
         let to = crate::plan::Destination::Hosts { hosts: Vec::new(), port: 25 };
-        let site = Site::new(Arc::new(to.into()), TlsDemand::Usual, PaceLimits::default(), 10);
+        let to = (Arc::new(to.into()), Arc::default());
+        let site = Site::new(to, TlsDemand::Usual, PaceLimits::default(), 10);
         let apart = Duration::from_secs(3);
         let arrives = |second| {
             assert!(matches!(site.push(ready(), at(second), 10), Pushed::Lined(_)));

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use mail::address::Name;
-use mail::smarthost_name::SmarthostName;
+use mail::given_name::SmarthostName;
 
 use crate::courier::smtp::{Credentials, TlsMode};
 use crate::plan::{Destination, Route};
@@ -72,6 +72,16 @@ pub enum Whose {
     Below(Name),
     /// Of all.
     Everybody,
+}
+
+impl fmt::Display for Whose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Domain(name) => write!(f, "{name}"),
+            Self::Below(name) => write!(f, "*.{name}"),
+            Self::Everybody => f.write_str("*"),
+        }
+    }
 }
 
 /// Which smarthost takes whose mail.

@@ -8,6 +8,7 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use mail::account::Plan;
 use mail::address::{Address, Name};
 use mail::email::{Door, Email};
 use mail::event::{Event, EventKind};
@@ -48,6 +49,8 @@ pub(crate) struct Transport {
     pub(crate) tls_optional: bool,
     /// When delivery is given up.
     pub(crate) expires_at: Timestamp,
+    /// What the account pays for; none of what the service writes itself.
+    pub(crate) plan: Option<Plan>,
 }
 
 /// What is to become of it.
@@ -140,6 +143,7 @@ impl Staged {
                     replies: 0,
                     accepted_at: self.now,
                     expires_at: self.transport.expires_at,
+                    has_deadline: email.expires_in.is_some(),
                     size_bytes: email.size_bytes,
                     smtputf8: self.transport.smtputf8,
                     require_tls: self.transport.require_tls,
@@ -149,8 +153,11 @@ impl Staged {
                     notify: addressee.notify.clone(),
                     envelope_id: email.envelope_id.clone(),
                     return_full: email.return_full,
+                    by: email.by(self.now),
+                    priority: email.priority,
                     held: false,
                     way: None,
+                    plan: self.transport.plan,
                 })
             })
             .collect()

@@ -124,9 +124,8 @@ impl Worker {
         self.tls_sessions.note(at, |counts| counts.note(&applied, failure));
     }
 
-    /// Counts that none of a domain's hosts stands in its policy.
-    pub(crate) fn count_outside(&self, domain: &Name, applied: &Applied, why: &str) {
-        let fault = Fault::new(ResultType::ValidationFailure, why);
+    /// Counts a session that came to no host: what was published about the way to the domain does not let any be met.
+    pub(crate) fn count_outside(&self, domain: &Name, applied: &Applied, fault: Fault) {
         let failure = Failure::new(&fault, None, None);
         metrics::counter!("postrider_tls_sessions_total", "result" => "failed").increment(1);
         let at = (Day::of(self.clock.now()), domain.clone());

@@ -34,6 +34,7 @@ use crate::bodies::BodyBudget;
 use crate::clock::Clock;
 use crate::courier::smtp::{Dialer, TlsMode};
 use crate::destinations::Destinations;
+use crate::dkim2::TransactionSigner;
 use crate::entropy::Entropy;
 use crate::figures::Figures;
 use crate::flight::Flights;
@@ -43,13 +44,13 @@ use crate::meter::Meter;
 use crate::operate::Watched;
 use crate::pace::PaceLimits;
 use crate::plan::Planner;
+use crate::pools::{PoolSettings, Pools};
 use crate::porter::Uses;
 use crate::product_events::Exporter;
-use crate::provider::Provider;
 use crate::report::Reports;
 use crate::retry::Schedule;
 use crate::scheduled::Scheduled;
-use crate::site::{Ready, Site};
+use crate::site::Ready;
 use crate::tell::fresh::Fresh;
 use crate::tls_reports::TlsReporter;
 use crate::tls_sessions::TlsSessions;
@@ -72,8 +73,10 @@ pub struct WorkerSettings {
     pub pace: Vec<(Option<Name>, PaceLimits)>,
     /// What TLS is asked of every site.
     pub tls: TlsMode,
-    /// Local addresses to send from; none lets the system choose.
+    /// Local addresses that mail leaves from that is of no other pool; none lets the system choose.
     pub source_addresses: Vec<std::net::IpAddr>,
+    /// The other pools.
+    pub pools: Vec<PoolSettings>,
     /// Tasks in memory at most.
     pub places_max: usize,
     /// Tasks of one site in memory at most.
@@ -127,6 +130,8 @@ pub struct Worker {
     pub(crate) planner: Planner,
     pub(crate) dialer: Dialer,
     pub(crate) verp: VerpKey,
+    /// Signs each transaction, where mail is signed at all.
+    pub(crate) transaction_signer: std::sync::OnceLock<TransactionSigner>,
     pub(crate) settings: WorkerSettings,
     manners: watch::Sender<Arc<Manners>>,
     pub(crate) flights: Flights,
@@ -183,10 +188,8 @@ pub struct Worker {
     pub(crate) watched: Watched,
     /// What the operator has ordered about destinations.
     pub(crate) destinations: Destinations,
-    /// What sites have in common, by the name that a pace is configured or ordered for.
-    pub(crate) providers: Mutex<HashMap<Name, Arc<Provider>>>,
-    /// By name, for each of what may be asked of TLS: a connection that would do for one may not for another.
-    pub(crate) sites: Mutex<[HashMap<String, Arc<Site>>; 3]>,
+    /// Where mail leaves from.
+    pub(crate) pools: Pools,
     pub(crate) resolving: Mutex<HashMap<Name, Vec<Ready>>>,
     /// Where the rows lie that are no tasks, as far as they were told.
     pub(crate) aside: Mutex<HashSet<Key>>,
@@ -213,6 +216,7 @@ impl Worker {
             planner: parts.planner,
             dialer: parts.dialer,
             verp: parts.verp,
+            transaction_signer: std::sync::OnceLock::new(),
             figures: Figures::default(),
             settled: Notify::new(),
             untold: Notify::new(),
@@ -244,8 +248,7 @@ impl Worker {
             order_moved: Notify::new(),
             watched: Watched::default(),
             destinations: Destinations::default(),
-            providers: Mutex::default(),
-            sites: Mutex::default(),
+            pools: Pools::new(settings.source_addresses.clone(), settings.pools.clone()),
             resolving: Mutex::default(),
             aside: Mutex::default(),
             manners: watch::Sender::new(Arc::new(settings.manners.clone())),
@@ -341,6 +344,7 @@ impl Worker {
         }
         looked?;
         self.look_at_destinations().await?;
+        self.look_at_pools().await?;
         if self.store.is_shared() { self.follow_hints().await } else { Ok(()) }
     }
 
@@ -499,3 +503,6 @@ impl Worker {
         (self.flights.len(), self.bodies.held_bytes(), self.scheduled.len())
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use mail::address::{Address, Name};
-use mail::draft::{DraftRecipient, Envelope};
+use mail::draft::{DraftRecipient, Envelope, Release};
 use mail::reply::Reply;
 
 use crate::limits::Held;
@@ -85,6 +85,8 @@ pub enum Question {
         reverse_path: Option<Address>,
         /// SIZE, when it was given.
         size_bytes: Option<u64>,
+        /// When the message is to be released, if that was said.
+        release: Option<Release>,
         /// Who is at the other end.
         peer: IpAddr,
     },

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use mail::credential::SecretHash;
+use mail::draft::Release;
 use mail::email::Door;
 use mail::message::MessageError;
 use mail::reply::{Enhanced, Reply, Severity};
@@ -164,6 +165,12 @@ impl Answers for Relay {
 }
 
 async fn send(hall: &Hall, tenant: &Tenant, question: Question, door: Door) -> Answer {
+    // RFC 4865 4: before a byte of it has come.
+    if let Question::Sender { release: Some(Release::At(at)), .. } = question
+        && let Err(why) = hall.may_schedule(at)
+    {
+        return Answer::Said(reply(501, (5, 5, 4), format!("HOLDUNTIL {why}")));
+    }
     let judged = match question {
         Question::Sender { reverse_path, .. } => match (hall.ready(), reverse_path) {
             (Ok(()), Some(address)) => hall.may_send(tenant, &address).await.map(|()| Answer::Granted),

@@ -59,7 +59,7 @@ pub(crate) async fn take(
     let received = received::field(&message.trace, message.envelope.smtputf8, now);
     let wishes = message.envelope.wishes(Wishes::default(), now);
     let mut recipients = message.recipients;
-    if message.envelope.deliver_by == Some(DeliverBy::Notify) {
+    if matches!(message.envelope.deliver_by, Some(DeliverBy::Notify(_))) {
         // RFC 2852 4.1.2: whoever wants to be told of anything is told that it is late.
         recipients.iter_mut().for_each(|to| to.notify.delay |= !to.notify.never);
     }

@@ -18,7 +18,7 @@ use mail::domain::{Dkim, Domain, DomainState, SealedKey};
 use mail::id::{AccountId, DomainId, SmtpCredentialId};
 use mail::setup::Facts;
 use mail::verp::VerpKey;
-use queue::accept::{Hall, HallParts};
+use queue::accept::{Hall, HallParts, Signing};
 use queue::clock::Clock;
 use queue::courier::http::{Poster, PosterSettings};
 use queue::courier::smtp::{Dialer, TlsMode};
@@ -49,17 +49,17 @@ fn webhooks(settings: &dns::lookup::Settings) -> WebhooksParts {
 /// A hall whose worker is paused: what is accepted stays.
 async fn hall() -> Hall {
     let hostname: Name = "mx.example.test".parse().unwrap();
-    let settings =
+    let nobody =
         dns::lookup::Settings { servers: vec!["127.0.0.1:9".parse().unwrap()], ..Default::default() };
     let plan = PlanSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
     let parts = WorkerParts {
         store: Store::memory(),
         clock: Clock::default(),
         entropy: Entropy::default(),
-        planner: Planner::new(dns::lookup::Resolver::new(&settings).unwrap(), plan),
+        planner: Planner::new(dns::lookup::Resolver::new(&nobody).unwrap(), plan),
         dialer: Dialer::new(hostname.clone()).unwrap(),
         verp: VerpKey::new([1; 32]),
-        webhooks: webhooks(&settings),
+        webhooks: webhooks(&nobody),
         node: "test".to_owned(),
         former_node: None,
     };
@@ -74,6 +74,7 @@ async fn hall() -> Hall {
         pace: Vec::new(),
         tls: TlsMode::Off,
         source_addresses: Vec::new(),
+        pools: Vec::new(),
         connections_max: 1,
         places_max: 100,
         ready_max: 100,
@@ -84,7 +85,7 @@ async fn hall() -> Hall {
     let rest = HallParts {
         vault: Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
         pool: dns::signing_pool::SigningPool::start(Some(1)).unwrap(),
-        dkim: false,
+        signing: Signing::Off,
         sandbox_sender: None,
         message_bytes_max: 1 << 20,
         links: mail::link::LinkKey::new([3; 32]),
@@ -97,14 +98,7 @@ async fn hall() -> Hall {
                 ..Default::default()
             })
             .unwrap(),
-            publisher: provider::Publisher::new(
-                dns::lookup::Resolver::new(&dns::lookup::Settings {
-                    servers: vec!["127.0.0.1:9".parse().unwrap()],
-                    ..dns::lookup::Settings::default()
-                })
-                .unwrap(),
-                true,
-            ),
+            publisher: provider::Publisher::new(dns::lookup::Resolver::new(&nobody).unwrap(), true),
             facts: Facts {
                 return_path_host: "rp.example.net".parse().unwrap(),
                 spf_include_host: "spf.example.net".parse().unwrap(),

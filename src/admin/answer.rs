@@ -19,7 +19,7 @@ use store::engine::Batch;
 use store::tls_day::Slice;
 use tokio::sync::mpsc;
 
-use super::{DomainChange, Question, Refused, Rights, clock, queue, show};
+use super::{DomainChange, Question, Refused, Rights, clock, pool, queue, show};
 use crate::world::World;
 
 /// A line of progress for so many messages.
@@ -88,6 +88,9 @@ pub(super) async fn answer(
             let destination = to.map(Destination::Domain).or(host).ok_or("no destination is named")?;
             queue::order_destination(world, &destination, order).await
         }
+        Question::PoolList => Ok(pool::list(world)),
+        Question::PoolAssign { account, pool } => pool::assign(world, &account, pool).await,
+        Question::PoolWarmUp { pool, warm_up } => pool::warm_up(world, pool, warm_up).await,
         Question::Trace { email } => {
             let trace = world.worker.trace(email_id(&email)?).await.map_err(said)?;
             Ok(show::trace(&trace))

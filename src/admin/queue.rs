@@ -134,9 +134,12 @@ pub(super) fn destinations(world: &World) -> Value {
 pub(super) async fn order_destination(
     world: &World,
     destination: &Destination,
-    order: DestinationOrder,
+    mut order: DestinationOrder,
 ) -> Answered {
     let now = world.hall.clock().now();
+    if let DestinationOrder::Suspend { because: Some(because), .. } = &mut order {
+        *because = mail::destination::because(because).map_err(|why| format!("`--because`: {why}"))?;
+    }
     let until = match order {
         DestinationOrder::Suspend { seconds: Some(seconds), .. } => {
             let until = now.checked_add(Duration::from_secs(seconds)).ok().filter(|until| *until > now);

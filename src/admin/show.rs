@@ -83,6 +83,7 @@ pub(super) fn task(task: &Task) -> Value {
 pub(super) fn site(site: &SiteStanding) -> Value {
     json!({
         "name": site.name,
+        "pool": site.pool,
         "ready": site.ready,
         "connections": site.connections,
         "connections_max": site.connections_max,
@@ -90,6 +91,7 @@ pub(super) fn site(site: &SiteStanding) -> Value {
         "dead_until": site.dead_until,
         "resting": site.resting.as_ref().map(resting),
         "rate_until": site.rate_until,
+        "warm_up_until": site.warm_up.map(|(until, _)| until),
         "parked_queues": site.parked,
     })
 }
@@ -173,6 +175,7 @@ fn attempt(attempt: &Attempt) -> Value {
         "phase": attempt.phase,
         "mx_host": attempt.mx_host,
         "ip": attempt.ip,
+        "source": attempt.source,
         "tls": attempt.tls,
         "response": attempt.reply.as_ref().map(ToString::to_string),
         "error": attempt.error,

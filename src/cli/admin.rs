@@ -15,6 +15,7 @@ use store::engine::{Database, Progress, Report, Store};
 use super::AdminArguments;
 use super::affiliate::{self, AffiliateArguments};
 use super::destination::{self, DestinationCommand};
+use super::pool::{self, PoolCommand};
 use super::queue::{self, QueueCommand};
 use crate::admin::{DomainChange, Line, Question, Refused, SOCKET};
 use crate::config;
@@ -37,6 +38,9 @@ pub enum AdminCommand {
     /// Destinations: leave them alone, pace them, send their mail another way
     #[command(subcommand)]
     Destination(DestinationCommand),
+    /// Pools of source addresses: whose mail leaves from which, and how they are warmed up
+    #[command(subcommand)]
+    Pool(PoolCommand),
     /// Explain an email: what happened, what it waits for, when it goes next
     Trace {
         /// The email's id
@@ -368,6 +372,7 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
         AdminCommand::Domain(DomainCommand::Show { name }) => Question::DomainShow { name: name.clone() },
         AdminCommand::Queue(command) => queue::question(command),
         AdminCommand::Destination(command) => destination::question(command)?,
+        AdminCommand::Pool(command) => pool::question(command),
         AdminCommand::Trace { email } => Question::Trace { email: email.clone() },
         AdminCommand::TlsReports { domain, day, limit } => {
             Question::TlsReports { domain: domain.clone(), day: day.clone(), limit: *limit }

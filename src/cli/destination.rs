@@ -23,8 +23,8 @@ pub enum DestinationCommand {
         /// For so long (`90m`, `2h`, `3d`); until it is resumed unless given
         #[arg(long = "for", value_parser = read_duration)]
         duration: Option<Duration>,
-        /// Why: it is shown to whoever asks what mail waits for
-        #[arg(long)]
+        /// Why, in one short line: it is shown to whoever asks what mail waits for, customers too
+        #[arg(long, value_name = "TEXT", value_parser = mail::destination::because)]
         because: Option<String>,
     },
     /// Serve a suspended destination again

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, Subcommand};
 use mail::address::Name;
 use mail::destination::Way;
-use mail::smarthost_name::SmarthostName;
+use mail::given_name::SmarthostName;
 use mail::task::Class;
 use queue::order::Order;
 use serde_json::Value;

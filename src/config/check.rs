@@ -9,7 +9,7 @@ use std::time::Duration;
 use mail::classify::{Action, Code};
 use queue::courier::http::Target;
 
-use super::{Config, Engine, PaceSection, ReplySection};
+use super::{Config, Engine, PaceSection, ReplySection, Switch};
 use crate::certificate::Certificate;
 
 /// Attempts of a delivery to a webhook endpoint.
@@ -61,6 +61,12 @@ pub(super) fn in_itself(config: &Config) -> Vec<Fault> {
             text: text.to_owned(),
         };
         faults.extend(pace_faults(pace).into_iter().map(wrong));
+        let before = config.delivery.pace.iter().take(index);
+        if before.into_iter().any(|other| other.mail_host == pace.mail_host) {
+            let whose = pace.mail_host.as_ref().map_or("all others".to_owned(), |name| format!("`{name}`"));
+            let text = format!("the pace of {whose} is said already");
+            faults.push(Fault { section: "delivery.pace", index, key: "mail_host", text });
+        }
     }
     for (index, section) in config.delivery.replies.iter().enumerate() {
         let wrong = |(key, text)| Fault { section: "delivery.replies", index, key, text };
@@ -68,6 +74,9 @@ pub(super) fn in_itself(config: &Config) -> Vec<Fault> {
     }
     for (index, key, text) in config.delivery.smarthost_faults() {
         faults.push(Fault { section: "delivery.smarthosts", index, key, text });
+    }
+    for (index, key, text) in config.delivery.pool_faults() {
+        faults.push(Fault { section: "delivery.pools", index, key, text });
     }
     let plans = &config.plans;
     for (section, plan) in [
@@ -126,10 +135,24 @@ fn together(config: &Config, faults: &mut Vec<Fault>) {
         faults.push(fault("conversions", "token", "`token` goes with `url`: where conversions are posted"));
     }
     let delivery = &config.delivery;
+    if delivery.dkim2 == Switch::On && !delivery.dkim {
+        faults.push(fault(
+            "delivery",
+            "dkim2",
+            "`dkim2 = \"on\"` needs `dkim`: what is not signed is not signed twice",
+        ));
+    }
     if delivery.smarthost_username.is_some() != delivery.smarthost_password.is_some() {
         let key =
             if delivery.smarthost_username.is_some() { "smarthost_username" } else { "smarthost_password" };
         faults.push(fault("delivery", key, "`smarthost_username` and `smarthost_password` go together"));
+    } else if delivery.smarthost_username.is_some() && delivery.smarthost.is_none() {
+        let text = "`smarthost_username` goes with `smarthost`: where one is known by it";
+        faults.push(fault("delivery", "smarthost_username", text));
+    }
+    let smarthost = delivery.smarthost.as_ref();
+    if let Some(text) = smarthost.and_then(|smarthost| smarthost.unverifiable(delivery.tls)) {
+        faults.push(fault("delivery", "smarthost", text));
     }
 }
 
@@ -271,6 +294,7 @@ fn reply_fault(section: &ReplySection) -> Option<(&'static str, String)> {
         Ok(Action::Permanent) if class == Some(5) => {
             Some(("action", "what is refused with 5yz is permanent already".to_owned()))
         }
+        Ok(Action::Pause(lasts)) if lasts.as_secs() == 0 => Some(("for", "`for` is at least 1s".to_owned())),
         Ok(Action::Pause(lasts)) if lasts > PAUSE_MAX => Some((
             "for",
             "a pause of more than a day outlasts the mail; set `paused` in [delivery]".to_owned(),
@@ -429,13 +453,26 @@ mod tests {
         for (more, said) in [
             ("[submission]\nsessions_max = 0\n", "line 5: `sessions_max` is at least 1"),
             (
-                "[delivery]\n[[delivery.pace]]\n[[delivery.pace]]\nconnections_max = 0\n",
-                "line 7: `connections_max`",
+                "[delivery]\n[[delivery.pace]]\n[[delivery.pace]]\nmail_host = \"b\"\nconnections_max = 0\n",
+                "line 8: `connections_max`",
+            ),
+            ("[[delivery.pace]]\n[[delivery.pace]]\n", "line 5: the pace of all others is said already"),
+            (
+                "[[delivery.pace]]\nmail_host = \"b\"\n[[delivery.pace]]\nmail_host = \"B\"\n",
+                "line 7: the pace of `b` is said already",
             ),
             ("[[delivery.replies]]\naction = \"stop\"\ntext = \"x\"\n", "line 5: `stop` is no action"),
             ("[[delivery.replies]]\naction = \"back-off\"\n", "line 4: [[delivery.replies]] needs"),
             ("[[delivery.replies]]\naction = \"temporary\"\ncode = \"4yz\"\n", "line 5: what is refused"),
             ("[[delivery.replies]]\naction = \"pause\"\ncode = \"250\"\n", "line 6: `250` is no code"),
+            (
+                "[[delivery.replies]]\naction = \"pause\"\ntext = \"x\"\nfor = \"0s\"\n",
+                "line 7: `for` is at least 1s",
+            ),
+            (
+                "[[delivery.replies]]\naction = \"pause\"\ncode = \"5.7.649-606\"\n",
+                "line 6: `5.7.649-606` is no code of a refusal: no number is in it",
+            ),
             ("[[delivery.pace]]\nmessages_per_second = -1.0\n", "line 5: `messages_per_second`"),
             ("[[delivery.pace]]\nmessages_per_second = 0.0\n", "line 5: `messages_per_second`"),
             ("[store]\nretention = \"1h\"\n", "line 5: `retention`"),
@@ -457,6 +494,69 @@ mod tests {
             assert!(found.len() == 1 && found[0].starts_with(said), "{more}{found:#?}");
         }
         assert!(problems("[ops]\nlisten = [\"127.0.0.1:0\", \"127.0.0.1:0\", \"[::]:1\"]\n").is_empty());
+    }
+
+    #[test]
+    fn smarthosts_that_would_never_be_asked_are_named() {
+        let block = |name: &str, more: &str| {
+            format!("[[delivery.smarthosts]]\nname = \"{name}\"\nhosts = \"relay.example.net:587\"\n{more}")
+        };
+        let all = "[delivery]\nsmarthost = \"relay.example.net:25\"\n";
+        let (late, com) = ("when = \"fail-over\"\n", "domains = [\"example.com\"]\n");
+        for (more, said) in [
+            (
+                "[delivery]\nsmarthost = \"relay.example.net:0\"\n".to_owned(),
+                "line 5: nobody listens on port 0",
+            ),
+            (
+                "[[delivery.smarthosts]]\nname = \"a\"\nhosts = [\"192.0.2.1:0\"]\n".to_owned(),
+                "line 6: `192.0.2.1:0`: nobody listens on port 0",
+            ),
+            (block("a", com) + &block("b", com), "line 11: `a` takes the mail of `example.com` already"),
+            (
+                all.to_owned() + &block("a", "domains = \"*\"\n"),
+                "line 9: `smarthost` in [delivery] takes the mail of `*`",
+            ),
+            (block("a", late), "line 7: `when = \"fail-over\"` needs `domains`"),
+            (
+                block("a", com) + &block("b", &(com.to_owned() + late)),
+                "line 11: `a` takes the mail of `example.com` always",
+            ),
+            (
+                block("a", "domains = \"*.example.com\"\n")
+                    + &block("b", &format!("domains = \"*.x.example.com\"\n{late}")),
+                "line 11: `a` takes the mail of `*.x.example.com` always",
+            ),
+            (
+                all.to_owned() + &block("a", &(com.to_owned() + late)),
+                "line 9: `smarthost` in [delivery] takes all mail",
+            ),
+            (
+                all.to_owned() + &block("smarthost", com),
+                "line 7: `smarthost` is the name of the one in [delivery]",
+            ),
+            (block("a", "") + &block("a", ""), "line 8: there is another smarthost `a`"),
+            (
+                "[[delivery.smarthosts]]\nname = \"a\"\nhosts = \"192.0.2.1:25\"\ntls = \"verified\"\n"
+                    .to_owned(),
+                "line 6: `tls = \"verified\"` asks for a certificate",
+            ),
+            (
+                "[delivery]\nsmarthost_username = \"a\"\nsmarthost_password = \"b\"\n".to_owned(),
+                "line 5: `smarthost_username` goes with `smarthost`",
+            ),
+        ] {
+            let found = problems(&more);
+            assert!(found.len() == 1 && found[0].starts_with(said), "{more}{found:#?}");
+        }
+        let below = "domains = \"*.example.com\"\n";
+        for good in [
+            block("smarthost", com),
+            block("a", com) + &block("b", &(below.to_owned() + late)),
+            all.to_owned() + &block("a", com) + &block("b", ""),
+        ] {
+            assert_eq!(problems(&good), Vec::<String>::new(), "{good}");
+        }
     }
 
     #[test]

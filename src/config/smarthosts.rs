@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::str::FromStr;
 
-use mail::smarthost_name::SmarthostName;
+use mail::address::Name;
+use mail::given_name::SmarthostName;
 use queue::courier::smtp::Credentials;
 use queue::smarthosts::{Smarthost, When, Whose};
 use serde::Deserialize;
@@ -94,7 +95,7 @@ impl SmarthostSection {
         Some((smarthost, self.when.into(), self.domains.iter().map(|domains| domains.0.clone()).collect()))
     }
 
-    fn faults(&self) -> Vec<(&'static str, String)> {
+    fn faults(&self, usual: TlsChoice) -> Vec<(&'static str, String)> {
         let mut faults = Vec::new();
         if let Err(error) = self.name.parse::<SmarthostName>() {
             faults.push(("name", format!("[[delivery.smarthosts]] needs a `name`, which {error}")));
@@ -103,11 +104,31 @@ impl SmarthostSection {
             let text = "[[delivery.smarthosts]] needs `hosts`: where it is, like \"relay.example.net:587\"";
             faults.push(("hosts", text.to_owned()));
         }
+        let tls = self.tls.unwrap_or(usual);
+        let unverifiable = self.hosts.iter().find_map(|host| host.unverifiable(tls));
+        faults.extend(unverifiable.map(|text| ("hosts", text)));
         if self.username.is_some() != self.password.is_some() {
             let key = if self.username.is_some() { "username" } else { "password" };
             faults.push((key, "`username` and `password` go together".to_owned()));
         }
+        if self.when == WhenChoice::FailOver && self.domains.is_empty() {
+            let text = "`when = \"fail-over\"` needs `domains`: whose mail it takes over (\"*\" for all)";
+            faults.push(("when", text.to_owned()));
+        }
         faults
+    }
+}
+
+/// Whether one takes all mail that the other would take.
+fn covers(one: &Whose, other: &Whose) -> bool {
+    let is_below = |name: &Name, above: &Name| {
+        std::iter::successors(name.parent(), Name::parent).any(|parent| parent == *above)
+    };
+    match (one, other) {
+        (Whose::Everybody, _) => true,
+        (Whose::Below(above), Whose::Domain(name)) => is_below(name, above),
+        (Whose::Below(above), Whose::Below(name)) => above == name || is_below(name, above),
+        (one, other) => one == other,
     }
 }
 
@@ -139,14 +160,49 @@ impl DeliverySection {
 
     /// What is wrong with those that have names: the block, its key, and what it is.
     pub(super) fn smarthost_faults(&self) -> Vec<(usize, &'static str, String)> {
-        let mut names = HashSet::from([OF_ALL]);
+        let mut names = HashSet::new();
         let mut faults = Vec::new();
         for (index, section) in self.smarthosts.iter().enumerate() {
-            faults.extend(section.faults().into_iter().map(|(key, text)| (index, key, text)));
-            if !names.insert(&section.name) && !section.name.is_empty() {
+            faults.extend(section.faults(self.tls).into_iter().map(|(key, text)| (index, key, text)));
+            if section.name == OF_ALL && self.smarthost.is_some() {
+                let text = format!("`{OF_ALL}` is the name of the one in [delivery]: take another");
+                faults.push((index, "name", text));
+            } else if !names.insert(&section.name) && !section.name.is_empty() {
                 faults.push((index, "name", format!("there is another smarthost `{}`", section.name)));
             }
+            let taken = section.domains.iter().filter_map(|domains| self.taken_by(index, &domains.0));
+            faults.extend(taken.map(|text| (index, "domains", text)));
         }
         faults
+    }
+
+    /// Why a block would never be sent the mail of these domains, if somebody else is.
+    fn taken_by(&self, index: usize, whose: &Whose) -> Option<String> {
+        let when = self.smarthosts.get(index)?.when;
+        let others = self.smarthosts.iter().enumerate().filter(|(other, _)| *other != index);
+        for (other, section) in others {
+            let is_same = |theirs: &DomainsChoice| theirs.0 == *whose;
+            if other < index && section.when == when && section.domains.iter().any(is_same) {
+                return Some(format!("`{}` takes the mail of `{whose}` already", section.name));
+            }
+            let is_covered = |theirs: &DomainsChoice| covers(&theirs.0, whose);
+            if (section.when, when) == (WhenChoice::Always, WhenChoice::FailOver)
+                && section.domains.iter().any(is_covered)
+            {
+                return Some(format!(
+                    "`{}` takes the mail of `{whose}` always: nobody takes over from it (give it more `hosts`)",
+                    section.name
+                ));
+            }
+        }
+        match (&self.smarthost, when) {
+            (Some(_), WhenChoice::Always) if *whose == Whose::Everybody => {
+                Some(format!("`{OF_ALL}` in [delivery] takes the mail of `{whose}` already"))
+            }
+            (Some(_), WhenChoice::FailOver) => {
+                Some(format!("`{OF_ALL}` in [delivery] takes all mail always: nobody takes over from it"))
+            }
+            _ => None,
+        }
     }
 }

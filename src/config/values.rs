@@ -77,17 +77,32 @@ impl From<Tls> for TlsMode {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmarthostAddress(pub SmarthostAt);
 
+impl SmarthostAddress {
+    /// Why no certificate of its can hold, where one is asked for.
+    pub(super) fn unverifiable(&self, tls: Tls) -> Option<String> {
+        match (&self.0, tls) {
+            (SmarthostAt::Address(address), Tls::Verified) => Some(format!(
+                "`tls = \"verified\"` asks for a certificate for the host's name, and {address} is an address"
+            )),
+            _ => None,
+        }
+    }
+}
+
 impl FromStr for SmarthostAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not host:port (say, \"relay.example.net:587\")");
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let port = port.parse().map_err(|_| wrong())?;
+        if port == 0 {
+            return Err("nobody listens on port 0 (say, \"relay.example.net:587\")".to_owned());
+        }
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Ok(Self(SmarthostAt::Address(address)));
         }
-        let wrong = || format!("`{text}` is not host:port (say, \"relay.example.net:587\")");
-        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-        let host = host.parse::<Name>().map_err(|_| wrong())?;
-        Ok(Self(SmarthostAt::Host(host, port.parse().map_err(|_| wrong())?)))
+        Ok(Self(SmarthostAt::Host(host.parse::<Name>().map_err(|_| wrong())?, port)))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Which addresses mail leaves from, as this machine sees them and as the world does.
 //!
 //! ```text
-//! [delivery] source_addresses, or what the kernel's routes choose ─► public? that one
-//!                                            private, so behind NAT ─► --address, or the host name's address
+//! [delivery] source_addresses, or what the kernel's routes choose, and [[delivery.pools]]
+//!     ─► public? that one
+//!        private, so behind NAT ─► --address, or the host name's address
 //! ```
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -63,10 +64,12 @@ impl Sources {
 /// The addresses here that mail leaves from: those configured, else those that the routes choose.
 #[must_use]
 pub(super) fn local(config: &Config) -> Vec<IpAddr> {
-    if !config.delivery.source_addresses.is_empty() {
-        return config.delivery.source_addresses.clone();
-    }
-    SOMEWHERE.into_iter().filter_map(towards).collect()
+    let mut chosen: Vec<IpAddr> = match config.delivery.source_addresses.is_empty() {
+        true => SOMEWHERE.into_iter().filter_map(towards).collect(),
+        false => Vec::new(),
+    };
+    chosen.extend(config.delivery.all_source_addresses().into_iter().map(|(address, _)| address));
+    chosen
 }
 
 /// The address that the kernel would send from; asking it sends nothing.

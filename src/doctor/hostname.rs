@@ -91,7 +91,8 @@ fn judge_hostname(place: &Place) -> Finding {
         notes.good(format!("{name} is {}{by}", told(&ours)));
     }
     if !place.by_smarthost() {
-        for source in sources.iter().filter(|source| !forward.contains(source)) {
+        let unnamed = |source: &&IpAddr| !forward.contains(source) && place.said_from(**source) == name;
+        for source in sources.iter().filter(unnamed) {
             notes.warn(
                 format!("mail leaves from {source}, which {name} does not name"),
                 record::address(name, *source),
@@ -112,6 +113,8 @@ pub(super) fn lines(lines: impl Iterator<Item = String>) -> String {
 /// What the reverse DNS says of one address: the names, each with its own addresses.
 struct Reverse {
     address: IpAddr,
+    /// What we say in EHLO, coming from there.
+    said: Name,
     names: Result<Vec<(Name, Vec<IpAddr>)>, String>,
 }
 
@@ -137,9 +140,9 @@ pub(super) async fn ptr(place: &Place) -> Finding {
                 Ok(with_addresses)
             }
         };
-        seen.push(Reverse { address, names });
+        seen.push(Reverse { address, said: place.said_from(address).clone(), names });
     }
-    judge_ptr(&place.config.hostname, &seen)
+    judge_ptr(&seen)
 }
 
 /// A check of public addresses where none is known.
@@ -151,11 +154,11 @@ pub(super) fn unknown(name: &'static str) -> Finding {
     )
 }
 
-fn judge_ptr(hostname: &Name, seen: &[Reverse]) -> Finding {
+fn judge_ptr(seen: &[Reverse]) -> Finding {
     const WHERE: &str =
         "Set by whoever gave you the address, in the provider's panel (not in your own zone):";
     let mut notes = Notes::default();
-    for Reverse { address, names } in seen {
+    for Reverse { address, said: hostname, names } in seen {
         let record = format!("{WHERE}\n{}", record::ptr(*address, hostname));
         let names = match names {
             Err(why) => {

@@ -126,6 +126,15 @@ impl Place {
         }
     }
 
+    /// What we say in EHLO, coming from a public address.
+    #[must_use]
+    pub fn said_from(&self, public: IpAddr) -> &Name {
+        let local = self.sources.0.iter().find(|source| source.public == Some(public)).map(|s| s.local);
+        let named = self.config.delivery.all_source_addresses();
+        let pool = named.into_iter().find(|(address, _)| Some(*address) == local);
+        pool.and_then(|(_, name)| name).unwrap_or(&self.config.hostname)
+    }
+
     /// Whether the mail goes out by somebody else's host.
     #[must_use]
     pub fn by_smarthost(&self) -> bool {

@@ -93,10 +93,11 @@ pub(super) async fn out(place: &Place) -> Finding {
             return notes.settle("port_25_out");
         }
     };
-    let configured = !place.config.delivery.source_addresses.is_empty();
+    let configured = place.config.delivery.all_source_addresses();
     let mut asked = 0;
     for source in &place.sources.0 {
-        let from = configured.then_some(source.local);
+        let is_chosen = configured.iter().any(|(address, _)| *address == source.local);
+        let from = is_chosen.then_some(source.local);
         let dials = targets.iter().filter_map(|(host, addresses)| {
             let to = *addresses.iter().find(|to| to.is_ipv4() == source.local.is_ipv4())?;
             Some(async move { Tried { from, host: host.clone(), to, heard: dial::greeting(from, to).await } })

@@ -65,6 +65,7 @@ fn email(number: u64) -> Email {
         unsubscribe: false,
         scheduled: false,
         expires_in: None,
+        late_in_s: None,
         priority: None,
         resent_from: None,
         run: None,

@@ -26,6 +26,8 @@ struct AttemptRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ip: Option<IpAddr>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<IpAddr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     tls: Option<TlsFacts>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reply: Option<Reply>,

@@ -69,6 +69,8 @@ struct EmailRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_in: Option<Duration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    late_in_s: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     priority: Option<Priority>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resent_from: Option<EmailId>,

@@ -292,6 +292,8 @@ pub enum Space {
     Destination = 161,
     /// What the operator ordered about many tasks, by partition.
     QueueOrder = 162,
+    /// What the operator ordered about pools of source addresses.
+    Pool = 165,
 }
 
 impl From<Space> for u8 {

@@ -34,6 +34,7 @@ pub mod opt_out;
 pub mod outbox;
 pub mod owner_notice;
 pub mod person;
+pub mod pool;
 pub mod product_event;
 pub mod product_event_count;
 pub mod queue_order;

@@ -12,11 +12,13 @@
 use std::ops::Range;
 
 use jiff::Timestamp;
+use mail::account::Plan;
 use mail::address::{Address, Name};
 use mail::destination::Way;
+use mail::email::Priority;
 use mail::id::{AccountId, EmailId};
 use mail::recipient::{Notify, RecipientKind};
-use mail::task::{Class, QueueName, Task, TaskId};
+use mail::task::{By, Class, QueueName, Task, TaskId};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
@@ -49,6 +51,8 @@ struct TaskRow {
     replies: u32,
     accepted_at: Timestamp,
     expires_at: Timestamp,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_deadline: bool,
     size_bytes: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     smtputf8: bool,
@@ -66,10 +70,16 @@ struct TaskRow {
     envelope_id: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     return_full: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<By>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    priority: Option<Priority>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     held: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     way: Option<Way>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    plan: Option<Plan>,
 }
 stored!(Task as TaskRow);
 
@@ -314,6 +324,7 @@ mod tests {
             replies: 0,
             accepted_at: at(1),
             expires_at: at(1_000),
+            has_deadline: false,
             size_bytes: 1,
             smtputf8: false,
             require_tls: false,
@@ -323,8 +334,11 @@ mod tests {
             notify: Notify::default(),
             envelope_id: None,
             return_full: false,
+            by: None,
+            priority: None,
             held: false,
             way: None,
+            plan: None,
         }
     }
 

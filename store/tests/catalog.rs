@@ -107,6 +107,7 @@ impl Choice {
             unsubscribe: false,
             scheduled: false,
             expires_in: None,
+            late_in_s: None,
             priority: None,
             resent_from: None,
             run: None,

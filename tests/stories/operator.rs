@@ -1,13 +1,17 @@
 //! The operator looks into the queue, and reaches into it.
 
+use std::time::Duration;
+
 use mail::destination::{Destination, OrderedPace, Suspension, Way};
+use mail::event::EventKind;
+use mail::id::EmailId;
 use mail::recipient::RecipientState;
 use mail::task_filter::TaskFilter;
 use queue::operate::{Carried, Cause, Given, Limit};
 use queue::order::Order;
 
-use crate::world::TestWorld;
 use crate::world::sink::{Behaviour, Sink};
+use crate::world::{PATIENCE, TestWorld};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hold_release_retry_and_drop() {
@@ -35,26 +39,45 @@ async fn hold_release_retry_and_drop() {
     world.end().await;
 }
 
-/// Returns when an order is carried out; how many recipients it changed.
-async fn carried_out(given: Given) -> u64 {
+/// Returns when an order is as far as is wanted; how many recipients it changed.
+pub(crate) async fn as_far_as(given: &Given, wanted: impl Fn(Carried) -> bool) -> u64 {
     let waiting = async {
         loop {
             let moved = given.moved();
-            let Carried { done, left, .. } = given.progress().await.unwrap();
-            if left == 0 {
-                return done;
+            let carried = given.progress().await.unwrap();
+            if wanted(carried) {
+                return carried.done;
             }
             moved.await;
         }
     };
-    tokio::time::timeout(crate::world::PATIENCE, waiting).await.expect("the order is not carried out")
+    tokio::time::timeout(PATIENCE, waiting).await.expect("the order is not carried out")
 }
 
-fn to(domain: &str) -> TaskFilter {
+/// Returns when an order is carried out; how many recipients it changed.
+pub(crate) async fn carried_out(given: Given) -> u64 {
+    as_far_as(&given, |carried| carried.left == 0).await
+}
+
+/// Returns when an email's first recipient waits for this.
+async fn until_cause(world: &TestWorld, id: EmailId, wanted: Cause) {
+    let seen = async {
+        loop {
+            let waiting = world.world.worker.trace(id).await.unwrap().waiting;
+            if waiting.first().is_some_and(|waiting| waiting.cause == wanted) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, seen).await.expect("it waits for something else")
+}
+
+pub(crate) fn to(domain: &str) -> TaskFilter {
     TaskFilter { to: Some(domain.parse().unwrap()), ..TaskFilter::default() }
 }
 
-fn suspend(because: &str) -> impl Fn(&mut mail::destination::Standing) {
+pub(crate) fn suspend(because: &str) -> impl Fn(&mut mail::destination::Standing) {
     let suspension =
         Suspension { since: jiff::Timestamp::UNIX_EPOCH, until: None, because: Some(because.to_owned()) };
     move |standing| standing.suspension = Some(suspension.clone())
@@ -116,7 +139,7 @@ async fn a_suspended_destination_waits_until_it_is_resumed() {
                 tokio::task::yield_now().await;
             }
         };
-        let waiting = tokio::time::timeout(crate::world::PATIENCE, waiting).await.unwrap();
+        let waiting = tokio::time::timeout(PATIENCE, waiting).await.unwrap();
         let because = Some("they asked us to".to_owned());
         assert_eq!(waiting.cause, Cause::Suspended { destination: destination.clone(), because });
         assert_eq!(world.email(id).await.recipients[0].attempts, 0);
@@ -209,24 +232,86 @@ async fn domains_behind_one_provider_share_its_connections() {
     world.sink.script("slow@dest.example", &[Behaviour::StallAfterDot]);
     let slow = world.relay(&["slow@dest.example"], "takes its time").await;
     let worker = &world.world.worker;
-    let cause = async |id, wanted: Cause| {
-        let seen = async {
-            loop {
-                let waiting = worker.trace(id).await.unwrap().waiting;
-                if waiting.first().is_some_and(|waiting| waiting.cause == wanted) {
-                    return;
-                }
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(crate::world::PATIENCE, seen).await.expect("it waits for something else")
-    };
-    cause(slow, Cause::Reply).await;
+    until_cause(&world, slow, Cause::Reply).await;
     // Another domain, with hosts of its own, behind the same provider.
     let other = world.relay(&["a@other.example"], "waits for it").await;
-    cause(other, Cause::Connections { max: 1 }).await;
+    until_cause(&world, other, Cause::Connections { max: 1 }).await;
     let hosts = Destination::MailHost("example".parse().unwrap());
     let pace = OrderedPace { connections_max: Some(2), messages_per_second: None };
     worker.order_destination(&hosts, |standing| standing.pace = pace).await.unwrap();
     world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_hosts_is_explained_when_their_records_are_over() {
+    let world = TestWorld::start_with("[[delivery.pace]]\nconnections_max = 1\n").await;
+    world.sink.script("slow@dest.example", &[Behaviour::StallAfterDot]);
+    world.relay(&["slow@dest.example"], "takes its time").await;
+    // Its envelope went alone: what comes now waits.
+    world.sink.wait_for(1).await;
+    let behind = world.relay(&["a@dest.example"], "waits for it").await;
+    let busy = Cause::Connections { max: 1 };
+    until_cause(&world, behind, busy.clone()).await;
+    // The zone's records hold a minute.
+    world.world.clock.advance(Duration::from_secs(120));
+    let worker = &world.world.worker;
+    let waiting = worker.trace(behind).await.unwrap().waiting.remove(0);
+    assert_eq!((waiting.cause, waiting.place), (busy, Some(0)));
+    assert_eq!(waiting.destination.as_deref(), Some("10 mx.dest.example"));
+    let top = worker.top(10, |_| {}).await.unwrap();
+    let longest = &top.destinations[0];
+    assert_eq!((longest.name.as_str(), longest.limit), ("10 mx.dest.example", Limit::Connections));
+    assert_eq!((longest.tasks, longest.connections), (2, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_waits_for_an_attempt_and_is_carried_out_once() {
+    let relay = Sink::start().await;
+    let world = TestWorld::start_with(&format!(
+        "[[delivery.smarthosts]]\nname = \"partner\"\nhosts = \"{}\"\n",
+        relay.address
+    ))
+    .await;
+    let worker = &world.world.worker;
+    world.sink.script("c@other.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
+    let other = world.relay(&["c@other.example"], "another").await;
+    world.wait(other, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let partner = Some(Way::Smarthost("partner".parse().unwrap()));
+    for order in [Order::Hold, Order::Reroute(partner), Order::Drop] {
+        let address = "a@dest.example";
+        world.sink.script(address, &[Behaviour::AtRcptLater("451 4.7.1 greylisted")]);
+        let id = world.relay(&[address], "being tried").await;
+        until_cause(&world, id, Cause::Reply).await;
+        let given = worker.order_many(to("dest.example"), &order).await.unwrap();
+        assert_eq!(as_far_as(&given, |carried| carried.busy == 1).await, 0, "{order:?}");
+        // Who orders something else does not wait for it.
+        assert_eq!(carried_out(worker.order_many(to("other.example"), &Order::Hold).await.unwrap()).await, 1);
+        assert_eq!(given.progress().await.unwrap().busy, 1);
+        world.sink.go_on();
+        assert_eq!(as_far_as(&given, |carried| (carried.left, carried.busy) == (0, 0)).await, 1, "{order:?}");
+
+        let seen = async || worker.trace(id).await.unwrap();
+        let is_done = |trace: &queue::operate::Trace| match (&order, trace.waiting.first()) {
+            (Order::Hold, Some(waiting)) => waiting.cause == Cause::Held,
+            (Order::Reroute(_), Some(waiting)) => waiting.destination.as_ref().unwrap().contains("partner"),
+            (_, waiting) => waiting.is_none(),
+        };
+        let trace = seen().await;
+        assert!(is_done(&trace), "{order:?} {:?}", trace.waiting);
+        assert_eq!((trace.attempts.len(), trace.email.recipients[0].attempts), (1, 1));
+        if order == Order::Drop {
+            let ends = trace.events.iter().filter(|event| event.kind == EventKind::Cancelled).count();
+            assert_eq!((trace.email.recipients[0].state, ends), (RecipientState::Cancelled, 1));
+            continue;
+        }
+        // What is ordered after it holds: the order is not carried out again.
+        let back = if order == Order::Hold { Order::Release } else { Order::Reroute(None) };
+        worker.order(id, &back).await.unwrap();
+        assert_eq!(carried_out(worker.order_many(to("other.example"), &Order::Hold).await.unwrap()).await, 1);
+        assert_eq!(given.progress().await.unwrap().done, 1);
+        let trace = seen().await;
+        assert!(!is_done(&trace), "{order:?} {:?}", trace.waiting);
+        worker.order(id, &Order::Drop).await.unwrap();
+    }
+    world.end().await;
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mail::destination::{Destination, Suspension};
 use mail::email::{Category, EmailStatus, Rollup};
 use mail::id::EmailId;
 use mail::recipient::RecipientState;
@@ -212,12 +213,52 @@ async fn the_envelope_says_when_as_well() {
     let email = world.email(pressing).await.email;
     assert_eq!(email.expires_in, Some(Duration::from_secs(600)));
     assert_eq!(email.class(), Class::Newsletter, "its sender finds it the least pressing");
+    // The next host is told, with the time that is left.
+    let told = world.sink.taken().pop().unwrap().parameters;
+    let (by, priority) = told.split_once(' ').unwrap();
+    let left: u64 = by.strip_prefix("BY=").and_then(|by| by.strip_suffix(";R")).unwrap().parse().unwrap();
+    assert!((500..=600).contains(&left) && priority == "MT-PRIORITY=-3", "{told}");
+    let late = id_of(&say_with(&world, "BY=-30;N").await);
+    delivered(&world, late).await;
+    let told = world.sink.taken().pop().unwrap().parameters;
+    let late: i64 = told.strip_prefix("BY=").and_then(|by| by.strip_suffix(";N")).unwrap().parse().unwrap();
+    assert!((-130..=-30).contains(&late), "{told}");
     let pressing = id_of(&say_with(&world, "MT-PRIORITY=6").await);
     delivered(&world, pressing).await;
     assert_eq!(world.email(pressing).await.email.class(), Class::Expiring);
-    let late = say_with(&world, "HOLDUNTIL=2001-01-01T00:00:00Z").await;
-    assert!(late.starts_with("550 ") && late.contains("future"), "{late}");
+    for (parameter, said) in [
+        ("HOLDUNTIL=2001-01-01T00:00:00Z", "501 5.5.4 HOLDUNTIL must lie in the future"),
+        ("HOLDUNTIL=9000-01-01T00:00:00Z", "501 5.5.4 HOLDUNTIL must lie within a year"),
+        ("HOLDFOR=31622401", "501 5.5.4 Bad value of HOLDFOR"),
+    ] {
+        let mail = format!("MAIL FROM:<ada@acme.example> {parameter}");
+        assert_eq!(dialog(world.relay, &["EHLO test", &mail]).await.pop().unwrap(), said);
+    }
     world.world.clock.advance(Duration::from_secs(3601));
     delivered(&world, held).await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_its_time_is_up_for_is_not_sent_any_more() {
+    let world = TestWorld::start().await;
+    let worker = &world.world.worker;
+    let destination = Destination::Domain("dest.example".parse().unwrap());
+    let suspended = |now| Suspension { since: now, until: None, because: None };
+    let since = world.world.clock.now();
+    worker.order_destination(&destination, |s| s.suspension = Some(suspended(since))).await.unwrap();
+    let code = id_of(&say_with(&world, "BY=600;R").await);
+    let letter = id_of(&say_with(&world, "MT-PRIORITY=0").await);
+    world.world.clock.advance(Duration::from_secs(900));
+    worker.order_destination(&destination, |standing| standing.suspension = None).await.unwrap();
+    delivered(&world, letter).await;
+    let email = world.wait(code, |e| e.recipients[0].state.is_terminal()).await;
+    assert_eq!(email.recipients[0].state, RecipientState::Failed);
+    let events = store::event::list(&world.world.store, world.account, code, 10).await.unwrap();
+    assert_eq!(events.last().unwrap().detail["failure"]["reason"], "expired");
+    // The letter, and the report that the code was not sent.
+    let taken = world.sink.wait_for(2).await;
+    assert!(taken.iter().all(|taken| taken.recipient == "b@dest.example" || taken.sender.is_empty()));
+    assert_eq!(taken.iter().filter(|taken| taken.recipient == "b@dest.example").count(), 1);
     world.end().await;
 }

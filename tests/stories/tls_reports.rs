@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use mail::recipient::RecipientState;
-use mail::tls_report::{Day, SendingState, State};
+use mail::tls_report::{Applied, Day, ResultType, SendingState, State};
 use postrider::config::Config;
 use serde_json::Value;
 use store::tls_day::Found;
@@ -167,4 +167,21 @@ async fn what_nodes_have_counted_is_added_and_one_of_them_reports() {
     let taken = one.sink.wait_for(3).await;
     assert_eq!(unpacked(&taken[2])["policies"][0]["summary"]["total-failure-session-count"], 2);
     one.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mail_hosts_whose_signatures_do_not_hold_are_told_of() {
+    // Nothing that this name server says is signed.
+    let world = TestWorld::start_with("dane = \"on\"\n").await;
+    let waits = world.relay(&["one@dest.example"], "hello").await;
+    world.wait(waits, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    world.world.worker.drain().await;
+    let found =
+        day_of(&world, "dest.example", Day::of(world.world.clock.now())).await.expect("it is counted");
+    let [policy] = found.stands.counts.policies.as_slice() else { panic!("{:?}", found.stands.counts) };
+    assert_eq!((&policy.applied, policy.failed), (&Applied::unproved(), 1));
+    let failure = &policy.details[0].failure;
+    assert!(failure.reason.contains("signatures of dest.example"), "{failure:?}");
+    assert_eq!(failure.result, ResultType::DnssecInvalid);
+    world.end().await;
 }

@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use mail::destination::{Destination, OrderedPace};
 use mail::recipient::RecipientState;
 use mail::suppression::Reason;
 use postrider::reload;
+use queue::operate::Cause;
 use queue::order::Order;
 
 use crate::world::TestWorld;
@@ -123,5 +125,57 @@ async fn a_host_that_sends_us_away_at_its_greeting_is_left_alone_at_once() {
         world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
     }
     assert_eq!(world.email(next).await.recipients[0].attempts, 1);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_host_of_a_large_provider_says_is_said_for_all() {
+    let world = TestWorld::start().await;
+    world.names.set(
+        "one.example MX 10 one-example.mail.protection.outlook.com.\n\
+         two.example MX 10 two-example.mail.protection.outlook.com.\n\
+         *.mail.protection.outlook.com A 127.0.0.1\n\
+         other.example MX 10 mx.other.example.\nmx.other.example A 127.0.0.1\n",
+    );
+    let limited = "451 4.7.650 The mail server has been temporarily rate limited due to IP reputation.";
+    world.sink.script("first@one.example", &[Behaviour::AtRcpt(limited)]);
+    let first = world.relay(&["first@one.example"], "too much").await;
+    world.wait(first, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let next = world.relay(&["next@two.example"], "the same provider").await;
+    let other = world.relay(&["one@other.example"], "not their business").await;
+    world.wait(other, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    let waiting = world.world.worker.trace(next).await.unwrap().waiting.remove(0);
+    assert!(waiting.cause.to_string().ends_with("rate limited due to IP reputation."), "{}", waiting.cause);
+    assert_eq!(world.sink.taken().len(), 1, "nobody else was asked");
+
+    world.world.clock.advance(Duration::from_secs(75));
+    world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    world.wait(next, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pace_for_one_name_of_a_provider_outlives_a_site_of_another() {
+    let world = TestWorld::start().await;
+    world.names.set(
+        "one.example MX 10 one-example.mail.protection.outlook.com.\n\
+         *.mail.protection.outlook.com A 127.0.0.1\n\
+         two.example MX 10 two-example.k-v1.mx.microsoft.\n\
+         *.k-v1.mx.microsoft A 127.0.0.1\n",
+    );
+    let worker = &world.world.worker;
+    let hosts = Destination::MailHost("outlook.com".parse().unwrap());
+    let pace = OrderedPace { connections_max: Some(1), messages_per_second: Some(0.001) };
+    worker.order_destination(&hosts, |standing| standing.pace = pace).await.unwrap();
+    for to in ["1@one.example", "2@two.example"] {
+        let id = world.relay(&[to], "goes").await;
+        world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    }
+    let slow = world.relay(&["3@one.example"], "waits").await;
+    let waiting = worker.trace(slow).await.unwrap().waiting.remove(0);
+    assert_eq!(waiting.cause, Cause::Rate, "{}", waiting.cause);
+    // What is ordered now holds for what waits already.
+    worker.order_destination(&hosts, |standing| standing.pace = OrderedPace::default()).await.unwrap();
+    world.wait(slow, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.end().await;
 }

@@ -5,6 +5,7 @@
 #![allow(unreachable_pub, dead_code, reason = "shared by several test binaries, each using a part")]
 
 pub mod authority;
+pub mod dkim2;
 pub mod sink;
 pub mod submit;
 pub mod tls;

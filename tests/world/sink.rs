@@ -5,12 +5,13 @@
 //! every behaviour.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// What happens to a message for a recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub enum Behaviour {
     AtDot(&'static str),
     /// The connection is cut after the final dot, the message kept: it arrived, and nobody said so.
     CutAfterDot,
+    /// This reply to RCPT, once the test says that it goes on.
+    AtRcptLater(&'static str),
     /// No reply ever, to RCPT.
     Stall,
     /// No reply ever, after the final dot; the message is kept.
@@ -34,8 +37,14 @@ pub struct Taken {
     pub sender: String,
     /// RCPT TO, without brackets.
     pub recipient: String,
+    /// What MAIL said besides.
+    pub parameters: String,
     /// The content, dot-unstuffed.
     pub content: String,
+    /// Where it came from.
+    pub from: IpAddr,
+    /// What was said in EHLO.
+    pub helo: String,
 }
 
 #[derive(Default)]
@@ -53,6 +62,7 @@ pub struct Sink {
     pub address: SocketAddr,
     state: Arc<Mutex<State>>,
     changed: Arc<watch::Sender<usize>>,
+    goes_on: Arc<Notify>,
 }
 
 impl Sink {
@@ -68,6 +78,7 @@ impl Sink {
             address: listener.local_addr().unwrap(),
             state: Arc::default(),
             changed: Arc::new(watch::Sender::new(0)),
+            goes_on: Arc::default(),
         };
         let serving = sink.clone();
         tokio::spawn(async move {
@@ -83,6 +94,11 @@ impl Sink {
     /// The next messages for a recipient meet these, one each; then it is taken as usual.
     pub fn script(&self, recipient: &str, behaviours: &[Behaviour]) {
         self.state.lock().unwrap().behaviours.insert(recipient.to_owned(), behaviours.to_vec());
+    }
+
+    /// One reply that waits is given.
+    pub fn go_on(&self) {
+        self.goes_on.notify_one();
     }
 
     /// The next connection is greeted so, and closed.
@@ -123,16 +139,40 @@ impl Sink {
         self.changed.send_replace(count);
     }
 
+    /// The reply to a recipient that is not taken; what becomes later of one that is.
+    async fn at_rcpt(&self, recipient: &str) -> Result<Option<Behaviour>, &'static str> {
+        match self.next_behaviour(recipient) {
+            Some(Behaviour::AtRcpt(reply)) => Err(reply),
+            Some(Behaviour::AtRcptLater(reply)) => {
+                self.goes_on.notified().await;
+                Err(reply)
+            }
+            Some(Behaviour::Stall) => std::future::pending().await,
+            later => Ok(later),
+        }
+    }
+
     async fn talk(&self, stream: TcpStream) -> Option<()> {
+        let from = stream.peer_addr().ok()?.ip();
         let (read, mut write) = stream.into_split();
-        let mut read = BufReader::new(read);
+        let read = BufReader::new(read);
         let scripted = self.state.lock().unwrap().greeting.take();
         if let Some(greeting) = scripted {
             write.write_all(format!("{greeting}\r\n").as_bytes()).await.ok()?;
             return None;
         }
         write.write_all(b"220 sink ESMTP\r\n").await.ok()?;
-        let (mut sender, mut recipient, mut at_dot) = (String::new(), None::<String>, None);
+        self.converse(read, write, from).await
+    }
+
+    async fn converse(
+        &self,
+        mut read: BufReader<OwnedReadHalf>,
+        mut write: OwnedWriteHalf,
+        from: IpAddr,
+    ) -> Option<()> {
+        let (mut helo, mut sender, mut parameters) = (String::new(), String::new(), String::new());
+        let (mut recipient, mut at_dot) = (None::<String>, None);
         let mut line = String::new();
         loop {
             line.clear();
@@ -141,30 +181,34 @@ impl Sink {
             }
             let verb = line.get(..4).unwrap_or("").to_ascii_uppercase();
             let reply: &str = match verb.as_str() {
-                "EHLO" => "250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 ENHANCEDSTATUSCODES",
+                "EHLO" => {
+                    helo = line.get(5..).unwrap_or("").trim().to_owned();
+                    "250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-DELIVERBY 10\r\n250-MT-PRIORITY\r\n250 ENHANCEDSTATUSCODES"
+                }
                 "HELO" | "RSET" | "NOOP" => "250 2.0.0 OK",
                 "MAIL" => {
                     sender = bracketed(&line);
+                    parameters = line.split_once('>').map_or("", |(_, rest)| rest.trim()).to_owned();
                     recipient = None;
                     "250 2.1.0 OK"
                 }
                 "RCPT" => {
                     let named = bracketed(&line);
-                    match self.next_behaviour(&named) {
-                        Some(Behaviour::AtRcpt(reply)) => reply,
-                        Some(Behaviour::Stall) => std::future::pending().await,
-                        later => {
-                            at_dot = later;
-                            recipient = Some(named);
+                    match self.at_rcpt(&named).await {
+                        Ok(later) => {
+                            (at_dot, recipient) = (later, Some(named));
                             "250 2.1.5 OK"
                         }
+                        Err(reply) => reply,
                     }
                 }
                 "DATA" if recipient.is_none() => "503 5.5.1 no recipient",
                 "DATA" => {
                     write.write_all(b"354 go on\r\n").await.ok()?;
                     let content = content(&mut read).await?;
-                    let taken = Taken { sender: sender.clone(), recipient: recipient.take()?, content };
+                    let (sender, helo, parameters) = (sender.clone(), helo.clone(), parameters.clone());
+                    let recipient = recipient.take()?;
+                    let taken = Taken { sender, recipient, parameters, content, from, helo };
                     match at_dot.take() {
                         Some(Behaviour::AtDot(reply)) => reply,
                         Some(Behaviour::StallAfterDot) => {

@@ -57,6 +57,7 @@ impl Story {
             phase: Phase::Rcpt,
             mx_host: Some("mx.example.net".into()),
             ip: Some("192.0.2.1".parse().unwrap()),
+            source: None,
             tls: Some(TlsFacts {
                 version: "TLSv1.3".into(),
                 cipher: "x".into(),

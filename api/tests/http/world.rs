@@ -18,7 +18,7 @@ use mail::id::DomainId;
 use mail::id::{AccountId, ApiKeyId};
 use mail::setup::Facts;
 use mail::verp::VerpKey;
-use queue::accept::{Hall, HallParts};
+use queue::accept::{Hall, HallParts, Signing};
 use queue::clock::Clock;
 use queue::courier::http::{Poster, PosterSettings, UrlRules};
 use queue::courier::smtp::{Dialer, TlsMode};
@@ -131,6 +131,7 @@ async fn hall_and_worker(store: Store, change: impl FnOnce(&mut HallParts)) -> (
         pace: Vec::new(),
         tls: TlsMode::Off,
         source_addresses: Vec::new(),
+        pools: Vec::new(),
         connections_max: 1,
         places_max: 100,
         ready_max: 100,
@@ -141,7 +142,7 @@ async fn hall_and_worker(store: Store, change: impl FnOnce(&mut HallParts)) -> (
     let mut rest = HallParts {
         vault: Arc::new(parts.1),
         pool,
-        dkim: false,
+        signing: Signing::Off,
         sandbox_sender: None,
         message_bytes_max: 200 << 20,
         plans: mail::plan::Plans::default(),
@@ -316,8 +317,10 @@ impl World {
 
     /// One that signs, whose domains verify themselves.
     pub(crate) async fn signing() -> Self {
-        let hall =
-            hall_with(store().await, |parts| (parts.dkim, parts.domains.auto_verify) = (true, true)).await;
+        let hall = hall_with(store().await, |parts| {
+            (parts.signing, parts.domains.auto_verify) = (Signing::Messages, true);
+        })
+        .await;
         let mut world = Self::of(hall, Options::new(BASE_URL)).await;
         world.key = world.account(1, Scope::Full).await;
         world
@@ -325,7 +328,7 @@ impl World {
 
     /// One that signs; but the first account's domain has keys that no vault opens.
     pub(crate) async fn with_lost_keys() -> Self {
-        let hall = hall_with(store().await, |parts| parts.dkim = true).await;
+        let hall = hall_with(store().await, |parts| parts.signing = Signing::Messages).await;
         let mut world = Self::of(hall, Options::new(BASE_URL)).await;
         world.key = world.account(1, Scope::Full).await;
         world

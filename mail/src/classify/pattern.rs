@@ -124,7 +124,11 @@ impl FromStr for Code {
                 };
                 let class = any(class)?.map(u8::try_from).transpose().map_err(|_| wrong())?;
                 let (from, to) = detail.split_once('-').unwrap_or((detail, detail));
-                Self::Enhanced(class, any(subject)?, (any(from)?.unwrap_or(0), any(to)?.unwrap_or(u16::MAX)))
+                let range = (any(from)?.unwrap_or(0), any(to)?.unwrap_or(u16::MAX));
+                if range.0 > range.1 {
+                    return Err(format!("`{text}` is no code of a refusal: no number is in it"));
+                }
+                Self::Enhanced(class, any(subject)?, range)
             }
             _ => return Err(wrong()),
         };

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::action::Action;
 use super::pattern::{Heard, Pattern, Words};
 use super::{Meaning, Reason};
+use crate::address::Name;
 
 const TEXT: &str = include_str!("table.txt");
 
@@ -26,6 +27,17 @@ pub(super) fn look_up(heard: &Heard<'_>) -> Meaning {
     let row = ROWS.iter().find(|row| row.pattern.matches(heard));
     // The last rows match everything.
     row.map_or(Meaning { reason: Reason::Undetermined, action: None }, |row| row.meaning)
+}
+
+/// The provider whose name, or one above it, a mail host has.
+pub(super) fn provider(host: &Name) -> Option<&'static Name> {
+    let is_of = |row: &&Row| row.pattern.providers.iter().any(|name| is_at_or_below(host, name));
+    ROWS.iter().find(is_of).and_then(|row| row.pattern.providers.first())
+}
+
+fn is_at_or_below(host: &Name, name: &Name) -> bool {
+    let below = host.as_str().strip_suffix(name.as_str());
+    below.is_some_and(|below| below.is_empty() || below.ends_with('.'))
 }
 
 /// What words mean by themselves, whoever says them, with whatever code.
@@ -89,6 +101,22 @@ fn read_action(text: &str) -> Result<Action, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_of_one_provider_are_known_by_one_name() {
+        for (host, expected) in [
+            ("gmail-smtp-in.l.google.com", Some("google.com")),
+            ("alt1.gmail-smtp-in.googlemail.com", Some("google.com")),
+            ("acme-com.mail.protection.outlook.com", Some("outlook.com")),
+            ("acme-com.k-v1.mx.microsoft", Some("outlook.com")),
+            ("mta5.am0.yahoodns.net", Some("yahoodns.net")),
+            ("notgoogle.com", None),
+            ("mx.example.net", None),
+        ] {
+            let found = provider(&host.parse().unwrap()).map(Name::as_str);
+            assert_eq!(found, expected, "{host}");
+        }
+    }
 
     #[test]
     fn every_line_of_the_table_is_read() {

@@ -165,6 +165,7 @@ impl Hall {
         let chunks = vec![body.clone()];
         let mut staged = self.staged(found.clone(), appointment, (chunks, Fate::Send), now);
         staged.transport.tls_enforced = sender.enforces_tls();
+        staged.transport.plan = Some(sender.account().plan);
         // Who has left since does not get it, and keeps nobody else from getting it.
         let about = (email.account, email.category);
         let blocked = self.mark_blocked(about, &mut staged.addressees, now).await?;
@@ -202,6 +203,7 @@ impl Hall {
             tls_enforced: false,
             tls_optional: false,
             expires_at: self.expires_at(&email, now),
+            plan: None,
         };
         let appointment = Some(Appointment { found: appointment, counted });
         Staged { email, addressees, chunks, transport, fate, appointment, reserved: None, now }

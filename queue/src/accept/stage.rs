@@ -12,12 +12,13 @@ use jiff::Timestamp;
 use mail::draft::Draft;
 use mail::email::{Door, Email};
 use mail::id::EmailId;
+use mail::suppression::Blocked;
 use store::access::Tenant;
 use store::email::RECIPIENTS_MAX;
 
 use super::reach::fate_of;
 use super::write::{Written, addressees, write};
-use super::{HEADER_ROOM_BYTES, Hall};
+use super::{HEADER_ROOM_BYTES, Hall, Signing};
 use crate::meter::{Reserved, Room};
 use crate::refusal::Refusal;
 use crate::sender::Sender;
@@ -35,9 +36,8 @@ impl Hall {
         now: Timestamp,
     ) -> Result<Staged, Stop> {
         let id = EmailId::new(now, self.worker.entropy.id());
-        check_recipients(&draft)?;
-        let scheduled_at = draft.wishes.scheduled_at;
-        check_schedule(scheduled_at, now)?;
+        check(&draft, now)?;
+        let (scheduled_at, late_in_s) = (draft.wishes.scheduled_at, draft.envelope.late_in_s());
         let unsubscribe = self.manage_unsubscribe(tenant, id, &mut draft).await?;
         self.track(tenant, id, &mut draft, now).await?;
         // What is sent later is dated then.
@@ -75,6 +75,7 @@ impl Hall {
             unsubscribe,
             scheduled: matches!(fate, Fate::Later(_)),
             expires_in: draft.wishes.expires_in,
+            late_in_s,
             priority: draft.wishes.priority,
             resent_from: draft.wishes.resent_from,
             template: draft.wishes.template,
@@ -89,14 +90,10 @@ impl Hall {
             tls_enforced: sender.enforces_tls() && !draft.envelope.tls_optional,
             tls_optional: draft.envelope.tls_optional,
             expires_at: self.expires_at(&email, now),
+            plan: Some(tenant.account().plan),
         };
-        let (category, is_refused) = (email.category, matches!(fate, Fate::Refuse(..)));
         let staged = Staged { email, addressees, chunks, transport, fate, appointment: None, reserved, now };
-        if is_refused {
-            let refusal = Refusal::Blocked { id: Some(id), category, blocked };
-            return Err(Stop::Blocked(Box::new(staged), refusal));
-        }
-        Ok(staged)
+        unless_blocked(staged, blocked)
     }
 
     fn check_size(&self, draft: &Draft, written: &Written) -> Result<(), Refusal> {
@@ -144,14 +141,18 @@ impl Hall {
         now: Timestamp,
     ) -> Result<Vec<Bytes>, Refusal> {
         let Some(signer) = &sender.signer else { return Ok(chunks) };
-        let signatures =
-            self.pool.sign(Arc::clone(signer), chunks.clone(), now).await.map_err(|error| match error {
-                dns::sign::SignError::Failed => {
-                    tracing::error!(domain = %sender.name, "a message could not be signed");
-                    Refusal::Unsigned
-                }
-                error => Refusal::Invalid { field: "message", message: error.to_string() },
-            })?;
+        let (signer, message) = (Arc::clone(signer), chunks.clone());
+        let signed = match self.signing {
+            Signing::Transactions => self.pool.sign_with_instance(signer, message, now).await,
+            Signing::Messages | Signing::Off => self.pool.sign(signer, message, now).await,
+        };
+        let signatures = signed.map_err(|error| match error {
+            dns::sign::SignError::Failed => {
+                tracing::error!(domain = %sender.name, "a message could not be signed");
+                Refusal::Unsigned
+            }
+            error => Refusal::Invalid { field: "message", message: error.to_string() },
+        })?;
         let mut signed = Vec::with_capacity(chunks.len() + 1);
         signed.push(Bytes::from(signatures));
         signed.extend(chunks);
@@ -173,6 +174,19 @@ impl From<Refusal> for Stop {
     }
 }
 
+fn unless_blocked(staged: Staged, blocked: Vec<Blocked>) -> Result<Staged, Stop> {
+    if !matches!(staged.fate, Fate::Refuse(..)) {
+        return Ok(staged);
+    }
+    let (id, category) = (Some(staged.email.id), staged.email.category);
+    Err(Stop::Blocked(Box::new(staged), Refusal::Blocked { id, category, blocked }))
+}
+
+fn check(draft: &Draft, now: Timestamp) -> Result<(), Refusal> {
+    check_recipients(draft)?;
+    check_schedule(draft.wishes.scheduled_at, now)
+}
+
 fn check_recipients(draft: &Draft) -> Result<(), Refusal> {
     match draft.recipients.len() {
         0 => Err(Refusal::Invalid { field: "to", message: "at least one recipient is needed".to_owned() }),
@@ -183,11 +197,17 @@ fn check_recipients(draft: &Draft) -> Result<(), Refusal> {
 
 /// Whether an email may be scheduled for a time.
 pub(super) fn check_schedule(at: Option<Timestamp>, now: Timestamp) -> Result<(), Refusal> {
-    let invalid = |message: &str| Refusal::Invalid { field: "scheduled_at", message: message.to_owned() };
+    let Some(at) = at else { return Ok(()) };
+    let refuse = |why: &str| Refusal::Invalid { field: "scheduled_at", message: why.to_owned() };
+    judge_schedule(at, now).map_err(refuse)
+}
+
+/// What is wrong with a time to be scheduled for.
+pub(super) fn judge_schedule(at: Timestamp, now: Timestamp) -> Result<(), &'static str> {
     let latest = now.checked_add(SCHEDULED_AHEAD_MAX).unwrap_or(Timestamp::MAX);
     match at {
-        Some(at) if at <= now => Err(invalid("must lie in the future")),
-        Some(at) if at > latest => Err(invalid("must lie within a year")),
+        at if at <= now => Err("must lie in the future"),
+        at if at > latest => Err("must lie within a year"),
         _ => Ok(()),
     }
 }

@@ -18,8 +18,8 @@
 //! Limits: reply lines of 4,096 bytes, 128 lines and 32 KiB a reply, transcripts of 16 KiB; an idle
 //! connection keeps a read buffer of 1 KiB. Timeouts are those of RFC 5321 4.5.3.2 ([`Timeouts`]).
 //!
-//! Standards: RFC 5321, 1870 (SIZE), 2920 (PIPELINING), 3030 (CHUNKING), 3207 (STARTTLS), 3461 (DSN),
-//! 4954 with 4616 (AUTH PLAIN), 6152 (8BITMIME), 6531 (SMTPUTF8), 8689 (REQUIRETLS), 9422 (LIMITS
+//! Standards: RFC 5321, 1870 (SIZE), 2852 (DELIVERBY), 2920 (PIPELINING), 3030 (CHUNKING), 3207 (STARTTLS), 3461 (DSN),
+//! 4954 with 4616 (AUTH PLAIN), 6152 (8BITMIME), 6531 (SMTPUTF8), 6710 (MT-PRIORITY), 8689 (REQUIRETLS), 9422 (LIMITS
 //! MAILMAX), 2034 and 3463 (enhanced codes).
 
 mod answers;
@@ -47,7 +47,7 @@ pub use delivery::{Delivery, Fault, Phase, Verdict};
 pub use dial::Dialer;
 pub use mail::egress::is_public;
 pub use replies::ReplyFault;
-pub use shipment::{Dsn, Notify, OriginalRecipient, Ret, Shipment};
+pub use shipment::{Dsn, Notify, OriginalRecipient, Ret, Shipment, Within};
 pub use target::{Credentials, DialFailure, DialReason, Target, TlsMode};
 pub use timeouts::Timeouts;
 pub use tls::TlsFacts;

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use mail::attempt::Attempt;
 use mail::destination::Destination;
 use mail::event::Event;
+use mail::given_name::PoolName;
 use mail::id::EmailId;
 use mail::recipient::{Recipient, RecipientState};
 use mail::task::Task;
@@ -71,6 +72,13 @@ pub enum Cause {
     Unreachable,
     /// So many messages a second are sent there, and no more.
     Rate,
+    /// The addresses that it leaves from are warmed up, and send the provider no more now.
+    WarmUp {
+        /// The pool of these addresses.
+        pool: PoolName,
+        /// How many messages they send the provider today.
+        per_day: u64,
+    },
     /// So many connections are open there, and no more may be.
     Connections {
         /// At most.
@@ -101,6 +109,7 @@ impl Cause {
             Self::Resting { .. } => "resting",
             Self::Unreachable => "unreachable",
             Self::Rate => "rate",
+            Self::WarmUp { .. } => "warm_up",
             Self::Connections { .. } => "connections",
             Self::Turn => "turn",
             Self::Reply => "reply",
@@ -119,6 +128,7 @@ impl Cause {
         "resting",
         "unreachable",
         "rate",
+        "warm_up",
         "connections",
         "turn",
         "reply",
@@ -147,6 +157,12 @@ impl fmt::Display for Cause {
             Self::Resting { why } => write!(f, "the destination is {why}"),
             Self::Unreachable => f.write_str("the mail hosts cannot be reached, and are probed next then"),
             Self::Rate => f.write_str("the rate at which mail is sent there"),
+            Self::WarmUp { pool, per_day } => {
+                write!(
+                    f,
+                    "the warm-up of the pool {pool}, which sends {per_day} messages a day to this provider"
+                )
+            }
             Self::Connections { max } => {
                 write!(f, "a free connection: the {max} that may be open there are busy")
             }
@@ -224,13 +240,14 @@ impl Worker {
 
     async fn waiting(&self, recipient: u16, task: &Task) -> Result<Waiting, ReadError> {
         let now = self.clock.now();
-        let route = self.route_of(task, now);
+        let route = self.last_route_of(task);
         let destination = route.as_ref().map(|route| route.site.clone());
-        let standing = route.as_ref().map(|route| self.standing_of(route, task.tls_demand()));
+        let site = route.as_ref().map(|route| self.site_of(task, route));
+        let standing = site.as_ref().map(|site| site.standing(now));
         let (cause, until) = self.cause(task, standing.as_ref(), now);
         let place = match cause {
-            Cause::Rate | Cause::Connections { .. } | Cause::Turn => {
-                route.and_then(|route| self.site(&route, task.tls_demand()).place(task))
+            Cause::Rate | Cause::WarmUp { .. } | Cause::Connections { .. } | Cause::Turn => {
+                site.and_then(|site| site.place(task))
             }
             Cause::Memory => Some(store::task::due_before(&self.store, task, COUNTED_MAX).await?),
             _ => None,
@@ -252,7 +269,7 @@ impl Worker {
         if !self.leases.is_active(task.partition) {
             return if task.due > now { (next, Some(task.due)) } else { (Cause::OtherNode, None) };
         }
-        let route = self.route_of(task, now);
+        let route = self.last_route_of(task);
         if let Some((destination, suspension)) = self.suspension(task, route.as_deref()) {
             return (Cause::Suspended { destination, because: suspension.because }, suspension.until);
         }
@@ -264,7 +281,11 @@ impl Worker {
         }
         match (self.flights.holds(task.id), site) {
             (false, _) if task.due > now => (next, Some(task.due)),
+            (_, Some(SiteStanding { warm_up: Some((until, per_day)), pool, .. })) => {
+                (Cause::WarmUp { pool: pool.clone(), per_day: *per_day }, Some(*until))
+            }
             (false, _) => (Cause::Memory, None),
+            (true, _) if self.is_looked_up(task) => (Cause::LookUp, None),
             (true, None) => (Cause::LookUp, None),
             (true, Some(site)) if site.rate_until.is_some() => (Cause::Rate, site.rate_until),
             (true, Some(SiteStanding { provider_busy: Some(max), .. })) => {

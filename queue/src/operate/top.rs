@@ -31,7 +31,7 @@ pub struct Top {
 /// What waits for a destination, and what for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopDestination {
-    /// The mail hosts; the recipients' domain where they are not known now.
+    /// The mail hosts; the recipients' domain where they are not known (yet).
     pub name: String,
     /// Recipients that wait.
     pub tasks: u64,
@@ -66,6 +66,8 @@ pub enum Limit {
     Unreachable,
     /// Messages a second.
     Rate,
+    /// Messages a day, while addresses are warmed up.
+    WarmUp,
     /// Connections.
     Connections,
     /// Nothing is due yet.
@@ -85,6 +87,7 @@ impl Limit {
             Self::Resting => "resting",
             Self::Unreachable => "unreachable",
             Self::Rate => "rate",
+            Self::WarmUp => "warm_up",
             Self::Connections => "connections",
             Self::Schedule => "schedule",
             Self::None => "none",
@@ -133,10 +136,9 @@ impl Worker {
         let (mut tasks, mut from) = (0, None);
         loop {
             let slice = store::task::page(&self.store, from, SLICE_TASKS).await?;
-            let now = self.clock.now();
             for (task, _) in slice.tasks {
                 tasks += 1;
-                let name = match self.route_of(&task, now) {
+                let name = match self.last_route_of(&task) {
                     Some(route) => route.site.clone(),
                     None => task.address.domain().to_string(),
                 };
@@ -166,8 +168,8 @@ impl Worker {
         let now = self.clock.now();
         let (oldest, account, id) = count.oldest;
         let found = store::email::look(&self.store, account, id).await?;
-        let route = self.route_of(&count.sample, now);
-        let site = route.as_ref().map(|route| self.standing_of(route, count.sample.tls_demand()));
+        let route = self.last_route_of(&count.sample);
+        let site = route.as_ref().map(|route| self.site_of(&count.sample, route).standing(now));
         let (limit, until) = self.limit(count, site.as_ref(), now);
         Ok(TopDestination {
             name,
@@ -194,7 +196,7 @@ impl Worker {
         if self.is_paused() {
             return (Limit::Paused, None);
         }
-        let route = self.route_of(&count.sample, now);
+        let route = self.last_route_of(&count.sample);
         if let Some((_, suspension)) = self.suspension(&count.sample, route.as_deref()) {
             return (Limit::Suspended, suspension.until);
         }
@@ -204,6 +206,9 @@ impl Worker {
         match site {
             Some(site) if site.dead_until.is_some_and(|until| until > now) => {
                 (Limit::Unreachable, site.dead_until)
+            }
+            Some(site) if site.ready > 0 && site.warm_up.is_some() => {
+                (Limit::WarmUp, site.warm_up.map(|(until, _)| until))
             }
             Some(site) if site.ready > 0 && site.rate_until.is_some() => (Limit::Rate, site.rate_until),
             Some(site) if site.ready > 0 && site.provider_busy.is_some() => (Limit::Connections, None),

@@ -1,11 +1,8 @@
 //! What comes back, booked: each once, in any order, on several nodes at once.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use futures_util::future::{LocalBoxFuture, join_all};
 use mail::address::Mailbox as Author;
-use mail::classify::Shaping;
 use mail::email::{Category, Door, Email, HeaderFacts, Rollup};
 use mail::event::{Event, EventKind};
 use mail::id::EmailId;
@@ -15,15 +12,6 @@ use serde_json::json;
 use store::engine::{Batch, Store};
 
 use super::*;
-use crate::clock::Clock;
-use crate::courier::http::{Poster, PosterSettings};
-use crate::courier::smtp::{Dialer, TlsMode};
-use crate::entropy::Entropy;
-use crate::plan::{PlanSettings, Planner};
-use crate::retry::Schedule;
-use crate::smarthosts::Smarthosts;
-use crate::webhooks::{LADDER, WebhooksParts};
-use crate::worker::{Manners, WorkerParts, WorkerSettings};
 
 const RECIPIENTS: [&str; 2] = ["ada@recipient.example", "bob@recipient.example"];
 
@@ -33,45 +21,6 @@ pub(super) fn at(hours: i64) -> Timestamp {
 
 /// A node on a store; nothing of it runs.
 pub(super) fn node(store: Store) -> Returned {
-    let hostname: Name = "mx.acme.example".parse().unwrap();
-    let resolver = dns::lookup::Resolver::new(&dns::lookup::Settings {
-        servers: vec!["127.0.0.1:9".parse().unwrap()],
-        ..dns::lookup::Settings::default()
-    })
-    .unwrap();
-    let webhooks = WebhooksParts {
-        poster: Poster::new(resolver.clone(), PosterSettings::default()).unwrap(),
-        vault: std::sync::Arc::new(dns::seal::Vault::new(&[2; 32]).unwrap()),
-        ladder: LADDER.to_vec(),
-    };
-    let plan = PlanSettings { port: 25, smarthosts: Smarthosts::default(), own_names: Vec::new() };
-    let parts = WorkerParts {
-        store,
-        clock: Clock::default(),
-        entropy: Entropy::default(),
-        planner: Planner::new(resolver, plan),
-        dialer: Dialer::new(hostname.clone()).unwrap(),
-        verp: VerpKey::new([1; 32]),
-        webhooks,
-        node: "test".to_owned(),
-        former_node: None,
-    };
-    let settings = WorkerSettings {
-        hostname,
-        manners: Manners {
-            schedule: Schedule::default(),
-            paused: true,
-            retention: Duration::from_secs(1),
-            shaping: Shaping::default(),
-        },
-        pace: Vec::new(),
-        tls: TlsMode::Off,
-        source_addresses: Vec::new(),
-        connections_max: 1,
-        places_max: 10,
-        ready_max: 10,
-        body_bytes_max: 1 << 20,
-    };
     let facts = Facts {
         return_path_host: "rp.service.example".parse().unwrap(),
         spf_include_host: "spf.service.example".parse().unwrap(),
@@ -79,7 +28,7 @@ pub(super) fn node(store: Store) -> Returned {
         mail_host: "mx.service.example".parse().unwrap(),
         pages_host: None,
     };
-    Returned::new(crate::worker::Worker::new(parts, settings), facts)
+    Returned::new(crate::worker::tests::idle(store), facts)
 }
 
 /// An email to two, each as said.
@@ -146,6 +95,7 @@ impl Ground {
             unsubscribe: false,
             scheduled: false,
             expires_in: None,
+            late_in_s: None,
             priority: None,
             resent_from: None,
             template: None,

@@ -269,6 +269,7 @@ proptest! {
                 address: listener.local_addr().unwrap(),
                 is_trusted: false,
                 source: None,
+            helo: None,
                 tls: TlsMode::Off,
                 dane: None,
                 credentials: None,

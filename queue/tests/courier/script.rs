@@ -153,6 +153,7 @@ impl Host {
             address: self.address,
             is_trusted: false,
             source: None,
+            helo: None,
             tls,
             dane: None,
             credentials: None,
@@ -197,6 +198,8 @@ pub(crate) fn shipment(n: u32, body: &'static str) -> Shipment {
         smtputf8: false,
         require_tls: false,
         dsn: None,
+        by: None,
+        priority: None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mail::draft::{DeliverBy, Release};
 use mail::email::Priority;
+use queue::accept::SCHEDULED_AHEAD_MAX;
 
 /// RFC 4865 3.1 and RFC 2852 3: `1*9DIGIT`.
 const SECONDS_DIGITS_MAX: usize = 9;
@@ -14,12 +15,13 @@ fn seconds(text: &str) -> Option<u64> {
     if digits { text.parse().ok() } else { None }
 }
 
-/// HOLDFOR: seconds, at least one.
+/// HOLDFOR: seconds, at least one, and no more than EHLO has said (RFC 4865 4).
 pub(super) fn hold_for(value: &str) -> Option<Release> {
-    seconds(value).filter(|seconds| *seconds > 0).map(|seconds| Release::After(Duration::from_secs(seconds)))
+    let wait = Duration::from_secs(seconds(value)?);
+    (!wait.is_zero() && wait <= SCHEDULED_AHEAD_MAX).then_some(Release::After(wait))
 }
 
-/// HOLDUNTIL: a time of RFC 3339.
+/// HOLDUNTIL: a time of RFC 3339. Whether it is one to wait for, who knows the clock says.
 pub(super) fn hold_until(value: &str) -> Option<Release> {
     value.parse::<Timestamp>().ok().map(Release::At)
 }
@@ -31,10 +33,13 @@ pub(super) fn by(value: &str) -> Option<DeliverBy> {
         Some(digits) => (true, digits),
         None => (false, time.strip_prefix('+').unwrap_or(time)),
     };
-    let within = Duration::from_secs(seconds(digits)?);
+    let seconds = seconds(digits)?;
     match mode.to_ascii_uppercase().as_str() {
-        "N" | "NT" => Some(DeliverBy::Notify),
-        "R" | "RT" if !is_past && !within.is_zero() => Some(DeliverBy::Return(within)),
+        "N" | "NT" => {
+            let within_s = i64::try_from(seconds).ok()?;
+            Some(DeliverBy::Notify(if is_past { -within_s } else { within_s }))
+        }
+        "R" | "RT" if !is_past && seconds > 0 => Some(DeliverBy::Return(Duration::from_secs(seconds))),
         _ => None,
     }
 }
@@ -60,13 +65,14 @@ mod tests {
         assert_eq!(hold_until(at), Some(Release::At(at.parse().unwrap())));
         assert_eq!(by("120;R"), Some(DeliverBy::Return(Duration::from_secs(120))));
         assert_eq!(by("120;rt"), Some(DeliverBy::Return(Duration::from_secs(120))));
-        assert_eq!((by("-5;N"), by("0;nt")), (Some(DeliverBy::Notify), Some(DeliverBy::Notify)));
+        assert_eq!((by("-5;N"), by("0;nt")), (Some(DeliverBy::Notify(-5)), Some(DeliverBy::Notify(0))));
         assert_eq!((priority("-9"), priority("3")), (Priority::new(-9), Priority::new(3)));
     }
 
     #[test]
     fn what_is_no_time_is_refused() {
-        for value in ["0", "", "-1", "1.5", "1234567890", "x", "+1"] {
+        assert!(hold_for("31622400").is_some());
+        for value in ["0", "", "-1", "1.5", "31622401", "1234567890", "x", "+1"] {
             assert_eq!(hold_for(value), None, "{value}");
         }
         for value in ["tomorrow", "2030-01-31", "08:00", ""] {

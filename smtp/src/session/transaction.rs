@@ -103,7 +103,7 @@ pub(crate) fn mail(session: &mut Session, arguments: Arguments<'_>, replies: &mu
         replies.say(replies::TOO_LARGE);
         return Next::Listen;
     }
-    let size_bytes = parameters.size_bytes;
+    let (size_bytes, release) = (parameters.size_bytes, parameters.release);
     if size_bytes.is_some_and(|s| !session.settings.budget().has(usize::try_from(s).unwrap_or(usize::MAX))) {
         replies.say(replies::FULL);
         return Next::Listen;
@@ -116,7 +116,7 @@ pub(crate) fn mail(session: &mut Session, arguments: Arguments<'_>, replies: &mu
             require_tls: parameters.require_tls,
             tls_optional: false,
             smtputf8: parameters.smtputf8,
-            release: parameters.release,
+            release,
             deliver_by: parameters.deliver_by,
             priority: parameters.priority,
         },
@@ -126,7 +126,7 @@ pub(crate) fn mail(session: &mut Session, arguments: Arguments<'_>, replies: &mu
         chunks: None,
     });
     let peer = session.peer();
-    session.ask(Asked::Sender(transaction), Question::Sender { reverse_path, size_bytes, peer })
+    session.ask(Asked::Sender(transaction), Question::Sender { reverse_path, size_bytes, release, peer })
 }
 
 pub(crate) fn rcpt(session: &mut Session, arguments: Arguments<'_>, replies: &mut Replies) -> Next {

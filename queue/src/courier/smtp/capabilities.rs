@@ -19,6 +19,10 @@ pub struct Capabilities {
     pub chunking: bool,
     /// Delivery status notifications (RFC 3461).
     pub dsn: bool,
+    /// A time to deliver by may be said (RFC 2852): so many seconds at least, where what is late is to be returned.
+    pub deliver_by: Option<u64>,
+    /// A priority may be said (RFC 6710).
+    pub mt_priority: bool,
     /// TLS can be started (RFC 3207).
     pub starttls: bool,
     /// REQUIRETLS (RFC 8689).
@@ -55,6 +59,11 @@ impl Capabilities {
             }
             "CHUNKING" => self.chunking = true,
             "DSN" => self.dsn = true,
+            "DELIVERBY" => {
+                let least_s = words.next().and_then(|n| n.parse().ok());
+                self.deliver_by = Some(least_s.unwrap_or_default());
+            }
+            "MT-PRIORITY" => self.mt_priority = true,
             "STARTTLS" => self.starttls = true,
             "REQUIRETLS" => self.require_tls = true,
             "AUTH" => self.auth_plain |= words.any(|word| word.eq_ignore_ascii_case("PLAIN")),
@@ -89,6 +98,8 @@ mod tests {
             "SIZE 1000",
             "CHUNKING",
             "DSN",
+            "DELIVERBY 240",
+            "MT-PRIORITY MIXER",
             "STARTTLS",
             "REQUIRETLS",
             "AUTH LOGIN PLAIN",
@@ -99,6 +110,8 @@ mod tests {
         assert!(all.pipelining && all.eight_bit_mime && all.smtputf8 && all.chunking && all.dsn);
         assert!(all.starttls && all.require_tls && all.auth_plain && all.size);
         assert_eq!((all.size_bytes_max, all.transactions_max), (Some(1000), Some(7)));
+        assert_eq!((all.deliver_by, all.mt_priority), (Some(240), true));
+        assert_eq!(read(&["x", "DELIVERBY"]).deliver_by, Some(0));
     }
 
     #[test]

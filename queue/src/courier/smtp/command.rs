@@ -9,12 +9,15 @@ use std::fmt::Write as _;
 use mail::address::Address;
 
 use super::capabilities::Capabilities;
-use super::shipment::{Dsn, Notify, OriginalRecipient, Ret, Shipment};
+use super::shipment::{Dsn, Notify, OriginalRecipient, Ret, Shipment, Within};
 
 /// RFC 3461 4.4: the parameter's value, encoded. A longer one is left out.
 const ENVID_BYTES_MAX: usize = 100;
 /// RFC 3461 4.2: the parameter's value, encoded. A longer one is left out.
 const ORCPT_BYTES_MAX: usize = 500;
+
+/// RFC 2852 4.1: `1*9DIGIT`.
+const BY_SECONDS_MAX: i64 = 999_999_999;
 
 /// The two commands of an envelope, each with its CRLF.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +53,7 @@ impl Envelope {
         if let Some(dsn) = dsn {
             push_mail_dsn(&mut text, dsn);
         }
+        push_timing(&mut text, shipment, offered);
         text.push_str("\r\n");
         let mail_length = text.len();
         text.push_str("RCPT TO:<");
@@ -93,6 +97,20 @@ fn push_mail_dsn(text: &mut String, dsn: &Dsn) {
         if !encoded.is_empty() && encoded.len() <= ENVID_BYTES_MAX {
             let _ = write!(text, " ENVID={encoded}");
         }
+    }
+}
+
+/// A host that wants more time than is left would refuse what it is to return (RFC 2852 4.1.3): it takes it without.
+fn push_timing(text: &mut String, shipment: &Shipment, offered: &Capabilities) {
+    let least_s = offered.deliver_by.map(|least_s| i64::try_from(least_s).unwrap_or(i64::MAX));
+    if let (Some(Within { seconds, returns }), Some(least_s)) = (shipment.by, least_s) {
+        let seconds = seconds.clamp(-BY_SECONDS_MAX, BY_SECONDS_MAX);
+        if !returns || seconds >= least_s.max(1) {
+            let _ = write!(text, " BY={seconds};{}", if returns { 'R' } else { 'N' });
+        }
+    }
+    if let Some(priority) = shipment.priority.filter(|_| offered.mt_priority) {
+        let _ = write!(text, " MT-PRIORITY={}", i8::from(priority));
     }
 }
 
@@ -167,6 +185,8 @@ mod tests {
             smtputf8: false,
             require_tls: false,
             dsn: None,
+            by: None,
+            priority: None,
         }
     }
 
@@ -204,6 +224,27 @@ mod tests {
             "MAIL FROM:<v+1@rp.example> SIZE=3 BODY=8BITMIME REQUIRETLS RET=HDRS ENVID=a+2Bb+20c\r\n\
              RCPT TO:<\"a b\"@b.example> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;x+3Dy@z\r\n"
         );
+    }
+
+    #[test]
+    fn what_is_left_of_the_time_is_passed_on_where_it_is_offered() {
+        let offered = Capabilities { deliver_by: Some(60), mt_priority: true, ..Capabilities::default() };
+        let said = |seconds, returns, offered: &Capabilities| {
+            let by = Some(Within { seconds, returns });
+            let priority = mail::email::Priority::new(-3);
+            written(&Shipment { by, priority, ..shipment("", "a@b.example") }, offered)
+                .lines()
+                .next()
+                .map(|mail| mail.trim_start_matches("MAIL FROM:<>").to_owned())
+                .unwrap()
+        };
+        assert_eq!(said(90, true, &offered), " BY=90;R MT-PRIORITY=-3");
+        assert_eq!(said(59, true, &offered), " MT-PRIORITY=-3");
+        assert_eq!(said(-5, false, &offered), " BY=-5;N MT-PRIORITY=-3");
+        assert_eq!(said(i64::MAX, true, &offered), " BY=999999999;R MT-PRIORITY=-3");
+        let any = Capabilities { deliver_by: Some(0), ..Capabilities::default() };
+        assert_eq!((said(0, true, &any), said(1, true, &any)), (String::new(), " BY=1;R".to_owned()));
+        assert_eq!(said(90, true, &Capabilities::default()), "");
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Dialer {
         mode: TlsMode,
         started: Instant,
     ) -> Result<Connection, DialFailure> {
-        let mut learnt = match self.meet(&mut wire).await {
+        let mut learnt = match self.meet(&mut wire, target).await {
             Ok(learnt) => learnt,
             Err(stop) => return Err(lost(stop, wire, started)),
         };
@@ -156,7 +156,7 @@ impl Dialer {
                     let facts;
                     (wire, facts, fault) = self.handshake(wire, target, started).await?;
                     tls = Some(facts);
-                    learnt = match self.hello(&mut wire).await {
+                    learnt = match self.hello(&mut wire, target).await {
                         Ok(learnt) => learnt,
                         Err(stop) => {
                             let failure = lost(as_tls(stop), wire, started);
@@ -202,24 +202,26 @@ impl Dialer {
         }
     }
 
-    async fn meet(&self, wire: &mut Wire) -> Result<Learnt, Stop> {
+    async fn meet(&self, wire: &mut Wire, target: &Target) -> Result<Learnt, Stop> {
         let greeting = wire.hear(self.timeouts.greeting).await?;
         match greeting.severity() {
-            Severity::Completed => self.hello(wire).await,
+            Severity::Completed => self.hello(wire, target).await,
             Severity::Intermediate => Err(Fault::Unexpected(greeting.code).into()),
             Severity::Transient | Severity::Permanent => Err(Stop(DialReason::Greeting, Some(greeting))),
         }
     }
 
-    async fn hello(&self, wire: &mut Wire) -> Result<Learnt, Stop> {
-        self.say_hello(wire).await.map_err(|Stop(reason, reply)| match reason {
-            DialReason::Lost(fault) => Stop(DialReason::LostAfterGreeting(fault), reply),
-            other => Stop(other, reply),
-        })
+    async fn hello(&self, wire: &mut Wire, target: &Target) -> Result<Learnt, Stop> {
+        self.say_hello(wire, target.helo.as_ref().unwrap_or(&self.helo)).await.map_err(
+            |Stop(reason, reply)| match reason {
+                DialReason::Lost(fault) => Stop(DialReason::LostAfterGreeting(fault), reply),
+                other => Stop(other, reply),
+            },
+        )
     }
 
-    async fn say_hello(&self, wire: &mut Wire) -> Result<Learnt, Stop> {
-        let reply = self.ask(wire, &format!("EHLO {}\r\n", self.helo)).await?;
+    async fn say_hello(&self, wire: &mut Wire, helo: &Name) -> Result<Learnt, Stop> {
+        let reply = self.ask(wire, &format!("EHLO {helo}\r\n")).await?;
         match reply.severity() {
             Severity::Completed => {
                 let capabilities = Capabilities::read(&reply);
@@ -230,7 +232,7 @@ impl Dialer {
             // RFC 5321 3.2: a host that does not know EHLO may know HELO.
             Severity::Permanent => {}
         }
-        let reply = self.ask(wire, &format!("HELO {}\r\n", self.helo)).await?;
+        let reply = self.ask(wire, &format!("HELO {helo}\r\n")).await?;
         match reply.severity() {
             Severity::Completed => {
                 Ok(Learnt { capabilities: Capabilities::default(), name: first_word(&reply) })

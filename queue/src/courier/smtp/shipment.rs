@@ -7,6 +7,7 @@
 
 use bytes::Bytes;
 use mail::address::Address;
+use mail::email::Priority;
 
 /// One message for one recipient.
 #[derive(Debug, Clone)]
@@ -25,6 +26,19 @@ pub struct Shipment {
     pub require_tls: bool,
     /// What the sender asked to be told (RFC 3461), passed on to a host that offers DSN.
     pub dsn: Option<Dsn>,
+    /// Within which time it is to be delivered, passed on to a host that offers DELIVERBY.
+    pub by: Option<Within>,
+    /// How pressing it is, passed on to a host that offers MT-PRIORITY (RFC 6710).
+    pub priority: Option<Priority>,
+}
+
+/// The time that is left to deliver a message in (RFC 2852 4.1.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Within {
+    /// So many seconds; less than none when it is late already.
+    pub seconds: i64,
+    /// What is late is to be returned; else the sender is told.
+    pub returns: bool,
 }
 
 impl Shipment {

@@ -26,6 +26,8 @@ pub struct Target {
     pub is_trusted: bool,
     /// The address to come from.
     pub source: Option<IpAddr>,
+    /// What we say in EHLO; none is what the dialer always says.
+    pub helo: Option<Name>,
     /// What is asked of TLS.
     pub tls: TlsMode,
     /// Records of which one must name the host's certificate (RFC 7672), whatever else is asked: then there is TLS or

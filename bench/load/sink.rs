@@ -1,0 +1,250 @@
+//! `load sink`: takes mail at any number of loopback addresses, and notes when each recipient was first tried.
+//!
+//! ```text
+//! stdin: an empty line ─► stdout: what was counted, a line of JSON; the log is written out
+//!        `drip N`      ─► every Nth numbered host (places.rs) answers a byte at a time from now on; 0: none does
+//!        its end       ─► the end
+//! ```
+//!
+//! A line of the log is a recipient's address and the time at which RCPT named it, in microseconds of the machine's
+//! clock. It is one process with one thread, so that it costs little beside what is measured: some ten microseconds a
+//! message. Tarpits (places.rs) always answer a byte at a time.
+//!
+//! Limits: a line of up to [`LINE_BYTES_MAX`]; no EHLO extension but PIPELINING and 8BITMIME.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufWriter, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::Args;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+use crate::measure::wall_us;
+use crate::places::{self, Host};
+
+/// No command is longer (RFC 5321 4.5.3.1.4 wants 512 at least).
+const LINE_BYTES_MAX: usize = 4096;
+/// Connections that wait to be accepted, an address.
+const BACKLOG: u32 = 4096;
+const END: &[u8] = b"\r\n.\r\n";
+const READ_BYTES: usize = 16 << 10;
+
+/// Where to listen, and what to write down.
+#[derive(Args)]
+pub(crate) struct Plan {
+    /// Address and port; 0.0.0.0 for every address.
+    #[arg(long)]
+    listen: SocketAddrV4,
+    /// So many addresses, that one and those that follow it; the others refuse connections.
+    #[arg(long, default_value_t = 1)]
+    addresses: u32,
+    /// The log: recipients and when they were tried.
+    #[arg(long)]
+    log: PathBuf,
+    /// Milliseconds from byte to byte, of who answers a byte at a time.
+    #[arg(long, default_value_t = 3000)]
+    drip_ms: u64,
+}
+
+struct Shared {
+    log: Mutex<BufWriter<File>>,
+    drip: Duration,
+    /// Every so-manieth numbered host drips; 0 is none.
+    drips_every: AtomicU32,
+    messages: AtomicU64,
+    tarpit_messages: AtomicU64,
+    open: AtomicU64,
+    open_tarpits: AtomicU64,
+}
+
+/// Listens until stdin ends.
+pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
+    let shared = Arc::new(Shared {
+        log: Mutex::new(BufWriter::with_capacity(1 << 20, File::create(&plan.log)?)),
+        drip: Duration::from_millis(plan.drip_ms),
+        drips_every: AtomicU32::new(0),
+        messages: AtomicU64::new(0),
+        tarpit_messages: AtomicU64::new(0),
+        open: AtomicU64::new(0),
+        open_tarpits: AtomicU64::new(0),
+    });
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let mut doors = Vec::new();
+        for number in 0..plan.addresses {
+            let ip = Ipv4Addr::from_bits(plan.listen.ip().to_bits() + number);
+            doors.push(listen(SocketAddrV4::new(ip, plan.listen.port()))?);
+        }
+        for door in doors {
+            tokio::spawn(accept(door, Arc::clone(&shared)));
+        }
+        tokio::task::spawn_blocking(move || obey(&shared)).await?
+    })?;
+    // What is still connected is not waited for.
+    std::process::exit(0)
+}
+
+fn listen(address: SocketAddrV4) -> io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address.into())?;
+    socket.listen(BACKLOG)
+}
+
+/// Does what is said on stdin, to its end.
+fn obey(shared: &Shared) -> io::Result<()> {
+    println!("{{\"listening\":true}}");
+    for line in io::stdin().lock().lines() {
+        if let Some(every) = line?.strip_prefix("drip ") {
+            shared.drips_every.store(every.trim().parse().map_err(io::Error::other)?, Ordering::Relaxed);
+        }
+        shared.log.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
+        println!(
+            "{{\"messages\":{},\"tarpit_messages\":{},\"open\":{},\"open_tarpits\":{}}}",
+            shared.messages.load(Ordering::Relaxed),
+            shared.tarpit_messages.load(Ordering::Relaxed),
+            shared.open.load(Ordering::Relaxed),
+            shared.open_tarpits.load(Ordering::Relaxed),
+        );
+    }
+    Ok(())
+}
+
+async fn accept(door: TcpListener, shared: Arc<Shared>) {
+    loop {
+        match door.accept().await {
+            Ok((stream, _)) => {
+                let shared = Arc::clone(&shared);
+                tokio::spawn(async move {
+                    // Whoever hangs up has reasons.
+                    let _ = Session::run(stream, &shared).await;
+                });
+            }
+            // Out of file descriptors, most likely: those that are open come to their end.
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+/// One connection, counted while it lives.
+struct Session<'a> {
+    stream: TcpStream,
+    shared: &'a Shared,
+    is_tarpit: bool,
+    unread: Vec<u8>,
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        self.count(u64::MAX);
+    }
+}
+
+impl<'a> Session<'a> {
+    async fn run(stream: TcpStream, shared: &'a Shared) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let host = match stream.local_addr()?.ip() {
+            IpAddr::V4(ip) => places::host_at(ip),
+            IpAddr::V6(_) => Host::Usual(0),
+        };
+        let every = shared.drips_every.load(Ordering::Relaxed);
+        let is_tarpit = match host {
+            Host::Tarpit => true,
+            Host::Usual(number) => every != 0 && number.is_multiple_of(every),
+        };
+        let mut session = Self { stream, shared, is_tarpit, unread: Vec::with_capacity(READ_BYTES) };
+        session.count(1);
+        session.say(b"220 sink ESMTP\r\n").await?;
+        session.talk().await
+    }
+
+    /// Adds to what is open; the greatest number takes one away.
+    fn count(&self, by: u64) {
+        self.shared.open.fetch_add(by, Ordering::Relaxed);
+        if self.is_tarpit {
+            self.shared.open_tarpits.fetch_add(by, Ordering::Relaxed);
+        }
+    }
+
+    async fn talk(&mut self) -> io::Result<()> {
+        let mut replies = Vec::new();
+        loop {
+            while let Some(end) = self.unread.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = self.unread.drain(..=end).collect();
+                let verb: [u8; 4] = std::array::from_fn(|n| line.get(n).map_or(0, u8::to_ascii_uppercase));
+                match &verb {
+                    b"EHLO" => replies.extend_from_slice(b"250-sink\r\n250-PIPELINING\r\n250 8BITMIME\r\n"),
+                    b"RCPT" => {
+                        self.note(&line)?;
+                        replies.extend_from_slice(b"250 2.1.5 Ok\r\n");
+                    }
+                    b"DATA" => {
+                        replies.extend_from_slice(b"354 Go on\r\n");
+                        self.say(&std::mem::take(&mut replies)).await?;
+                        self.content().await?;
+                        let Shared { messages, tarpit_messages, .. } = self.shared;
+                        let count = if self.is_tarpit { tarpit_messages } else { messages };
+                        count.fetch_add(1, Ordering::Relaxed);
+                        replies.extend_from_slice(b"250 2.0.0 Ok\r\n");
+                    }
+                    b"QUIT" => {
+                        replies.extend_from_slice(b"221 2.0.0 Bye\r\n");
+                        return self.say(&replies).await;
+                    }
+                    _ => replies.extend_from_slice(b"250 2.0.0 Ok\r\n"),
+                }
+            }
+            self.say(&std::mem::take(&mut replies)).await?;
+            if self.unread.len() > LINE_BYTES_MAX || self.read().await? == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads to the dot that stands alone, and throws it all away.
+    async fn content(&mut self) -> io::Result<()> {
+        // The line before the content's first is that of DATA.
+        self.unread.splice(0..0, *b"\r\n");
+        loop {
+            if let Some(at) = self.unread.windows(END.len()).position(|bytes| bytes == END) {
+                self.unread.drain(..at + END.len());
+                return Ok(());
+            }
+            let settled = self.unread.len().saturating_sub(END.len());
+            self.unread.drain(..settled);
+            if self.read().await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    async fn read(&mut self) -> io::Result<usize> {
+        self.unread.reserve(READ_BYTES);
+        self.stream.read_buf(&mut self.unread).await
+    }
+
+    async fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.is_tarpit {
+            return self.stream.write_all(bytes).await;
+        }
+        for byte in bytes.chunks(1) {
+            self.stream.write_all(byte).await?;
+            tokio::time::sleep(self.shared.drip).await;
+        }
+        Ok(())
+    }
+
+    /// Writes down whom `RCPT TO:<…>` names, and when.
+    fn note(&self, line: &[u8]) -> io::Result<()> {
+        let text = String::from_utf8_lossy(line);
+        let address =
+            text.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map(|(inside, _)| inside);
+        let mut log = self.shared.log.lock().unwrap_or_else(PoisonError::into_inner);
+        writeln!(log, "{} {}", address.unwrap_or_default(), wall_us())
+    }
+}

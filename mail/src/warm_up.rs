@@ -1,0 +1,188 @@
+//! Warming up: addresses that nobody has had mail from get known to a mailbox provider by little mail first, and more
+//! of it day by day. Pure.
+//!
+//! How much a day is the [`Curve`]'s; it is spread over the day: an hour's part may go at once ([`Credit`], by the
+//! generic cell rate algorithm). Whoever has not sent yet, or does not remember, may send one message: a restart, or a
+//! hundred of them, bring no more than one each.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+const HOUR_NS: u64 = 3_600 * 1_000_000_000;
+const DAY_NS: u64 = 24 * HOUR_NS;
+
+/// How many messages a day one address sends to one provider, from the first day on; after the last it is warm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Curve(Vec<u32>);
+
+impl Default for Curve {
+    /// From 50 to 50,000 in three weeks, twice as many every other day: as the large providers' advice to bulk senders
+    /// goes (begin with few, grow steadily, and only while nobody complains).
+    fn default() -> Self {
+        Self(vec![
+            50, 70, 100, 140, 200, 280, 400, 560, 800, 1_100, 1_600, 2_200, 3_200, 4_500, 6_400, 9_000,
+            12_800, 18_000, 25_600, 36_000, 51_200,
+        ])
+    }
+}
+
+/// A day without mail is no day of a curve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must name at least one message for each day")]
+pub struct NotACurve;
+
+impl TryFrom<Vec<u32>> for Curve {
+    type Error = NotACurve;
+
+    fn try_from(days: Vec<u32>) -> Result<Self, NotACurve> {
+        if days.is_empty() || days.contains(&0) { Err(NotACurve) } else { Ok(Self(days)) }
+    }
+}
+
+impl Curve {
+    /// How many days it has.
+    #[must_use]
+    pub fn days(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The day of a warm-up that began on `since` (UTC), from 1 on; none when it is over. Before it has begun it is the
+    /// first day.
+    #[must_use]
+    pub fn day(&self, since: Date, now: Timestamp) -> Option<usize> {
+        let today = now.to_zoned(TimeZone::UTC).date();
+        let past = since.until(today).map_or(0, |span| span.get_days());
+        let day = usize::try_from(past).unwrap_or(0) + 1;
+        (day <= self.days()).then_some(day)
+    }
+
+    /// How many messages may be sent that day by one address to one provider; none when it is over.
+    #[must_use]
+    pub fn messages(&self, since: Date, now: Timestamp) -> Option<u32> {
+        self.0.get(self.day(since, now)? - 1).copied()
+    }
+}
+
+/// What has been sent to one provider of what may be: until when that is paid for, in nanoseconds of any clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Credit {
+    paid_at_ns: Option<u64>,
+}
+
+impl Credit {
+    /// When the next message may go at so many a day: now, or later.
+    #[must_use]
+    pub fn next(self, per_day: u64, now_ns: u64) -> u64 {
+        let Some(paid_at_ns) = self.paid_at_ns else { return now_ns };
+        (paid_at_ns + interval_ns(per_day)).saturating_sub(burst_ns(per_day)).max(now_ns)
+    }
+
+    /// One message more.
+    ///
+    /// # Errors
+    /// How long it has to wait.
+    pub fn take(&mut self, per_day: u64, now_ns: u64) -> Result<(), Duration> {
+        let next_ns = self.next(per_day, now_ns);
+        if next_ns > now_ns {
+            return Err(Duration::from_nanos(next_ns - now_ns));
+        }
+        let interval_ns = interval_ns(per_day);
+        // The first one uses up all that there is but the time until the next.
+        let first_ns = now_ns + burst_ns(per_day) - interval_ns;
+        self.paid_at_ns = Some(self.paid_at_ns.unwrap_or(first_ns).max(now_ns) + interval_ns);
+        Ok(())
+    }
+
+    /// Whether all may be sent that may be at most: nothing needs to be remembered but that there was something.
+    #[must_use]
+    pub fn is_full(self, now_ns: u64) -> bool {
+        self.paid_at_ns.is_none_or(|paid_at_ns| paid_at_ns <= now_ns)
+    }
+}
+
+fn interval_ns(per_day: u64) -> u64 {
+    DAY_NS.div_ceil(per_day.max(1))
+}
+
+/// An hour's part may go at once, and one message in any case.
+fn burst_ns(per_day: u64) -> u64 {
+    HOUR_NS.max(interval_ns(per_day))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::civil::date;
+    use proptest::prelude::*;
+
+    #[test]
+    fn days_are_counted_from_the_first_and_end() {
+        let curve = Curve::try_from(vec![10, 20, 40]).unwrap();
+        let since = date(2026, 11, 23);
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        for (now, day, messages) in [
+            ("2026-11-20T00:00:00Z", Some(1), Some(10)),
+            ("2026-11-23T00:00:00Z", Some(1), Some(10)),
+            ("2026-11-23T23:59:59Z", Some(1), Some(10)),
+            ("2026-11-24T00:00:00Z", Some(2), Some(20)),
+            ("2026-11-25T12:00:00Z", Some(3), Some(40)),
+            ("2026-11-26T00:00:00Z", None, None),
+            ("2036-11-26T00:00:00Z", None, None),
+        ] {
+            let found = (curve.day(since, at(now)), curve.messages(since, at(now)));
+            assert_eq!(found, (day, messages), "{now}");
+        }
+        assert_eq!(Curve::try_from(vec![1, 0]), Err(NotACurve));
+        assert_eq!(Curve::try_from(Vec::new()), Err(NotACurve));
+    }
+
+    #[test]
+    fn one_goes_at_once_and_an_hours_part_after_an_hour() {
+        let (mut credit, per_day) = (Credit::default(), 240);
+        assert_eq!(credit.take(per_day, HOUR_NS), Ok(()));
+        assert_eq!(credit.take(per_day, HOUR_NS), Err(Duration::from_secs(360)));
+        assert_eq!(credit.next(per_day, HOUR_NS), HOUR_NS + HOUR_NS / 10);
+        let later = 3 * HOUR_NS;
+        let taken = (0..100).take_while(|_| credit.take(per_day, later).is_ok()).count();
+        assert_eq!(taken, 10);
+        assert!(!credit.is_full(later) && credit.is_full(later + HOUR_NS));
+    }
+
+    proptest! {
+        /// Whenever mail comes, and however often we begin anew: no day has more than its messages, an hour's part,
+        /// and one for each beginning.
+        #[test]
+        fn no_day_has_more_than_its_messages(
+            per_day in 1u64..3_000,
+            waits in prop::collection::vec((0u64..HOUR_NS, 1usize..100, prop::bool::weighted(0.02)), 1..100),
+        ) {
+            let (mut credit, mut now_ns, mut sent) = (Credit::default(), 5 * DAY_NS, Vec::new());
+            let mut begun = vec![now_ns];
+            for (wait_ns, count, begins_anew) in waits {
+                now_ns += wait_ns;
+                if begins_anew {
+                    credit = Credit::default();
+                    begun.push(now_ns);
+                }
+                for _ in 0..count {
+                    let next_ns = credit.next(per_day, now_ns);
+                    prop_assert_eq!(credit.take(per_day, now_ns).is_ok(), next_ns == now_ns);
+                    if next_ns == now_ns {
+                        sent.push(now_ns);
+                    }
+                }
+            }
+            let within = |times: &[u64], from_ns: u64| {
+                let before = |until_ns: u64| times.partition_point(|at| *at < until_ns);
+                (before(from_ns + DAY_NS) - before(from_ns)) as u64
+            };
+            for from_ns in sent.iter().copied() {
+                let most = per_day + per_day.div_ceil(24) + 1 + within(&begun, from_ns);
+                prop_assert!(within(&sent, from_ns) <= most, "more than {most}");
+            }
+        }
+    }
+}

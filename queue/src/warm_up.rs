@@ -1,0 +1,79 @@
+//! How a pool's addresses are warmed up, provider by provider ([`mail::warm_up`] has the rules).
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use mail::warm_up::{Credit, Curve};
+
+/// The warm-up of a pool. When it began may change while mail goes.
+#[derive(Debug)]
+pub(crate) struct WarmUp {
+    since: RwLock<Option<Date>>,
+    curve: Curve,
+    addresses: u64,
+}
+
+impl WarmUp {
+    /// Of so many addresses, one after the other.
+    pub(crate) fn new(since: Option<Date>, curve: Curve, addresses: u64) -> Self {
+        Self { since: RwLock::new(since), curve, addresses: addresses.max(1) }
+    }
+
+    /// The first day of it; none where the addresses are warm from the beginning.
+    pub(crate) fn since(&self) -> Option<Date> {
+        *self.since.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn begin(&self, since: Option<Date>) {
+        *self.since.write().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+
+    /// The day of it, and of how many; none when it is over.
+    pub(crate) fn day(&self, now: Timestamp) -> Option<(usize, usize)> {
+        Some((self.curve.day(self.since()?, now)?, self.curve.days()))
+    }
+
+    /// How many messages a day go to each provider; none when it is over.
+    pub(crate) fn per_day(&self, now: Timestamp) -> Option<u64> {
+        let each = self.curve.messages(self.since()?, now)?;
+        Some(u64::from(each).saturating_mul(self.addresses))
+    }
+}
+
+/// What a pool may send to one provider.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    warm_up: Arc<WarmUp>,
+    credit: Mutex<Credit>,
+}
+
+fn ns(time: Timestamp) -> u64 {
+    u64::try_from(time.as_nanosecond()).unwrap_or(0)
+}
+
+impl Budget {
+    pub(crate) fn new(warm_up: Arc<WarmUp>) -> Self {
+        Self { warm_up, credit: Mutex::default() }
+    }
+
+    /// Until when nothing may go, and how many may a day; none when one may go now.
+    pub(crate) fn used_up(&self, now: Timestamp) -> Option<(Timestamp, u64)> {
+        let per_day = self.warm_up.per_day(now)?;
+        let next_ns = self.credit.lock().unwrap_or_else(PoisonError::into_inner).next(per_day, ns(now));
+        let next = Timestamp::from_nanosecond(i128::from(next_ns)).ok()?;
+        (next > now).then_some((next, per_day))
+    }
+
+    /// Takes the right to send one message; or says when to ask again.
+    pub(crate) fn take(&self, now: Timestamp) -> Result<(), Timestamp> {
+        let Some(per_day) = self.warm_up.per_day(now) else { return Ok(()) };
+        let taken = self.credit.lock().unwrap_or_else(PoisonError::into_inner).take(per_day, ns(now));
+        taken.map_err(|wait| now.checked_add(wait).unwrap_or(Timestamp::MAX))
+    }
+
+    /// Whether as much may go as ever may at once.
+    pub(crate) fn is_full(&self, now: Timestamp) -> bool {
+        self.credit.lock().unwrap_or_else(PoisonError::into_inner).is_full(ns(now))
+    }
+}

@@ -1,0 +1,210 @@
+//! `[[delivery.pools]]`: addresses that some accounts' mail leaves from, apart from all other mail.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use jiff::civil::Date;
+use mail::account::Plan;
+use mail::address::Name;
+use mail::given_name::PoolName;
+use mail::warm_up::{Curve, NotACurve};
+use queue::pools::{PoolSettings, Source};
+use serde::Deserialize;
+
+use super::DeliverySection;
+use super::values::{one_or_many, parsed};
+
+/// `[[delivery.pools]]`
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PoolSection {
+    /// What the operator calls it. Required; not by serde, so that all that is missing is named.
+    #[serde(default)]
+    pub name: String,
+    /// Its addresses, of this machine.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub addresses: Vec<IpAddr>,
+    /// What we say in EHLO from there; none is `hostname`.
+    #[serde(default, deserialize_with = "parsed::host_name_option")]
+    pub hostname: Option<Name>,
+    /// The plans whose accounts' mail leaves from it.
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub plans: Vec<Plan>,
+    /// The first day of its warm-up; none: its addresses are known to providers.
+    pub warm_up: Option<Date>,
+    /// Messages a day from each address to each provider, from the first day on.
+    pub warm_up_messages: Option<Vec<u32>>,
+    /// The pool that takes what is too much for the warm-up.
+    pub spill_over: Option<String>,
+}
+
+impl PoolSection {
+    fn curve(&self) -> Result<Curve, NotACurve> {
+        self.warm_up_messages.clone().map_or_else(|| Ok(Curve::default()), Curve::try_from)
+    }
+
+    /// As the queue wants it; none where its name is none, which is told as a fault.
+    fn pool(&self) -> Option<PoolSettings> {
+        Some(PoolSettings {
+            source: Source {
+                pool: self.name.parse().ok()?,
+                addresses: self.addresses.clone(),
+                helo: self.hostname.clone(),
+            },
+            plans: self.plans.clone(),
+            warm_up: self.warm_up,
+            curve: self.curve().ok()?,
+            spill_over: self.spill_over.as_ref().and_then(|name| name.parse().ok()),
+        })
+    }
+
+    fn faults(&self) -> Vec<(&'static str, String)> {
+        let mut faults = Vec::new();
+        match self.name.parse::<PoolName>() {
+            Err(error) => {
+                faults.push(("name", format!("[[delivery.pools]] needs a `name`, which {error}")));
+            }
+            Ok(name) if name == PoolName::default() => {
+                let text = "`default` is the pool of `source_addresses` in [delivery]; choose another name";
+                faults.push(("name", text.to_owned()));
+            }
+            Ok(_) => {}
+        }
+        if self.addresses.is_empty() {
+            let text =
+                "[[delivery.pools]] needs `addresses`: those of this machine that its mail leaves from";
+            faults.push(("addresses", text.to_owned()));
+        }
+        if let Err(error) = self.curve() {
+            faults.push(("warm_up_messages", format!("`warm_up_messages` {error}")));
+        }
+        faults
+    }
+}
+
+impl DeliverySection {
+    /// The pools that have names.
+    #[must_use]
+    pub fn pool_settings(&self) -> Vec<PoolSettings> {
+        self.pools.iter().filter_map(PoolSection::pool).collect()
+    }
+
+    /// All addresses that are configured to send from, each with what is said in EHLO where that is not `hostname`.
+    #[must_use]
+    pub fn all_source_addresses(&self) -> Vec<(IpAddr, Option<&Name>)> {
+        let default = self.source_addresses.iter().map(|address| (*address, None));
+        let pools = self
+            .pools
+            .iter()
+            .flat_map(|pool| pool.addresses.iter().map(move |address| (*address, pool.hostname.as_ref())));
+        default.chain(pools).collect()
+    }
+
+    /// What is wrong with the pools: the block, its key, and what it is.
+    pub(super) fn pool_faults(&self) -> Vec<(usize, &'static str, String)> {
+        let mut faults = Vec::new();
+        let (mut names, mut plans) = (HashMap::new(), HashMap::new());
+        let mut addresses: HashMap<IpAddr, &str> =
+            self.source_addresses.iter().map(|address| (*address, "default")).collect();
+        for (index, pool) in self.pools.iter().enumerate() {
+            faults.extend(pool.faults().into_iter().map(|(key, text)| (index, key, text)));
+            if !pool.name.is_empty() && names.insert(pool.name.as_str(), pool).is_some() {
+                faults.push((index, "name", format!("there is another pool `{}`", pool.name)));
+            }
+            for plan in &pool.plans {
+                if let Some(other) = plans.insert(*plan, &pool.name) {
+                    let text = format!("the mail of a plan leaves from one pool: `{other}` has this one");
+                    faults.push((index, "plans", text));
+                }
+            }
+            for address in &pool.addresses {
+                if address.is_unspecified() || address.is_multicast() {
+                    faults.push((index, "addresses", format!("{address} is no address to send from")));
+                }
+                let address = &address.to_canonical();
+                if let Some(other) = addresses.insert(*address, &pool.name) {
+                    let text = format!("{address} is in the pool `{other}` already; each is in one");
+                    faults.push((index, "addresses", text));
+                }
+            }
+        }
+        for (index, pool) in self.pools.iter().enumerate() {
+            faults.extend(spill_over_fault(pool, &names).map(|text| (index, "spill_over", text)));
+        }
+        faults
+    }
+}
+
+fn spill_over_fault(pool: &PoolSection, named: &HashMap<&str, &PoolSection>) -> Option<String> {
+    let mut to = pool.spill_over.as_deref()?;
+    for _ in 0..=named.len() {
+        if to == PoolName::default().as_str() {
+            return None;
+        }
+        match named.get(to) {
+            None => return Some(format!("there is no pool `{to}`")),
+            Some(next) if next.name == pool.name => {
+                return Some("it comes back to this pool, and must end somewhere".to_owned());
+            }
+            Some(next) => to = next.spill_over.as_deref()?,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::from_text;
+
+    fn problems(pools: &str) -> Vec<String> {
+        let head = "hostname = \"mx.example.net\"\n[delivery]\nsource_addresses = [\"203.0.113.1\"]\n";
+        let found = from_text(&format!("{head}{pools}\n[api]\nlisten = \"127.0.0.1:0\"\n"), []);
+        found.err().unwrap_or_default().iter().map(ToString::to_string).collect()
+    }
+
+    const NEW: &str = "[[delivery.pools]]\nname = \"new\"\naddresses = \"203.0.113.2\"\n";
+    const OLD: &str = "[[delivery.pools]]\nname = \"old\"\naddresses = \"203.0.113.3\"\n";
+
+    #[test]
+    fn pools_that_fit_are_taken() {
+        let chain = format!(
+            "{NEW}plans = \"pro\"\nwarm_up = \"2026-11-23\"\nspill_over = \"old\"\n{OLD}spill_over = \"default\"\n"
+        );
+        assert_eq!(problems(&chain), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_fault_is_named_with_its_line() {
+        for (pools, expected) in [
+            (
+                "[[delivery.pools]]\n".to_owned(),
+                vec!["line 4: [[delivery.pools]] needs a `name`", "needs `addresses`"],
+            ),
+            (NEW.replace("new", "default"), vec!["line 5: `default` is the pool of `source_addresses`"]),
+            (
+                format!("{NEW}{NEW}"),
+                vec!["there is another pool `new`", "203.0.113.2 is in the pool `new` already"],
+            ),
+            (NEW.replace("113.2", "113.1"), vec!["line 6: 203.0.113.1 is in the pool `default` already"]),
+            (format!("{NEW}warm_up_messages = [10, 0]\n"), vec!["line 7: `warm_up_messages` must name"]),
+            (format!("{NEW}warm_up = \"soon\"\n"), vec!["line 7: "]),
+            (
+                format!("{NEW}plans = [\"pro\"]\n{OLD}plans = [\"pro\"]\n"),
+                vec!["line 11: the mail of a plan leaves from one pool: `new`"],
+            ),
+            (format!("{NEW}plans = [\"gold\"]\n"), vec!["`gold` is no plan"]),
+            (format!("{NEW}spill_over = \"nobody\"\n"), vec!["line 7: there is no pool `nobody`"]),
+            (format!("{NEW}spill_over = \"new\"\n"), vec!["line 7: it comes back to this pool"]),
+            (
+                format!("{NEW}spill_over = \"old\"\n{OLD}spill_over = \"new\"\n"),
+                vec!["comes back", "comes back"],
+            ),
+        ] {
+            let found = problems(&pools);
+            assert_eq!(found.len(), expected.len(), "{pools}\n{found:#?}");
+            for (found, expected) in found.iter().zip(expected) {
+                assert!(found.contains(expected), "{found:?}: {expected:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Each recipient's copy is signed for its own transaction (DKIM2), where that is switched on.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use mail::domain::{Domain, SealedKey};
+use mail::recipient::RecipientState;
+use serde_json::json;
+use store::engine::Batch;
+
+use crate::world::dkim2::verdict;
+use crate::world::sink::{Behaviour, Taken};
+use crate::world::submit::dialog;
+use crate::world::{DOMAIN, TestWorld, ZONE};
+
+const ON: &str = "dkim2 = \"on\"\n";
+
+async fn domain(world: &TestWorld) -> Domain {
+    store::domain::by_name(&world.world.store, &DOMAIN.parse().unwrap()).await.unwrap().unwrap()
+}
+
+/// Publishes the keys of the domain.
+async fn publish(world: &TestWorld) {
+    let mut zone = ZONE.to_owned();
+    let domain = domain(world).await;
+    for (name, value) in postrider::dev::capture::records_of(&domain) {
+        writeln!(zone, "{name}. TXT \"{value}\"").unwrap();
+    }
+    world.names.set(&zone);
+}
+
+/// A world in which it is on, and the keys are published.
+async fn world() -> TestWorld {
+    let world = TestWorld::start_with(ON).await;
+    publish(&world).await;
+    world
+}
+
+async fn judged(world: &TestWorld, taken: &Taken) -> String {
+    verdict(world.names.address, &taken.content, (&taken.sender, &taken.recipient)).await
+}
+
+fn has_fields(taken: &Taken) -> bool {
+    taken.content.contains("DKIM2-Signature:") || taken.content.contains("Message-Instance:")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_copy_holds_for_its_recipient_alone() {
+    let world = world().await;
+    world.relay(&["one@dest.example", "two@other.example"], "hello").await;
+    let taken = world.sink.wait_for(2).await;
+    for (mine, other) in [(&taken[0], &taken[1]), (&taken[1], &taken[0])] {
+        assert_eq!(judged(&world, mine).await, "Pass", "{}", mine.content);
+        assert!(mine.content.starts_with("DKIM2-Signature: i=1; m=1; t="), "{}", mine.content);
+        assert_eq!(mine.content.matches("\r\nDKIM-Signature:").count(), 2, "{}", mine.content);
+        // Sent on as it is, to somebody else or from somebody else.
+        let on = verdict(world.names.address, &mine.content, (&mine.sender, &other.recipient)).await;
+        assert!(on.contains("RcptToMismatch(1)"), "{on}");
+        let on = verdict(world.names.address, &mine.content, (&other.sender, &mine.recipient)).await;
+        assert!(on.contains("MailFromMismatch(1)"), "{on}");
+        let changed = Taken { content: mine.content.replace("hello", "hullo"), ..mine.clone() };
+        assert!(judged(&world, &changed).await.contains("HashMismatch(1)"));
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mail_by_http_and_what_was_scheduled_is_signed_too() {
+    let world = world().await;
+    let due = world.world.clock.now() + Duration::from_secs(60);
+    for scheduled_at in [None, Some(due.to_string())] {
+        let body = json!({
+            "from": format!("Ada <ada@{DOMAIN}>"), "to": "one@dest.example", "subject": "h\u{e4}llo",
+            "html": "<p>hi</p>", "scheduled_at": scheduled_at,
+        });
+        let (status, answer) = world.call("POST", "/emails", &body.to_string()).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+    world.sink.wait_for(1).await;
+    world.world.clock.advance(Duration::from_secs(61));
+    for taken in world.sink.wait_for(2).await {
+        assert_eq!(judged(&world, &taken).await, "Pass", "{}", taken.content);
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_is_signed_anew_and_from_disk() {
+    let world = world().await;
+    world.sink.script("grey@dest.example", &[Behaviour::AtRcpt("451 4.7.1 greylisted")]);
+    let id = world.relay(&["grey@dest.example"], "later").await;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    let world = world.restart(ON).await;
+    // The keys turned meanwhile: those of now sign.
+    let domains = world.world.hall.domains();
+    let old = domain(&world).await;
+    domains.rotate(old.account, old.id).await.unwrap();
+    let mut zone = ZONE.to_owned();
+    for record in domains.facts().records(&domain(&world).await) {
+        if record.record_type == mail::setup::RecordType::Txt {
+            writeln!(zone, "{}. TXT \"{}\"", record.name, record.value).unwrap();
+        }
+    }
+    world.names.set(&zone);
+    let turned = domains.verify(old.account, old.id).await.unwrap().domain;
+    assert_ne!(turned.dkim.selector, old.dkim.selector);
+    world.world.clock.advance(Duration::from_secs(75));
+    let taken = world.sink.wait_for(1).await;
+    assert_eq!(judged(&world, &taken[0]).await, "Pass", "{}", taken[0].content);
+    let set = format!("s={}:ed25519-sha256:", turned.dkim.ed25519_selector());
+    assert!(taken[0].content.contains(&set), "{}", taken[0].content);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn switched_off_nothing_says_so() {
+    let world = TestWorld::start().await;
+    world.relay(&["one@dest.example"], "off").await;
+    assert!(!has_fields(&world.sink.wait_for(1).await[0]));
+    world.end().await;
+    // Nor of what was accepted while it was on.
+    let world = TestWorld::start_with(&format!("{ON}paused = true\n")).await;
+    world.relay(&["one@dest.example"], "on, and off").await;
+    let world = world.restart("").await;
+    let taken = world.sink.wait_for(1).await;
+    assert!(!has_fields(&taken[0]), "{}", taken[0].content);
+    assert!(taken[0].content.starts_with("DKIM-Signature:"), "{}", taken[0].content);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mail_of_a_domain_that_is_gone_goes_without() {
+    let world = TestWorld::start_with(&format!("{ON}paused = true\n")).await;
+    world.relay(&["one@dest.example"], "orphaned").await;
+    let gone = domain(&world).await;
+    world.world.hall.domains().delete(gone.account, gone.id).await.unwrap();
+    world.reload(ON);
+    let taken = world.sink.wait_for(1).await;
+    assert!(!has_fields(&taken[0]), "{}", taken[0].content);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mail_whose_keys_cannot_be_opened_goes_without() {
+    let paused = format!("{ON}paused = true\n");
+    let world = TestWorld::start_with(&paused).await;
+    world.relay(&["one@dest.example"], "locked out").await;
+    // What opened them is not in memory any more.
+    let world = world.restart(&paused).await;
+    let before = domain(&world).await;
+    let mut after = before.clone();
+    after.dkim.rsa = SealedKey("AAAA".to_owned());
+    let mut batch = Batch::progress();
+    store::domain::update(&mut batch, &before, &after);
+    world.world.store.commit(batch).await.unwrap();
+    world.reload(ON);
+    let taken = world.sink.wait_for(1).await;
+    assert!(!has_fields(&taken[0]), "{}", taken[0].content);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_signed_before_it_came_here_is_left_alone() {
+    let world = world().await;
+    let fields = "DKIM2-Signature: i=1; m=1; t=1; d=acme.example; mf=PD4=; rt=PD4=; s=x:ed25519-sha256:AAAA;\r\n\
+                  Message-Instance: m=1; h=sha256:AAAA:AAAA;";
+    let message = format!("{fields}\r\nFrom: ada@acme.example\r\nSubject: x\r\n\r\nx\r\n.");
+    let lines = ["EHLO test", "MAIL FROM:<ada@acme.example>", "RCPT TO:<one@dest.example>", "DATA", &message];
+    let replies = dialog(world.relay, &lines).await;
+    assert!(replies[5].starts_with("250 2.0.0 OK"), "{replies:?}");
+    let taken = world.sink.wait_for(1).await;
+    assert!(taken[0].content.contains(fields), "{}", taken[0].content);
+    assert_eq!(taken[0].content.matches("Message-Instance:").count(), 1, "{}", taken[0].content);
+    assert_eq!(taken[0].content.matches("DKIM2-Signature:").count(), 1, "{}", taken[0].content);
+    world.end().await;
+}

@@ -1,0 +1,116 @@
+//! Mail of some accounts leaves from addresses of their own, and new addresses get known to a provider little by
+//! little: what is too much waits, or leaves from where it always did.
+
+use std::time::Duration;
+
+use mail::given_name::PoolName;
+use mail::id::EmailId;
+use mail::pool::OrderedWarmUp;
+use mail::recipient::RecipientState;
+use queue::operate::Cause;
+
+use crate::world::TestWorld;
+
+const TWO: &str = "source_addresses = [\"127.0.0.1\"]\n\
+    [[delivery.pools]]\nname = \"paid\"\naddresses = [\"127.0.0.21\"]\nplans = [\"dedicated\"]\n\
+    hostname = \"out2.postrider.example\"\n\
+    [[delivery.pools]]\nname = \"theirs\"\naddresses = [\"127.0.0.31\", \"127.0.0.32\"]\n";
+/// A warm-up whose first day lies ahead is at its first day: two messages an hour.
+const WARMING: &str = "[[delivery.pools]]\nname = \"new\"\naddresses = [\"127.0.0.41\"]\nplans = [\"dedicated\"]\n\
+    warm_up = \"2400-01-01\"\nwarm_up_messages = [48, 480]\n";
+
+fn pool(name: &str) -> PoolName {
+    name.parse().unwrap()
+}
+
+async fn delivered(world: &TestWorld, id: EmailId) {
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Delivered).await;
+}
+
+/// Where the messages came from, in the order of their recipients.
+fn sources(world: &TestWorld) -> Vec<String> {
+    let mut taken = world.sink.taken();
+    taken.sort_by(|one, other| one.recipient.cmp(&other.recipient));
+    taken.iter().map(|taken| taken.from.to_string()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mail_leaves_from_the_pool_of_the_plan_or_of_the_account() {
+    let world = TestWorld::start_with(TWO).await;
+    let worker = &world.world.worker;
+    let first = world.relay(&["1@dest.example"], "by plan").await;
+    delivered(&world, first).await;
+    let attempts = store::attempt::list(&world.world.store, world.account, first, 10).await.unwrap();
+    assert_eq!(attempts[0].source.map(|ip| ip.to_string()).as_deref(), Some("127.0.0.21"));
+    assert_eq!(world.sink.taken()[0].helo, "out2.postrider.example");
+
+    worker.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
+    assert!(worker.assign_pool(world.account, Some(pool("nobodys"))).await.is_err());
+    delivered(&world, world.relay(&["2@dest.example"], "by order").await).await;
+    assert!(sources(&world)[1].starts_with("127.0.0.3"), "{:?}", sources(&world));
+    assert_eq!(world.sink.taken()[1].helo, "out.postrider.example");
+    assert_eq!(worker.accounts_by_pool()[&pool("theirs")], [world.account]);
+
+    let world = world.restart(TWO).await;
+    delivered(&world, world.relay(&["3@dest.example"], "still by order").await).await;
+    assert!(sources(&world)[2].starts_with("127.0.0.3"), "{:?}", sources(&world));
+    world.world.worker.assign_pool(world.account, None).await.unwrap();
+    delivered(&world, world.relay(&["4@dest.example"], "by plan again").await).await;
+    assert_eq!(sources(&world)[3], "127.0.0.21");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_warm_up_lets_little_go_and_says_what_the_rest_waits_for() {
+    let world = TestWorld::start_with(WARMING).await;
+    let worker = &world.world.worker;
+    delivered(&world, world.relay(&["1@dest.example"], "the first").await).await;
+    let second = world.relay(&["2@dest.example"], "waits").await;
+    delivered(&world, world.relay(&["3@other.example"], "another provider").await).await;
+
+    let now = world.world.clock.now();
+    let waiting = worker.trace(second).await.unwrap().waiting.remove(0);
+    assert_eq!(waiting.cause, Cause::WarmUp { pool: pool("new"), per_day: 48 }, "{}", waiting.cause);
+    let wait = waiting.until.unwrap().duration_since(now).as_secs();
+    assert!((1_700..=1_800).contains(&wait), "{wait}");
+    let standing = worker.pools().into_iter().find(|p| p.source.pool == pool("new")).unwrap();
+    let warm_up = standing.warm_up.unwrap();
+    assert_eq!((warm_up.day, warm_up.days, warm_up.per_day), (1, 2, 48));
+    assert_eq!(warm_up.used_up[0].0, "dest.example");
+
+    world.world.clock.advance(Duration::from_secs(1_801));
+    delivered(&world, second).await;
+    let third = world.relay(&["4@dest.example"], "waits, too").await;
+    worker.warm_up_pool(pool("new"), Some(OrderedWarmUp::Over)).await.unwrap();
+    delivered(&world, third).await;
+    assert_eq!(sources(&world), ["127.0.0.41"; 4]);
+    let email = world.email(third).await;
+    assert_eq!(email.recipients[0].attempts, 1, "waiting is no attempt");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_much_for_a_warm_up_leaves_from_another_pool() {
+    let more = format!("source_addresses = [\"127.0.0.11\"]\n{WARMING}spill_over = \"default\"\n");
+    let world = TestWorld::start_with(&more).await;
+    for n in 1..=4 {
+        delivered(&world, world.relay(&[&format!("{n}@dest.example")], "some").await).await;
+    }
+    assert_eq!(sources(&world), ["127.0.0.41", "127.0.0.11", "127.0.0.11", "127.0.0.11"]);
+    world.world.clock.advance(Duration::from_secs(1_801));
+    delivered(&world, world.relay(&["5@dest.example"], "half an hour later").await).await;
+    assert_eq!(sources(&world)[4], "127.0.0.41");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_warm_up_leaves_from_the_pool_that_is_ordered_for_it() {
+    let more = format!("{WARMING}[[delivery.pools]]\nname = \"theirs\"\naddresses = [\"127.0.0.31\"]\n");
+    let world = TestWorld::start_with(&more).await;
+    delivered(&world, world.relay(&["1@dest.example"], "the first").await).await;
+    let second = world.relay(&["2@dest.example"], "waits").await;
+    world.world.worker.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
+    delivered(&world, second).await;
+    assert_eq!(sources(&world), ["127.0.0.41", "127.0.0.31"]);
+    world.end().await;
+}
