@@ -78,10 +78,9 @@ impl Inbox {
                 shelf.bytes -= old.raw.len();
             }
         }
-        let number = shelf.caught;
-        drop(shelf);
-        self.changed.send_replace(number);
-        number
+        // Told under the lock: of two at once the lower number must not be told last.
+        self.changed.send_replace(shelf.caught);
+        shelf.caught
     }
 
     /// All messages, the newest first.
@@ -102,8 +101,6 @@ impl Inbox {
         let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
         shelf.messages.clear();
         shelf.bytes = 0;
-        let number = shelf.caught;
-        drop(shelf);
-        self.changed.send_replace(number);
+        self.changed.send_replace(shelf.caught);
     }
 }

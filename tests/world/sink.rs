@@ -134,9 +134,8 @@ impl Sink {
     fn take(&self, taken: Taken) {
         let mut state = self.state.lock().unwrap();
         state.taken.push(taken);
-        let count = state.taken.len();
-        drop(state);
-        self.changed.send_replace(count);
+        // Told under the lock: of two at once the lower count must not be told last.
+        self.changed.send_replace(state.taken.len());
     }
 
     /// The reply to a recipient that is not taken; what becomes later of one that is.
