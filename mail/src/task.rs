@@ -167,7 +167,7 @@ pub struct Task {
 }
 
 /// How late the last attempt at something with a deadline may begin, which is due at the deadline itself.
-const LATE_MAX: Duration = Duration::from_secs(5);
+pub const LATE_MAX: Duration = Duration::from_secs(5);
 
 impl Task {
     /// Whether it is worth nothing any more: a code that has lapsed, what RFC 2852 4 wants returned by then.

@@ -664,6 +664,7 @@ fn no_line(
         source: failure.local,
         tls: failure.tls.map(|tls| facts(tls, policy)),
         transcript: failure.transcript.to_string(),
+        answered_before: None,
     };
     NoLine { attempted, unreachable }
 }
@@ -789,5 +790,6 @@ fn attempted(open: &Line, delivery: Delivery, began_at: Timestamp) -> Attempted 
         source: open.connection.local(),
         tls: delivery.tls.map(|tls| facts(tls, open.policy)),
         transcript: delivery.transcript.to_string(),
+        answered_before: None,
     }
 }

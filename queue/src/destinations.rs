@@ -9,14 +9,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use jiff::Timestamp;
 use mail::address::Name;
-use mail::destination::{Destination, Standing, Suspension, Way};
+use mail::destination::{Destination, OrderedPace, Standing, Suspension, Way};
 use mail::task::{QueueName, Task};
 use store::destination::{self, DESTINATIONS_MAX, Version};
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
 
 use crate::dispatch::LOOK_AGAIN_AT_SITE;
-use crate::pace::PaceLimits;
 use crate::plan::Route;
 use crate::worker::Worker;
 
@@ -137,19 +136,11 @@ impl Destinations {
         })
     }
 
-    /// How fast the hosts of a route are served, and the name that it was ordered for, if it was.
-    pub(crate) fn pace(&self, route: &Route, configured: PaceLimits) -> (Option<Name>, PaceLimits) {
+    /// How fast the hosts of a route are to be served by order, and the name that it was ordered for.
+    pub(crate) fn pace(&self, route: &Route) -> Option<(Name, OrderedPace)> {
         let orders = self.orders();
-        let ordered = orders.of_hosts(route, |standing| !standing.pace.is_empty());
-        let Some((name, Standing { pace, .. })) = ordered else { return (None, configured) };
-        let connections_max = pace.connections_max.unwrap_or(configured.connections_max);
-        let limits = PaceLimits {
-            connections_start: configured.connections_start.min(connections_max),
-            connections_max,
-            messages_per_second: pace.messages_per_second.or(configured.messages_per_second),
-            ..configured
-        };
-        (Some(name.clone()), limits)
+        let (name, standing) = orders.of_hosts(route, |standing| !standing.pace.is_empty())?;
+        Some((name.clone(), standing.pace))
     }
 }
 

@@ -11,6 +11,7 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use mail::address::Name;
 use mail::classify::provider;
+use mail::destination::OrderedPace;
 use mail::outcome::{Outcome, Phase};
 use mail::task::{Task, TlsDemand};
 use mail::tls_report::{Applied, Fault, ResultType};
@@ -169,6 +170,7 @@ impl Worker {
             source: None,
             tls: None,
             transcript,
+            answered_before: None,
         }
     }
 
@@ -271,17 +273,25 @@ impl Worker {
     /// How fast the hosts of a route are served, as was ordered or is configured, or as is usual.
     fn pace_of(&self, route: &Route) -> Paced {
         let (configured, limits) = self.limits_of(route);
-        let (ordered, limits) = self.destinations.pace(route, limits);
-        let named = ordered.or(configured).map(|name| (ProviderKey::Paced(name), limits));
-        let known = || {
-            let name = route.first_host().and_then(provider)?.clone();
+        let ordered = self.destinations.pace(route);
+        let limits = ordered.as_ref().map_or(limits, |(_, pace)| limits.ordered(*pace));
+        let known = route.first_host().and_then(provider);
+        // As many connections as a large provider has without being asked.
+        let many = || {
             let connections_max = limits.connections_max.saturating_mul(PROVIDER_CONNECTIONS);
-            Some((
-                ProviderKey::Known(name),
-                PaceLimits { connections_max, messages_per_second: None, ..limits },
-            ))
+            PaceLimits { connections_max, ..limits }
         };
-        Paced { limits, provider: named.or_else(known) }
+        let provider = match (ordered, configured) {
+            // Nothing is said of its connections.
+            (Some((name, OrderedPace { connections_max: None, .. })), None) if known.is_some() => {
+                Some((ProviderKey::Paced(name), many()))
+            }
+            (Some((name, _)), _) | (None, Some(name)) => Some((ProviderKey::Paced(name), limits)),
+            (None, None) => known.map(|name| {
+                (ProviderKey::Known(name.clone()), PaceLimits { messages_per_second: None, ..many() })
+            }),
+        };
+        Paced { limits, provider }
     }
 
     fn limits_of(&self, route: &Route) -> (Option<Name>, PaceLimits) {
@@ -301,11 +311,9 @@ impl Worker {
     /// The site of a task is tried now, dead or not.
     pub(crate) fn revive(&self, task: &Task) {
         if let Some(route) = self.last_route_of(task) {
-            for pool in self.pools.may_hold(task, &route) {
-                self.site(pool, &route, task.tls_demand()).revive();
-                // With it rest, and are revived, those of its provider.
-                pool.wake();
-            }
+            self.sites_of(task, &route).for_each(|site| site.revive());
+            // With it rest, and are revived, those of its provider.
+            self.pools.may_hold(task, &route).for_each(|pool| pool.wake());
         }
     }
 

@@ -16,6 +16,7 @@ pub mod bodies;
 pub mod clock;
 pub mod contacts;
 pub mod courier;
+mod deadlines;
 pub mod destinations;
 mod dispatch;
 mod dkim2;

@@ -70,6 +70,7 @@ impl Drop for Withdrawn<'_> {
         self.worker.flights.give_back(self.task.id);
         // Whatever its row is by now, disk knows.
         self.worker.let_lie(self.task);
+        self.worker.settled.notify_waiters();
     }
 }
 
@@ -141,7 +142,7 @@ impl Worker {
     }
 
     /// Does something to a task while it is out of everybody's reach.
-    async fn apart(
+    pub(crate) async fn apart(
         self: &Arc<Self>,
         task: &Task,
         work: impl Future<Output = Result<(), OperateError>>,
@@ -151,7 +152,7 @@ impl Worker {
         }
         let _withdrawn = Withdrawn { worker: self, task };
         if let Some(route) = self.last_route_of(task)
-            && self.site_of(task, &route).take_out(task)
+            && self.sites_of(task, &route).any(|site| site.take_out(task))
         {
             self.flights.land(task.id);
         }

@@ -10,6 +10,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mail::destination::OrderedPace;
 
 /// Limits of one site.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,6 +38,18 @@ impl Default for PaceLimits {
 }
 
 impl PaceLimits {
+    /// As the operator has ordered; what nothing was ordered about stays.
+    #[must_use]
+    pub fn ordered(self, pace: OrderedPace) -> Self {
+        let connections_max = pace.connections_max.unwrap_or(self.connections_max);
+        Self {
+            connections_start: self.connections_start.min(connections_max),
+            connections_max,
+            messages_per_second: pace.messages_per_second.or(self.messages_per_second),
+            ..self
+        }
+    }
+
     /// What each of `nodes` may give to a site, so that all together stay within the limits: the rate, with a
     /// burst of one second's worth and a message a node; the connections, or one a node where there are more
     /// nodes than connections.

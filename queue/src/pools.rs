@@ -101,9 +101,10 @@ pub(crate) struct Pool {
 impl Pool {
     fn new(settings: PoolSettings) -> Self {
         let PoolSettings { source, plans, warm_up, curve, spill_over } = settings;
-        // A host is reached by one family: the other's addresses are not warmed up by that.
+        // A provider may be reached by either family: none of the addresses is to send more than the curve has.
         let four = source.addresses.iter().filter(|address| address.is_ipv4()).count();
-        let addresses = four.max(source.addresses.len() - four) as u64;
+        let families = [four, source.addresses.len() - four];
+        let addresses = families.into_iter().filter(|count| *count > 0).min().unwrap_or(1) as u64;
         Self {
             source: Arc::new(source),
             plans,
@@ -122,6 +123,11 @@ impl Pool {
 
     pub(crate) fn sites(&self) -> MutexGuard<'_, Sites> {
         self.sites.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The site of a route, as it is served from here; none where none was made.
+    fn known_site(&self, route: &Route, tls: TlsDemand) -> Option<Arc<Site>> {
+        self.sites()[tls as usize].get(&route.site).cloned()
     }
 
     /// Whoever waits at a site for its pace looks again.
@@ -164,7 +170,7 @@ impl Pool {
         if self.spill_over.is_some() { None } else { self.budget(route, now) }
     }
 
-    fn standing(&self, now: Timestamp) -> PoolStanding {
+    fn standing(&self, ordered: Option<OrderedWarmUp>, now: Timestamp) -> PoolStanding {
         let budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         let mut used_up: Vec<(String, Timestamp)> = budgets
             .iter()
@@ -182,6 +188,7 @@ impl Pool {
             plans: self.plans.clone(),
             spill_over: self.spill_over.clone(),
             warm_up: warm_up(),
+            ordered,
             ready: self.sites().iter().flat_map(HashMap::values).map(|site| site.ready()).sum(),
         }
     }
@@ -198,6 +205,8 @@ pub struct PoolStanding {
     pub spill_over: Option<PoolName>,
     /// How far its warm-up is; none when it is warm.
     pub warm_up: Option<WarmUpStanding>,
+    /// What was ordered about its warm-up; none: it is as configured.
+    pub ordered: Option<OrderedWarmUp>,
     /// Messages that wait in memory to leave from it.
     pub ready: usize,
 }
@@ -414,8 +423,17 @@ impl Worker {
     /// How the pools stand.
     #[must_use]
     pub fn pools(&self) -> Vec<PoolStanding> {
-        let now = self.clock.now();
-        self.pools.all().map(|pool| pool.standing(now)).collect()
+        let (now, orders) = (self.clock.now(), self.pools.orders());
+        let ordered = |pool: &Pool| orders.warm_ups.get(pool.name()).copied();
+        self.pools.all().map(|pool| pool.standing(ordered(pool), now)).collect()
+    }
+
+    /// Warm-ups that were ordered of pools that are configured no more.
+    #[must_use]
+    pub fn warm_ups_of_nothing(&self) -> BTreeMap<PoolName, OrderedWarmUp> {
+        let orders = self.pools.orders();
+        let is_gone = |(pool, _): &(&PoolName, &OrderedWarmUp)| !self.pools.named.contains_key(*pool);
+        orders.warm_ups.iter().filter(is_gone).map(|(pool, warm_up)| (pool.clone(), *warm_up)).collect()
     }
 
     /// The accounts whose mail leaves from a pool by order.
@@ -448,7 +466,8 @@ impl Worker {
         pool: PoolName,
         warm_up: Option<OrderedWarmUp>,
     ) -> Result<(), PoolError> {
-        self.judge_pool(Some(&pool))?;
+        // What is taken back may be of a pool that is configured no more.
+        self.judge_pool(warm_up.as_ref().map(|_| &pool))?;
         let order = warm_up.map(|warm_up| PoolOrder::WarmUp(pool.clone(), warm_up));
         self.order_of_pools(About::WarmUp(pool), order).await
     }
@@ -509,12 +528,18 @@ impl Worker {
         Ok(())
     }
 
-    /// The site that a task waits at; where it is at none, the one that it would come to.
-    pub(crate) fn site_of(&self, task: &Task, route: &Arc<Route>) -> Arc<Site> {
-        let tls: TlsDemand = task.tls_demand();
-        let sites: Vec<_> =
-            self.pools.may_hold(task, route).map(|pool| self.site(pool, route, tls)).collect();
-        let holds = sites.iter().find(|site| site.place(task).is_some()).cloned();
-        holds.unwrap_or_else(|| self.site(self.pools.look(task.account, route, self.clock.now()), route, tls))
+    /// The sites that a task may wait at, as far as there are any yet.
+    pub(crate) fn sites_of(&self, task: &Task, route: &Route) -> impl Iterator<Item = Arc<Site>> {
+        let tls = task.tls_demand();
+        self.pools.may_hold(task, route).filter_map(move |pool| pool.known_site(route, tls))
+    }
+
+    /// The site that a task waits at; where it is at none, the one that it would come to, if there is one yet.
+    pub(crate) fn site_of(&self, task: &Task, route: &Route) -> Option<Arc<Site>> {
+        let holds = self.sites_of(task, route).find(|site| site.place(task).is_some());
+        holds.or_else(|| {
+            let pool = self.pools.look(task.account, route, self.clock.now());
+            pool.known_site(route, task.tls_demand())
+        })
     }
 }

@@ -38,6 +38,7 @@ impl Reservation {
         let held: Option<Arc<HeldBody>> = (self.placed > 0).then(|| self.worker.bodies.hold(body)).flatten();
         let placed = std::mem::take(&mut self.placed);
         for (n, task) in std::mem::take(&mut self.tasks).into_iter().enumerate() {
+            self.worker.note_deadline(&task);
             if n < placed {
                 self.worker.dispatch(Ready { task, row: None, body: held.clone() });
             } else {
@@ -63,6 +64,7 @@ impl Reservation {
                     () = looking.stop.cancelled() => return,
                 }
                 tasks.iter().for_each(|task| looking.note(task));
+                tasks.iter().for_each(|task| looking.note_deadline(task));
             }
         });
     }

@@ -53,9 +53,16 @@ pub struct Attempted {
     pub tls: Option<TlsFacts>,
     /// The dialog.
     pub transcript: String,
+    /// What was answered to an earlier attempt, where nothing was answered to this one.
+    pub answered_before: Option<Reply>,
 }
 
 impl Attempted {
+    /// What was answered last, to this attempt or before it.
+    fn last_answer(&self) -> Option<&Reply> {
+        self.outcome.reply().or(self.answered_before.as_ref())
+    }
+
     /// What a refusal is about.
     fn reason(&self, reply: &Reply) -> Reason {
         classify(self.mx_host.as_deref(), reply, self.phase)
@@ -201,7 +208,7 @@ pub fn record(
         kind: task.kind,
         state,
         attempts: task.attempts + 1,
-        last_response: attempted.outcome.reply().cloned(),
+        last_response: attempted.last_answer().cloned(),
         mx_host: attempted.mx_host.clone(),
         last_event: (kind, now),
         delivered_at: (state == RecipientState::Delivered).then_some(now),
@@ -293,8 +300,8 @@ fn detail_of(
         Next::Bounced { reason, soft } => json!({"bounce_reason": diagnostic, "bounce": {
             "type": if *soft { "soft" } else { "hard" },
             "category": reason,
-            "smtp_code": code,
-            "enhanced_code": enhanced,
+            "smtp_code": attempted.last_answer().map(|r| r.code),
+            "enhanced_code": attempted.last_answer().and_then(|r| r.enhanced),
             "diagnostic": format!("smtp; {diagnostic}"),
             "mx_host": attempted.mx_host,
             "async": false,
@@ -363,6 +370,7 @@ pub(crate) mod tests {
             source: None,
             tls: None,
             transcript: String::new(),
+            answered_before: None,
         }
     }
 

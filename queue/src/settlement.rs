@@ -1,5 +1,6 @@
 //! Committing a settlement, and putting memory in order after it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -36,6 +37,8 @@ impl Worker {
     /// Settles an attempt: decides what comes next, writes it in one commit, gives back the task's place.
     pub(crate) async fn settle(self: &Arc<Self>, ready: &Ready, attempted: &Attempted) {
         let task = &ready.task;
+        let attempted = self.with_what_was_answered(task, attempted).await;
+        let attempted = attempted.as_ref();
         let now = self.clock.now();
         let next = settle::decide(task, attempted, &self.manners().schedule, now, self.entropy.u64());
         let notice = notification::of(self, task, attempted, &next, now).await;
@@ -86,6 +89,19 @@ impl Worker {
         self.untold.notify_one();
         self.settled.notify_waiters();
         log(task, attempted, &next);
+    }
+
+    /// Where nothing was answered to an attempt, what was before: it stays the last word. Only then is anything read.
+    async fn with_what_was_answered<'a>(&self, task: &Task, attempted: &'a Attempted) -> Cow<'a, Attempted> {
+        if task.replies == 0 || attempted.outcome.reply().is_some() {
+            return Cow::Borrowed(attempted);
+        }
+        // Should it not be found: to book the attempt matters more.
+        let found = store::email::look(&self.store, task.account, task.id).await.ok().flatten();
+        match found.and_then(|found| found.recipient.last_response) {
+            Some(reply) => Cow::Owned(Attempted { answered_before: Some(reply), ..attempted.clone() }),
+            None => Cow::Borrowed(attempted),
+        }
     }
 
     /// What becomes of the recipient's suppression; none when what comes next does not bear on it. Only then

@@ -170,6 +170,8 @@ pub struct Worker {
     pub(crate) webhooks: Webhooks,
     /// When each partition is to be looked at for notices to owners.
     pub(crate) owner_notices: Appointments,
+    /// When each partition is to be looked at for mail that has passed its deadline.
+    pub(crate) deadlines: Appointments,
     /// How TLS went, as far as it is not on disk.
     pub(crate) tls_sessions: TlsSessions,
     /// Who tells it, if anybody does.
@@ -231,6 +233,7 @@ impl Worker {
             exporter: std::sync::OnceLock::new(),
             webhooks: Webhooks::new(parts.webhooks),
             owner_notices: Appointments::default(),
+            deadlines: Appointments::default(),
             tls_sessions: TlsSessions::default(),
             tls_reporter: std::sync::OnceLock::new(),
             ears: Ears::default(),
@@ -301,6 +304,8 @@ impl Worker {
         self.spawn(async move { worker.keep_writing_sessions().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.carry_out_orders().await });
+        let worker = Arc::clone(self);
+        self.spawn(async move { worker.keep_deadlines().await });
         let worker = Arc::clone(self);
         self.spawn(async move { worker.refill().await });
     }

@@ -31,6 +31,7 @@ fn shown(pool: &PoolStanding, accounts: &[AccountId]) -> Value {
         "accounts": accounts,
         "spill_over": pool.spill_over,
         "warm_up": pool.warm_up.as_ref().map(warm_up_of),
+        "warm_up_ordered": pool.ordered,
         "ready": pool.ready,
     })
 }
@@ -40,8 +41,9 @@ pub(super) fn list(world: &World) -> Value {
     let mut accounts = world.worker.accounts_by_pool();
     let of = |pool: &PoolStanding| shown(pool, &accounts.remove(&pool.source.pool).unwrap_or_default());
     let pools: Vec<Value> = world.worker.pools().iter().map(of).collect();
-    // Accounts of pools that are configured no more: their mail leaves as that of others of their plan.
-    json!({"pools": pools, "not_configured": accounts})
+    // Orders about pools that are configured no more: the accounts' mail leaves as that of others of their plan.
+    let warm_ups = world.worker.warm_ups_of_nothing();
+    json!({"pools": pools, "not_configured": {"accounts": accounts, "warm_up_ordered": warm_ups}})
 }
 
 fn one(world: &World, name: &PoolName) -> Value {

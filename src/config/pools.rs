@@ -31,6 +31,7 @@ pub struct PoolSection {
     #[serde(default, deserialize_with = "one_or_many")]
     pub plans: Vec<Plan>,
     /// The first day of its warm-up; none: its addresses are known to providers.
+    #[serde(default, deserialize_with = "parsed::day_option")]
     pub warm_up: Option<Date>,
     /// Messages a day from each address to each provider, from the first day on.
     pub warm_up_messages: Option<Vec<u32>>,
@@ -171,6 +172,7 @@ mod tests {
             "{NEW}plans = \"pro\"\nwarm_up = \"2026-11-23\"\nspill_over = \"old\"\n{OLD}spill_over = \"default\"\n"
         );
         assert_eq!(problems(&chain), Vec::<String>::new());
+        assert_eq!(problems(&chain.replace("\"2026-11-23\"", "2026-11-23")), Vec::<String>::new());
     }
 
     #[test]
@@ -187,7 +189,8 @@ mod tests {
             ),
             (NEW.replace("113.2", "113.1"), vec!["line 6: 203.0.113.1 is in the pool `default` already"]),
             (format!("{NEW}warm_up_messages = [10, 0]\n"), vec!["line 7: `warm_up_messages` must name"]),
-            (format!("{NEW}warm_up = \"soon\"\n"), vec!["line 7: "]),
+            (format!("{NEW}warm_up = \"soon\"\n"), vec!["line 7: `soon` is not a day"]),
+            (format!("{NEW}warm_up = 7\n"), vec!["line 7: `7` is not a day"]),
             (
                 format!("{NEW}plans = [\"pro\"]\n{OLD}plans = [\"pro\"]\n"),
                 vec!["line 11: the mail of a plan leaves from one pool: `new`"],

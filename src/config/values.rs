@@ -186,6 +186,7 @@ pub(super) fn durations<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Durat
 
 /// Values whose own error would not say what is meant here.
 pub(super) mod parsed {
+    use jiff::civil::Date;
     use mail::classify::Code;
     use provider::Template;
 
@@ -215,6 +216,18 @@ pub(super) mod parsed {
         input: D,
     ) -> Result<Option<Template>, D::Error> {
         String::deserialize(input)?.parse().map(Some).map_err(serde::de::Error::custom)
+    }
+
+    /// A day, in quotation marks or as TOML has it.
+    pub(in crate::config) fn day_option<'de, D: Deserializer<'de>>(
+        input: D,
+    ) -> Result<Option<Date>, D::Error> {
+        let text = match toml::Value::deserialize(input)? {
+            toml::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let not_a_day = |_| serde::de::Error::custom(format!("`{text}` is not a day (say, 2026-01-31)"));
+        text.parse().map(Some).map_err(not_a_day)
     }
 
     pub(in crate::config) fn servers<'de, D: Deserializer<'de>>(

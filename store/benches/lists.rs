@@ -1,11 +1,13 @@
 //! How long a page of a filtered list takes: `cargo bench -p store --bench lists` prints a table.
 //!
 //! A store on disk is filled with a million emails of one account (`BENCH_EMAILS` says another number) and
-//! their terms; then each filter is asked for pages of 25 that begin anywhere.
+//! their terms; then each filter is asked for pages of 25 that begin anywhere. `BENCH_KEEP` names a directory that stays:
+//! what was filled once is asked again.
 
 // A benchmark has nobody to hand an error to.
 #![allow(missing_docs, clippy::expect_used)]
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -173,13 +175,20 @@ fn report(name: &str, mut times: Vec<Duration>, short: u64) {
 }
 
 async fn measure(emails: u64) {
-    let place = std::env::var_os("BENCH_DIR").map_or_else(|| "target/tmp".into(), std::path::PathBuf::from);
+    let place = std::env::var_os("BENCH_DIR").map_or_else(|| "target/tmp".into(), PathBuf::from);
     std::fs::create_dir_all(&place).expect("a directory");
-    let directory = tempfile::tempdir_in(place).expect("a directory");
-    let store = Store::open(&Options::new(directory.path())).expect("a store");
-    let began = Instant::now();
-    fill(&store, emails).await;
-    println!("{emails} emails and their terms written in {:.0} s", began.elapsed().as_secs_f64());
+    let passing = tempfile::tempdir_in(place).expect("a directory");
+    let kept = std::env::var_os("BENCH_KEEP").map(PathBuf::from);
+    let directory = kept.as_deref().unwrap_or(passing.path()).join(emails.to_string());
+    let filled = directory.with_extension("filled");
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let store = Store::open(&Options::new(&directory)).expect("a store");
+    if !filled.exists() {
+        let began = Instant::now();
+        fill(&store, emails).await;
+        std::fs::write(&filled, []).expect("a file");
+        println!("{emails} emails and their terms written in {:.0} s", began.elapsed().as_secs_f64());
+    }
     println!("{:<34} {:>8} {:>8} {:>8}   {:>5}", "ms for a page", "p50", "p99", "max", "short");
     let befores = || (0..PAGES).map(|n| Some(id(spread(n * 7 + 1) % emails)));
     let mut times = Vec::new();

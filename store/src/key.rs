@@ -294,6 +294,8 @@ pub enum Space {
     QueueOrder = 162,
     /// What the operator ordered about pools of source addresses.
     Pool = 165,
+    /// Tasks that are worth nothing after a time, by partition and that time.
+    Deadline = 166,
 }
 
 impl From<Space> for u8 {

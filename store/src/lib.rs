@@ -14,6 +14,7 @@ pub mod claim;
 pub mod conversion;
 pub mod conversion_export;
 pub mod credential;
+pub mod deadline;
 pub mod delivery;
 pub mod destination;
 pub mod dmarc;

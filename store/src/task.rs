@@ -7,7 +7,7 @@
 //! A node owns whole partitions by lease, so a queue has one owner. A new task goes into one of the
 //! partitions of the node that accepts it, the same for all tasks of a domain: so fresh mail is delivered
 //! from memory where it came in, and a domain's queues stay few. A task that is put off moves to another
-//! key; its old row goes in the same commit.
+//! key; its old row goes in the same commit. Those with a deadline are found by it, too ([`crate::deadline`]).
 
 use std::ops::Range;
 
@@ -21,6 +21,7 @@ use mail::recipient::{Notify, RecipientKind};
 use mail::task::{By, Class, QueueName, Task, TaskId};
 use serde::{Deserialize, Serialize};
 
+use crate::deadline;
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, after, key};
 use crate::row::{self, stored};
@@ -115,7 +116,9 @@ pub fn start_of(queue: &QueueName, due: Timestamp) -> Key {
 
 /// Writes a task that is new at its key.
 pub fn put(batch: &mut Batch, task: &Task) {
-    batch.put_fresh(key_of(task), row::encode(task));
+    let task_key = key_of(task);
+    deadline::put(batch, task, &task_key);
+    batch.put_fresh(task_key, row::encode(task));
 }
 
 /// Takes a task away; the commit conflicts when its row is no more as it was. `row` is what was read from
@@ -124,12 +127,15 @@ pub fn take(batch: &mut Batch, task: &Task, row: Option<&Value>) {
     let task_key = key_of(task);
     batch.check(task_key.clone(), Some(row.cloned().unwrap_or_else(|| row::encode(task))));
     batch.delete(task_key);
+    deadline::take(batch, task);
 }
 
 /// Changes a task without moving it (held, released); the commit conflicts when it is no more as it was read.
 pub fn update(batch: &mut Batch, before: (&Task, &Value), after: &Task) {
     take(batch, before.0, Some(before.1));
-    batch.put(key_of(after), row::encode(after));
+    let task_key = key_of(after);
+    deadline::put(batch, after, &task_key);
+    batch.put(task_key, row::encode(after));
 }
 
 /// The task of a recipient, by when it is due, with its row, whatever partition it lies in.
@@ -223,7 +229,7 @@ impl Slice {
 }
 
 /// The task that a row is. One that lies at another's key could never be taken away.
-fn read(at: &Key, row: &Value) -> Result<Task, ReadError> {
+pub(crate) fn read(at: &Key, row: &Value) -> Result<Task, ReadError> {
     let task = row::decode(row)?;
     if key_of(&task) == *at { Ok(task) } else { Err(row::damaged("it lies at the key of another task")) }
 }
@@ -306,10 +312,11 @@ pub async fn page(store: &Store, from: Option<Key>, limit: usize) -> Result<Slic
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn task(domain: &str, due: i64, number: u128) -> Task {
+    /// The first attempt of a transactional email.
+    pub(crate) fn task(domain: &str, due: i64, number: u128) -> Task {
         let at = |s| Timestamp::from_second(s).unwrap();
         Task {
             id: TaskId { email: EmailId::new(at(1), number), recipient: 0 },

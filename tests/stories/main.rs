@@ -12,6 +12,7 @@ mod automated;
 mod behind_a_proxy;
 mod certificates;
 mod dead_destination;
+mod deadlines;
 mod delivery;
 mod dkim2;
 mod doctor;

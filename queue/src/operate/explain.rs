@@ -242,7 +242,7 @@ impl Worker {
         let now = self.clock.now();
         let route = self.last_route_of(task);
         let destination = route.as_ref().map(|route| route.site.clone());
-        let site = route.as_ref().map(|route| self.site_of(task, route));
+        let site = route.as_ref().and_then(|route| self.site_of(task, route));
         let standing = site.as_ref().map(|site| site.standing(now));
         let (cause, until) = self.cause(task, standing.as_ref(), now);
         let place = match cause {

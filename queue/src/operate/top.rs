@@ -169,7 +169,8 @@ impl Worker {
         let (oldest, account, id) = count.oldest;
         let found = store::email::look(&self.store, account, id).await?;
         let route = self.last_route_of(&count.sample);
-        let site = route.as_ref().map(|route| self.site_of(&count.sample, route).standing(now));
+        let site = route.as_ref().and_then(|route| self.site_of(&count.sample, route));
+        let site = site.map(|site| site.standing(now));
         let (limit, until) = self.limit(count, site.as_ref(), now);
         Ok(TopDestination {
             name,

@@ -1,0 +1,115 @@
+//! What is worth something only for a time is ended at that time, whatever it waits for, and its sender hears of it.
+
+use std::time::Duration;
+
+use mail::destination::{Destination, Suspension};
+use mail::id::EmailId;
+use mail::recipient::{Recipient, RecipientState};
+use queue::order::Order;
+use serde_json::{Value, json};
+
+use crate::world::TestWorld;
+use crate::world::sink::Behaviour;
+
+/// A code is sent that is worth nothing after ten minutes.
+async fn code(world: &TestWorld, to: &str) -> EmailId {
+    let mail = json!({
+        "from": "ada@acme.example", "to": to, "subject": "Your code", "text": "1234", "expires_in": 600,
+    });
+    let (status, answer) = world.call("POST", "/emails", &mail.to_string()).await;
+    assert_eq!(status, 200, "{answer}");
+    answer["id"].as_str().unwrap().parse().unwrap()
+}
+
+/// Waits until a code has ended; gives its recipient, and what its last event says.
+async fn ended(world: &TestWorld, id: EmailId) -> (Recipient, Value) {
+    let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
+    let events = store::event::list(&world.world.store, world.account, id, 10).await.unwrap();
+    (email.recipients[0].clone(), events.last().unwrap().detail.clone())
+}
+
+async fn is_expired(world: &TestWorld, id: EmailId) {
+    let (recipient, detail) = ended(world, id).await;
+    assert_eq!(recipient.state, RecipientState::Failed);
+    assert_eq!(detail["failure"]["reason"], "expired", "{detail}");
+}
+
+const PAST: Duration = Duration::from_secs(606);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_its_destination_is_suspended() {
+    let world = TestWorld::start().await;
+    let since = world.world.clock.now();
+    let suspension = || Some(Suspension { since, until: None, because: None });
+    let destination = Destination::Domain("dest.example".parse().unwrap());
+    let worker = &world.world.worker;
+    worker.order_destination(&destination, |standing| standing.suspension = suspension()).await.unwrap();
+    let id = code(&world, "b@dest.example").await;
+    world.world.clock.advance(PAST);
+    is_expired(&world, id).await;
+    assert!(world.sink.taken().is_empty(), "nobody was asked");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_operator_holds_it() {
+    let world = TestWorld::start_with("paused = true\n").await;
+    let id = code(&world, "b@dest.example").await;
+    world.world.worker.order(id, &Order::Hold).await.unwrap();
+    world.reload("");
+    world.world.clock.advance(PAST);
+    is_expired(&world, id).await;
+    assert!(world.sink.taken().is_empty());
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_delivery_is_paused() {
+    let world = TestWorld::start_with("paused = true\n").await;
+    let id = code(&world, "b@dest.example").await;
+    world.world.clock.advance(PAST);
+    is_expired(&world, id).await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn also_after_a_restart() {
+    let world = TestWorld::start_with("paused = true\n").await;
+    let id = code(&world, "b@dest.example").await;
+    let world = world.restart("paused = true\n").await;
+    world.world.clock.advance(PAST);
+    is_expired(&world, id).await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_it_waits_its_turn_in_memory() {
+    let rarely = "[[delivery.pace]]\nmail_host = \"mx.dest.example\"\nmessages_per_second = 0.001\n";
+    let world = TestWorld::start_with(rarely).await;
+    let first = world.relay(&["a@dest.example"], "the one of this quarter of an hour").await;
+    world.wait(first, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    let id = code(&world, "b@dest.example").await;
+    let worker = &world.world.worker;
+    assert_eq!(worker.standings().iter().map(|site| site.ready).sum::<usize>(), 1);
+    world.world.clock.advance(PAST);
+    is_expired(&world, id).await;
+    assert_eq!(worker.standings().iter().map(|site| site.ready).sum::<usize>(), 0, "it lies in no line");
+    assert_eq!(world.sink.taken().len(), 1);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_destination_s_last_answer_is_kept() {
+    let pause = "[[delivery.replies]]\nprovider = \"dest.example\"\ncode = \"4.7.28\"\naction = \"pause\"\nfor = \"1h\"\n";
+    let world = TestWorld::start_with(pause).await;
+    world.sink.script("b@dest.example", &[Behaviour::AtRcpt("421 4.7.28 an unusual rate of mail from you")]);
+    let id = code(&world, "b@dest.example").await;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    world.world.clock.advance(PAST);
+    let (recipient, detail) = ended(&world, id).await;
+    assert_eq!(recipient.state, RecipientState::Bounced);
+    assert_eq!(recipient.last_response.map(|reply| reply.code), Some(421));
+    let bounce = &detail["bounce"];
+    assert_eq!((&bounce["type"], &bounce["smtp_code"]), (&json!("soft"), &json!(421)), "{detail}");
+    world.end().await;
+}
