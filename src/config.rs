@@ -27,6 +27,7 @@ use queue::retry::Schedule;
 use serde::Deserialize;
 use smtp::limits::Limits;
 
+pub use check::foreign_addresses;
 use mx::MxSection;
 use pools::PoolSection;
 pub use read::{Problem, from_file, from_file_alone, from_text};
@@ -87,6 +88,9 @@ pub struct Config {
     /// Text messages.
     #[serde(default)]
     pub sms: SmsSection,
+    /// Who pays.
+    #[serde(default)]
+    pub billing: BillingSection,
     /// What the plans include.
     #[serde(default, deserialize_with = "plans::plans")]
     pub plans: Plans,
@@ -329,6 +333,17 @@ pub struct SmsSection {
     pub token: Option<Hidden>,
     /// Who sends: a number or a name.
     pub from: Option<String>,
+}
+
+/// `[billing]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BillingSection {
+    /// Where an account is upgraded, as refusals say.
+    pub upgrade_url: Option<String>,
+    /// By which the operator's payment processor signs its events; two while one replaces another.
+    #[serde(deserialize_with = "one_or_many")]
+    pub stripe_webhook_secrets: Vec<Hidden>,
 }
 
 /// `[dns]`

@@ -181,6 +181,8 @@ const KEYS: &[Key] = &[
     restart!(conversions.url),
     restart!(conversions.token),
     restart!(conversions.email_hash),
+    restart!(billing.upgrade_url),
+    restart!(billing.stripe_webhook_secrets),
     restart!(sms.url),
     restart!(sms.token),
     restart!(sms.from),

@@ -38,7 +38,7 @@ use crate::acme::{AcmeError, Keeper, Standing, Wish};
 use crate::admin::{self, Rights};
 use crate::affairs;
 use crate::certificate::{Certificate, CertificateError};
-use crate::config::{Config, RelaySection};
+use crate::config::{Config, Hidden, RelaySection};
 use crate::reload::{Inside, Reload};
 use crate::world::{BuildError, World};
 
@@ -332,7 +332,11 @@ impl Doors {
     /// What an API listener shares; it is reached here unless the configuration says otherwise.
     fn room(&self, world: &World, config: &Config, reached_at: &str) -> Arc<Room> {
         let base_url = config.api.base_url.as_deref().unwrap_or(reached_at);
+        let usual = api::room::Options::new(base_url);
+        let secrets = config.billing.stripe_webhook_secrets.iter();
         let options = api::room::Options {
+            upgrade_url: config.billing.upgrade_url.clone().unwrap_or_else(|| usual.upgrade_url.clone()),
+            billing_secrets: secrets.map(|Hidden(secret)| secret.clone()).collect(),
             proxies: self.proxies.clone(),
             forwarding_networks: config.api.forwarding_networks.clone(),
             submission: submission_facts(config),
@@ -343,7 +347,7 @@ impl Doors {
                 .sts_mode()
                 .filter(|_| !config.mx.listen.is_empty())
                 .map(|mode| OwnPolicy { mode, mx: config.hostname.clone() }),
-            ..api::room::Options::new(base_url)
+            ..usual
         };
         Room::new(world.hall.clone(), options)
     }

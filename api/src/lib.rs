@@ -15,6 +15,7 @@ pub mod account;
 pub mod affiliate;
 pub mod auth;
 pub mod automations;
+pub mod billing;
 pub mod call;
 pub mod credentials;
 pub mod dispatch;

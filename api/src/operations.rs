@@ -17,9 +17,9 @@ use crate::problem::Code;
 use crate::room::Room;
 use crate::schema::Schemas;
 use crate::{
-    account, affiliate, auth, automations, credentials, domains, emails, events, health, logs, mta_sts,
-    openapi, opt_outs, own, portal, received_emails, suppressions, templates, tracking, unsubscribe, users,
-    visits, webhook_events, webhooks,
+    account, affiliate, auth, automations, billing, credentials, domains, emails, events, health, logs,
+    mta_sts, openapi, opt_outs, own, portal, received_emails, suppressions, templates, tracking, unsubscribe,
+    users, visits, webhook_events, webhooks,
 };
 use store::access::{SignedIn, Tenant};
 
@@ -255,6 +255,7 @@ pub fn table() -> Vec<Operation> {
     table.extend(received_emails::operations());
     table.extend(automations::operations());
     table.extend(affiliate::operations());
+    table.extend(billing::operations());
     table.extend(portal::operations());
     table
 }

@@ -51,6 +51,8 @@ pub struct Options {
     pub sandbox_sender: Option<Address>,
     /// Where an account is upgraded: a path on the dashboard, or an address.
     pub upgrade_url: String,
+    /// The secrets by which the operator's payment processor signs its events; none: it tells nothing.
+    pub billing_secrets: Vec<String>,
     /// The policy of MTA-STS of domains that we take mail in for, if there is one.
     pub mta_sts: Option<OwnPolicy>,
     /// Who says, before anything else, for whom it connects.
@@ -76,6 +78,7 @@ impl Options {
             submission: SubmissionFacts::default(),
             sandbox_sender: None,
             upgrade_url: "/settings/billing".to_owned(),
+            billing_secrets: Vec::new(),
             mta_sts: None,
             proxies: Proxies::default(),
             forwarding_networks: Vec::new(),

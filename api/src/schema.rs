@@ -171,6 +171,15 @@ pub fn object_with<'a>(
     schema
 }
 
+/// What a payment processor sends to webhooks.
+#[must_use]
+pub fn processor_event() -> Value {
+    json!({
+        "type": "object", "additionalProperties": true,
+        "description": "An event in the words of the processor, as it sends them to webhooks",
+    })
+}
+
 /// A parameter in the header that may be left out.
 #[must_use]
 pub fn header_parameter(name: &str, description: &str) -> Value {

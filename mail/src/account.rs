@@ -43,9 +43,11 @@ pub struct Account {
     pub email: Address,
     /// What it pays for.
     pub plan: Plan,
-    /// A payment method is on file, or the operator vouches for the account: with a verified
+    /// The operator says that a payment method is on file, or vouches for the account: with a verified
     /// domain it may send to anybody.
     pub production: bool,
+    /// The operator's payment processor says that a payment method is on file ([`crate::billing`]): so it may, too.
+    pub payment_method: bool,
     /// Nothing is accepted from it any more.
     pub suspended: bool,
     /// When it was created.
@@ -67,7 +69,7 @@ impl Account {
     /// What the account may send when the sender's domain is (or is not) verified for it.
     #[must_use]
     pub fn access_level(&self, domain_verified: bool) -> AccessLevel {
-        match (domain_verified, self.production) {
+        match (domain_verified, self.production || self.payment_method) {
             (false, _) => AccessLevel::Sandbox,
             (true, false) => AccessLevel::SelfTest,
             (true, true) => AccessLevel::Production,

@@ -11,6 +11,7 @@ pub mod arrival;
 pub mod attached;
 pub mod attempt;
 pub mod automation;
+pub mod billing;
 pub mod catalog;
 pub mod claim;
 pub mod classify;

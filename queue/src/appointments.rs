@@ -43,6 +43,12 @@ impl Appointments {
         (due, next.values().copied().filter(|at| *at > now).min().unwrap_or(Timestamp::MAX))
     }
 
+    /// The partition has come to us: it is looked at.
+    pub(crate) fn forget(&self, partition: u16) {
+        self.lock().remove(&partition);
+        self.changed.notify_one();
+    }
+
     /// All are looked at: work may have come into them from elsewhere.
     pub(crate) fn look_at_all(&self) {
         self.lock().clear();

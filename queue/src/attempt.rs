@@ -115,9 +115,15 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
                 }
             },
         };
-        // To dial may have taken minutes.
-        if open.carried == 0 && Box::pin(worker.lapse(&this.ready)).await {
-            line = Some(open);
+        // To dial may have taken minutes, and so may the message before it.
+        if Box::pin(worker.lapse(&this.ready)).await {
+            if open.carried == 0 {
+                line = Some(open);
+            } else {
+                // Its envelope may have gone ahead: no content follows.
+                hang_up(&site, open).await;
+                share = None;
+            }
             continue;
         }
         open.takes(&worker, &this.ready.task);
@@ -387,6 +393,7 @@ async fn shipment(worker: &Worker, task: &Task, mut body: Vec<bytes::Bytes>) -> 
         dsn: dsn(task),
         by: task.by.map(|by| smtp::Within {
             seconds: by.at.duration_since(worker.clock.now()).as_secs(),
+            since: std::time::Instant::now(),
             returns: by.returns,
         }),
         priority: task.priority,
@@ -499,10 +506,13 @@ async fn dial_any(
         let unreachable = matches!(why, NoRoute::NotNow(_));
         NoLine { attempted: worker.no_route(why, began_at), unreachable }
     })?;
-    let (mut last, mut before) = (None, String::new());
+    let (mut last, mut before, mut is_of_no_family) = (None, String::new(), false);
     for (host, address) in addresses {
         let candidate = Candidate { host, address, of };
-        let Some(target) = target(worker, site, &candidate, seed) else { continue };
+        let Some(target) = target(worker, site, &candidate, seed) else {
+            is_of_no_family = true;
+            continue;
+        };
         let Dialled { dialled, policy, meeting } = dial_host(worker, site, (target, of), began_at).await;
         let host = candidate.shown();
         match dialled {
@@ -526,11 +536,25 @@ async fn dial_any(
             no_line
         }
         None => {
-            let text = "none of the mail hosts has an address".to_owned();
-            let attempted = worker.not_dialled(Outcome::Unreachable(text), Phase::Dns, began_at);
+            let (text, phase) = match is_of_no_family {
+                true => (no_family(worker, site, of), Phase::Connect),
+                false => ("none of the mail hosts has an address".to_owned(), Phase::Dns),
+            };
+            let attempted = worker.not_dialled(Outcome::Unreachable(text), phase, began_at);
             NoLine { attempted, unreachable: true }
         }
     })
+}
+
+/// The hosts have addresses, and we have none that reaches them.
+fn no_family(worker: &Worker, site: &Site, of: Option<&Smarthost>) -> String {
+    let from = if of.is_some() { worker.pools.to_smarthosts() } else { site.source() };
+    let has_four = from.addresses.iter().any(IpAddr::is_ipv4);
+    let (ours, theirs) = if has_four { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
+    format!(
+        "the mail hosts have {theirs} addresses alone, and the source addresses of pool `{}` are {ours}",
+        from.pool
+    )
 }
 
 /// What came of dialling a host.
@@ -635,6 +659,8 @@ fn no_line(
 ) -> NoLine {
     let (phase, unreachable) = match &failure.reason {
         DialReason::Private(_) | DialReason::Connect(_) => (Phase::Connect, true),
+        // That says nothing of the site.
+        DialReason::Source(_) => (Phase::Connect, false),
         DialReason::Lost(_) => (Phase::Greeting, true),
         DialReason::Greeting => (Phase::Greeting, true),
         DialReason::LostAfterGreeting(_) | DialReason::Hello | DialReason::Closing => (Phase::Ehlo, true),
@@ -664,6 +690,7 @@ fn no_line(
         source: failure.local,
         tls: failure.tls.map(|tls| facts(tls, policy)),
         transcript: failure.transcript.to_string(),
+        is_untried: false,
         answered_before: None,
     };
     NoLine { attempted, unreachable }
@@ -790,6 +817,7 @@ fn attempted(open: &Line, delivery: Delivery, began_at: Timestamp) -> Attempted 
         source: open.connection.local(),
         tls: delivery.tls.map(|tls| facts(tls, open.policy)),
         transcript: delivery.transcript.to_string(),
+        is_untried: false,
         answered_before: None,
     }
 }

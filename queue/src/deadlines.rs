@@ -8,15 +8,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use mail::task::{LATE_MAX, Task};
-use store::engine::{Key, ReadError};
+use store::engine::{Key, ReadError, Value};
 
 use crate::site::Ready;
 use crate::worker::Worker;
 
 /// Tasks read at once.
-const SLICE: usize = 100;
+const SLICE: usize = 500;
+/// Tasks ended at once: their commits share a sync.
+const AT_ONCE: usize = 64;
 /// How soon is looked again after what was being tried, and what the store could not say.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -60,14 +63,10 @@ impl Worker {
             let now = self.clock.now();
             let passed = now.checked_sub(LATE_MAX).unwrap_or(Timestamp::MIN);
             let past = store::deadline::past(&self.store, partition, from, passed, SLICE).await?;
-            for (task, row) in past.tasks {
-                let ready = Ready { task, row: Some(row), body: None };
-                let lapsing = async {
-                    self.lapse(&ready).await;
-                    Ok(())
-                };
-                // What is being tried ends with the attempt, or goes on waiting.
-                if self.apart(&ready.task, lapsing).await.is_err() {
+            let mut ended = futures_util::stream::iter(past.tasks.into_iter().map(|one| self.end_one(one)))
+                .buffer_unordered(AT_ONCE);
+            while let Some(is_ended) = ended.next().await {
+                if !is_ended {
                     again = Some(self.later(AGAIN));
                 }
             }
@@ -76,6 +75,17 @@ impl Worker {
                 _ => return Ok(again.into_iter().chain(past.next.map(last_moment)).min()),
             }
         }
+    }
+
+    /// Ends a task. False: it is being tried, and ends with the attempt or goes on waiting, or somebody has changed it.
+    async fn end_one(self: &Arc<Self>, (task, row): (Task, Value)) -> bool {
+        let ready = Ready { task, row: Some(row), body: None };
+        let Some(withdrawn) = self.withdraw(&ready.task) else { return false };
+        let is_ended = self.end_lapsed(&ready).await;
+        if is_ended {
+            withdrawn.is_gone();
+        }
+        is_ended
     }
 }
 

@@ -39,6 +39,17 @@ pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How soon what found no room at its site is looked at again, should the site not call for it before.
 pub(crate) const LOOK_AGAIN_AT_SITE: Duration = Duration::from_secs(60);
 
+/// Where a task went that was read from disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Went {
+    /// Into a line, or to where its route is looked up.
+    On,
+    /// Back to disk, until a time that is noted.
+    Back,
+    /// Back to disk: there is no room for it, nor for those behind it.
+    NoRoom,
+}
+
 /// How fast the hosts of a route are served.
 struct Paced {
     /// These hosts.
@@ -57,31 +68,36 @@ impl Paced {
 
 impl Worker {
     /// Brings a task to its site: at once when the route is known, else when it is found.
-    pub(crate) fn dispatch(self: &Arc<Self>, ready: Ready) {
+    pub(crate) fn dispatch(self: &Arc<Self>, ready: Ready) -> Went {
         let now = self.clock.now();
         let known = self.route_of(&ready.task, now);
         if ready.task.tls_optional && !known.as_ref().is_some_and(|route| route.is_to_smarthost()) {
             let worker = Arc::clone(self);
-            return self.spawn(async move { worker.resolve_unprotected(ready).await });
+            self.spawn(async move { worker.resolve_unprotected(ready).await });
+            return Went::On;
         }
         if let Some(route) = known {
             return self.line_up(&route, ready);
         }
         let domain = ready.task.address.domain().clone();
         if let Some(again) = self.left_alone_until(&domain, None) {
-            return self.leave_alone(&ready.task, None, again);
+            self.leave_alone(&ready.task, None, again);
+            return Went::Back;
         }
         if self.room_to_look_up(&domain) == 0 {
-            return self.put_off(&ready.task, self.later(LOOK_AGAIN));
+            self.put_off(&ready.task, self.later(LOOK_AGAIN));
+            return Went::NoRoom;
         }
         let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(waiting) = resolving.get_mut(&domain) {
-            return waiting.push(ready);
+            waiting.push(ready);
+            return Went::On;
         }
         resolving.insert(domain.clone(), vec![ready]);
         drop(resolving);
         let worker = Arc::clone(self);
         self.spawn(async move { worker.resolve(domain).await });
+        Went::On
     }
 
     /// How many tasks may wait for the look-up of this domain.
@@ -109,7 +125,11 @@ impl Worker {
             resolving.remove(&domain).unwrap_or_default()
         };
         let no_route = match found {
-            Ok(route) => return waiting.into_iter().for_each(|ready| self.line_up(&route, ready)),
+            Ok(route) => {
+                return waiting.into_iter().for_each(|ready| {
+                    self.line_up(&route, ready);
+                });
+            }
             Err(no_route) => no_route,
         };
         match &no_route {
@@ -138,7 +158,7 @@ impl Worker {
     async fn resolve_unprotected(self: Arc<Self>, ready: Ready) {
         let began_at = self.clock.now();
         match self.planner.find_unprotected(ready.task.address.domain()).await {
-            Ok(route) => self.line_up(&route, ready),
+            Ok(route) => _ = self.line_up(&route, ready),
             Err(no_route) if self.flights.depart(ready.task.id, ready.task.partition) => {
                 self.settle(&ready, &self.no_route(no_route, began_at)).await;
             }
@@ -170,27 +190,37 @@ impl Worker {
             source: None,
             tls: None,
             transcript,
+            is_untried: false,
             answered_before: None,
         }
     }
 
-    fn line_up(self: &Arc<Self>, route: &Arc<Route>, ready: Ready) {
+    fn line_up(self: &Arc<Self>, route: &Arc<Route>, ready: Ready) -> Went {
         if let Some(again) = self.left_alone_until(ready.task.address.domain(), Some(route)) {
-            return self.leave_alone(&ready.task, Some(route), again);
+            self.leave_alone(&ready.task, Some(route), again);
+            return Went::Back;
         }
         let (now, tls) = (self.clock.now(), ready.task.tls_demand());
         if ready.task.is_too_late(now) {
             let worker = Arc::clone(self);
-            return self.spawn(async move { worker.lapse_in_line(&ready).await });
+            self.spawn(async move { worker.lapse_in_line(&ready).await });
+            return Went::On;
         }
         let waits = |pool: &Arc<Pool>| self.site(pool, route, tls).alone_until(now).is_some();
         let site = self.site(self.pools.leave(&ready.task, route, now, waits), route, tls);
         match site.push(ready, now, self.flights.room()) {
-            Pushed::Lined(call) => self.answer(&site, call),
-            Pushed::Dead(ready, until) => self.put_off(&ready.task, until),
+            Pushed::Lined(call) => {
+                self.answer(&site, call);
+                Went::On
+            }
+            Pushed::Dead(ready, until) => {
+                self.put_off(&ready.task, until);
+                Went::Back
+            }
             Pushed::Full(ready) => {
                 self.put_off(&ready.task, self.later(LOOK_AGAIN_AT_SITE));
                 site.park(ready.task.queue());
+                Went::NoRoom
             }
         }
     }
@@ -206,13 +236,18 @@ impl Worker {
 
     /// Ends a task that was taken, if it is worth nothing any more. Whether it is.
     pub(crate) async fn lapse(self: &Arc<Self>, ready: &Ready) -> bool {
-        let now = self.clock.now();
-        if !ready.task.is_too_late(now) {
-            return false;
+        let is_too_late = ready.task.is_too_late(self.clock.now());
+        if is_too_late {
+            self.end_lapsed(ready).await;
         }
-        let text = "its time was up before it was its turn".to_owned();
-        self.settle(ready, &self.not_dialled(Outcome::Unreachable(text), Phase::Connect, now)).await;
-        true
+        is_too_late
+    }
+
+    /// Ends a task whose time is up, and that nobody tries. False: somebody else has changed it.
+    pub(crate) async fn end_lapsed(self: &Arc<Self>, ready: &Ready) -> bool {
+        let text = Outcome::Unreachable("its time was up before it was its turn".to_owned());
+        let untried = self.not_dialled(text, Phase::Connect, self.clock.now());
+        self.book(ready, &Attempted { is_untried: true, ..untried }).await
     }
 
     /// Leaves an untried task to disk, to be read again then.

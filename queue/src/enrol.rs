@@ -91,7 +91,8 @@ impl Enrolment {
     ) -> Result<Enrolled, EnrolError> {
         let now = self.clock.now();
         let id = AccountId::new(now, self.entropy.id());
-        let account = Account { id, email, plan, production, suspended: false, created_at: now };
+        let (payment_method, suspended) = (false, false);
+        let account = Account { id, email, plan, production, payment_method, suspended, created_at: now };
         let mut batch = Batch::progress();
         store::account::create(&mut batch, &account);
         let owner = self.people().new_user(id, account.email.clone(), Role::Owner);

@@ -119,12 +119,20 @@ impl<T> FairQueue<T> {
         true
     }
 
+    /// Whether one of a class waits.
+    #[must_use]
+    pub fn has(&self, class: Class) -> bool {
+        !self.classes[class as usize].turns.is_empty()
+    }
+
     /// Takes the next.
     pub fn pop(&mut self) -> Option<T> {
-        let class = Class::ALL
-            .into_iter()
-            .filter(|class| !self.classes[*class as usize].turns.is_empty())
-            .min_by_key(|class| self.classes[*class as usize].pass)?;
+        let waiting = Class::ALL.into_iter().filter(|class| self.has(*class));
+        self.pop_of(waiting.min_by_key(|class| self.classes[*class as usize].pass)?)
+    }
+
+    /// Takes the next of a class.
+    pub fn pop_of(&mut self, class: Class) -> Option<T> {
         let accounts = &mut self.classes[class as usize];
         self.now = accounts.pass;
         accounts.pass += stride(class);

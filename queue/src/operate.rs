@@ -23,7 +23,6 @@ pub use self::explain::{Cause, Trace, Waiting};
 pub(crate) use self::many::Watched;
 pub use self::many::{Carried, Given};
 pub use self::top::{Limit, Top, TopDestination};
-use crate::flight::Withdrawal;
 use crate::order::Order;
 use crate::site::Ready;
 use crate::worker::Worker;
@@ -56,22 +55,6 @@ struct Open {
     recipient: Recipient,
     task: Task,
     row: Value,
-}
-
-/// A task that is out of everybody's reach. However the work on it ends, should it be given up midway too, it is given
-/// back.
-struct Withdrawn<'a> {
-    worker: &'a Worker,
-    task: &'a Task,
-}
-
-impl Drop for Withdrawn<'_> {
-    fn drop(&mut self) {
-        self.worker.flights.give_back(self.task.id);
-        // Whatever its row is by now, disk knows.
-        self.worker.let_lie(self.task);
-        self.worker.settled.notify_waiters();
-    }
 }
 
 impl Worker {
@@ -142,20 +125,12 @@ impl Worker {
     }
 
     /// Does something to a task while it is out of everybody's reach.
-    pub(crate) async fn apart(
+    async fn apart(
         self: &Arc<Self>,
         task: &Task,
         work: impl Future<Output = Result<(), OperateError>>,
     ) -> Result<(), OperateError> {
-        if self.flights.withdraw(task.id) == Withdrawal::Busy {
-            return Err(OperateError::Busy(task.id.email));
-        }
-        let _withdrawn = Withdrawn { worker: self, task };
-        if let Some(route) = self.last_route_of(task)
-            && self.sites_of(task, &route).any(|site| site.take_out(task))
-        {
-            self.flights.land(task.id);
-        }
+        let Some(_withdrawn) = self.withdraw(task) else { return Err(OperateError::Busy(task.id.email)) };
         work.await
     }
 
@@ -252,26 +227,5 @@ impl Worker {
             }
         }
         Ok(open)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use futures_util::FutureExt as _;
-    use store::engine::Store;
-
-    use super::*;
-    use crate::settle::tests::task;
-    use crate::worker::tests::idle;
-
-    #[tokio::test]
-    async fn work_that_is_given_up_midway_gives_the_task_back() {
-        let (worker, task) = (idle(Store::memory()), task());
-        let mut work = Box::pin(worker.apart(&task, std::future::pending()));
-        assert!((&mut work).now_or_never().is_none());
-        assert_eq!(worker.flights.withdraw(task.id), Withdrawal::Busy, "it is worked on");
-        drop(work);
-        assert!(worker.flights.is_empty());
-        assert_eq!(worker.scheduled.len(), 1, "its queue is looked at");
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use mail::task::{QueueName, TlsDemand};
 use store::engine::Key;
 
-use crate::dispatch::{LOOK_AGAIN, LOOK_AGAIN_AT_SITE};
+use crate::dispatch::{LOOK_AGAIN, LOOK_AGAIN_AT_SITE, Went};
 use crate::site::{Ready, Site};
 use crate::worker::Worker;
 
@@ -81,11 +81,13 @@ impl Worker {
             }
         }
         self.flights.scan_ends();
-        if let Some(next) = next {
-            self.scheduled.note(queue, now, next);
-        }
+        let mut is_full = false;
         for ready in ready {
-            self.dispatch(ready);
+            is_full |= self.dispatch(ready) == Went::NoRoom;
+        }
+        // Where there is no room, what lies behind waits with what found none.
+        if let Some(next) = next.filter(|_| !is_full) {
+            self.scheduled.read_on(queue, now, next);
         }
     }
 

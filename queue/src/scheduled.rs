@@ -12,10 +12,41 @@ use mail::task::QueueName;
 use store::engine::Key;
 use tokio::sync::Notify;
 
-#[derive(Debug)]
-struct Entry {
+/// When a queue is to be looked at, and from where on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Look {
     due: Timestamp,
     from: Key,
+}
+
+/// What is known of a queue: these are two facts, for what was put off is not read again before its time because more lies
+/// behind it.
+#[derive(Debug, Default)]
+struct Entry {
+    /// There is something due then, or behind it.
+    later: Option<Look>,
+    /// The queue is being read: this is how far.
+    reading: Option<Look>,
+}
+
+impl Entry {
+    fn due(&self) -> Option<Timestamp> {
+        self.later.iter().chain(&self.reading).map(|look| look.due).min()
+    }
+
+    /// The look that is due first. One that begins before where the queue is being read reads all of it.
+    fn take(&mut self) -> Option<Look> {
+        let is_later = match (&self.later, &self.reading) {
+            (Some(later), Some(reading)) => later.due <= reading.due,
+            (later, _) => later.is_some(),
+        };
+        if !is_later {
+            return self.reading.take();
+        }
+        let later = self.later.take()?;
+        self.reading.take_if(|reading| later.from <= reading.from);
+        Some(later)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -39,20 +70,29 @@ impl Scheduled {
     /// The queue has a task on disk that is due then, at `from` or behind it. The earlier of what was
     /// known and what is said counts.
     pub fn note(&self, queue: QueueName, due: Timestamp, from: Key) {
+        self.change(queue, |entry| match &mut entry.later {
+            Some(later) => {
+                later.from = later.from.clone().min(from);
+                later.due = later.due.min(due);
+            }
+            none => *none = Some(Look { due, from }),
+        });
+    }
+
+    /// The queue was read up to here, and is to be read on. What was put off before is not read again by that.
+    pub fn read_on(&self, queue: QueueName, now: Timestamp, from: Key) {
+        self.change(queue, |entry| entry.reading = Some(Look { due: now, from }));
+    }
+
+    fn change(&self, queue: QueueName, change: impl FnOnce(&mut Entry)) {
         let mut entries = self.lock();
         let earliest = entries.by_due.first().map(|(due, _)| *due);
-        match entries.queues.get_mut(&queue) {
-            Some(entry) => {
-                entry.from = entry.from.clone().min(from);
-                if due >= entry.due {
-                    return;
-                }
-                let before = std::mem::replace(&mut entry.due, due);
-                entries.by_due.remove(&(before, queue.clone()));
-            }
-            None => {
-                entries.queues.insert(queue.clone(), Entry { due, from });
-            }
+        let entry = entries.queues.entry(queue.clone()).or_default();
+        let before = entry.due();
+        change(entry);
+        let Some(due) = entry.due() else { return };
+        if let Some(before) = before.filter(|before| *before != due) {
+            entries.by_due.remove(&(before, queue.clone()));
         }
         entries.by_due.insert((due, queue));
         drop(entries);
@@ -63,7 +103,9 @@ impl Scheduled {
 
     /// The queue, if it is known, is to be looked at now.
     pub fn hasten(&self, queue: &QueueName, now: Timestamp) {
-        let from = self.lock().queues.get(queue).map(|entry| entry.from.clone());
+        let first =
+            |entry: &Entry| entry.later.iter().chain(&entry.reading).map(|look| look.from.clone()).min();
+        let from = self.lock().queues.get(queue).and_then(first);
         if let Some(from) = from {
             self.note(queue.clone(), now, from);
         }
@@ -83,8 +125,13 @@ impl Scheduled {
             return None;
         }
         let (_, queue) = entries.by_due.pop_first()?;
-        let entry = entries.queues.remove(&queue)?;
-        Some((queue, entry.from))
+        let entry = entries.queues.get_mut(&queue)?;
+        let look = entry.take();
+        match entry.due() {
+            Some(due) => _ = entries.by_due.insert((due, queue.clone())),
+            None => _ = entries.queues.remove(&queue),
+        }
+        Some((queue, look?.from))
     }
 
     /// When the next queue is due.
@@ -137,5 +184,20 @@ mod tests {
         assert_eq!(scheduled.pop_due(at(5)), Some((queue("a.example"), Key::from_static(b"k1"))));
         assert_eq!(scheduled.next_due(), Some(at(7)));
         assert_eq!(scheduled.len(), 1);
+    }
+
+    #[test]
+    fn what_was_put_off_is_not_read_again_because_more_lies_behind_it() {
+        let scheduled = Scheduled::default();
+        let (k1, k5) = (Key::from_static(b"k1"), Key::from_static(b"k5"));
+        scheduled.note(queue("a.example"), at(60), k1.clone());
+        scheduled.read_on(queue("a.example"), at(5), k5.clone());
+        assert_eq!(scheduled.pop_due(at(5)), Some((queue("a.example"), k5.clone())));
+        assert_eq!((scheduled.pop_due(at(59)), scheduled.next_due()), (None, Some(at(60))));
+        // Hastened, all of it is read, and once.
+        scheduled.read_on(queue("a.example"), at(9), k5);
+        scheduled.hasten(&queue("a.example"), at(8));
+        assert_eq!(scheduled.pop_due(at(9)), Some((queue("a.example"), k1)));
+        assert!(scheduled.is_empty() && scheduled.pop_due(at(100)).is_none());
     }
 }

@@ -53,6 +53,8 @@ pub struct Attempted {
     pub tls: Option<TlsFacts>,
     /// The dialog.
     pub transcript: String,
+    /// Nothing was tried: its time was up while it waited.
+    pub is_untried: bool,
     /// What was answered to an earlier attempt, where nothing was answered to this one.
     pub answered_before: Option<Reply>,
 }
@@ -207,7 +209,7 @@ pub fn record(
         address: task.address.clone(),
         kind: task.kind,
         state,
-        attempts: task.attempts + 1,
+        attempts: task.attempts + u32::from(!attempted.is_untried),
         last_response: attempted.last_answer().cloned(),
         mx_host: attempted.mx_host.clone(),
         last_event: (kind, now),
@@ -218,12 +220,10 @@ pub fn record(
         notify: task.notify.clone(),
     };
     store::email::put_recipient(&mut batch, task.account, task.id.email, &recipient);
-    store::attempt::put(
-        &mut batch,
-        task.account,
-        task.id.email,
-        &attempt_of(task, attempted, next_attempt_at),
-    );
+    if !attempted.is_untried {
+        let attempt = attempt_of(task, attempted, next_attempt_at);
+        store::attempt::put(&mut batch, task.account, task.id.email, &attempt);
+    }
     let event = Event {
         id: event,
         account: task.account,
@@ -370,6 +370,7 @@ pub(crate) mod tests {
             source: None,
             tls: None,
             transcript: String::new(),
+            is_untried: false,
             answered_before: None,
         }
     }

@@ -36,6 +36,11 @@ enum Unbooked {
 impl Worker {
     /// Settles an attempt: decides what comes next, writes it in one commit, gives back the task's place.
     pub(crate) async fn settle(self: &Arc<Self>, ready: &Ready, attempted: &Attempted) {
+        self.book(ready, attempted).await;
+    }
+
+    /// The same. False: it is not booked, somebody else has changed the task.
+    pub(crate) async fn book(self: &Arc<Self>, ready: &Ready, attempted: &Attempted) -> bool {
         let task = &ready.task;
         let attempted = self.with_what_was_answered(task, attempted).await;
         let attempted = attempted.as_ref();
@@ -43,8 +48,10 @@ impl Worker {
         let next = settle::decide(task, attempted, &self.manners().schedule, now, self.entropy.u64());
         let notice = notification::of(self, task, attempted, &next, now).await;
         let email = (task.account, task.id.email);
-        self.figures.attempted(&next);
-        self.figures.waited(task, attempted.began_at);
+        if !attempted.is_untried {
+            self.figures.attempted(&next);
+            self.figures.waited(task, attempted.began_at);
+        }
         let event = EventId::new(now, self.entropy.id());
         let booked = loop {
             let suppressing = self.suppress(task, attempted, &next, now).await;
@@ -62,7 +69,8 @@ impl Worker {
                 // Another node has the partition by now, and the books: it tries the task again.
                 tracing::warn!(email.id = %task.id.email, "an attempt was not booked: its partition went to another node");
                 self.let_go(task);
-                return self.settled.notify_waiters();
+                self.settled.notify_waiters();
+                return false;
             }
             match self.commit_settlement(batch, task).await {
                 Ok(()) => {
@@ -89,6 +97,7 @@ impl Worker {
         self.untold.notify_one();
         self.settled.notify_waiters();
         log(task, attempted, &next);
+        booked
     }
 
     /// Where nothing was answered to an attempt, what was before: it stays the last word. Only then is anything read.

@@ -96,14 +96,28 @@ impl State {
         resting
     }
 
-    /// Takes the right to send one message, of the site, of its provider and of the warm-up; or says when to ask again.
-    fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
-        if let Some(until) = self.rate_until(now).max(self.warms_up_until(now)) {
+    /// Takes a task, with the right to send one message, of the site, of its provider and of the warm-up; or says when to
+    /// ask again.
+    fn take(&mut self, now: Timestamp) -> Result<Option<Ready>, Timestamp> {
+        // Where so little goes, what is worth something only for a time goes first.
+        let is_pressing = self.ready.has(Class::Expiring);
+        let warms_up_until = self.warm_up.as_ref().and_then(|budget| budget.is_not_open(is_pressing, now));
+        if let Some(until) = self.rate_until(now).max(warms_up_until) {
             return Err(until);
         }
         self.pace.take(now)?;
         self.provider.as_ref().map_or(Ok(()), |provider| provider.take(now))?;
-        self.warm_up.as_ref().map_or(Ok(()), |budget| budget.take(now))
+        let Some(budget) = &self.warm_up else { return Ok(self.ready.pop()) };
+        budget.take(is_pressing, now)?;
+        Ok(if is_pressing { self.ready.pop_of(Class::Expiring) } else { self.ready.pop() })
+    }
+
+    /// Until when nothing of this class is to be put into the line behind others.
+    fn closed_until(&self, class: Class, now: Timestamp) -> Option<Timestamp> {
+        // What waits for a warm-up may wait for days: on disk, from where it comes back to the hosts of that hour. What is
+        // worth something only for a time does not wait for so long, and is to be there when something may go.
+        let warms_up_until = self.warms_up_until(now).filter(|_| class != Class::Expiring);
+        self.alone_until(now).max(warms_up_until).filter(|_| !self.ready.is_empty())
     }
 
     /// Until when the rate, the site's or its provider's, lets no message go.
@@ -182,8 +196,10 @@ pub struct SiteStanding {
     pub pool: PoolName,
     /// Tasks that wait here.
     pub ready: usize,
-    /// Open connections.
+    /// Connections that are open, are being opened, or wait to be.
     pub connections: u32,
+    /// Those of them that are open.
+    pub open: u32,
     /// How many may be open.
     pub connections_max: u32,
     /// Until when it is left alone because it cannot be reached.
@@ -267,10 +283,7 @@ impl Site {
     /// more than are left to the others, so that any number of slow ones leaves room for the next.
     pub fn push(&self, ready: Ready, now: Timestamp, free: usize) -> Pushed {
         let mut state = self.lock();
-        // What waits for a warm-up may wait for days: on disk, from where it comes back to the hosts of that hour.
-        if let Some(until) = state.alone_until(now).max(state.warms_up_until(now))
-            && !state.ready.is_empty()
-        {
+        if let Some(until) = state.closed_until(ready.task.class, now) {
             return Pushed::Dead(Box::new(ready), until);
         }
         if self.room_in(&state, ready.task.class, free) == 0 {
@@ -338,12 +351,10 @@ impl Site {
         if let Some(until) = state.alone_until(now) {
             return Turn::Wait(until);
         }
-        if let Err(at) = state.take(now) {
-            return Turn::Wait(at);
-        }
-        match state.ready.pop() {
-            Some(ready) => Turn::Carry(Box::new(ready)),
-            None => Turn::Empty,
+        match state.take(now) {
+            Ok(Some(ready)) => Turn::Carry(Box::new(ready)),
+            Ok(None) => Turn::Empty,
+            Err(at) => Turn::Wait(at),
         }
     }
 
@@ -353,10 +364,10 @@ impl Site {
         let free = state.connections <= state.pace.connections_max() && state.alone_until(now).is_none();
         // A task waits behind this connection's present message: not while others could come for it.
         let spare = state.pace.connections_max().saturating_sub(state.connections) as usize;
-        if !free || state.ready.len() <= spare || state.take(now).is_err() {
+        if !free || state.ready.len() <= spare {
             return None;
         }
-        state.ready.pop().map(Box::new)
+        state.take(now).ok().flatten().map(Box::new)
     }
 
     /// Returns when a task may have arrived.
@@ -522,14 +533,18 @@ impl Site {
         self.lock().pace.messages_per_connection()
     }
 
-    /// How many more tasks of a class may be read from disk for this site; or, when it is dead, until when
-    /// not to ask. Zero is: when there is room again ([`Site::park`]).
+    /// How many more tasks of a class may be read from disk for this site, that all of them find room in its line once
+    /// each has taken one of the `free` places; or, when it is dead, until when not to ask. Zero is: when there is room
+    /// again ([`Site::park`]).
     pub fn admits(&self, class: Class, now: Timestamp, free: usize) -> Result<usize, Timestamp> {
         let state = self.lock();
-        let warms_up_until = state.warms_up_until(now).filter(|_| !state.ready.is_empty());
-        match state.alone_until(now).max(warms_up_until) {
+        match state.alone_until(now).max(state.closed_until(class, now)) {
             Some(until) => Err(until),
-            None => Ok(self.room_in(&state, class, free)),
+            None => {
+                let (waiting, room) = (state.ready.len(), self.room_in(&state, class, usize::MAX));
+                let fair = free.saturating_sub(waiting) / 2;
+                Ok(room.min(fair).max(usize::from(waiting == 0)))
+            }
         }
     }
 
@@ -595,6 +610,7 @@ impl Site {
             pool: self.source.pool.clone(),
             ready: state.ready.len(),
             connections: state.connections,
+            open: state.established,
             connections_max: state.pace.connections_max(),
             dead_until: state.pace.dead_until(),
             resting: state.resting(),
@@ -618,6 +634,24 @@ mod tests {
 
     fn ready() -> Ready {
         Ready { task: task(), row: None, body: None }
+    }
+
+    #[test]
+    fn what_is_admitted_finds_room_once_all_of_it_has_taken_its_places() {
+        for (ready_max, free) in [(100, 1_000), (1_000, 100), (1_000, 7), (1_000, 1), (10, 0)] {
+            let to = crate::plan::Destination::Hosts { hosts: Vec::new(), port: 25 };
+            let to = (Arc::new(to.into()), Arc::default());
+            let site = Site::new(to, TlsDemand::Usual, PaceLimits::default(), ready_max);
+            let mut free: usize = free;
+            while let Ok(room @ 1..) = site.admits(Class::Transactional, at(1), free) {
+                free = free.saturating_sub(room);
+                for _ in 0..room {
+                    let pushed = site.push(ready(), at(1), free);
+                    assert!(matches!(pushed, Pushed::Lined(_)), "{ready_max} {free} {room}: {pushed:?}");
+                }
+            }
+            assert!(site.ready() > 0 && site.ready() <= ready_max);
+        }
     }
 
     #[test]

@@ -125,6 +125,8 @@ impl Staged {
     fn tasks(&self, choose: impl Fn(&Name) -> Option<u16>) -> Option<Vec<Task>> {
         let eight_bit = !self.chunks.iter().all(|chunk| chunk.is_ascii());
         let email = &self.email;
+        // The time that it is to be delivered in begins when it was to go.
+        let from = self.appointment.as_ref().map_or(self.now, |due| due.found.schedule.scheduled_at);
         (0..)
             .zip(&self.addressees)
             .filter(|(_, addressee)| !addressee.suppressed)
@@ -153,7 +155,7 @@ impl Staged {
                     notify: addressee.notify.clone(),
                     envelope_id: email.envelope_id.clone(),
                     return_full: email.return_full,
-                    by: email.by(self.now),
+                    by: email.by(from),
                     priority: email.priority,
                     held: false,
                     way: None,

@@ -1,6 +1,7 @@
 //! How a pool's addresses are warmed up, provider by provider ([`mail::warm_up`] has the rules).
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -46,7 +47,12 @@ impl WarmUp {
 pub(crate) struct Budget {
     warm_up: Arc<WarmUp>,
     credit: Mutex<Credit>,
+    /// Something pressing waits for the message that may go then.
+    kept_for_pressing: Mutex<Option<Timestamp>>,
 }
+
+/// For so long a message that may go is kept for what is pressing and waited for it: it may have gone elsewhere.
+const KEPT: Duration = Duration::from_secs(2);
 
 fn ns(time: Timestamp) -> u64 {
     u64::try_from(time.as_nanosecond()).unwrap_or(0)
@@ -54,7 +60,7 @@ fn ns(time: Timestamp) -> u64 {
 
 impl Budget {
     pub(crate) fn new(warm_up: Arc<WarmUp>) -> Self {
-        Self { warm_up, credit: Mutex::default() }
+        Self { warm_up, credit: Mutex::default(), kept_for_pressing: Mutex::default() }
     }
 
     /// Until when nothing may go, and how many may a day; none when one may go now.
@@ -65,8 +71,25 @@ impl Budget {
         (next > now).then_some((next, per_day))
     }
 
+    /// Until when it is closed to who asks. What is pressing, and may not go yet, has the next that may.
+    pub(crate) fn is_not_open(&self, is_pressing: bool, now: Timestamp) -> Option<Timestamp> {
+        let used_up_until = self.used_up(now).map(|(until, _)| until);
+        let mut kept = self.kept_for_pressing.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_pressing {
+            if used_up_until.is_some() {
+                *kept = used_up_until;
+            }
+            return used_up_until;
+        }
+        let kept_until = kept.and_then(|from| from.checked_add(KEPT).ok()).filter(|until| now < *until);
+        used_up_until.or(kept_until)
+    }
+
     /// Takes the right to send one message; or says when to ask again.
-    pub(crate) fn take(&self, now: Timestamp) -> Result<(), Timestamp> {
+    pub(crate) fn take(&self, is_pressing: bool, now: Timestamp) -> Result<(), Timestamp> {
+        if is_pressing {
+            *self.kept_for_pressing.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
         let Some(per_day) = self.warm_up.per_day(now) else { return Ok(()) };
         let taken = self.credit.lock().unwrap_or_else(PoisonError::into_inner).take(per_day, ns(now));
         taken.map_err(|wait| now.checked_add(wait).unwrap_or(Timestamp::MAX))

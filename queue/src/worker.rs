@@ -345,6 +345,9 @@ impl Worker {
             self.find_queues(partition).await?;
             self.find_lines(partition).await?;
             self.reports.find(partition);
+            // What another node has put there meanwhile is looked for, too.
+            self.deadlines.forget(partition);
+            self.owner_notices.forget(partition);
             self.leases.found(partition);
         }
         looked?;

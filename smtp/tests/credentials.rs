@@ -125,8 +125,15 @@ impl World {
         let now = hall.clock().now();
         let id = AccountId::new(now, 1);
         let email = "owner@example.com".parse().unwrap();
-        let account =
-            Account { id, email, plan: Plan::Free, production: true, suspended: false, created_at: now };
+        let account = Account {
+            id,
+            email,
+            plan: Plan::Free,
+            production: true,
+            payment_method: false,
+            suspended: false,
+            created_at: now,
+        };
         let sealed = || SealedKey(String::new());
         let dkim = Dkim {
             selector: "s".into(),

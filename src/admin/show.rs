@@ -22,6 +22,7 @@ pub(super) fn account(account: &Account) -> Value {
         "email": account.email,
         "plan": account.plan,
         "production": account.production,
+        "payment_method": account.payment_method,
         "suspended": account.suspended,
         "created_at": account.created_at,
     })
@@ -85,7 +86,7 @@ pub(super) fn site(site: &SiteStanding) -> Value {
         "name": site.name,
         "pool": site.pool,
         "ready": site.ready,
-        "connections": site.connections,
+        "connections": site.open,
         "connections_max": site.connections_max,
         "messages_per_second": site.messages_per_second,
         "dead_until": site.dead_until,

@@ -103,6 +103,11 @@ pub fn check(arguments: &ConfigArguments) -> ExitCode {
                 }
                 tell_request_key(&config);
             }
+            for address in crate::config::foreign_addresses(&config) {
+                eprintln!(
+                    "postrider: {address} is not an address of this machine: no mail can leave from there"
+                );
+            }
             ExitCode::SUCCESS
         }
         Err(problems) => {

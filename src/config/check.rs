@@ -2,7 +2,8 @@
 //! keys that contradict each other, and, apart from that, what the configuration names on this machine.
 
 use std::fmt::Display;
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -414,6 +415,17 @@ pub(super) fn on_this_machine(config: &Config) -> Vec<Fault> {
         faults.push(fault("", "data_dir", shown(&directory, error)));
     }
     faults
+}
+
+/// The source addresses that this machine does not have, or not yet: told, and no reason not to take mail in.
+#[must_use]
+pub fn foreign_addresses(config: &Config) -> Vec<IpAddr> {
+    let all = config.delivery.all_source_addresses().into_iter().map(|(address, _)| address);
+    let is_foreign = |address: &IpAddr| {
+        let bound = UdpSocket::bind((*address, 0));
+        bound.is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
+    };
+    all.filter(is_foreign).collect()
 }
 
 fn shown(file: &Path, error: impl Display) -> String {

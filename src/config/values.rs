@@ -116,6 +116,13 @@ impl<'de> Deserialize<'de> for SmarthostAddress {
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct Hidden(pub String);
 
+impl FromStr for Hidden {
+    type Err = std::convert::Infallible;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
 impl fmt::Debug for Hidden {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hidden")

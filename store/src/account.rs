@@ -17,6 +17,8 @@ struct AccountRow {
     email: Address,
     plan: Plan,
     production: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    payment_method: bool,
     suspended: bool,
     created_at: Timestamp,
 }

@@ -296,6 +296,10 @@ pub enum Space {
     Pool = 165,
     /// Tasks that are worth nothing after a time, by partition and that time.
     Deadline = 166,
+    /// Customers of the operator's at the payment processor.
+    Payer = 167,
+    /// Which of them pay for an account.
+    PayersOf = 168,
 }
 
 impl From<Space> for u8 {

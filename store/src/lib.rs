@@ -9,6 +9,7 @@ pub mod account;
 pub mod affiliate;
 pub mod attempt;
 pub mod automation;
+pub mod billing;
 pub mod catalog;
 pub mod claim;
 pub mod conversion;

@@ -13,9 +13,13 @@ use crate::world::sink::Behaviour;
 
 /// A code is sent that is worth nothing after ten minutes.
 async fn code(world: &TestWorld, to: &str) -> EmailId {
-    let mail = json!({
-        "from": "ada@acme.example", "to": to, "subject": "Your code", "text": "1234", "expires_in": 600,
-    });
+    code_for(world, to, json!({"expires_in": 600})).await
+}
+
+/// A code is sent that is worth something only for a time.
+pub(crate) async fn code_for(world: &TestWorld, to: &str, how: Value) -> EmailId {
+    let mut mail = json!({"from": "ada@acme.example", "to": to, "subject": "Your code", "text": "1234"});
+    mail.as_object_mut().unwrap().extend(how.as_object().unwrap().clone());
     let (status, answer) = world.call("POST", "/emails", &mail.to_string()).await;
     assert_eq!(status, 200, "{answer}");
     answer["id"].as_str().unwrap().parse().unwrap()
@@ -30,7 +34,7 @@ async fn ended(world: &TestWorld, id: EmailId) -> (Recipient, Value) {
 
 async fn is_expired(world: &TestWorld, id: EmailId) {
     let (recipient, detail) = ended(world, id).await;
-    assert_eq!(recipient.state, RecipientState::Failed);
+    assert_eq!((recipient.state, recipient.attempts), (RecipientState::Failed, 0), "nothing was tried");
     assert_eq!(detail["failure"]["reason"], "expired", "{detail}");
 }
 
@@ -111,5 +115,36 @@ async fn its_destination_s_last_answer_is_kept() {
     assert_eq!(recipient.last_response.map(|reply| reply.code), Some(421));
     let bounce = &detail["bounce"];
     assert_eq!((&bounce["type"], &bounce["smtp_code"]), (&json!("soft"), &json!(421)), "{detail}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_message_that_takes_its_time() {
+    let world = TestWorld::start_with("paused = true\n[[delivery.pace]]\nconnections_max = 1\n").await;
+    world.sink.script("slow@dest.example", &[Behaviour::AtRcptLater("550 5.1.1 nobody")]);
+    let first = code(&world, "slow@dest.example").await;
+    let next = code(&world, "b@dest.example").await;
+    world.reload("[[delivery.pace]]\nconnections_max = 1\n");
+    world.sink.asked().await;
+    world.world.clock.advance(PAST);
+    world.sink.go_on();
+    world.wait(first, |e| e.recipients[0].state == RecipientState::Bounced).await;
+    is_expired(&world, next).await;
+    assert!(world.sink.taken().is_empty());
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_it_is_held_beyond_the_time_at_which_it_was_to_go() {
+    let world = TestWorld::start().await;
+    let due = world.world.clock.now() + Duration::from_secs(60);
+    let how = json!({"expires_in": 600, "scheduled_at": due.to_string()});
+    let id = code_for(&world, "b@dest.example", how).await;
+    world.suspend(true).await;
+    world.world.clock.advance(Duration::from_secs(61));
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Held).await;
+    world.world.clock.advance(PAST);
+    is_expired(&world, id).await;
+    world.suspend(false).await;
     world.end().await;
 }

@@ -8,8 +8,10 @@ use mail::id::EmailId;
 use mail::pool::OrderedWarmUp;
 use mail::recipient::RecipientState;
 use queue::operate::Cause;
+use serde_json::json;
 
-use crate::world::TestWorld;
+use crate::deadlines::code_for;
+use crate::world::{TestWorld, ZONE};
 
 const TWO: &str = "source_addresses = [\"127.0.0.1\"]\n\
     [[delivery.pools]]\nname = \"paid\"\naddresses = [\"127.0.0.21\"]\nplans = [\"dedicated\"]\n\
@@ -112,5 +114,38 @@ async fn what_waits_for_a_warm_up_leaves_from_the_pool_that_is_ordered_for_it() 
     world.world.worker.assign_pool(world.account, Some(pool("theirs"))).await.unwrap();
     delivered(&world, second).await;
     assert_eq!(sources(&world), ["127.0.0.41", "127.0.0.31"]);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_worth_something_only_for_a_time_goes_first_while_a_pool_is_warmed_up() {
+    let world = TestWorld::start_with(WARMING).await;
+    let mut zone = ZONE.to_owned();
+    for domain in ["one", "two", "three", "four"] {
+        let host = format!("{domain}.dest.example");
+        zone += &format!("{domain}.example. MX 10 {host}.\n{host}. A 127.0.0.1\n");
+    }
+    world.names.set(&zone);
+    delivered(&world, world.relay(&["1@dest.example"], "the first").await).await;
+    let mut patient = Vec::new();
+    for domain in ["one", "two", "three"] {
+        patient.push(world.relay(&[&format!("a@{domain}.example")], "has time").await);
+    }
+    let code = code_for(&world, "a@four.example", json!({"expires_in": 7_200})).await;
+    let worker = &world.world.worker;
+    for id in patient.iter().chain([&code]) {
+        let waiting = worker.trace(*id).await.unwrap().waiting.remove(0);
+        assert_eq!(waiting.cause, Cause::WarmUp { pool: pool("new"), per_day: 48 }, "{}", waiting.cause);
+    }
+    world.world.clock.advance(Duration::from_secs(1_801));
+    delivered(&world, code).await;
+    assert_eq!(world.sink.taken().len(), 2, "it went first");
+    for count in 3..=5 {
+        world.world.clock.advance(Duration::from_secs(1_801));
+        world.sink.wait_for(count).await;
+    }
+    for id in patient {
+        delivered(&world, id).await;
+    }
     world.end().await;
 }

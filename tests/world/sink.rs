@@ -63,6 +63,7 @@ pub struct Sink {
     state: Arc<Mutex<State>>,
     changed: Arc<watch::Sender<usize>>,
     goes_on: Arc<Notify>,
+    asked: Arc<Notify>,
 }
 
 impl Sink {
@@ -79,6 +80,7 @@ impl Sink {
             state: Arc::default(),
             changed: Arc::new(watch::Sender::new(0)),
             goes_on: Arc::default(),
+            asked: Arc::default(),
         };
         let serving = sink.clone();
         tokio::spawn(async move {
@@ -94,6 +96,11 @@ impl Sink {
     /// The next messages for a recipient meet these, one each; then it is taken as usual.
     pub fn script(&self, recipient: &str, behaviours: &[Behaviour]) {
         self.state.lock().unwrap().behaviours.insert(recipient.to_owned(), behaviours.to_vec());
+    }
+
+    /// Returns when a reply waits.
+    pub async fn asked(&self) {
+        self.asked.notified().await;
     }
 
     /// One reply that waits is given.
@@ -143,6 +150,7 @@ impl Sink {
         match self.next_behaviour(recipient) {
             Some(Behaviour::AtRcpt(reply)) => Err(reply),
             Some(Behaviour::AtRcptLater(reply)) => {
+                self.asked.notify_one();
                 self.goes_on.notified().await;
                 Err(reply)
             }

@@ -37,12 +37,7 @@ impl Input for Signed {
     const MEDIA: Media = Media::Signed;
 
     fn describe(schemas: &mut Schemas) -> Takes {
-        let body = schemas.named("ProcessorEventBody", |_| {
-            json!({
-                "type": "object", "additionalProperties": true,
-                "description": "An event in the words of the processor, as it sends them to webhooks",
-            })
-        });
+        let body = schemas.named("ProcessorEventBody", |_| schema::processor_event());
         let parameters = vec![
             schema::path_parameter("id", "The program's id (`prog_…`)"),
             schema::header_parameter(HEADER, "`t=…,v1=…`: the processor's signature over time and body"),
@@ -65,6 +60,20 @@ pub struct Taken {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+}
+
+impl Taken {
+    pub(crate) fn done() -> Self {
+        Self { received: true, status: "done", reason: None }
+    }
+
+    fn duplicate() -> Self {
+        Self { received: true, status: "duplicate", reason: None }
+    }
+
+    pub(crate) fn ignored(why: String) -> Self {
+        Self { received: true, status: "ignored", reason: Some(why) }
+    }
 }
 
 impl Describe for Taken {
@@ -92,11 +101,10 @@ pub async fn hear(room: Arc<Room>, said: Signed) -> Result<Taken, Problem> {
     let unknown = || Problem::not_found("affiliate program with a payment processor");
     let program = program.ok_or_else(unknown)?;
     let heard = room.affiliate.hear(program, &signature, &body).await;
-    let taken = |status, reason| Taken { received: true, status, reason };
     match heard.map_err(|refusal| refused(&room, refusal))? {
-        Heard::Done => Ok(taken("done", None)),
-        Heard::Duplicate => Ok(taken("duplicate", None)),
-        Heard::Ignored(why) => Ok(taken("ignored", Some(why))),
+        Heard::Done => Ok(Taken::done()),
+        Heard::Duplicate => Ok(Taken::duplicate()),
+        Heard::Ignored(why) => Ok(Taken::ignored(why)),
         Heard::Unknown => Err(unknown()),
         Heard::BadSignature(error) => Err(Problem::field(HEADER, error.to_string())),
         Heard::Failed(fault) => Err(Problem::internal(fault)),

@@ -19,6 +19,7 @@ mod affiliates;
 mod api_keys;
 mod automations;
 mod batch;
+mod billing;
 mod blocked;
 mod bodies;
 mod claims;

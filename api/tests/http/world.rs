@@ -367,6 +367,7 @@ impl World {
             email: format!("owner{number}@example.com").parse().unwrap(),
             plan: Plan::Dedicated,
             production: true,
+            payment_method: false,
             suspended: false,
             created_at: now,
         };

@@ -124,7 +124,8 @@ impl Hall {
             let lost = Refusal::Invalid { field: "message", message: "its bytes are not there".to_owned() };
             return self.fail(email, found, Bytes::new(), &lost).await;
         };
-        let (until, held) = (self.held_until(&found.schedule), found.clone());
+        // As long as it would be tried to deliver it.
+        let (until, held) = (self.expires_at(&email.email, found.schedule.scheduled_at), found.clone());
         match self.send_scheduled(&email, found, &body).await {
             // Cancelled or rescheduled this very moment: so be it.
             Ok(()) | Err(Refusal::DoneMeanwhile) => Ok(()),
@@ -135,18 +136,13 @@ impl Hall {
                 let now = self.clock().now();
                 if now < until {
                     let hold = if refusal.is_passing() { HOLD_PASSING } else { HOLD };
-                    let due = now.checked_add(hold).unwrap_or(Timestamp::MAX);
+                    let due = now.checked_add(hold).unwrap_or(Timestamp::MAX).min(until);
                     self.hold(&email, &held, due).await
                 } else {
                     self.fail(email, held, body, &refusal).await
                 }
             }
         }
-    }
-
-    fn held_until(&self, schedule: &Schedule) -> Timestamp {
-        let give_up_after = self.worker.manners().schedule.give_up_after;
-        schedule.scheduled_at.checked_add(give_up_after).unwrap_or(Timestamp::MAX)
     }
 
     async fn send_scheduled(
@@ -202,7 +198,8 @@ impl Hall {
             require_tls: schedule.require_tls,
             tls_enforced: false,
             tls_optional: false,
-            expires_at: self.expires_at(&email, now),
+            // A code that was held is worth nothing longer for that.
+            expires_at: self.expires_at(&email, email.expires_in.map_or(now, |_| schedule.scheduled_at)),
             plan: None,
         };
         let appointment = Some(Appointment { found: appointment, counted });
@@ -238,8 +235,8 @@ impl Hall {
         body: Bytes,
         refusal: &Refusal,
     ) -> Result<(), Refusal> {
-        let why =
-            json!({"failure": {"reason": "rejected", "message": refusal.to_string(), "smtp_code": null}});
+        let reason = if email.email.expires_in.is_some() { "expired" } else { "rejected" };
+        let why = json!({"failure": {"reason": reason, "message": refusal.to_string(), "smtp_code": null}});
         let fate = Fate::Refuse(EventKind::Failed, why);
         let staged = self.staged(email, found, (vec![body], fate), self.clock().now());
         match self.commit(vec![staged], &|_| {}).await {

@@ -178,7 +178,7 @@ impl Worker {
             held: count.held,
             oldest,
             next_due: count.next_due,
-            connections: site.map_or(0, |site| site.connections),
+            connections: site.map_or(0, |site| site.open),
             limit,
             until,
             last_reply: found.and_then(|found| found.recipient.last_response),

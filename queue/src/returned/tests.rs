@@ -48,6 +48,7 @@ impl Ground {
             email: "owner@acme.example".parse().unwrap(),
             plan: mail::account::Plan::Dedicated,
             production: true,
+            payment_method: false,
             suspended: false,
             created_at: at(0),
         };

@@ -103,8 +103,8 @@ fn push_mail_dsn(text: &mut String, dsn: &Dsn) {
 /// A host that wants more time than is left would refuse what it is to return (RFC 2852 4.1.3): it takes it without.
 fn push_timing(text: &mut String, shipment: &Shipment, offered: &Capabilities) {
     let least_s = offered.deliver_by.map(|least_s| i64::try_from(least_s).unwrap_or(i64::MAX));
-    if let (Some(Within { seconds, returns }), Some(least_s)) = (shipment.by, least_s) {
-        let seconds = seconds.clamp(-BY_SECONDS_MAX, BY_SECONDS_MAX);
+    if let (Some(by @ Within { returns, .. }), Some(least_s)) = (shipment.by, least_s) {
+        let seconds = by.left_s().clamp(-BY_SECONDS_MAX, BY_SECONDS_MAX);
         if !returns || seconds >= least_s.max(1) {
             let _ = write!(text, " BY={seconds};{}", if returns { 'R' } else { 'N' });
         }
@@ -175,6 +175,7 @@ fn is_clean(line: &[u8], utf8: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     fn shipment(sender: &str, recipient: &str) -> Shipment {
         Shipment {
@@ -230,7 +231,7 @@ mod tests {
     fn what_is_left_of_the_time_is_passed_on_where_it_is_offered() {
         let offered = Capabilities { deliver_by: Some(60), mt_priority: true, ..Capabilities::default() };
         let said = |seconds, returns, offered: &Capabilities| {
-            let by = Some(Within { seconds, returns });
+            let by = Some(Within { seconds, since: Instant::now(), returns });
             let priority = mail::email::Priority::new(-3);
             written(&Shipment { by, priority, ..shipment("", "a@b.example") }, offered)
                 .lines()

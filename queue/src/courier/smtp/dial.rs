@@ -14,6 +14,8 @@
 //! speaks in the clear on it; the connection remembers why. With any other mode nothing goes in the
 //! clear.
 
+use std::io::ErrorKind;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mail::address::Name;
@@ -198,7 +200,13 @@ impl Dialer {
                 transcript.note(elapsed_ms(started), &line);
                 Ok(Wire::new(Stream::Plain(stream), transcript, started))
             }
-            Err(fault) => Err(failure(Stop(DialReason::Connect(fault), None), transcript, started)),
+            Err(fault) => {
+                let reason = match (target.source, &fault) {
+                    (Some(source), Fault::Io(ErrorKind::AddrNotAvailable)) => DialReason::Source(source),
+                    _ => DialReason::Connect(fault),
+                };
+                Err(failure(Stop(reason, None), transcript, started))
+            }
         }
     }
 

@@ -5,6 +5,8 @@
 //! were put before it (trace, signatures) and the content, which many shipments share. It is as it
 //! shall arrive: lines end in CRLF, nothing is dot-stuffed.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 use mail::address::Address;
 use mail::email::Priority;
@@ -37,8 +39,17 @@ pub struct Shipment {
 pub struct Within {
     /// So many seconds; less than none when it is late already.
     pub seconds: i64,
+    /// From then on: until MAIL is said it may be dialled for long.
+    pub since: Instant,
     /// What is late is to be returned; else the sender is told.
     pub returns: bool,
+}
+
+impl Within {
+    /// The seconds that are left now.
+    pub(super) fn left_s(self) -> i64 {
+        self.seconds.saturating_sub(i64::try_from(self.since.elapsed().as_secs()).unwrap_or(i64::MAX))
+    }
 }
 
 impl Shipment {

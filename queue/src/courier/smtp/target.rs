@@ -84,6 +84,9 @@ pub enum DialReason {
     /// No TCP connection: try another address.
     #[error("could not connect: {0}")]
     Connect(Fault),
+    /// The address that we were to come from is none of this machine's.
+    #[error("{0} is not an address of this machine: no mail leaves from there")]
+    Source(IpAddr),
     /// The connection was lost before it was ready.
     #[error("{0}")]
     Lost(Fault),

@@ -1,0 +1,204 @@
+//! Billing: the operator's payment processor tells who has a payment method on file.
+//!
+//! The operator's own, of whom customers buy: nothing that a customer's affiliate program is connected to. Events come in
+//! the words of Stripe; those that say nothing about payment methods are answered and passed over.
+
+use std::sync::Arc;
+
+use ::affiliate::processor::signature::{self, HEADER};
+use bytes::Bytes;
+use http::Method;
+use jiff::Timestamp;
+use mail::billing::{FOREIGN_ID_BYTES_MAX, Told};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::affiliate::processor::Taken;
+use crate::call::{Call, Input, Media, Takes};
+use crate::operations::{Operation, operation};
+use crate::problem::{Code, Problem};
+use crate::room::Room;
+use crate::schema::{self, Schemas};
+
+/// The largest event.
+const EVENT_BYTES_MAX: usize = 1 << 20;
+
+/// What the processor calls.
+#[must_use]
+pub fn operations() -> Vec<Operation> {
+    vec![
+        operation(Method::POST, "/billing/stripe", "hear_billing")
+            .about("account", "Take an event of the operator's payment processor; it sends them")
+            .fails(&[Code::NOT_FOUND])
+            .public(hear),
+    ]
+}
+
+/// What `POST /billing/stripe` takes: bytes, and a signature over them.
+pub struct SignedEvent {
+    signature: String,
+    body: Bytes,
+}
+
+impl Input for SignedEvent {
+    const BODY_BYTES_MAX: Option<usize> = Some(EVENT_BYTES_MAX);
+    const MEDIA: Media = Media::Signed;
+
+    fn describe(schemas: &mut Schemas) -> Takes {
+        let body = schemas.named("ProcessorEventBody", |_| schema::processor_event());
+        let about = "`t=…,v1=…`: the processor's signature over time and body";
+        let parameters = vec![schema::header_parameter(HEADER, about)];
+        Takes { parameters, body: Some(body), body_bytes_max: Self::BODY_BYTES_MAX }
+    }
+
+    fn read(call: &Call) -> Result<Self, Problem> {
+        let value = call.headers.get(HEADER).and_then(|value| value.to_str().ok());
+        Ok(Self { signature: value.unwrap_or_default().to_owned(), body: call.body.clone() })
+    }
+}
+
+/// An event, as far as it matters.
+#[derive(Deserialize)]
+struct StripeEvent {
+    #[serde(default)]
+    r#type: String,
+    #[serde(default)]
+    created: i64,
+    #[serde(default)]
+    data: StripeData,
+}
+
+#[derive(Deserialize, Default)]
+struct StripeData {
+    #[serde(default)]
+    object: Value,
+    #[serde(default)]
+    previous_attributes: Value,
+}
+
+/// An id of the processor's, in an object that it stands in or that is there in its stead.
+fn id_in(object: &Value, field: &str) -> Option<String> {
+    let found = object.get(field)?;
+    let id = found.as_str().or_else(|| found.get("id")?.as_str())?;
+    (1..=FOREIGN_ID_BYTES_MAX).contains(&id.len()).then(|| id.to_owned())
+}
+
+impl StripeEvent {
+    /// Of which customer something is told, and what; none where nothing is.
+    fn told(&self) -> Option<(String, Told)> {
+        let StripeData { object, previous_attributes } = &self.data;
+        let text = |field: &str| object.get(field).and_then(Value::as_str).map(str::to_owned);
+        match self.r#type.as_str() {
+            "customer.created" | "customer.updated" => {
+                let method = object.get("invoice_settings").and_then(|s| id_in(s, "default_payment_method"));
+                let metadata = object.get("metadata").and_then(|m| m.get("account_id"));
+                let told = Told::Customer {
+                    at: Timestamp::from_second(self.created).ok()?,
+                    reference: metadata.and_then(|id| id.as_str()?.parse().ok()),
+                    email: text("email"),
+                    default_method: method.or_else(|| id_in(object, "default_source")),
+                };
+                Some((id_in(object, "id")?, told))
+            }
+            "customer.deleted" => Some((id_in(object, "id")?, Told::Gone)),
+            "payment_method.attached" => {
+                Some((id_in(object, "customer")?, Told::Attached(id_in(object, "id")?)))
+            }
+            // Whose it was stands in what it was before.
+            "payment_method.detached" => {
+                Some((id_in(previous_attributes, "customer")?, Told::Detached(id_in(object, "id")?)))
+            }
+            "setup_intent.succeeded" => {
+                Some((id_in(object, "customer")?, Told::Attached(id_in(object, "payment_method")?)))
+            }
+            "checkout.session.completed" => {
+                let account = text("client_reference_id")?.parse().ok()?;
+                Some((id_in(object, "customer")?, Told::Reference(account)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// `POST /billing/stripe`: it sends again what is not answered with 200.
+///
+/// # Errors
+/// No secret is configured; the signature does not hold; the event is none, or could not be taken in.
+pub async fn hear(room: Arc<Room>, said: SignedEvent) -> Result<Taken, Problem> {
+    let secrets = &room.options.billing_secrets;
+    if secrets.is_empty() {
+        return Err(Problem::not_found("payment processor of the operator's"));
+    }
+    let now = room.hall.clock().now();
+    signature::verify(&said.signature, &said.body, secrets, now)
+        .map_err(|error| Problem::field(HEADER, error.to_string()))?;
+    let event = serde_json::from_slice::<Map<String, Value>>(&said.body)
+        .and_then(|object| serde_json::from_value::<StripeEvent>(Value::Object(object)))
+        .map_err(|error| Problem::field("body", format!("is no event: {error}")))?;
+    let Some((customer, told)) = event.told() else {
+        return Ok(Taken::ignored(format!("`{}` says nothing about payment methods", event.r#type)));
+    };
+    match room.hall.billing().hear(&customer, &told).await {
+        Ok(Some(_)) => Ok(Taken::done()),
+        Ok(None) => Ok(Taken::ignored(
+            "no account is known for this customer yet: neither by `client_reference_id` or `metadata.account_id`, nor by \
+             the owner's address"
+                .to_owned(),
+        )),
+        Err(error) => Err(Problem::outage(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn told(kind: &str, object: &Value, before: &Value) -> Option<(String, Told)> {
+        let event = json!({
+            "type": kind, "created": 10, "data": {"object": object, "previous_attributes": before},
+        });
+        serde_json::from_value::<StripeEvent>(event).unwrap().told()
+    }
+
+    #[test]
+    fn events_are_understood_in_both_shapes() {
+        let cus = |told| Some(("cus_1".to_owned(), told));
+        let card = || "pm_1".to_owned();
+        let none = json!(null);
+        for customer in [json!("cus_1"), json!({"id": "cus_1", "object": "customer"})] {
+            let object = json!({"id": "pm_1", "customer": customer});
+            assert_eq!(told("payment_method.attached", &object, &none), cus(Told::Attached(card())));
+            let (object, before) = (json!({"id": "pm_1", "customer": null}), json!({"customer": customer}));
+            assert_eq!(told("payment_method.detached", &object, &before), cus(Told::Detached(card())));
+            let object = json!({"customer": customer, "payment_method": "pm_1"});
+            assert_eq!(told("setup_intent.succeeded", &object, &none), cus(Told::Attached(card())));
+        }
+        let settings = json!({"default_payment_method": "pm_1"});
+        let object = json!({"id": "cus_1", "email": "a@b.example", "invoice_settings": settings});
+        let wanted = Told::Customer {
+            at: Timestamp::from_second(10).unwrap(),
+            reference: None,
+            email: Some("a@b.example".to_owned()),
+            default_method: Some(card()),
+        };
+        assert_eq!(told("customer.updated", &object, &none), cus(wanted));
+        assert_eq!(told("customer.deleted", &json!({"id": "cus_1"}), &none), cus(Told::Gone));
+    }
+
+    #[test]
+    fn what_says_nothing_is_passed_over() {
+        let none = json!(null);
+        for (kind, object) in [
+            ("invoice.paid", json!({"customer": "cus_1"})),
+            ("payment_method.attached", json!({"id": "pm_1"})),
+            ("payment_method.attached", json!({"id": "pm_1", "customer": ""})),
+            ("payment_method.detached", json!({"id": "pm_1", "customer": null})),
+            ("checkout.session.completed", json!({"customer": "cus_1", "client_reference_id": "somebody"})),
+            ("customer.created", json!("cus_1")),
+            ("", none.clone()),
+        ] {
+            assert_eq!(told(kind, &object, &none), None, "{kind}");
+        }
+    }
+}

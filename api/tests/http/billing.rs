@@ -1,0 +1,154 @@
+//! `POST /billing/stripe`: who leaves a payment method with the operator's processor may send to anybody.
+
+use affiliate::processor::signature::sign;
+use http::{Method, StatusCode};
+use http_body_util::Full;
+use mail::account::Account;
+use serde_json::{Value, json};
+use store::engine::Batch;
+
+use crate::world::{Answered, World};
+
+const SECRET: &str = "whsec_operator";
+
+/// A door that hears the processor; its account may send to nobody but itself.
+async fn world() -> World {
+    let world = World::with(|options| {
+        options.billing_secrets = vec!["whsec_before".to_owned(), SECRET.to_owned()];
+        options.upgrade_url = "https://pay.example.com/upgrade".to_owned();
+    })
+    .await;
+    let before = account(&world).await;
+    let after = Account { production: false, ..before.clone() };
+    let mut batch = Batch::progress();
+    store::account::update(&mut batch, &before, &after);
+    world.hall.store().commit(batch).await.unwrap();
+    world
+}
+
+async fn account(world: &World) -> Account {
+    store::account::find(world.hall.store(), "owner1@example.com").await.unwrap().unwrap()
+}
+
+async fn post(world: &World, secret: &str, body: &str) -> Answered {
+    let signature = sign(secret, world.hall.clock().now(), body.as_bytes());
+    let request =
+        http::Request::post("/billing/stripe").header("host", "test").header("stripe-signature", signature);
+    world.send(request.body(Full::new(body.to_owned().into())).unwrap()).await
+}
+
+/// The processor tells of something; gives what became of it.
+async fn tell(world: &World, kind: &str, object: Value, before: Value) -> Value {
+    let created = world.hall.clock().now().as_second();
+    let event = json!({"id": "evt_1", "type": kind, "created": created,
+                       "data": {"object": object, "previous_attributes": before}});
+    let answered = post(world, SECRET, &event.to_string()).await;
+    assert_eq!(answered.status, StatusCode::OK);
+    answered.json()["status"].clone()
+}
+
+/// Sends to a stranger.
+async fn send(world: &World) -> Answered {
+    let mail = json!({"from": "a@example.com", "to": "b@example.net", "subject": "s", "text": "t"});
+    world.call(Method::POST, "/emails", &mail).await
+}
+
+async fn may_send(world: &World) -> bool {
+    let answered = send(world).await;
+    match answered.status {
+        StatusCode::OK => true,
+        StatusCode::FORBIDDEN => {
+            let error = &answered.json()["error"];
+            assert_eq!(error["code"], "production_access_required");
+            assert_eq!(error["upgrade_url"], "https://pay.example.com/upgrade");
+            false
+        }
+        other => panic!("{other}"),
+    }
+}
+
+fn card(id: &str, customer: &str) -> Value {
+    json!({"id": id, "object": "payment_method", "customer": customer})
+}
+
+#[tokio::test]
+async fn a_payment_method_on_file_lets_send_to_anybody() {
+    let world = world().await;
+    assert!(!may_send(&world).await);
+    // The card comes before it is known whose it is.
+    let taken = tell(&world, "payment_method.attached", card("pm_1", "cus_1"), json!(null)).await;
+    assert_eq!(taken, "ignored");
+    assert!(!may_send(&world).await);
+    let session = json!({"object": "checkout.session", "customer": "cus_1",
+                         "client_reference_id": account(&world).await.id});
+    assert_eq!(tell(&world, "checkout.session.completed", session, json!(null)).await, "done");
+    assert!(may_send(&world).await);
+    assert_eq!(world.get("/account").await.json()["account"]["access_level"], "production");
+
+    let gone = || json!({"id": "pm_1", "object": "payment_method", "customer": null});
+    tell(&world, "payment_method.detached", gone(), json!({"customer": "cus_1"})).await;
+    assert!(!may_send(&world).await);
+    // Told once more, late: it stays off.
+    tell(&world, "payment_method.attached", card("pm_1", "cus_1"), json!(null)).await;
+    assert!(!may_send(&world).await);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_customer_with_the_owners_address_pays_for_the_account() {
+    let world = world().await;
+    let customer = |id: &str, method: Value| {
+        json!({"id": id, "object": "customer", "email": "Owner1@example.com",
+               "invoice_settings": {"default_payment_method": method}})
+    };
+    tell(&world, "customer.created", customer("cus_1", json!(null)), json!(null)).await;
+    assert!(!may_send(&world).await);
+    tell(&world, "customer.updated", customer("cus_1", json!("pm_1")), json!(null)).await;
+    assert!(may_send(&world).await);
+    // One of two who pay goes.
+    tell(&world, "customer.created", customer("cus_2", json!("pm_2")), json!(null)).await;
+    tell(&world, "customer.deleted", json!({"id": "cus_1", "object": "customer"}), json!(null)).await;
+    assert!(may_send(&world).await);
+    // The other one pays for somebody else: as metadata say.
+    world.account(2, mail::credential::Scope::Full).await;
+    let other = store::account::find(world.hall.store(), "owner2@example.com").await.unwrap().unwrap();
+    let mut moved = customer("cus_2", json!("pm_2"));
+    moved["metadata"] = json!({"account_id": other.id});
+    tell(&world, "customer.updated", moved, json!(null)).await;
+    assert!(!may_send(&world).await);
+    let other = store::account::get(world.hall.store(), other.id).await.unwrap().unwrap();
+    assert!(other.payment_method);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_the_operator_says_holds_whatever_the_processor_tells() {
+    let world = World::with(|options| options.billing_secrets = vec![SECRET.to_owned()]).await;
+    let customer = json!({"id": "cus_1", "object": "customer", "email": "owner1@example.com"});
+    tell(&world, "customer.created", customer, json!(null)).await;
+    tell(&world, "payment_method.attached", card("pm_1", "cus_1"), json!(null)).await;
+    tell(&world, "customer.deleted", json!({"id": "cus_1"}), json!(null)).await;
+    assert!(!account(&world).await.payment_method && may_send(&world).await);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn only_what_is_signed_is_heard() {
+    let world = world().await;
+    let body = json!({"type": "customer.deleted", "data": {"object": {"id": "cus_1"}}}).to_string();
+    assert_eq!(post(&world, "whsec_before", &body).await.status, StatusCode::OK);
+    let refused = post(&world, "whsec_other", &body).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    assert!(refused.json()["error"]["message"].as_str().unwrap().contains("no signature is by one of"));
+    for body in ["", "{", "[]", "null", "{\"type\": 7}", "{\"data\": {\"object\": 7}, \"created\": \"x\"}"] {
+        assert_eq!(post(&world, SECRET, body).await.status, StatusCode::BAD_REQUEST, "{body}");
+    }
+    let many = "x".repeat(300);
+    let told = json!({"type": "customer.deleted", "data": {"object": {"id": many}}}).to_string();
+    assert_eq!(post(&world, SECRET, &told).await.json()["status"], "ignored");
+    world.end().await;
+
+    let deaf = World::start().await;
+    assert_eq!(post(&deaf, "", &body).await.status, StatusCode::NOT_FOUND);
+    deaf.end().await;
+}

@@ -1,0 +1,178 @@
+//! Billing: which of the operator's customers have a payment method on file, as the operator's payment processor tells.
+//! Pure.
+//!
+//! What it tells comes late, twice and in any order. So a payer is what all of it adds up to: a payment method that was
+//! taken off never comes back (it cannot be put on again), a customer who is gone is gone for good, and of what a customer
+//! is like the newest word counts.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::AccountId;
+
+/// Payment methods remembered of one payer. Nobody has so many; those that were taken off are forgotten first.
+const METHODS_MAX: usize = 50;
+/// The longest id of the processor's that is remembered.
+pub const FOREIGN_ID_BYTES_MAX: usize = 255;
+
+/// Something that the processor tells of a customer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// What the customer is like, as of then.
+    Customer {
+        /// When that was.
+        at: Timestamp,
+        /// The account that the operator's own words name.
+        reference: Option<AccountId>,
+        /// The address of the customer.
+        email: Option<String>,
+        /// What is charged unless something else is said.
+        default_method: Option<String>,
+    },
+    /// A customer of this account has paid, or left a payment method.
+    Reference(AccountId),
+    /// A payment method was put on file.
+    Attached(String),
+    /// A payment method was taken off.
+    Detached(String),
+    /// The customer is gone, with all payment methods.
+    Gone,
+}
+
+/// Whether a payment method is on file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// It is.
+    Attached,
+    /// It was.
+    Detached,
+}
+
+/// A customer of the operator's at the payment processor.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Payer {
+    /// The account that was named for it.
+    pub reference: Option<AccountId>,
+    /// Its address: where no account was named, the one with this owner is meant.
+    pub email: Option<String>,
+    /// When it was what it is.
+    pub told_at: Option<Timestamp>,
+    /// Its payment methods, by the processor's ids.
+    pub methods: BTreeMap<String, Method>,
+    /// It is gone.
+    pub gone: bool,
+    /// The account that it pays for, when it was last looked for.
+    pub account: Option<AccountId>,
+}
+
+impl Payer {
+    /// Takes in what was told.
+    pub fn hear(&mut self, told: Told) {
+        match told {
+            Told::Customer { at, reference, email, default_method } => {
+                if let Some(method) = default_method {
+                    self.put(method, Method::Attached);
+                }
+                if self.told_at.is_none_or(|before| before <= at) {
+                    self.told_at = Some(at);
+                    self.email = email;
+                    self.reference = reference.or(self.reference);
+                }
+            }
+            Told::Reference(account) => self.reference = Some(account),
+            Told::Attached(method) => self.put(method, Method::Attached),
+            Told::Detached(method) => self.put(method, Method::Detached),
+            Told::Gone => self.gone = true,
+        }
+    }
+
+    /// A payment method that was taken off stays off.
+    fn put(&mut self, id: String, method: Method) {
+        if self.methods.get(&id) == Some(&Method::Detached) {
+            return;
+        }
+        if self.methods.len() >= METHODS_MAX && !self.methods.contains_key(&id) {
+            let off = self.methods.iter().find(|(_, method)| **method == Method::Detached);
+            let Some(off) = off.map(|(id, _)| id.clone()) else { return };
+            self.methods.remove(&off);
+        }
+        self.methods.insert(id, method);
+    }
+
+    /// Whether a payment method is on file.
+    #[must_use]
+    pub fn has_method(&self) -> bool {
+        !self.gone && self.methods.values().any(|method| *method == Method::Attached)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn heard(told: &[Told]) -> Payer {
+        let mut payer = Payer::default();
+        told.iter().cloned().for_each(|told| payer.hear(told));
+        payer
+    }
+
+    fn customer(second: i64, email: &str) -> Told {
+        Told::Customer {
+            at: at(second),
+            reference: None,
+            email: Some(email.to_owned()),
+            default_method: None,
+        }
+    }
+
+    fn story() -> Vec<Told> {
+        let card = || "pm_1".to_owned();
+        vec![
+            customer(1, "old@example.com"),
+            Told::Attached(card()),
+            Told::Detached(card()),
+            Told::Attached("pm_2".to_owned()),
+            customer(2, "new@example.com"),
+            Told::Reference(AccountId::new(at(1), 1)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_comes_to_the_same(order in Just(story()).prop_shuffle(), twice in any::<prop::sample::Index>()) {
+            let mut order = order;
+            order.push(order[twice.index(order.len())].clone());
+            prop_assert_eq!(heard(&order), heard(&story()));
+        }
+    }
+
+    #[test]
+    fn a_method_is_on_file_until_it_is_taken_off() {
+        let (on, off) = (Told::Attached("pm_1".to_owned()), Told::Detached("pm_1".to_owned()));
+        assert!(!heard(&[]).has_method());
+        assert!(heard(std::slice::from_ref(&on)).has_method());
+        assert!(!heard(&[on.clone(), off.clone()]).has_method() && !heard(&[off, on.clone()]).has_method());
+        assert!(!heard(&[Told::Gone, on]).has_method());
+        let default_method = Some("pm_3".to_owned());
+        let told = Told::Customer { at: at(1), reference: None, email: None, default_method };
+        assert!(heard(&[told]).has_method());
+    }
+
+    #[test]
+    fn so_many_methods_and_no_more() {
+        let mut payer = Payer::default();
+        (0..1_000).for_each(|n| payer.hear(Told::Detached(format!("pm_{n}"))));
+        payer.hear(Told::Attached("pm_last".to_owned()));
+        assert!(payer.methods.len() == METHODS_MAX && payer.has_method());
+        (0..1_000).for_each(|n| payer.hear(Told::Attached(format!("pm_more_{n}"))));
+        assert_eq!(payer.methods.len(), METHODS_MAX);
+    }
+}

@@ -1,0 +1,97 @@
+//! Payers: what the operator's payment processor has told of its customers, and of each account which of them have a
+//! payment method on file.
+//!
+//! ```text
+//! Payer · customer      ─►  the payer
+//! PayersOf · account    ─►  the customers that pay for it
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use mail::billing::{Method, Payer};
+use mail::id::AccountId;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Batch, Key, ReadError, Store, Value};
+use crate::key::{Space, key};
+use crate::row::{self, stored};
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Payer")]
+struct PayerRow {
+    reference: Option<AccountId>,
+    email: Option<String>,
+    told_at: Option<Timestamp>,
+    methods: BTreeMap<String, Method>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    gone: bool,
+    account: Option<AccountId>,
+}
+stored!(Payer as PayerRow);
+
+/// The customers that pay for an account: with a payment method on file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Payers {
+    /// Their ids at the processor.
+    pub customers: BTreeSet<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Payers")]
+struct PayersRow {
+    customers: BTreeSet<String>,
+}
+stored!(Payers as PayersRow);
+
+/// Something as it was found, to be changed: the commit conflicts when it is no more like that.
+#[derive(Debug, Clone)]
+pub struct Found<T> {
+    /// It, or what it is before there is anything.
+    pub noun: T,
+    at: Key,
+    row: Option<Value>,
+}
+
+impl<T> Found<T> {
+    fn replace(&self, batch: &mut Batch, row: Value) {
+        batch.check(self.at.clone(), self.row.clone());
+        batch.put(self.at.clone(), row);
+    }
+}
+
+impl Found<Payer> {
+    /// It is like this from now on.
+    pub fn change(&self, batch: &mut Batch, after: &Payer) {
+        self.replace(batch, row::encode(after));
+    }
+}
+
+impl Found<Payers> {
+    /// They are these from now on.
+    pub fn change(&self, batch: &mut Batch, after: &Payers) {
+        self.replace(batch, row::encode(after));
+    }
+}
+
+async fn find<T: row::Row + Default>(store: &Store, at: Key) -> Result<Found<T>, ReadError> {
+    let row = store.get(&at).await?;
+    let noun = row.as_ref().map(|row| row::decode(row)).transpose()?.unwrap_or_default();
+    Ok(Found { noun, at, row })
+}
+
+/// A customer of the operator's at the payment processor.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn payer(store: &Store, customer: &str) -> Result<Found<Payer>, ReadError> {
+    find(store, key(Space::Payer).text(customer).build()).await
+}
+
+/// Who pays for an account.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn payers_of(store: &Store, account: AccountId) -> Result<Found<Payers>, ReadError> {
+    find(store, key(Space::PayersOf).account(account).build()).await
+}
