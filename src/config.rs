@@ -336,14 +336,20 @@ pub struct SmsSection {
 }
 
 /// `[billing]`
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BillingSection {
-    /// Where an account is upgraded, as refusals say.
-    pub upgrade_url: Option<String>,
+    /// Where an account is upgraded, as refusals say: a path on the dashboard, or an address.
+    pub upgrade_url: String,
     /// By which the operator's payment processor signs its events; two while one replaces another.
     #[serde(deserialize_with = "one_or_many")]
     pub stripe_webhook_secrets: Vec<Hidden>,
+}
+
+impl Default for BillingSection {
+    fn default() -> Self {
+        Self { upgrade_url: "/settings/billing".to_owned(), stripe_webhook_secrets: Vec::new() }
+    }
 }
 
 /// `[dns]`

@@ -332,10 +332,9 @@ impl Doors {
     /// What an API listener shares; it is reached here unless the configuration says otherwise.
     fn room(&self, world: &World, config: &Config, reached_at: &str) -> Arc<Room> {
         let base_url = config.api.base_url.as_deref().unwrap_or(reached_at);
-        let usual = api::room::Options::new(base_url);
         let secrets = config.billing.stripe_webhook_secrets.iter();
         let options = api::room::Options {
-            upgrade_url: config.billing.upgrade_url.clone().unwrap_or_else(|| usual.upgrade_url.clone()),
+            upgrade_url: config.billing.upgrade_url.clone(),
             billing_secrets: secrets.map(|Hidden(secret)| secret.clone()).collect(),
             proxies: self.proxies.clone(),
             forwarding_networks: config.api.forwarding_networks.clone(),
@@ -347,7 +346,7 @@ impl Doors {
                 .sts_mode()
                 .filter(|_| !config.mx.listen.is_empty())
                 .map(|mode| OwnPolicy { mode, mx: config.hostname.clone() }),
-            ..usual
+            ..api::room::Options::new(base_url)
         };
         Room::new(world.hall.clone(), options)
     }

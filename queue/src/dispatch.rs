@@ -220,6 +220,10 @@ impl Worker {
             Pushed::Full(ready) => {
                 self.put_off(&ready.task, self.later(LOOK_AGAIN_AT_SITE));
                 site.park(ready.task.queue());
+                // Who made room before it was parked hastened nothing.
+                if let Ok(1..) = site.admits(ready.task.class, now, self.flights.room()) {
+                    self.scheduled.hasten(&ready.task.queue(), now);
+                }
                 Went::NoRoom
             }
         }

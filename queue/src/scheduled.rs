@@ -81,7 +81,11 @@ impl Scheduled {
 
     /// The queue was read up to here, and is to be read on. What was put off before is not read again by that.
     pub fn read_on(&self, queue: QueueName, now: Timestamp, from: Key) {
-        self.change(queue, |entry| entry.reading = Some(Look { due: now, from }));
+        self.change(queue, |entry| match &mut entry.reading {
+            // It is being read from further before, too: what lies between is not to be left out.
+            Some(reading) => reading.from = reading.from.clone().min(from),
+            none => *none = Some(Look { due: now, from }),
+        });
     }
 
     fn change(&self, queue: QueueName, change: impl FnOnce(&mut Entry)) {
@@ -199,5 +203,17 @@ mod tests {
         scheduled.hasten(&queue("a.example"), at(8));
         assert_eq!(scheduled.pop_due(at(9)), Some((queue("a.example"), k1)));
         assert!(scheduled.is_empty() && scheduled.pop_due(at(100)).is_none());
+    }
+
+    #[test]
+    fn what_lies_between_two_readings_is_not_left_out() {
+        let scheduled = Scheduled::default();
+        let [k3, k9, k12] = [&b"k03"[..], b"k09", b"k12"].map(Key::from_static);
+        scheduled.read_on(queue("a.example"), at(5), k3.clone());
+        scheduled.note(queue("a.example"), at(4), k9.clone());
+        assert_eq!(scheduled.pop_due(at(5)), Some((queue("a.example"), k9)));
+        scheduled.read_on(queue("a.example"), at(6), k12);
+        assert_eq!(scheduled.pop_due(at(6)), Some((queue("a.example"), k3)));
+        assert!(scheduled.is_empty());
     }
 }
