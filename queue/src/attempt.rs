@@ -386,7 +386,7 @@ async fn shipment(worker: &Worker, task: &Task, mut body: Vec<bytes::Bytes>) -> 
         dsn: dsn(task),
         by: task.by.map(|by| smtp::Within {
             seconds: by.at.duration_since(worker.clock.now()).as_secs(),
-            since: std::time::Instant::now(),
+            since: tokio::time::Instant::now(),
             returns: by.returns,
         }),
         priority: task.priority,

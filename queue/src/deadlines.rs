@@ -83,7 +83,7 @@ impl Worker {
         let Some(withdrawn) = self.withdraw(&ready.task) else { return false };
         let is_ended = self.end_lapsed(&ready).await;
         if is_ended {
-            withdrawn.is_gone();
+            withdrawn.finish();
         }
         is_ended
     }

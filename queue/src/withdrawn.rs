@@ -33,7 +33,7 @@ impl Worker {
 
 impl Withdrawn<'_> {
     /// Its row is no more.
-    pub(crate) fn is_gone(mut self) {
+    pub(crate) fn finish(mut self) {
         self.is_gone = true;
     }
 }
@@ -64,7 +64,7 @@ mod tests {
         drop(withdrawn);
         assert!(worker.flights.is_empty());
         assert_eq!(worker.scheduled.len(), 1, "its queue is looked at");
-        worker.withdraw(&task).unwrap().is_gone();
+        worker.withdraw(&task).unwrap().finish();
         assert!(worker.flights.is_empty());
     }
 }

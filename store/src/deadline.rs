@@ -61,8 +61,8 @@ pub async fn past(
     let whole = key(Space::Deadline).u16(partition).range();
     let range = from.unwrap_or(whole.start)..whole.end;
     let rows = store.scan(range, Order::Ascending, limit).await?;
-    let mut past = Past::default();
-    past.more = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| crate::key::after(last));
+    let more = rows.last().filter(|_| rows.len() == limit).map(|(last, _)| crate::key::after(last));
+    let mut past = Past { more, ..Past::default() };
     let mut at = Vec::with_capacity(rows.len());
     for (deadline, task) in rows {
         match read_time(&deadline) {

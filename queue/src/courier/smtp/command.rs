@@ -175,7 +175,7 @@ fn is_clean(line: &[u8], utf8: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
+    use tokio::time::Instant;
 
     fn shipment(sender: &str, recipient: &str) -> Shipment {
         Shipment {

@@ -5,11 +5,10 @@
 //! were put before it (trace, signatures) and the content, which many shipments share. It is as it
 //! shall arrive: lines end in CRLF, nothing is dot-stuffed.
 
-use std::time::Instant;
-
 use bytes::Bytes;
 use mail::address::Address;
 use mail::email::Priority;
+use tokio::time::Instant;
 
 /// One message for one recipient.
 #[derive(Debug, Clone)]
