@@ -9,7 +9,7 @@ use ::affiliate::processor::signature::{self, HEADER};
 use bytes::Bytes;
 use http::Method;
 use jiff::Timestamp;
-use mail::billing::{FOREIGN_ID_BYTES_MAX, Told};
+use mail::billing::{Customer, FOREIGN_ID_BYTES_MAX, Told};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -89,16 +89,16 @@ impl StripeEvent {
         let StripeData { object, previous_attributes } = &self.data;
         let text = |field: &str| object.get(field).and_then(Value::as_str).map(str::to_owned);
         match self.r#type.as_str() {
-            "customer.created" | "customer.updated" => {
+            kind @ ("customer.created" | "customer.updated") => {
                 let method = object.get("invoice_settings").and_then(|s| id_in(s, "default_payment_method"));
                 let metadata = object.get("metadata").and_then(|m| m.get("account_id"));
-                let told = Told::Customer {
+                let customer = Customer {
                     at: Timestamp::from_second(self.created).ok()?,
+                    is_change: kind == "customer.updated",
                     reference: metadata.and_then(|id| id.as_str()?.parse().ok()),
-                    email: text("email"),
-                    default_method: method.or_else(|| id_in(object, "default_source")),
+                    email: text("email").filter(|email| email.len() <= FOREIGN_ID_BYTES_MAX),
                 };
-                Some((id_in(object, "id")?, told))
+                Some((id_in(object, "id")?, Told::Customer(customer, method)))
             }
             "customer.deleted" => Some((id_in(object, "id")?, Told::Gone)),
             "payment_method.attached" => {
@@ -113,7 +113,8 @@ impl StripeEvent {
             }
             "checkout.session.completed" => {
                 let account = text("client_reference_id")?.parse().ok()?;
-                Some((id_in(object, "customer")?, Told::Reference(account)))
+                let at = Timestamp::from_second(self.created).ok()?;
+                Some((id_in(object, "customer")?, Told::Checkout(at, account)))
             }
             _ => None,
         }
@@ -176,12 +177,13 @@ mod tests {
         }
         let settings = json!({"default_payment_method": "pm_1"});
         let object = json!({"id": "cus_1", "email": "a@b.example", "invoice_settings": settings});
-        let wanted = Told::Customer {
+        let customer = Customer {
             at: Timestamp::from_second(10).unwrap(),
+            is_change: true,
             reference: None,
             email: Some("a@b.example".to_owned()),
-            default_method: Some(card()),
         };
+        let wanted = Told::Customer(customer, Some(card()));
         assert_eq!(told("customer.updated", &object, &none), cus(wanted));
         assert_eq!(told("customer.deleted", &json!({"id": "cus_1"}), &none), cus(Told::Gone));
     }

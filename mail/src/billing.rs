@@ -17,22 +17,26 @@ const METHODS_MAX: usize = 50;
 /// The longest id of the processor's that is remembered.
 pub const FOREIGN_ID_BYTES_MAX: usize = 255;
 
+/// What a customer is like, as of a time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Customer {
+    /// When that was.
+    pub at: Timestamp,
+    /// It was told of a change: of two of one second that one is the newer.
+    pub is_change: bool,
+    /// The account that the operator's own words name.
+    pub reference: Option<AccountId>,
+    /// The address of the customer.
+    pub email: Option<String>,
+}
+
 /// Something that the processor tells of a customer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
-    /// What the customer is like, as of then.
-    Customer {
-        /// When that was.
-        at: Timestamp,
-        /// The account that the operator's own words name.
-        reference: Option<AccountId>,
-        /// The address of the customer.
-        email: Option<String>,
-        /// What is charged unless something else is said.
-        default_method: Option<String>,
-    },
-    /// A customer of this account has paid, or left a payment method.
-    Reference(AccountId),
+    /// What the customer is like, and what is charged unless something else is said.
+    Customer(Customer, Option<String>),
+    /// This account's owner has checked out then.
+    Checkout(Timestamp, AccountId),
     /// A payment method was put on file.
     Attached(String),
     /// A payment method was taken off.
@@ -54,12 +58,10 @@ pub enum Method {
 /// A customer of the operator's at the payment processor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Payer {
-    /// The account that was named for it.
-    pub reference: Option<AccountId>,
-    /// Its address: where no account was named, the one with this owner is meant.
-    pub email: Option<String>,
-    /// When it was what it is.
-    pub told_at: Option<Timestamp>,
+    /// What it is like.
+    pub customer: Option<Customer>,
+    /// When it last checked out, and for which account.
+    pub checkout: Option<(Timestamp, AccountId)>,
     /// Its payment methods, by the processor's ids.
     pub methods: BTreeMap<String, Method>,
     /// It is gone.
@@ -72,21 +74,23 @@ impl Payer {
     /// Takes in what was told.
     pub fn hear(&mut self, told: Told) {
         match told {
-            Told::Customer { at, reference, email, default_method } => {
+            Told::Customer(customer, default_method) => {
                 if let Some(method) = default_method {
                     self.put(method, Method::Attached);
                 }
-                if self.told_at.is_none_or(|before| before <= at) {
-                    self.told_at = Some(at);
-                    self.email = email;
-                    self.reference = reference.or(self.reference);
-                }
+                self.customer = self.customer.take().max(Some(customer));
             }
-            Told::Reference(account) => self.reference = Some(account),
+            Told::Checkout(at, account) => self.checkout = self.checkout.max(Some((at, account))),
             Told::Attached(method) => self.put(method, Method::Attached),
             Told::Detached(method) => self.put(method, Method::Detached),
             Told::Gone => self.gone = true,
         }
+    }
+
+    /// The accounts that are named for it, what counts more first.
+    pub fn references(&self) -> impl Iterator<Item = AccountId> {
+        let by_metadata = self.customer.as_ref().and_then(|customer| customer.reference);
+        by_metadata.into_iter().chain(self.checkout.map(|(_, account)| account))
     }
 
     /// A payment method that was taken off stays off.
@@ -124,24 +128,24 @@ mod tests {
         payer
     }
 
-    fn customer(second: i64, email: &str) -> Told {
-        Told::Customer {
-            at: at(second),
-            reference: None,
-            email: Some(email.to_owned()),
-            default_method: None,
-        }
+    fn customer(second: i64, reference: Option<u128>, email: &str) -> Told {
+        let reference = reference.map(|number| AccountId::new(at(1), number));
+        let customer =
+            Customer { at: at(second), is_change: second > 1, reference, email: Some(email.to_owned()) };
+        Told::Customer(customer, None)
     }
 
     fn story() -> Vec<Told> {
         let card = || "pm_1".to_owned();
         vec![
-            customer(1, "old@example.com"),
+            customer(1, Some(3), "old@example.com"),
             Told::Attached(card()),
             Told::Detached(card()),
             Told::Attached("pm_2".to_owned()),
-            customer(2, "new@example.com"),
-            Told::Reference(AccountId::new(at(1), 1)),
+            customer(2, None, "new@example.com"),
+            customer(2, None, "newer@example.com"),
+            Told::Checkout(at(1), AccountId::new(at(1), 1)),
+            Told::Checkout(at(2), AccountId::new(at(1), 2)),
         ]
     }
 
@@ -150,7 +154,9 @@ mod tests {
         fn any_order_comes_to_the_same(order in Just(story()).prop_shuffle(), twice in any::<prop::sample::Index>()) {
             let mut order = order;
             order.push(order[twice.index(order.len())].clone());
-            prop_assert_eq!(heard(&order), heard(&story()));
+            let payer = heard(&order);
+            prop_assert_eq!(payer.references().collect::<Vec<_>>(), [AccountId::new(at(1), 2)]);
+            prop_assert_eq!(payer, heard(&story()));
         }
     }
 
@@ -161,9 +167,8 @@ mod tests {
         assert!(heard(std::slice::from_ref(&on)).has_method());
         assert!(!heard(&[on.clone(), off.clone()]).has_method() && !heard(&[off, on.clone()]).has_method());
         assert!(!heard(&[Told::Gone, on]).has_method());
-        let default_method = Some("pm_3".to_owned());
-        let told = Told::Customer { at: at(1), reference: None, email: None, default_method };
-        assert!(heard(&[told]).has_method());
+        let Told::Customer(customer, _) = customer(1, None, "a@example.com") else { return };
+        assert!(heard(&[Told::Customer(customer, Some("pm_3".to_owned()))]).has_method());
     }
 
     #[test]

@@ -105,6 +105,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
         };
         // To dial may have taken minutes, and so may the message before it.
         if Box::pin(worker.lapse(&this.ready)).await {
+            worker.unpark(&site);
             line = unused(&site, open, &mut share).await;
             continue;
         }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use mail::address::Address;
 use mail::billing::{Payer, Told};
 use mail::id::AccountId;
 use store::billing::{Found, Payers};
@@ -18,7 +19,7 @@ use crate::sender::Senders;
 /// Commits tried, when something else is told of the same customer or account meanwhile.
 const TRIES_MAX: usize = 20;
 /// Customers that pay for one account. Nobody has so many.
-const PAYERS_MAX: usize = 50;
+const PAYERS_MAX: usize = 1_000;
 
 /// Why what was told could not be taken in: it is to be told again.
 #[derive(Debug, Error)]
@@ -85,14 +86,16 @@ impl Billing {
 
     /// The account that a customer pays for: the one that was named, else the one whose owner has the same address.
     async fn account_of(&self, payer: &Payer) -> Result<Option<AccountId>, ReadError> {
-        if let Some(reference) = payer.reference
-            && store::account::get(&self.store, reference).await?.is_some()
-        {
-            return Ok(Some(reference));
+        for reference in payer.references() {
+            if store::account::get(&self.store, reference).await?.is_some() {
+                return Ok(Some(reference));
+            }
         }
-        let Some(email) = &payer.email else { return Ok(payer.account) };
-        let found = store::account::find(&self.store, email).await?;
-        Ok(found.map(|account| account.id).or(payer.account))
+        let email = payer.customer.as_ref().and_then(|customer| customer.email.as_ref());
+        // Nothing but an address: an id is looked for above.
+        let Some(email) = email.and_then(|email| email.parse::<Address>().ok()) else { return Ok(None) };
+        let found = store::account::find(&self.store, &email.to_string()).await?;
+        Ok(found.map(|account| account.id))
     }
 
     /// Writes down whether a customer pays for an account, and what follows for the account.

@@ -22,7 +22,7 @@ use mail::given_name::PoolName;
 use mail::id::AccountId;
 use mail::metric;
 use mail::pool::OrderedWarmUp;
-use mail::task::{Class, Task, TlsDemand};
+use mail::task::{Task, TlsDemand};
 use mail::warm_up::Curve;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::pool::{About, ORDERS_MAX, PoolOrder, Version};
@@ -366,10 +366,9 @@ impl Pools {
         now: Timestamp,
         waits: impl Fn(&Arc<Pool>) -> bool,
     ) -> &Arc<Pool> {
-        let (first, is_pressing) = (self.of_task(task), task.class == Class::Expiring);
-        let found = self.first_that(first, route, now, |pool, budget| {
-            waits(pool) || budget.take(is_pressing, now).is_ok()
-        });
+        let first = self.of_task(task);
+        let found =
+            self.first_that(first, route, now, |pool, budget| waits(pool) || budget.take(now).is_ok());
         if found.name() != first.name() && !route.is_to_smarthost() {
             let whose = first.name().to_string();
             metrics::counter!("postrider_spilled_over_total", "pool" => whose).increment(1);

@@ -83,7 +83,9 @@ impl Worker {
         self.flights.scan_ends();
         let mut is_full = false;
         for ready in ready {
-            is_full |= self.dispatch(ready) == Went::NoRoom;
+            // Others of the queue may go elsewhere.
+            let is_usual = ready.task.way.is_none() && ready.task.tls_demand() == TlsDemand::Usual;
+            is_full |= self.dispatch(ready) == Went::NoRoom && is_usual;
         }
         // Where there is no room, what lies behind waits with what found none.
         if let Some(next) = next.filter(|_| !is_full) {

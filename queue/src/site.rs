@@ -108,15 +108,19 @@ impl State {
         self.pace.take(now)?;
         self.provider.as_ref().map_or(Ok(()), |provider| provider.take(now))?;
         let Some(budget) = &self.warm_up else { return Ok(self.ready.pop()) };
-        budget.take(is_pressing, now)?;
-        Ok(if is_pressing { self.ready.pop_of(Class::Expiring) } else { self.ready.pop() })
+        let goes_to_pressing = budget.take(now)?;
+        Ok(if is_pressing && goes_to_pressing {
+            self.ready.pop_of(Class::Expiring)
+        } else {
+            self.ready.pop()
+        })
     }
 
-    /// Until when nothing of this class is to be put into the line behind others.
-    fn closed_until(&self, class: Class, now: Timestamp) -> Option<Timestamp> {
+    /// Until when nothing is to be put into the line behind others.
+    fn closed_until(&self, has_deadline: bool, now: Timestamp) -> Option<Timestamp> {
         // What waits for a warm-up may wait for days: on disk, from where it comes back to the hosts of that hour. What is
         // worth something only for a time does not wait for so long, and is to be there when something may go.
-        let warms_up_until = self.warms_up_until(now).filter(|_| class != Class::Expiring);
+        let warms_up_until = self.warms_up_until(now).filter(|_| !has_deadline);
         self.alone_until(now).max(warms_up_until).filter(|_| !self.ready.is_empty())
     }
 
@@ -283,7 +287,7 @@ impl Site {
     /// more than are left to the others, so that any number of slow ones leaves room for the next.
     pub fn push(&self, ready: Ready, now: Timestamp, free: usize) -> Pushed {
         let mut state = self.lock();
-        if let Some(until) = state.closed_until(ready.task.class, now) {
+        if let Some(until) = state.closed_until(ready.task.has_deadline, now) {
             return Pushed::Dead(Box::new(ready), until);
         }
         if self.room_in(&state, ready.task.class, free) == 0 {
@@ -538,7 +542,7 @@ impl Site {
     /// again ([`Site::park`]).
     pub fn admits(&self, class: Class, now: Timestamp, free: usize) -> Result<usize, Timestamp> {
         let state = self.lock();
-        match state.alone_until(now).max(state.closed_until(class, now)) {
+        match state.alone_until(now).max(state.closed_until(class == Class::Expiring, now)) {
             Some(until) => Err(until),
             None => {
                 let (waiting, room) = (state.ready.len(), self.room_in(&state, class, usize::MAX));

@@ -1,6 +1,7 @@
 //! How a pool's addresses are warmed up, provider by provider ([`mail::warm_up`] has the rules).
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -49,8 +50,11 @@ pub(crate) struct Budget {
     credit: Mutex<Credit>,
     /// Something pressing waits for the message that may go then.
     kept_for_pressing: Mutex<Option<Timestamp>>,
+    taken: AtomicU32,
 }
 
+/// Every so manieth goes by the usual weights.
+const TO_OTHERS: u32 = 4;
 /// For so long a message that may go is kept for what is pressing and waited for it: it may have gone elsewhere.
 const KEPT: Duration = Duration::from_secs(2);
 
@@ -60,7 +64,8 @@ fn ns(time: Timestamp) -> u64 {
 
 impl Budget {
     pub(crate) fn new(warm_up: Arc<WarmUp>) -> Self {
-        Self { warm_up, credit: Mutex::default(), kept_for_pressing: Mutex::default() }
+        let (credit, kept_for_pressing) = (Mutex::default(), Mutex::default());
+        Self { warm_up, credit, kept_for_pressing, taken: AtomicU32::new(0) }
     }
 
     /// Until when nothing may go, and how many may a day; none when one may go now.
@@ -74,25 +79,36 @@ impl Budget {
     /// Until when it is closed to who asks. What is pressing, and may not go yet, has the next that may.
     pub(crate) fn is_not_open(&self, is_pressing: bool, now: Timestamp) -> Option<Timestamp> {
         let used_up_until = self.used_up(now).map(|(until, _)| until);
-        let mut kept = self.kept_for_pressing.lock().unwrap_or_else(PoisonError::into_inner);
         if is_pressing {
             if used_up_until.is_some() {
-                *kept = used_up_until;
+                *self.kept() = used_up_until;
             }
             return used_up_until;
         }
-        let kept_until = kept.and_then(|from| from.checked_add(KEPT).ok()).filter(|until| now < *until);
-        used_up_until.or(kept_until)
+        let kept_until =
+            self.kept().and_then(|from| from.checked_add(KEPT).ok()).filter(|until| now < *until);
+        used_up_until.or(kept_until.filter(|_| self.goes_to_pressing()))
     }
 
-    /// Takes the right to send one message; or says when to ask again.
-    pub(crate) fn take(&self, is_pressing: bool, now: Timestamp) -> Result<(), Timestamp> {
-        if is_pressing {
-            *self.kept_for_pressing.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        }
-        let Some(per_day) = self.warm_up.per_day(now) else { return Ok(()) };
+    /// Takes the right to send one message; or says when to ask again. Whether it is the last for now, and one that goes to
+    /// what is pressing, if there is something.
+    pub(crate) fn take(&self, now: Timestamp) -> Result<bool, Timestamp> {
+        let Some(per_day) = self.warm_up.per_day(now) else { return Ok(false) };
         let taken = self.credit.lock().unwrap_or_else(PoisonError::into_inner).take(per_day, ns(now));
-        taken.map_err(|wait| now.checked_add(wait).unwrap_or(Timestamp::MAX))
+        taken.map_err(|wait| now.checked_add(wait).unwrap_or(Timestamp::MAX))?;
+        *self.kept() = None;
+        let goes_to_pressing = self.goes_to_pressing() && self.used_up(now).is_some();
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        Ok(goes_to_pressing)
+    }
+
+    /// Some go to others all the same: nobody is starved by those who call everything pressing.
+    fn goes_to_pressing(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) % TO_OTHERS != TO_OTHERS - 1
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<Timestamp>> {
+        self.kept_for_pressing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether as much may go as ever may at once.

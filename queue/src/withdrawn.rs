@@ -23,9 +23,10 @@ impl Worker {
         }
         let withdrawn = Withdrawn { worker: self, task, is_gone: false };
         if let Some(route) = self.last_route_of(task)
-            && self.sites_of(task, &route).any(|site| site.take_out(task))
+            && let Some(site) = self.sites_of(task, &route).find(|site| site.take_out(task))
         {
             self.flights.land(task.id);
+            self.unpark(&site);
         }
         Some(withdrawn)
     }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use mail::billing::{Method, Payer};
+use mail::billing::{Customer, Method, Payer};
 use mail::id::AccountId;
 use serde::{Deserialize, Serialize};
 
@@ -18,11 +18,37 @@ use crate::key::{Space, key};
 use crate::row::{self, stored};
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Payer")]
-struct PayerRow {
+#[serde(remote = "Customer")]
+struct CustomerRow {
+    at: Timestamp,
+    is_change: bool,
     reference: Option<AccountId>,
     email: Option<String>,
-    told_at: Option<Timestamp>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept(#[serde(with = "CustomerRow")] Customer);
+
+mod customer {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use super::{Customer, Kept};
+
+    pub(super) fn serialize<S: Serializer>(customer: &Option<Customer>, out: S) -> Result<S::Ok, S::Error> {
+        customer.clone().map(Kept).serialize(out)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Customer>, D::Error> {
+        Ok(Option::<Kept>::deserialize(input)?.map(|Kept(customer)| customer))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Payer")]
+struct PayerRow {
+    #[serde(with = "customer")]
+    customer: Option<Customer>,
+    checkout: Option<(Timestamp, AccountId)>,
     methods: BTreeMap<String, Method>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     gone: bool,

@@ -39,7 +39,7 @@ pub enum SignatureError {
         away_s: u64,
     },
     /// None of the signatures is by one of the secrets.
-    #[error("no signature is by one of the program's secrets")]
+    #[error("no signature is by one of the secrets that hold")]
     Mismatch,
 }
 

@@ -235,7 +235,8 @@ impl Hall {
         body: Bytes,
         refusal: &Refusal,
     ) -> Result<(), Refusal> {
-        let reason = if email.email.expires_in.is_some() { "expired" } else { "rejected" };
+        let is_expired = email.email.expires_in.is_some() && !matches!(refusal, Refusal::Invalid { .. });
+        let reason = if is_expired { "expired" } else { "rejected" };
         let why = json!({"failure": {"reason": reason, "message": refusal.to_string(), "smtp_code": null}});
         let fate = Fate::Refuse(EventKind::Failed, why);
         let staged = self.staged(email, found, (vec![body], fate), self.clock().now());
