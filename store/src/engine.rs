@@ -156,7 +156,7 @@ impl Store {
     pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
         match &self.0 {
             Engine::Memory(memory) => Ok(memory.get_many(keys)),
-            Engine::Redb(redb) => redb.get_many(keys),
+            Engine::Redb(redb) => redb.get_many(keys).await,
             Engine::Postgres(postgres) => postgres.get_many(keys).await,
         }
     }

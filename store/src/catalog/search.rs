@@ -5,13 +5,17 @@
 //! ```
 //!
 //! A row of a list may hold several emails ([`super::run`]), so what was read of a list is a heap: its newest
-//! email is next as soon as no row that was not read can hold a newer one. Each list leaps to the oldest place that any of them is at; so a rare term carries the common ones along.
+//! email is next as soon as no row that was not read can hold a newer one. Each list leaps to the oldest place
+//! that any of them is at; so a rare term carries the common ones along. Where every leap costs more than the
+//! emails that it spares, the common list is set aside for a while: the emails themselves tell.
+//! What has to be read is read side by side, for most of it waits for the disk.
 //! What a request may read is counted beforehand ([`BUDGET`]): a page that costs more ends early, and says
 //! where to go on. It never says that nothing is left while something may be.
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
 use mail::catalog::{About, Filter, Term};
 use mail::email::Email;
 use mail::id::{AccountId, EmailId};
@@ -28,8 +32,12 @@ const BUDGET: usize = 6_000;
 const SCAN_COST: usize = 30;
 /// What an email that is looked at costs, beside its recipients.
 const EMAIL_COST: usize = 8;
-/// Candidates that are looked at together.
-const TOGETHER: usize = 32;
+/// Candidates that are looked at together, at most.
+const TOGETHER: usize = 64;
+/// A leap that spares fewer candidates than this was in vain: to look at them costs less ([`EMAIL_COST`]).
+const SPARED_MIN: usize = 4;
+/// After so many leaps in vain, one after the other, a list is set aside.
+const VAIN_MAX: usize = 4;
 /// Rows of a term read at once: at first, when most of the last were leapt over, and at most.
 const ROWS_FIRST: usize = 32;
 const ROWS_AFTER_LEAP: usize = 4;
@@ -65,18 +73,14 @@ pub async fn search(
     let mut search = Search {
         store,
         account,
-        lists: filter
-            .lists()
-            .into_iter()
-            .map(|terms| terms.iter().map(|term| Posting::of(account, term)).collect())
-            .collect(),
+        lists: filter.lists().into_iter().map(|terms| List::of(account, &terms)).collect(),
         oldest,
         newest: end.map_or(Some(u128::MAX), |end| end.checked_sub(1)),
         left: BUDGET,
     };
     if search.lists.is_empty() {
         let range = key(Space::Email).account(account);
-        search.lists.push(vec![Posting::new(range.build(), 0)]);
+        search.lists.push(List { postings: vec![Posting::new(range.build(), 0)], vain: 0 });
     }
     search.page(filter, limit).await
 }
@@ -99,7 +103,7 @@ fn first_not_before(at: jiff::Timestamp) -> u128 {
 struct Search<'a> {
     store: &'a Store,
     account: AccountId,
-    lists: Vec<Vec<Posting>>,
+    lists: Vec<List>,
     oldest: u128,
     /// The newest id that was not looked at; none when all were.
     newest: Option<u128>,
@@ -109,10 +113,14 @@ struct Search<'a> {
 impl Search<'_> {
     async fn page(mut self, filter: &Filter, limit: usize) -> Result<Found, ReadError> {
         let mut emails: Vec<EmailWithRecipients> = Vec::new();
+        let mut looked_at = 0_usize;
         // One more than asked tells whether there is more.
         while emails.len() <= limit && self.newest.is_some() {
-            let together = (limit + 1 - emails.len()).min(TOGETHER);
-            let candidates = self.candidates(together).await?;
+            let missing = limit + 1 - emails.len();
+            // As many as it took so far to find one, for each that is missing.
+            let each = if looked_at == 0 { 1 } else { looked_at.div_ceil(emails.len().max(1)) };
+            let candidates = self.candidates(missing.saturating_mul(each).min(TOGETHER)).await?;
+            looked_at += candidates.len();
             emails.extend(self.holding(filter, &candidates).await?);
             if self.left == 0 {
                 break;
@@ -131,22 +139,21 @@ impl Search<'_> {
 
     /// The next candidates, as long as there is something left to spend: one step is always taken.
     async fn candidates(&mut self, count: usize) -> Result<Vec<EmailId>, ReadError> {
+        // What was set aside is tried once more.
+        self.lists.iter_mut().for_each(|list| list.vain = list.vain.min(VAIN_MAX - 1));
         let mut found = Vec::with_capacity(count);
         while found.len() < count {
             let Some(newest) = self.newest else { break };
-            let (mut least, mut greatest) = (u128::MAX, 0);
-            for list in &mut self.lists {
-                let mut head = None;
-                for posting in list {
-                    let place = posting.seek(self.store, (self.oldest, newest), &mut self.left).await?;
-                    head = head.max(place);
-                }
-                let Some(head) = head else {
-                    self.newest = None;
-                    return Ok(found);
-                };
-                (least, greatest) = (least.min(head), greatest.max(head));
-            }
+            self.read_up_to(newest).await?;
+            let heads = self.lists.iter().filter(|list| !list.is_aside()).map(|list| list.head(self.oldest));
+            let (least, greatest) = heads.fold((Some(u128::MAX), Some(0)), |(least, greatest), head| {
+                (least.min(head), head.and_then(|head| Some(greatest?.max(head))))
+            });
+            // One list is at its end: so is the search.
+            let (Some(least), Some(greatest)) = (least, greatest) else {
+                self.newest = None;
+                break;
+            };
             self.newest = Some(least);
             if least == greatest {
                 found.push(id_of(least));
@@ -158,6 +165,27 @@ impl Search<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Brings all lists that are not set aside so far that each knows its newest email up to a place.
+    async fn read_up_to(&mut self, newest: u128) -> Result<(), ReadError> {
+        let passed = self.lists.iter_mut().map(|list| (list.pass(newest), list.leads()));
+        let spared = passed.filter_map(|(passed, leads)| leads.then_some(passed)).max();
+        self.lists.iter_mut().for_each(|list| list.judge(spared));
+        let (store, range) = (self.store, (self.oldest, newest));
+        loop {
+            let lists = self.lists.iter_mut().filter(|list| !list.is_aside());
+            let behind = lists.flat_map(|list| &mut list.postings).filter(|posting| posting.is_behind());
+            let reads: Vec<_> = behind.map(|posting| posting.read(store, range)).collect();
+            if reads.is_empty() {
+                break;
+            }
+            let cost: usize = try_join_all(reads).await?.into_iter().sum();
+            self.left = self.left.saturating_sub(cost);
+        }
+        let postings = self.lists.iter_mut().flat_map(|list| &mut list.postings);
+        postings.filter(|posting| !posting.read.is_empty()).for_each(|posting| posting.used += 1);
+        Ok(())
     }
 
     async fn holding(
@@ -188,6 +216,49 @@ impl Search<'_> {
     }
 }
 
+/// Emails that have any of some terms.
+struct List {
+    postings: Vec<Posting>,
+    /// Leaps in vain, one after the other.
+    vain: usize,
+}
+
+impl List {
+    fn of(account: AccountId, terms: &[Term]) -> Self {
+        Self { postings: terms.iter().map(|term| Posting::of(account, term)).collect(), vain: 0 }
+    }
+
+    /// The newest of those passed and read that is not older than `oldest`; none at the end.
+    fn head(&self, oldest: u128) -> Option<u128> {
+        self.postings.iter().filter_map(|posting| posting.head(oldest)).max()
+    }
+
+    /// Leaves what is newer than a place behind, and says how many those were.
+    fn pass(&mut self, newest: u128) -> usize {
+        self.postings.iter_mut().map(|posting| posting.pass(newest)).sum()
+    }
+
+    /// Whether it is read as it lies: the others leap to its places.
+    fn leads(&self) -> bool {
+        !self.is_aside() && self.postings.iter().all(|posting| posting.rows != ROWS_AFTER_LEAP)
+    }
+
+    /// Whether it is left out for now.
+    fn is_aside(&self) -> bool {
+        self.vain >= VAIN_MAX
+    }
+
+    /// What a leap just made was good for: how many emails of a list that leads it spared. (Where none leads,
+    /// none may be set aside.)
+    fn judge(&mut self, spared: Option<usize>) {
+        let leaps = self.postings.iter_mut().map(|posting| std::mem::take(&mut posting.has_leapt));
+        if leaps.filter(|has_leapt| *has_leapt).count() > 0 {
+            let is_vain = spared.is_some_and(|spared| spared < SPARED_MIN);
+            self.vain = if is_vain { self.vain + 1 } else { 0 };
+        }
+    }
+}
+
 /// The emails under one term (or all of an account), newest first, as far as they were read.
 struct Posting {
     prefix: Key,
@@ -202,6 +273,8 @@ struct Posting {
     rows: usize,
     /// How often one of those read last was of use.
     used: usize,
+    /// Whether it was read after a leap, and nobody judged that yet.
+    has_leapt: bool,
 }
 
 impl Posting {
@@ -213,38 +286,29 @@ impl Posting {
 
     fn new(prefix: Key, span: u128) -> Self {
         let (read, unread) = (BinaryHeap::new(), end_of(&prefix));
-        Self { prefix, span, read, floor: Some(u128::MAX), unread, rows: 0, used: 0 }
+        Self { prefix, span, read, floor: Some(u128::MAX), unread, rows: 0, used: 0, has_leapt: false }
     }
 
-    /// The newest that is not newer than `newest`, and not older than `oldest`.
-    async fn seek(
-        &mut self,
-        store: &Store,
-        (oldest, newest): (u128, u128),
-        left: &mut usize,
-    ) -> Result<Option<u128>, ReadError> {
-        loop {
-            while self.read.peek().is_some_and(|place| *place > newest) {
-                self.read.pop();
-            }
-            let place = self.read.peek().copied();
-            // Beyond the oldest nothing is wanted of any row.
-            let Some(floor) = self.floor else { return Ok(place.filter(|place| *place >= oldest)) };
-            if place.is_some_and(|place| place >= floor) {
-                self.used += 1;
-                return Ok(place.filter(|place| *place >= oldest));
-            }
-            self.scan(store, (oldest, newest), left).await?;
+    fn pass(&mut self, newest: u128) -> usize {
+        let before = self.read.len();
+        while self.read.peek().is_some_and(|place| *place > newest) {
+            self.read.pop();
         }
+        before - self.read.len()
     }
 
-    /// Reads on, from `newest` if that lies beyond what was read.
-    async fn scan(
-        &mut self,
-        store: &Store,
-        (oldest, newest): (u128, u128),
-        left: &mut usize,
-    ) -> Result<(), ReadError> {
+    /// Whether a row that was not read may have a newer email than those read.
+    fn is_behind(&self) -> bool {
+        self.floor.is_some_and(|floor| self.read.peek().is_none_or(|place| *place < floor))
+    }
+
+    fn head(&self, oldest: u128) -> Option<u128> {
+        // Beyond the oldest nothing is wanted of any row.
+        self.read.peek().copied().filter(|place| *place >= oldest)
+    }
+
+    /// Reads on, from `newest` if that lies beyond what was read; says what it cost.
+    async fn read(&mut self, store: &Store, (oldest, newest): (u128, u128)) -> Result<usize, ReadError> {
         self.rows = match self.rows {
             0 => ROWS_FIRST,
             // Most of them leapt over: the next leap will go beyond any number of rows.
@@ -252,6 +316,7 @@ impl Posting {
             rows => (rows * 2).min(ROWS_MAX),
         };
         self.used = 0;
+        self.has_leapt = self.rows == ROWS_AFTER_LEAP;
         let start = self.key_of(oldest);
         let end = end_of(&self.key_of(newest.saturating_add(self.span))).min(self.unread.clone());
         let rows = match start < end {
@@ -266,12 +331,12 @@ impl Posting {
             count += emails.len();
             self.read.extend(emails);
         }
-        *left = left.saturating_sub(SCAN_COST + rows.len() + count / EMAILS_A_ROW);
         match rows.last() {
             Some((last, _)) if rows.len() == self.rows => self.unread = last.clone(),
             _ => self.floor = None,
         }
-        Ok(())
+        self.pass(newest);
+        Ok(SCAN_COST + rows.len() + count / EMAILS_A_ROW)
     }
 
     fn key_of(&self, place: u128) -> Key {

@@ -5,7 +5,7 @@
 //!          (encoded by   (checks)                                     │ frozen
 //!           its caller)                                               ▼
 //! open ◄── recover ◄── index (redb) ◄──────────────────────────── checkpoint ─► reclaim segments
-//! read ─── active > frozen > index; bodies by place from their segment
+//! read ─── active > frozen > index; bodies by place from their segment            (redb/read.rs)
 //! ```
 //!
 //! The log is the truth until the checkpoint: a commit is durable when its group's fdatasync returns.
@@ -31,6 +31,7 @@ mod disk;
 mod index;
 mod log;
 mod prepared;
+mod read;
 mod reclaim;
 mod record;
 mod recover;
@@ -225,23 +226,17 @@ impl Redb {
         parts.start(options, shared)
     }
 
-    pub(crate) fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
-        self.shared.get_many(keys)
+    pub(crate) async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
+        self.shared.get_many(keys).await
     }
 
-    /// A scan of few rows takes microseconds and runs in place; one of many may wait for the disk.
     pub(crate) async fn scan(
         &self,
         range: Range<Key>,
         order: Order,
         limit: usize,
     ) -> Result<Vec<(Key, Value)>, ReadError> {
-        if limit <= INLINE_SCAN_ROWS {
-            return self.shared.scan(&range, order, limit);
-        }
-        let shared = Arc::clone(&self.shared);
-        let scan = tokio::task::spawn_blocking(move || shared.scan(&range, order, limit));
-        scan.await.map_err(ReadError::io)?
+        self.shared.scan(&range, order, limit).await
     }
 
     pub(crate) async fn body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
@@ -295,9 +290,6 @@ impl Redb {
         self.shared.health()
     }
 }
-
-/// Scans up to this many rows run on the caller's own thread: about a tenth of a millisecond.
-const INLINE_SCAN_ROWS: usize = 256;
 
 /// What the two threads own.
 struct Parts {

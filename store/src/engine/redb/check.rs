@@ -113,7 +113,7 @@ fn check_segment(
 fn check_rows(shared: &Shared, report: &mut Report) {
     let mut range = Bytes::new()..Bytes::from(vec![0xFF; KEY_BYTES_MAX + 1]);
     loop {
-        let rows = match shared.scan(&range, Order::Ascending, PAGE_ROWS) {
+        let rows = match shared.scan_blocking(&range, Order::Ascending, PAGE_ROWS) {
             Ok(rows) => rows,
             Err(error) => return report.problem(error.to_string()),
         };

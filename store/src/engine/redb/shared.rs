@@ -9,7 +9,6 @@
 //!
 //! The three are swapped together under the lock, so a reader that takes them together sees one moment.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -18,7 +17,7 @@ use bytes::Bytes;
 use super::index::Base;
 use super::segments::{BodyFault, Segments};
 use super::table::{Place, Table};
-use crate::engine::{Health, Key, Order, ReadError, State, Value};
+use crate::engine::{Health, Key, ReadError, State};
 
 /// Rows in their three layers.
 #[derive(Debug)]
@@ -168,56 +167,6 @@ impl Shared {
         *waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
-        let mut out = Vec::with_capacity(keys.len());
-        let mut below = Vec::new();
-        let base = {
-            let layers = self.layers();
-            for (at, key) in keys.iter().enumerate() {
-                let found = layers
-                    .active
-                    .get(key)
-                    .or_else(|| layers.frozen.as_ref().and_then(|table| table.get(key)));
-                if found.is_none() {
-                    below.push((at, key));
-                }
-                out.push(found.flatten().cloned());
-            }
-            Arc::clone(&layers.base)
-        };
-        for (at, key) in below {
-            let found = base.get(key)?;
-            if let Some(slot) = out.get_mut(at) {
-                *slot = found;
-            }
-        }
-        Ok(out)
-    }
-
-    pub(crate) fn scan(
-        &self,
-        range: &Range<Key>,
-        order: Order,
-        limit: usize,
-    ) -> Result<Vec<(Key, Value)>, ReadError> {
-        if range.start >= range.end || limit == 0 {
-            return Ok(Vec::new());
-        }
-        let (active, frozen, base) = {
-            let layers = self.layers();
-            let active = layers.active.part(range, order, limit);
-            (active, layers.frozen.clone(), Arc::clone(&layers.base))
-        };
-        // The frozen table and the base no longer change: they are read only as far as it takes, for
-        // rows that the active one deletes do not count.
-        let frozen: Layer<'_> = match &frozen {
-            Some(table) => Box::new(table.walk(range, order).map(Ok)),
-            None => Box::new(std::iter::empty()),
-        };
-        let base = base.rows(range, order)?.map(|row| row.map(|(key, value)| (key, Some(value))));
-        merge([Box::new(active.into_iter().map(Ok)), frozen, Box::new(base)], order, limit)
-    }
-
     /// The newest place of a body.
     pub(crate) fn place(&self, key: &[u8]) -> Result<Option<Place>, ReadError> {
         let base = {
@@ -288,34 +237,3 @@ impl Shared {
         }
     }
 }
-
-type Layer<'a> = Box<dyn Iterator<Item = Result<(Key, Option<Value>), ReadError>> + 'a>;
-
-/// The first `limit` live rows of the layers, the first layer hiding those after it.
-fn merge(mut layers: [Layer<'_>; 3], order: Order, limit: usize) -> Result<Vec<(Key, Value)>, ReadError> {
-    let mut heads: [Option<(Key, Option<Value>)>; 3] = [None, None, None];
-    for (head, layer) in heads.iter_mut().zip(&mut layers) {
-        *head = layer.next().transpose()?;
-    }
-    let mut out = Vec::with_capacity(limit.min(SCAN_ROWS_TYPICAL));
-    while out.len() < limit {
-        let keys = heads.iter().flatten().map(|(key, _)| key);
-        let next = match order {
-            Order::Ascending => keys.min(),
-            Order::Descending => keys.max(),
-        };
-        let Some(key) = next.cloned() else { break };
-        let mut newest = None;
-        for (head, layer) in heads.iter_mut().zip(&mut layers) {
-            if let Some((_, value)) = head.take_if(|(other, _)| *other == key) {
-                newest.get_or_insert(value);
-                *head = layer.next().transpose()?;
-            }
-        }
-        out.extend(newest.flatten().map(|value| (key, value)));
-    }
-    Ok(out)
-}
-
-/// A page of an API list; larger answers grow their buffer.
-const SCAN_ROWS_TYPICAL: usize = 128;
