@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use super::index::{LiveBySegment, Position};
+use super::index::{Live, LiveBySegment, Position};
 use super::prepared::Moved;
 use super::record::{Entry, SEGMENT_HEADER_BYTES, StoreId};
 use super::segments::Segments;
@@ -18,6 +18,10 @@ use super::walk::{Step, Walk};
 
 /// One slice of moved bodies: a few milliseconds of the writer's time.
 const SLICE_BYTES: u64 = 1 << 20;
+/// What a moved body takes in the log beside its bytes, about: its key, its size, its checksum.
+const ENTRY_BYTES: u64 = 64;
+/// And what it is reckoned at in a slice: its place is one more page of the index to write.
+const MOVED_BYTES: u64 = 1 << 10;
 /// Groups looked at for one slice: a bound on the reading, too.
 const SLICE_GROUPS: usize = 4096;
 /// A segment is emptied when less than this part of a full one is alive.
@@ -104,12 +108,12 @@ impl Reclaim {
         let (segment, at) = match self.cursor {
             Some(cursor) => cursor,
             None => {
-                let worth = |segment: &u64, bytes: u64| {
+                let worth = |segment: &u64, live: Live| {
                     *segment < position.segment
-                        && bytes < self.segment_bytes / LIVE_PART
+                        && is_nearly_empty(live, self.segment_bytes)
                         && !self.emptied.contains(segment)
                 };
-                let (segment, _) = live.iter().find(|(segment, live)| worth(segment, live.bytes))?;
+                let (segment, _) = live.iter().find(|(segment, live)| worth(segment, **live))?;
                 (*segment, SEGMENT_HEADER_BYTES as u64)
             }
         };
@@ -149,7 +153,7 @@ impl Reclaim {
                     continue;
                 }
                 let bytes = shared.segments.read(place).map_err(|fault| format!("{fault:?}"))?;
-                size_bytes += u64::from(place.size_bytes);
+                size_bytes += u64::from(place.size_bytes) + MOVED_BYTES;
                 moved.push(Moved { key: bytes::Bytes::copy_from_slice(key), from: place, bytes });
             }
             if size_bytes >= SLICE_BYTES {
@@ -157,5 +161,29 @@ impl Reclaim {
             }
         }
         Ok((moved, Slice { segment, end: walk.at(), is_last: false }))
+    }
+}
+
+/// Whether little of a segment is alive. Entries count: a segment full of small bodies would else be emptied
+/// into another one like it, and that one again.
+fn is_nearly_empty(live: Live, segment_bytes: u64) -> bool {
+    let bytes = live.bodies.saturating_mul(ENTRY_BYTES).saturating_add(live.bytes);
+    bytes < segment_bytes / LIVE_PART
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_full_of_small_bodies_stays() {
+        let full = 64 << 20;
+        for size_bytes in [0, 1, 40, 1_000] {
+            // What the writer packs into one segment when it moves bodies alone.
+            let bodies = full / (ENTRY_BYTES + size_bytes);
+            assert!(!is_nearly_empty(Live { bodies, bytes: bodies * size_bytes }, full));
+            let bodies = bodies / 8;
+            assert!(is_nearly_empty(Live { bodies, bytes: bodies * size_bytes }, full));
+        }
     }
 }
