@@ -11,6 +11,7 @@
 //! Rows are written when events are told, not when they happen: accepting and settling know nothing of them.
 //! [`search`] reads them. They are hints: what an email is, its own rows say.
 
+mod posting;
 mod run;
 pub mod search;
 

@@ -304,6 +304,35 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    /// Long lists, that are read in pieces, leapt over, set aside and taken up again.
+    #[test]
+    fn it_is_so_of_long_lists_too(
+        choices in proptest::collection::vec(choice(), 300..2_000),
+        rare in 1usize..200,
+        filters in proptest::collection::vec(filter(), 4..12),
+        limit in 20usize..100,
+        together in 1usize..100,
+    ) {
+        run(async {
+            let store = Store::memory();
+            let rarely = |(number, choice): (usize, Choice)| Choice {
+                tag: if number % rare == 0 { choice.tag } else { 0 },
+                // In runs, so that two of them lie apart for long.
+                from: (number / 300 % 3) as u8,
+                ..choice
+            };
+            let choices: Vec<Choice> = choices.into_iter().enumerate().map(rarely).collect();
+            let all = fill(&store, &choices, together).await;
+            for filter in &filters {
+                assert_eq!(paged(&store, filter, limit).await, naive(&all, filter), "{filter:?}");
+            }
+        });
+    }
+}
+
 /// Two terms that never meet, thousands of times: no page is long in coming, and the end is reached.
 #[test]
 fn a_question_that_nothing_answers_ends_by_and_by() {

@@ -4,32 +4,27 @@
 //! filter ─► [ term ∪ term ] ∩ [ term ] ∩ …  ──leap──►  candidates ─► rows ─► `holds`? ─► page
 //! ```
 //!
-//! A row of a list may hold several emails ([`super::run`]), so what was read of a list is a heap: its newest
-//! email is next as soon as no row that was not read can hold a newer one. Each list leaps to the oldest place
-//! that any of them is at; so a rare term carries the common ones along. Where every leap costs more than the
-//! emails that it spares, the common list is set aside for a while: the emails themselves tell.
-//! What has to be read is read side by side, for most of it waits for the disk.
+//! Each list leaps to the oldest place that any of them is at; so a rare term carries the common ones along.
+//! Where every leap costs more than the emails that it spares, the common list is set aside for a while: the
+//! emails themselves tell.
 //! What a request may read is counted beforehand ([`BUDGET`]): a page that costs more ends early, and says
 //! where to go on. It never says that nothing is left while something may be.
 
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use mail::catalog::{About, Filter, Term};
+use mail::catalog::{Filter, Term};
 use mail::email::Email;
 use mail::id::{AccountId, EmailId};
 
-use super::list_of;
-use super::run::{self, MILLISECOND, SPAN, number};
+use super::posting::Posting;
+use super::run::{MILLISECOND, number};
 use crate::email::{self, EmailWithRecipients};
-use crate::engine::{Key, Order, ReadError, Store};
-use crate::key::{Space, end_of, key};
+use crate::engine::{ReadError, Store};
+use crate::key::{Space, key};
 
 /// What one page may cost.
 const BUDGET: usize = 6_000;
-/// What a scan costs, beside its rows: a seek in the tree.
-const SCAN_COST: usize = 30;
 /// What an email that is looked at costs, beside its recipients.
 const EMAIL_COST: usize = 8;
 /// Candidates that are looked at together, at most.
@@ -38,13 +33,6 @@ const TOGETHER: usize = 64;
 const SPARED_MIN: usize = 4;
 /// After so many leaps in vain, one after the other, a list is set aside.
 const VAIN_MAX: usize = 4;
-/// Rows of a term read at once: at first, when most of the last were leapt over, and at most.
-const ROWS_FIRST: usize = 32;
-const ROWS_AFTER_LEAP: usize = 4;
-const ROWS_MAX: usize = 256;
-/// Emails read with a row for what a row alone costs.
-const EMAILS_A_ROW: usize = 32;
-
 /// A page of a filtered list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
@@ -184,7 +172,7 @@ impl Search<'_> {
             self.left = self.left.saturating_sub(cost);
         }
         let postings = self.lists.iter_mut().flat_map(|list| &mut list.postings);
-        postings.filter(|posting| !posting.read.is_empty()).for_each(|posting| posting.used += 1);
+        postings.for_each(Posting::count_use);
         Ok(())
     }
 
@@ -240,7 +228,7 @@ impl List {
 
     /// Whether it is read as it lies: the others leap to its places.
     fn leads(&self) -> bool {
-        !self.is_aside() && self.postings.iter().all(|posting| posting.rows != ROWS_AFTER_LEAP)
+        !self.is_aside() && self.postings.iter().all(|posting| !posting.is_leaping())
     }
 
     /// Whether it is left out for now.
@@ -251,97 +239,10 @@ impl List {
     /// What a leap just made was good for: how many emails of a list that leads it spared. (Where none leads,
     /// none may be set aside.)
     fn judge(&mut self, spared: Option<usize>) {
-        let leaps = self.postings.iter_mut().map(|posting| std::mem::take(&mut posting.has_leapt));
+        let leaps = self.postings.iter_mut().map(|posting| posting.take_leap());
         if leaps.filter(|has_leapt| *has_leapt).count() > 0 {
             let is_vain = spared.is_some_and(|spared| spared < SPARED_MIN);
             self.vain = if is_vain { self.vain + 1 } else { 0 };
         }
-    }
-}
-
-/// The emails under one term (or all of an account), newest first, as far as they were read.
-struct Posting {
-    prefix: Key,
-    /// How much newer than an email the first one of its row may be.
-    span: u128,
-    read: BinaryHeap<u128>,
-    /// No row that was not read has a newer email than this; none when all were read.
-    floor: Option<u128>,
-    /// Rows from here on were read.
-    unread: Key,
-    /// How many rows the next scan asks for.
-    rows: usize,
-    /// How often one of those read last was of use.
-    used: usize,
-    /// Whether it was read after a leap, and nobody judged that yet.
-    has_leapt: bool,
-}
-
-impl Posting {
-    fn of(account: AccountId, term: &Term) -> Self {
-        // A status has a row for each email.
-        let span = if term.about == About::Status { 0 } else { SPAN };
-        Self::new(list_of(account, term).build(), span)
-    }
-
-    fn new(prefix: Key, span: u128) -> Self {
-        let (read, unread) = (BinaryHeap::new(), end_of(&prefix));
-        Self { prefix, span, read, floor: Some(u128::MAX), unread, rows: 0, used: 0, has_leapt: false }
-    }
-
-    fn pass(&mut self, newest: u128) -> usize {
-        let before = self.read.len();
-        while self.read.peek().is_some_and(|place| *place > newest) {
-            self.read.pop();
-        }
-        before - self.read.len()
-    }
-
-    /// Whether a row that was not read may have a newer email than those read.
-    fn is_behind(&self) -> bool {
-        self.floor.is_some_and(|floor| self.read.peek().is_none_or(|place| *place < floor))
-    }
-
-    fn head(&self, oldest: u128) -> Option<u128> {
-        // Beyond the oldest nothing is wanted of any row.
-        self.read.peek().copied().filter(|place| *place >= oldest)
-    }
-
-    /// Reads on, from `newest` if that lies beyond what was read; says what it cost.
-    async fn read(&mut self, store: &Store, (oldest, newest): (u128, u128)) -> Result<usize, ReadError> {
-        self.rows = match self.rows {
-            0 => ROWS_FIRST,
-            // Most of them leapt over: the next leap will go beyond any number of rows.
-            rows if self.used * 4 < rows => ROWS_AFTER_LEAP,
-            rows => (rows * 2).min(ROWS_MAX),
-        };
-        self.used = 0;
-        self.has_leapt = self.rows == ROWS_AFTER_LEAP;
-        let start = self.key_of(oldest);
-        let end = end_of(&self.key_of(newest.saturating_add(self.span))).min(self.unread.clone());
-        let rows = match start < end {
-            true => store.scan(start..end, Order::Descending, self.rows).await?,
-            false => Vec::new(),
-        };
-        self.floor = None;
-        let mut count = 0;
-        for (row_key, row) in &rows {
-            let emails = run::emails_of(&self.prefix, row_key, row)?;
-            self.floor = emails.first().copied();
-            count += emails.len();
-            self.read.extend(emails);
-        }
-        match rows.last() {
-            Some((last, _)) if rows.len() == self.rows => self.unread = last.clone(),
-            _ => self.floor = None,
-        }
-        self.pass(newest);
-        Ok(SCAN_COST + rows.len() + count / EMAILS_A_ROW)
-    }
-
-    fn key_of(&self, place: u128) -> Key {
-        let mut bytes = self.prefix.to_vec();
-        bytes.extend_from_slice(&place.to_be_bytes());
-        Key::from(bytes)
     }
 }
