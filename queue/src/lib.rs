@@ -41,6 +41,7 @@ pub mod order;
 mod owner_notice;
 pub mod pace;
 pub mod people;
+mod places;
 pub mod plan;
 pub mod pools;
 mod porter;

@@ -5,13 +5,12 @@
 //! all sites under it; they take turns. The large ones are known by their names ([`mail::classify::provider`]), and have
 //! a budget of connections without being asked. What one of their hosts says of us is said for all: they rest together.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::pace::{Pace, PaceLimits, Rest};
+use crate::places::{Place, Places};
 use crate::site::Resting;
 
 /// Messages over a connection while other sites of the provider wait for one.
@@ -24,29 +23,53 @@ struct State {
     /// Why they rest, or did last.
     resting: Option<Resting>,
     connections_max: u32,
-    /// Connections that are open beyond what may be since it became less.
-    too_many: u32,
+    /// How many connections they may have after a rest: one at first, as a site alone, and one more for each round of
+    /// messages that are taken.
+    reopened: Option<f64>,
+}
+
+impl State {
+    fn connections_max(&self) -> u32 {
+        // At least one and less than a u32.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and a u32")]
+        let reopened = self.reopened.map_or(u32::MAX, |connections| connections as u32);
+        self.connections_max.min(reopened).max(1)
+    }
 }
 
 /// What sites under one name have in common.
 #[derive(Debug)]
 pub(crate) struct Provider {
     state: Mutex<State>,
-    connections: Arc<Semaphore>,
-    waiting: AtomicUsize,
+    connections: Arc<Places>,
+    /// Of them, those that lead to sites of which it is not known that they answer: silent ones hold a connection for
+    /// as long as a dial takes, and however many they are, half of the connections stay with those that do answer.
+    dials: Arc<Places>,
 }
 
 /// A connection to a provider; none where its sites have nothing in common.
 #[derive(Debug)]
-pub(crate) struct Share(Option<(Arc<Provider>, OwnedSemaphorePermit)>);
+pub(crate) struct Share(Option<Held>);
+
+#[derive(Debug)]
+struct Held {
+    provider: Arc<Provider>,
+    _connection: Place,
+    dial: Option<Place>,
+}
+
+fn dials(connections_max: u32) -> u32 {
+    (connections_max / 2).max(1)
+}
 
 impl Provider {
     pub(crate) fn new(limits: PaceLimits) -> Self {
         let connections_max = limits.connections_max.max(1);
+        let state = State { pace: Pace::new(limits), resting: None, connections_max, reopened: None };
         Self {
-            state: Mutex::new(State { pace: Pace::new(limits), resting: None, connections_max, too_many: 0 }),
-            connections: Arc::new(Semaphore::new(connections_max as usize)),
-            waiting: AtomicUsize::new(0),
+            state: Mutex::new(state),
+            connections: Arc::new(Places::new(connections_max)),
+            dials: Arc::new(Places::new(dials(connections_max))),
         }
     }
 
@@ -58,18 +81,14 @@ impl Provider {
     pub(crate) fn limit(&self, limits: PaceLimits) {
         let mut state = self.lock();
         state.pace.limit(limits);
-        let wanted = limits.connections_max.max(1);
-        if wanted >= state.connections_max {
-            let more = wanted - state.connections_max;
-            let settled = more.min(state.too_many);
-            state.too_many -= settled;
-            self.connections.add_permits((more - settled) as usize);
-        } else {
-            let fewer = state.connections_max - wanted;
-            let gone = self.connections.forget_permits(fewer as usize);
-            state.too_many += fewer.saturating_sub(u32::try_from(gone).unwrap_or(u32::MAX));
-        }
-        state.connections_max = wanted;
+        state.connections_max = limits.connections_max.max(1);
+        self.open(&state);
+    }
+
+    fn open(&self, state: &State) {
+        let connections_max = state.connections_max();
+        self.connections.limit(connections_max);
+        self.dials.limit(dials(connections_max));
     }
 
     /// They asked to be left alone: until when they are.
@@ -77,6 +96,8 @@ impl Provider {
         let mut state = self.lock();
         let until = state.pace.rest(rest, now);
         Resting::keep_longer(&mut state.resting, Resting { rest, until, because: because.to_owned() });
+        state.reopened = Some(1.0);
+        self.open(&state);
         until
     }
 
@@ -92,14 +113,21 @@ impl Provider {
 
     /// One of them took a message.
     pub(crate) fn accepted(&self, now: Timestamp) {
-        self.lock().pace.accepted(now);
+        let mut state = self.lock();
+        state.pace.accepted(now);
+        // While they rest that was one that was under way, and says nothing.
+        let Some(connections) = state.reopened.filter(|_| state.pace.alone_until(now).is_none()) else { return };
+        let grown = connections + 1.0 / connections;
+        state.reopened = (grown < f64::from(state.connections_max)).then_some(grown);
+        self.open(&state);
     }
 
     /// The operator says: try them now.
     pub(crate) fn revive(&self) {
         let mut state = self.lock();
         state.pace.revive();
-        state.resting = None;
+        (state.resting, state.reopened) = (None, None);
+        self.open(&state);
     }
 
     /// Until when the rate lets no message go.
@@ -114,26 +142,16 @@ impl Provider {
 
     /// How many connections may be open, where sites wait for one.
     pub(crate) fn busy(&self) -> Option<u32> {
-        (self.waiting.load(Ordering::Relaxed) > 0).then(|| self.lock().connections_max)
+        let is_awaited = self.connections.is_awaited() || self.dials.is_awaited();
+        is_awaited.then(|| self.lock().connections_max())
     }
 
-    /// Waits for a connection; who waits longest gets the next.
-    pub(crate) async fn share(self: &Arc<Self>) -> Share {
-        /// Counts who waits, also who gives up waiting.
-        struct Waits<'a>(&'a AtomicUsize);
-        impl Drop for Waits<'_> {
-            fn drop(&mut self) {
-                self.0.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
-        if let Ok(permit) = Arc::clone(&self.connections).try_acquire_owned() {
-            return Share(Some((Arc::clone(self), permit)));
-        }
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        let _waits = Waits(&self.waiting);
-        // It is never closed.
-        let permit = Arc::clone(&self.connections).acquire_owned().await.ok();
-        Share(permit.map(|permit| (Arc::clone(self), permit)))
+    /// Waits for a connection; who waits longest gets the next. `answers`: the site is known to answer.
+    pub(crate) async fn share(self: &Arc<Self>, answers: bool) -> Share {
+        // First to be allowed to dial: who waits for that keeps no connection from others.
+        let dial = if answers { None } else { Some(self.dials.take().await) };
+        let _connection = self.connections.take().await;
+        Share(Some(Held { provider: Arc::clone(self), _connection, dial }))
     }
 }
 
@@ -141,20 +159,17 @@ impl Share {
     /// Of nobody.
     pub(crate) const FREE: Self = Self(None);
 
+    /// The site answered.
+    pub(crate) fn answered(&mut self) {
+        if let Some(held) = &mut self.0 {
+            held.dial = None;
+        }
+    }
+
     /// Whether it is somebody else's turn after so many messages.
     pub(crate) fn is_over(&self, carried: u32) -> bool {
-        carried >= TURN_MESSAGES && self.0.as_ref().is_some_and(|(provider, _)| provider.busy().is_some())
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        let Some((provider, permit)) = self.0.take() else { return };
-        let mut state = provider.lock();
-        if state.too_many > 0 {
-            state.too_many -= 1;
-            permit.forget();
-        }
+        let is_awaited = || self.0.as_ref().is_some_and(|held| held.provider.connections.is_awaited());
+        carried >= TURN_MESSAGES && is_awaited()
     }
 }
 
@@ -167,15 +182,15 @@ mod tests {
     }
 
     fn free(provider: &Provider) -> usize {
-        provider.connections.available_permits()
+        provider.connections.free()
     }
 
     #[tokio::test]
     async fn connections_are_counted_together_and_go_to_who_waits() {
         let provider = Arc::new(Provider::new(limits(1)));
-        let first = provider.share().await;
+        let first = provider.share(true).await;
         assert!(!first.is_over(TURN_MESSAGES), "nobody waits");
-        let mut second = Box::pin(provider.share());
+        let mut second = Box::pin(provider.share(true));
         assert!(futures_util::poll!(&mut second).is_pending());
         assert!(first.is_over(TURN_MESSAGES) && !first.is_over(TURN_MESSAGES - 1));
         assert_eq!(provider.busy(), Some(1));
@@ -187,7 +202,7 @@ mod tests {
     #[tokio::test]
     async fn limits_change_under_open_connections() {
         let provider = Arc::new(Provider::new(limits(3)));
-        let (one, two) = (provider.share().await, provider.share().await);
+        let (one, two) = (provider.share(true).await, provider.share(true).await);
         provider.limit(limits(1));
         assert_eq!(free(&provider), 0);
         drop(one);
@@ -196,11 +211,43 @@ mod tests {
         assert_eq!(free(&provider), 1);
         drop(two);
         assert_eq!(free(&provider), 2);
-        let (_one, two) = (provider.share().await, provider.share().await);
+        let (_one, two) = (provider.share(true).await, provider.share(true).await);
         provider.limit(limits(1));
         provider.limit(limits(2));
         drop(two);
         assert_eq!(free(&provider), 1);
+    }
+
+    #[tokio::test]
+    async fn those_that_answer_keep_half_of_the_connections() {
+        let provider = Arc::new(Provider::new(limits(4)));
+        let (mut one, _two) = (provider.share(false).await, provider.share(false).await);
+        let mut three = Box::pin(provider.share(false));
+        assert!(futures_util::poll!(&mut three).is_pending(), "it may be as silent as they are");
+        assert_eq!((free(&provider), provider.busy()), (2, Some(4)));
+        let known = provider.share(true).await;
+        assert!(!known.is_over(TURN_MESSAGES), "to let go of it would help nobody");
+        one.answered();
+        let _three = three.await;
+        assert_eq!(free(&provider), 0);
+    }
+
+    #[tokio::test]
+    async fn after_a_rest_they_begin_with_one_connection() {
+        let provider = Arc::new(Provider::new(PaceLimits { connections_max: 3, ..PaceLimits::default() }));
+        let now = Timestamp::from_second(10).unwrap();
+        let until = provider.rest(Rest::BackOff, "too much", now);
+        assert_eq!(free(&provider), 1);
+        provider.accepted(now);
+        provider.limit(PaceLimits { connections_max: 3, ..PaceLimits::default() });
+        assert_eq!(free(&provider), 1, "what was under way says nothing");
+        provider.accepted(until);
+        assert_eq!(free(&provider), 2);
+        (0..3).for_each(|_| provider.accepted(until));
+        assert_eq!(free(&provider), 3);
+        provider.rest(Rest::BackOff, "too much", until);
+        provider.revive();
+        assert_eq!(free(&provider), 3, "the operator says so");
     }
 
     #[test]

@@ -45,6 +45,8 @@ struct State {
     connections: u32,
     /// Those of them that are open.
     established: u32,
+    /// Whether it answered the last that was heard of it.
+    answers: bool,
     /// Connections that wait for work, by number: each is woken by one task, and by one only.
     idle: Vec<(u64, Arc<Notify>)>,
     waits: u64,
@@ -251,6 +253,7 @@ impl Site {
             warm_up: None,
             connections: 0,
             established: 0,
+            answers: false,
             idle: Vec::new(),
             waits: 0,
             parked: HashSet::new(),
@@ -400,7 +403,9 @@ impl Site {
 
     /// A connection is open.
     pub fn opened(&self) {
-        self.lock().established += 1;
+        let mut state = self.lock();
+        state.established += 1;
+        state.answers = true;
     }
 
     /// An open connection is closed, or is about to be.
@@ -465,6 +470,7 @@ impl Site {
             state.pace.pushed_back();
             return Unreachable::Crowded;
         }
+        state.answers = false;
         if !state.pace.unreachable(now) {
             return Unreachable::Failed;
         }
@@ -501,9 +507,12 @@ impl Site {
 
     /// Waits for a connection that the provider may be sent by; who has one open has it already.
     pub(crate) async fn share(&self) -> Share {
-        let provider = self.lock().provider.clone();
+        let (provider, answers) = {
+            let state = self.lock();
+            (state.provider.clone(), state.answers)
+        };
         match provider {
-            Some(provider) => provider.share().await,
+            Some(provider) => provider.share(answers).await,
             None => Share::FREE,
         }
     }
