@@ -71,6 +71,9 @@ pub struct Options {
     pub checkpoint_interval: Duration,
     /// What redb may keep in memory.
     pub cache_bytes: usize,
+    /// How long a step of a read may take on a thread of the runtime: longer than it does in memory, and less than a
+    /// disk takes. What takes longer goes on beside the runtime.
+    pub in_place: Duration,
     /// How often room on the disk is looked at, and what is due by time started.
     pub tick: Duration,
     /// Disk errors on purpose, for tests.
@@ -90,6 +93,7 @@ impl Options {
             replay_bytes: 256 << 20,
             checkpoint_interval: Duration::from_secs(10),
             cache_bytes: 96 << 20,
+            in_place: Duration::from_micros(50),
             tick: Duration::from_secs(1),
             faults: None,
         }
@@ -180,9 +184,42 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<(Key, Value)>, ReadError> {
         match &self.0 {
-            Engine::Memory(memory) => Ok(memory.scan(range, order, limit)),
+            Engine::Memory(memory) => Ok(memory.scan(&range, order, limit)),
             Engine::Redb(redb) => redb.scan(range, order, limit).await,
             Engine::Postgres(postgres) => postgres.scan(range, order, limit).await,
+        }
+    }
+
+    /// At most `limit` rows of each of some ranges, one list each. Where [`Store::side_by_side`] is more than one, all
+    /// as of one moment, and what has to come from the disk is read side by side.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub async fn scan_each(
+        &self,
+        ranges: &[Range<Key>],
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<Vec<(Key, Value)>>, ReadError> {
+        match &self.0 {
+            Engine::Memory(memory) => Ok(memory.scan_each(ranges, order, limit)),
+            Engine::Redb(redb) => redb.scan_each(ranges, order, limit).await,
+            Engine::Postgres(postgres) => {
+                let mut found = Vec::with_capacity(ranges.len());
+                for range in ranges {
+                    found.push(postgres.scan(range.clone(), order, limit).await?);
+                }
+                Ok(found)
+            }
+        }
+    }
+
+    /// How many ranges it is worth to ask for at once: a database reads ahead by itself.
+    #[must_use]
+    pub fn side_by_side(&self) -> usize {
+        match &self.0 {
+            Engine::Memory(_) | Engine::Redb(_) => 8,
+            Engine::Postgres(_) => 1,
         }
     }
 

@@ -40,6 +40,8 @@ fn small(directory: &Path) -> Options {
         checkpoint_interval: Duration::from_millis(20),
         tick: Duration::from_millis(5),
         cache_bytes: 1 << 20,
+        // Every read is handed over at its first step, as one that waits for the disk.
+        in_place: Duration::ZERO,
         ..Options::new(directory)
     }
 }

@@ -7,7 +7,6 @@
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use futures_util::future::try_join_all;
 use mail::catalog::{About, Term};
 use mail::id::AccountId;
 
@@ -22,10 +21,8 @@ const SCAN_COST: usize = 30;
 const ROWS_FIRST: usize = 32;
 const ROWS_AFTER_LEAP: usize = 4;
 const ROWS_MAX: usize = 256;
-/// As many rows are read in pieces.
-const ROWS_IN_PIECES: usize = 64;
-/// How many pieces.
-const PIECES: usize = 8;
+/// Rows for which a piece of its own is worth its while.
+const ROWS_A_PIECE: usize = 32;
 /// Emails read with a row for what a row alone costs.
 const EMAILS_A_ROW: usize = 32;
 
@@ -39,12 +36,17 @@ pub(super) struct Posting {
     floor: Option<u128>,
     /// Rows from here on were read.
     unread: Key,
-    /// How many rows were asked for last.
-    rows: usize,
+    /// How many rows were asked for last, and how many came.
+    asked: usize,
+    got: usize,
     /// How often one of those was of use.
     used: usize,
     /// How far apart their newest emails lay.
     pace: Option<u128>,
+    /// The place that it was read for last.
+    read_for: Option<u128>,
+    /// Whether most of what was read is leapt over.
+    is_leaping: bool,
     /// Whether it was read after a leap, and nobody asked yet.
     has_leapt: bool,
 }
@@ -58,8 +60,20 @@ impl Posting {
 
     pub(super) fn new(prefix: Key, span: u128) -> Self {
         let (read, unread) = (BinaryHeap::new(), end_of(&prefix));
-        let (floor, rows, used) = (Some(u128::MAX), 0, 0);
-        Self { prefix, span, read, floor, unread, rows, used, pace: None, has_leapt: false }
+        Self {
+            prefix,
+            span,
+            read,
+            floor: Some(u128::MAX),
+            unread,
+            asked: 0,
+            got: 0,
+            used: 0,
+            pace: None,
+            read_for: None,
+            is_leaping: false,
+            has_leapt: false,
+        }
     }
 
     /// Leaves what is newer than a place behind, and says how many those were.
@@ -86,9 +100,9 @@ impl Posting {
         self.used += usize::from(!self.read.is_empty());
     }
 
-    /// Whether most of what was read before the last time was leapt over.
+    /// Whether most of what was read is leapt over.
     pub(super) fn is_leaping(&self) -> bool {
-        self.rows == ROWS_AFTER_LEAP
+        self.is_leaping
     }
 
     /// Whether it was read after a leap since this was asked last.
@@ -102,20 +116,28 @@ impl Posting {
         store: &Store,
         (oldest, newest): (u128, u128),
     ) -> Result<usize, ReadError> {
-        self.rows = match self.rows {
-            0 => ROWS_FIRST,
+        let again = self.read_for.replace(newest) == Some(newest);
+        (self.asked, self.is_leaping) = match self.asked {
+            0 => (ROWS_FIRST, false),
+            // Not enough: its rows lie closer together than emails may within one.
+            rows if again => ((rows * 2).min(ROWS_MAX), self.is_leaping),
             // Most of them leapt over: the next leap will go beyond any number of rows.
-            rows if self.used * 4 < rows => ROWS_AFTER_LEAP,
-            rows => (rows * 2).min(ROWS_MAX),
+            _ if self.used * 4 <= self.got => (ROWS_AFTER_LEAP, true),
+            rows => ((rows * 2).min(ROWS_MAX), false),
         };
+        self.has_leapt |= self.is_leaping;
         self.used = 0;
-        self.has_leapt = self.is_leaping();
-        let pieces = self.pieces(oldest, newest.saturating_add(self.span));
+        let pieces = self.pieces((oldest, newest.saturating_add(self.span)), store.side_by_side());
         // A piece may be fuller than the last ones were: it is cut off then, and what lies beyond it is left.
-        let limit = if pieces.len() > 1 { 2 * self.rows / PIECES } else { self.rows };
-        let scans = pieces.iter().map(|(_, rows)| store.scan(rows.clone(), Order::Descending, limit));
-        let scanned = try_join_all(scans).await?;
-        let (mut rows_read, mut emails_read, mut first) = (0_usize, 0, None);
+        let limit = match pieces.len() {
+            0 | 1 => self.asked,
+            _ => 2 * ROWS_A_PIECE,
+        };
+        let ranges: Vec<Range<Key>> = pieces.iter().map(|(_, range)| range.clone()).collect();
+        let scanned = store.scan_each(&ranges, Order::Descending, limit).await?;
+        let rows_read: usize = scanned.iter().map(Vec::len).sum();
+        let (mut emails_read, mut first) = (0, None);
+        self.got = 0;
         self.floor = None;
         for ((oldest_of, range), rows) in pieces.iter().zip(&scanned) {
             let mut last = None;
@@ -126,7 +148,7 @@ impl Posting {
                 emails_read += emails.len();
                 self.read.extend(emails);
             }
-            rows_read += rows.len();
+            self.got += rows.len();
             let cut_at = rows.last().filter(|_| rows.len() == limit);
             (self.unread, self.floor) = match cut_at {
                 Some((row_key, _)) => (row_key.clone(), last),
@@ -136,16 +158,17 @@ impl Posting {
                 break;
             }
         }
-        self.pace = first.zip(self.floor).map(|(first, floor)| first.saturating_sub(floor) / rows_read as u128);
+        self.pace = first.zip(self.floor).map(|(first, floor)| first.saturating_sub(floor) / self.got as u128);
         self.pass(newest);
-        Ok(SCAN_COST + rows_read + emails_read / EMAILS_A_ROW)
+        Ok(SCAN_COST * pieces.len() + rows_read + emails_read / EMAILS_A_ROW)
     }
 
     /// Where the rows lie that are read next, newest first: each piece with its oldest place.
-    fn pieces(&self, oldest: u128, newest: u128) -> Vec<(u128, Range<Key>)> {
+    fn pieces(&self, (oldest, newest): (u128, u128), at_once: usize) -> Vec<(u128, Range<Key>)> {
         let mut end = end_of(&self.key_of(newest)).min(self.unread.clone());
-        let pace = self.pace.filter(|_| self.rows >= ROWS_IN_PIECES);
-        let width = pace.map(|pace| (pace.saturating_mul(self.rows as u128) / PIECES as u128).max(1));
+        let count = (self.asked / ROWS_A_PIECE).min(at_once);
+        let pace = self.pace.filter(|_| count > 1);
+        let width = pace.map(|pace| pace.saturating_mul(ROWS_A_PIECE as u128).max(1));
         let (mut from, mut pieces) = (newest.min(self.place_of(&self.unread)), Vec::new());
         loop {
             from = from.saturating_sub(width.unwrap_or(u128::MAX)).max(oldest);
@@ -154,7 +177,7 @@ impl Posting {
                 pieces.push((from, start.clone()..end));
                 end = start;
             }
-            if pieces.len() == PIECES || from == oldest {
+            if pieces.len() >= count || from == oldest {
                 return pieces;
             }
         }

@@ -33,6 +33,7 @@ const TOGETHER: usize = 64;
 const SPARED_MIN: usize = 4;
 /// After so many leaps in vain, one after the other, a list is set aside.
 const VAIN_MAX: usize = 4;
+
 /// A page of a filtered list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
@@ -171,8 +172,8 @@ impl Search<'_> {
             let cost: usize = try_join_all(reads).await?.into_iter().sum();
             self.left = self.left.saturating_sub(cost);
         }
-        let postings = self.lists.iter_mut().flat_map(|list| &mut list.postings);
-        postings.for_each(Posting::count_use);
+        let lists = self.lists.iter_mut().filter(|list| !list.is_aside());
+        lists.flat_map(|list| &mut list.postings).for_each(Posting::count_use);
         Ok(())
     }
 
@@ -236,11 +237,11 @@ impl List {
         self.vain >= VAIN_MAX
     }
 
-    /// What a leap just made was good for: how many emails of a list that leads it spared. (Where none leads,
-    /// none may be set aside.)
+    /// What a leap just made was good for: how many emails of a list that leads it spared. Who leads has not leapt, and
+    /// where none leads none is judged: so one list always stays.
     fn judge(&mut self, spared: Option<usize>) {
-        let leaps = self.postings.iter_mut().map(|posting| posting.take_leap());
-        if leaps.filter(|has_leapt| *has_leapt).count() > 0 {
+        let leaps = self.postings.iter_mut().map(Posting::take_leap);
+        if leaps.fold(false, |any, one| any | one) {
             let is_vain = spared.is_some_and(|spared| spared < SPARED_MIN);
             self.vain = if is_vain { self.vain + 1 } else { 0 };
         }

@@ -28,6 +28,19 @@ struct Tables {
 /// Keys with their rows or bodies, in order.
 pub(crate) type Pairs = Vec<(Key, Bytes)>;
 
+impl Tables {
+    fn scan(&self, range: &Range<Key>, order: Order, limit: usize) -> Vec<(Key, Value)> {
+        if range.start >= range.end {
+            return Vec::new();
+        }
+        let rows = self.rows.range(range.clone()).map(|(key, value)| (key.clone(), value.clone()));
+        match order {
+            Order::Ascending => rows.take(limit).collect(),
+            Order::Descending => rows.rev().take(limit).collect(),
+        }
+    }
+}
+
 impl Memory {
     fn read(&self) -> RwLockReadGuard<'_, Tables> {
         // A batch is applied by inserts and removes alone, which cannot stop half-way.
@@ -39,16 +52,14 @@ impl Memory {
         keys.iter().map(|key| tables.rows.get(key).cloned()).collect()
     }
 
-    pub(crate) fn scan(&self, range: Range<Key>, order: Order, limit: usize) -> Vec<(Key, Value)> {
-        if range.start >= range.end {
-            return Vec::new();
-        }
+    pub(crate) fn scan(&self, range: &Range<Key>, order: Order, limit: usize) -> Vec<(Key, Value)> {
+        self.read().scan(range, order, limit)
+    }
+
+    /// The rows of some ranges, all as of one moment.
+    pub(crate) fn scan_each(&self, ranges: &[Range<Key>], order: Order, limit: usize) -> Vec<Vec<(Key, Value)>> {
         let tables = self.read();
-        let rows = tables.rows.range(range).map(|(key, value)| (key.clone(), value.clone()));
-        match order {
-            Order::Ascending => rows.take(limit).collect(),
-            Order::Descending => rows.rev().take(limit).collect(),
-        }
+        ranges.iter().map(|range| tables.scan(range, order, limit)).collect()
     }
 
     pub(crate) fn body(&self, key: &Key) -> Option<Bytes> {

@@ -221,7 +221,7 @@ impl Redb {
             directory = %directory.display(), groups = recovered.groups, bytes = recovered.bytes, "the store is open"
         );
         let table = std::mem::take(&mut recovered.table);
-        let shared = Arc::new(Shared::new(table, base, segments));
+        let shared = Arc::new(Shared::new(table, base, segments, options.in_place));
         let parts = Parts { lock, index, opened, space, log, replayed_bytes: recovered.bytes };
         parts.start(options, shared)
     }
@@ -236,7 +236,16 @@ impl Redb {
         order: Order,
         limit: usize,
     ) -> Result<Vec<(Key, Value)>, ReadError> {
-        self.shared.scan(&range, order, limit).await
+        self.shared.scan(range, order, limit).await
+    }
+
+    pub(crate) async fn scan_each(
+        &self,
+        ranges: &[Range<Key>],
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<Vec<(Key, Value)>>, ReadError> {
+        self.shared.scan_each(ranges, order, limit).await
     }
 
     pub(crate) async fn body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {

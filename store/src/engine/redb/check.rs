@@ -39,7 +39,7 @@ pub(crate) fn check(options: &Options) -> Result<Report, OpenError> {
     check_segments(&segments, opened.store, recovered.end.segment, &mut report);
     match index.base() {
         Ok(base) => {
-            let shared = Arc::new(Shared::new(recovered.table, base, segments));
+            let shared = Arc::new(Shared::new(recovered.table, base, segments, options.in_place));
             check_rows(&shared, &mut report);
             check_bodies(&shared, Some(&opened.live), &mut report);
         }

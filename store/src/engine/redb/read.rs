@@ -1,12 +1,14 @@
 //! Reads: what lies in memory is read in place; what has to come from the disk, beside the runtime.
 //!
 //! ```text
-//! get_many   active > frozen > base ──slow──► the other keys, by several threads side by side
-//! scan       the three, merged      ──slow──► the same merge, on a thread that may wait
+//! get_many    active > frozen > base ──slow──► the other keys, by several threads side by side
+//! scan        the three, merged      ──slow──► the same merge, on a thread that may wait
+//! scan_each   the first of them      ──slow──► each of the others, side by side
 //! ```
 //!
-//! Whether a page of the index lies in memory cannot be asked; time tells. What takes longer than
-//! [`IN_PLACE`] waits for the disk, and the runtime's threads, which serve all others, do not wait with it.
+//! Whether a page of the index lies in memory cannot be asked; time tells. Where one step takes longer than
+//! `Options::in_place`, the rest is expected to wait for the disk, too, and the runtime's threads, which serve all
+//! others, do not wait with it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,13 +23,13 @@ use super::table::Table;
 use crate::engine::{Key, Order, ReadError, Value};
 use crate::key::after;
 
-/// How long a read may take on the caller's own thread: some hundred rows in memory, one page of the disk.
-const IN_PLACE: Duration = Duration::from_micros(200);
 /// Threads that read one request's keys: a disk serves several reads in the time of one.
 const READERS: usize = 8;
-/// Rows of a scan between two looks at the clock.
-const ROWS_A_LOOK: usize = 8;
-/// Rows of the frozen table that are copied at once.
+/// Keys for which a thread is worth its while.
+const KEYS_A_READER: usize = 6;
+/// Scans of more rows begin on a thread that may wait: they take long even in memory.
+const ROWS_IN_PLACE: usize = 256;
+/// Rows of the frozen table that are copied at once, at most.
 const FROZEN_ROWS: usize = 64;
 /// A page of an API list; larger answers grow their buffer.
 const SCAN_ROWS_TYPICAL: usize = 128;
@@ -48,16 +50,19 @@ impl Shared {
             }
         };
         let mut below = below.into_iter();
-        let begun = Instant::now();
         for (at, key) in below.by_ref() {
+            let begun = Instant::now();
             put(at, base.get(&key)?);
-            if begun.elapsed() > IN_PLACE {
+            if begun.elapsed() >= self.in_place {
                 break;
             }
         }
         let rest = below.as_slice();
+        if rest.is_empty() {
+            return Ok(found);
+        }
         let mut readers = JoinSet::new();
-        for part in rest.chunks(rest.len().div_ceil(READERS).max(1)) {
+        for part in rest.chunks(rest.len().div_ceil(READERS).max(KEYS_A_READER)) {
             let (base, part) = (Arc::clone(&base), part.to_vec());
             let read = move |(at, key): (usize, Key)| Ok((at, base.get(&key)?));
             readers.spawn_blocking(move || part.into_iter().map(read).collect::<Result<Vec<_>, ReadError>>());
@@ -85,37 +90,58 @@ impl Shared {
 
     /// At most `limit` rows of a range, as of one moment.
     pub(crate) async fn scan(
-        &self,
-        range: &Range<Key>,
+        self: &Arc<Self>,
+        range: Range<Key>,
         order: Order,
         limit: usize,
     ) -> Result<Vec<(Key, Value)>, ReadError> {
-        if range.start >= range.end || limit == 0 {
-            return Ok(Vec::new());
+        if limit > ROWS_IN_PLACE {
+            let shared = Arc::clone(self);
+            let scan = spawn_blocking(move || shared.scan_blocking(&range, order, limit));
+            return scan.await.map_err(ReadError::io)?;
         }
-        let mut scan = Scan::of(self, range, order, limit)?;
-        if scan.go_on(Some(Instant::now() + IN_PLACE))? {
-            return Ok(scan.found);
-        }
-        let rest = spawn_blocking(move || scan.go_on(None).map(|_| scan.found));
-        rest.await.map_err(ReadError::io)?
+        let found = self.scan_each(std::slice::from_ref(&range), order, limit).await?;
+        Ok(found.into_iter().next().unwrap_or_default())
     }
 
-    /// The same for a thread of its own, outside any runtime.
+    /// At most `limit` rows of each of some ranges, all as of one moment.
+    pub(crate) async fn scan_each(
+        &self,
+        ranges: &[Range<Key>],
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<Vec<(Key, Value)>>, ReadError> {
+        let (mut found, mut waiting) = (Vec::with_capacity(ranges.len()), Vec::new());
+        for mut scan in Scan::of_each(self, ranges, order, limit)? {
+            match waiting.is_empty() && scan.go_on(Some(self.in_place))? {
+                true => found.push(scan.found),
+                false => waiting.push(spawn_blocking(|| scan.finish())),
+            }
+        }
+        for scan in waiting {
+            found.push(scan.await.map_err(ReadError::io)??);
+        }
+        Ok(found)
+    }
+
+    /// The same as [`Shared::scan`] for a thread of its own, outside any runtime.
     pub(crate) fn scan_blocking(
         &self,
         range: &Range<Key>,
         order: Order,
         limit: usize,
     ) -> Result<Vec<(Key, Value)>, ReadError> {
-        let mut scan = Scan::of(self, range, order, limit)?;
-        scan.go_on(None)?;
-        Ok(scan.found)
+        let scans = Scan::of_each(self, std::slice::from_ref(range), order, limit)?;
+        scans.into_iter().next().map_or_else(|| Ok(Vec::new()), Scan::finish)
     }
 }
 
 /// Rows in order, deleted ones (none) included.
 type Rows = Box<dyn Iterator<Item = Result<(Key, Option<Value>), ReadError>> + Send>;
+
+fn boxed(rows: Vec<(Key, Option<Value>)>) -> Rows {
+    Box::new(rows.into_iter().map(Ok))
+}
 
 /// The live rows of the layers, merged: what an upper one says hides the same key in those below.
 struct Scan {
@@ -128,46 +154,72 @@ struct Scan {
 }
 
 impl Scan {
-    fn of(shared: &Shared, range: &Range<Key>, order: Order, limit: usize) -> Result<Self, ReadError> {
+    /// Scans of some ranges, all as of one moment.
+    fn of_each(
+        shared: &Shared,
+        ranges: &[Range<Key>],
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<Self>, ReadError> {
+        let is_empty = |range: &Range<Key>| limit == 0 || range.start >= range.end;
         let (active, frozen, base) = {
             let layers = shared.layers();
-            let active = layers.active.part(range, order, limit);
+            let part = |range| match is_empty(range) {
+                true => Vec::new(),
+                false => layers.active.part(range, order, limit),
+            };
+            let active: Vec<_> = ranges.iter().map(part).collect();
             (active, layers.frozen.clone(), Arc::clone(&layers.base))
         };
-        // The frozen table and the base no longer change: they are read only as far as it takes, for
-        // rows that the active one deletes do not count.
-        let frozen = frozen.map(|table| frozen_rows(table, range.clone(), order)).into_iter().flatten();
-        let base = base.rows(range, order)?.map(|row| row.map(|(key, value)| (key, Some(value))));
-        Ok(Self {
-            layers: [Box::new(active.into_iter().map(Ok)), Box::new(frozen.map(Ok)), Box::new(base)],
-            heads: [None, None, None],
-            has_begun: false,
-            order,
-            limit,
-            found: Vec::with_capacity(limit.min(SCAN_ROWS_TYPICAL)),
-        })
+        let scan = |(range, active): (&Range<Key>, Vec<_>)| {
+            if is_empty(range) {
+                return Ok(Self::merging([const { Vec::new() }; 3].map(boxed), order, limit));
+            }
+            // The frozen table and the base no longer change: they are read only as far as it takes, for
+            // rows that the active one deletes do not count.
+            let frozen = frozen.clone().map(|table| frozen_rows(table, range.clone(), order, limit));
+            let base = base.rows(range, order)?.map(|row| row.map(|(key, value)| (key, Some(value))));
+            let frozen = Box::new(frozen.into_iter().flatten().map(Ok));
+            Ok(Self::merging([boxed(active), frozen, Box::new(base)], order, limit))
+        };
+        ranges.iter().zip(active).map(scan).collect()
     }
 
-    /// Goes on to the end (then it is true), or until its time is over.
-    fn go_on(&mut self, until: Option<Instant>) -> Result<bool, ReadError> {
+    fn merging(layers: [Rows; 3], order: Order, limit: usize) -> Self {
+        let found = Vec::with_capacity(limit.min(SCAN_ROWS_TYPICAL));
+        Self { layers, heads: [None, None, None], has_begun: false, order, limit, found }
+    }
+
+    /// Goes on to the end (then it is true), or until a step takes too long for a thread that may not wait.
+    fn go_on(&mut self, patience: Option<Duration>) -> Result<bool, ReadError> {
+        let mut begun = patience.map(|_| Instant::now());
+        loop {
+            if !self.step()? || self.found.len() >= self.limit {
+                return Ok(true);
+            }
+            if let Some((began, patience)) = begun.zip(patience) {
+                let now = Instant::now();
+                if now.duration_since(began) >= patience {
+                    return Ok(false);
+                }
+                begun = Some(now);
+            }
+        }
+    }
+
+    /// Goes on to the end, however long it takes.
+    fn finish(mut self) -> Result<Vec<(Key, Value)>, ReadError> {
+        self.go_on(None)?;
+        Ok(self.found)
+    }
+
+    /// Takes the next key off all layers that have it; false at the end.
+    fn step(&mut self) -> Result<bool, ReadError> {
         if !std::mem::replace(&mut self.has_begun, true) {
             for (head, layer) in self.heads.iter_mut().zip(&mut self.layers) {
                 *head = layer.next().transpose()?;
             }
         }
-        for step in 1_usize.. {
-            if self.found.len() >= self.limit || !self.step()? {
-                break;
-            }
-            if step % ROWS_A_LOOK == 0 && until.is_some_and(|until| Instant::now() > until) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Takes the next key off all layers that have it; false at the end.
-    fn step(&mut self) -> Result<bool, ReadError> {
         let keys = self.heads.iter().flatten().map(|(key, _)| key);
         let next = match self.order {
             Order::Ascending => keys.min(),
@@ -191,12 +243,14 @@ fn frozen_rows(
     table: Arc<Table>,
     mut range: Range<Key>,
     order: Order,
+    limit: usize,
 ) -> impl Iterator<Item = (Key, Option<Value>)> + Send {
+    let together = limit.min(FROZEN_ROWS);
     let mut read = Vec::new().into_iter();
     std::iter::from_fn(move || {
         if read.len() == 0 && range.start < range.end {
-            let rows: Vec<_> = table.walk(&range, order).take(FROZEN_ROWS).collect();
-            match (rows.last().filter(|_| rows.len() == FROZEN_ROWS), order) {
+            let rows: Vec<_> = table.walk(&range, order).take(together).collect();
+            match (rows.last().filter(|_| rows.len() == together), order) {
                 (Some((last, _)), Order::Ascending) => range.start = after(last),
                 (Some((last, _)), Order::Descending) => range.end = last.clone(),
                 (None, _) => range.end = range.start.clone(),

@@ -11,6 +11,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -59,6 +60,8 @@ pub(crate) struct Counters {
 pub(crate) struct Shared {
     layers: RwLock<Layers>,
     pub(crate) segments: Segments,
+    /// How long a step of a read may take on the runtime's threads.
+    pub(crate) in_place: Duration,
     pub(crate) counters: Counters,
     state: Mutex<State>,
     is_full: AtomicBool,
@@ -75,10 +78,11 @@ const INLINE_BODY_BYTES_MAX: u32 = 64 << 10;
 const BODY_TRIES: usize = 4;
 
 impl Shared {
-    pub(crate) fn new(active: Table, base: Base, segments: Segments) -> Self {
+    pub(crate) fn new(active: Table, base: Base, segments: Segments, in_place: Duration) -> Self {
         Self {
             layers: RwLock::new(Layers { active, frozen: None, base: Arc::new(base) }),
             segments,
+            in_place,
             counters: Counters::default(),
             state: Mutex::default(),
             is_full: AtomicBool::new(false),
