@@ -97,7 +97,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             // that a connection that waits for work costs little.
             None => match Box::pin(dial(&worker, &site, &this.ready.task)).await {
                 Ok(open) => {
-                    share.iter_mut().for_each(Share::answered);
+                    share.iter_mut().for_each(Share::dialled);
                     open
                 }
                 Err(no_line) => {

@@ -8,6 +8,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::pace::{Pace, PaceLimits, Rest};
 use crate::places::{Place, Places};
@@ -23,18 +24,6 @@ struct State {
     /// Why they rest, or did last.
     resting: Option<Resting>,
     connections_max: u32,
-    /// How many connections they may have after a rest: one at first, as a site alone, and one more for each round of
-    /// messages that are taken.
-    reopened: Option<f64>,
-}
-
-impl State {
-    fn connections_max(&self) -> u32 {
-        // At least one and less than a u32.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and a u32")]
-        let reopened = self.reopened.map_or(u32::MAX, |connections| connections as u32);
-        self.connections_max.min(reopened).max(1)
-    }
 }
 
 /// What sites under one name have in common.
@@ -55,7 +44,14 @@ pub(crate) struct Share(Option<Held>);
 struct Held {
     provider: Arc<Provider>,
     _connection: Place,
-    dial: Option<Place>,
+    dial: Option<Dial>,
+}
+
+/// A dial of a site that is not known to answer: one of the provider's, and the only one of the site.
+#[derive(Debug)]
+struct Dial {
+    _of_provider: Place,
+    _of_site: OwnedSemaphorePermit,
 }
 
 fn dials(connections_max: u32) -> u32 {
@@ -65,7 +61,7 @@ fn dials(connections_max: u32) -> u32 {
 impl Provider {
     pub(crate) fn new(limits: PaceLimits) -> Self {
         let connections_max = limits.connections_max.max(1);
-        let state = State { pace: Pace::new(limits), resting: None, connections_max, reopened: None };
+        let state = State { pace: Pace::new(limits), resting: None, connections_max };
         Self {
             state: Mutex::new(state),
             connections: Arc::new(Places::new(connections_max)),
@@ -82,13 +78,8 @@ impl Provider {
         let mut state = self.lock();
         state.pace.limit(limits);
         state.connections_max = limits.connections_max.max(1);
-        self.open(&state);
-    }
-
-    fn open(&self, state: &State) {
-        let connections_max = state.connections_max();
-        self.connections.limit(connections_max);
-        self.dials.limit(dials(connections_max));
+        self.connections.limit(state.connections_max);
+        self.dials.limit(dials(state.connections_max));
     }
 
     /// They asked to be left alone: until when they are.
@@ -96,8 +87,6 @@ impl Provider {
         let mut state = self.lock();
         let until = state.pace.rest(rest, now);
         Resting::keep_longer(&mut state.resting, Resting { rest, until, because: because.to_owned() });
-        state.reopened = Some(1.0);
-        self.open(&state);
         until
     }
 
@@ -113,21 +102,14 @@ impl Provider {
 
     /// One of them took a message.
     pub(crate) fn accepted(&self, now: Timestamp) {
-        let mut state = self.lock();
-        state.pace.accepted(now);
-        // While they rest that was one that was under way, and says nothing.
-        let Some(connections) = state.reopened.filter(|_| state.pace.alone_until(now).is_none()) else { return };
-        let grown = connections + 1.0 / connections;
-        state.reopened = (grown < f64::from(state.connections_max)).then_some(grown);
-        self.open(&state);
+        self.lock().pace.accepted(now);
     }
 
     /// The operator says: try them now.
     pub(crate) fn revive(&self) {
         let mut state = self.lock();
         state.pace.revive();
-        (state.resting, state.reopened) = (None, None);
-        self.open(&state);
+        state.resting = None;
     }
 
     /// Until when the rate lets no message go.
@@ -140,16 +122,32 @@ impl Provider {
         self.lock().pace.take(now)
     }
 
-    /// How many connections may be open, where sites wait for one.
-    pub(crate) fn busy(&self) -> Option<u32> {
-        let is_awaited = self.connections.is_awaited() || self.dials.is_awaited();
-        is_awaited.then(|| self.lock().connections_max())
+    /// How many connections may be open, where sites wait for one: all, or to a site that is not known to answer.
+    pub(crate) fn busy(&self, answers: bool) -> Option<u32> {
+        let connections_max = self.lock().connections_max;
+        if self.is_awaited() {
+            return Some(connections_max);
+        }
+        (!answers && self.dials.is_awaited()).then(|| dials(connections_max))
     }
 
-    /// Waits for a connection; who waits longest gets the next. `answers`: the site is known to answer.
-    pub(crate) async fn share(self: &Arc<Self>, answers: bool) -> Share {
+    /// Whether sites wait for a connection that any of them may have.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.connections.is_awaited()
+    }
+
+    /// Waits for a connection; who waits longest gets the next.
+    pub(crate) async fn share(self: &Arc<Self>) -> Share {
+        let _connection = self.connections.take().await;
+        Share(Some(Held { provider: Arc::clone(self), _connection, dial: None }))
+    }
+
+    /// Waits for a connection to a site that is not known to answer; `one` is the site's only permit to dial.
+    pub(crate) async fn share_unknown(self: &Arc<Self>, one: Arc<Semaphore>) -> Share {
+        // It is never closed.
+        let Ok(_of_site) = one.acquire_owned().await else { return self.share().await };
         // First to be allowed to dial: who waits for that keeps no connection from others.
-        let dial = if answers { None } else { Some(self.dials.take().await) };
+        let dial = Some(Dial { _of_provider: self.dials.take().await, _of_site });
         let _connection = self.connections.take().await;
         Share(Some(Held { provider: Arc::clone(self), _connection, dial }))
     }
@@ -159,8 +157,8 @@ impl Share {
     /// Of nobody.
     pub(crate) const FREE: Self = Self(None);
 
-    /// The site answered.
-    pub(crate) fn answered(&mut self) {
+    /// The dial is over.
+    pub(crate) fn dialled(&mut self) {
         if let Some(held) = &mut self.0 {
             held.dial = None;
         }
@@ -168,7 +166,7 @@ impl Share {
 
     /// Whether it is somebody else's turn after so many messages.
     pub(crate) fn is_over(&self, carried: u32) -> bool {
-        let is_awaited = || self.0.as_ref().is_some_and(|held| held.provider.connections.is_awaited());
+        let is_awaited = || self.0.as_ref().is_some_and(|held| held.provider.is_awaited());
         carried >= TURN_MESSAGES && is_awaited()
     }
 }
@@ -188,21 +186,21 @@ mod tests {
     #[tokio::test]
     async fn connections_are_counted_together_and_go_to_who_waits() {
         let provider = Arc::new(Provider::new(limits(1)));
-        let first = provider.share(true).await;
+        let first = provider.share().await;
         assert!(!first.is_over(TURN_MESSAGES), "nobody waits");
-        let mut second = Box::pin(provider.share(true));
+        let mut second = Box::pin(provider.share());
         assert!(futures_util::poll!(&mut second).is_pending());
         assert!(first.is_over(TURN_MESSAGES) && !first.is_over(TURN_MESSAGES - 1));
-        assert_eq!(provider.busy(), Some(1));
+        assert_eq!(provider.busy(true), Some(1));
         drop(first);
         let _second = second.await;
-        assert_eq!(provider.busy(), None);
+        assert_eq!(provider.busy(true), None);
     }
 
     #[tokio::test]
     async fn limits_change_under_open_connections() {
         let provider = Arc::new(Provider::new(limits(3)));
-        let (one, two) = (provider.share(true).await, provider.share(true).await);
+        let (one, two) = (provider.share().await, provider.share().await);
         provider.limit(limits(1));
         assert_eq!(free(&provider), 0);
         drop(one);
@@ -211,7 +209,7 @@ mod tests {
         assert_eq!(free(&provider), 1);
         drop(two);
         assert_eq!(free(&provider), 2);
-        let (_one, two) = (provider.share(true).await, provider.share(true).await);
+        let (_one, two) = (provider.share().await, provider.share().await);
         provider.limit(limits(1));
         provider.limit(limits(2));
         drop(two);
@@ -221,33 +219,21 @@ mod tests {
     #[tokio::test]
     async fn those_that_answer_keep_half_of_the_connections() {
         let provider = Arc::new(Provider::new(limits(4)));
-        let (mut one, _two) = (provider.share(false).await, provider.share(false).await);
-        let mut three = Box::pin(provider.share(false));
+        let site = || Arc::new(Semaphore::new(1));
+        let (first, second) = (site(), site());
+        let mut one = provider.share_unknown(Arc::clone(&first)).await;
+        let mut again = Box::pin(provider.share_unknown(Arc::clone(&first)));
+        assert!(futures_util::poll!(&mut again).is_pending(), "one at a time of a site");
+        drop(again);
+        let _two = provider.share_unknown(second).await;
+        let mut three = Box::pin(provider.share_unknown(site()));
         assert!(futures_util::poll!(&mut three).is_pending(), "it may be as silent as they are");
-        assert_eq!((free(&provider), provider.busy()), (2, Some(4)));
-        let known = provider.share(true).await;
+        assert_eq!((free(&provider), provider.busy(true), provider.busy(false)), (2, None, Some(2)));
+        let known = provider.share().await;
         assert!(!known.is_over(TURN_MESSAGES), "to let go of it would help nobody");
-        one.answered();
+        one.dialled();
         let _three = three.await;
         assert_eq!(free(&provider), 0);
-    }
-
-    #[tokio::test]
-    async fn after_a_rest_they_begin_with_one_connection() {
-        let provider = Arc::new(Provider::new(PaceLimits { connections_max: 3, ..PaceLimits::default() }));
-        let now = Timestamp::from_second(10).unwrap();
-        let until = provider.rest(Rest::BackOff, "too much", now);
-        assert_eq!(free(&provider), 1);
-        provider.accepted(now);
-        provider.limit(PaceLimits { connections_max: 3, ..PaceLimits::default() });
-        assert_eq!(free(&provider), 1, "what was under way says nothing");
-        provider.accepted(until);
-        assert_eq!(free(&provider), 2);
-        (0..3).for_each(|_| provider.accepted(until));
-        assert_eq!(free(&provider), 3);
-        provider.rest(Rest::BackOff, "too much", until);
-        provider.revive();
-        assert_eq!(free(&provider), 3, "the operator says so");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use mail::given_name::PoolName;
 use mail::task::{Class, QueueName, Task, TlsDemand};
 use store::engine::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::bodies::HeldBody;
 use crate::fair::FairQueue;
@@ -45,7 +45,7 @@ struct State {
     connections: u32,
     /// Those of them that are open.
     established: u32,
-    /// Whether it answered the last that was heard of it.
+    /// Whether it answered, and soon, when it was dialled last.
     answers: bool,
     /// Connections that wait for work, by number: each is woken by one task, and by one only.
     idle: Vec<(u64, Arc<Notify>)>,
@@ -190,6 +190,9 @@ pub struct Site {
     tls: TlsDemand,
     state: Mutex<State>,
     revived: Notify,
+    /// Until its hosts are known to answer, one connection at a time is dialled where a provider's are shared.
+    dials: Arc<Semaphore>,
+    first_answer: Notify,
     ready_max: usize,
 }
 
@@ -218,7 +221,8 @@ pub struct SiteStanding {
     pub rate_until: Option<Timestamp>,
     /// Until when the warm-up of the pool lets nothing more go, and how many messages it lets go a day.
     pub warm_up: Option<(Timestamp, u64)>,
-    /// How many connections its provider may have, where that many are open and sites wait for one.
+    /// How many connections its provider may have (or, to sites that are not known to answer, this one among them),
+    /// where that many are taken and sites wait for one.
     pub provider_busy: Option<u32>,
     /// Queues that wait on disk for room here.
     pub parked: usize,
@@ -260,7 +264,16 @@ impl Site {
             arrivals: [None; 2],
             resting: None,
         };
-        Self { route, source, tls, state: Mutex::new(state), revived: Notify::new(), ready_max }
+        Self {
+            route,
+            source,
+            tls,
+            state: Mutex::new(state),
+            revived: Notify::new(),
+            dials: Arc::new(Semaphore::new(1)),
+            first_answer: Notify::new(),
+            ready_max,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -403,9 +416,15 @@ impl Site {
 
     /// A connection is open.
     pub fn opened(&self) {
-        let mut state = self.lock();
-        state.established += 1;
-        state.answers = true;
+        self.lock().established += 1;
+    }
+
+    /// What its own hosts did when they were dialled: they answered soon, or kept us waiting.
+    pub(crate) fn dialled(&self, answers: bool) {
+        let answered_before = std::mem::replace(&mut self.lock().answers, answers);
+        if answers && !answered_before {
+            self.first_answer.notify_waiters();
+        }
     }
 
     /// An open connection is closed, or is about to be.
@@ -470,7 +489,6 @@ impl Site {
             state.pace.pushed_back();
             return Unreachable::Crowded;
         }
-        state.answers = false;
         if !state.pace.unreachable(now) {
             return Unreachable::Failed;
         }
@@ -507,19 +525,31 @@ impl Site {
 
     /// Waits for a connection that the provider may be sent by; who has one open has it already.
     pub(crate) async fn share(&self) -> Share {
-        let (provider, answers) = {
-            let state = self.lock();
-            (state.provider.clone(), state.answers)
-        };
-        match provider {
-            Some(provider) => provider.share(answers).await,
-            None => Share::FREE,
+        loop {
+            let first_answer = self.first_answer.notified();
+            let (provider, answers) = {
+                let state = self.lock();
+                (state.provider.clone(), state.answers)
+            };
+            let Some(provider) = provider else { return Share::FREE };
+            if answers {
+                let share = provider.share().await;
+                // It may have fallen silent meanwhile.
+                if self.lock().answers {
+                    return share;
+                }
+                continue;
+            }
+            tokio::select! {
+                share = provider.share_unknown(Arc::clone(&self.dials)) => return share,
+                () = first_answer => {}
+            }
         }
     }
 
     /// Whether other sites of the provider wait for a connection.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.lock().provider.as_ref().is_some_and(|provider| provider.busy().is_some())
+        self.lock().provider.as_ref().is_some_and(|provider| provider.is_awaited())
     }
 
     /// The operator says: try it now.
@@ -630,7 +660,7 @@ impl Site {
             messages_per_second: state.pace.messages_per_second(),
             rate_until: state.rate_until(now),
             warm_up: state.warm_up.as_ref().and_then(|budget| budget.used_up(now)),
-            provider_busy: state.provider.as_ref().and_then(|provider| provider.busy()),
+            provider_busy: state.provider.as_ref().and_then(|provider| provider.busy(state.answers)),
             parked: state.parked.len(),
         }
     }

@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use dns::lookup::Dane;
 use jiff::Timestamp;
@@ -29,6 +30,9 @@ use crate::worker::Worker;
 const ADDRESSES_MAX: usize = 5;
 /// Of a host that was tried before, so much is told.
 const TOLD_BEFORE_CHARS_MAX: usize = 400;
+/// A host that takes longer to greet keeps others waiting for the connection.
+const SOON: Duration = Duration::from_secs(5);
+
 /// A host that may take a site's mail.
 struct Candidate<'r> {
     host: Name,
@@ -66,7 +70,11 @@ pub(super) async fn dial(worker: &Arc<Worker>, site: &Arc<Site>, task: &Task) ->
         Destination::Hosts { .. } => None,
     };
     let addresses = worker.planner.addresses(route, seed, ADDRESSES_MAX).await;
-    let failed = match dial_any(worker, site, (addresses, of), seed, task).await {
+    let dials_at = worker.clock.now();
+    let dialled = dial_any(worker, site, (addresses, of), seed, task).await;
+    let is_reached = dialled.as_ref().err().is_none_or(|failed| !failed.unreachable);
+    site.dialled(is_reached && took_less(SOON, dials_at, worker.clock.now()));
+    let failed = match dialled {
         Ok(open) => return Ok(open.line(permit)),
         Err(failed) => failed,
     };
@@ -83,6 +91,10 @@ pub(super) async fn dial(worker: &Arc<Worker>, site: &Arc<Site>, task: &Task) ->
             Err(failed)
         }
     }
+}
+
+fn took_less(than: Duration, began_at: Timestamp, now: Timestamp) -> bool {
+    Duration::try_from(now.duration_since(began_at)).is_ok_and(|took| took < than)
 }
 
 /// A connection that was opened.
