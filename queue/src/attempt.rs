@@ -96,16 +96,14 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
             // Looking up and connecting hold much in the task's memory, and are over soon: boxed, so
             // that a connection that waits for work costs little.
             None => match Box::pin(dial(&worker, &site, &this.ready.task)).await {
-                Ok(open) => {
-                    share.iter_mut().for_each(Share::dialled);
-                    open
-                }
+                Ok(open) => open,
                 Err(no_line) => {
                     Box::pin(give_back(&worker, &site, this, no_line)).await;
                     break;
                 }
             },
         };
+        share.iter_mut().for_each(Share::dialled);
         // To dial may have taken minutes, and so may the message before it.
         if Box::pin(worker.lapse(&this.ready)).await {
             worker.unpark(&site);

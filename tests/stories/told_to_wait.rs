@@ -106,6 +106,8 @@ async fn later_for_never_and_never_for_later() {
     world.world.clock.advance(Duration::from_secs(75));
     world.wait(busy, |e| e.recipients[0].state == RecipientState::Delivered).await;
     world.wait(slow, |e| e.recipients[0].state == RecipientState::Delivered).await;
+    // The third is the report of what bounced.
+    world.sink.wait_for(3).await;
     world.end().await;
 }
 

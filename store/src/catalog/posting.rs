@@ -158,7 +158,8 @@ impl Posting {
                 break;
             }
         }
-        self.pace = first.zip(self.floor).map(|(first, floor)| first.saturating_sub(floor) / self.got as u128);
+        self.pace =
+            first.zip(self.floor).map(|(first, floor)| first.saturating_sub(floor) / self.got as u128);
         self.pass(newest);
         Ok(SCAN_COST * pieces.len() + rows_read + emails_read / EMAILS_A_ROW)
     }

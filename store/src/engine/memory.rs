@@ -57,7 +57,12 @@ impl Memory {
     }
 
     /// The rows of some ranges, all as of one moment.
-    pub(crate) fn scan_each(&self, ranges: &[Range<Key>], order: Order, limit: usize) -> Vec<Vec<(Key, Value)>> {
+    pub(crate) fn scan_each(
+        &self,
+        ranges: &[Range<Key>],
+        order: Order,
+        limit: usize,
+    ) -> Vec<Vec<(Key, Value)>> {
         let tables = self.read();
         ranges.iter().map(|range| tables.scan(range, order, limit)).collect()
     }
