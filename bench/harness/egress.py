@@ -45,7 +45,7 @@ TRANSACTIONAL_PER_SECOND = 10
 STORED_DOMAINS = 100_000
 
 # How often each row is measured unless --rounds says so: differences near the noise more often.
-ROUNDS = {"many-domains": 1, "dead-destination": 6, "tarpits": 3, "newsletters": 1, "start": 5}
+ROUNDS = {"many-domains": 1, "dead-destination": 12, "tarpits": 3, "newsletters": 1, "start": 5}
 
 
 def run(context, work):
