@@ -57,6 +57,11 @@ impl Places {
         count.all = wanted;
     }
 
+    /// How many there are.
+    pub(crate) fn all(&self) -> u32 {
+        self.lock().all
+    }
+
     /// Whether somebody waits for one.
     pub(crate) fn is_awaited(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0

@@ -8,7 +8,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::pace::{Pace, PaceLimits, Rest};
 use crate::places::{Place, Places};
@@ -23,7 +22,6 @@ struct State {
     pace: Pace,
     /// Why they rest, or did last.
     resting: Option<Resting>,
-    connections_max: u32,
 }
 
 /// What sites under one name have in common.
@@ -51,7 +49,7 @@ struct Held {
 #[derive(Debug)]
 struct Dial {
     _of_provider: Place,
-    _of_site: OwnedSemaphorePermit,
+    _of_site: Place,
 }
 
 fn dials(connections_max: u32) -> u32 {
@@ -61,7 +59,7 @@ fn dials(connections_max: u32) -> u32 {
 impl Provider {
     pub(crate) fn new(limits: PaceLimits) -> Self {
         let connections_max = limits.connections_max.max(1);
-        let state = State { pace: Pace::new(limits), resting: None, connections_max };
+        let state = State { pace: Pace::new(limits), resting: None };
         Self {
             state: Mutex::new(state),
             connections: Arc::new(Places::new(connections_max)),
@@ -75,11 +73,10 @@ impl Provider {
 
     /// Changes the limits. Connections beyond them are not closed; they are the last of their kind.
     pub(crate) fn limit(&self, limits: PaceLimits) {
-        let mut state = self.lock();
-        state.pace.limit(limits);
-        state.connections_max = limits.connections_max.max(1);
-        self.connections.limit(state.connections_max);
-        self.dials.limit(dials(state.connections_max));
+        self.lock().pace.limit(limits);
+        let connections_max = limits.connections_max.max(1);
+        self.connections.limit(connections_max);
+        self.dials.limit(dials(connections_max));
     }
 
     /// They asked to be left alone: until when they are.
@@ -124,11 +121,10 @@ impl Provider {
 
     /// How many connections may be open, where sites wait for one: all, or to a site that is not known to answer.
     pub(crate) fn busy(&self, answers: bool) -> Option<u32> {
-        let connections_max = self.lock().connections_max;
         if self.is_awaited() {
-            return Some(connections_max);
+            return Some(self.connections.all());
         }
-        (!answers && self.dials.is_awaited()).then(|| dials(connections_max))
+        (!answers && self.dials.is_awaited()).then(|| self.dials.all())
     }
 
     /// Whether sites wait for a connection that any of them may have.
@@ -142,10 +138,10 @@ impl Provider {
         Share(Some(Held { provider: Arc::clone(self), _connection, dial: None }))
     }
 
-    /// Waits for a connection to a site that is not known to answer; `one` is the site's only permit to dial.
-    pub(crate) async fn share_unknown(self: &Arc<Self>, one: Arc<Semaphore>) -> Share {
-        // It is never closed.
-        let Ok(_of_site) = one.acquire_owned().await else { return self.share().await };
+    /// Waits for a connection to a site that is not known to answer; `of_site` are the site's own
+    /// places to dial.
+    pub(crate) async fn share_unknown(self: &Arc<Self>, of_site: &Arc<Places>) -> Share {
+        let _of_site = of_site.take().await;
         // First to be allowed to dial: who waits for that keeps no connection from others.
         let dial = Some(Dial { _of_provider: self.dials.take().await, _of_site });
         let _connection = self.connections.take().await;
@@ -219,14 +215,14 @@ mod tests {
     #[tokio::test]
     async fn those_that_answer_keep_half_of_the_connections() {
         let provider = Arc::new(Provider::new(limits(4)));
-        let site = || Arc::new(Semaphore::new(1));
-        let (first, second) = (site(), site());
-        let mut one = provider.share_unknown(Arc::clone(&first)).await;
-        let mut again = Box::pin(provider.share_unknown(Arc::clone(&first)));
+        let site = || Arc::new(Places::new(1));
+        let (first, second, third) = (site(), site(), site());
+        let mut one = provider.share_unknown(&first).await;
+        let mut again = Box::pin(provider.share_unknown(&first));
         assert!(futures_util::poll!(&mut again).is_pending(), "one at a time of a site");
         drop(again);
-        let _two = provider.share_unknown(second).await;
-        let mut three = Box::pin(provider.share_unknown(site()));
+        let _two = provider.share_unknown(&second).await;
+        let mut three = Box::pin(provider.share_unknown(&third));
         assert!(futures_util::poll!(&mut three).is_pending(), "it may be as silent as they are");
         assert_eq!((free(&provider), provider.busy(true), provider.busy(false)), (2, None, Some(2)));
         let known = provider.share().await;

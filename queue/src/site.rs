@@ -12,11 +12,12 @@ use jiff::Timestamp;
 use mail::given_name::PoolName;
 use mail::task::{Class, QueueName, Task, TlsDemand};
 use store::engine::Value;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 use crate::bodies::HeldBody;
 use crate::fair::FairQueue;
 use crate::pace::{Pace, PaceLimits, Rest};
+use crate::places::Places;
 use crate::plan::Route;
 use crate::pools::Source;
 use crate::provider::{Provider, Share};
@@ -191,7 +192,7 @@ pub struct Site {
     state: Mutex<State>,
     revived: Notify,
     /// Until its hosts are known to answer, one connection at a time is dialled where a provider's are shared.
-    dials: Arc<Semaphore>,
+    dials: Arc<Places>,
     first_answer: Notify,
     ready_max: usize,
 }
@@ -270,7 +271,7 @@ impl Site {
             tls,
             state: Mutex::new(state),
             revived: Notify::new(),
-            dials: Arc::new(Semaphore::new(1)),
+            dials: Arc::new(Places::new(1)),
             first_answer: Notify::new(),
             ready_max,
         }
@@ -541,7 +542,7 @@ impl Site {
                 continue;
             }
             tokio::select! {
-                share = provider.share_unknown(Arc::clone(&self.dials)) => return share,
+                share = provider.share_unknown(&self.dials) => return share,
                 () = first_answer => {}
             }
         }

@@ -160,7 +160,7 @@ impl Store {
     pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
         match &self.0 {
             Engine::Memory(memory) => Ok(memory.get_many(keys)),
-            Engine::Redb(redb) => redb.get_many(keys).await,
+            Engine::Redb(redb) => redb.shared.get_many(keys).await,
             Engine::Postgres(postgres) => postgres.get_many(keys).await,
         }
     }
@@ -185,7 +185,7 @@ impl Store {
     ) -> Result<Vec<(Key, Value)>, ReadError> {
         match &self.0 {
             Engine::Memory(memory) => Ok(memory.scan(&range, order, limit)),
-            Engine::Redb(redb) => redb.scan(range, order, limit).await,
+            Engine::Redb(redb) => redb.shared.scan(range, order, limit).await,
             Engine::Postgres(postgres) => postgres.scan(range, order, limit).await,
         }
     }
@@ -203,7 +203,7 @@ impl Store {
     ) -> Result<Vec<Vec<(Key, Value)>>, ReadError> {
         match &self.0 {
             Engine::Memory(memory) => Ok(memory.scan_each(ranges, order, limit)),
-            Engine::Redb(redb) => redb.scan_each(ranges, order, limit).await,
+            Engine::Redb(redb) => redb.shared.scan_each(ranges, order, limit).await,
             Engine::Postgres(postgres) => {
                 let mut found = Vec::with_capacity(ranges.len());
                 for range in ranges {

@@ -43,7 +43,6 @@ mod walk;
 mod writer;
 
 use std::fs::File;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +67,7 @@ use self::shared::Shared;
 use self::space::Space;
 use self::table::Table;
 use self::writer::{Command, Limits, Writer};
-use super::{Batch, CommitError, Health, Key, OpenError, Options, Order, ReadError, Value};
+use super::{Batch, CommitError, Health, Key, OpenError, Options, ReadError};
 
 /// Batches that wait for the writer; more committers than these wait for a place.
 const INBOX_BATCHES: usize = 1024;
@@ -224,28 +223,6 @@ impl Redb {
         let shared = Arc::new(Shared::new(table, base, segments, options.in_place));
         let parts = Parts { lock, index, opened, space, log, replayed_bytes: recovered.bytes };
         parts.start(options, shared)
-    }
-
-    pub(crate) async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
-        self.shared.get_many(keys).await
-    }
-
-    pub(crate) async fn scan(
-        &self,
-        range: Range<Key>,
-        order: Order,
-        limit: usize,
-    ) -> Result<Vec<(Key, Value)>, ReadError> {
-        self.shared.scan(range, order, limit).await
-    }
-
-    pub(crate) async fn scan_each(
-        &self,
-        ranges: &[Range<Key>],
-        order: Order,
-        limit: usize,
-    ) -> Result<Vec<Vec<(Key, Value)>>, ReadError> {
-        self.shared.scan_each(ranges, order, limit).await
     }
 
     pub(crate) async fn body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {

@@ -293,7 +293,13 @@ fn random_work(subject: &impl Subject, runtime: &tokio::runtime::Runtime, cases:
                     Work::Scan(from, to, up, limit) => {
                         let order = if up { Order::Ascending } else { Order::Descending };
                         let found = store.scan(from.clone()..to.clone(), order, limit).await.unwrap();
-                        assert_eq!(found, model.scan(from..to, order, limit).await.unwrap());
+                        assert_eq!(found, model.scan(from.clone()..to.clone(), order, limit).await.unwrap());
+                        // Several at once: empty ones, too, and some that overlap.
+                        let ranges = [from.clone()..to.clone(), to.clone()..from.clone(), range_of(&from)];
+                        let found = store.scan_each(&ranges, order, limit).await.unwrap();
+                        for (range, found) in ranges.into_iter().zip(found) {
+                            assert_eq!(found, model.scan(range, order, limit).await.unwrap());
+                        }
                     }
                     Work::ReadBody(key) => {
                         assert_eq!(store.body(&key).await.unwrap(), model.body(&key).await.unwrap());
