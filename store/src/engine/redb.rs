@@ -24,6 +24,7 @@
 //! Limits: the two tables in memory take at most about four times `table_bytes`, redb its cache; one
 //! writer thread, one checkpoint thread; the inbox holds [`INBOX_BATCHES`] batches, then commits wait.
 
+mod ahead;
 pub(crate) mod backup;
 mod check;
 mod checkpoint;

@@ -20,6 +20,9 @@ pub(crate) enum Disk {
     Faulty(Faults),
 }
 
+/// ext2 to ext4, and XFS, as statfs(2) numbers them.
+const IN_PLACE: [i64; 2] = [0xef53, 0x5846_5342];
+
 /// The most pieces that one vectored write takes (IOV_MAX on Linux).
 const SLICES_MAX: usize = 1024;
 
@@ -90,6 +93,12 @@ impl DiskFile {
 
     pub(crate) fn size_bytes(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+
+    /// Does a write over bytes that were written before go to the same blocks? Where files are copied on
+    /// write it does not; only file systems that are known to do so count.
+    pub(crate) fn is_overwritten_in_place(&self) -> bool {
+        rustix::fs::fstatfs(&self.file).is_ok_and(|found| IN_PLACE.contains(&(found.f_type as i64)))
     }
 
     /// Reads exactly, or says `UnexpectedEof`.

@@ -1,9 +1,10 @@
 //! The log's writing end: groups appended to the newest segment, each made durable by one fdatasync.
 //!
 //! Room is set aside in steps ahead of the writes, so that a full disk shows before anything is
-//! written, and a group's fdatasync does not have to record a new file length each time. A segment
-//! that is full is cut to its length and the next one started; the new header says where the old one
-//! ends, and is durable before the first group goes in.
+//! written, and a group's fdatasync does not have to record a new file length each time. While groups are
+//! small, zeros are written ahead of them (redb/ahead.rs), and it has nothing to record but their bytes.
+//! A segment that is full is cut to its length and the next one started; the new header says where the old
+//! one ends, and is durable before the first group goes in.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
+use super::ahead::{Ahead, PIECES_MAX};
 use super::disk::{Disk, DiskFile, is_no_space};
 use super::index::Position;
 use super::record::{GROUP_HEADER_BYTES, GroupHeader, SEGMENT_HEADER_BYTES, SegmentHeader, StoreId, salt};
@@ -68,6 +70,7 @@ pub(crate) struct Log {
     segment_bytes: u64,
     file: Arc<DiskFile>,
     allocated: u64,
+    ahead: Ahead,
     position: Position,
 }
 
@@ -86,6 +89,7 @@ impl Log {
     ) -> Result<Self, AppendFault> {
         let disk = space.disk().clone();
         let (file, position) = start_segment(segments, &disk, store, after)?;
+        let ahead = Ahead::new(file.is_overwritten_in_place());
         Ok(Self {
             disk,
             space: Arc::clone(space),
@@ -93,6 +97,7 @@ impl Log {
             segment_bytes,
             file,
             allocated: SEGMENT_HEADER_BYTES as u64,
+            ahead,
             position,
         })
     }
@@ -120,10 +125,12 @@ impl Log {
         };
         let Position { segment, offset, .. } = self.position;
         let header = header.encode(salt(&self.store, segment, offset));
-        let mut pieces = Vec::with_capacity(1 + group.rows.len() + group.bodies.len());
+        let mut pieces = Vec::with_capacity(1 + group.rows.len() + group.bodies.len() + PIECES_MAX);
         pieces.push(IoSlice::new(&header));
         pieces.extend(group.rows.iter().map(|part| IoSlice::new(part)));
         pieces.extend(group.bodies.iter().map(|part| IoSlice::new(part)));
+        let zeros = self.ahead.behind(size_bytes, offset + size_bytes, self.allocated);
+        pieces.extend(zeros.map(|part| IoSlice::new(part)));
         if let Err(error) = self.file.write_at(offset, &mut pieces) {
             return Err(self.undo(&error));
         }
@@ -142,6 +149,7 @@ impl Log {
         match self.file.truncate(self.position.offset) {
             Ok(()) => {
                 self.allocated = self.position.offset;
+                self.ahead.cut(self.position.offset);
                 AppendFault::Full
             }
             Err(error) => broken("cutting", &self.file, &error),
@@ -182,6 +190,7 @@ impl Log {
         segments.set_size(self.position.segment, self.position.offset);
         self.file = file;
         self.allocated = position.offset;
+        self.ahead.cut(position.offset);
         self.position = position;
         Ok(())
     }
