@@ -7,7 +7,7 @@
 //! JSON: how many messages were accepted, in how long, and how long one took. For the rows of egress there is
 //! `load sink`, which knows when each recipient was first tried, and `load fill`, which writes domains into a store.
 //!
-//! Limits: one thread per session (a few hundred at most); replies up to [`smtp::REPLY_BYTES_MAX`].
+//! Limits: one thread for all sessions; replies up to [`smtp::REPLY_BYTES_MAX`].
 //! The client speaks in lockstep (no PIPELINING), as `smtp-source` and most mail clients do.
 
 use std::process::ExitCode;

@@ -1,27 +1,35 @@
-//! Many at once, each a thread, until all is done; and one line of JSON about it.
+//! Many at once until all is done, and one line of JSON about it.
+//!
+//! All on one thread, as in smtp-source: threads that wait for one another cost the machine, and in its kernel
+//! the server too, more than the talk itself.
 
 use std::error::Error;
+use std::future::Future;
 use std::io;
-use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Runs `work` in so many threads, each of which gives how long each of its turns took, and prints how many
+use tokio::task::JoinSet;
+
+/// Runs `work` so many times at once, each of which gives how long each of its turns took, and prints how many
 /// messages that were (`per_turn` in each), in how long, and how long a turn took.
-pub(crate) fn at_once(
-    threads: usize,
-    per_turn: usize,
-    work: impl Fn() -> io::Result<Vec<Duration>> + Sync,
-) -> Result<(), Box<dyn Error>> {
+pub(crate) fn at_once<F>(count: usize, per_turn: usize, work: impl Fn() -> F) -> Result<(), Box<dyn Error>>
+where
+    F: Future<Output = io::Result<Vec<Duration>>> + Send + 'static,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let start = clock();
-    let outcome: io::Result<Vec<Vec<Duration>>> = thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
-        running
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked"))))
-            .collect()
-    });
+    let mut latencies: Vec<Duration> = runtime.block_on(async {
+        let mut running = JoinSet::new();
+        for _ in 0..count {
+            running.spawn(work());
+        }
+        let mut latencies = Vec::new();
+        while let Some(ended) = running.join_next().await {
+            latencies.extend(ended.map_err(io::Error::other)??);
+        }
+        io::Result::Ok(latencies)
+    })?;
     let seconds = start.elapsed().as_secs_f64();
-    let mut latencies: Vec<Duration> = outcome?.into_iter().flatten().collect();
     latencies.sort_unstable();
     println!(
         "{{\"messages\":{},\"seconds\":{seconds:.6},\"p50_ms\":{:.3},\"p99_ms\":{:.3}}}",
@@ -48,11 +56,8 @@ pub(crate) fn wall_us() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros())
 }
 
-/// Waits until then.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a rate is kept by waiting, each session on a thread of its own"
-)]
-pub(crate) fn wait_until(moment: Instant) {
-    thread::sleep(moment.saturating_duration_since(Instant::now()));
+/// Waits until then, to the millisecond.
+#[expect(clippy::disallowed_methods, reason = "a rate is kept by waiting")]
+pub(crate) async fn wait_until(moment: Instant) {
+    tokio::time::sleep_until(moment.into()).await;
 }

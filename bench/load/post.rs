@@ -1,17 +1,20 @@
-//! `load post`: emails handed in over HTTP, many keep-alive connections at once, each a thread.
+//! `load post`: emails handed in over HTTP, many keep-alive connections at once.
 //!
-//! Flow: the threads draw numbers from one counter; each number is a request: `POST /emails` with one
+//! Flow: the connections draw numbers from one counter; each number is a request: `POST /emails` with one
 //! email, or `POST /emails/batch` with several, whose recipients carry the number. The answer must be 200.
 //! The latency of a request runs from its first byte to its answer's last.
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clap::Args;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::measure::{at_once, clock};
 
@@ -19,7 +22,7 @@ use crate::measure::{at_once, clock};
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// What to post, where and how.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct Plan {
     /// The API.
     #[arg(long)]
@@ -56,8 +59,16 @@ pub(crate) struct Plan {
 /// Posts it all and prints the result.
 pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     let (requests, next) = (plan.emails / plan.batch.max(1), AtomicUsize::new(0));
-    let content = content(plan);
-    at_once(plan.connections, plan.batch, || connection(plan, &content, requests, &next))
+    let run = Arc::new(Run { plan: plan.clone(), content: content(plan), requests, next });
+    at_once(plan.connections, plan.batch, || connection(Arc::clone(&run)))
+}
+
+/// What the connections have in common.
+struct Run {
+    plan: Plan,
+    content: String,
+    requests: usize,
+    next: AtomicUsize,
 }
 
 /// What every email has beside its recipient, as members of an object.
@@ -80,15 +91,16 @@ fn body(plan: &Plan, content: &str, number: usize) -> String {
     format!("[{}]", emails.join(","))
 }
 
-fn connection(plan: &Plan, content: &str, requests: usize, next: &AtomicUsize) -> io::Result<Vec<Duration>> {
-    let mut stream = TcpStream::connect(plan.to)?;
+async fn connection(run: Arc<Run>) -> io::Result<Vec<Duration>> {
+    let Run { plan, content, requests, next } = &*run;
+    let mut stream = TcpStream::connect(plan.to).await?;
     stream.set_nodelay(true)?;
     let path = if plan.batch > 1 { "/emails/batch" } else { "/emails" };
     let mut latencies = Vec::with_capacity(requests / plan.connections.max(1) + 1);
     let mut request = String::new();
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
-        if number >= requests {
+        if number >= *requests {
             return Ok(latencies);
         }
         let body = body(plan, content, number);
@@ -102,19 +114,17 @@ fn connection(plan: &Plan, content: &str, requests: usize, next: &AtomicUsize) -
         )
         .map_err(io::Error::other)?;
         let start = clock();
-        stream.write_all(request.as_bytes())?;
-        answer(&mut stream)?;
+        stream.write_all(request.as_bytes()).await?;
+        answer(&mut stream).await?;
         latencies.push(start.elapsed());
     }
 }
 
 /// Reads an answer to its end; anything but 200 is an error.
-fn answer(stream: &mut TcpStream) -> io::Result<()> {
+async fn answer(stream: &mut TcpStream) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(2048);
-    let mut room = [0; 16 << 10];
     loop {
-        let count = stream.read(&mut room)?;
-        bytes.extend_from_slice(room.get(..count).unwrap_or_default());
+        let count = stream.read_buf(&mut bytes).await?;
         let text = String::from_utf8_lossy(&bytes);
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let length = head.lines().find_map(|line| {

@@ -1,6 +1,6 @@
-//! `load send`: many sessions at once, each a thread, until the wished number of messages is accepted.
+//! `load send`: many sessions at once until the wished number of messages is accepted.
 //!
-//! Flow: the threads draw message numbers from one counter, so that a slow session does not hold up
+//! Flow: the sessions draw message numbers from one counter, so that a slow session does not hold up
 //! the others; each number makes the recipient (`{n}` in the template), so that a run can send one
 //! message to each of a thousand domains (`{d}`, if there are fewer domains than messages). The latency of a message runs from its connect (or from its
 //! MAIL on a connection that is reused) to the reply after the final dot. With `--per-second` a message has a moment
@@ -18,14 +18,18 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustls::ClientConfig;
+use tokio::time::timeout;
 
 use crate::measure::{at_once, clock, wait_until, wall_us};
 use crate::sender::{self, Sender};
 use crate::smtp::{Client, Opening};
 use crate::tls;
 
+/// A server that has not taken a message after so long has failed the run.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
 /// What to send, where and how.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct Plan {
     /// The server.
     #[arg(long)]
@@ -76,33 +80,48 @@ pub(crate) struct Plan {
 
 /// Sends it all and prints the result.
 pub(crate) fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
-    let tls = if plan.starttls { Some(tls::config()?) } else { None };
     let key = plan.sign_with.as_deref().map(sender::key).transpose()?;
-    let senders = sender::senders(&plan.from, plan.senders, plan.size_bytes, key.as_ref())?;
-    let log = plan.log.as_ref().map(File::create).transpose()?;
-    let turns = Turns { next: AtomicUsize::new(0), began: clock(), log };
-    at_once(plan.sessions, 1, || session(plan, tls.as_ref(), &senders, &turns))
+    let run = Arc::new(Run {
+        plan: plan.clone(),
+        tls: if plan.starttls { Some(tls::config()?) } else { None },
+        senders: sender::senders(&plan.from, plan.senders, plan.size_bytes, key.as_ref())?,
+        next: AtomicUsize::new(0),
+        began: clock(),
+        log: plan.log.as_ref().map(File::create).transpose()?,
+    });
+    at_once(plan.sessions, 1, || session(Arc::clone(&run)))
 }
 
 /// What the sessions have in common.
-struct Turns {
+struct Run {
+    plan: Plan,
+    tls: Option<Arc<ClientConfig>>,
+    senders: Vec<Sender>,
     next: AtomicUsize,
     began: Instant,
     log: Option<File>,
 }
 
-impl Turns {
-    /// The number of the next message, at the moment that it has.
-    fn next(&self, plan: &Plan) -> usize {
+impl Run {
+    /// The number of the next message, at the moment that it has; none when all have been drawn.
+    async fn next(&self) -> Option<usize> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        if let Some(rate) = plan.per_second.filter(|_| number < plan.messages) {
-            #[expect(clippy::cast_precision_loss, reason = "messages of one run")]
-            wait_until(self.began + Duration::from_secs_f64(number as f64 / rate));
+        if number >= self.plan.messages {
+            return None;
         }
-        number
+        if let Some(rate) = self.plan.per_second {
+            #[expect(clippy::cast_precision_loss, reason = "messages of one run")]
+            wait_until(self.began + Duration::from_secs_f64(number as f64 / rate)).await;
+        }
+        Some(number)
     }
 
-    /// Writes down that a recipient was accepted. A line is one write, so that lines of threads do not mix.
+    fn rcpt(&self, number: usize) -> String {
+        let domain = number % self.plan.domains.max(1);
+        self.plan.rcpt.replace("{n}", &number.to_string()).replace("{d}", &domain.to_string())
+    }
+
+    /// Writes down that a recipient was accepted.
     fn accepted(&self, rcpt: &str, took: Duration) -> io::Result<()> {
         let line = || format!("{rcpt} {} {}\n", wall_us(), took.as_micros());
         match &self.log {
@@ -112,41 +131,44 @@ impl Turns {
     }
 }
 
-fn session(
-    plan: &Plan,
-    tls: Option<&Arc<ClientConfig>>,
-    senders: &[Sender],
-    turns: &Turns,
-) -> io::Result<Vec<Duration>> {
-    let login = plan.user.as_deref().zip(plan.password.as_deref());
-    let opening = Opening { to: plan.to, tls, login };
+async fn session(run: Arc<Run>) -> io::Result<Vec<Duration>> {
+    let plan = &run.plan;
     let mut latencies = Vec::with_capacity(plan.messages / plan.sessions.max(1) + 1);
     let mut connection: Option<(Client, usize)> = None;
-    loop {
-        let number = turns.next(plan);
-        if number >= plan.messages {
-            break;
-        }
+    while let Some(number) = run.next().await {
+        let Some(sender) = run.senders.get(number % run.senders.len().max(1)) else { break };
+        let rcpt = run.rcpt(number);
         let start = clock();
-        let (mut client, sent) = match connection.take() {
-            Some(open) => open,
-            None => (Client::open(&opening)?, 0),
-        };
-        let Some(sender) = senders.get(number % senders.len().max(1)) else { break };
-        let domain = number % plan.domains.max(1);
-        let rcpt = plan.rcpt.replace("{n}", &number.to_string()).replace("{d}", &domain.to_string());
-        client.deliver(&sender.address, &rcpt, &sender.content)?;
+        let sending = send(&run, connection.take(), (sender, &rcpt));
+        let (client, sent) = timeout(SILENCE_MAX, sending).await??;
         let took = start.elapsed();
-        turns.accepted(&rcpt, took)?;
+        run.accepted(&rcpt, took)?;
         latencies.push(took);
-        if plan.per_connection != 0 && sent + 1 >= plan.per_connection {
-            client.quit()?;
+        if plan.per_connection != 0 && sent >= plan.per_connection {
+            client.quit().await?;
         } else {
-            connection = Some((client, sent + 1));
+            connection = Some((client, sent));
         }
     }
     if let Some((client, _)) = connection {
-        client.quit()?;
+        client.quit().await?;
     }
     Ok(latencies)
+}
+
+/// One message, over an open connection or a new one; with how many that one has carried then.
+async fn send(
+    run: &Run,
+    connection: Option<(Client, usize)>,
+    (sender, rcpt): (&Sender, &str),
+) -> io::Result<(Client, usize)> {
+    let (mut client, sent) = match connection {
+        Some(open) => open,
+        None => {
+            let login = run.plan.user.as_deref().zip(run.plan.password.as_deref());
+            (Client::open(&Opening { to: run.plan.to, tls: run.tls.as_ref(), login }).await?, 0)
+        }
+    };
+    client.deliver(&sender.address, rcpt, &sender.content).await?;
+    Ok((client, sent + 1))
 }

@@ -1,44 +1,46 @@
-//! A blocking SMTP client in lockstep: one command, one write, one reply (RFC 5321 4.2).
+//! An SMTP client in lockstep: one command, one write, one reply (RFC 5321 4.2).
 //!
 //! It fails at the first reply of another class than the one it waits for: in a benchmark a refused
 //! message is a wrong measurement, not a case to handle.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// A reply of more bytes than this is no SMTP server's (an EHLO reply has a few hundred).
 pub(crate) const REPLY_BYTES_MAX: usize = 16 * 1024;
-/// A peer that says nothing for this long has failed the run.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// One read takes at most this much.
+const READ_BYTES: usize = 4096;
 
 enum Stream {
     Plain(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(stream) => stream.read(buffer),
-            Self::Tls(stream) => stream.read(buffer),
-        }
-    }
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    async fn read(&mut self, room: &mut Vec<u8>) -> io::Result<usize> {
+        room.reserve(READ_BYTES);
         match self {
-            Self::Plain(stream) => stream.write_all(bytes),
+            Self::Plain(stream) => stream.read_buf(room).await,
+            Self::Tls(stream) => stream.read_buf(room).await,
+        }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.write_all(bytes).await,
             Self::Tls(stream) => {
-                stream.write_all(bytes)?;
-                stream.flush()
+                stream.write_all(bytes).await?;
+                stream.flush().await
             }
         }
     }
@@ -59,67 +61,65 @@ pub(crate) struct Opening<'a> {
 
 impl Client {
     /// Connects, greets, secures and authenticates as told.
-    pub(crate) fn open(opening: &Opening<'_>) -> io::Result<Self> {
-        let stream = TcpStream::connect(opening.to)?;
+    pub(crate) async fn open(opening: &Opening<'_>) -> io::Result<Self> {
+        let stream = TcpStream::connect(opening.to).await?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(SILENCE_MAX))?;
-        stream.set_write_timeout(Some(SILENCE_MAX))?;
         let mut client = Self { stream: Stream::Plain(stream), unread: Vec::new() };
-        client.expect(b'2')?;
-        client.say("EHLO load.bench.test\r\n", b'2')?;
+        client.expect(b'2').await?;
+        client.say("EHLO load.bench.test\r\n", b'2').await?;
         if let Some(config) = opening.tls {
-            client.say("STARTTLS\r\n", b'2')?;
-            client = client.secure(config)?;
-            client.say("EHLO load.bench.test\r\n", b'2')?;
+            client.say("STARTTLS\r\n", b'2').await?;
+            client = client.secure(config).await?;
+            client.say("EHLO load.bench.test\r\n", b'2').await?;
         }
         if let Some((user, password)) = opening.login {
             let initial = STANDARD.encode(format!("\0{user}\0{password}"));
-            client.say(&format!("AUTH PLAIN {initial}\r\n"), b'2')?;
+            client.say(&format!("AUTH PLAIN {initial}\r\n"), b'2').await?;
         }
         Ok(client)
     }
 
-    fn secure(self, config: &Arc<ClientConfig>) -> io::Result<Self> {
+    async fn secure(self, config: &Arc<ClientConfig>) -> io::Result<Self> {
         let Stream::Plain(tcp) = self.stream else { return Err(io::Error::other("secured twice")) };
         let name = ServerName::try_from("bench.test").map_err(io::Error::other)?;
-        let tls = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
-        Ok(Self { stream: Stream::Tls(Box::new(StreamOwned::new(tls, tcp))), unread: Vec::new() })
+        let stream = TlsConnector::from(Arc::clone(config)).connect(name, tcp).await?;
+        Ok(Self { stream: Stream::Tls(Box::new(stream)), unread: Vec::new() })
     }
 
     /// One transaction; `content` ends in CRLF, `.`, CRLF and is dot-stuffed already.
-    pub(crate) fn deliver(&mut self, from: &str, to: &str, content: &[u8]) -> io::Result<()> {
-        self.say(&format!("MAIL FROM:<{from}>\r\n"), b'2')?;
-        self.say(&format!("RCPT TO:<{to}>\r\n"), b'2')?;
-        self.say("DATA\r\n", b'3')?;
-        self.stream.write(content)?;
-        self.expect(b'2')
+    pub(crate) async fn deliver(&mut self, from: &str, to: &str, content: &[u8]) -> io::Result<()> {
+        self.say(&format!("MAIL FROM:<{from}>\r\n"), b'2').await?;
+        self.say(&format!("RCPT TO:<{to}>\r\n"), b'2').await?;
+        self.say("DATA\r\n", b'3').await?;
+        self.stream.write(content).await?;
+        self.expect(b'2').await
     }
 
     /// QUIT and its reply.
-    pub(crate) fn quit(mut self) -> io::Result<()> {
-        self.say("QUIT\r\n", b'2')
+    pub(crate) async fn quit(mut self) -> io::Result<()> {
+        self.say("QUIT\r\n", b'2').await
     }
 
-    fn say(&mut self, command: &str, class: u8) -> io::Result<()> {
-        self.stream.write(command.as_bytes())?;
-        self.expect(class).map_err(|error| io::Error::other(format!("{}: {error}", command.trim_end())))
+    async fn say(&mut self, command: &str, class: u8) -> io::Result<()> {
+        self.stream.write(command.as_bytes()).await?;
+        self.expect(class).await.map_err(|error| io::Error::other(format!("{}: {error}", command.trim_end())))
     }
 
     /// Reads one reply, all its lines, and checks the first digit.
-    fn expect(&mut self, class: u8) -> io::Result<()> {
-        let mut chunk = [0; 4096];
+    async fn expect(&mut self, class: u8) -> io::Result<()> {
         loop {
             if let Some(end) = reply_end(&self.unread) {
-                let good = self.unread.first() == Some(&class);
-                let text = String::from_utf8_lossy(self.unread.get(..end).unwrap_or_default()).into_owned();
+                let reply = self.unread.get(..end).unwrap_or_default();
+                let found = match reply.first() == Some(&class) {
+                    true => Ok(()),
+                    false => Err(io::Error::other(String::from_utf8_lossy(reply).trim_end().to_owned())),
+                };
                 self.unread.drain(..end);
-                return if good { Ok(()) } else { Err(io::Error::other(text.trim_end().to_owned())) };
+                return found;
             }
-            let count = self.stream.read(&mut chunk)?;
-            if count == 0 {
+            if self.stream.read(&mut self.unread).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            self.unread.extend_from_slice(chunk.get(..count).unwrap_or_default());
             if self.unread.len() > REPLY_BYTES_MAX {
                 return Err(io::Error::other("a reply without end"));
             }

@@ -205,12 +205,13 @@ impl<A: Answers> Connection<A> {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.send().await?;
+        let patience = self.shared.door.settings().limits().command_timeout;
+        let ending = self.transport.end(self.replies.wire());
+        timeout(patience, ending).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        if self.session.has_quit() {
+            return Ok(());
+        }
         let linger = async {
-            self.transport.shutdown().await?;
-            if self.session.has_quit() {
-                return Ok(());
-            }
             let mut room = [0; 512];
             for _ in 0..LINGER_READS_MAX {
                 if self.transport.read(&mut room).await? == 0 {

@@ -1,11 +1,11 @@
 //! A connection's byte stream: in the clear or under TLS.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use rustls::ProtocolVersion;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -31,6 +31,17 @@ impl Transport {
         let facts = facts(&stream);
         *self = Self::Secured(Box::new(stream));
         Ok(facts)
+    }
+
+    /// Says the last words and that nothing follows. Under TLS they and the alert that says so (RFC 8446 6.1) go out
+    /// in one write: a client that hangs up on the words would answer what comes behind them with a reset.
+    pub(super) async fn end(&mut self, last_words: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Secured(stream) => stream.get_mut().1.writer().write_all(last_words)?,
+            Self::Clear(stream) => stream.write_all(last_words).await?,
+            Self::Gone => {}
+        }
+        self.shutdown().await
     }
 }
 
