@@ -57,7 +57,6 @@ pub(crate) fn wall_us() -> u128 {
 }
 
 /// Waits until then, to the millisecond.
-#[expect(clippy::disallowed_methods, reason = "a rate is kept by waiting")]
 pub(crate) async fn wait_until(moment: Instant) {
     tokio::time::sleep_until(moment.into()).await;
 }

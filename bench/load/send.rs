@@ -25,7 +25,7 @@ use crate::sender::{self, Sender};
 use crate::smtp::{Client, Opening};
 use crate::tls;
 
-/// A server that has not taken a message after so long has failed the run.
+/// A server that has not taken a message after so long, or not answered QUIT, has failed the run.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// What to send, where and how.
@@ -145,13 +145,13 @@ async fn session(run: Arc<Run>) -> io::Result<Vec<Duration>> {
         run.accepted(&rcpt, took)?;
         latencies.push(took);
         if plan.per_connection != 0 && sent >= plan.per_connection {
-            client.quit().await?;
+            timeout(SILENCE_MAX, client.quit()).await??;
         } else {
             connection = Some((client, sent));
         }
     }
     if let Some((client, _)) = connection {
-        client.quit().await?;
+        timeout(SILENCE_MAX, client.quit()).await??;
     }
     Ok(latencies)
 }

@@ -40,8 +40,10 @@ enum Damage {
     Cut,
     Zero,
     Garble,
-    /// Some of the pages of the last write arrived, and not the first ones.
-    HalfZero,
+    /// Of each range the first bytes did not arrive.
+    FrontZero(usize),
+    /// Nothing arrived but those.
+    RearZero(usize),
 }
 
 /// What a power loss makes of ranges that were never synced.
@@ -60,7 +62,13 @@ fn damage(image: &Path, unsynced: &[Unsynced], damage: Damage) {
             Damage::Cut if is_log => file.set_len(range.offset).unwrap(),
             Damage::Cut | Damage::Zero => file.write_all_at(&vec![0; size], range.offset).unwrap(),
             Damage::Garble => file.write_all_at(&garbage, range.offset).unwrap(),
-            Damage::HalfZero => file.write_all_at(&vec![0; size / 2], range.offset).unwrap(),
+            Damage::FrontZero(bytes) => {
+                file.write_all_at(&vec![0; bytes.min(size)], range.offset).unwrap();
+            }
+            Damage::RearZero(bytes) => {
+                let from = bytes.min(size);
+                file.write_all_at(&vec![0; size - from], range.offset + from as u64).unwrap();
+            }
         }
     }
 }
@@ -84,8 +92,14 @@ fn any_damage() -> impl Strategy<Value = Damage> {
         Just(Damage::Cut),
         Just(Damage::Zero),
         Just(Damage::Garble),
-        Just(Damage::HalfZero),
+        some_bytes().prop_map(Damage::FrontZero),
+        some_bytes().prop_map(Damage::RearZero),
     ]
+}
+
+/// Within a group's header, within a group, or within the zeros behind it.
+fn some_bytes() -> impl Strategy<Value = usize> {
+    prop_oneof![1usize..40, 40usize..600, 600usize..100_000]
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub struct Health {
     pub commits: u64,
     /// Batches refused by a check since the start.
     pub conflicts: u64,
-    /// Bytes written to the log since the start.
+    /// Bytes of groups written to the log since the start (zeros ahead of them do not count).
     pub log_bytes_written: u64,
     /// Log segments that exist.
     pub segments: u64,

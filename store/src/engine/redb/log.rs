@@ -129,8 +129,9 @@ impl Log {
         pieces.push(IoSlice::new(&header));
         pieces.extend(group.rows.iter().map(|part| IoSlice::new(part)));
         pieces.extend(group.bodies.iter().map(|part| IoSlice::new(part)));
-        let zeros = self.ahead.behind(size_bytes, offset + size_bytes, self.allocated);
-        pieces.extend(zeros.map(|part| IoSlice::new(part)));
+        for zeros in self.ahead.zeros_after(size_bytes, offset + size_bytes, self.allocated) {
+            pieces.push(IoSlice::new(zeros));
+        }
         if let Err(error) = self.file.write_at(offset, &mut pieces) {
             return Err(self.undo(&error));
         }
