@@ -80,7 +80,7 @@ pub(crate) async fn take(
     }
     match asked {
         None => hall.accept(tenant, draft).await.map(|accepted| ok(&accepted.id.to_string())),
-        Some(asked) => take_asked(hall, tenant, draft, asked).await,
+        Some(asked) => Box::pin(take_asked(hall, tenant, draft, asked)).await,
     }
 }
 

@@ -54,7 +54,6 @@ pub(crate) fn encode<T: Row>(noun: &T) -> Bytes {
         // Into memory, and of types that JSON has: this does not fail.
         let _ = noun.write(&mut serde_json::Serializer::new(&mut *out));
         out.push(b']');
-        // The table in memory keeps the bytes: no room to spare.
         let row = Bytes::copy_from_slice(out);
         if out.capacity() > SCRATCH_BYTES_MAX {
             *out = Vec::new();

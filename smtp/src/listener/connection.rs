@@ -153,12 +153,8 @@ impl<A: Answers> Connection<A> {
 
     /// Sends what was said, in one write, if the socket takes it all: it nearly always does.
     fn send_at_once(&mut self) -> io::Result<bool> {
-        let Transport::Clear(stream) = &self.transport else { return Ok(false) };
-        match stream.try_write(self.replies.wire()) {
-            Ok(bytes) => Ok(self.replies.sent(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(error),
-        }
+        let bytes = self.transport.try_send(self.replies.wire())?;
+        Ok(self.replies.sent(bytes) && self.transport.is_flushed())
     }
 
     /// Sends what was said, however long the client takes to read it, within reason.
@@ -196,7 +192,9 @@ impl<A: Answers> Connection<A> {
     }
 
     async fn secure(&mut self) -> io::Result<Next> {
-        self.send().await?;
+        if !self.send_at_once()? {
+            self.send().await?;
+        }
         // RFC 3207 4.2: what came in the clear behind STARTTLS is dropped, not answered under TLS.
         self.inbox.discard();
         let facts = self.shared.handshake(&mut self.transport).await?;

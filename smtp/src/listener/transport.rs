@@ -33,6 +33,37 @@ impl Transport {
         Ok(facts)
     }
 
+    /// Sends as much of this as the socket takes at once; how much of it is off the caller's hands. What of that waits
+    /// in the TLS session still is sent by a flush: [`Self::is_flushed`].
+    pub(super) fn try_send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = match self {
+            Self::Clear(stream) => stream.try_write(bytes),
+            Self::Secured(stream) => {
+                let (stream, session) = stream.get_mut();
+                let taken = session.writer().write(bytes)?;
+                while session.wants_write() {
+                    match session.write_tls(&mut Socket(stream)) {
+                        Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                        Ok(_) => {}
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(taken)
+            }
+            Self::Gone => Err(gone()),
+        };
+        match taken {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            taken => taken,
+        }
+    }
+
+    /// Whether all that was taken is the kernel's now.
+    pub(super) fn is_flushed(&self) -> bool {
+        !matches!(self, Self::Secured(stream) if stream.get_ref().1.wants_write())
+    }
+
     /// Says the last words and that nothing follows. Under TLS they and the alert that says so (RFC 8446 6.1) go out
     /// in one write: a client that hangs up on the words would answer what comes behind them with a reset.
     pub(super) async fn end(&mut self, last_words: &[u8]) -> io::Result<()> {
@@ -42,6 +73,19 @@ impl Transport {
             Self::Gone => {}
         }
         self.shutdown().await
+    }
+}
+
+/// A socket as rustls writes to it.
+struct Socket<'a>(&'a TcpStream);
+
+impl io::Write for Socket<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

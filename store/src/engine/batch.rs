@@ -143,9 +143,6 @@ impl Batch {
     }
 
     /// Writes a row, whether there was one or not.
-    ///
-    /// The value is kept in memory as given until the next checkpoint: it should own its bytes, not be
-    /// a slice of a large buffer.
     pub fn put(&mut self, key: Key, value: impl Into<Value>) -> &mut Self {
         self.rows.push(RowChange { key, value: Some(value.into()), fresh: false });
         self

@@ -1,5 +1,8 @@
 //! A batch made ready by its committer: encoded and checksummed on the committer's own thread, so that
 //! the one writer has little left to do.
+//!
+//! Its rows lie in what was encoded, which the table in memory keeps until the next checkpoint: one piece of memory
+//! for a batch, and the many small ones that it was put together from are free again where they were made.
 
 use bytes::Bytes;
 use crc32fast::Hasher;
@@ -19,7 +22,7 @@ pub(crate) struct Prepared {
     /// Size and checksum of each body, or none: deleted.
     pub(crate) bodies: Vec<(Key, Option<(u32, u32)>)>,
     /// The batch's part of the group's row part.
-    pub(crate) encoded: Vec<u8>,
+    pub(crate) encoded: Bytes,
     /// The bodies' bytes, back to back.
     pub(crate) chunks: Vec<Bytes>,
     /// What it adds to a group.
@@ -54,8 +57,10 @@ impl Prepared {
             .sum();
         let bodies_bytes: usize = batch.bodies.iter().map(|body| body.key.len() + ENTRY_BYTES_MAX).sum();
         let mut encoded = Vec::with_capacity(rows_bytes + bodies_bytes);
+        let mut ends = Vec::with_capacity(batch.rows.len());
         for row in &batch.rows {
             encode_row(&mut encoded, &row.key, row.value.as_deref());
+            ends.push(encoded.len());
         }
         let mut chunks = Vec::new();
         let mut bodies = Vec::with_capacity(batch.bodies.len());
@@ -72,15 +77,9 @@ impl Prepared {
             bodies.push((change.key, body));
         }
         let size_bytes = encoded.len() as u64 + chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
-        Ok(Self {
-            purpose: batch.purpose,
-            checks: batch.checks,
-            rows: batch.rows,
-            bodies,
-            encoded,
-            chunks,
-            size_bytes,
-        })
+        let encoded = Bytes::from(encoded);
+        let rows = batch.rows.iter().zip(ends).map(|(row, end)| within(&encoded, row, end)).collect();
+        Ok(Self { purpose: batch.purpose, checks: batch.checks, rows, bodies, encoded, chunks, size_bytes })
     }
 
     /// Bodies that only change their place. (Freeing disk goes on when the disk is full.)
@@ -95,7 +94,17 @@ impl Prepared {
             chunks.push(body.bytes);
         }
         let size_bytes = encoded.len() as u64 + chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
-        let (checks, rows) = (Vec::new(), Vec::new());
+        let (checks, rows, encoded) = (Vec::new(), Vec::new(), encoded.into());
         Self { purpose: Purpose::Progress, checks, rows, bodies, encoded, chunks, size_bytes }
+    }
+}
+
+/// The row as it lies in what was encoded: key and value are the last of its entry, which ends there.
+fn within(encoded: &Bytes, row: &RowChange, end: usize) -> RowChange {
+    let value_at = end - row.value.as_ref().map_or(0, Bytes::len);
+    RowChange {
+        key: encoded.slice(value_at - row.key.len()..value_at),
+        value: row.value.as_ref().map(|_| encoded.slice(value_at..end)),
+        fresh: row.fresh,
     }
 }

@@ -2,9 +2,12 @@
 //!
 //! The writer changes the active table; a checkpoint freezes it, writes it to redb and drops it.
 //! Deletes stay as tombstones, for the row may lie below; a row put as fresh and deleted before the
-//! checkpoint leaves nothing at all. Memory is counted, so that the tables stay bounded.
+//! checkpoint leaves nothing at all. Memory is counted, so that the tables stay bounded: bytes that came in count
+//! until the table is dropped, for keys and values lie in the batches that brought them (prepared.rs), and a batch goes
+//! with the last of its rows.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::ops::Range;
 
@@ -71,12 +74,8 @@ impl fmt::Debug for Table {
     }
 }
 
-/// What a row costs beside its bytes: two handles, their allocations, its part of a tree node.
-const ROW_BYTES: u64 = 160;
-
-fn cost(key: &Key, value: Option<&Value>) -> u64 {
-    key.len() as u64 + value.map_or(0, |value| value.len() as u64) + ROW_BYTES
-}
+/// What a row costs beside its bytes: two handles, in a tree node that is seldom full.
+const ROW_BYTES: u64 = 128;
 
 impl Table {
     /// Memory in use, about.
@@ -103,28 +102,25 @@ impl Table {
 
     /// Applies a row's change, or another table's newer row.
     pub(crate) fn set(&mut self, key: Key, row: Row) {
-        let added = cost(&key, row.value.as_ref());
+        self.bytes += (key.len() + row.value.as_ref().map_or(0, Value::len)) as u64;
         match self.rows.entry(key) {
-            std::collections::btree_map::Entry::Vacant(vacant) => {
-                self.bytes += added;
+            Entry::Vacant(vacant) => {
+                self.bytes += ROW_BYTES;
                 vacant.insert(row);
             }
-            std::collections::btree_map::Entry::Occupied(mut old) => {
-                let before = cost(old.key(), old.get().value.as_ref());
-                self.bytes = self.bytes.saturating_sub(before);
-                if row.value.is_none() && old.get().fresh {
-                    old.remove();
-                } else {
-                    self.bytes += added;
-                    let fresh = old.get().fresh;
-                    old.insert(Row { value: row.value, fresh });
-                }
+            Entry::Occupied(old) if row.value.is_none() && old.get().fresh => {
+                old.remove();
+                self.bytes = if self.is_empty() { 0 } else { self.bytes.saturating_sub(ROW_BYTES) };
+            }
+            Entry::Occupied(mut old) => {
+                let fresh = old.get().fresh;
+                old.insert(Row { value: row.value, fresh });
             }
         }
     }
 
     pub(crate) fn set_body(&mut self, key: Key, place: Option<Place>) {
-        let added = cost(&key, None);
+        let added = key.len() as u64 + ROW_BYTES;
         if self.bodies.insert(key, place).is_none() {
             self.bytes += added;
         }
@@ -174,7 +170,7 @@ mod tests {
         let key = Bytes::from_static(b"k");
         table.set(key.clone(), row(Some(b"1"), true));
         table.set(key.clone(), row(Some(b"22"), false));
-        assert_eq!(table.bytes(), 1 + 2 + ROW_BYTES);
+        assert_eq!(table.bytes(), 2 + 3 + ROW_BYTES, "what lay there before lies in its batch");
         table.set(key.clone(), row(None, false));
         assert!(table.is_empty());
         assert_eq!(table.bytes(), 0);
