@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use queue::courier::http::{Answer, Get, PostError};
 use serde_json::Value;
@@ -89,17 +90,23 @@ impl Office {
     ///
     /// # Errors
     /// It did not answer.
-    pub(crate) async fn get(&self, (api_base, key): (&str, &str), path: &str) -> Result<Answer, PostError> {
-        let get = Get {
-            url: format!("{}{path}", api_base.trim_end_matches('/')),
-            headers: vec![
-                ("authorization", format!("Bearer {key}")),
-                ("accept", "application/json".to_owned()),
-            ],
-            timeout: TIMEOUT,
-            answer_bytes_max: ANSWER_BYTES_MAX,
-        };
-        self.hall.fetch(get).await
+    pub(crate) fn get<'a>(
+        &'a self,
+        (api_base, key): (&'a str, &'a str),
+        path: &'a str,
+    ) -> BoxFuture<'a, Result<Answer, PostError>> {
+        Box::pin(async move {
+            let get = Get {
+                url: format!("{}{path}", api_base.trim_end_matches('/')),
+                headers: vec![
+                    ("authorization", format!("Bearer {key}")),
+                    ("accept", "application/json".to_owned()),
+                ],
+                timeout: TIMEOUT,
+                answer_bytes_max: ANSWER_BYTES_MAX,
+            };
+            self.hall.fetch(get).await
+        })
     }
 
     /// The same, for JSON.

@@ -11,6 +11,7 @@ mod ledger;
 mod partners;
 mod payouts;
 
+use futures_util::future::BoxFuture;
 use mail::affiliate::program::Program;
 use mail::id::AccountId;
 use serde::Serialize;
@@ -101,16 +102,19 @@ struct Auditor<'l> {
 ///
 /// # Errors
 /// There is no program; the store cannot be read.
-pub async fn audit(ledger: &Ledger, account: AccountId) -> Result<Audit, Fault> {
-    let program = program::get(ledger.store(), account).await?.ok_or(Fault::NotSetUp)?;
-    let period = events::period(ledger, account).await?;
-    let mut auditor = Auditor { ledger, program, period, checked: Checked::default(), broken: Vec::new() };
-    auditor.partners().await?;
-    auditor.referrals().await?;
-    auditor.commissions().await?;
-    auditor.payouts().await?;
-    let Auditor { checked, broken, .. } = auditor;
-    Ok(Audit { ok: broken.is_empty(), checked, broken })
+pub fn audit<'a>(ledger: &'a Ledger, account: AccountId) -> BoxFuture<'a, Result<Audit, Fault>> {
+    Box::pin(async move {
+        let program = program::get(ledger.store(), account).await?.ok_or(Fault::NotSetUp)?;
+        let period = events::period(ledger, account).await?;
+        let mut auditor =
+            Auditor { ledger, program, period, checked: Checked::default(), broken: Vec::new() };
+        auditor.partners().await?;
+        auditor.referrals().await?;
+        auditor.commissions().await?;
+        auditor.payouts().await?;
+        let Auditor { checked, broken, .. } = auditor;
+        Ok(Audit { ok: broken.is_empty(), checked, broken })
+    })
 }
 
 impl Auditor<'_> {

@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use std::future::pending;
 use std::ops::RangeInclusive;
 
+use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::backfill::{Backfill, BackfillStatus, WindowRead};
 use mail::affiliate::commission::Commission;
@@ -159,24 +160,26 @@ impl Office {
     }
 
     /// Goes on with back-fills as long as it is polled: those of this node's partitions, a window of each at a time.
-    pub async fn keep_backfilling(&self) {
-        let mut lanes = Lanes::new(LANES, 1);
-        loop {
-            let now = self.now();
-            let mut due = Vec::new();
-            for partitions in self.hall.partitions() {
-                match self.due_backfills(partitions, now).await {
-                    Ok(more) => due.extend(more),
-                    Err(error) => tracing::warn!(%error, "back-fills cannot be looked for"),
+    pub fn keep_backfilling(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let mut lanes = Lanes::new(LANES, 1);
+            loop {
+                let now = self.now();
+                let mut due = Vec::new();
+                for partitions in self.hall.partitions() {
+                    match self.due_backfills(partitions, now).await {
+                        Ok(more) => due.extend(more),
+                        Err(error) => tracing::warn!(%error, "back-fills cannot be looked for"),
+                    }
+                }
+                let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
+                let time_is_up = self.hall.clock().sleep_until(next);
+                let went_on = lanes.run(due, |job| self.read_some(job), time_is_up).await;
+                if lanes.are_free() && !went_on.contains(&true) {
+                    self.hall.clock().sleep_until(next).await;
                 }
             }
-            let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
-            let time_is_up = self.hall.clock().sleep_until(next);
-            let went_on = lanes.run(due, |job| self.read_some(job), time_is_up).await;
-            if lanes.are_free() && !went_on.contains(&true) {
-                self.hall.clock().sleep_until(next).await;
-            }
-        }
+        })
     }
 
     /// Reads a window of each back-fill of these partitions. Whether there was one.

@@ -14,6 +14,7 @@ use std::future::Future;
 use std::ops::RangeInclusive;
 
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::future::join_all;
 use futures_util::stream;
 use jiff::{SignedDuration, Timestamp};
@@ -353,20 +354,22 @@ impl Ledger {
 
 impl Office {
     /// Compares as long as it is polled: lines of this node's partitions, each when it is time for it.
-    pub async fn keep_comparing(&self) {
-        loop {
-            let (now, ledger) = (self.now(), self.ledger());
-            let (mut waiting, mut has_more) = (Waiting::new(), false);
-            for partitions in self.hall.partitions() {
-                match ledger.look_for_waiting(partitions, now, &mut waiting).await {
-                    Ok(more) => has_more |= more,
-                    Err(fault) => tracing::warn!(%fault, "lines to be compared cannot be looked for"),
+    pub fn keep_comparing(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            loop {
+                let (now, ledger) = (self.now(), self.ledger());
+                let (mut waiting, mut has_more) = (Waiting::new(), false);
+                for partitions in self.hall.partitions() {
+                    match ledger.look_for_waiting(partitions, now, &mut waiting).await {
+                        Ok(more) => has_more |= more,
+                        Err(fault) => tracing::warn!(%fault, "lines to be compared cannot be looked for"),
+                    }
+                }
+                let round = ledger.compare_accounts(waiting, self).await;
+                if !(has_more || round.has_more) {
+                    self.hall.clock().sleep_until(self.next_due(now).await).await;
                 }
             }
-            let round = ledger.compare_accounts(waiting, self).await;
-            if !(has_more || round.has_more) {
-                self.hall.clock().sleep_until(self.next_due(now).await).await;
-            }
-        }
+        })
     }
 }

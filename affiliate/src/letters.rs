@@ -15,6 +15,7 @@ mod words;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::Address;
 use mail::affiliate::partner::Partner;
@@ -80,14 +81,16 @@ impl Office {
     }
 
     /// Writes letters as long as it is polled: those of this node's partitions.
-    pub async fn keep_writing_letters(&self) {
-        loop {
-            let next = self.now().checked_add(LOOK).unwrap_or(Timestamp::MAX);
-            for partitions in self.hall.partitions() {
-                self.write_letters(partitions).await;
+    pub fn keep_writing_letters(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            loop {
+                let next = self.now().checked_add(LOOK).unwrap_or(Timestamp::MAX);
+                for partitions in self.hall.partitions() {
+                    self.write_letters(partitions).await;
+                }
+                self.hall.until_letters(next).await;
             }
-            self.hall.until_letters(next).await;
-        }
+        })
     }
 
     /// Writes what of these partitions is due. Says how many letters are mailed now.

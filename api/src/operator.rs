@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use store::access::Tenant;
 
@@ -30,16 +31,18 @@ pub struct Ask {
 }
 
 /// Asks as the owner of this account: the status, and the body.
-pub async fn ask(room: &Arc<Room>, owner: Tenant, ask: Ask) -> (StatusCode, Bytes) {
-    match answer(room, owner, ask).await {
-        Ok(answered) => answered,
-        Err(problem) => {
-            if let Some(cause) = problem.cause() {
-                tracing::error!(cause, "what the operator asked failed by our fault");
+pub fn ask<'a>(room: &'a Arc<Room>, owner: Tenant, ask: Ask) -> BoxFuture<'a, (StatusCode, Bytes)> {
+    Box::pin(async move {
+        match answer(room, owner, ask).await {
+            Ok(answered) => answered,
+            Err(problem) => {
+                if let Some(cause) = problem.cause() {
+                    tracing::error!(cause, "what the operator asked failed by our fault");
+                }
+                (problem.status(), problem.body(room.request_id(), &room.options.base_url))
             }
-            (problem.status(), problem.body(room.request_id(), &room.options.base_url))
         }
-    }
+    })
 }
 
 async fn answer(room: &Arc<Room>, owner: Tenant, ask: Ask) -> Result<(StatusCode, Bytes), Problem> {

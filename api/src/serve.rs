@@ -23,14 +23,12 @@ pub mod pages;
 pub mod router;
 mod stall;
 
-use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
-use hyper::body::Incoming;
+use futures_util::future::BoxFuture;
 use proxy::proxies::Proxies;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
@@ -40,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::bare::Worded;
-use self::body::Payload;
+use self::connection::Answer;
 use self::crowd::Crowd;
 use crate::dispatch::dispatch;
 use crate::problem::{Code, Problem};
@@ -72,41 +70,43 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// The listener itself cannot be used.
-pub async fn api(
+pub fn api(
     listener: TcpListener,
     tls: Option<Tls>,
     room: Arc<Room>,
     stop: CancellationToken,
-) -> io::Result<()> {
-    let terms = Terms {
-        proxies: room.options.proxies.clone(),
-        tls,
-        connections_max: room.options.connections_max,
-        crowd: Crowd::new(room.options.connections_per_address_max),
-        drain_max: room.options.drain_max,
-        words: Some(words(&room)),
-    };
-    let (tasks, drain_max) = (room.tasks.clone(), terms.drain_max);
-    let writing = tokio::spawn(Arc::clone(&room).write_journal(stop.clone()));
-    let (closing, stopped) = (room.closing.clone(), stop.clone());
-    tokio::spawn(async move {
-        stopped.cancelled().await;
-        closing.cancel();
-    });
-    let answering = Arc::clone(&room);
-    let answer = move |mut request: Request<Incoming>| {
-        forwarded::settle(&answering.options.forwarding_networks, &mut request);
-        head::settle_host(&mut request);
-        dispatch(Arc::clone(&answering), request)
-    };
-    listen(listener, terms, answer, stop).await?;
-    // Handlers whose clients hung up.
-    tasks.close();
-    let _ = tokio::time::timeout(drain_max, tasks.wait()).await;
-    let _ = writing.await;
-    // What was answered since the stop.
-    room.journal.write(room.hall.store()).await;
-    Ok(())
+) -> BoxFuture<'static, io::Result<()>> {
+    Box::pin(async move {
+        let terms = Terms {
+            proxies: room.options.proxies.clone(),
+            tls,
+            connections_max: room.options.connections_max,
+            crowd: Crowd::new(room.options.connections_per_address_max),
+            drain_max: room.options.drain_max,
+            words: Some(words(&room)),
+        };
+        let (tasks, drain_max) = (room.tasks.clone(), terms.drain_max);
+        let writing = tokio::spawn(Arc::clone(&room).write_journal(stop.clone()));
+        let (closing, stopped) = (room.closing.clone(), stop.clone());
+        tokio::spawn(async move {
+            stopped.cancelled().await;
+            closing.cancel();
+        });
+        let answering = Arc::clone(&room);
+        let answer = connection::answering(move |mut request| {
+            forwarded::settle(&answering.options.forwarding_networks, &mut request);
+            head::settle_host(&mut request);
+            dispatch(Arc::clone(&answering), request)
+        });
+        listen(listener, terms, answer, stop).await?;
+        // Handlers whose clients hung up.
+        tasks.close();
+        let _ = tokio::time::timeout(drain_max, tasks.wait()).await;
+        let _ = writing.await;
+        // What was answered since the stop.
+        room.journal.write(room.hall.store()).await;
+        Ok(())
+    })
 }
 
 /// How a listener takes those who connect.
@@ -150,47 +150,45 @@ impl Terms {
 }
 
 /// Accepts connections until `stop`, and waits for those that are open.
-async fn listen<S, F>(
+fn listen(
     listener: TcpListener,
     terms: Terms,
-    answer: S,
+    answer: Answer,
     stop: CancellationToken,
-) -> io::Result<()>
-where
-    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Payload>> + Send + 'static,
-{
-    listener.local_addr()?;
-    let places = Arc::new(Semaphore::new(terms.connections_max.max(1)));
-    let terms = Arc::new(terms);
-    let open = TaskTracker::new();
-    loop {
-        // Without a free place the rest waits in the kernel's backlog.
-        let next = async {
-            let place = Arc::clone(&places).acquire_owned().await.ok()?;
-            Some((place, listener.accept().await))
-        };
-        let (place, accepted) = tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            Some(next) = next => next,
-            else => break,
-        };
-        match accepted {
-            Ok((stream, address)) => {
-                let guest = Guest { stream, address, terms: Arc::clone(&terms), _place: place };
-                open.spawn(guest.serve(answer.clone(), stop.clone()));
-            }
-            Err(error) => {
-                tracing::warn!(%error, "accept failed");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+) -> BoxFuture<'static, io::Result<()>> {
+    Box::pin(async move {
+        listener.local_addr()?;
+        let places = Arc::new(Semaphore::new(terms.connections_max.max(1)));
+        let terms = Arc::new(terms);
+        let open = TaskTracker::new();
+        loop {
+            // Without a free place the rest waits in the kernel's backlog.
+            let next = async {
+                let place = Arc::clone(&places).acquire_owned().await.ok()?;
+                Some((place, listener.accept().await))
+            };
+            let (place, accepted) = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(next) = next => next,
+                else => break,
+            };
+            match accepted {
+                Ok((stream, address)) => {
+                    let guest = Guest { stream, address, terms: Arc::clone(&terms), _place: place };
+                    open.spawn(guest.serve(Arc::clone(&answer), stop.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
-    }
-    drop(listener);
-    open.close();
-    open.wait().await;
-    Ok(())
+        drop(listener);
+        open.close();
+        open.wait().await;
+        Ok(())
+    })
 }
 
 /// A connection that was accepted.
@@ -203,11 +201,7 @@ struct Guest {
 }
 
 impl Guest {
-    async fn serve<S, F>(mut self, answer: S, stop: CancellationToken)
-    where
-        S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-        F: Future<Output = Response<Payload>> + Send + 'static,
-    {
+    async fn serve(mut self, answer: Answer, stop: CancellationToken) {
         // Answers are written whole: waiting for more to say only delays them.
         let _ = self.stream.set_nodelay(true);
         let peer = tokio::select! {
@@ -221,10 +215,10 @@ impl Guest {
             return;
         };
         let from = Peer(peer.ip().to_canonical());
-        let answer = move |mut request: Request<Incoming>| {
+        let answer: Answer = Arc::new(move |mut request| {
             request.extensions_mut().insert(from);
             answer(request)
-        };
+        });
         let ending = connection::Ending { stop, drain_max: self.terms.drain_max };
         let words = self.terms.words.clone();
         match &self.terms.tls {

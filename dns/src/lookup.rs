@@ -17,6 +17,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
@@ -468,7 +469,12 @@ impl Resolver {
         Ok(None)
     }
 
-    async fn ask(&self, name: &WireName, kind: RecordType) -> Result<Found, LookupError> {
+    /// Boxed, its type unsaid: the client is compiled here once, and not in each room that asks.
+    fn ask<'a>(&'a self, name: &'a WireName, kind: RecordType) -> BoxFuture<'a, Result<Found, LookupError>> {
+        Box::pin(self.asked(name, kind))
+    }
+
+    async fn asked(&self, name: &WireName, kind: RecordType) -> Result<Found, LookupError> {
         let temporary = |reason: String| LookupError::Temporary { name: name.to_ascii(), reason };
         let asked = timeout(self.0.deadline, async {
             // The semaphores are never closed; if they were, we would ask without waiting.

@@ -15,6 +15,7 @@ mod target;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::Name;
 use tokio::time::timeout;
@@ -87,21 +88,33 @@ pub struct Checked {
 }
 
 /// What the SPF record of a sender's domain says of who hands its mail in, within a time.
-pub async fn check_host(resolver: &Resolver, asked: &Asked<'_>, within: Duration) -> Checked {
-    match timeout(within, Check::new(resolver, asked).run()).await {
-        Ok((result, explanation)) => Checked { result, explanation },
-        Err(_) => Checked { result: PolicyResult::TempError, explanation: None },
-    }
+pub fn check_host<'a>(
+    resolver: &'a Resolver,
+    asked: &'a Asked<'a>,
+    within: Duration,
+) -> BoxFuture<'a, Checked> {
+    Box::pin(async move {
+        match timeout(within, Check::new(resolver, asked).run()).await {
+            Ok((result, explanation)) => Checked { result, explanation },
+            Err(_) => Checked { result: PolicyResult::TempError, explanation: None },
+        }
+    })
 }
 
 /// What the SPF record of `domain` says of mail from `address`, whose host says `hello`.
-pub async fn check(resolver: &Resolver, domain: &Name, (address, hello): (IpAddr, &Name)) -> PolicyResult {
-    let asked = Asked {
-        peer: address,
-        hello: hello.as_str(),
-        local: "",
-        domain: domain.as_str(),
-        receiver: (hello.as_str(), Timestamp::UNIX_EPOCH),
-    };
-    check_host(resolver, &asked, DEADLINE).await.result
+pub fn check<'a>(
+    resolver: &'a Resolver,
+    domain: &'a Name,
+    (address, hello): (IpAddr, &'a Name),
+) -> BoxFuture<'a, PolicyResult> {
+    Box::pin(async move {
+        let asked = Asked {
+            peer: address,
+            hello: hello.as_str(),
+            local: "",
+            domain: domain.as_str(),
+            receiver: (hello.as_str(), Timestamp::UNIX_EPOCH),
+        };
+        check_host(resolver, &asked, DEADLINE).await.result
+    })
 }

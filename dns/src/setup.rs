@@ -27,6 +27,7 @@ mod text;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use futures_util::future::join_all;
 use hickory_proto::rr::RecordType as WireType;
 use jiff::Timestamp;
@@ -97,18 +98,25 @@ impl Inspector {
 
     /// One finding for each record, in their order. When many inspections are under way, this one waits for its
     /// turn before its time begins: a crowd makes nothing pending.
-    pub async fn inspect(&self, domain: &Name, records: &[Record], now: Timestamp) -> Vec<Finding> {
-        let name = domain.as_str();
-        let unknown = |record: &Record| judge(name, record, &Answers::of(Err(Trouble::Garbled)), now);
-        let Some(wire) = wire(name) else { return records.iter().map(unknown).collect() };
-        // The semaphore is never closed; if it were, we would look without waiting.
-        let _turn = self.turns.acquire().await;
-        let looker = Looker::new(&self.asker, wire).await;
-        let found = records.iter().map(async |record| {
-            let answers = Answers::gather(&looker, name, record).await;
-            judge(name, record, &answers, now)
-        });
-        join_all(found).await
+    pub fn inspect<'a>(
+        &'a self,
+        domain: &'a Name,
+        records: &'a [Record],
+        now: Timestamp,
+    ) -> BoxFuture<'a, Vec<Finding>> {
+        Box::pin(async move {
+            let name = domain.as_str();
+            let unknown = |record: &Record| judge(name, record, &Answers::of(Err(Trouble::Garbled)), now);
+            let Some(wire) = wire(name) else { return records.iter().map(unknown).collect() };
+            // The semaphore is never closed; if it were, we would look without waiting.
+            let _turn = self.turns.acquire().await;
+            let looker = Looker::new(&self.asker, wire).await;
+            let found = records.iter().map(async |record| {
+                let answers = Answers::gather(&looker, name, record).await;
+                judge(name, record, &answers, now)
+            });
+            join_all(found).await
+        })
     }
 
     /// Whether domains of private networks are seen.

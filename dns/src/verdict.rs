@@ -18,6 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use mail_auth::common::crypto::CryptoError;
 use mail_auth::common::verify::VerifySignature as _;
 use mail_auth::dkim::{Canonicalization, DkimError};
@@ -103,19 +104,23 @@ impl DkimVerdict {
 }
 
 /// The verdicts on the DKIM signatures of a message, in the order of its header; none when it has none.
-pub async fn dkim(message: Bytes, keys: PublicKeys) -> Vec<DkimVerdict> {
-    // Never closed.
-    let Ok(place) = PLACES.acquire().await else { return Vec::new() };
-    let runtime = tokio::runtime::Handle::current();
-    let judged = tokio::task::spawn_blocking(move || {
-        let _place = place;
-        // A bug met while reading it ends this verdict, nothing else.
-        catch_unwind(AssertUnwindSafe(|| runtime.block_on(judge(&message, &keys))))
-    });
-    match judged.await {
-        Ok(Ok(verdicts)) => verdicts,
-        _ => vec![DkimVerdict::without_signature(DkimResultCode::Neutral, "the message could not be read")],
-    }
+pub fn dkim(message: Bytes, keys: PublicKeys) -> BoxFuture<'static, Vec<DkimVerdict>> {
+    Box::pin(async move {
+        // Never closed.
+        let Ok(place) = PLACES.acquire().await else { return Vec::new() };
+        let runtime = tokio::runtime::Handle::current();
+        let judged = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            // A bug met while reading it ends this verdict, nothing else.
+            catch_unwind(AssertUnwindSafe(|| runtime.block_on(judge(&message, &keys))))
+        });
+        match judged.await {
+            Ok(Ok(verdicts)) => verdicts,
+            _ => {
+                vec![DkimVerdict::without_signature(DkimResultCode::Neutral, "the message could not be read")]
+            }
+        }
+    })
 }
 
 async fn judge(raw: &[u8], keys: &PublicKeys) -> Vec<DkimVerdict> {

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use dns::seal::Vault;
 use dns::signing_pool::SigningPool;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::account::Account;
 use mail::address::{Address, Name};
@@ -457,25 +458,27 @@ impl Hall {
     ///
     /// # Errors
     /// [`Refusal`]; [`Refusal::DoneMeanwhile`] when what was to be written is there already.
-    pub async fn accept_with(
-        &self,
-        tenant: &Tenant,
+    pub fn accept_with<'a>(
+        &'a self,
+        tenant: &'a Tenant,
         draft: Draft,
-        also: &(dyn Fn(&Accepted, &mut Batch) + Send + Sync),
-    ) -> Result<Accepted, Refusal> {
-        self.healthy()?;
-        let now = self.worker.clock.now();
-        let staged = match self.stage(tenant, draft, now).await {
-            Ok(staged) => staged,
-            Err(Stop::Refused(refusal)) => return Err(refusal),
-            Err(Stop::Blocked(staged, refusal)) => {
-                self.commit(vec![*staged], &|_| {}).await?;
-                return Err(refusal);
-            }
-        };
-        let accepted = Accepted::of(&staged);
-        self.commit(vec![staged], &|batch| also(&accepted, batch)).await?;
-        Ok(accepted)
+        also: &'a (dyn Fn(&Accepted, &mut Batch) + Send + Sync),
+    ) -> BoxFuture<'a, Result<Accepted, Refusal>> {
+        Box::pin(async move {
+            self.healthy()?;
+            let now = self.worker.clock.now();
+            let staged = match self.stage(tenant, draft, now).await {
+                Ok(staged) => staged,
+                Err(Stop::Refused(refusal)) => return Err(refusal),
+                Err(Stop::Blocked(staged, refusal)) => {
+                    self.commit(vec![*staged], &|_| {}).await?;
+                    return Err(refusal);
+                }
+            };
+            let accepted = Accepted::of(&staged);
+            self.commit(vec![staged], &|batch| also(&accepted, batch)).await?;
+            Ok(accepted)
+        })
     }
 
     /// Accepts several drafts in one commit, each that can be, and says of each what came of it; or none of
@@ -485,42 +488,44 @@ impl Hall {
     ///
     /// # Errors
     /// [`Refusal`], about all of them.
-    pub async fn accept_many(
-        &self,
-        tenant: &Tenant,
+    pub fn accept_many<'a>(
+        &'a self,
+        tenant: &'a Tenant,
         drafts: Vec<Draft>,
         all: bool,
-        also: &AlsoOfMany<'_>,
-    ) -> Result<Vec<Result<Accepted, Refusal>>, Refusal> {
-        self.healthy()?;
-        let now = self.worker.clock.now();
-        let staging: Vec<_> = drafts.into_iter().map(|draft| self.stage(tenant, draft, now)).collect();
-        let mut staged = Vec::with_capacity(staging.len());
-        let mut outcomes = Vec::with_capacity(staging.len());
-        for one in futures_util::future::join_all(staging).await {
-            outcomes.push(match one {
-                Ok(one) => {
-                    let accepted = Accepted::of(&one);
-                    staged.push(one);
-                    Ok(accepted)
-                }
-                Err(Stop::Refused(refusal)) => Err(refusal),
-                Err(Stop::Blocked(one, refusal)) => {
-                    staged.push(*one);
-                    Err(refusal)
-                }
-            });
-        }
-        if all && outcomes.iter().any(Result::is_err) {
-            return Ok(outcomes.into_iter().map(|one| one.map_err(Refusal::without_email)).collect());
-        }
-        let doubt = |accepted: Accepted| Err(Refusal::Unconfirmed { id: accepted.id });
-        match self.commit(staged, &|batch| also(&outcomes, batch)).await {
-            Err(Refusal::Unconfirmed { .. }) => {
-                Ok(outcomes.into_iter().map(|one| one.and_then(doubt)).collect())
+        also: &'a AlsoOfMany<'a>,
+    ) -> BoxFuture<'a, Result<Vec<Result<Accepted, Refusal>>, Refusal>> {
+        Box::pin(async move {
+            self.healthy()?;
+            let now = self.worker.clock.now();
+            let staging: Vec<_> = drafts.into_iter().map(|draft| self.stage(tenant, draft, now)).collect();
+            let mut staged = Vec::with_capacity(staging.len());
+            let mut outcomes = Vec::with_capacity(staging.len());
+            for one in futures_util::future::join_all(staging).await {
+                outcomes.push(match one {
+                    Ok(one) => {
+                        let accepted = Accepted::of(&one);
+                        staged.push(one);
+                        Ok(accepted)
+                    }
+                    Err(Stop::Refused(refusal)) => Err(refusal),
+                    Err(Stop::Blocked(one, refusal)) => {
+                        staged.push(*one);
+                        Err(refusal)
+                    }
+                });
             }
-            committed => committed.map(|()| outcomes),
-        }
+            if all && outcomes.iter().any(Result::is_err) {
+                return Ok(outcomes.into_iter().map(|one| one.map_err(Refusal::without_email)).collect());
+            }
+            let doubt = |accepted: Accepted| Err(Refusal::Unconfirmed { id: accepted.id });
+            match self.commit(staged, &|batch| also(&outcomes, batch)).await {
+                Err(Refusal::Unconfirmed { .. }) => {
+                    Ok(outcomes.into_iter().map(|one| one.and_then(doubt)).collect())
+                }
+                committed => committed.map(|()| outcomes),
+            }
+        })
     }
 
     /// Commits, in partitions of this node. Those that went to another node meanwhile are chosen anew.

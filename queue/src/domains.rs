@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use dns::seal::Vault;
 use dns::setup::Inspector;
+use futures_util::future::BoxFuture;
 use mail::address::{NAME_BYTES_MAX, Name};
 use mail::address_pattern::AddressPattern;
 use mail::domain::{DeliverySettings, Domain, DomainState};
@@ -181,48 +182,50 @@ impl Domains {
     ///
     /// # Errors
     /// [`DomainError`].
-    pub async fn create(
+    pub fn create(
         &self,
         account: AccountId,
         new: NewDomain,
         limit: Option<u32>,
-    ) -> Result<Known, DomainError> {
-        self.may_add(account, &new.name, limit).await?;
-        let now = self.worker.clock.now();
-        let id = DomainId::new(now, self.worker.entropy.id());
-        let dkim = self.make_keys(id, new.selector, new.rsa).await?;
-        let domain = Domain {
-            id,
-            account,
-            name: new.name,
-            state: DomainState::Unverified,
-            dkim,
-            next_dkim: None,
-            former_dkim: None,
-            delivery: new.delivery,
-            inbound_enabled: new.inbound_enabled,
-            inbound_addresses: new.inbound_addresses,
-            created_at: now,
-            verified_at: None,
-            updated_at: now,
-        };
-        // RFC 1035 2.3.4: what cannot be published is never found.
-        let too_long = |name: &String| name.len() > NAME_BYTES_MAX;
-        if let Some(name) = self.parts.facts.records(&domain).into_iter().map(|r| r.name).find(too_long) {
-            return Err(DomainError::TooLong(name));
-        }
-        let known = self.begin(domain);
-        for _ in 0..TRIES_MAX {
-            let count = self.may_add(account, &known.domain.name, limit).await?;
-            let mut batch = Batch::progress();
-            store::domain::create(&mut batch, &known.domain, &count);
-            store::setup::create(&mut batch, store::setup::about(&known.domain), &known.setup);
-            self.record_changes(&mut batch, None, &known);
-            if self.commit(batch, &known.domain).await? {
-                return Ok(known);
+    ) -> BoxFuture<'_, Result<Known, DomainError>> {
+        Box::pin(async move {
+            self.may_add(account, &new.name, limit).await?;
+            let now = self.worker.clock.now();
+            let id = DomainId::new(now, self.worker.entropy.id());
+            let dkim = self.make_keys(id, new.selector, new.rsa).await?;
+            let domain = Domain {
+                id,
+                account,
+                name: new.name,
+                state: DomainState::Unverified,
+                dkim,
+                next_dkim: None,
+                former_dkim: None,
+                delivery: new.delivery,
+                inbound_enabled: new.inbound_enabled,
+                inbound_addresses: new.inbound_addresses,
+                created_at: now,
+                verified_at: None,
+                updated_at: now,
+            };
+            // RFC 1035 2.3.4: what cannot be published is never found.
+            let too_long = |name: &String| name.len() > NAME_BYTES_MAX;
+            if let Some(name) = self.parts.facts.records(&domain).into_iter().map(|r| r.name).find(too_long) {
+                return Err(DomainError::TooLong(name));
             }
-        }
-        Err(DomainError::Changed)
+            let known = self.begin(domain);
+            for _ in 0..TRIES_MAX {
+                let count = self.may_add(account, &known.domain.name, limit).await?;
+                let mut batch = Batch::progress();
+                store::domain::create(&mut batch, &known.domain, &count);
+                store::setup::create(&mut batch, store::setup::about(&known.domain), &known.setup);
+                self.record_changes(&mut batch, None, &known);
+                if self.commit(batch, &known.domain).await? {
+                    return Ok(known);
+                }
+            }
+            Err(DomainError::Changed)
+        })
     }
 
     /// A new domain and its first setup; verified, where they verify themselves.

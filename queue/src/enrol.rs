@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::account::{Account, Plan};
 use mail::address::Address;
@@ -83,24 +84,26 @@ impl Enrolment {
     ///
     /// # Errors
     /// [`EnrolError`].
-    pub async fn account(
+    pub fn account(
         &self,
         email: Address,
         plan: Plan,
         production: bool,
-    ) -> Result<Enrolled, EnrolError> {
-        let now = self.clock.now();
-        let id = AccountId::new(now, self.entropy.id());
-        let (payment_method, suspended) = (false, false);
-        let account = Account { id, email, plan, production, payment_method, suspended, created_at: now };
-        let mut batch = Batch::progress();
-        store::account::create(&mut batch, &account);
-        let owner = self.people().new_user(id, account.email.clone(), Role::Owner);
-        store::user::create(&mut batch, &owner);
-        let api_key = self.api_key(&mut batch, id, now);
-        let smtp_password = self.smtp_credential(&mut batch, id, now);
-        self.commit(batch, || account.email.to_string()).await?;
-        Ok(Enrolled { account, api_key, smtp_password })
+    ) -> BoxFuture<'_, Result<Enrolled, EnrolError>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            let id = AccountId::new(now, self.entropy.id());
+            let (payment_method, suspended) = (false, false);
+            let account = Account { id, email, plan, production, payment_method, suspended, created_at: now };
+            let mut batch = Batch::progress();
+            store::account::create(&mut batch, &account);
+            let owner = self.people().new_user(id, account.email.clone(), Role::Owner);
+            store::user::create(&mut batch, &owner);
+            let api_key = self.api_key(&mut batch, id, now);
+            let smtp_password = self.smtp_credential(&mut batch, id, now);
+            self.commit(batch, || account.email.to_string()).await?;
+            Ok(Enrolled { account, api_key, smtp_password })
+        })
     }
 
     /// Gives an account another API key and another SMTP credential.

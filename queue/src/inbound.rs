@@ -21,6 +21,7 @@ use bytes::Bytes;
 use dns::lookup::Resolver;
 use dns::verdict::arrival::{self, Author, Verdict, Way};
 use dns::verdict::blocklist;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::{Address, Name};
 use mail::arrival::Arrival;
@@ -268,35 +269,38 @@ impl Inbound {
     ///
     /// # Errors
     /// [`NotTaken`], for everybody.
-    pub async fn take(&self, incoming: Incoming) -> Result<Vec<ReceivedId>, NotTaken> {
-        // What comes back goes nowhere from here, however long its way was.
-        let comes_back = |(_, place): &(Address, Place)| matches!(place, Place::Returned(_));
-        if !incoming.recipients.iter().all(comes_back) && Trace::is_worn(&incoming.message) {
-            return Err(NotTaken::Loop);
-        }
-        if header_bytes(&incoming.message) > HEADER_BYTES_MAX {
-            return Err(NotTaken::Header);
-        }
-        let customers = incoming.recipients.iter().filter(|(_, place)| matches!(place, Place::Customer(_)));
-        let was_here = |(address, place): &(Address, Place)| match place {
-            Place::Customer(_) => Trace::was_delivered_to(&incoming.message, address),
-            Place::Postmaster => Trace::was_passed_on_for(&incoming.message, address),
-            Place::Returned(_) => false,
-        };
-        if incoming.recipients.iter().any(was_here) {
-            return Err(NotTaken::Loop);
-        }
-        let for_customers = customers.count() > 0;
-        let looked = self.look(&incoming, for_customers).await?;
-        self.hand_over(&incoming, &looked).await?;
-        if !for_customers {
-            return Ok(Vec::new());
-        }
-        let intakes = self.received(&incoming, &looked);
-        let ids = intakes.iter().flat_map(|intake| intake.received.iter().map(|one| one.id)).collect();
-        self.0.line.take(intakes).await?;
-        metrics::counter!("postrider_received_total").increment(1);
-        Ok(ids)
+    pub fn take(&self, incoming: Incoming) -> BoxFuture<'_, Result<Vec<ReceivedId>, NotTaken>> {
+        Box::pin(async move {
+            // What comes back goes nowhere from here, however long its way was.
+            let comes_back = |(_, place): &(Address, Place)| matches!(place, Place::Returned(_));
+            if !incoming.recipients.iter().all(comes_back) && Trace::is_worn(&incoming.message) {
+                return Err(NotTaken::Loop);
+            }
+            if header_bytes(&incoming.message) > HEADER_BYTES_MAX {
+                return Err(NotTaken::Header);
+            }
+            let customers =
+                incoming.recipients.iter().filter(|(_, place)| matches!(place, Place::Customer(_)));
+            let was_here = |(address, place): &(Address, Place)| match place {
+                Place::Customer(_) => Trace::was_delivered_to(&incoming.message, address),
+                Place::Postmaster => Trace::was_passed_on_for(&incoming.message, address),
+                Place::Returned(_) => false,
+            };
+            if incoming.recipients.iter().any(was_here) {
+                return Err(NotTaken::Loop);
+            }
+            let for_customers = customers.count() > 0;
+            let looked = self.look(&incoming, for_customers).await?;
+            self.hand_over(&incoming, &looked).await?;
+            if !for_customers {
+                return Ok(Vec::new());
+            }
+            let intakes = self.received(&incoming, &looked);
+            let ids = intakes.iter().flat_map(|intake| intake.received.iter().map(|one| one.id)).collect();
+            self.0.line.take(intakes).await?;
+            metrics::counter!("postrider_received_total").increment(1);
+            Ok(ids)
+        })
     }
 
     /// Looks at a message. What comes back to a return path is never refused: its loss would be ours.

@@ -9,6 +9,7 @@ mod top;
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use mail::destination::Way;
 use mail::event::{Event, EventKind};
 use mail::id::{AccountId, EmailId, EventId};
@@ -63,26 +64,32 @@ impl Worker {
     ///
     /// # Errors
     /// [`OperateError`].
-    pub async fn order(self: &Arc<Self>, id: EmailId, order: &Order) -> Result<usize, OperateError> {
-        self.judge(order)?;
-        let email = store::email::find(&self.store, id).await?.ok_or(OperateError::Unknown(id))?;
-        let open = self.open_tasks(&email).await?;
-        if open.is_empty() {
-            return Err(OperateError::Finished(id));
-        }
-        let mut batch = Batch::progress();
-        for one in &open {
-            if self.leases.is_active(one.task.partition) {
-                self.carry_out_one(one, order).await?;
-            } else {
-                let about = (email.email.account, id);
-                store::task::hint(&mut batch, one.task.partition, about, &order.word());
+    pub fn order<'a>(
+        self: &'a Arc<Self>,
+        id: EmailId,
+        order: &'a Order,
+    ) -> BoxFuture<'a, Result<usize, OperateError>> {
+        Box::pin(async move {
+            self.judge(order)?;
+            let email = store::email::find(&self.store, id).await?.ok_or(OperateError::Unknown(id))?;
+            let open = self.open_tasks(&email).await?;
+            if open.is_empty() {
+                return Err(OperateError::Finished(id));
             }
-        }
-        if !batch.is_empty() {
-            self.store.commit(batch).await?;
-        }
-        Ok(open.len())
+            let mut batch = Batch::progress();
+            for one in &open {
+                if self.leases.is_active(one.task.partition) {
+                    self.carry_out_one(one, order).await?;
+                } else {
+                    let about = (email.email.account, id);
+                    store::task::hint(&mut batch, one.task.partition, about, &order.word());
+                }
+            }
+            if !batch.is_empty() {
+                self.store.commit(batch).await?;
+            }
+            Ok(open.len())
+        })
     }
 
     /// Mail is sent to smarthosts that there are.

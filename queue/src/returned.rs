@@ -19,6 +19,7 @@ mod tls_report;
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use mail::address::{Address, Name};
 use mail::arrival::Arrival;
@@ -136,23 +137,25 @@ impl Returned {
     ///
     /// # Errors
     /// [`ReturnedError`]: nothing was booked.
-    pub async fn take(
-        &self,
+    pub fn take<'a>(
+        &'a self,
         mailbox: Mailbox,
-        arrival: &Arrival,
-        trusted: &[Reporter],
-    ) -> Result<Taken, ReturnedError> {
-        let taken_for = match mailbox {
-            Mailbox::ReturnPath => self.take_at_return_path(arrival).await?,
-            Mailbox::Complaints => match returned::read_complaint(&arrival.message) {
-                Some(complaint) => self.complain(complaint, arrival, trusted).await?,
-                None => NOTHING,
-            },
-            Mailbox::DmarcReports => self.count_aggregate(arrival).await?,
-            Mailbox::TlsReports => self.keep_tls_report(arrival).await?,
-        };
-        told(mailbox, taken_for);
-        Ok(if taken_for == NOTHING { Taken::NotUnderstood } else { Taken::Understood })
+        arrival: &'a Arrival,
+        trusted: &'a [Reporter],
+    ) -> BoxFuture<'a, Result<Taken, ReturnedError>> {
+        Box::pin(async move {
+            let taken_for = match mailbox {
+                Mailbox::ReturnPath => self.take_at_return_path(arrival).await?,
+                Mailbox::Complaints => match returned::read_complaint(&arrival.message) {
+                    Some(complaint) => self.complain(complaint, arrival, trusted).await?,
+                    None => NOTHING,
+                },
+                Mailbox::DmarcReports => self.count_aggregate(arrival).await?,
+                Mailbox::TlsReports => self.keep_tls_report(arrival).await?,
+            };
+            told(mailbox, taken_for);
+            Ok(if taken_for == NOTHING { Taken::NotUnderstood } else { Taken::Understood })
+        })
     }
 
     async fn take_at_return_path(&self, arrival: &Arrival) -> Result<&'static str, ReturnedError> {

@@ -16,6 +16,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use mail::event::Event;
 use mail::id::AccountId;
 use mail::usage::{Period, counted};
@@ -114,17 +115,19 @@ impl Worker {
     ///
     /// # Errors
     /// [`TellError`].
-    pub async fn tell(&self) -> Result<(), TellError> {
-        for partitions in self.leases.runs() {
-            let mut after = None;
-            loop {
-                let _telling = self.telling.lock().await;
-                if !self.tell_some(partitions.clone(), &mut after).await? || after.is_none() {
-                    break;
+    pub fn tell(&self) -> BoxFuture<'_, Result<(), TellError>> {
+        Box::pin(async move {
+            for partitions in self.leases.runs() {
+                let mut after = None;
+                loop {
+                    let _telling = self.telling.lock().await;
+                    if !self.tell_some(partitions.clone(), &mut after).await? || after.is_none() {
+                        break;
+                    }
                 }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Tells what the time before this one has left behind; until that is done, whoever has a cap waits

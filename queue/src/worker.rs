@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::Name;
 use mail::classify::Shaping;
@@ -264,20 +265,22 @@ impl Worker {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn join(self: &Arc<Self>) -> Result<(), LeaseError> {
-        self.look().await?;
-        while self.leases.is_empty() && !self.stop.is_cancelled() {
-            tokio::time::sleep(BEAT).await;
+    pub fn join<'a>(self: &'a Arc<Self>) -> BoxFuture<'a, Result<(), LeaseError>> {
+        Box::pin(async move {
             self.look().await?;
-        }
-        if self.store.is_shared() {
+            while self.leases.is_empty() && !self.stop.is_cancelled() {
+                tokio::time::sleep(BEAT).await;
+                self.look().await?;
+            }
+            if self.store.is_shared() {
+                let worker = Arc::clone(self);
+                self.spawn(async move { worker.keep_looking().await });
+            }
+            self.meter.fall_behind();
             let worker = Arc::clone(self);
-            self.spawn(async move { worker.keep_looking().await });
-        }
-        self.meter.fall_behind();
-        let worker = Arc::clone(self);
-        self.spawn(async move { worker.catch_up().await });
-        Ok(())
+            self.spawn(async move { worker.catch_up().await });
+            Ok(())
+        })
     }
 
     /// Begins to deliver.
@@ -421,25 +424,27 @@ impl Worker {
     }
 
     /// [`Self::drain`] with another patience.
-    pub async fn drain_within(&self, patience: Duration) {
-        self.stop.cancel();
-        self.tasks.close();
-        if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
-            self.cut.cancel();
-            if tokio::time::timeout(BOOK_MAX, self.tasks.wait()).await.is_err() {
-                self.end.cancel();
-                self.tasks.wait().await;
+    pub fn drain_within(&self, patience: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.stop.cancel();
+            self.tasks.close();
+            if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
+                self.cut.cancel();
+                if tokio::time::timeout(BOOK_MAX, self.tasks.wait()).await.is_err() {
+                    self.end.cancel();
+                    self.tasks.wait().await;
+                }
             }
-        }
-        // What the last attempts have shown.
-        let _ = tokio::time::timeout(BOOK_MAX, self.write_sessions()).await;
-        // Nothing is under way any more: others go on from here at their next look.
-        if let Some(member) = self.membership.lock().await.take()
-            && self.store.is_shared()
-        {
-            // A database that is away is not waited for: then the others wait until the lease is over.
-            let _ = tokio::time::timeout(BEAT, member.part()).await;
-        }
+            // What the last attempts have shown.
+            let _ = tokio::time::timeout(BOOK_MAX, self.write_sessions()).await;
+            // Nothing is under way any more: others go on from here at their next look.
+            if let Some(member) = self.membership.lock().await.take()
+                && self.store.is_shared()
+            {
+                // A database that is away is not waited for: then the others wait until the lease is over.
+                let _ = tokio::time::timeout(BEAT, member.part()).await;
+            }
+        })
     }
 
     /// Runs something that ends when the worker is drained.

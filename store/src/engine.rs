@@ -161,7 +161,7 @@ impl Store {
         match &self.0 {
             Engine::Memory(memory) => Ok(memory.get_many(keys)),
             Engine::Redb(redb) => redb.shared.get_many(keys).await,
-            Engine::Postgres(postgres) => Box::pin(postgres.get_many(keys)).await,
+            Engine::Postgres(postgres) => postgres.get_many(keys).await,
         }
     }
 
@@ -186,7 +186,7 @@ impl Store {
         match &self.0 {
             Engine::Memory(memory) => Ok(memory.scan(&range, order, limit)),
             Engine::Redb(redb) => redb.shared.scan(range, order, limit).await,
-            Engine::Postgres(postgres) => Box::pin(postgres.scan(range, order, limit)).await,
+            Engine::Postgres(postgres) => postgres.scan(range, order, limit).await,
         }
     }
 
@@ -207,7 +207,7 @@ impl Store {
             Engine::Postgres(postgres) => {
                 let mut found = Vec::with_capacity(ranges.len());
                 for range in ranges {
-                    found.push(Box::pin(postgres.scan(range.clone(), order, limit)).await?);
+                    found.push(postgres.scan(range.clone(), order, limit).await?);
                 }
                 Ok(found)
             }
@@ -231,7 +231,7 @@ impl Store {
         match &self.0 {
             Engine::Memory(memory) => Ok(memory.body(key)),
             Engine::Redb(redb) => redb.body(key).await,
-            Engine::Postgres(postgres) => Box::pin(postgres.body(key)).await,
+            Engine::Postgres(postgres) => postgres.body(key).await,
         }
     }
 
@@ -243,7 +243,7 @@ impl Store {
         match &self.0 {
             Engine::Memory(memory) => memory.commit(batch),
             Engine::Redb(redb) => redb.commit(batch).await,
-            Engine::Postgres(postgres) => Box::pin(postgres.commit(batch)).await,
+            Engine::Postgres(postgres) => postgres.commit(batch).await,
         }
     }
 

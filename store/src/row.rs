@@ -9,35 +9,52 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::{Deserializer, Serializer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::engine::ReadError;
 
 /// The version that is written. Older ones are read by the noun that changed.
 const FORMAT: &[u8] = b"[1,";
 
-/// A noun that has a stored shape.
+/// A noun that has a stored shape. JSON by name and no generic form: so each shape is compiled once, here, and not in
+/// every room that reads the noun.
 pub(crate) trait Row: Sized {
-    /// Writes the stored shape.
-    fn write<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error>;
+    /// Adds the stored shape.
+    fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()>;
     /// Reads it.
-    fn read<'de, D: Deserializer<'de>>(input: D) -> Result<Self, D::Error>;
+    fn read(json: &[u8]) -> serde_json::Result<Self>;
 }
 
-/// Says which type is the stored shape of a noun.
+/// Says which type is the stored shape of a noun: another one, or its own.
 macro_rules! stored {
+    ($noun:ty) => {
+        $crate::row::stored!($noun as $noun);
+    };
     ($noun:ty as $row:ty) => {
         impl $crate::row::Row for $noun {
-            fn write<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-                <$row>::serialize(self, out)
+            fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+                <$row>::serialize(self, &mut serde_json::Serializer::new(out))
             }
-            fn read<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-                <$row>::deserialize(input)
+            fn read(json: &[u8]) -> serde_json::Result<Self> {
+                <$row>::deserialize(&mut serde_json::Deserializer::from_slice(json))
             }
         }
     };
 }
 pub(crate) use stored;
+
+/// A value whose stored shape is its own, where the room that it belongs to says what it is.
+pub(crate) struct Plain<T>(pub(crate) T);
+
+impl<T: Serialize + DeserializeOwned> Row for Plain<T> {
+    fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        serde_json::to_writer(out, &self.0)
+    }
+    fn read(json: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(json).map(Self)
+    }
+}
 
 thread_local! {
     /// Where rows are written before they are copied into bytes of just their length.
@@ -52,7 +69,7 @@ pub(crate) fn encode<T: Row>(noun: &T) -> Bytes {
         out.clear();
         out.extend_from_slice(FORMAT);
         // Into memory, and of types that JSON has: this does not fail.
-        let _ = noun.write(&mut serde_json::Serializer::new(&mut *out));
+        let _ = noun.write(out);
         out.push(b']');
         let row = Bytes::copy_from_slice(out);
         if out.capacity() > SCRATCH_BYTES_MAX {
@@ -68,7 +85,7 @@ pub(crate) fn decode<T: Row>(row: &[u8]) -> Result<T, ReadError> {
         .strip_prefix(FORMAT)
         .and_then(|rest| rest.strip_suffix(b"]"))
         .ok_or_else(|| damaged("a row of a format that this version does not know; run the newer version"))?;
-    T::read(&mut serde_json::Deserializer::from_slice(inner)).map_err(damaged)
+    T::read(inner).map_err(damaged)
 }
 
 /// The error for a row that cannot be what was written.

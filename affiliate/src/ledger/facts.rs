@@ -1,5 +1,6 @@
 //! What each fact does: it is put to what was heard before, and says what is to be looked at.
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::affiliate::payout::PayoutState;
 use mail::affiliate::program::PayoutMethod;
@@ -22,28 +23,34 @@ pub(crate) struct Nothing(pub(crate) &'static str);
 
 impl Book<'_> {
     /// Hears a fact; the inner error says why nothing follows from it.
-    pub(crate) async fn hear(&mut self, fact: &Fact) -> Result<Result<(), Nothing>, Fault> {
-        match fact {
-            Fact::CheckoutCompleted(checkout) => self.hear_checkout(checkout).await?,
-            Fact::Customer(customer) => {
-                self.customer(&customer.id).await?.hear(customer);
-                self.touched.customers.insert(customer.id.clone());
-                let buyer = self.buyer(&customer.id, (customer.as_of.at, ReferralSource::Metadata)).await?;
-                self.link(&buyer, &customer.marks.hints).await?;
-                self.look_for_lead(&customer.id).await?;
+    pub(crate) fn hear<'a>(
+        &'a mut self,
+        fact: &'a Fact,
+    ) -> BoxFuture<'a, Result<Result<(), Nothing>, Fault>> {
+        Box::pin(async move {
+            match fact {
+                Fact::CheckoutCompleted(checkout) => self.hear_checkout(checkout).await?,
+                Fact::Customer(customer) => {
+                    self.customer(&customer.id).await?.hear(customer);
+                    self.touched.customers.insert(customer.id.clone());
+                    let buyer =
+                        self.buyer(&customer.id, (customer.as_of.at, ReferralSource::Metadata)).await?;
+                    self.link(&buyer, &customer.marks.hints).await?;
+                    self.look_for_lead(&customer.id).await?;
+                }
+                Fact::Subscription(subscription) => self.hear_subscription(subscription).await?,
+                Fact::InvoicePaid(invoice) => self.hear_invoice(invoice).await?,
+                Fact::InvoicePayment(payment) => self.hear_payment(payment).await?,
+                Fact::ChargeRefunded(charge) => self.hear_charge(charge).await?,
+                Fact::Refund(refund) => self.hear_refund(refund).await?,
+                Fact::CreditNote(note) => self.hear_note(note).await?,
+                Fact::Dispute(dispute) => self.hear_dispute(dispute).await?,
+                Fact::TransferReversed(transfer) => return self.hear_reversal(transfer).await,
+                Fact::AccountUpdated(account) => return self.hear_account(account).await,
+                Fact::Other(_) => return Ok(Err(Nothing("nothing follows from events of this type"))),
             }
-            Fact::Subscription(subscription) => self.hear_subscription(subscription).await?,
-            Fact::InvoicePaid(invoice) => self.hear_invoice(invoice).await?,
-            Fact::InvoicePayment(payment) => self.hear_payment(payment).await?,
-            Fact::ChargeRefunded(charge) => self.hear_charge(charge).await?,
-            Fact::Refund(refund) => self.hear_refund(refund).await?,
-            Fact::CreditNote(note) => self.hear_note(note).await?,
-            Fact::Dispute(dispute) => self.hear_dispute(dispute).await?,
-            Fact::TransferReversed(transfer) => return self.hear_reversal(transfer).await,
-            Fact::AccountUpdated(account) => return self.hear_account(account).await,
-            Fact::Other(_) => return Ok(Err(Nothing("nothing follows from events of this type"))),
-        }
-        Ok(Ok(()))
+            Ok(Ok(()))
+        })
     }
 
     async fn hear_checkout(&mut self, checkout: &Checkout) -> Result<(), Fault> {

@@ -7,6 +7,7 @@
 use std::future::Future;
 
 use aws_lc_rs::digest;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::affiliate::program::{Mode, Program};
 use mail::id::AccountId;
@@ -150,8 +151,8 @@ impl Ledger {
     }
 
     /// Takes a body that is the processor's, as it is.
-    pub async fn take(&self, account: AccountId, body: &[u8]) -> Answer {
-        self.take_body(account, (body, false), &Nobody).await
+    pub fn take<'a>(&'a self, account: AccountId, body: &'a [u8]) -> BoxFuture<'a, Answer> {
+        Box::pin(async move { self.take_body(account, (body, false), &Nobody).await })
     }
 
     async fn take_body(

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::commission::Comparison;
 use mail::event::EventKind;
@@ -88,18 +89,20 @@ impl Ledger {
 impl Office {
     /// Ends holds as long as it is polled: those of this node's partitions, each when it is over by the clock, moved or
     /// not; holds that are written meanwhile, and those that failed, are looked for each minute.
-    pub async fn keep_ending_holds(&self) {
-        loop {
-            let now = self.now();
-            for partitions in self.hall.partitions() {
-                match self.ledger().end_holds(partitions, now).await {
-                    Ok(Ended { earned: 0, .. }) => {}
-                    Ok(Ended { earned, .. }) => tracing::debug!(earned, "holds ended"),
-                    Err(fault) => tracing::warn!(%fault, "holds cannot be looked for"),
+    pub fn keep_ending_holds(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            loop {
+                let now = self.now();
+                for partitions in self.hall.partitions() {
+                    match self.ledger().end_holds(partitions, now).await {
+                        Ok(Ended { earned: 0, .. }) => {}
+                        Ok(Ended { earned, .. }) => tracing::debug!(earned, "holds ended"),
+                        Err(fault) => tracing::warn!(%fault, "holds cannot be looked for"),
+                    }
                 }
+                self.hall.clock().sleep_until(self.next_due(now).await).await;
             }
-            self.hall.clock().sleep_until(self.next_due(now).await).await;
-        }
+        })
     }
 
     /// When a line is to be looked at next, after this time: in a minute at the latest.

@@ -6,6 +6,7 @@
 
 use std::net::IpAddr;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::Address;
 use mail::affiliate::partner::Partner;
@@ -122,32 +123,34 @@ impl Book<'_> {
 
     /// Writes a new lead of a partner, in the place of one that has lapsed perhaps. A customer that it names is linked, and
     /// says whether it was there before. Its bounty follows when all is settled.
-    pub(super) async fn enrol(
-        &mut self,
-        partner: &Partner,
+    pub(super) fn enrol<'a>(
+        &'a mut self,
+        partner: &'a Partner,
         prospect: Prospect,
         lapsed: Option<Referral>,
-    ) -> Result<Referral, Fault> {
-        // It is held to what it is: a partner who is deleted this very moment brings nobody.
-        self.partner(partner.id).await?;
-        // Before any is counted.
-        let latest = Latest::lead(self.ledger.store(), (self.account(), partner.id)).await?;
-        let new = self.draft(partner, &prospect).await?;
-        // Of a partner who has had more than it may, others are frozen by whatever they count: they need not wait.
-        if !new.is_flagged(Flag::Velocity) {
-            self.add_lead(latest, &new);
-        }
-        if let Some(visit) = &prospect.visit
-            && let Some(visit) = self.visit(visit.id).await?
-        {
-            visit.referrals.push(new.id);
-        }
-        self.add_referral(new.clone(), lapsed.map(|before| (before.clone(), self.expired(before))));
-        if let Some(customer) = prospect.customer {
-            self.take_customer(&customer, new.id).await?;
-        }
-        self.unrewarded.push(new.id);
-        Ok(new)
+    ) -> BoxFuture<'a, Result<Referral, Fault>> {
+        Box::pin(async move {
+            // It is held to what it is: a partner who is deleted this very moment brings nobody.
+            self.partner(partner.id).await?;
+            // Before any is counted.
+            let latest = Latest::lead(self.ledger.store(), (self.account(), partner.id)).await?;
+            let new = self.draft(partner, &prospect).await?;
+            // Of a partner who has had more than it may, others are frozen by whatever they count: they need not wait.
+            if !new.is_flagged(Flag::Velocity) {
+                self.add_lead(latest, &new);
+            }
+            if let Some(visit) = &prospect.visit
+                && let Some(visit) = self.visit(visit.id).await?
+            {
+                visit.referrals.push(new.id);
+            }
+            self.add_referral(new.clone(), lapsed.map(|before| (before.clone(), self.expired(before))));
+            if let Some(customer) = prospect.customer {
+                self.take_customer(&customer, new.id).await?;
+            }
+            self.unrewarded.push(new.id);
+            Ok(new)
+        })
     }
 
     async fn draft(&mut self, partner: &Partner, prospect: &Prospect) -> Result<Referral, Fault> {

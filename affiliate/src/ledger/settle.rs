@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::BoxFuture;
 use mail::address::Address;
 use mail::affiliate::arithmetic::ArithmeticError;
 use mail::affiliate::arithmetic::person::is_same_person;
@@ -62,29 +63,31 @@ struct Case {
 impl Book<'_> {
     /// Settles all that was touched. False: there is more to do than fits into one commit; what is done by now may be
     /// committed, and the same fact is to be heard again then.
-    pub(crate) async fn settle(&mut self) -> Result<bool, Fault> {
-        let mut turned = BTreeSet::new();
-        for _ in 0..ROUNDS_MAX {
-            self.settle_touched().await?;
-            self.go_through_customers().await?;
-            self.go_through_guests().await?;
-            let before = turned.len();
-            for referral in self.referrals_that_turned() {
-                if turned.insert(referral) {
-                    self.follow_referral(referral).await?;
+    pub(crate) fn settle(&mut self) -> BoxFuture<'_, Result<bool, Fault>> {
+        Box::pin(async move {
+            let mut turned = BTreeSet::new();
+            for _ in 0..ROUNDS_MAX {
+                self.settle_touched().await?;
+                self.go_through_customers().await?;
+                self.go_through_guests().await?;
+                let before = turned.len();
+                for referral in self.referrals_that_turned() {
+                    if turned.insert(referral) {
+                        self.follow_referral(referral).await?;
+                    }
+                }
+                // Of one who turned a round goes through what hangs on it, of guests too: who was passed on is met no more.
+                if self.touched.is_empty() && turned.len() == before {
+                    break;
                 }
             }
-            // Of one who turned a round goes through what hangs on it, of guests too: who was passed on is met no more.
-            if self.touched.is_empty() && turned.len() == before {
-                break;
+            // What bars new ones is known now; their bounties go by that.
+            for id in std::mem::take(&mut self.unrewarded) {
+                self.write_bounty(id).await?;
             }
-        }
-        // What bars new ones is known now; their bounties go by that.
-        for id in std::mem::take(&mut self.unrewarded) {
-            self.write_bounty(id).await?;
-        }
-        let is_on_its_way = !self.customers_under_way().is_empty() || !self.guests_under_way().is_empty();
-        Ok(self.touched.is_empty() && !is_on_its_way)
+            let is_on_its_way = !self.customers_under_way().is_empty() || !self.guests_under_way().is_empty();
+            Ok(self.touched.is_empty() && !is_on_its_way)
+        })
     }
 
     /// Referrals first: what bars one bars its invoices.

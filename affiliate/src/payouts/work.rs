@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::ops::RangeInclusive;
 
+use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use mail::id::{AccountId, PayoutId, PayoutRunId};
 use store::affiliate::payout_run;
@@ -130,23 +131,25 @@ impl Ledger {
 
 impl Office {
     /// Goes on with what is due on this node, as long as it is polled.
-    pub async fn keep_paying_out(&self) {
-        let mut lanes = Lanes::new(LANES, LANES_OF_EACH);
-        loop {
-            let now = self.now();
-            let mut due = Vec::new();
-            for partitions in self.hall.partitions() {
-                match self.ledger().due_work(partitions, now).await {
-                    Ok(more) => due.extend(more),
-                    Err(fault) => tracing::warn!(%fault, "work on payouts cannot be looked for"),
+    pub fn keep_paying_out(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let mut lanes = Lanes::new(LANES, LANES_OF_EACH);
+            loop {
+                let now = self.now();
+                let mut due = Vec::new();
+                for partitions in self.hall.partitions() {
+                    match self.ledger().due_work(partitions, now).await {
+                        Ok(more) => due.extend(more),
+                        Err(fault) => tracing::warn!(%fault, "work on payouts cannot be looked for"),
+                    }
+                }
+                let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
+                let begin = |job| async move { self.ledger().go_on(job, self).await };
+                lanes.run(due, begin, self.hall.clock().sleep_until(next)).await;
+                if lanes.are_free() {
+                    self.hall.clock().sleep_until(next).await;
                 }
             }
-            let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
-            let begin = |job| async move { self.ledger().go_on(job, self).await };
-            lanes.run(due, begin, self.hall.clock().sleep_until(next)).await;
-            if lanes.are_free() {
-                self.hall.clock().sleep_until(next).await;
-            }
-        }
+        })
     }
 }

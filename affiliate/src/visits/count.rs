@@ -2,6 +2,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use futures_util::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::partner::PartnerLink;
 use mail::id::{AccountId, PartnerId, PartnerLinkId};
@@ -48,16 +49,18 @@ impl Ledger {
 
 impl Office {
     /// Counts clicks as long as it is polled: those in this node's partitions.
-    pub async fn keep_counting_clicks(&self) {
-        loop {
-            for partitions in self.hall.partitions() {
-                if let Err(fault) = self.ledger().count_clicks(partitions).await {
-                    tracing::warn!(%fault, "clicks cannot be counted at the moment");
+    pub fn keep_counting_clicks(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            loop {
+                for partitions in self.hall.partitions() {
+                    if let Err(fault) = self.ledger().count_clicks(partitions).await {
+                        tracing::warn!(%fault, "clicks cannot be counted at the moment");
+                    }
                 }
+                let next = self.now().checked_add(EVERY).unwrap_or(Timestamp::MAX);
+                self.hall.clock().sleep_until(next).await;
             }
-            let next = self.now().checked_add(EVERY).unwrap_or(Timestamp::MAX);
-            self.hall.clock().sleep_until(next).await;
-        }
+        })
     }
 
     /// How many clicks a partner's links ever had, up to this moment.

@@ -8,11 +8,11 @@ use std::time::Duration;
 use http::header::HOST;
 use http::uri::Authority;
 use http::{Method, Request, StatusCode};
-use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::body::text;
+use super::connection::answering;
 use super::{Terms, listen};
 
 /// The authority asks from a few places at once; strangers come to port 80, too.
@@ -31,7 +31,7 @@ where
     A: Fn(String, String) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Option<String>> + Send + 'static,
 {
-    let respond = move |request: Request<Incoming>| {
+    let respond = answering(move |request| {
         let answering = asked(&request).map(|(host, token)| answer(host, token));
         async move {
             let found = match answering {
@@ -43,7 +43,7 @@ where
                 None => text(StatusCode::NOT_FOUND, "text/plain", "nothing is here\n".to_owned()),
             }
         }
-    };
+    });
     listen(listener, Terms::plain(CONNECTIONS_MAX, DRAIN_MAX), respond, stop).await
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -87,19 +88,28 @@ impl Drop for Beat {
     }
 }
 
+/// What answers the requests of a listener. Its type is unsaid: HTTP is compiled once, and not for each of them.
+pub type Answer = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Payload>> + Send + Sync>;
+
+/// Answers with this.
+pub fn answering<F>(answer: impl Fn(Request<Incoming>) -> F + Send + Sync + 'static) -> Answer
+where
+    F: Future<Output = Response<Payload>> + Send + 'static,
+{
+    Arc::new(move |request| Box::pin(answer(request)))
+}
+
 /// Serves a connection to its end.
-pub async fn serve<T, S, F>(stream: T, answer: S, ending: Ending)
+pub async fn serve<T>(stream: T, answer: Answer, ending: Ending)
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Payload>> + Send + 'static,
 {
     let pulse = Arc::new(Pulse::default());
     let beating = Arc::clone(&pulse);
     let places = Arc::new(Semaphore::new(STREAMS_MAX as usize));
     let service = service_fn(move |mut request: Request<Incoming>| {
         let beat = Beat::begin(&beating);
-        let (places, answer) = (Arc::clone(&places), answer.clone());
+        let (places, answer) = (Arc::clone(&places), Arc::clone(&answer));
         async move {
             let _beat = beat;
             if let Ok(held) = places.acquire_owned().await {

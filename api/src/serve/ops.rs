@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::ALLOW;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use http::{HeaderValue, Method, Response, StatusCode};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::body::{Payload, text};
 use super::budget::Share;
+use super::connection::answering;
 use super::{Terms, listen};
 
 /// A scraper, a watchdog, a person with curl.
@@ -39,9 +39,8 @@ pub async fn ops(
     stop: CancellationToken,
 ) -> io::Result<()> {
     let (render, health) = (Arc::new(render), Arc::new(health));
-    let answer = move |request: Request<Incoming>| {
-        ready(respond(request.method(), request.uri().path(), &*render, &*health))
-    };
+    let answer =
+        answering(move |request| ready(respond(request.method(), request.uri().path(), &*render, &*health)));
     listen(listener, Terms::plain(CONNECTIONS_MAX, DRAIN_MAX), answer, stop).await
 }
 

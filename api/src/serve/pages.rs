@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use http::{Method, Response, StatusCode};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::body::Payload;
 use super::budget::Share;
+use super::connection::answering;
 use super::{Terms, listen};
 
 /// Connections at once.
@@ -72,11 +72,11 @@ pub async fn pages(
     stop: CancellationToken,
 ) -> io::Result<()> {
     let answer = Arc::new(answer);
-    let respond = move |request: Request<Incoming>| {
+    let respond = answering(move |request| {
         let head = request.method() == Method::HEAD;
         let method = if head { &Method::GET } else { request.method() };
         ready(response(answer(method, request.uri().path()), head))
-    };
+    });
     listen(listener, Terms::plain(CONNECTIONS_MAX, DRAIN_MAX), respond, stop).await
 }
 

@@ -17,6 +17,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use hickory_resolver::proto::rr::{RData, RecordType};
 use jiff::Timestamp;
 use mail::address::{Address, Name};
@@ -111,25 +112,27 @@ pub struct Verdict {
 }
 
 /// Judges a message.
-pub async fn judge(resolver: &Resolver, message: Bytes, way: Way) -> Verdict {
-    let places = if message.len() > LARGE_BYTES { &LARGE_PLACES } else { &PLACES };
-    let unknown = Verdict::unknown(way.clone());
-    // Never closed.
-    let Ok(Ok(place)) = timeout(TURN_MAX, places.acquire()).await else { return unknown };
-    let resolver = resolver.clone();
-    let judging = async move {
-        let _place = place;
-        look(&resolver, &message, way).await
-    };
-    let judged = if std::ptr::eq(places, &raw const LARGE_PLACES) {
-        let runtime = tokio::runtime::Handle::current();
-        tokio::task::spawn_blocking(move || runtime.block_on(judging)).await
-    } else {
-        tokio::spawn(judging).await
-    };
-    judged.unwrap_or_else(|error| {
-        tracing::warn!(%error, "a message could not be judged");
-        unknown
+pub fn judge<'a>(resolver: &'a Resolver, message: Bytes, way: Way) -> BoxFuture<'a, Verdict> {
+    Box::pin(async move {
+        let places = if message.len() > LARGE_BYTES { &LARGE_PLACES } else { &PLACES };
+        let unknown = Verdict::unknown(way.clone());
+        // Never closed.
+        let Ok(Ok(place)) = timeout(TURN_MAX, places.acquire()).await else { return unknown };
+        let resolver = resolver.clone();
+        let judging = async move {
+            let _place = place;
+            look(&resolver, &message, way).await
+        };
+        let judged = if std::ptr::eq(places, &raw const LARGE_PLACES) {
+            let runtime = tokio::runtime::Handle::current();
+            tokio::task::spawn_blocking(move || runtime.block_on(judging)).await
+        } else {
+            tokio::spawn(judging).await
+        };
+        judged.unwrap_or_else(|error| {
+            tracing::warn!(%error, "a message could not be judged");
+            unknown
+        })
     })
 }
 

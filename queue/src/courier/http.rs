@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dns::lookup::Resolver;
+use futures_util::future::BoxFuture;
 use hyper::header::HeaderValue;
 use jiff::Timestamp;
 use rustls::RootCertStore;
@@ -201,19 +202,21 @@ impl Poster {
         self.exchange(&target, (request, Again::Harmless), bounds).await
     }
 
-    async fn exchange(
-        &self,
-        target: &Target,
+    fn exchange<'a>(
+        &'a self,
+        target: &'a Target,
         (request, again): (exchange::Request, Again),
         (time, answer_bytes_max): (Duration, usize),
-    ) -> Result<Answer, PostError> {
-        let until = Instant::now() + time;
-        // What is dropped at the deadline takes its connection with it.
-        let asked = tokio::time::timeout_at(until, self.ask(target, request, again)).await;
-        let answering = asked.unwrap_or(Err(PostError::Timeout(time)))?;
-        let Exchanged { answer, connection } = answering.read(until, answer_bytes_max).await;
-        self.0.kept.put(target, connection);
-        Ok(answer)
+    ) -> BoxFuture<'a, Result<Answer, PostError>> {
+        Box::pin(async move {
+            let until = Instant::now() + time;
+            // What is dropped at the deadline takes its connection with it.
+            let asked = tokio::time::timeout_at(until, self.ask(target, request, again)).await;
+            let answering = asked.unwrap_or(Err(PostError::Timeout(time)))?;
+            let Exchanged { answer, connection } = answering.read(until, answer_bytes_max).await;
+            self.0.kept.put(target, connection);
+            Ok(answer)
+        })
     }
 
     async fn ask(

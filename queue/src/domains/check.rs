@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
 use mail::domain::{Domain, DomainState};
@@ -32,39 +33,43 @@ impl Domains {
     ///
     /// # Errors
     /// [`DomainError`]. That a record is not there is none.
-    pub async fn verify(&self, account: AccountId, id: DomainId) -> Result<Known, DomainError> {
-        let domain = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
-        if self.parts.auto_verify {
-            return self.force(&domain.name).await;
-        }
-        let seen = self.look(&domain).await;
-        match self.settle_look((account, id), seen, true).await {
-            // Others have looked at the same time, and settled what they saw.
-            Err(DomainError::Changed) => self.get(account, id).await,
-            settled => settled,
-        }
+    pub fn verify(&self, account: AccountId, id: DomainId) -> BoxFuture<'_, Result<Known, DomainError>> {
+        Box::pin(async move {
+            let domain = store::domain::get(self.store(), account, id).await?.ok_or(DomainError::Unknown)?;
+            if self.parts.auto_verify {
+                return self.force(&domain.name).await;
+            }
+            let seen = self.look(&domain).await;
+            match self.settle_look((account, id), seen, true).await {
+                // Others have looked at the same time, and settled what they saw.
+                Err(DomainError::Changed) => self.get(account, id).await,
+                settled => settled,
+            }
+        })
     }
 
     /// Takes a domain as verified, with both its keys, on the operator's word.
     ///
     /// # Errors
     /// [`DomainError`].
-    pub async fn force(&self, name: &mail::address::Name) -> Result<Known, DomainError> {
-        for _ in 0..TRIES_MAX {
-            let before = store::domain::by_name(self.store(), name).await?.ok_or(DomainError::Unknown)?;
-            let (mut after, found) = self.know(before.clone()).await?;
-            let (domain, now) = (&mut after.domain, self.worker.clock.now());
-            domain.state = DomainState::Verified;
-            domain.verified_at = domain.verified_at.or(Some(now));
-            domain.dkim.ed25519_published = true;
-            domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
-            domain.updated_at = now;
-            (after.setup.vouched, after.setup.degraded_since, after.setup.due) = (true, None, None);
-            if self.settle(&before, found.as_ref(), &after).await? {
-                return Ok(after);
+    pub fn force<'a>(&'a self, name: &'a mail::address::Name) -> BoxFuture<'a, Result<Known, DomainError>> {
+        Box::pin(async move {
+            for _ in 0..TRIES_MAX {
+                let before = store::domain::by_name(self.store(), name).await?.ok_or(DomainError::Unknown)?;
+                let (mut after, found) = self.know(before.clone()).await?;
+                let (domain, now) = (&mut after.domain, self.worker.clock.now());
+                domain.state = DomainState::Verified;
+                domain.verified_at = domain.verified_at.or(Some(now));
+                domain.dkim.ed25519_published = true;
+                domain.delivery.tracking_seen.clone_from(&domain.delivery.tracking_host);
+                domain.updated_at = now;
+                (after.setup.vouched, after.setup.degraded_since, after.setup.due) = (true, None, None);
+                if self.settle(&before, found.as_ref(), &after).await? {
+                    return Ok(after);
+                }
             }
-        }
-        Err(DomainError::Changed)
+            Err(DomainError::Changed)
+        })
     }
 
     async fn look(&self, domain: &Domain) -> Seen {

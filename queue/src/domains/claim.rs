@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::address::Name;
 use mail::catalog::Filter;
@@ -107,46 +108,49 @@ impl Domains {
     ///
     /// # Errors
     /// [`ClaimError`].
-    pub async fn verify_claim(
+    pub fn verify_claim(
         &self,
         account: AccountId,
         id: ClaimId,
         limit: Option<u32>,
-    ) -> Result<Claimed, ClaimError> {
-        for _ in 0..TRIES_MAX {
-            let claim = store::claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
-            let now = self.worker.clock.now();
-            if !claim.is_open() || claim.status_at(now) == ClaimStatus::Expired {
-                return Ok(Claimed { claim, finding: None });
-            }
-            let finding = self.find_ownership(account, &claim.name, now).await;
-            let is_proven = finding.as_ref().is_some_and(|finding| finding.status == RecordStatus::Verified);
-            if !is_proven {
-                // Once proven, an outage of the DNS takes nothing back; but the record must stand at the end.
-                return Ok(Claimed { claim, finding });
-            }
-            let holder = store::domain::by_name(self.store(), &claim.name).await?;
-            let mut after = claim.clone();
-            after.proven_at = claim.proven_at.or(Some(now));
-            let settled = match holder {
-                Some(holder) if holder.account == account => {
-                    after = after.ended(ClaimStatus::Cancelled);
-                    self.book(&claim, &after).await?
+    ) -> BoxFuture<'_, Result<Claimed, ClaimError>> {
+        Box::pin(async move {
+            for _ in 0..TRIES_MAX {
+                let claim = store::claim::get(self.store(), account, id).await?.ok_or(ClaimError::Unknown)?;
+                let now = self.worker.clock.now();
+                if !claim.is_open() || claim.status_at(now) == ClaimStatus::Expired {
+                    return Ok(Claimed { claim, finding: None });
                 }
-                Some(holder) => match self.block(&after, &holder, now).await? {
-                    Some(block) => {
-                        (after.status, after.block) = (ClaimStatus::Blocked, Some(block));
-                        self.book_and_tell(&claim, &after, holder.account).await?
+                let finding = self.find_ownership(account, &claim.name, now).await;
+                let is_proven =
+                    finding.as_ref().is_some_and(|finding| finding.status == RecordStatus::Verified);
+                if !is_proven {
+                    // Once proven, an outage of the DNS takes nothing back; but the record must stand at the end.
+                    return Ok(Claimed { claim, finding });
+                }
+                let holder = store::domain::by_name(self.store(), &claim.name).await?;
+                let mut after = claim.clone();
+                after.proven_at = claim.proven_at.or(Some(now));
+                let settled = match holder {
+                    Some(holder) if holder.account == account => {
+                        after = after.ended(ClaimStatus::Cancelled);
+                        self.book(&claim, &after).await?
                     }
-                    None => self.complete((&claim, &mut after), Some(holder), limit).await?,
-                },
-                None => self.complete((&claim, &mut after), None, limit).await?,
-            };
-            if settled {
-                return Ok(Claimed { claim: after, finding });
+                    Some(holder) => match self.block(&after, &holder, now).await? {
+                        Some(block) => {
+                            (after.status, after.block) = (ClaimStatus::Blocked, Some(block));
+                            self.book_and_tell(&claim, &after, holder.account).await?
+                        }
+                        None => self.complete((&claim, &mut after), Some(holder), limit).await?,
+                    },
+                    None => self.complete((&claim, &mut after), None, limit).await?,
+                };
+                if settled {
+                    return Ok(Claimed { claim: after, finding });
+                }
             }
-        }
-        Err(DomainError::Changed.into())
+            Err(DomainError::Changed.into())
+        })
     }
 
     /// Takes the domain over; where the plan includes no more, that nothing else is missing is booked.

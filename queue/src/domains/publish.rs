@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::id::{AccountId, DomainId};
 use mail::setup::{Finding, Purpose, Record, RecordStatus, next_look};
@@ -61,32 +62,35 @@ impl Domains {
     ///
     /// # Errors
     /// [`PublishError`].
-    pub async fn publish(
+    pub fn publish(
         &self,
         (account, id): (AccountId, DomainId),
         by: By,
         (merge_spf, dry_run): (bool, bool),
-    ) -> Result<Published, PublishError> {
-        // Each holds a connection and a provider's patience for up to a minute.
-        let _turn = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
-        let domain = store::domain::get(self.store(), account, id).await.map_err(DomainError::from)?;
-        let domain = domain.ok_or(DomainError::Unknown)?;
-        let credentials = match by {
-            By::Once(credentials) => credentials,
-            By::Saved(provider) => self.saved(account, provider).await?,
-        };
-        let wanted = self.parts.facts.records(&domain);
-        let request = Request {
-            domain: &domain.name,
-            zone: None,
-            wanted: &wanted,
-            merge: Merge { spf: merge_spf, mx: false },
-            dry_run,
-            now: self.worker.clock.now(),
-        };
-        let report = self.parts.publisher.apply(&credentials, &request).await?;
-        let known = if dry_run { self.get(account, id).await? } else { self.look_soon(account, id).await? };
-        Ok(Published { known, report })
+    ) -> BoxFuture<'_, Result<Published, PublishError>> {
+        Box::pin(async move {
+            // Each holds a connection and a provider's patience for up to a minute.
+            let _turn = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
+            let domain = store::domain::get(self.store(), account, id).await.map_err(DomainError::from)?;
+            let domain = domain.ok_or(DomainError::Unknown)?;
+            let credentials = match by {
+                By::Once(credentials) => credentials,
+                By::Saved(provider) => self.saved(account, provider).await?,
+            };
+            let wanted = self.parts.facts.records(&domain);
+            let request = Request {
+                domain: &domain.name,
+                zone: None,
+                wanted: &wanted,
+                merge: Merge { spf: merge_spf, mx: false },
+                dry_run,
+                now: self.worker.clock.now(),
+            };
+            let report = self.parts.publisher.apply(&credentials, &request).await?;
+            let known =
+                if dry_run { self.get(account, id).await? } else { self.look_soon(account, id).await? };
+            Ok(Published { known, report })
+        })
     }
 
     /// The page at the domain's DNS provider where the customer agrees to its records (Domain Connect). Of keys only
@@ -94,22 +98,28 @@ impl Domains {
     ///
     /// # Errors
     /// [`PublishError`].
-    pub async fn connect(&self, (account, id): (AccountId, DomainId)) -> Result<String, PublishError> {
-        let _turn = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
-        let domain = store::domain::get(self.store(), account, id).await.map_err(DomainError::from)?;
-        let mut domain = domain.ok_or(DomainError::Unknown)?;
-        domain.dkim = domain.next_dkim.take().unwrap_or(domain.dkim);
-        domain.former_dkim = None;
-        let mut records = self.parts.facts.records(&domain);
-        let (policies, now) =
-            (records.extract_if(.., |r| r.purpose == Purpose::Dmarc), self.worker.clock.now());
-        let policies: Vec<Record> = policies.collect();
-        let _look = self.looks.take(account).await;
-        let found = self.parts.inspector.inspect(&domain.name, &policies, now).await;
-        let is_missing = |finding: &Finding| finding.status == RecordStatus::Missing;
-        records
-            .extend(policies.into_iter().zip(found).filter(|(_, found)| is_missing(found)).map(|(r, _)| r));
-        Ok(self.parts.publisher.connect(&self.parts.inspector, &domain.name, &records).await?)
+    pub fn connect(
+        &self,
+        (account, id): (AccountId, DomainId),
+    ) -> BoxFuture<'_, Result<String, PublishError>> {
+        Box::pin(async move {
+            let _turn = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
+            let domain = store::domain::get(self.store(), account, id).await.map_err(DomainError::from)?;
+            let mut domain = domain.ok_or(DomainError::Unknown)?;
+            domain.dkim = domain.next_dkim.take().unwrap_or(domain.dkim);
+            domain.former_dkim = None;
+            let mut records = self.parts.facts.records(&domain);
+            let (policies, now) =
+                (records.extract_if(.., |r| r.purpose == Purpose::Dmarc), self.worker.clock.now());
+            let policies: Vec<Record> = policies.collect();
+            let _look = self.looks.take(account).await;
+            let found = self.parts.inspector.inspect(&domain.name, &policies, now).await;
+            let is_missing = |finding: &Finding| finding.status == RecordStatus::Missing;
+            records.extend(
+                policies.into_iter().zip(found).filter(|(_, found)| is_missing(found)).map(|(r, _)| r),
+            );
+            Ok(self.parts.publisher.connect(&self.parts.inspector, &domain.name, &records).await?)
+        })
     }
 
     /// Looks at the domain from a minute on again: records have just been published, or are to be.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::attempt::Attempt;
 use mail::destination::Destination;
@@ -194,13 +195,15 @@ impl Worker {
     ///
     /// # Errors
     /// [`OperateError`].
-    pub async fn trace(&self, id: EmailId) -> Result<Trace, OperateError> {
-        let email = store::email::find(&self.store, id).await?.ok_or(OperateError::Unknown(id))?;
-        let account = email.email.account;
-        let events = store::event::list(&self.store, account, id, SHOWN_MAX).await?;
-        let attempts = store::attempt::list(&self.store, account, id, SHOWN_MAX).await?;
-        let waiting = self.explain(&email).await?;
-        Ok(Trace { email, events, attempts, waiting })
+    pub fn trace(&self, id: EmailId) -> BoxFuture<'_, Result<Trace, OperateError>> {
+        Box::pin(async move {
+            let email = store::email::find(&self.store, id).await?.ok_or(OperateError::Unknown(id))?;
+            let account = email.email.account;
+            let events = store::event::list(&self.store, account, id, SHOWN_MAX).await?;
+            let attempts = store::attempt::list(&self.store, account, id, SHOWN_MAX).await?;
+            let waiting = self.explain(&email).await?;
+            Ok(Trace { email, events, attempts, waiting })
+        })
     }
 
     /// What the recipients of an email that are not finished wait for.

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::id::EventId;
 use mail::task::{QueueName, Task, TaskId};
@@ -108,24 +109,27 @@ impl Worker {
     ///
     /// # Errors
     /// [`OperateError`].
-    pub async fn order_many(
-        self: &Arc<Self>,
+    pub fn order_many<'a>(
+        self: &'a Arc<Self>,
         filter: TaskFilter,
-        order: &Order,
-    ) -> Result<Given, OperateError> {
-        self.judge(order)?;
-        let now = self.later(Duration::from_millis(1));
-        let before = filter.accepted_before.map_or(now, |before| before.min(now));
-        let filter = TaskFilter { accepted_before: Some(before), ..filter };
-        // By time: of two, the older one is carried out first.
-        let id = EventId::new(self.clock.now(), self.entropy.id()).to_bytes();
-        let mut batch = Batch::progress();
-        queue_order::put(&mut batch, id, &QueueOrder { order: order.word(), filter });
-        self.watched.with(|watched| watched.insert(id, Progress { is_watched: true, ..Progress::default() }));
-        let given = Given { worker: Arc::clone(self), id };
-        self.store.commit(batch).await?;
-        self.something_ordered.notify_one();
-        Ok(given)
+        order: &'a Order,
+    ) -> BoxFuture<'a, Result<Given, OperateError>> {
+        Box::pin(async move {
+            self.judge(order)?;
+            let now = self.later(Duration::from_millis(1));
+            let before = filter.accepted_before.map_or(now, |before| before.min(now));
+            let filter = TaskFilter { accepted_before: Some(before), ..filter };
+            // By time: of two, the older one is carried out first.
+            let id = EventId::new(self.clock.now(), self.entropy.id()).to_bytes();
+            let mut batch = Batch::progress();
+            queue_order::put(&mut batch, id, &QueueOrder { order: order.word(), filter });
+            self.watched
+                .with(|watched| watched.insert(id, Progress { is_watched: true, ..Progress::default() }));
+            let given = Given { worker: Arc::clone(self), id };
+            self.store.commit(batch).await?;
+            self.something_ordered.notify_one();
+            Ok(given)
+        })
     }
 
     /// Carries out what is ordered about many tasks, until the worker stops.

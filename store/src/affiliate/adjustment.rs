@@ -10,16 +10,9 @@ use super::By;
 use super::listing;
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{Space, end_of, key};
-use crate::row::{self, Row};
+use crate::row::{self, stored};
 
-impl Row for Adjustment {
-    fn write<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        self.serialize(out)
-    }
-    fn read<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        Self::deserialize(input)
-    }
-}
+stored!(Adjustment);
 
 /// By what adjustments are found.
 #[repr(u8)]

@@ -16,17 +16,10 @@ use super::listing::{self, Page, Source, Wanted};
 use super::{By, balance};
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, after as key_after, end_of, key};
-use crate::row::{self, Row};
+use crate::row::{self, stored};
 use crate::task::PARTITIONS;
 
-impl Row for Commission {
-    fn write<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        self.serialize(out)
-    }
-    fn read<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        Self::deserialize(input)
-    }
-}
+stored!(Commission);
 
 words! {
     /// Where a commission stands, for who asks for a list.

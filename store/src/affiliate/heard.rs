@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{KeyReader, Space, key};
-use crate::row;
+use crate::row::{self, Plain};
 
 /// Which kind of the processor's objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,17 +37,6 @@ pub struct Read<T> {
 
 fn key_of(account: AccountId, kind: Kind, id: &str) -> Key {
     key(Space::Heard).account(account).u8(kind as u8).text(id).build()
-}
-
-struct Plain<T>(T);
-
-impl<T: Serialize + DeserializeOwned> row::Row for Plain<T> {
-    fn write<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(out)
-    }
-    fn read<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        T::deserialize(input).map(Self)
-    }
 }
 
 /// What is known of an object.

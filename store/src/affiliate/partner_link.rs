@@ -52,16 +52,7 @@ enum Holder {
     Resting(Timestamp),
 }
 
-struct HolderRow(Holder);
-
-impl row::Row for HolderRow {
-    fn write<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(out)
-    }
-    fn read<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        Holder::deserialize(input).map(Self)
-    }
-}
+stored!(Holder);
 
 fn key_of(account: AccountId, partner: PartnerId, id: PartnerLinkId) -> Key {
     key(Space::PartnerLink).account(account).id(partner.to_bytes()).id(id.to_bytes()).build()
@@ -91,7 +82,7 @@ pub async fn free(
     let seen = store.get(&key_by_token(account, token)).await?;
     let taken = match &seen {
         None => false,
-        Some(row) => match row::decode::<HolderRow>(row)?.0 {
+        Some(row) => match row::decode(row)? {
             Holder::Link(..) => true,
             Holder::Resting(until) => now < until,
         },
@@ -114,7 +105,7 @@ pub fn create(batch: &mut Batch, link: &PartnerLink, token: FreeToken) {
 fn take(batch: &mut Batch, link: &PartnerLink, token: FreeToken) {
     let by = key_by_token(link.account, &token.token);
     batch.check(by.clone(), token.seen);
-    batch.put(by, row::encode(&HolderRow(Holder::Link(link.partner, link.id))));
+    batch.put(by, row::encode(&Holder::Link(link.partner, link.id)));
 }
 
 /// Gives a link that was read as `before` another token; visitors who bring the old one are nobody's.
@@ -136,7 +127,7 @@ pub fn delete(batch: &mut Batch, before: &PartnerLink, resting: Option<Timestamp
     expect(batch, before);
     let by = key_by_token(before.account, &before.token);
     match resting {
-        Some(until) => batch.put(by, row::encode(&HolderRow(Holder::Resting(until)))),
+        Some(until) => batch.put(by, row::encode(&Holder::Resting(until))),
         None => batch.delete(by),
     };
     batch.delete(key_of(before.account, before.partner, before.id));
@@ -178,7 +169,7 @@ pub async fn with_token(
     token: &Token,
 ) -> Result<Option<PartnerLink>, ReadError> {
     let Some(row) = store.get(&key_by_token(account, token)).await? else { return Ok(None) };
-    match row::decode::<HolderRow>(&row)?.0 {
+    match row::decode(&row)? {
         Holder::Link(partner, id) => {
             let link = get(store, account, (partner, id)).await?;
             link.map(Some).ok_or_else(|| damaged("a token's link"))

@@ -9,16 +9,9 @@ use super::By;
 use super::listing::{self, Page, Source, Wanted};
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{Space, after as key_after, key};
-use crate::row::{self, Row};
+use crate::row::{self, stored};
 
-impl Row for Payout {
-    fn write<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        self.serialize(out)
-    }
-    fn read<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        Self::deserialize(input)
-    }
-}
+stored!(Payout);
 
 /// By what payouts are listed.
 #[repr(u8)]

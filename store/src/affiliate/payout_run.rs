@@ -8,25 +8,11 @@ use serde::{Deserialize as _, Serialize as _};
 use super::listing::{self, Page, Source, Wanted};
 use crate::engine::{Batch, Key, Order, ReadError, Store};
 use crate::key::{Space, after as key_after, key};
-use crate::row::{self, Row};
+use crate::row::{self, stored};
 
-impl Row for PayoutRun {
-    fn write<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        self.serialize(out)
-    }
-    fn read<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        Self::deserialize(input)
-    }
-}
+stored!(PayoutRun);
 
-impl Row for Skipped {
-    fn write<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        self.serialize(out)
-    }
-    fn read<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        Self::deserialize(input)
-    }
-}
+stored!(Skipped);
 
 fn key_of(account: AccountId, id: PayoutRunId) -> Key {
     key(Space::PayoutRun).account(account).id(id.to_bytes()).build()

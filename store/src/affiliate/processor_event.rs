@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{KeyReader, Space, key};
-use crate::row::{self, Row};
+use crate::row::{self, stored};
 
 words! {
     /// What became of an event.
@@ -46,14 +46,7 @@ pub struct ProcessorEvent {
     pub is_asked: bool,
 }
 
-impl Row for ProcessorEvent {
-    fn write<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        self.serialize(out)
-    }
-    fn read<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        Self::deserialize(input)
-    }
-}
+stored!(ProcessorEvent);
 
 /// An event's row as it was read.
 #[derive(Debug, Clone, Default)]

@@ -11,12 +11,12 @@
 use std::future::Future;
 
 use mail::id::{AccountId, PartnerId};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserializer, Serialize, Serializer};
 
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
 use crate::key::{KeyBuilder, KeyReader, Space, key};
-use crate::row::{self, Row};
+use crate::row::{self, Plain};
 
 /// Changes that are read, and folded, at once.
 const FOLDED_MAX: usize = 5_000;
@@ -39,18 +39,6 @@ pub trait Sums: Default + Serialize + DeserializeOwned + Send {
     /// Puts together what nobody asks for apart any more. It comes to the same.
     fn tidy(&mut self, _: &Store, _: Whose) -> impl Future<Output = Result<(), ReadError>> + Send {
         std::future::ready(Ok(()))
-    }
-}
-
-/// A value as it is.
-struct Plain<T>(T);
-
-impl<T: Serialize + DeserializeOwned> Row for Plain<T> {
-    fn write<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(out)
-    }
-    fn read<'de, D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
-        T::deserialize(input).map(Self)
     }
 }
 

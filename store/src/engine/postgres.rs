@@ -10,6 +10,9 @@
 //! here, and written in the same transaction. A transaction that the server breaks off is done again.
 //! While the database is away, intake is refused and progress waits.
 //!
+//! What is awaited is handed out boxed, its type unsaid: the client is compiled here once, and not in each room that
+//! reads or writes. Beside a round trip to a server an allocation is nothing.
+//!
 //! Limits: [`Database::lanes`] and [`Database::lines`] connections; the inbox holds [`INBOX_BATCHES`]
 //! batches, then commits wait.
 
@@ -29,6 +32,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -100,83 +104,99 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     /// Connects, looks whose the database is, makes the tables where there are none.
-    pub(crate) async fn open(database: &Database, purpose: Use) -> Result<Self, OpenError> {
-        let target = url::parse(&database.url, &database.application)?;
-        schema::prepare(&target, &database.cluster, purpose).await?;
-        let shared = Arc::<Shared>::default();
-        let (sender, receiver) = mpsc::channel(INBOX_BATCHES);
-        let receiver = Arc::new(tokio::sync::Mutex::new(receiver));
-        let lanes = (0..database.lanes.max(1)).map(|_| {
-            let lane = Lane::new(target.clone(), Arc::clone(&receiver), Arc::clone(&shared));
-            tokio::spawn(lane.run())
-        });
-        let lanes = tokio::sync::Mutex::new(lanes.collect());
-        tokio::spawn(look_for(target.clone(), Arc::downgrade(&shared)));
-        tracing::info!(database = target.shown, cluster = database.cluster, "the store is open");
-        let lines = Lines::new(target.clone(), database.lines);
-        Ok(Self { target, lines, shared, inbox: Mutex::new(Some(sender)), lanes })
+    pub(crate) fn open<'a>(database: &'a Database, purpose: Use) -> BoxFuture<'a, Result<Self, OpenError>> {
+        Box::pin(async move {
+            let target = url::parse(&database.url, &database.application)?;
+            schema::prepare(&target, &database.cluster, purpose).await?;
+            let shared = Arc::<Shared>::default();
+            let (sender, receiver) = mpsc::channel(INBOX_BATCHES);
+            let receiver = Arc::new(tokio::sync::Mutex::new(receiver));
+            let lanes = (0..database.lanes.max(1)).map(|_| {
+                let lane = Lane::new(target.clone(), Arc::clone(&receiver), Arc::clone(&shared));
+                tokio::spawn(lane.run())
+            });
+            let lanes = tokio::sync::Mutex::new(lanes.collect());
+            tokio::spawn(look_for(target.clone(), Arc::downgrade(&shared)));
+            tracing::info!(database = target.shown, cluster = database.cluster, "the store is open");
+            let lines = Lines::new(target.clone(), database.lines);
+            Ok(Self { target, lines, shared, inbox: Mutex::new(Some(sender)), lanes })
+        })
     }
 
-    pub(crate) async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, ReadError> {
-        if keys.is_empty() {
-            return Ok(Vec::new());
-        }
-        let wanted: &Vec<&[u8]> = &keys.iter().map(|key| &key[..]).collect();
-        let get = |line: Arc<Line>| async move { line.client.query(&line.get, &[wanted]).await };
-        let rows = self.lines.ask(get).await?;
-        let found: std::collections::HashMap<&[u8], &[u8]> =
-            rows.iter().map(|row| (row.get::<_, &[u8]>(0), row.get::<_, &[u8]>(1))).collect();
-        Ok(keys.iter().map(|key| found.get(&key[..]).map(|value| Bytes::copy_from_slice(value))).collect())
+    pub(crate) fn get_many<'a>(
+        &'a self,
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<Option<Value>>, ReadError>> {
+        Box::pin(async move {
+            if keys.is_empty() {
+                return Ok(Vec::new());
+            }
+            let wanted: &Vec<&[u8]> = &keys.iter().map(|key| &key[..]).collect();
+            let get = |line: Arc<Line>| async move { line.client.query(&line.get, &[wanted]).await };
+            let rows = self.lines.ask(get).await?;
+            let found: std::collections::HashMap<&[u8], &[u8]> =
+                rows.iter().map(|row| (row.get::<_, &[u8]>(0), row.get::<_, &[u8]>(1))).collect();
+            Ok(keys
+                .iter()
+                .map(|key| found.get(&key[..]).map(|value| Bytes::copy_from_slice(value)))
+                .collect())
+        })
     }
 
-    pub(crate) async fn scan(
+    pub(crate) fn scan(
         &self,
         range: Range<Key>,
         order: Order,
         limit: usize,
-    ) -> Result<Vec<(Key, Value)>, ReadError> {
-        if range.start >= range.end || limit == 0 {
-            return Ok(Vec::new());
-        }
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let (from, to): (&[u8], &[u8]) = (&range.start, &range.end);
-        let scan = |line: Arc<Line>| async move {
-            let statement = match order {
-                Order::Ascending => &line.up,
-                Order::Descending => &line.down,
+    ) -> BoxFuture<'_, Result<Vec<(Key, Value)>, ReadError>> {
+        Box::pin(async move {
+            if range.start >= range.end || limit == 0 {
+                return Ok(Vec::new());
+            }
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let (from, to): (&[u8], &[u8]) = (&range.start, &range.end);
+            let scan = |line: Arc<Line>| async move {
+                let statement = match order {
+                    Order::Ascending => &line.up,
+                    Order::Descending => &line.down,
+                };
+                line.client.query(statement, &[&from, &to, &limit]).await
             };
-            line.client.query(statement, &[&from, &to, &limit]).await
-        };
-        let rows = self.lines.ask(scan).await?;
-        let copy = |row: &tokio_postgres::Row, n| Bytes::copy_from_slice(row.get::<_, &[u8]>(n));
-        Ok(rows.iter().map(|row| (copy(row, 0), copy(row, 1))).collect())
+            let rows = self.lines.ask(scan).await?;
+            let copy = |row: &tokio_postgres::Row, n| Bytes::copy_from_slice(row.get::<_, &[u8]>(n));
+            Ok(rows.iter().map(|row| (copy(row, 0), copy(row, 1))).collect())
+        })
     }
 
-    pub(crate) async fn body(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
-        let wanted: &[u8] = key;
-        let body = |line: Arc<Line>| async move { line.client.query(&line.body, &[&wanted]).await };
-        let rows = self.lines.ask(body).await?;
-        Ok(rows.first().map(|row| Bytes::copy_from_slice(row.get::<_, &[u8]>(0))))
+    pub(crate) fn body<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Bytes>, ReadError>> {
+        Box::pin(async move {
+            let wanted: &[u8] = key;
+            let body = |line: Arc<Line>| async move { line.client.query(&line.body, &[&wanted]).await };
+            let rows = self.lines.ask(body).await?;
+            Ok(rows.first().map(|row| Bytes::copy_from_slice(row.get::<_, &[u8]>(0))))
+        })
     }
 
-    pub(crate) async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
-        batch.measure()?;
-        let bodies = batch.bodies.iter().filter_map(|change| change.body.as_ref());
-        if let Some(size_bytes) =
-            bodies.map(super::Body::size_bytes).max().filter(|size| *size > BODY_BYTES_MAX)
-        {
-            return Err(TooLarge { part: "body", size_bytes, size_bytes_max: BODY_BYTES_MAX }.into());
-        }
-        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let inbox = inbox.ok_or(CommitError::Closed)?;
-        let (answer, answered) = oneshot::channel();
-        inbox
-            .send(Pending { batch, answer, since: Instant::now() })
-            .await
-            .map_err(|_| CommitError::Closed)?;
-        drop(inbox);
-        // A lane that ends by a bug leaves what it had on its way in doubt.
-        answered.await.map_err(|_| CommitError::Unknown("the writer ended".into()))?
+    pub(crate) fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>> {
+        Box::pin(async move {
+            batch.measure()?;
+            let bodies = batch.bodies.iter().filter_map(|change| change.body.as_ref());
+            if let Some(size_bytes) =
+                bodies.map(super::Body::size_bytes).max().filter(|size| *size > BODY_BYTES_MAX)
+            {
+                return Err(TooLarge { part: "body", size_bytes, size_bytes_max: BODY_BYTES_MAX }.into());
+            }
+            let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let inbox = inbox.ok_or(CommitError::Closed)?;
+            let (answer, answered) = oneshot::channel();
+            inbox
+                .send(Pending { batch, answer, since: Instant::now() })
+                .await
+                .map_err(|_| CommitError::Closed)?;
+            drop(inbox);
+            // A lane that ends by a bug leaves what it had on its way in doubt.
+            answered.await.map_err(|_| CommitError::Unknown("the writer ended".into()))?
+        })
     }
 
     pub(crate) fn health(&self) -> Health {
@@ -184,47 +204,55 @@ impl Postgres {
     }
 
     /// Writes what waits and ends the lanes.
-    pub(crate) async fn close(&self) {
-        self.shared.close();
-        drop(self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take());
-        for lane in self.lanes.lock().await.drain(..) {
-            let _ = lane.await;
-        }
+    pub(crate) fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.shared.close();
+            drop(self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take());
+            for lane in self.lanes.lock().await.drain(..) {
+                let _ = lane.await;
+            }
+        })
     }
 
-    pub(crate) async fn verify(&self) -> Result<Report, CommitError> {
-        let away = |error: tokio_postgres::Error| CommitError::Away(url::reason(&error).into());
-        let client = line::connect(&self.target).await.map_err(away)?;
-        let count = "SELECT (SELECT count(*) FROM postrider_rows), count(*), coalesce(sum(length(v)), 0)::bigint \
-             FROM postrider_bodies";
-        let row = client.query_one(count, &[]).await.map_err(away)?;
-        let number = |n| u64::try_from(row.get::<_, i64>(n)).unwrap_or(0);
-        Ok(Report { rows: number(0), bodies: number(1), body_bytes: number(2), ..Report::default() })
+    pub(crate) fn verify(&self) -> BoxFuture<'_, Result<Report, CommitError>> {
+        Box::pin(async move {
+            let away = |error: tokio_postgres::Error| CommitError::Away(url::reason(&error).into());
+            let client = line::connect(&self.target).await.map_err(away)?;
+            let count = "SELECT (SELECT count(*) FROM postrider_rows), count(*), coalesce(sum(length(v)), 0)::bigint \
+                 FROM postrider_bodies";
+            let row = client.query_one(count, &[]).await.map_err(away)?;
+            let number = |n| u64::try_from(row.get::<_, i64>(n)).unwrap_or(0);
+            Ok(Report { rows: number(0), bodies: number(1), body_bytes: number(2), ..Report::default() })
+        })
     }
 
-    pub(crate) async fn backup(
-        &self,
-        file: &Path,
+    pub(crate) fn backup<'a>(
+        &'a self,
+        file: &'a Path,
         progress: impl FnMut(Progress) + Send + 'static,
-    ) -> Result<Progress, BackupError> {
-        let (rows, bodies) = self.everything().await?;
-        let file = file.to_owned();
-        let work = tokio::task::spawn_blocking(move || backup::write(&file, rows, bodies, progress));
-        work.await.map_err(ReadError::io)?
+    ) -> BoxFuture<'a, Result<Progress, BackupError>> {
+        Box::pin(async move {
+            let (rows, bodies) = self.everything().await?;
+            let file = file.to_owned();
+            let work = tokio::task::spawn_blocking(move || backup::write(&file, rows, bodies, progress));
+            work.await.map_err(ReadError::io)?
+        })
     }
 
     /// All rows and all bodies, in key order, as of one moment. To be read from a thread that may block.
-    pub(crate) async fn everything(&self) -> Result<(backup::Rows, backup::Rows), ReadError> {
-        pages::everything(&self.target).await
+    pub(crate) fn everything(&self) -> BoxFuture<'_, Result<(backup::Rows, backup::Rows), ReadError>> {
+        Box::pin(async move { pages::everything(&self.target).await })
     }
 
     /// A copy into it has come to its end: from now on it can be opened.
-    pub(crate) async fn copied(&self) -> Result<(), ReadError> {
-        let ended = async {
-            let client = line::connect(&self.target).await?;
-            schema::copied(&client).await
-        };
-        ended.await.map_err(|error| ReadError::Away(url::reason(&error).into()))
+    pub(crate) fn copied(&self) -> BoxFuture<'_, Result<(), ReadError>> {
+        Box::pin(async move {
+            let ended = async {
+                let client = line::connect(&self.target).await?;
+                schema::copied(&client).await
+            };
+            ended.await.map_err(|error| ReadError::Away(url::reason(&error).into()))
+        })
     }
 }
 

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::affiliate::arithmetic::ArithmeticError;
 use mail::affiliate::commission::{Commission, Status};
@@ -181,40 +182,45 @@ impl Book<'_> {
     }
 
     /// A payout was paid, or failed, or what was paid came back. Its lines follow, as far as this commit goes.
-    pub(crate) async fn settle_payout(&mut self, id: PayoutId, outlay: Outlay) -> Result<(), Fault> {
-        let now = self.now;
-        let Some(found) = self.payout(id).await? else { return Ok(()) };
-        let was_open = found.state == PayoutState::Open;
-        let is_failed = matches!(outlay, Outlay::Failed { .. });
-        match outlay {
-            Outlay::Paid { reference, transfer } => {
-                found.state = PayoutState::Paid;
-                found.paid_at = Some(now);
-                found.reference = reference;
-                found.transfer = transfer;
+    pub(crate) fn settle_payout(&mut self, id: PayoutId, outlay: Outlay) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(async move {
+            let now = self.now;
+            let Some(found) = self.payout(id).await? else { return Ok(()) };
+            let was_open = found.state == PayoutState::Open;
+            let is_failed = matches!(outlay, Outlay::Failed { .. });
+            match outlay {
+                Outlay::Paid { reference, transfer } => {
+                    found.state = PayoutState::Paid;
+                    found.paid_at = Some(now);
+                    found.reference = reference;
+                    found.transfer = transfer;
+                }
+                Outlay::Failed { reason, transfer } => {
+                    found.state = PayoutState::Failed;
+                    found.paid_at = None;
+                    found.failure_reason = Some(reason);
+                    found.transfer = transfer.or(found.transfer.take());
+                }
             }
-            Outlay::Failed { reason, transfer } => {
-                found.state = PayoutState::Failed;
-                found.paid_at = None;
-                found.failure_reason = Some(reason);
-                found.transfer = transfer.or(found.transfer.take());
+            found.asking.not_before = None;
+            found.trail = Some(Trail::default());
+            found.touch(now);
+            let payout = found.clone();
+            if let Some(run) = self.run(payout.run).await? {
+                if was_open {
+                    run.settle_one(is_failed, now);
+                } else {
+                    run.is_partial |= is_failed;
+                    run.rev = run.rev.saturating_add(1);
+                }
             }
-        }
-        found.asking.not_before = None;
-        found.trail = Some(Trail::default());
-        found.touch(now);
-        let payout = found.clone();
-        if let Some(run) = self.run(payout.run).await? {
-            if was_open {
-                run.settle_one(is_failed, now);
-            } else {
-                run.is_partial |= is_failed;
-                run.rev = run.rev.saturating_add(1);
-            }
-        }
-        self.tell(News::Payout(if is_failed { EventKind::PayoutFailed } else { EventKind::PayoutPaid }, id));
-        self.note_standing(&payout, is_failed).await?;
-        self.follow(id).await
+            self.tell(News::Payout(
+                if is_failed { EventKind::PayoutFailed } else { EventKind::PayoutPaid },
+                id,
+            ));
+            self.note_standing(&payout, is_failed).await?;
+            self.follow(id).await
+        })
     }
 
     /// What a payout's end says of where its partner is paid: after two failures, nothing is paid there any more.
@@ -304,42 +310,44 @@ impl Book<'_> {
 
     /// Lines of a payout follow it, at most [`LINES_AT_ONCE`]: paid with it, or free of it. The rest is work that is
     /// gone on with.
-    pub(crate) async fn follow(&mut self, id: PayoutId) -> Result<(), Fault> {
-        let (store, account) = (self.ledger.store.clone(), self.account());
-        let Some(payout) = self.payout(id).await?.map(|found| found.clone()) else { return Ok(()) };
-        let Some(trail) = payout.trail else { return Ok(()) };
-        let is_paid = payout.state == PayoutState::Paid;
-        // Lines that are freed are found by the payout no more.
-        let after = trail.after.filter(|_| is_paid);
-        let lines = commission::of_payout(&store, (account, id), after, LINES_AT_ONCE).await?;
-        let last = lines.last().map(|line| line.id);
-        let is_whole = lines.len() < LINES_AT_ONCE;
-        for line in lines {
-            let Some(line) = self.line(line.id).await? else { continue };
-            if is_paid {
-                self.pay_line(line, id);
-            } else {
-                self.free_line(line, &payout).await?;
+    pub(crate) fn follow(&mut self, id: PayoutId) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(async move {
+            let (store, account) = (self.ledger.store.clone(), self.account());
+            let Some(payout) = self.payout(id).await?.map(|found| found.clone()) else { return Ok(()) };
+            let Some(trail) = payout.trail else { return Ok(()) };
+            let is_paid = payout.state == PayoutState::Paid;
+            // Lines that are freed are found by the payout no more.
+            let after = trail.after.filter(|_| is_paid);
+            let lines = commission::of_payout(&store, (account, id), after, LINES_AT_ONCE).await?;
+            let last = lines.last().map(|line| line.id);
+            let is_whole = lines.len() < LINES_AT_ONCE;
+            for line in lines {
+                let Some(line) = self.line(line.id).await? else { continue };
+                if is_paid {
+                    self.pay_line(line, id);
+                } else {
+                    self.free_line(line, &payout).await?;
+                }
             }
-        }
-        if !is_paid {
-            let theirs = adjustment::of_payout(&store, (account, id), ADJUSTMENTS_MAX).await?;
-            let known = |one: &Adjustment| self.desk.freed.iter().any(|freed| freed.id == one.id);
-            let theirs: Vec<_> = theirs.into_iter().filter(|one| !known(one)).collect();
-            self.desk.freed.extend(theirs);
-        }
-        let now = self.now;
-        if let Some(found) = self.payout(id).await? {
-            found.trail = (!is_whole).then_some(Trail { after: last });
-            if payout.trail != found.trail {
-                found.rev = found.rev.saturating_add(1);
+            if !is_paid {
+                let theirs = adjustment::of_payout(&store, (account, id), ADJUSTMENTS_MAX).await?;
+                let known = |one: &Adjustment| self.desk.freed.iter().any(|freed| freed.id == one.id);
+                let theirs: Vec<_> = theirs.into_iter().filter(|one| !known(one)).collect();
+                self.desk.freed.extend(theirs);
             }
-        }
-        let is_known = payout.trail != Some(Trail::default());
-        if !is_whole || is_known {
-            self.note_work(Work::Payout(id), (!is_whole).then_some(now));
-        }
-        Ok(())
+            let now = self.now;
+            if let Some(found) = self.payout(id).await? {
+                found.trail = (!is_whole).then_some(Trail { after: last });
+                if payout.trail != found.trail {
+                    found.rev = found.rev.saturating_add(1);
+                }
+            }
+            let is_known = payout.trail != Some(Trail::default());
+            if !is_whole || is_known {
+                self.note_work(Work::Payout(id), (!is_whole).then_some(now));
+            }
+            Ok(())
+        })
     }
 
     fn pay_line(&mut self, mut line: Commission, id: PayoutId) {

@@ -1,5 +1,6 @@
 //! The book is closed: one batch of everything that changed, with checks of everything that was read, and what is told.
 
+use futures_util::future::BoxFuture;
 use mail::affiliate::commission::Commission;
 use mail::affiliate::partner_letter::PartnerLetter;
 use mail::affiliate::payout::Payout;
@@ -19,47 +20,49 @@ use crate::ledger::balances::{FOLD_AT, FOLD_LOOK};
 use crate::object::{CommissionObject, PartnerObject, ReferralObject};
 use crate::tell::Telling;
 
-impl Book<'_> {
+impl<'l> Book<'l> {
     /// Closes the book.
-    pub(crate) async fn close(mut self, mut batch: Batch) -> Result<Batch, Fault> {
-        let account = self.account();
-        self.leave_payouts().await?;
-        program::expect(&mut batch, &self.program);
-        self.touch_referrals();
-        self.write_tallies(&mut batch).await?;
-        self.customers.write(&mut batch, account);
-        self.invoices.write(&mut batch, account);
-        self.charges.write(&mut batch, account);
-        self.payments.write(&mut batch, account);
-        self.accounts.write(&mut batch, account);
-        for (customer, invoice) in &self.listed {
-            heard::put_invoice_of(&mut batch, account, customer, invoice);
-        }
-        // A partner who was deleted stays so.
-        self.write_partners(&mut batch);
-        self.campaigns.values().for_each(|known| campaign::expect(&mut batch, known));
-        self.write_referrals(&mut batch);
-        self.fold_brought(&mut batch).await?;
-        self.latest.values().for_each(|(before, lead)| before.put_lead(&mut batch, *lead));
-        for Held { before, now } in self.visits.values() {
-            match before {
-                Some(before) if before != now => visit::update(&mut batch, before, now),
-                _ => visit::expect(&mut batch, now),
+    pub(crate) fn close(mut self, mut batch: Batch) -> BoxFuture<'l, Result<Batch, Fault>> {
+        Box::pin(async move {
+            let account = self.account();
+            self.leave_payouts().await?;
+            program::expect(&mut batch, &self.program);
+            self.touch_referrals();
+            self.write_tallies(&mut batch).await?;
+            self.customers.write(&mut batch, account);
+            self.invoices.write(&mut batch, account);
+            self.charges.write(&mut batch, account);
+            self.payments.write(&mut batch, account);
+            self.accounts.write(&mut batch, account);
+            for (customer, invoice) in &self.listed {
+                heard::put_invoice_of(&mut batch, account, customer, invoice);
             }
-        }
-        for Held { before, now } in self.lines.values() {
-            match before {
-                None => commission::create(&mut batch, now),
-                Some(before) if before == now => commission::expect(&mut batch, now),
-                Some(before) => commission::update(&mut batch, before, now),
+            // A partner who was deleted stays so.
+            self.write_partners(&mut batch);
+            self.campaigns.values().for_each(|known| campaign::expect(&mut batch, known));
+            self.write_referrals(&mut batch);
+            self.fold_brought(&mut batch).await?;
+            self.latest.values().for_each(|(before, lead)| before.put_lead(&mut batch, *lead));
+            for Held { before, now } in self.visits.values() {
+                match before {
+                    Some(before) if before != now => visit::update(&mut batch, before, now),
+                    _ => visit::expect(&mut batch, now),
+                }
             }
-        }
-        self.write_payouts(&mut batch);
-        if !self.ledger.is_quiet() {
-            self.write_news(&mut batch).await?;
-            self.write_letters(&mut batch);
-        }
-        Ok(batch)
+            for Held { before, now } in self.lines.values() {
+                match before {
+                    None => commission::create(&mut batch, now),
+                    Some(before) if before == now => commission::expect(&mut batch, now),
+                    Some(before) => commission::update(&mut batch, before, now),
+                }
+            }
+            self.write_payouts(&mut batch);
+            if !self.ledger.is_quiet() {
+                self.write_news(&mut batch).await?;
+                self.write_letters(&mut batch);
+            }
+            Ok(batch)
+        })
     }
 
     fn write_letters(&self, batch: &mut Batch) {

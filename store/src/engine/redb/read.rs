@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::Instant;
 
 use super::index::Base;
@@ -61,12 +61,7 @@ impl Shared {
         if rest.is_empty() {
             return Ok(found);
         }
-        let mut readers = JoinSet::new();
-        for part in rest.chunks(rest.len().div_ceil(READERS).max(KEYS_A_READER)) {
-            let (base, part) = (Arc::clone(&base), part.to_vec());
-            let read = move |(at, key): (usize, Key)| Ok((at, base.get(&key)?));
-            readers.spawn_blocking(move || part.into_iter().map(read).collect::<Result<Vec<_>, ReadError>>());
-        }
+        let mut readers = readers(&base, rest);
         while let Some(part) = readers.join_next().await {
             part.map_err(ReadError::io)??.into_iter().for_each(|(at, value)| put(at, value));
         }
@@ -96,9 +91,7 @@ impl Shared {
         limit: usize,
     ) -> Result<Vec<(Key, Value)>, ReadError> {
         if limit > ROWS_IN_PLACE {
-            let shared = Arc::clone(self);
-            let scan = spawn_blocking(move || shared.scan_blocking(&range, order, limit));
-            return scan.await.map_err(ReadError::io)?;
+            return self.scan_apart(range, order, limit).await.map_err(ReadError::io)?;
         }
         let found = self.scan_each(std::slice::from_ref(&range), order, limit).await?;
         Ok(found.into_iter().next().unwrap_or_default())
@@ -115,13 +108,23 @@ impl Shared {
         for mut scan in Scan::of_each(self, ranges, order, limit)? {
             match waiting.is_empty() && scan.go_on(Some(self.in_place))? {
                 true => found.push(scan.found),
-                false => waiting.push(spawn_blocking(|| scan.finish())),
+                false => waiting.push(scan.finish_apart()),
             }
         }
         for scan in waiting {
             found.push(scan.await.map_err(ReadError::io)??);
         }
         Ok(found)
+    }
+
+    fn scan_apart(
+        self: &Arc<Self>,
+        range: Range<Key>,
+        order: Order,
+        limit: usize,
+    ) -> JoinHandle<Result<Vec<(Key, Value)>, ReadError>> {
+        let shared = Arc::clone(self);
+        spawn_blocking(move || shared.scan_blocking(&range, order, limit))
     }
 
     /// The same as [`Shared::scan`] for a thread of its own, outside any runtime.
@@ -134,6 +137,21 @@ impl Shared {
         let scans = Scan::of_each(self, std::slice::from_ref(range), order, limit)?;
         scans.into_iter().next().map_or_else(|| Ok(Vec::new()), Scan::finish)
     }
+}
+
+/// The rest of a request's keys and their rows, read by threads that may wait. (A plain function, so that what it
+/// starts is compiled here alone: whatever is awaited is compiled where that is done.)
+fn readers(
+    base: &Arc<Base>,
+    rest: &[(usize, Key)],
+) -> JoinSet<Result<Vec<(usize, Option<Value>)>, ReadError>> {
+    let mut readers = JoinSet::new();
+    for part in rest.chunks(rest.len().div_ceil(READERS).max(KEYS_A_READER)) {
+        let (base, part) = (Arc::clone(base), part.to_vec());
+        let read = move |(at, key): (usize, Key)| Ok((at, base.get(&key)?));
+        readers.spawn_blocking(move || part.into_iter().map(read).collect());
+    }
+    readers
 }
 
 /// Rows in order, deleted ones (none) included.
@@ -211,6 +229,11 @@ impl Scan {
     fn finish(mut self) -> Result<Vec<(Key, Value)>, ReadError> {
         self.go_on(None)?;
         Ok(self.found)
+    }
+
+    /// The same, on a thread that may wait.
+    fn finish_apart(self) -> JoinHandle<Result<Vec<(Key, Value)>, ReadError>> {
+        spawn_blocking(|| self.finish())
     }
 
     /// Takes the next key off all layers that have it; false at the end.

@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockRead
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::task::JoinHandle;
 
 use super::index::Base;
 use super::segments::{BodyFault, Segments};
@@ -193,8 +194,12 @@ impl Shared {
         if is_young && place.size_bytes <= INLINE_BODY_BYTES_MAX {
             return self.read_body(key);
         }
+        self.read_body_apart(key).await.map_err(ReadError::io)?
+    }
+
+    fn read_body_apart(self: &Arc<Self>, key: &Key) -> JoinHandle<Result<Option<Bytes>, ReadError>> {
         let (shared, key) = (Arc::clone(self), key.clone());
-        tokio::task::spawn_blocking(move || shared.read_body(&key)).await.map_err(ReadError::io)?
+        tokio::task::spawn_blocking(move || shared.read_body(&key))
     }
 
     /// Reads a body; blocks.
