@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::index::Base;
 use super::shared::Shared;
-use super::table::Table;
+use super::table::{Table, own};
 use crate::engine::{Key, Order, ReadError, Value};
 use crate::key::after;
 
@@ -78,7 +78,7 @@ impl Shared {
             if row.is_none() {
                 below.push((at, key.clone()));
             }
-            found.push(row.flatten().cloned());
+            found.push(row.flatten().map(own));
         }
         (found, below, Arc::clone(&layers.base))
     }

@@ -4,12 +4,15 @@
 //! Deletes stay as tombstones, for the row may lie below; a row put as fresh and deleted before the
 //! checkpoint leaves nothing at all. Memory is counted, so that the tables stay bounded: bytes that came in count
 //! until the table is dropped, for keys and values lie in the batches that brought them (prepared.rs), and a batch goes
-//! with the last of its rows.
+//! with the last of its rows. So what is handed out is copied: a reader keeps it for as long as it likes, and the batch
+//! is not kept with it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 use std::ops::Range;
+
+use bytes::Bytes;
 
 use crate::engine::{Key, Order, Value};
 
@@ -91,7 +94,7 @@ impl Table {
         self.rows.is_empty() && self.bodies.is_empty()
     }
 
-    /// None: this table says nothing about the key. `Some(None)`: deleted.
+    /// None: this table says nothing about the key. `Some(None)`: deleted. Not to be handed out: [`own`].
     pub(crate) fn get(&self, key: &[u8]) -> Option<Option<&Value>> {
         self.rows.get(key).map(|row| row.value.as_ref())
     }
@@ -138,7 +141,7 @@ impl Table {
                 Order::Ascending => rows.next(),
                 Order::Descending => rows.next_back(),
             }?;
-            Some((key.clone(), row.value.clone()))
+            Some((own(key), row.value.as_ref().map(own)))
         })
     }
 
@@ -155,10 +158,14 @@ impl Table {
     }
 }
 
+/// A key or value that keeps no batch.
+pub(crate) fn own(part: &Bytes) -> Bytes {
+    Bytes::copy_from_slice(part)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
 
     fn row(value: Option<&'static [u8]>, fresh: bool) -> Row {
         Row { value: value.map(Bytes::from_static), fresh }
