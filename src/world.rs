@@ -24,6 +24,7 @@ use queue::guard::{Guards, Signatures};
 use queue::inbound::{Filter, Inbound, Names, Rspamd, RspamdSettings};
 use queue::plan::{PlanSettings, Planner};
 use queue::product_events::{ExportSettings, Exporter};
+use queue::receiving::Receiving;
 use queue::retry::Schedule;
 use queue::smarthosts::Smarthosts;
 use queue::sts::StsPolicies;
@@ -140,7 +141,7 @@ impl World {
             store: store.clone(),
             clock: clock.clone(),
             entropy: entropy.clone(),
-            planner: planner(config, resolver.clone()).guarded(guards(config, &store, &resolver)?),
+            planner: planner(config, &store, &resolver)?,
             dialer: dialer(config)?,
             verp,
             webhooks: WebhooksParts {
@@ -414,14 +415,21 @@ fn roots(config: &Config) -> Result<Option<RootCertStore>, BuildError> {
     file.map(certificate::roots).transpose().map_err(BuildError::Roots)
 }
 
-fn planner(config: &Config, resolver: Resolver) -> Planner {
+fn planner(config: &Config, store: &Store, resolver: &Resolver) -> Result<Planner, BuildError> {
     let delivery = &config.delivery;
     let settings = PlanSettings {
         port: delivery.port,
         smarthosts: Smarthosts::new(delivery.all_smarthosts()),
         own_names: vec![config.hostname.clone()],
     };
-    Planner::new(resolver, settings)
+    let receiving = Receiving::new(store.clone(), own_names(config));
+    let guards = guards(config, store, resolver)?;
+    Ok(Planner::new(resolver.clone(), settings).guarded(guards).receiving(receiving))
+}
+
+/// What we are called.
+fn own_names(config: &Config) -> Names {
+    Names { hostname: config.hostname.clone(), return_path_host: config.return_path_host() }
 }
 
 fn dialer(config: &Config) -> Result<Dialer, BuildError> {
@@ -453,8 +461,8 @@ fn manners(config: &Config) -> Manners {
 
 /// Takes mail in.
 fn inbound(config: &Config, hall: &Hall, resolver: &Resolver) -> Result<Inbound, BuildError> {
-    let names = Names { hostname: config.hostname.clone(), return_path_host: config.return_path_host() };
-    Ok(Inbound::new(hall.clone(), resolver.clone(), names, inbound_manners(config, resolver)?))
+    let manners = inbound_manners(config, resolver)?;
+    Ok(Inbound::new(hall.clone(), resolver.clone(), own_names(config), manners))
 }
 
 /// How mail is taken in.

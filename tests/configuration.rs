@@ -65,6 +65,32 @@ fn read(more: &str) -> String {
 }
 
 #[test]
+fn whatever_is_documented_can_be_set_by_the_environment() {
+    for (section, key, line) in documented_keys() {
+        if section.starts_with("[[") {
+            continue;
+        }
+        let section = section.trim_matches(['[', ']']).replace('.', "_");
+        let name = [section.as_str(), &key].join("_").trim_start_matches('_').to_ascii_uppercase();
+        let value = line.split_once(" = ").unwrap().1.trim_matches('"').to_owned();
+        let environment = [(format!("POSTRIDER_{name}"), value)];
+        if let Err(problems) = config::from_text("hostname = \"mx1.example.net\"\n", environment) {
+            // One setting may ask for another; each is known, and takes its value.
+            let is_unread = |problem: &config::Problem| {
+                ["unknown field", "invalid type", "expected"].iter().any(|part| problem.text.contains(part))
+            };
+            assert!(!problems.iter().any(is_unread), "{name}: {problems:?}");
+        }
+    }
+}
+
+#[test]
+fn name_servers_are_one_or_a_list() {
+    let one = read("[dns]\nservers = \"127.0.0.1:5300\"\n");
+    assert_eq!(one, read("[dns]\nservers = [\"127.0.0.1:5300\"]\n"));
+}
+
+#[test]
 fn what_is_shown_as_default_is_the_default() {
     let keys = documented_keys();
     assert!(keys.len() > 30, "the scan finds the keys: {keys:?}");

@@ -14,8 +14,7 @@ use std::future::Future;
 use std::ops::RangeInclusive;
 
 use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::commission::{Commission, Comparison};

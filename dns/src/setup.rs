@@ -27,8 +27,7 @@ mod text;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use hickory_proto::rr::RecordType as WireType;
 use jiff::Timestamp;
 use mail::address::Name;

@@ -107,6 +107,19 @@ pub struct Names {
     pub return_path_host: Name,
 }
 
+impl Names {
+    /// Whether a name is ours: mail to it is for the operator, or comes back.
+    pub(crate) fn is_own(&self, name: &Name) -> bool {
+        *name == self.hostname || *name == self.return_path_host
+    }
+
+    /// Whether a name looks like the return path of a sending domain.
+    pub(crate) fn is_return_path(name: &Name) -> bool {
+        let rest = name.as_str().strip_prefix(mail::setup::RETURN_PATH_LABEL);
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    }
+}
+
 /// Whose an address is.
 #[derive(Debug, Clone)]
 pub enum Place {
@@ -245,12 +258,8 @@ impl Inbound {
             let is_one = domain.receives(address);
             return if is_one { Ok(Place::Customer(Arc::new(domain))) } else { Err(Nowhere::Unknown) };
         }
-        let own = *name == self.0.names.hostname || *name == self.0.names.return_path_host;
-        let below = name
-            .as_str()
-            .strip_prefix(mail::setup::RETURN_PATH_LABEL)
-            .is_some_and(|rest| rest.starts_with('.'));
-        if (own || below)
+        let own = self.0.names.is_own(name);
+        if (own || Names::is_return_path(name))
             && let Some(mailbox) = self.0.returned.knows(address).await.map_err(Nowhere::Unread)?
         {
             return Ok(Place::Returned(mailbox));

@@ -49,6 +49,7 @@ pub mod postman;
 pub mod product_events;
 mod provider;
 pub mod rate;
+pub mod receiving;
 mod refill;
 pub mod refusal;
 mod report;

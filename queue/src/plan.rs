@@ -19,6 +19,7 @@ use mail::reply::{Enhanced, Reply};
 use mail::tls_report::{self, Applied, PolicyKind};
 
 use crate::guard::{Guards, Protection, Signatures};
+use crate::receiving::Receiving;
 use crate::smarthosts::{Smarthost, SmarthostAt, Smarthosts, When};
 use crate::sts::{Standing, Unsure};
 
@@ -189,6 +190,7 @@ pub struct Planner {
     resolver: Resolver,
     settings: PlanSettings,
     guards: Guards,
+    receiving: Option<Receiving>,
     plans: Mutex<HashMap<Name, Plan>>,
 }
 
@@ -201,7 +203,13 @@ impl Planner {
     /// A planner that asks this resolver.
     #[must_use]
     pub fn new(resolver: Resolver, settings: PlanSettings) -> Self {
-        Self { resolver, settings, guards: Guards::default(), plans: Mutex::default() }
+        Self { resolver, settings, guards: Guards::default(), receiving: None, plans: Mutex::default() }
+    }
+
+    /// The same, where mail comes in, too: to ourselves goes what is for those whose mail we take.
+    #[must_use]
+    pub fn receiving(self, receiving: Receiving) -> Self {
+        Self { receiving: Some(receiving), ..self }
     }
 
     /// The same, which asks these how mail is to be protected.
@@ -253,7 +261,7 @@ impl Planner {
     /// As [`Planner::find`].
     pub async fn find_unprotected(&self, domain: &Name) -> Result<Arc<Route>, NoRoute> {
         let answer = self.resolver.mx(domain).await.map_err(|error| not_found(domain, &error))?;
-        let hosts = hosts_of(domain, answer.data, &self.settings.own_names).map_err(NoRoute::Never)?;
+        let hosts = self.hosts(domain, answer.data).await?;
         let route = Route::from(Destination::Hosts { hosts, port: self.settings.port });
         Ok(Arc::new(route.or_by(self.settings.smarthosts.of(domain, When::FailOver))))
     }
@@ -279,7 +287,7 @@ impl Planner {
                 return route.ok_or_else(|| not_found(domain, &error));
             }
         };
-        let mut hosts = hosts_of(domain, answer.data, &self.settings.own_names).map_err(NoRoute::Never)?;
+        let mut hosts = self.hosts(domain, answer.data).await?;
         let published = published.map_err(|unsure| NoRoute::NotNow(format!("{domain}: {unsure}")))?;
         let mode = mode_of(published.as_deref());
         if let (Some(published), Some(Mode::Enforce)) = (&published, mode) {
@@ -299,6 +307,44 @@ impl Planner {
         let plan = |until| Plan { until, is_settled, route: Arc::clone(&route), published };
         self.keep(domain, now, answer.ttl, plan);
         Ok(route)
+    }
+
+    /// The hosts that take a domain's mail. We ourselves are one of them where it comes in here.
+    async fn hosts(&self, domain: &Name, answer: MailHosts) -> Result<Vec<MxHost>, NoRoute> {
+        let names_us = match &answer {
+            MailHosts::Mx(hosts) => hosts.iter().any(|mx| self.is_own(&mx.host)),
+            MailHosts::ImplicitMx(host) => self.is_own(host),
+            MailHosts::NullMx | MailHosts::NoMail | MailHosts::NoSuchDomain => false,
+        };
+        let own_names = match names_us && self.comes_in(domain).await? {
+            true => &[][..],
+            false => &self.settings.own_names,
+        };
+        hosts_of(domain, answer, own_names).map_err(NoRoute::Never)
+    }
+
+    /// Whether a host is we ourselves, by its name.
+    pub(crate) fn is_own(&self, host: &Name) -> bool {
+        self.settings.own_names.contains(host)
+    }
+
+    async fn comes_in(&self, domain: &Name) -> Result<bool, NoRoute> {
+        let Some(receiving) = &self.receiving else { return Ok(false) };
+        let unread = |error| NoRoute::NotNow(format!("whether the mail of {domain} comes in here: {error}"));
+        receiving.takes(domain).await.map_err(unread)
+    }
+
+    /// A host of a domain's has answered, and calls itself this. By our own name it is we ourselves, whatever it is
+    /// called in the DNS (RFC 5321 6.3): a loop, unless the domain's mail comes in here.
+    ///
+    /// # Errors
+    /// [`NoRoute`]: it is one.
+    pub(crate) async fn meets(&self, domain: &Name, host: &Name, called: &str) -> Result<(), NoRoute> {
+        let is_us = !self.is_own(host) && called.parse().is_ok_and(|called: Name| self.is_own(&called));
+        if is_us && !self.comes_in(domain).await? {
+            return Err(NoRoute::Never(loops(domain)));
+        }
+        Ok(())
     }
 
     /// The way to who steps in where nobody says now which hosts a domain has. What is known of how its mail is to be
@@ -503,16 +549,11 @@ fn hosts_of(domain: &Name, answer: MailHosts, own_names: &[Name]) -> Result<Vec<
             let hosts = drop_at_or_below(hosts, own_names);
             if hosts.is_empty() {
                 // RFC 5321 5.1: we are the best MX and do not take its mail.
-                return Err(say(
-                    Enhanced::new(5, 4, 6),
-                    format!("the mail of {domain} loops back to this host"),
-                ));
+                return Err(loops(domain));
             }
             Ok(hosts)
         }
-        MailHosts::ImplicitMx(host) if own_names.contains(&host) => {
-            Err(say(Enhanced::new(5, 4, 6), format!("the mail of {domain} loops back to this host")))
-        }
+        MailHosts::ImplicitMx(host) if own_names.contains(&host) => Err(loops(domain)),
         MailHosts::ImplicitMx(host) => Ok(vec![MxHost { preference: 0, host }]),
         MailHosts::NullMx => Err(say(Enhanced::new(5, 1, 10), format!("{domain} takes no mail (null MX)"))),
         MailHosts::NoMail => Err(say(Enhanced::new(5, 1, 2), format!("{domain} has no mail host"))),
@@ -520,6 +561,10 @@ fn hosts_of(domain: &Name, answer: MailHosts, own_names: &[Name]) -> Result<Vec<
             Err(say(Enhanced::new(5, 1, 2), format!("the domain {domain} does not exist")))
         }
     }
+}
+
+fn loops(domain: &Name) -> Reply {
+    say(Enhanced::new(5, 4, 6), format!("the mail of {domain} loops back to this host"))
 }
 
 fn say(enhanced: Enhanced, text: String) -> Reply {

@@ -126,6 +126,12 @@ pub fn decide(task: &Task, attempted: &Attempted, schedule: &Schedule, now: Time
         Outcome::Unconfirmed(_) => time_is_up(task.replies, "unconfirmed"),
         Outcome::Unreachable(_) if attempted.phase == Phase::Dns => time_is_up(task.replies, "dns_error"),
         Outcome::Unreachable(_) => time_is_up(task.replies, "expired"),
+        // It goes in circles (RFC 3463 3.5): no word about the address.
+        Outcome::Failed(reply) | Outcome::Undeliverable(reply)
+            if reply.enhanced.is_some_and(|e| (e.subject, e.detail) == (4, 6)) =>
+        {
+            Next::Failed { why: "dns_error" }
+        }
         Outcome::Failed(reply) | Outcome::Undeliverable(reply) => match attempted.reason(reply) {
             // A 4yz that means never: only who is not there is not asked again, ever.
             reason if reason.is_about_recipient() => Next::Bounced {
@@ -416,6 +422,8 @@ pub(crate) mod tests {
         let never = Outcome::Failed(judged(450, 4, "user unknown"));
         assert_eq!(next(&fresh, never, Phase::Rcpt, 10), hard);
         assert_eq!(next(&fresh, Outcome::Deferred(judged(550, 5, "not now")), Phase::Rcpt, 10), later);
+        let circle = Outcome::Undeliverable(reply(550, (5, 4, 6)));
+        assert_eq!(next(&fresh, circle, Phase::Dns, 10), Next::Failed { why: "dns_error" });
         let none = Next::Bounced { reason: Reason::DomainNotFound, soft: false };
         assert_eq!(next(&fresh, Outcome::Undeliverable(reply(556, (5, 1, 10))), Phase::Dns, 10), none);
     }

@@ -60,6 +60,14 @@ pub(crate) struct Verb {
     pub(crate) run: fn(&mut Session, Arguments<'_>, &mut replies::Replies) -> Next,
 }
 
+impl Verb {
+    /// Refused in whatever way, it ends the transaction: what a client sends behind it may be content (BDAT sees to
+    /// that itself; of DATA behind BDAT, RFC 3030 3 leaves open what comes of it).
+    pub(crate) fn brings_content(&self) -> bool {
+        self.name == b"DATA"
+    }
+}
+
 const fn verb(
     name: &'static str,
     stages: u8,

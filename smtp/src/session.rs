@@ -335,16 +335,16 @@ impl Session {
             }
         }
         let at = self.stage();
-        if verb.stages & at == 0 {
-            return self.refuse(command::out_of_order(verb, at), replies);
+        let refusal = match (verb.check)(self) {
+            _ if verb.stages & at == 0 => command::out_of_order(verb, at),
+            Err(reply) => reply,
+            Ok(()) if verb.bare && !arguments.text().is_empty() => replies::NO_ARGUMENT,
+            Ok(()) => return (verb.run)(self, arguments, replies),
+        };
+        if verb.brings_content() {
+            self.transaction = None;
         }
-        if let Err(reply) = (verb.check)(self) {
-            return self.refuse(reply, replies);
-        }
-        if verb.bare && !arguments.text().is_empty() {
-            return self.refuse(replies::NO_ARGUMENT, replies);
-        }
-        (verb.run)(self, arguments, replies)
+        self.refuse(refusal, replies)
     }
 
     /// A line that is none. When its end was not CRLF, we and the client no longer agree on where lines

@@ -10,7 +10,7 @@ use loopback::{Remember, Server, hear, is_closed, say, shown};
 use smtp::limits::Limits;
 use smtp::settings::Role;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Notify;
 
 const MESSAGE: &str = "From: a@b.example\r\nSubject: hi\r\n\r\n..hello\r\n.\r\n";
@@ -100,6 +100,28 @@ async fn a_flood_of_commands_is_answered_in_order() {
             write.write_all(b"EHLO flood.example\r\n").await.unwrap();
         }
         write.write_all(b"QUIT\r\n").await.unwrap();
+        write
+    });
+    let heard = hear(&mut read, 20_002).await;
+    assert_eq!(heard.matches("250-mx.example\r\n").count(), 20_000);
+    assert!(heard.ends_with("221 2.0.0 Bye\r\n"));
+    drop(writer.await.unwrap());
+}
+
+/// The client takes little at a time, so that replies wait in the socket, and in the TLS session before it.
+#[tokio::test]
+async fn under_tls_a_slow_reader_hears_all_replies_in_order() {
+    let server = Server::start(Role::Relay, Limits::relay(), true, Remember::default());
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let stream = server.secure(socket.connect(server.address).await.unwrap()).await;
+    let (mut read, mut write) = tokio::io::split(stream);
+    let writer = tokio::spawn(async move {
+        for _ in 0..20_000 {
+            write.write_all(b"EHLO flood.example\r\n").await.unwrap();
+        }
+        write.write_all(b"QUIT\r\n").await.unwrap();
+        write.flush().await.unwrap();
         write
     });
     let heard = hear(&mut read, 20_002).await;

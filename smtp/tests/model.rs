@@ -113,18 +113,12 @@ impl Model {
 
     fn data(&mut self, bare: bool) -> (Vec<u8>, Vec<u16>) {
         let mut wire = b"DATA\r\n".to_vec();
-        let codes = match self.transaction {
+        // Whatever is said to it, it is the end.
+        let codes = match self.transaction.take() {
             None | Some((_, true, _)) => vec![503],
-            Some((0, ..)) => {
-                self.transaction = None;
-                vec![554]
-            }
-            Some((_, _, true)) => {
-                self.transaction = None;
-                vec![503]
-            }
+            Some((0, ..)) => vec![554],
+            Some((_, _, true)) => vec![503],
             Some(_) => {
-                self.transaction = None;
                 wire.extend_from_slice(if bare {
                     b"hi\n.\nNOOP\r\n.\r\n"
                 } else {

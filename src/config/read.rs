@@ -228,18 +228,21 @@ fn line_of(text: &str, table: &DeTable<'_>, fault: &check::Fault) -> Option<usiz
 
 /// The section and the key that a variable's name says; a key at the top is in no section.
 fn split(path: &str) -> (&'static str, String) {
-    const SECTIONS: [&str; 17] = [
+    const SECTIONS: [&str; 20] = [
         "store",
         // The longer name first.
         "tls.acme",
         "tls",
         "submission",
+        "mx",
         "proxy",
         "api",
         "ops",
         "dns",
         "delivery",
         "sms",
+        "webhooks",
+        "billing",
         "service",
         "conversions",
         "plans.free",

@@ -240,7 +240,7 @@ pub(super) mod parsed {
     pub(in crate::config) fn servers<'de, D: Deserializer<'de>>(
         input: D,
     ) -> Result<Vec<SocketAddr>, D::Error> {
-        super::each(&Vec::<String>::deserialize(input)?, |text| {
+        super::each(&super::one_or_many::<D, String>(input)?, |text| {
             dns::lookup::parse_server(text)
                 .ok_or_else(|| format!("`{text}` is not an address (say, \"127.0.0.1:53\")"))
         })

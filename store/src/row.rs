@@ -37,7 +37,9 @@ macro_rules! stored {
                 <$row>::serialize(self, &mut serde_json::Serializer::new(out))
             }
             fn read(json: &[u8]) -> serde_json::Result<Self> {
-                <$row>::deserialize(&mut serde_json::Deserializer::from_slice(json))
+                let mut json = serde_json::Deserializer::from_slice(json);
+                let noun = <$row>::deserialize(&mut json)?;
+                json.end().map(|()| noun)
             }
         }
     };

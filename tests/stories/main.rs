@@ -22,6 +22,7 @@ mod give_up;
 mod inbound;
 mod new_keys;
 mod operator;
+mod own_domains;
 mod rate_limit;
 mod reload;
 mod reports;

@@ -140,6 +140,13 @@ async fn dial_any(
         let host = candidate.shown();
         match dialled {
             Ok(mut connection) => {
+                if of.is_none()
+                    && let Err(why) =
+                        worker.planner.meets(task.address.domain(), &candidate.host, connection.name()).await
+                {
+                    connection.quit().await;
+                    return Err(NoLine { attempted: worker.no_route(why, began_at), unreachable: false });
+                }
                 connection.stop_by(worker.cut.clone());
                 site.opened();
                 return Ok(Opened { connection, host, ip: address.ip(), policy, meeting });
@@ -253,7 +260,9 @@ fn target(worker: &Worker, site: &Site, candidate: &Candidate<'_>, seed: u64) ->
         (_, _, usual) => usual,
     };
     let credentials = of.and_then(|smarthost| smarthost.credentials.clone());
-    let (host, address, is_trusted) = (host.clone(), *address, of.is_some());
+    // To ourselves mail may go wherever we are.
+    let is_trusted = of.is_some() || worker.planner.is_own(host);
+    let (host, address) = (host.clone(), *address);
     Some(Target { host, address, is_trusted, source, helo: helo.clone(), tls, dane: None, credentials })
 }
 

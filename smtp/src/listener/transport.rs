@@ -84,6 +84,11 @@ impl io::Write for Socket<'_> {
         self.0.try_write(bytes)
     }
 
+    /// Several records, in one write.
+    fn write_vectored(&mut self, pieces: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        self.0.try_write_vectored(pieces)
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -39,7 +39,7 @@ pub struct Health {
     pub live_bodies: u64,
     /// Rows and body references in memory that the next checkpoints take over.
     pub pending_rows: u64,
-    /// Memory that they take, about.
+    /// Memory that they take, about, and what came in with them.
     pub pending_bytes: u64,
     /// Checkpoints since the start.
     pub checkpoints: u64,

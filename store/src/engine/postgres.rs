@@ -241,7 +241,7 @@ impl Postgres {
 
     /// All rows and all bodies, in key order, as of one moment. To be read from a thread that may block.
     pub(crate) fn everything(&self) -> BoxFuture<'_, Result<(backup::Rows, backup::Rows), ReadError>> {
-        Box::pin(async move { pages::everything(&self.target).await })
+        Box::pin(pages::everything(&self.target))
     }
 
     /// A copy into it has come to its end: from now on it can be opened.

@@ -144,7 +144,7 @@ impl Checkpointer {
     /// Gives the reserve up if the checkpoint may need it. It is tried in any case: the index has free
     /// pages of its own, and a checkpoint is what frees segments.
     fn make_room(&self, table: &Table) {
-        let needed = table.bytes().saturating_mul(CHECKPOINT_FREE_FACTOR) + CHECKPOINT_FREE_BYTES;
+        let needed = table.entry_bytes().saturating_mul(CHECKPOINT_FREE_FACTOR) + CHECKPOINT_FREE_BYTES;
         if self.space.free_bytes() < needed && self.space.release() {
             self.shared.set_full(true);
         }

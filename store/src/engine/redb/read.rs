@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::index::Base;
 use super::shared::Shared;
-use super::table::{Table, own};
+use super::table::{Table, copied};
 use crate::engine::{Key, Order, ReadError, Value};
 use crate::key::after;
 
@@ -71,16 +71,20 @@ impl Shared {
     /// What the tables in memory say about some keys.
     fn look(&self, keys: &[Key]) -> (Vec<Option<Value>>, Below, Arc<Base>) {
         let (mut found, mut below) = (Vec::with_capacity(keys.len()), Vec::new());
-        let layers = self.layers();
-        for (at, key) in keys.iter().enumerate() {
-            let frozen = || layers.frozen.as_ref().and_then(|table| table.get(key));
-            let row = layers.active.get(key).or_else(frozen);
-            if row.is_none() {
-                below.push((at, key.clone()));
+        let base = {
+            let layers = self.layers();
+            for (at, key) in keys.iter().enumerate() {
+                let frozen = || layers.frozen.as_ref().and_then(|table| table.get(key));
+                let row = layers.active.get(key).or_else(frozen);
+                if row.is_none() {
+                    below.push((at, key.clone()));
+                }
+                found.push(row.flatten().cloned());
             }
-            found.push(row.flatten().map(own));
-        }
-        (found, below, Arc::clone(&layers.base))
+            Arc::clone(&layers.base)
+        };
+        found.iter_mut().flatten().for_each(|value| *value = copied(value));
+        (found, below, base)
     }
 
     /// At most `limit` rows of a range, as of one moment.
@@ -157,8 +161,9 @@ fn readers(
 /// Rows in order, deleted ones (none) included.
 type Rows = Box<dyn Iterator<Item = Result<(Key, Option<Value>), ReadError>> + Send>;
 
-fn boxed(rows: Vec<(Key, Option<Value>)>) -> Rows {
-    Box::new(rows.into_iter().map(Ok))
+/// A row of a table as it is handed out.
+fn kept_alone((key, value): (Key, Option<Value>)) -> (Key, Option<Value>) {
+    (copied(&key), value.as_ref().map(copied))
 }
 
 /// The live rows of the layers, merged: what an upper one says hides the same key in those below.
@@ -191,14 +196,19 @@ impl Scan {
         };
         let scan = |(range, active): (&Range<Key>, Vec<_>)| {
             if is_empty(range) {
-                return Ok(Self::merging([const { Vec::new() }; 3].map(boxed), order, limit));
+                return Ok(Self::merging(
+                    [(); 3].map(|()| Box::new(std::iter::empty()) as Rows),
+                    order,
+                    limit,
+                ));
             }
             // The frozen table and the base no longer change: they are read only as far as it takes, for
             // rows that the active one deletes do not count.
             let frozen = frozen.clone().map(|table| frozen_rows(table, range.clone(), order, limit));
             let base = base.rows(range, order)?.map(|row| row.map(|(key, value)| (key, Some(value))));
-            let frozen = Box::new(frozen.into_iter().flatten().map(Ok));
-            Ok(Self::merging([boxed(active), frozen, Box::new(base)], order, limit))
+            let frozen = frozen.into_iter().flatten().map(kept_alone).map(Ok);
+            let active = active.into_iter().map(kept_alone).map(Ok);
+            Ok(Self::merging([Box::new(active), Box::new(frozen), Box::new(base)], order, limit))
         };
         ranges.iter().zip(active).map(scan).collect()
     }

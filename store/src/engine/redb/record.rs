@@ -200,7 +200,7 @@ fn key_part(out: &mut Vec<u8>, tag: u8, key: &[u8]) {
     out.extend_from_slice(&u16::try_from(key.len()).unwrap_or(u16::MAX).to_le_bytes());
 }
 
-/// Adds a row's entry: a value, or a delete.
+/// Adds a row's entry: a value, or a delete. Key and value come last: rows in memory lie in it (prepared.rs).
 pub(crate) fn encode_row(out: &mut Vec<u8>, key: &[u8], value: Option<&[u8]>) {
     match value {
         Some(value) => {

@@ -251,6 +251,7 @@ impl Run<'_> {
     fn apply(&mut self, segment: u64, walk: &Walk<'_>) -> Result<(), OpenError> {
         // One buffer for a group's keys and values: as long as the next checkpoint takes.
         let rows = Bytes::copy_from_slice(walk.rows());
+        self.recovered.table.bring(rows.len());
         let bodies_at = walk.group_at() + (GROUP_HEADER_BYTES + rows.len()) as u64;
         for entry in Entries::new(&rows, segment, bodies_at) {
             match entry {

@@ -2,10 +2,10 @@
 //!
 //! The writer changes the active table; a checkpoint freezes it, writes it to redb and drops it.
 //! Deletes stay as tombstones, for the row may lie below; a row put as fresh and deleted before the
-//! checkpoint leaves nothing at all. Memory is counted, so that the tables stay bounded: bytes that came in count
-//! until the table is dropped, for keys and values lie in the batches that brought them (prepared.rs), and a batch goes
-//! with the last of its rows. So what is handed out is copied: a reader keeps it for as long as it likes, and the batch
-//! is not kept with it.
+//! checkpoint leaves nothing at all. Memory is counted, so that the tables stay bounded: what came in counts until the
+//! table is dropped, for keys and values lie in the batches that brought them (prepared.rs), and a batch goes with the
+//! last key or value that lies in it. So what is handed out is copied ([`copied`]): a reader keeps it for as long as it
+//! likes, and no batch with it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -67,6 +67,7 @@ pub(crate) struct Row {
 pub(crate) struct Table {
     pub(crate) rows: BTreeMap<Key, Row>,
     pub(crate) bodies: BTreeMap<Key, Option<Place>>,
+    /// What its entries cost beside their bytes, and what was brought.
     bytes: u64,
 }
 
@@ -77,13 +78,26 @@ impl fmt::Debug for Table {
     }
 }
 
-/// What a row costs beside its bytes: two handles, in a tree node that is seldom full.
+/// What an entry costs beside its bytes: two handles, in a tree node that is seldom full.
 const ROW_BYTES: u64 = 128;
 
 impl Table {
-    /// Memory in use, about.
+    /// Memory in use, about: no less.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Bytes of its entries, as the index is to hold them.
+    pub(crate) fn entry_bytes(&self) -> u64 {
+        let of_row = |(key, row): (&Key, &Row)| key.len() + row.value.as_ref().map_or(0, Value::len);
+        let rows: usize = self.rows.iter().map(of_row).sum();
+        let bodies: usize = self.bodies.keys().map(|key| key.len() + PLACE_BYTES).sum();
+        (rows + bodies) as u64
+    }
+
+    /// So many bytes come in at once, in which the keys and values lie that are set next.
+    pub(crate) fn bring(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -94,7 +108,7 @@ impl Table {
         self.rows.is_empty() && self.bodies.is_empty()
     }
 
-    /// None: this table says nothing about the key. `Some(None)`: deleted. Not to be handed out: [`own`].
+    /// None: this table says nothing about the key. `Some(None)`: deleted.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Option<&Value>> {
         self.rows.get(key).map(|row| row.value.as_ref())
     }
@@ -105,7 +119,6 @@ impl Table {
 
     /// Applies a row's change, or another table's newer row.
     pub(crate) fn set(&mut self, key: Key, row: Row) {
-        self.bytes += (key.len() + row.value.as_ref().map_or(0, Value::len)) as u64;
         match self.rows.entry(key) {
             Entry::Vacant(vacant) => {
                 self.bytes += ROW_BYTES;
@@ -141,7 +154,7 @@ impl Table {
                 Order::Ascending => rows.next(),
                 Order::Descending => rows.next_back(),
             }?;
-            Some((own(key), row.value.as_ref().map(own)))
+            Some((key.clone(), row.value.clone()))
         })
     }
 
@@ -158,8 +171,8 @@ impl Table {
     }
 }
 
-/// A key or value that keeps no batch.
-pub(crate) fn own(part: &Bytes) -> Bytes {
+/// A key or value that keeps no batch. To be made with no lock held.
+pub(crate) fn copied(part: &Bytes) -> Bytes {
     Bytes::copy_from_slice(part)
 }
 
@@ -175,9 +188,12 @@ mod tests {
     fn a_fresh_row_leaves_nothing_and_an_older_one_a_tombstone() {
         let mut table = Table::default();
         let key = Bytes::from_static(b"k");
+        table.bring(2);
         table.set(key.clone(), row(Some(b"1"), true));
+        table.bring(3);
         table.set(key.clone(), row(Some(b"22"), false));
         assert_eq!(table.bytes(), 2 + 3 + ROW_BYTES, "what lay there before lies in its batch");
+        assert_eq!(table.entry_bytes(), 3);
         table.set(key.clone(), row(None, false));
         assert!(table.is_empty());
         assert_eq!(table.bytes(), 0);

@@ -333,6 +333,7 @@ fn holds_now(
 
 /// Moves a batch's changes into the active table; gives back what is to be freed outside the lock.
 fn apply(batch: Prepared, layers: &mut Layers, segment: u64, body_at: &mut u64) -> Vec<bytes::Bytes> {
+    layers.active.bring(batch.encoded.len());
     for row in batch.rows {
         layers.active.set(row.key, Row { value: row.value, fresh: row.fresh });
     }
