@@ -127,8 +127,11 @@ impl Report<'_> {
             let explanation = one_line(&notice.explanation);
             let _ = write!(out, "\r\n    {}\r\n\r\n{explanation}\r\n", notice.address);
             if let Some(reply) = &notice.reply {
-                let who = one_line(notice.remote_host.as_deref().unwrap_or("the destination"));
-                let _ = write!(out, "\r\n{who} said:\r\n\r\n    {}\r\n", one_line(&reply.to_string()));
+                let why = match notice.remote_host.as_deref() {
+                    Some(host) => format!("{} said:", one_line(host)),
+                    None => "This is why:".to_owned(),
+                };
+                let _ = write!(out, "\r\n{why}\r\n\r\n    {}\r\n", one_line(&reply.to_string()));
             }
         }
         out
@@ -166,7 +169,9 @@ fn recipient_status(out: &mut String, notice: &Notice, utf8: bool) {
         let _ = write!(out, "Remote-MTA: dns; {}\r\n", in_field(host, utf8));
     }
     if let Some(reply) = &notice.reply {
-        let _ = write!(out, "Diagnostic-Code: smtp; {}\r\n", in_field(&reply.to_string(), utf8));
+        // What no host has said is not its diagnostic (RFC 3464 2.3.6).
+        let kind = if notice.remote_host.is_some() { "smtp" } else { "x-postrider" };
+        let _ = write!(out, "Diagnostic-Code: {kind}; {}\r\n", in_field(&reply.to_string(), utf8));
     }
     let _ = write!(out, "Last-Attempt-Date: {}\r\n", message::date(notice.last_attempt_at));
     if let Action::Delayed(until) = notice.action {

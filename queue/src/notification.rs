@@ -55,13 +55,15 @@ pub(crate) async fn of(
         // Who is told is looked at again when it is: nothing is lost.
         Err(error) => tracing::warn!(%error, email.id = %task.id.email, "an email cannot be read"),
     }
+    // What we say in the destination's stead no host has said.
+    let is_ours = matches!(attempted.outcome, Outcome::Undeliverable(_));
     Some(Notice {
         recipient: task.id.recipient,
         address: task.address.clone(),
         action,
         original_recipient: task.notify.original_recipient.clone(),
         reply: attempted.outcome.reply().cloned(),
-        remote_host: attempted.mx_host.clone(),
+        remote_host: attempted.mx_host.clone().filter(|_| !is_ours),
         explanation: explanation(attempted, next),
         accepted_at: task.accepted_at,
         last_attempt_at: now,
@@ -114,6 +116,7 @@ fn explanation(attempted: &Attempted, next: &Next) -> String {
         (_, Next::Bounced { soft: true, .. }) => {
             "The destination put it off until its time was up.".to_owned()
         }
+        (Outcome::Undeliverable(_), _) => "It cannot be delivered; it will not be tried again.".to_owned(),
         _ => "It was refused for good; it will not be tried again.".to_owned(),
     }
 }

@@ -13,7 +13,7 @@ use mail::link::LinkKey;
 use mail::message::{self, Field, Mending};
 use mail::template::{self, Bodies, Program};
 use mail::tracking::{Tracked, Tracking, restore_html, rewrite_html};
-use smtp::answers::{Answer, Question};
+use smtp::answers::{Answer, Question, TlsFacts};
 use smtp::inbox::Inbox;
 use smtp::limits::{Budget, Limits};
 use smtp::replies::Replies;
@@ -38,15 +38,25 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("received", received),
 ];
 
-/// Bytes from a client, in two reads: every message that is taken is clean, and memory is given back.
+/// Bytes from a client, in two reads, at every kind of door: every message that is taken is clean, and memory is given
+/// back.
 pub fn session(bytes: &[u8]) {
+    session_at((Role::Relay, Limits::relay()), false, bytes);
+    session_at((Role::Mx, Limits::mx()), false, bytes);
+    session_at((Role::Submission, Limits::default()), true, bytes);
+}
+
+fn session_at((role, limits): (Role, Limits), is_secured: bool, bytes: &[u8]) {
     let hostname = "mx.example".parse().unwrap();
     let budget = Budget::new(1 << 20);
-    let settings =
-        Arc::new(Settings::new(Role::Relay, hostname, Limits::relay(), Arc::clone(&budget), false));
+    let settings = Arc::new(Settings::new(role, hostname, limits, Arc::clone(&budget), true));
     let mut replies = Replies::default();
-    let mut session = Session::new(settings, (1, [127, 0, 0, 1].into()), false, &mut replies);
+    let mut session = Session::new(settings, (1, [127, 0, 0, 1].into()), is_secured, &mut replies);
     let mut inbox = Inbox::default();
+    let tls = TlsFacts { version: "TLSv1.3", cipher: "TLS13_AES_128_GCM_SHA256" };
+    if is_secured {
+        session.step(Input::Secured(tls), &mut replies);
+    }
     let cut = bytes.len() / 2;
     for chunk in [&bytes[..cut], &bytes[cut..]] {
         inbox.push(chunk);
@@ -54,8 +64,12 @@ pub fn session(bytes: &[u8]) {
         while let Next::Ask(question) = next {
             if let Question::Take(message) = &question {
                 let text = &message.content;
-                let lone = |n: usize| text[n] == b'\n' && (n == 0 || text[n - 1] != b'\r');
-                assert!(message.binary || !(0..text.len()).any(lone), "a lone LF was taken");
+                let lone = |n: usize| match text[n] {
+                    b'\n' => n == 0 || text[n - 1] != b'\r',
+                    b'\r' => text.get(n + 1) != Some(&b'\n'),
+                    _ => false,
+                };
+                assert!(message.binary || !(0..text.len()).any(lone), "a lone LF or CR was taken");
                 assert!(!message.recipients.is_empty());
             }
             drop(question);
@@ -65,8 +79,13 @@ pub fn session(bytes: &[u8]) {
             }
         }
         replies.sent(usize::MAX);
-        if matches!(next, Next::Close | Next::StartTls) {
-            break;
+        match next {
+            Next::Close => break,
+            Next::StartTls => {
+                inbox.discard();
+                session.step(Input::Secured(tls), &mut replies);
+            }
+            Next::Listen | Next::Ask(_) => {}
         }
     }
     drop((session, inbox));

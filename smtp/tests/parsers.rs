@@ -1,0 +1,100 @@
+//! What stands behind MAIL and RCPT, whatever it is: read or refused, and what is read is what was written.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use mail::address::{Address, Name};
+use proptest::prelude::*;
+use smtp::parameter;
+use smtp::path::{self, Path};
+use smtp::settings::Role;
+
+/// Near enough to an address to be one now and then.
+fn near_address() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-z.+-]{1,12}@[a-z0-9.-]{1,20}",
+        r#""[ -~]{0,12}"@[a-z.]{1,12}"#,
+        r"[a-z]{1,5}@\[[0-9.:a-fIPv6]{1,20}\]",
+        "@[a-z.]{1,8}(,@[a-z.]{1,8})?:[a-z]{1,5}@[a-z.]{1,8}",
+        "[a-zäß]{0,8}@[a-zü.]{0,12}",
+        "[ -~]{0,40}",
+        any::<String>(),
+    ]
+}
+
+/// A parameter of an extension, right or nearly so.
+fn near_parameter() -> impl Strategy<Value = String> {
+    let keyword = prop::sample::select(vec![
+        "SIZE",
+        "BODY",
+        "SMTPUTF8",
+        "RET",
+        "ENVID",
+        "NOTIFY",
+        "ORCPT",
+        "AUTH",
+        "REQUIRETLS",
+        "HOLDFOR",
+        "HOLDUNTIL",
+        "BY",
+        "MT-PRIORITY",
+        "x",
+    ]);
+    let value = prop_oneof![
+        Just(String::new()),
+        "=[0-9]{1,22}",
+        "=-?[0-9]{1,10};[RNTrnt]{0,3}",
+        "=(8BITMIME|7BIT|BINARYMIME|FULL|HDRS|NEVER|SUCCESS,FAILURE,DELAY|NEVER,DELAY)",
+        r"=rfc822;[!-~+]{0,20}",
+        "=[ -~]{0,20}",
+        "=20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:00Z",
+    ];
+    (keyword, value).prop_map(|(keyword, value)| format!("{keyword}{value}"))
+}
+
+fn with_parameters(all: &[String]) -> Vec<u8> {
+    let all: String = all.iter().map(|one| format!(" {one}")).collect();
+    format!("{all}\r\n").into_bytes()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn a_path_is_read_as_it_was_written(address in near_address(), tail in "( [ -~]{0,10})?") {
+        let line = format!("TO:<{address}>{tail}\r\n");
+        let hostname: Name = "mx.example".parse().unwrap();
+        if let Ok(cut) = path::cut(line.as_bytes(), "TO") {
+            prop_assert!(address.ends_with(cut.text) || address.contains('>'));
+            if let Ok(read) = path::forward(cut.text, true, &hostname) {
+                prop_assert_eq!(read.to_string().parse::<Address>(), Ok(read));
+            }
+            if let Ok(Path::Address(read)) = path::reverse(cut.text, true) {
+                let shown = read.to_string();
+                prop_assert!(!shown.chars().any(|c| c.is_control() || c == '\r' || c == '\n'));
+                prop_assert_eq!(Address::foreign(&shown), Ok(read));
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_behind_a_keyword_are_a_path_or_none(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        let line = [b"FROM:", &bytes[..]].concat();
+        if let Ok(cut) = path::cut(&line, "FROM") {
+            let _ = path::reverse(cut.text, true);
+            let _ = path::reverse(cut.text, false);
+        }
+    }
+
+    #[test]
+    fn parameters_are_read_or_refused(all in prop::collection::vec(near_parameter(), 0..5)) {
+        let tail = with_parameters(&all);
+        for role in [Role::Submission, Role::Relay, Role::Mx] {
+            if let Err(refusal) = parameter::mail(&tail, role) {
+                prop_assert!((500..600).contains(&refusal.reply().code));
+            }
+            if let Err(refusal) = parameter::rcpt(&tail, true, role) {
+                prop_assert!((500..600).contains(&refusal.reply().code));
+            }
+        }
+    }
+}
