@@ -97,6 +97,10 @@ impl Table {
 
     /// So many bytes come in at once, in which the keys and values lie that are set next.
     pub(crate) fn bring(&mut self, bytes: usize) {
+        if self.is_empty() {
+            // No batch lies here any more.
+            self.bytes = 0;
+        }
         self.bytes += bytes as u64;
     }
 
@@ -126,7 +130,7 @@ impl Table {
             }
             Entry::Occupied(old) if row.value.is_none() && old.get().fresh => {
                 old.remove();
-                self.bytes = if self.is_empty() { 0 } else { self.bytes.saturating_sub(ROW_BYTES) };
+                self.bytes = self.bytes.saturating_sub(ROW_BYTES);
             }
             Entry::Occupied(mut old) => {
                 let fresh = old.get().fresh;
@@ -196,7 +200,9 @@ mod tests {
         assert_eq!(table.entry_bytes(), 3);
         table.set(key.clone(), row(None, false));
         assert!(table.is_empty());
-        assert_eq!(table.bytes(), 0);
+        assert_eq!(table.bytes(), 2 + 3, "what follows may lie in the last of them");
+        table.bring(4);
+        assert_eq!(table.bytes(), 4);
         table.set(key.clone(), row(Some(b"1"), false));
         table.set(key.clone(), row(None, false));
         assert_eq!(table.get(b"k"), Some(None));
