@@ -422,9 +422,11 @@ fn planner(config: &Config, store: &Store, resolver: &Resolver) -> Result<Planne
         smarthosts: Smarthosts::new(delivery.all_smarthosts()),
         own_names: vec![config.hostname.clone()],
     };
-    let receiving = Receiving::new(store.clone(), own_names(config));
-    let guards = guards(config, store, resolver)?;
-    Ok(Planner::new(resolver.clone(), settings).guarded(guards).receiving(receiving))
+    let planner = Planner::new(resolver.clone(), settings).guarded(guards(config, store, resolver)?);
+    Ok(match config.mx.listen.is_empty() {
+        true => planner,
+        false => planner.receiving(Receiving::new(store.clone(), own_names(config))),
+    })
 }
 
 /// What we are called.

@@ -85,6 +85,19 @@ fn whatever_is_documented_can_be_set_by_the_environment() {
 }
 
 #[test]
+fn a_list_of_secrets_is_a_list_in_the_environment_too() {
+    let given = |text: &str| {
+        let environment = [("POSTRIDER_BILLING_STRIPE_WEBHOOK_SECRETS".to_owned(), text.to_owned())];
+        let config =
+            config::from_text("hostname = \"mx1.example.net\"\n[api]\nlisten = \"[::1]:1\"\n", environment);
+        config.unwrap().billing.stripe_webhook_secrets.into_iter().map(|secret| secret.0).collect::<Vec<_>>()
+    };
+    assert_eq!(given("[]"), [""; 0]);
+    assert_eq!(given("whsec_a"), ["whsec_a"]);
+    assert_eq!(given(r#"["whsec_a", "whsec_b"]"#), ["whsec_a", "whsec_b"]);
+}
+
+#[test]
 fn name_servers_are_one_or_a_list() {
     let one = read("[dns]\nservers = \"127.0.0.1:5300\"\n");
     assert_eq!(one, read("[dns]\nservers = [\"127.0.0.1:5300\"]\n"));

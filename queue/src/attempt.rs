@@ -427,7 +427,10 @@ async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, mut no_
         None => {}
     }
     if !no_line.unreachable {
-        site.pushed_back();
+        // What we say in its stead the site has not said.
+        if !matches!(no_line.attempted.outcome, Outcome::Undeliverable(_)) {
+            site.pushed_back();
+        }
         return worker.settle(&this.ready, &no_line.attempted).await;
     }
     match site.unreachable(now) {

@@ -340,11 +340,12 @@ impl Planner {
     /// # Errors
     /// [`NoRoute`]: it is one.
     pub(crate) async fn meets(&self, domain: &Name, host: &Name, called: &str) -> Result<(), NoRoute> {
-        let is_us = !self.is_own(host) && called.parse().is_ok_and(|called: Name| self.is_own(&called));
-        if is_us && !self.comes_in(domain).await? {
-            return Err(NoRoute::Never(loops(domain)));
+        let is_us = self.is_own(host) || called.parse().is_ok_and(|called: Name| self.is_own(&called));
+        if !is_us || self.comes_in(domain).await? {
+            return Ok(());
         }
-        Ok(())
+        let text = format!("the mail of {domain} loops back to this host: {host} calls itself {called}");
+        Err(NoRoute::Never(say(Enhanced::new(5, 4, 6), text)))
     }
 
     /// The way to who steps in where nobody says now which hosts a domain has. What is known of how its mail is to be

@@ -126,10 +126,9 @@ pub fn decide(task: &Task, attempted: &Attempted, schedule: &Schedule, now: Time
         Outcome::Unconfirmed(_) => time_is_up(task.replies, "unconfirmed"),
         Outcome::Unreachable(_) if attempted.phase == Phase::Dns => time_is_up(task.replies, "dns_error"),
         Outcome::Unreachable(_) => time_is_up(task.replies, "expired"),
-        // It goes in circles (RFC 3463 3.5): no word about the address.
-        Outcome::Failed(reply) | Outcome::Undeliverable(reply)
-            if reply.enhanced.is_some_and(|e| (e.subject, e.detail) == (4, 6)) =>
-        {
+        // No word about the address.
+        Outcome::Undeliverable(reply) if is_loop(reply) => Next::Failed { why: "dns_error" },
+        Outcome::Failed(reply) if is_loop(reply) && attempted.reason(reply) == Reason::Undetermined => {
             Next::Failed { why: "dns_error" }
         }
         Outcome::Failed(reply) | Outcome::Undeliverable(reply) => match attempted.reason(reply) {
@@ -144,6 +143,11 @@ pub fn decide(task: &Task, attempted: &Attempted, schedule: &Schedule, now: Time
             _ => Next::Failed { why: REJECTED },
         },
     }
+}
+
+/// It goes in circles (RFC 3463 3.5).
+fn is_loop(reply: &Reply) -> bool {
+    reply.enhanced.is_some_and(|enhanced| (enhanced.subject, enhanced.detail) == (4, 6))
 }
 
 fn speaks_of_the_message(phase: Phase) -> bool {
@@ -422,8 +426,12 @@ pub(crate) mod tests {
         let never = Outcome::Failed(judged(450, 4, "user unknown"));
         assert_eq!(next(&fresh, never, Phase::Rcpt, 10), hard);
         assert_eq!(next(&fresh, Outcome::Deferred(judged(550, 5, "not now")), Phase::Rcpt, 10), later);
-        let circle = Outcome::Undeliverable(reply(550, (5, 4, 6)));
-        assert_eq!(next(&fresh, circle, Phase::Dns, 10), Next::Failed { why: "dns_error" });
+        let circle = Next::Failed { why: "dns_error" };
+        assert_eq!(next(&fresh, Outcome::Undeliverable(reply(550, (5, 4, 6))), Phase::Dns, 10), circle);
+        assert_eq!(next(&fresh, Outcome::Failed(reply(550, (5, 4, 6))), Phase::Rcpt, 10), circle);
+        // Some say so of what they would rather not have.
+        let odd = Reply::new(550, Enhanced::new(5, 4, 6), "Unusual sending activity detected");
+        assert_eq!(next(&fresh, Outcome::Failed(odd), Phase::Rcpt, 10), Next::Failed { why: "rejected" });
         let none = Next::Bounced { reason: Reason::DomainNotFound, soft: false };
         assert_eq!(next(&fresh, Outcome::Undeliverable(reply(556, (5, 1, 10))), Phase::Dns, 10), none);
     }

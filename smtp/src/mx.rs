@@ -90,11 +90,11 @@ impl Mx {
             return Ok(());
         }
         // Once a session.
-        if self.strangers.are_too_many(peer, self.inbound.hall().clock().now()) {
+        if self.strangers.are_too_many(peer, self.inbound.hall().clock().now()) && !is_this_machine(peer) {
             let text = "Too many unknown recipients from your address; try again later";
             return Err(reply(421, (4, 7, 0), text));
         }
-        let listed = self.inbound.listed(peer).await;
+        let listed = self.inbound.listed(peer).await.filter(|_| !is_this_machine(peer));
         if let Some((list, Failing::Refuse)) = &listed {
             return Err(reply(554, (5, 7, 1), format!("Your address is listed by {list}")));
         }
@@ -141,12 +141,15 @@ impl Mx {
     async fn unknown(&self, caller: &mut Caller, refusal: Reply) -> Reply {
         caller.unknown += 1;
         let clock = self.inbound.hall().clock();
-        self.strangers.count(caller.peer, clock.now());
+        let is_stranger = !is_this_machine(caller.peer);
+        if is_stranger {
+            self.strangers.count(caller.peer, clock.now());
+        }
         if caller.unknown > self.patience.unknown_recipients_max {
             metrics::counter!("postrider_smtp_dictionaries_total").increment(1);
             return reply(421, (4, 7, 0), "Too many unknown recipients");
         }
-        if let Ok(until) = clock.now().checked_add(delay(caller.unknown)) {
+        if is_stranger && let Ok(until) = clock.now().checked_add(delay(caller.unknown)) {
             clock.sleep_until(until).await;
         }
         refusal
@@ -215,6 +218,12 @@ fn is_same(one: &Address, other: &Address) -> bool {
 fn is_apart(place: &Place, others: &[(Address, Place)]) -> bool {
     let is_ours = |place: &Place| matches!(place, Place::Postmaster);
     !others.is_empty() && (is_ours(place) || others.iter().any(|(_, place)| is_ours(place)))
+}
+
+/// Whether we are called from an address of our own: what a customer writes to many mailboxes that are not here must
+/// not close the door to all others who write from here. Loopback is not meant: who is behind it is not known.
+fn is_this_machine(peer: IpAddr) -> bool {
+    !peer.is_loopback() && std::net::UdpSocket::bind((peer, 0)).is_ok()
 }
 
 fn relaying_denied() -> Reply {

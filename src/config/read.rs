@@ -259,7 +259,7 @@ fn split(path: &str) -> (&'static str, String) {
 }
 
 /// A table with one variable's value put where its name says: the text as it is, wherever a key takes it
-/// (a password may look like a number), else what it says in TOML.
+/// (a password may look like a number), else what it says in TOML; a list first of all, where a key takes one.
 fn lay_over(table: &toml::Table, (section, key): (&str, &str), text: &str) -> Result<toml::Table, String> {
     let laid = |value: toml::Value| {
         let mut laid = table.clone();
@@ -272,6 +272,11 @@ fn lay_over(table: &toml::Table, (section, key): (&str, &str), text: &str) -> Re
         laid.clone().try_into::<Config>().map_err(|error| one_line(error.message()))?;
         Ok(laid)
     };
+    if let Some(list) = as_toml(text).filter(toml::Value::is_array)
+        && let Ok(laid) = laid(list)
+    {
+        return Ok(laid);
+    }
     laid(toml::Value::String(text.to_owned())).or_else(|what| as_toml(text).map_or(Err(what), laid))
 }
 

@@ -14,6 +14,8 @@ acme.example. MX 10 out.postrider.example.
 circle.example. MX 10 out.postrider.example.
 circle.example. MX 20 mx.dest.example.
 alias.example. MX 10 other.example.
+behind.example. MX 10 mx.dead.example.
+behind.example. MX 20 other.example.
 backup.example. MX 10 mx.dest.example.
 backup.example. MX 20 out.postrider.example.
 out.postrider.example. A 127.0.0.9
@@ -22,7 +24,10 @@ other.example. A 127.0.0.9
 
 /// A world whose own name leads to its own MX door.
 async fn at_home() -> TestWorld {
-    let world = TestWorld::start().await;
+    // That there is an MX door; the one that counts is opened below.
+    let more =
+        "[mx]\nlisten = \"127.0.0.9:2\"\n[tls]\ncertificate = \"/cert.pem\"\nprivate_key = \"/key.pem\"\n";
+    let world = TestWorld::start_with(more).await;
     let others = ZONE.lines().filter(|line| !line.starts_with(DOMAIN) && !line.starts_with("other.example"));
     world.names.set(&format!("{}\n{OURS}", others.collect::<Vec<_>>().join("\n")));
     let certificates = Certificates::new(&Certificate::self_signed(&["localhost"]).unwrap()).unwrap();
@@ -70,6 +75,19 @@ async fn what_goes_in_circles_fails_and_says_nothing_of_the_address() {
         let said = email.recipients[0].last_response.clone().unwrap().to_string();
         assert_eq!(email.recipients[0].state, RecipientState::Failed, "{said}");
         assert!(said.starts_with("550 5.4.6 the mail of"), "{said}");
+    }
+    assert_eq!(suppressed(&world).await, 0);
+    // A better host that is away may come back.
+    let id = world.relay(&["a@behind.example"], "in a while").await;
+    world.wait(id, |e| e.recipients[0].state == RecipientState::Deferred).await;
+    // Where the domain's mail comes in here no more, its own name is a loop, too, whatever was planned.
+    for inbound_enabled in [true, false] {
+        let change = format!(r#"{{"inbound_enabled":{inbound_enabled}}}"#);
+        assert_eq!(world.call("PATCH", &format!("/domains/{DOMAIN}"), &change).await.0, 200);
+        let id = world.relay(&["b@acme.example"], "perhaps").await;
+        let email = world.wait(id, |e| e.recipients[0].state.is_terminal()).await;
+        let delivered = email.recipients[0].state == RecipientState::Delivered;
+        assert_eq!(delivered, inbound_enabled, "{email:?}");
     }
     assert_eq!(suppressed(&world).await, 0);
     // A host that is better than we are takes it.

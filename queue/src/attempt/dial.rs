@@ -140,14 +140,18 @@ async fn dial_any(
         let host = candidate.shown();
         match dialled {
             Ok(mut connection) => {
+                connection.stop_by(worker.cut.clone());
                 if of.is_none()
                     && let Err(why) =
                         worker.planner.meets(task.address.domain(), &candidate.host, connection.name()).await
                 {
                     connection.quit().await;
+                    if last.is_some() {
+                        // What better hosts were silent about they may say later; those behind us do not count.
+                        break;
+                    }
                     return Err(NoLine { attempted: worker.no_route(why, began_at), unreachable: false });
                 }
-                connection.stop_by(worker.cut.clone());
                 site.opened();
                 return Ok(Opened { connection, host, ip: address.ip(), policy, meeting });
             }

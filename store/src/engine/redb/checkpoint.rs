@@ -170,6 +170,8 @@ impl Checkpointer {
     /// error), the table stays frozen and readable, and the next tick tries again.
     fn postpone(&mut self, job: CheckpointJob) {
         self.shared.set_full(true);
+        // It takes more than was thought: the reserve is for that.
+        self.space.release();
         let mut layers = self.shared.layers_mut();
         match self.index.reopen() {
             Ok(base) => {

@@ -36,6 +36,8 @@ const SCAN_ROWS_TYPICAL: usize = 128;
 
 /// Keys that the tables in memory say nothing about, and their places among those asked for.
 type Below = Vec<(usize, Key)>;
+/// Rows, and their places among those asked for.
+type Above = Vec<(usize, Option<Value>)>;
 
 impl Shared {
     /// The rows of some keys, as of one moment.
@@ -145,10 +147,7 @@ impl Shared {
 
 /// The rest of a request's keys and their rows, read by threads that may wait. (A plain function, so that what it
 /// starts is compiled here alone: whatever is awaited is compiled where that is done.)
-fn readers(
-    base: &Arc<Base>,
-    rest: &[(usize, Key)],
-) -> JoinSet<Result<Vec<(usize, Option<Value>)>, ReadError>> {
+fn readers(base: &Arc<Base>, rest: &[(usize, Key)]) -> JoinSet<Result<Above, ReadError>> {
     let mut readers = JoinSet::new();
     for part in rest.chunks(rest.len().div_ceil(READERS).max(KEYS_A_READER)) {
         let (base, part) = (Arc::clone(base), part.to_vec());
