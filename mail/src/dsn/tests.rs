@@ -45,6 +45,18 @@ const PLAIN: &[u8] = b"From: a@b.example\r\nSubject: x\r\n\r\nbody\r\n";
 const ACCENTED: &str = "From: a@b.example\r\nSubject: gr\u{fc}\u{df}e\r\n\r\nbody\r\n";
 
 #[test]
+fn what_no_host_has_said_is_not_put_into_its_mouth() {
+    let loops = Notice {
+        reply: Some(Reply::new(550, Enhanced::new(5, 4, 6), "it loops back to this host")),
+        remote_host: None,
+        ..notice("who@example.net", Action::Failed)
+    };
+    let text = report("sender@example.com", &[loops], PLAIN, false);
+    assert!(text.contains("Status: 5.4.6\r\nDiagnostic-Code: x-postrider; 550 5.4.6 it loops"), "{text}");
+    assert!(!text.contains(" said:") && !text.contains("Remote-MTA:"), "{text}");
+}
+
+#[test]
 fn a_report_is_well_formed() {
     let gone = Notice {
         original_recipient: Some("rfc822;who@example.net".into()),
