@@ -58,6 +58,7 @@ pub mod request_log;
 pub mod returned;
 pub mod rewrite;
 pub mod schedule;
+pub mod sender_fields;
 pub mod sending_name;
 pub mod service;
 pub mod session_token;

@@ -4,6 +4,7 @@
 //! are decoded by mail-parser. Nothing is rewritten: what is missing (Date, Message-ID, From) is put
 //! on top, what must not go out (Bcc, `Service-*`) is cut out, and the rest stays the client's bytes, uncopied.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
@@ -12,10 +13,10 @@ use jiff::Timestamp;
 use mail_parser::{HeaderName, Message, MessageParser, MessagePart};
 use thiserror::Error;
 
-use crate::address::{Address, Mailbox};
+use crate::address::{Address, Mailbox, Name};
 use crate::email::HeaderFacts;
 use crate::id::EmailId;
-use crate::service;
+use crate::{sender_fields, service};
 
 /// A header longer than this is refused: no honest message has one (Postfix: 102,400).
 pub const HEADER_BYTES_MAX: usize = 256 * 1024;
@@ -70,6 +71,13 @@ pub enum MessageError {
          quoted-printable or base 64, or fold the field"
     )]
     LongLine(usize),
+    /// Sender, Resent-From and Resent-Sender name more domains than are looked up.
+    #[error(
+        "the Sender, Resent-From and Resent-Sender fields name more than {} domains; leave out those that \
+         do not send",
+        sender_fields::DOMAINS_MAX
+    )]
+    SenderDomains,
     /// Too large a header.
     #[error("the header is longer than {HEADER_BYTES_MAX} bytes")]
     HeaderTooLong,
@@ -159,6 +167,8 @@ pub struct Header {
     pub from: Option<Mailbox>,
     /// What lists and events show.
     pub facts: HeaderFacts,
+    /// The domains that Sender, Resent-From and Resent-Sender name.
+    pub sender_domains: BTreeSet<Name>,
     /// There is a Date.
     pub has_date: bool,
     /// There is a Message-ID.
@@ -221,6 +231,7 @@ pub fn read(message: &[u8]) -> Result<Header, MessageError> {
             subject: parsed.subject().unwrap_or_default().chars().filter(|c| !c.is_control()).collect(),
             message_id: parsed.message_id().unwrap_or_default().to_owned(),
         },
+        sender_domains: sender_fields::domains(message, &fields)?,
         has_date: count("Date") > 0,
         has_message_id: count("Message-ID") > 0,
         edits: fields.iter().filter_map(|field| Some((*field, edit_of(message, field)?))).collect(),

@@ -5,7 +5,7 @@
 //! account, wherever it was made, by whoever comes with the account as it is (every HTTP request does); an
 //! SMTP session that is older than a change made at another node sees it within that second.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -154,6 +154,31 @@ impl Senders {
         Ok(sender)
     }
 
+    /// Refuses Sender and Resent fields that name a domain of another account, or a name below one: mail programs show
+    /// them as who sent the message. Domains that nobody has here say nothing about a customer.
+    ///
+    /// # Errors
+    /// [`Refusal::DomainNotVerified`] with the name.
+    pub(crate) async fn check_sender_domains(
+        &self,
+        tenant: &Tenant,
+        domains: &BTreeSet<Name>,
+    ) -> Result<(), Refusal> {
+        if domains.is_empty() {
+            return Ok(());
+        }
+        let here = store::domain::at_or_above(&self.store, domains).await?;
+        for named in domains {
+            // The nearest domain decides: a name below another account's may be this account's own.
+            let nearest = std::iter::successors(Some(named.clone()), Name::parent)
+                .find_map(|name| here.iter().find(|domain| domain.name == name && is_owned(domain, tenant)));
+            if nearest.is_some_and(|domain| domain.account != tenant.account().id) {
+                return Err(Refusal::DomainNotVerified { domain: named.clone() });
+            }
+        }
+        Ok(())
+    }
+
     /// What signs now for a domain that mail of this account was accepted from; none where the account may not send
     /// from it any more.
     pub(crate) async fn signer_of(
@@ -258,6 +283,11 @@ impl Senders {
             _ => Refusal::ProductionRequired,
         })
     }
+}
+
+/// Whether somebody has proved to own a domain, or it is the account's own.
+fn is_owned(domain: &Domain, tenant: &Tenant) -> bool {
+    domain.state == DomainState::Verified || domain.account == tenant.account().id
 }
 
 fn held_until(now: Timestamp) -> Timestamp {

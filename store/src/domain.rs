@@ -1,5 +1,7 @@
 //! Sending domains: a row each under the account, and a key by name that only one account can hold.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use mail::address::Name;
 use mail::address_pattern::AddressPattern;
@@ -169,6 +171,22 @@ pub fn update(batch: &mut Batch, before: &Domain, after: &Domain) {
 pub async fn by_name(store: &Store, name: &Name) -> Result<Option<Domain>, ReadError> {
     let Some(row_key) = store.get(&key_by_name(name)).await? else { return Ok(None) };
     store.get(&row_key).await?.map(|row| row::decode(&row)).transpose()
+}
+
+/// The domains of these names and of all names above them, whoever's they are: two reads, however many names.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn at_or_above(
+    store: &Store,
+    names: impl IntoIterator<Item = &Name>,
+) -> Result<Vec<Domain>, ReadError> {
+    let above = |name: &Name| std::iter::successors(Some(name.clone()), Name::parent);
+    let names: BTreeSet<Name> = names.into_iter().flat_map(above).collect();
+    let keys: Vec<Key> = names.iter().map(key_by_name).collect();
+    let row_keys: Vec<Key> = store.get_many(&keys).await?.into_iter().flatten().collect();
+    let rows = store.get_many(&row_keys).await?;
+    rows.iter().flatten().map(|row| row::decode(row)).collect()
 }
 
 /// A domain of an account.

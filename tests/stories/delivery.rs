@@ -1,7 +1,10 @@
 //! A message goes out: from either door, signed, from a return path of its own, and the books say so.
 
+use mail::account::Plan;
+use mail::address::Name;
 use mail::email::{EmailStatus, Rollup};
 use mail::recipient::{RecipientKind, RecipientState};
+use queue::domains::NewDomain;
 use serde_json::json;
 
 use crate::world::TestWorld;
@@ -80,5 +83,33 @@ async fn a_domain_that_is_not_ours_cannot_be_sent_from() {
     let replies = dialog(world.relay, &lines).await;
     assert!(replies[5].starts_with("550 5.7.1 domain_not_verified"), "{replies:?}");
     assert!(world.sink.taken().is_empty());
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_field_cannot_name_another_account() {
+    let world = TestWorld::start().await;
+    let enrolled = world.world.enrolment.account("eve@bank.example".parse().unwrap(), Plan::Pro, true).await;
+    let (domains, bank) = (world.world.hall.domains(), "bank.example".parse::<Name>().unwrap());
+    domains.create(enrolled.unwrap().account.id, NewDomain::named(bank.clone()), None).await.unwrap();
+    let answer = async |fields: &str| {
+        let message = format!("From: ada@acme.example\r\n{fields}\r\nSubject: x\r\n\r\nx\r\n.");
+        let lines =
+            ["EHLO test", "MAIL FROM:<ada@acme.example>", "RCPT TO:<one@dest.example>", "DATA", &message];
+        dialog(world.relay, &lines).await.pop().unwrap()
+    };
+    let theirs = ["Sender: chief@bank.example", "Resent-From: a@b.example, <chief@mail.Bank.example>"];
+    for field in theirs {
+        assert!(answer(field).await.starts_with("250"), "{field}: nobody has proved the domain to be theirs");
+    }
+    domains.force(&bank).await.unwrap();
+    for field in theirs {
+        let refused = answer(field).await;
+        assert!(refused.starts_with("550 5.7.1 domain_not_verified"), "{field}: {refused}");
+    }
+    for ours in ["Sender: app@acme.example", "Sender: root@host.internal", "Sender: root"] {
+        assert!(answer(ours).await.starts_with("250"), "{ours}");
+    }
+    world.sink.wait_for(5).await;
     world.end().await;
 }

@@ -43,6 +43,7 @@ impl Hall {
         // What is sent later is dated then.
         let written = write(id, &draft, scheduled_at.unwrap_or(now))?;
         let sender = self.senders.find(tenant, &written.from.address, now).await?;
+        self.senders.check_sender_domains(tenant, &written.sender_domains).await?;
         let recipients = draft.recipients.iter().map(|r| &r.address);
         self.senders.may_reach(&sender, &written.from.address, recipients)?;
         self.check_size(&draft, &written)?;

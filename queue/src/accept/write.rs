@@ -1,11 +1,11 @@
 //! Making the message of a draft: what came by SMTP is mended (RFC 6409 8), what came by the API is composed.
 //! Pure.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail::address::{Address, Mailbox};
+use mail::address::{Address, Mailbox, Name};
 use mail::compose::{self, Composition};
 use mail::draft::{Content, Draft, DraftRecipient};
 use mail::email::{Door, HeaderFacts};
@@ -20,6 +20,8 @@ use crate::staged::Addressee;
 pub(super) struct Written {
     pub(super) from: Mailbox,
     pub(super) facts: HeaderFacts,
+    /// The domains that Sender, Resent-From and Resent-Sender name.
+    pub(super) sender_domains: BTreeSet<Name>,
     pub(super) chunks: Vec<Bytes>,
     /// The header has bytes above 127.
     pub(super) needs_smtputf8: bool,
@@ -30,14 +32,21 @@ pub(super) fn write(id: EmailId, draft: &Draft, now: Timestamp) -> Result<Writte
     match &draft.content {
         Content::Raw { message, received } => {
             message::check_lines(message)?;
-            let header = message::read(message)?;
+            let mut header = message::read(message)?;
             let header_is_ascii = header.is_ascii;
+            let sender_domains = std::mem::take(&mut header.sender_domains);
             let reverse_path = draft.envelope.reverse_path.as_ref();
             let mended = message::mend(message, header, &Mending { id, reverse_path, received, now })?;
             let mut chunks = Vec::with_capacity(mended.rest.len() + 1);
             chunks.push(Bytes::from(mended.top));
             chunks.extend(mended.rest);
-            Ok(Written { from: mended.from, facts: mended.facts, chunks, needs_smtputf8: !header_is_ascii })
+            Ok(Written {
+                from: mended.from,
+                facts: mended.facts,
+                sender_domains,
+                chunks,
+                needs_smtputf8: !header_is_ascii,
+            })
         }
         Content::Parts(parts) => written_from(id, parts, now),
     }
@@ -56,7 +65,14 @@ fn written_from(id: EmailId, parts: &Composition, now: Timestamp) -> Result<Writ
         subject: parts.subject.clone(),
         message_id,
     };
-    Ok(Written { from: parts.from.clone(), facts, chunks: vec![Bytes::from(bytes)], needs_smtputf8: false })
+    Ok(Written {
+        from: parts.from.clone(),
+        facts,
+        // The API refuses these fields.
+        sender_domains: BTreeSet::new(),
+        chunks: vec![Bytes::from(bytes)],
+        needs_smtputf8: false,
+    })
 }
 
 /// Everybody once. SMTP does not say in which field a recipient stands: the header does, and who
