@@ -13,6 +13,7 @@ mod aggregate;
 mod book;
 mod complaint;
 mod hosts;
+mod report_file;
 #[cfg(test)]
 mod tests;
 mod tls_report;
@@ -39,7 +40,7 @@ use crate::worker::Worker;
 
 /// For how long after a recipient was done with something that comes back still counts (completions-email.md 4).
 const COUNTS_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
-/// Reports of DMARC opened at once: each may take some megabytes.
+/// Reports of DMARC and TLS opened at once: each takes at most some 100 MB, by the bounds of its format.
 const OPENED_AT_ONCE: usize = 2;
 /// Where complaints come in, at the return-path host.
 const COMPLAINTS: [&str; 2] = ["fbl", "abuse"];

@@ -18,13 +18,15 @@ use mail::tls_report::{Heard, HeardDetail, HeardPolicy};
 use mail_auth::report::tlsrpt::{self as wire, TlsReport};
 use store::engine::{Batch, CommitError};
 
-use super::aggregate::{author_that_stands_behind, bounded};
+use super::aggregate::author_that_stands_behind;
+use super::report_file::ReportFormat;
 use super::{Returned, ReturnedError};
 
 /// A message that is longer is no report.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
-/// What a report may become when it is opened.
-const JSON_BYTES_MAX: u64 = 4 << 20;
+/// The files. A value of an honest report takes some 30 bytes.
+const FORMAT: ReportFormat =
+    ReportFormat { beginnings: &[b"{"], bytes_max: 4 << 20, marks: &[(b",", 150_000)] };
 /// Domains of one report.
 const DOMAINS_MAX: usize = 20;
 /// Policies of one domain, and failures under one policy, that are kept.
@@ -69,14 +71,7 @@ fn open(message: &Bytes) -> Option<TlsReport> {
     if message.len() > MESSAGE_BYTES_MAX {
         return None;
     }
-    parts::of(message).iter().find_map(|part| {
-        let json = match &part.body[..] {
-            packed @ [0x1f, 0x8b, ..] => bounded(flate2::read::GzDecoder::new(packed), JSON_BYTES_MAX)?,
-            plain if plain.trim_ascii_start().starts_with(b"{") => plain.to_vec(),
-            _ => return None,
-        };
-        TlsReport::parse_json(&json).ok()
-    })
+    FORMAT.find(&parts::of(message), |json| TlsReport::parse_json(json).ok())
 }
 
 /// What it says, by domain, and all that is the same for each.

@@ -244,3 +244,14 @@ async fn who_has_a_part_of_a_domain_is_shown_what_is_said_of_that() {
     let opened = parse(xml("acme.example", "3", &records.concat()).as_bytes()).unwrap();
     assert_eq!(opened.names().len(), NAMES_MAX + 1);
 }
+
+#[test]
+fn a_report_of_empty_records_is_not_parsed() {
+    let records =
+        |count: usize| gzip(xml("acme.example", "1", &"<record></record>".repeat(count)).as_bytes());
+    let opens = |file: &[u8]| open(&arrival(file, "application/gzip", FROM).message).is_some();
+    assert!(opens(&records(1_000)));
+    let swollen = records(900_000);
+    assert!(swollen.len() < 128 << 10, "small enough for any mail: {}", swollen.len());
+    assert!(!opens(&swollen), "the parser would take 300 MiB for it");
+}
