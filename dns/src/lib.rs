@@ -7,6 +7,7 @@
 //! needs stand in its own zone, [`provider`] publishes them where the zone is kept. Nothing here knows of
 //! accounts, queues or stores.
 
+mod answer_cache;
 pub mod dkim_key;
 mod ipv6;
 pub mod lookup;

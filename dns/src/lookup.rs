@@ -2,7 +2,7 @@
 //!
 //! A [`Resolver`] asks the configured servers (none configured: the system's) over UDP, over TCP when
 //! an answer does not fit, and keeps answers and refusals for as long as their owner said, within
-//! bounds.
+//! bounds of time and memory (`answer_cache`).
 //! Every answer says for how long it holds ([`Answer::ttl`]), so that a plan made of it can be kept.
 //!
 //! Aliases are followed (8 deep). "Nothing there" is an answer, not an error: an empty list, or a
@@ -36,6 +36,7 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
+use crate::answer_cache::{AnswerCache, DnsAnswer};
 use crate::ipv6::Ipv6;
 use crate::mail_hosts::{MailHosts, MxHost, tidy};
 
@@ -68,8 +69,8 @@ pub struct Settings {
     pub retries: usize,
     /// How long a lookup may take, aliases, retries and waiting for its turn included.
     pub deadline: Duration,
-    /// Answers kept, good and bad, the least recently used leave first.
-    pub cache_entries_max: u64,
+    /// Memory for answers that are kept, good and bad, in bytes.
+    pub cache_bytes_max: u64,
     /// Nothing is kept longer, whatever its owner says.
     pub ttl_max: Duration,
     /// No "nothing there" is kept longer (RFC 2308 5 suggests one to three hours as a bound; mail wants
@@ -90,7 +91,7 @@ impl Default for Settings {
             try_timeout: Duration::from_secs(3),
             retries: 4,
             deadline: Duration::from_secs(20),
-            cache_entries_max: 65_536,
+            cache_bytes_max: 64 << 20,
             ttl_max: Duration::from_secs(86_400),
             negative_ttl_max: Duration::from_secs(900),
             validation: Validation::Off,
@@ -173,6 +174,7 @@ pub struct Resolver(Arc<Shared>);
 
 struct Shared {
     resolver: TokioResolver,
+    cache: AnswerCache,
     turns: Semaphore,
     bursts: Semaphore,
     deadline: Duration,
@@ -201,19 +203,6 @@ pub enum Dane {
     },
 }
 
-/// Records, or the knowledge that there are none.
-enum Found {
-    Records(Lookup),
-    NoData(Duration),
-    NoName(Duration),
-}
-
-impl Found {
-    fn is_secure(&self) -> bool {
-        matches!(self, Self::Records(lookup) if is_secure(lookup))
-    }
-}
-
 impl Resolver {
     /// Sets up a resolver.
     ///
@@ -229,7 +218,8 @@ impl Resolver {
         let mut options = ResolverOpts::default();
         options.timeout = settings.try_timeout;
         options.attempts = settings.retries;
-        options.cache_size = settings.cache_entries_max;
+        // Answers are kept by a cache of our own, which weighs them.
+        options.cache_size = 0;
         options.positive_max_ttl = Some(settings.ttl_max);
         options.negative_max_ttl = Some(settings.negative_ttl_max);
         // The hosts file is for people at a keyboard; mail goes where the DNS says.
@@ -251,12 +241,13 @@ impl Resolver {
         let turns = Semaphore::new(LOOKUPS_MAX);
         let bursts = Semaphore::new(BURST_MAX);
         let ipv6 = Ipv6::new(!settings.ipv4_where_no_route);
-        Ok(Self(Arc::new(Shared { resolver, turns, bursts, deadline: settings.deadline, ipv6 })))
+        let cache = AnswerCache::new(settings.cache_bytes_max, settings.negative_ttl_max);
+        Ok(Self(Arc::new(Shared { resolver, cache, turns, bursts, deadline: settings.deadline, ipv6 })))
     }
 
     /// Forgets every answer kept.
     pub fn forget(&self) {
-        self.0.resolver.clear_cache();
+        self.0.cache.clear();
     }
 
     /// Where the mail of `domain` goes.
@@ -265,11 +256,11 @@ impl Resolver {
     /// [`LookupError`].
     pub async fn mx(&self, domain: &Name) -> Result<Answer<MailHosts>, LookupError> {
         match self.ask(&wire(domain)?, RecordType::MX).await? {
-            Found::NoName(ttl) => Ok(Answer::unsigned(MailHosts::NoSuchDomain, ttl)),
-            Found::NoData(ttl) => self.without_mx(domain, ttl).await,
-            Found::Records(lookup) => {
-                let (ttl, is_secure) = (ttl_of(&lookup), is_secure(&lookup));
-                match mail_hosts(&lookup) {
+            DnsAnswer::NoName(ttl) => Ok(Answer::unsigned(MailHosts::NoSuchDomain, ttl)),
+            DnsAnswer::NoData(ttl) => self.without_mx(domain, ttl).await,
+            ref found @ DnsAnswer::Records(ref lookup) => {
+                let (ttl, is_secure) = (ttl_of(lookup), found.is_secure());
+                match mail_hosts(lookup) {
                     Mx::Absent => self.without_mx(domain, ttl).await,
                     Mx::Null => Ok(Answer { data: MailHosts::NullMx, ttl, is_secure }),
                     Mx::Hosts(hosts) => Ok(Answer { data: MailHosts::Mx(hosts), ttl, is_secure }),
@@ -385,10 +376,10 @@ impl Resolver {
     async fn tlsa_bases(&self, host: &Name, is_secure: bool) -> Result<Vec<Name>, LookupError> {
         let wired = wire(host)?;
         let mut found = self.ask(&wired, RecordType::A).await;
-        if !matches!(found, Ok(Found::Records(_))) {
+        if !matches!(found, Ok(DnsAnswer::Records(_))) {
             found = self.ask(&wired, RecordType::AAAA).await;
         }
-        let Ok(Found::Records(lookup)) = found else {
+        let Ok(DnsAnswer::Records(lookup)) = found else {
             return Ok(if is_secure { vec![host.clone()] } else { Vec::new() });
         };
         let records = lookup.answers();
@@ -424,10 +415,10 @@ impl Resolver {
         &self,
         name: &WireName,
         kind: RecordType,
-    ) -> Result<Option<Lookup>, LookupError> {
+    ) -> Result<Option<Arc<Lookup>>, LookupError> {
         Ok(match self.ask(name, kind).await? {
-            Found::Records(lookup) => Some(lookup),
-            Found::NoData(_) | Found::NoName(_) => None,
+            DnsAnswer::Records(lookup) => Some(lookup),
+            DnsAnswer::NoData(_) | DnsAnswer::NoName(_) => None,
         })
     }
 
@@ -436,15 +427,15 @@ impl Resolver {
     /// # Errors
     /// [`LookupError`].
     pub(crate) async fn exists(&self, name: &Name) -> Result<bool, LookupError> {
-        Ok(!matches!(self.ask(&wire(name)?, RecordType::A).await?, Found::NoName(_)))
+        Ok(!matches!(self.ask(&wire(name)?, RecordType::A).await?, DnsAnswer::NoName(_)))
     }
 
     /// Whether the server that we ask validates, and passes signatures on: those of the root hold here too, and it says of
     /// its answer that it has checked it (RFC 4035 3.2.3, AD).
     pub async fn is_validated(&self) -> bool {
         let found = self.ask(&WireName::root(), RecordType::NS).await;
-        matches!(found, Ok(Found::Records(lookup))
-            if is_secure(&lookup) && lookup.message().metadata.authentic_data)
+        matches!(found, Ok(ref found @ DnsAnswer::Records(ref lookup))
+            if found.is_secure() && lookup.message().metadata.authentic_data)
     }
 
     /// The zone that a name is in: the nearest name upwards that has name servers of its own. `None` when there
@@ -456,7 +447,7 @@ impl Resolver {
         let mut candidate = name.clone();
         while let Some(parent) = candidate.parent() {
             let wire = wire(&candidate)?;
-            if let Found::Records(lookup) = self.ask(&wire, RecordType::NS).await?
+            if let DnsAnswer::Records(lookup) = self.ask(&wire, RecordType::NS).await?
                 // An alias may lead to a zone; the name itself is none then.
                 && lookup.answers().iter().any(|record| {
                     record.record_type() == RecordType::NS && record.name == wire
@@ -470,11 +461,24 @@ impl Resolver {
     }
 
     /// Boxed, its type unsaid: the client is compiled here once, and not in each room that asks.
-    fn ask<'a>(&'a self, name: &'a WireName, kind: RecordType) -> BoxFuture<'a, Result<Found, LookupError>> {
+    fn ask<'a>(
+        &'a self,
+        name: &'a WireName,
+        kind: RecordType,
+    ) -> BoxFuture<'a, Result<DnsAnswer, LookupError>> {
         Box::pin(self.asked(name, kind))
     }
 
-    async fn asked(&self, name: &WireName, kind: RecordType) -> Result<Found, LookupError> {
+    async fn asked(&self, name: &WireName, kind: RecordType) -> Result<DnsAnswer, LookupError> {
+        if let Some(answer) = self.0.cache.get(name, kind) {
+            return Ok(answer);
+        }
+        let answer = self.query(name, kind).await?;
+        self.0.cache.put(name, kind, answer.clone());
+        Ok(answer)
+    }
+
+    async fn query(&self, name: &WireName, kind: RecordType) -> Result<DnsAnswer, LookupError> {
         let temporary = |reason: String| LookupError::Temporary { name: name.to_ascii(), reason };
         let asked = timeout(self.0.deadline, async {
             // The semaphores are never closed; if they were, we would ask without waiting.
@@ -491,12 +495,12 @@ impl Resolver {
         });
         match asked.await {
             Err(_) => Err(temporary("timed out".to_owned())),
-            Ok(Ok(lookup)) => Ok(Found::Records(lookup)),
+            Ok(Ok(lookup)) => Ok(DnsAnswer::Records(Arc::new(lookup))),
             Ok(Err(NetError::Dns(DnsError::NoRecordsFound(none)))) => {
                 let ttl = none.negative_ttl.map_or(TTL_UNKNOWN, |s| Duration::from_secs(u64::from(s)));
                 match none.response_code {
-                    ResponseCode::NXDomain => Ok(Found::NoName(ttl)),
-                    ResponseCode::NoError => Ok(Found::NoData(ttl)),
+                    ResponseCode::NXDomain => Ok(DnsAnswer::NoName(ttl)),
+                    ResponseCode::NoError => Ok(DnsAnswer::NoData(ttl)),
                     code => Err(temporary(code.to_string())),
                 }
             }
@@ -515,10 +519,10 @@ impl Resolver {
 /// The answer for the other family: with addresses in hand it is not waited for long, for there are
 /// servers that never answer a question for AAAA.
 async fn beside(
-    first: &Result<Found, LookupError>,
-    other: impl Future<Output = Result<Found, LookupError>>,
+    first: &Result<DnsAnswer, LookupError>,
+    other: impl Future<Output = Result<DnsAnswer, LookupError>>,
     host: &Name,
-) -> Result<Found, LookupError> {
+) -> Result<DnsAnswer, LookupError> {
     if !first.as_ref().is_ok_and(|found| !ips(found).data.is_empty()) {
         return other.await;
     }
@@ -582,18 +586,14 @@ fn text(data: &RData) -> Option<String> {
     }
 }
 
-fn is_secure(lookup: &Lookup) -> bool {
-    lookup.answers().iter().all(|record| record.proof.is_secure())
-}
-
 fn ttl_of(lookup: &Lookup) -> Duration {
     Instant::from_std(lookup.valid_until()).saturating_duration_since(Instant::now())
 }
 
-fn collect<T>(found: &Found, max: usize, pick: impl Fn(&RData) -> Option<T>) -> Answer<Vec<T>> {
+fn collect<T>(found: &DnsAnswer, max: usize, pick: impl Fn(&RData) -> Option<T>) -> Answer<Vec<T>> {
     match found {
-        Found::NoData(ttl) | Found::NoName(ttl) => Answer::unsigned(Vec::new(), *ttl),
-        Found::Records(lookup) => Answer {
+        DnsAnswer::NoData(ttl) | DnsAnswer::NoName(ttl) => Answer::unsigned(Vec::new(), *ttl),
+        DnsAnswer::Records(lookup) => Answer {
             data: lookup.answers().iter().filter_map(|record| pick(&record.data)).take(max).collect(),
             ttl: ttl_of(lookup),
             is_secure: found.is_secure(),
@@ -601,7 +601,7 @@ fn collect<T>(found: &Found, max: usize, pick: impl Fn(&RData) -> Option<T>) -> 
     }
 }
 
-fn ips(found: &Found) -> Answer<Vec<IpAddr>> {
+fn ips(found: &DnsAnswer) -> Answer<Vec<IpAddr>> {
     collect(found, ADDRESSES_MAX, |data| match data {
         RData::A(a) => Some(IpAddr::V4(a.0)),
         RData::AAAA(aaaa) => Some(IpAddr::V6(aaaa.0)),

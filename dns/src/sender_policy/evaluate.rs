@@ -269,7 +269,7 @@ impl<'a> Check<'a> {
     async fn texts(&self, name: &str) -> Result<Vec<String>, Fault> {
         let Some(name) = any_name(name) else { return Ok(Vec::new()) };
         let found = self.resolver.records(&name, RecordType::TXT).await.map_err(|_| Fault::Temporary)?;
-        Ok(texts(found.as_ref()).collect())
+        Ok(texts(found.as_deref()).collect())
     }
 
     /// What stands at a name; nothing at what can be no name (RFC 7208 4.8).

@@ -64,7 +64,7 @@ async fn key(name: Box<str>, source: &PublicKeys, within: Duration) -> Key {
             None => Ok(Vec::new()),
             Some(wire) => match timeout(within, resolver.records(&wire, RecordType::TXT)).await {
                 Err(_) | Ok(Err(_)) => temporary(),
-                Ok(Ok(found)) => Ok(texts(found.as_ref()).take(RECORDS_MAX).collect()),
+                Ok(Ok(found)) => Ok(texts(found.as_deref()).take(RECORDS_MAX).collect()),
             },
         },
     };

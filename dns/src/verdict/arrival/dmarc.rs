@@ -147,7 +147,7 @@ async fn record(resolver: &Resolver, domain: &Name) -> Result<Option<Record>, No
     // Where there is no room for the label there is no record.
     let Some(name) = any_name(&format!("_dmarc.{domain}")) else { return Ok(None) };
     let found = resolver.records(&name, RecordType::TXT).await.map_err(|_| NoAnswer)?;
-    let mut records = texts(found.as_ref()).filter_map(|text| Record::parse(&text));
+    let mut records = texts(found.as_deref()).filter_map(|text| Record::parse(&text));
     Ok(records.next().filter(|_| records.next().is_none()))
 }
 
