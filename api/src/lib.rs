@@ -11,6 +11,7 @@
 //! specification; what it leaves open is written beside the code that decides it.
 
 pub mod access;
+mod access_watch;
 pub mod account;
 pub mod affiliate;
 pub mod auth;

@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::access_watch::AccessWatch;
 use crate::auth::passwords::Passwords;
 use crate::auth::throttle::Throttle;
 use crate::journal::Journal;
@@ -127,6 +128,8 @@ pub struct Room {
     pub(crate) people_told: Arc<Semaphore>,
     /// Where everything is done with affiliate programs.
     pub(crate) affiliate: Office,
+    /// Whether the keys and sessions behind live streams still let in.
+    pub(crate) access_watch: AccessWatch,
     /// The door closes: what has no end of its own ends.
     pub(crate) closing: CancellationToken,
     document: OnceLock<Bytes>,
@@ -156,6 +159,7 @@ impl Room {
             visit_limits: Limits::default(),
             click_limits: Limits::default(),
             people_told: Arc::new(Semaphore::new(PEOPLE_TOLD_MAX)),
+            access_watch: AccessWatch::default(),
             closing: CancellationToken::new(),
             document: OnceLock::new(),
         })

@@ -23,9 +23,9 @@ use tokio::sync::watch;
 use crate::answers::{Answer, Answers, Credentials, Question};
 use crate::take::take;
 
-/// A login is looked at again, at the next message, when it is older than this: who was shut out does
-/// not go on in a session that is open.
-const LOGIN_HOLDS: Duration = Duration::from_secs(10);
+/// A login is checked again when it is older than this, before a message begins and before it is taken: a credential
+/// that was deleted sends no more in a session that is open.
+const LOGIN_HOLDS: Duration = Duration::from_secs(1);
 
 /// For so long a client is taken to try again.
 const TRIES_FOR: SignedDuration = SignedDuration::from_hours(24);
@@ -112,7 +112,7 @@ impl Answers for Submission {
             // The session does not get here without a login; should it, nothing is sent.
             return Answer::Said(reply(530, (5, 7, 0), "Authentication required"));
         };
-        if matches!(question, Question::Sender { .. })
+        if matches!(question, Question::Sender { .. } | Question::Take(_))
             && let Err(reply) = self.renew(login).await
         {
             return Answer::Said(reply);

@@ -12,7 +12,8 @@ use mail::suppression::Source;
 use mail::user::{Session, SessionToken, User};
 use thiserror::Error;
 
-use crate::engine::{ReadError, Store};
+use crate::credential::Credential as _;
+use crate::engine::{Key, ReadError, Store, Value};
 use crate::{account, credential, session, user};
 
 /// By what somebody has shown who they are.
@@ -49,6 +50,68 @@ impl Actor {
     }
 }
 
+/// What somebody was let in by: enough to check again whether it still lets in.
+#[derive(Debug, Clone)]
+pub enum Proof {
+    /// An API key: which, the hash of the secret that was shown, and from where.
+    ApiKey(AccountId, ApiKeyId, SecretHash, Option<IpAddr>),
+    /// A user's session.
+    Session(SessionToken),
+    /// Nothing that can be taken away while it is used: the operator's word, the service's own, or a login that the
+    /// SMTP session checks again by itself.
+    Standing,
+}
+
+impl Proof {
+    /// The rows that it rests on.
+    fn keys(&self) -> Vec<Key> {
+        match self {
+            Self::ApiKey(account, id, ..) => {
+                vec![credential::key_of::<ApiKey>(*account, id.to_bytes()), account::key_of(*account)]
+            }
+            Self::Session(token) => vec![
+                session::key_of(token.account, token.who, token.session),
+                user::key_of(token.account, token.who),
+                account::key_of(token.account),
+            ],
+            Self::Standing => Vec::new(),
+        }
+    }
+
+    /// Whether it still lets in, as these rows are.
+    fn holds(&self, rows: &[Option<Value>], now: Timestamp) -> Result<bool, ReadError> {
+        Ok(match (self, rows) {
+            (Self::ApiKey(_, _, shown, from), [Some(key), Some(_)]) => {
+                let key = ApiKey::of_row(key)?;
+                key.enabled && key.terms.admit(shown, *from, now).is_ok()
+            }
+            (Self::Session(token), [Some(row), Some(_), Some(_)]) => {
+                let session = session::of_row(row)?;
+                session.secret == token.hash() && session.is_live(now)
+            }
+            (Self::Standing, _) => true,
+            _ => false,
+        })
+    }
+}
+
+/// Which of these proofs still let in: one read for all of them.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn still_hold(store: &Store, proofs: &[Proof], now: Timestamp) -> Result<Vec<bool>, ReadError> {
+    let keys: Vec<Vec<Key>> = proofs.iter().map(Proof::keys).collect();
+    let rows = store.get_many(&keys.concat()).await?;
+    let mut rows = rows.as_slice();
+    let mut hold = Vec::with_capacity(proofs.len());
+    for (proof, keys) in proofs.iter().zip(keys) {
+        let (its, others) = rows.split_at_checked(keys.len()).unwrap_or((rows, &[]));
+        hold.push(proof.holds(its, now)?);
+        rows = others;
+    }
+    Ok(hold)
+}
+
 /// Somebody who has shown who they are: an account, and what they may do in it.
 #[derive(Debug, Clone)]
 pub struct Tenant {
@@ -56,6 +119,7 @@ pub struct Tenant {
     scope: Scope,
     actor: Actor,
     bound_to: Option<DomainId>,
+    proof: Proof,
 }
 
 impl Tenant {
@@ -75,6 +139,12 @@ impl Tenant {
     #[must_use]
     pub fn actor(&self) -> Actor {
         self.actor
+    }
+
+    /// What they were let in by, for what goes on after their request.
+    #[must_use]
+    pub fn proof(&self) -> &Proof {
+        &self.proof
     }
 
     /// The credential whose emails alone they may read and change: their own, when all they may do is send.
@@ -155,13 +225,14 @@ struct Admitted {
     scope: Scope,
     actor: Actor,
     terms: Terms,
+    proof: Proof,
 }
 
 impl Admitted {
     async fn tenant(self, store: &Store) -> Result<Tenant, AccessError> {
         let account = account::get(store, self.account).await?.ok_or(AccessError::Denied)?;
-        let Self { scope, actor, terms, .. } = self;
-        Ok(Tenant { account: Arc::new(account), scope, actor, bound_to: terms.domain })
+        let Self { scope, actor, terms, proof, .. } = self;
+        Ok(Tenant { account: Arc::new(account), scope, actor, bound_to: terms.domain, proof })
     }
 }
 
@@ -184,7 +255,8 @@ pub async fn by_api_key(store: &Store, secret: &str, arrival: Arrival) -> Result
     let found = found.filter(|found| found.enabled).ok_or(AccessError::Denied)?;
     found.terms.admit(&hash, arrival.from, arrival.now)?;
     let ApiKey { id, account, scope, terms, .. } = found;
-    Admitted { account, scope, actor: Actor::ApiKey(id), terms }.tenant(store).await
+    let proof = Proof::ApiKey(account, id, hash, arrival.from);
+    Admitted { account, scope, actor: Actor::ApiKey(id), terms, proof }.tenant(store).await
 }
 
 /// Lets in whoever holds the SMTP credential whose password has this hash. The user name is one for all
@@ -202,7 +274,7 @@ pub async fn by_smtp_password(
     found.terms.admit(hash, arrival.from, arrival.now)?;
     let SmtpCredential { id, account, terms, .. } = found;
     let actor = Actor::SmtpCredential(id);
-    Admitted { account, scope: Scope::Sending, actor, terms }.tenant(store).await
+    Admitted { account, scope: Scope::Sending, actor, terms, proof: Proof::Standing }.tenant(store).await
 }
 
 /// Lets in whoever holds a session's token. Session, user and account are one read.
@@ -229,7 +301,8 @@ pub async fn by_session(
         return Err(AccessError::Denied);
     }
     let (user, account) = (user::of_row(user)?, Arc::new(account::of_row(account)?));
-    let tenant = Tenant { account, scope: Scope::Full, actor: Actor::User(user.id), bound_to: None };
+    let (actor, proof) = (Actor::User(user.id), Proof::Session(token.clone()));
+    let tenant = Tenant { account, scope: Scope::Full, actor, bound_to: None, proof };
     Ok(SignedIn { tenant, user: Arc::new(user), session: Arc::new(session), token: token.clone() })
 }
 
@@ -238,9 +311,8 @@ pub async fn by_session(
 /// # Errors
 /// [`AccessError`].
 pub async fn by_service(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
-    let admitted =
-        Admitted { account, scope: Scope::Sending, actor: Actor::Operator, terms: Terms::default() };
-    admitted.tenant(store).await
+    let (actor, terms, proof) = (Actor::Operator, Terms::default(), Proof::Standing);
+    Admitted { account, scope: Scope::Sending, actor, terms, proof }.tenant(store).await
 }
 
 /// Lets in the operator in the stead of an account's owner, by the account's id or that owner's address.
@@ -259,5 +331,6 @@ pub async fn by_operator_as_owner(store: &Store, id_or_email: &str) -> Result<Te
 pub async fn by_operator(store: &Store, id_or_email: &str) -> Result<Tenant, AccessError> {
     let account = account::find(store, id_or_email).await?.ok_or(AccessError::Denied)?;
     let account = Arc::new(account);
-    Ok(Tenant { account, scope: Scope::Sending, actor: Actor::Operator, bound_to: None })
+    let (scope, actor) = (Scope::Sending, Actor::Operator);
+    Ok(Tenant { account, scope, actor, bound_to: None, proof: Proof::Standing })
 }

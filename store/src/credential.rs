@@ -175,7 +175,7 @@ macro_rules! credential {
 credential!(ApiKey, ApiKeyId, ApiKey, ApiKeyByHash);
 credential!(SmtpCredential, SmtpCredentialId, SmtpCredential, SmtpCredentialByHash);
 
-fn key_of<C: Credential>(account: AccountId, id: [u8; 16]) -> Key {
+pub(crate) fn key_of<C: Credential>(account: AccountId, id: [u8; 16]) -> Key {
     key(C::ROWS).account(account).id(id).build()
 }
 

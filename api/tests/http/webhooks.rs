@@ -595,11 +595,12 @@ async fn line(stream: &mut BufReader<TcpStream>, begins: &str) -> String {
 }
 
 async fn follow(world: &World, more: &str) -> BufReader<TcpStream> {
+    follow_at(world, "/webhook-events", &format!("authorization: Bearer {}\r\n{more}", world.key)).await
+}
+
+async fn follow_at(world: &World, path: &str, fields: &str) -> BufReader<TcpStream> {
     let mut stream = BufReader::new(TcpStream::connect(world.address).await.unwrap());
-    let request = format!(
-        "GET /webhook-events HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {}\r\naccept: text/event-stream\r\n{more}\r\n",
-        world.key
-    );
+    let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\naccept: text/event-stream\r\n{fields}\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     line(&mut stream, ": connected").await;
     stream
@@ -628,4 +629,48 @@ async fn the_stream_is_followed_and_resumed() {
     world.end().await;
     let mut rest = String::new();
     let _ = stream.read_to_string(&mut rest).await;
+}
+
+/// Everything up to the end of a stream, which the server ends.
+async fn rest(mut stream: BufReader<TcpStream>) -> String {
+    let mut rest = String::new();
+    loop {
+        let read = stream.read_line(&mut rest).await.unwrap();
+        if read == 0 || rest.ends_with("0\r\n") {
+            return rest;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_key_or_session_that_opened_it() {
+    let world = World::working().await;
+    let create = async |name: &str| {
+        let body = json!({"name": name, "scope": "full"});
+        let made = world.call(Method::POST, "/api-keys", &body).await.json();
+        let path = format!("/api-keys/{}", made["api_key"]["id"].as_str().unwrap());
+        (path, format!("authorization: Bearer {}\r\n", made["secret"].as_str().unwrap()))
+    };
+    let (deleted, fields) = create("deleted").await;
+    let of_deleted = follow_at(&world, "/webhook-events", &fields).await;
+    let (disabled, fields) = create("disabled").await;
+    let of_disabled = follow_at(&world, "/webhook-events", &fields).await;
+    let (_, fields) = create("kept").await;
+    let mut of_kept = follow_at(&world, "/webhook-events", &fields).await;
+    assert_eq!(world.call(Method::DELETE, &deleted, &Value::Null).await.status, StatusCode::OK);
+    let change = json!({"enabled": false});
+    assert_eq!(world.call(Method::PATCH, &disabled, &change).await.status, StatusCode::OK);
+    for stream in [of_deleted, of_disabled] {
+        let rest = rest(stream).await;
+        assert!(rest.contains(": ended: the API key or session is no longer valid"), "{rest}");
+    }
+    world.letter().await;
+    assert_eq!(line(&mut of_kept, "event: ").await, "email.sent");
+
+    let session = world.session(1).await;
+    let fields = format!("cookie: {}\r\n", session.cookie);
+    let of_session = follow_at(&world, "/api/webhook-events", &fields).await;
+    world.browse(&session, Method::POST, "/auth/sign-out", &Value::Null).await;
+    assert!(rest(of_session).await.contains(": ended:"));
+    world.end().await;
 }
