@@ -250,9 +250,9 @@ impl Default for SubmissionSection {
             username: "postrider".to_owned(),
             message_bytes_max: limits.message_bytes_max,
             recipients_max: limits.recipients_max,
-            sessions_max: 10_000,
+            sessions_max: smtp::peers::SESSIONS_MAX_DEFAULT,
             sessions_per_address_max: limits.sessions_per_address_max,
-            bytes_in_flight_max: smtp::limits::Budget::BYTES_DEFAULT,
+            bytes_in_flight_max: smtp::budget::Budget::BYTES_DEFAULT,
         }
     }
 }

@@ -19,10 +19,11 @@ use mail::network::Network;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use proxy::proxies::Proxies;
 use rustls::ServerConfig;
-use smtp::limits::{Budget, Limits};
+use smtp::answers::Answers;
+use smtp::capacity::{Capacity, Sizes};
+use smtp::limits::Limits;
 use smtp::listener::{Door, Listener};
 use smtp::mx::Mx;
-use smtp::peers::Peers;
 use smtp::policy::{Relay, Submission};
 use smtp::settings::{Role, Settings};
 use store::engine::State;
@@ -157,8 +158,8 @@ pub struct Doors {
     /// Ends all of them.
     pub stop: CancellationToken,
     tasks: TaskTracker,
-    peers: Arc<Peers>,
-    budget: Arc<Budget>,
+    /// What all SMTP listeners share, by kind.
+    capacity: Capacity,
     /// What new sessions follow.
     submission: watch::Sender<Arc<Settings>>,
     relay: watch::Sender<Arc<Settings>>,
@@ -180,14 +181,13 @@ impl Doors {
     /// No door yet.
     #[must_use]
     pub fn new(config: &Config, first_session: u64) -> Self {
-        let budget = Budget::new(config.submission.bytes_in_flight_max);
-        let [submission, relay, mx] = session_settings(config, &budget).map(watch::Sender::new);
+        // Session numbers stand in Received fields: a restart does not begin at 1 again.
+        let capacity = Capacity::new(sizes(config), first_session);
+        let [submission, relay, mx] = session_settings(config, &capacity).map(watch::Sender::new);
         Self {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
-            // Session numbers stand in Received fields: a restart does not begin at 1 again.
-            peers: Peers::new(config.submission.sessions_max, first_session),
-            budget,
+            capacity,
             submission,
             relay,
             mx,
@@ -200,9 +200,8 @@ impl Doors {
     /// Goes on as this configuration says, as far as that is possible without a restart. Open sessions
     /// go on as they began.
     pub fn adopt(&self, config: &Config) {
-        self.peers.set_sessions_max(config.submission.sessions_max);
-        self.budget.set_bytes_max(config.submission.bytes_in_flight_max);
-        let [submission, relay, mx] = session_settings(config, &self.budget);
+        self.capacity.set(sizes(config));
+        let [submission, relay, mx] = session_settings(config, &self.capacity);
         self.mx.send_replace(mx);
         self.submission.send_replace(submission);
         self.relay.send_replace(relay);
@@ -288,7 +287,7 @@ impl Doors {
     /// What all sessions of a door share.
     #[must_use]
     pub fn settings(&self, config: &Config, role: Role, limits: Limits) -> Arc<Settings> {
-        settings(config, role, limits, &self.budget)
+        settings(config, role, limits, &self.capacity)
     }
 
     /// Opens any SMTP door.
@@ -299,9 +298,9 @@ impl Doors {
         &self,
         address: SocketAddr,
         door: Door,
-        answers: impl smtp::answers::Answers,
+        answers: impl Answers,
     ) -> Result<SocketAddr, ServeError> {
-        let listener = Listener::bind(address, door, Arc::new(answers), Arc::clone(&self.peers));
+        let listener = Listener::bind(address, door, Arc::new(answers), Arc::clone(self.capacity.peers()));
         self.serve(listener.map_err(|error| ServeError::Bind { address: address.to_string(), error })?)
     }
 
@@ -313,13 +312,14 @@ impl Doors {
         &self,
         socket: TcpListener,
         door: Door,
-        answers: impl smtp::answers::Answers,
+        answers: impl Answers,
     ) -> Result<SocketAddr, ServeError> {
-        self.serve(Listener::on(socket, door, Arc::new(answers), Arc::clone(&self.peers))?)
+        self.serve(Listener::on(socket, door, Arc::new(answers), Arc::clone(self.capacity.peers()))?)
     }
 
-    fn serve<A: smtp::answers::Answers>(&self, listener: Listener<A>) -> Result<SocketAddr, ServeError> {
+    fn serve<A: Answers>(&self, listener: Listener<A>) -> Result<SocketAddr, ServeError> {
         let local = listener.local_addr()?;
+        self.capacity.open(listener.role());
         let stop = self.stop.clone();
         self.run(async move {
             if !listener.serve(stop).await {
@@ -423,19 +423,30 @@ fn submission_facts(config: &Config) -> api::room::SubmissionFacts {
 }
 
 /// What sessions of submission and of relays follow.
-fn session_settings(config: &Config, budget: &Arc<Budget>) -> [Arc<Settings>; 3] {
-    let mx = Settings::new(Role::Mx, config.hostname.clone(), config.mx.limits(), Arc::clone(budget), true);
+fn session_settings(config: &Config, capacity: &Capacity) -> [Arc<Settings>; 3] {
+    let budget = Arc::clone(capacity.budget(Role::Mx));
+    let mx = Settings::new(Role::Mx, config.hostname.clone(), config.mx.limits(), budget, true);
     [
-        settings(config, Role::Submission, Limits::default(), budget),
-        settings(config, Role::Relay, Limits::relay(), budget),
+        settings(config, Role::Submission, Limits::default(), capacity),
+        settings(config, Role::Relay, Limits::relay(), capacity),
         Arc::new(mx),
     ]
 }
 
-fn settings(config: &Config, role: Role, limits: Limits, budget: &Arc<Budget>) -> Arc<Settings> {
+fn sizes(config: &Config) -> Sizes {
+    Sizes {
+        sessions_max: config.submission.sessions_max,
+        bytes_max: config.submission.bytes_in_flight_max,
+        message_bytes_max: config.submission.message_bytes_max,
+        mx_message_bytes_max: config.mx.message_bytes_max,
+    }
+}
+
+fn settings(config: &Config, role: Role, limits: Limits, capacity: &Capacity) -> Arc<Settings> {
     let limits = limits_of(config, role, limits);
     let tls = role != Role::Relay;
-    Arc::new(Settings::new(role, config.hostname.clone(), limits, Arc::clone(budget), tls))
+    let budget = Arc::clone(capacity.budget(role));
+    Arc::new(Settings::new(role, config.hostname.clone(), limits, budget, tls))
 }
 
 fn limits_of(config: &Config, role: Role, limits: Limits) -> Limits {

@@ -120,6 +120,16 @@ pub fn counted(address: IpAddr) -> IpAddr {
     }
 }
 
+/// What counts as one site when clients are counted: IPv4 by address, IPv6 by /56. RFC 6177 2 gives an end site
+/// many /64, often a /56: counted by /64 alone, one customer of a provider would be 256 clients.
+#[must_use]
+pub fn counted_site(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 72))),
+        v4 => v4,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +147,19 @@ mod tests {
             let network: Network = network.parse().unwrap();
             assert!(network.contains(inside.parse().unwrap()), "{network} {inside}");
             assert!(!network.contains(outside.parse().unwrap()), "{network} {outside}");
+        }
+    }
+
+    #[test]
+    fn clients_are_counted_by_host_and_by_site() {
+        for (address, host, site) in [
+            ("192.0.2.1", "192.0.2.1", "192.0.2.1"),
+            ("::ffff:192.0.2.1", "192.0.2.1", "192.0.2.1"),
+            ("2001:db8:1:2ff:3::4", "2001:db8:1:2ff::", "2001:db8:1:200::"),
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            assert_eq!(counted(address), host.parse::<IpAddr>().unwrap());
+            assert_eq!(counted_site(address), site.parse::<IpAddr>().unwrap());
         }
     }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use smtp::answers::{Answer, Question};
+use smtp::budget::Budget;
 use smtp::inbox::Inbox;
-use smtp::limits::{Budget, Limits};
+use smtp::limits::Limits;
 use smtp::replies::Replies;
 use smtp::session::{Input, Next, Session};
 use smtp::settings::{Role, Settings};

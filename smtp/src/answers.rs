@@ -10,9 +10,10 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use mail::address::{Address, Name};
 use mail::draft::{DraftRecipient, Envelope, Release};
+use mail::id::AccountId;
 use mail::reply::Reply;
 
-use crate::limits::Held;
+use crate::budget::Held;
 
 /// What a TLS handshake agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +102,8 @@ pub enum Question {
 pub enum Answer {
     /// Yes, and the usual words will do.
     Granted,
+    /// The login holds, and it is this account's: its sessions and its messages have a share of what there is.
+    Account(AccountId),
     /// Yes or no, by the severity of this reply, and these are the words.
     Said(Reply),
 }
@@ -108,7 +111,7 @@ pub enum Answer {
 impl Answer {
     pub(crate) fn refusal(self) -> Result<Option<Reply>, Reply> {
         match self {
-            Self::Granted => Ok(None),
+            Self::Granted | Self::Account(_) => Ok(None),
             Self::Said(reply) if reply.severity() == mail::reply::Severity::Completed => Ok(Some(reply)),
             Self::Said(reply) => Err(reply),
         }

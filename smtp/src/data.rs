@@ -10,7 +10,8 @@
 use bytes::{Bytes, BytesMut};
 use memchr::memchr2;
 
-use crate::limits::{CONTENT_BYTES_FIRST, DECLARED_BYTES_TRUSTED, Held, OVERRUN_FACTOR};
+use crate::budget::Held;
+use crate::limits::{CONTENT_BYTES_FIRST, DECLARED_BYTES_TRUSTED, OVERRUN_FACTOR};
 use crate::replies;
 
 /// Unused room that a message may keep beside half its size.
@@ -25,7 +26,7 @@ pub enum Flaw {
     Nul,
     /// Larger than a message may be.
     TooLarge,
-    /// The budget of all sessions is spent.
+    /// The budget has no more for it, or it was cut off for one that comes faster.
     Full,
 }
 
@@ -136,9 +137,10 @@ impl Content {
     ///
     /// # Errors
     /// The [`Flaw`].
-    pub fn finish(self) -> Result<(Bytes, Held), Flaw> {
+    pub fn finish(mut self) -> Result<(Bytes, Held), Flaw> {
         match self.flaw {
             Some(flaw) => Err(flaw),
+            None if !self.held.complete() => Err(Flaw::Full),
             // A small message in a large first allocation would keep all of it while it waits in the queue.
             None if self.bytes.capacity() > self.bytes.len() / 2 * 3 + SLACK_BYTES_MAX => {
                 Ok((Bytes::copy_from_slice(&self.bytes), self.held))
@@ -300,21 +302,28 @@ impl ChunkReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Budget;
+    use crate::budget::{Budget, Reservation};
+    use crate::quota::Holder;
     use proptest::prelude::*;
+    use std::sync::Arc;
+    use tokio::time::Instant;
 
     /// What a slow reader makes of the same bytes: the content or its flaw, and where it ends.
     type Read = Option<(Result<Vec<u8>, Flaw>, usize)>;
 
+    fn reserve(budget: &Arc<Budget>) -> Arc<Reservation> {
+        budget.reserve(Holder::site([192, 0, 2, 1].into()), Instant::now())
+    }
+
     fn receive(chunks: &[&[u8]], bytes_max: u64) -> Read {
         let budget = Budget::new(1 << 20);
-        let mut content = Content::new(bytes_max, Some(1), Held::none(&budget));
+        let mut content = Content::new(bytes_max, Some(1), Held::none(&reserve(&budget)));
         let mut receiver = DotReceiver::default();
         let mut before = 0;
         for chunk in chunks {
             if let Some(n) = receiver.push(chunk, &mut content) {
                 let read = content.finish().map(|(bytes, _)| bytes.to_vec());
-                assert!(budget.has(1 << 20), "the budget is given back");
+                assert!(budget.free() == 1 << 20, "the budget is given back");
                 return Some((read, before + n));
             }
             before += chunk.len();
@@ -400,18 +409,18 @@ mod tests {
     #[test]
     fn the_budget_bounds_all() {
         let budget = Budget::new(100);
-        let mut content = Content::new(1_000, Some(1), Held::none(&budget));
+        let mut content = Content::new(1_000, Some(1), Held::none(&reserve(&budget)));
         assert_eq!(DotReceiver::default().push(&[b'a'; 200], &mut content), None);
         assert_eq!(content.finish().unwrap_err(), Flaw::Full);
-        assert!(budget.has(100));
-        assert_eq!(Content::new(1_000, Some(101), Held::none(&budget)).flaw(), Some(Flaw::Full));
+        assert!(budget.free() == 100);
+        assert_eq!(Content::new(1_000, Some(101), Held::none(&reserve(&budget))).flaw(), Some(Flaw::Full));
     }
 
     #[test]
     fn chunks_keep_their_line_ends() {
         let budget = Budget::new(1 << 20);
         let read = |chunks: &[&[u8]], binary| {
-            let mut content = Content::new(100, None, Held::none(&budget));
+            let mut content = Content::new(100, None, Held::none(&reserve(&budget)));
             let mut receiver = ChunkReceiver::default();
             chunks.iter().for_each(|chunk| receiver.push(chunk, binary, &mut content));
             receiver.finish(binary, &mut content);

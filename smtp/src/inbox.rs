@@ -26,6 +26,8 @@ pub enum Malformed {
     Endless,
     /// The first byte of a TLS handshake where none is due.
     ClientHello,
+    /// More than QUIT or RSET in one piece with a DATA that was refused: it is content, no commands.
+    Content,
 }
 
 /// RFC 8446 5.1: the record type of a handshake.
@@ -116,7 +118,17 @@ impl Inbox {
             if !matches!(step.next, Next::Listen) {
                 return step.next;
             }
+            if session.has_refused_data() && !self.holds_at_most_an_end() {
+                return session.step(Input::Malformed(Malformed::Content), replies).next;
+            }
         }
+    }
+
+    /// Whether what came behind a refused DATA is nothing, or QUIT or RSET, or the start of one of them.
+    fn holds_at_most_an_end(&self) -> bool {
+        let is_start =
+            |end: &[u8]| end.get(..self.held.len()).is_some_and(|s| s.eq_ignore_ascii_case(&self.held));
+        is_start(b"QUIT\r\n") || is_start(b"RSET\r\n")
     }
 
     fn frame(&mut self, bytes_max: usize, auth_bytes_max: usize) -> Frame {

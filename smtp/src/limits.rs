@@ -1,10 +1,8 @@
 //! Every bound of the SMTP door, with its name, its default and its reason.
 //!
-//! [`Limits`] is plain data: the configuration fills it. [`Budget`] is the one bound that all sessions
-//! share: how many bytes of message content may be in memory at once.
+//! [`Limits`] is plain data: the configuration fills it. What sessions share has its bounds elsewhere: content in
+//! memory in [`crate::budget`], the sessions themselves in [`crate::peers`].
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// RFC 5321 4.5.3.1.4 says 512; SMTPUTF8, DSN and their kin add up to about 1,500.
@@ -50,6 +48,8 @@ pub struct Limits {
     pub greet_delay: Duration,
     /// How long a session may wait for a command (RFC 5321 4.5.3.2.7: at least 5 minutes).
     pub command_timeout: Duration,
+    /// How long a submission session may go on without a login. Its place is one of few.
+    pub login_timeout: Duration,
     /// How long content may pause (RFC 5321 4.5.3.2.5 and .6: senders wait 3 and 10 minutes).
     pub content_timeout: Duration,
     /// Slower than this, averaged over the message after [`Self::content_timeout`], is cut off.
@@ -74,6 +74,7 @@ impl Default for Limits {
             connections_per_minute_max: u32::MAX,
             greet_delay: Duration::ZERO,
             command_timeout: Duration::from_secs(300),
+            login_timeout: Duration::from_secs(30),
             content_timeout: Duration::from_secs(600),
             content_bytes_per_s_min: 500,
             handshake_timeout: Duration::from_secs(60),
@@ -111,95 +112,5 @@ impl Limits {
             sessions_per_address_max: usize::MAX,
             ..Self::default()
         }
-    }
-}
-
-/// Bytes of message content that may be in memory at once, over all sessions of the process.
-#[derive(Debug)]
-pub struct Budget {
-    bytes_max: AtomicUsize,
-    used: AtomicUsize,
-}
-
-impl Budget {
-    /// The default: on a small machine still room for a few of the largest messages.
-    pub const BYTES_DEFAULT: usize = 512 * 1024 * 1024;
-
-    /// A budget of so many bytes.
-    #[must_use]
-    pub fn new(bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self { bytes_max: AtomicUsize::new(bytes_max), used: AtomicUsize::new(0) })
-    }
-
-    /// Whether so many bytes are free now. They may be gone a moment later.
-    #[must_use]
-    pub fn has(&self, bytes: usize) -> bool {
-        self.free() >= bytes
-    }
-
-    /// Bytes that are free now.
-    #[must_use]
-    pub fn free(&self) -> usize {
-        self.bytes_max.load(Ordering::Relaxed).saturating_sub(self.used.load(Ordering::Relaxed))
-    }
-
-    /// Holds so many from now on. What is held already stays held.
-    pub fn set_bytes_max(&self, bytes: usize) {
-        self.bytes_max.store(bytes, Ordering::Relaxed);
-    }
-}
-
-/// A part of the [`Budget`]; given back when dropped.
-#[derive(Debug)]
-pub struct Held {
-    budget: Arc<Budget>,
-    bytes: usize,
-}
-
-impl Held {
-    /// Nothing yet.
-    #[must_use]
-    pub fn none(budget: &Arc<Budget>) -> Self {
-        Self { budget: Arc::clone(budget), bytes: 0 }
-    }
-
-    /// Takes more; `false`, and nothing taken, when there is not so much.
-    #[must_use]
-    pub fn grow(&mut self, bytes: usize) -> bool {
-        let bytes_max = self.budget.bytes_max.load(Ordering::Relaxed);
-        let room = |used: usize| used.checked_add(bytes).filter(|used| *used <= bytes_max);
-        let taken = self.budget.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).is_ok();
-        if taken {
-            self.bytes += bytes;
-        }
-        taken
-    }
-
-    /// Gives all back.
-    pub fn release(&mut self) {
-        self.budget.used.fetch_sub(std::mem::take(&mut self.bytes), Ordering::AcqRel);
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.release();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_budget_is_given_back() {
-        let budget = Budget::new(10);
-        let mut held = Held::none(&budget);
-        assert!(held.grow(6) && !held.grow(5) && held.grow(4));
-        assert!(!budget.has(1));
-        budget.set_bytes_max(5);
-        assert!(!held.grow(1) && budget.free() == 0);
-        drop(held);
-        assert!(budget.has(5) && !budget.has(6));
     }
 }

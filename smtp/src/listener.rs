@@ -18,7 +18,7 @@ use proxy::proxies::Proxies;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -77,11 +77,10 @@ struct Shared<A> {
 }
 
 impl<A> Shared<A> {
-    async fn handshake(&self, transport: &mut Transport) -> io::Result<TlsFacts> {
+    async fn handshake(&self, transport: &mut Transport, until: Instant) -> io::Result<TlsFacts> {
         let tls = self.door.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         let acceptor = TlsAcceptor::from(Arc::clone(&tls.borrow()));
-        let patience = self.door.settings().limits().handshake_timeout;
-        match timeout(patience, Box::pin(transport.secure(acceptor))).await {
+        match timeout_at(until, Box::pin(transport.secure(acceptor))).await {
             Ok(result) => result,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }
@@ -125,6 +124,12 @@ impl<A: Answers> Listener<A> {
     /// That of the system call.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.door.settings().role()
     }
 
     /// Serves until `shutdown`, then drains. `true` when every session came to its end by itself.
@@ -188,10 +193,12 @@ impl<A: Answers> Shared<A> {
     /// Gives a connection its task, if it may come in. One from a proxy has a place already while it is
     /// not known for whom it comes.
     fn receive(self: &Arc<Self>, tracker: &TaskTracker, stream: TcpStream, peer: SocketAddr) {
-        let Some(place) = self.peers.enter() else {
-            return self.refuse(&stream, peer, replies::TOO_MANY_SESSIONS);
+        let is_proxy = self.door.proxies.contains(peer.ip());
+        let (role, address) = (self.door.settings().role(), (!is_proxy).then(|| peer.ip()));
+        let Some(place) = self.peers.enter(role, address, Instant::now()) else {
+            return self.refuse(&stream, peer, (replies::TOO_MANY_SESSIONS, "sessions"));
         };
-        if self.door.proxies.contains(peer.ip()) {
+        if is_proxy {
             tracker.spawn(Arc::clone(self).proxied(stream, peer, place));
         } else if let Some(guest) = self.admit(&stream, peer, place) {
             tracker.spawn(Arc::clone(self).session(stream, peer, guest));
@@ -218,29 +225,37 @@ impl<A: Answers> Shared<A> {
         let outsider = settings.role() == Role::Relay
             && !self.door.networks.borrow().iter().any(|network| network.contains(peer.ip()));
         if outsider {
-            self.refuse(stream, peer, replies::NOT_YOUR_RELAY);
+            self.refuse(stream, peer, (replies::NOT_YOUR_RELAY, "network"));
             return None;
         }
-        let often = settings.limits().connections_per_minute_max;
-        if !self.peers.may_connect(peer.ip(), often, Instant::now()) {
-            self.refuse(stream, peer, replies::TOO_MANY_LATELY);
+        let (limits, now) = (settings.limits(), Instant::now());
+        if !self.peers.may_connect(peer.ip(), limits.connections_per_minute_max, now) {
+            self.refuse(stream, peer, (replies::TOO_MANY_LATELY, "rate"));
             return None;
         }
-        let guest = place.admit(peer.ip(), settings.limits().sessions_per_address_max);
+        let guest = place.admit(peer.ip(), limits.sessions_per_address_max, now);
         if guest.is_none() {
-            self.refuse(stream, peer, replies::TOO_MANY_FROM_ADDRESS);
+            self.refuse(stream, peer, (replies::TOO_MANY_FROM_ADDRESS, "address"));
         }
         guest
     }
 
     /// A last word to a connection that may not come in.
-    fn refuse(&self, stream: &TcpStream, peer: SocketAddr, reply: &'static str) {
+    fn refuse(&self, stream: &TcpStream, peer: SocketAddr, (reply, reason): (&'static str, &'static str)) {
         metrics::counter!("postrider_smtp_sessions_refused_total").increment(1);
+        self.count_refused(reason);
         tracing::debug!(peer = %peer.ip(), %reply, "connection refused");
         if !self.door.implicit_tls {
             // An empty socket buffer takes a line; if not, the client goes without it.
             let _ = stream.try_write(reply.as_bytes());
         }
+    }
+
+    /// Counts what is refused because there is too much of it, and why.
+    fn count_refused(&self, reason: &'static str) {
+        let listener = self.door.settings().role().name();
+        metrics::counter!("postrider_smtp_refused_total", "listener" => listener, "reason" => reason)
+            .increment(1);
     }
 
     /// The task of a connection.
@@ -264,9 +279,8 @@ impl<A: Answers> Shared<A> {
             replies,
             inbox: Inbox::default(),
             visitor: A::Visitor::default(),
-            began: Instant::now(),
             draining: false,
-            _guest: guest,
+            guest,
         };
         async move {
             let _count = PanicCount;
@@ -285,7 +299,8 @@ impl<A: Answers> Shared<A> {
 mod tests {
     use super::*;
     use crate::answers::{Answer, Question};
-    use crate::limits::{Budget, Limits};
+    use crate::budget::Budget;
+    use crate::limits::Limits;
 
     struct Yes;
 
@@ -308,7 +323,8 @@ mod tests {
         let (session, networks) = (session.subscribe(), networks.subscribe());
         let proxies = Proxies::default();
         let door = Door { session, networks, proxies, tls: None, implicit_tls: false };
-        let peers = Peers::new(1, 1);
+        let peers = Peers::new(8, 1);
+        let enter = || peers.enter(Role::Relay, None, Instant::now()).unwrap();
         let shared = Arc::new(Shared {
             door,
             answers: Arc::new(Yes),
@@ -320,10 +336,10 @@ mod tests {
         let address = socket.local_addr().unwrap();
         let (client, accepted) = tokio::join!(TcpStream::connect(address), socket.accept());
         let (stream, peer) = accepted.unwrap();
-        let proxied = size_of_val(&Arc::clone(&shared).proxied(stream, peer, peers.enter().unwrap()));
+        let proxied = size_of_val(&Arc::clone(&shared).proxied(stream, peer, enter()));
         let (other, accepted) = tokio::join!(TcpStream::connect(address), socket.accept());
         let (stream, peer) = accepted.unwrap();
-        let guest = peers.enter().unwrap().admit(peer.ip(), 1).unwrap();
+        let guest = enter().admit(peer.ip(), 1, Instant::now()).unwrap();
         let future = shared.session(stream, peer, guest);
         let bytes = size_of_val(&future);
         println!("a session's future: {bytes} bytes; its state: {}", size_of::<Session>());

@@ -1,96 +1,135 @@
-//! Who is connected, and who keeps failing to log in: counters per address, in bounded memory.
+//! Who is connected: places for sessions, by kind of listener, in bounded memory.
 //!
-//! One table for all listeners of the process. A connection has a [`Place`] in it, which becomes a
-//! [`Guest`] when its address is known (behind a proxy that is later); both are given back when dropped. Failed logins are counted per address and per credential; the more there were lately, the
-//! longer the next refusal takes, and at last an address is not listened to for a while. Passwords are
-//! 190 random bits: the point is not to be kept busy by those who guess.
+//! ```text
+//! connection ─► Place (one of the places) ─► Guest (counted for its address and its site)
+//!                                              │ submission, after the login
+//!                                              └─► a place among those who logged in, counted for the account
+//! ```
+//!
+//! Each kind of listener has places of its own: strangers at MX take none of submission's. At submission, those who
+//! have not logged in have a quarter of the places, and an address half of what it may have later; a login moves
+//! the session to the other places. An address from which somebody logged in lately gets one of those at once.
+//! Of all places one address, site or account has no more than it leaves free ([`crate::quota`]). Places are given
+//! back when dropped.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use mail::id::AccountId;
 use mail::network::counted;
 use tokio::time::Instant;
 
-use crate::answers::Credentials;
+use crate::counts::Counts;
+use crate::logins::Logins;
+use crate::quota::{Bounds, Counted, Holder, Quota};
+use crate::settings::Role;
 
 /// Sessions of the whole process at a time.
 pub const SESSIONS_MAX_DEFAULT: usize = 10_000;
-/// Addresses and credentials remembered for their failures.
-const FAILURES_MAX: usize = 16_384;
-/// The first refusal of a login takes this long; each one lately doubles it.
-const DELAY_FIRST: Duration = Duration::from_millis(100);
-/// It takes no longer than this.
-const DELAY_MAX: Duration = Duration::from_secs(10);
-/// A failure is forgotten when no other came for so long.
-const FORGET_AFTER: Duration = Duration::from_secs(900);
+/// One address, one site, has this part of MX's sessions at most.
+pub const STRANGER_PART: usize = 16;
+/// Those who have not logged in have this part of submission's places.
+const NO_LOGIN_PART: usize = 4;
+/// Addresses whose connections are counted.
+const ADDRESSES_MAX: usize = 16_384;
 /// In which connections are counted.
 const MINUTE: Duration = Duration::from_secs(60);
-/// After so many failures lately an address is refused without a look.
-const FAILURES_PER_ADDRESS_MAX: u32 = 100;
 
-/// The table.
+/// The places of all listeners.
 #[derive(Debug)]
 pub struct Peers {
-    sessions_max: AtomicUsize,
-    sessions: AtomicUsize,
     next_session: AtomicU64,
-    by_address: Mutex<HashMap<IpAddr, usize>>,
-    lately: Mutex<HashMap<IpAddr, Lately>>,
-    failures: Mutex<Failures>,
-    hasher: RandomState,
-}
-
-#[derive(Debug, Default)]
-struct Failures {
-    by_address: HashMap<IpAddr, Lately>,
-    by_credential: HashMap<u64, Lately>,
-}
-
-/// So many failures, the last of them then.
-#[derive(Debug, Clone, Copy)]
-struct Lately {
-    count: u32,
-    last: Instant,
+    mx: Arc<Quota>,
+    relay: Arc<Quota>,
+    /// Submission's, for those who have logged in.
+    logged_in: Arc<Quota>,
+    /// Submission's, for those who have not.
+    no_login: Arc<Quota>,
+    lately: Mutex<Counts<IpAddr, Instant>>,
+    logins: Arc<Logins>,
 }
 
 impl Peers {
-    /// An empty table. Sessions are numbered from `first_session`: take the time, and the numbers of
-    /// two runs differ.
+    /// So many places for each kind of listener. Sessions are numbered from `first_session`: take the time, and
+    /// the numbers of two runs differ.
     #[must_use]
     pub fn new(sessions_max: usize, first_session: u64) -> Arc<Self> {
-        Arc::new(Self {
-            sessions_max: AtomicUsize::new(sessions_max),
-            sessions: AtomicUsize::new(0),
+        let none = || Quota::new(Bounds::shared(0));
+        let peers = Self {
             next_session: AtomicU64::new(first_session),
-            by_address: Mutex::default(),
-            lately: Mutex::default(),
-            failures: Mutex::default(),
-            hasher: RandomState::new(),
-        })
+            mx: none(),
+            relay: none(),
+            logged_in: none(),
+            no_login: none(),
+            lately: Mutex::new(Counts::new(ADDRESSES_MAX)),
+            logins: Arc::default(),
+        };
+        for role in Role::ALL {
+            peers.set_sessions_max(role, sessions_max);
+        }
+        Arc::new(peers)
     }
 
-    /// Admits so many sessions from now on. Those that are open stay.
-    pub fn set_sessions_max(&self, sessions: usize) {
-        self.sessions_max.store(sessions, Ordering::Relaxed);
+    /// Admits so many sessions of a kind of listener from now on. Those that are open stay.
+    pub fn set_sessions_max(&self, role: Role, sessions: usize) {
+        match role {
+            Role::Mx => {
+                let each = (sessions / STRANGER_PART).max(1);
+                self.mx.set(Bounds { each, ..Bounds::shared(sessions) });
+            }
+            Role::Relay => self.relay.set(Bounds::shared(sessions)),
+            Role::Submission => {
+                let no_login = sessions.div_ceil(NO_LOGIN_PART);
+                self.no_login.set(Bounds::shared(no_login));
+                self.logged_in.set(Bounds::shared((sessions - no_login).max(1)));
+            }
+        }
     }
 
     /// Sessions now.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.sessions.load(Ordering::Relaxed)
+        Role::ALL.into_iter().map(|role| self.sessions_of(role)).sum()
     }
 
-    /// Gives a connection a place among all; `None` when all are taken. Whose it is may show later.
+    /// Sessions of a kind of listener now.
     #[must_use]
-    pub fn enter(self: &Arc<Self>) -> Option<Place> {
-        let sessions_max = self.sessions_max.load(Ordering::Relaxed);
-        let room = |n: usize| (n < sessions_max).then_some(n + 1);
-        self.sessions.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).ok()?;
-        Some(Place { peers: Arc::clone(self) })
+    pub fn sessions_of(&self, role: Role) -> usize {
+        match role {
+            Role::Mx => self.mx.used(),
+            Role::Relay => self.relay.used(),
+            Role::Submission => self.no_login.used() + self.logged_in.used(),
+        }
+    }
+
+    /// What is remembered of logins.
+    #[must_use]
+    pub fn logins(&self) -> &Arc<Logins> {
+        &self.logins
+    }
+
+    /// Gives a connection a place; `None` when all are taken. Whose it is may show later: behind a proxy the
+    /// address is not known yet.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>, role: Role, address: Option<IpAddr>, now: Instant) -> Option<Place> {
+        let quota = match role {
+            Role::Mx => &self.mx,
+            Role::Relay => &self.relay,
+            Role::Submission => {
+                let is_known = address.is_some_and(|address| self.logins.is_known(address, now));
+                return is_known
+                    .then(|| self.place(&self.logged_in))
+                    .flatten()
+                    .or_else(|| self.place(&self.no_login));
+            }
+        };
+        self.place(quota)
+    }
+
+    fn place(self: &Arc<Self>, quota: &Arc<Quota>) -> Option<Place> {
+        quota.take_one().then(|| Place { peers: Arc::clone(self), quota: Arc::clone(quota) })
     }
 
     /// A number for a session.
@@ -105,116 +144,71 @@ impl Peers {
         if per_minute_max == u32::MAX || address.to_canonical().is_loopback() {
             return true;
         }
-        let mut lately = lock(&self.lately);
-        let address = counted(address);
-        if lately.len() >= FAILURES_MAX && !lately.contains_key(&address) {
-            lately.retain(|_, minute| now.duration_since(minute.last) <= MINUTE);
-            if lately.len() >= FAILURES_MAX {
-                lately.clear();
-            }
-        }
-        // Here `last` is when the minute began.
-        let minute = lately.entry(address).or_insert(Lately { count: 0, last: now });
-        if now.duration_since(minute.last) > MINUTE {
-            *minute = Lately { count: 0, last: now };
-        }
+        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        // The moment is when the minute began.
+        let minute = lately.entry(counted(address), now, |began| now.duration_since(began) > MINUTE);
         minute.count = minute.count.saturating_add(1);
         minute.count <= per_minute_max
     }
-
-    /// Whether logins from an address are listened to.
-    #[must_use]
-    pub fn may_log_in(&self, address: IpAddr, now: Instant) -> bool {
-        let failures = lock(&self.failures);
-        failures
-            .by_address
-            .get(&counted(address))
-            .is_none_or(|f| f.count < FAILURES_PER_ADDRESS_MAX || now.duration_since(f.last) > FORGET_AFTER)
-    }
-
-    /// Counts a failed login; the reply is to wait for so long.
-    #[must_use]
-    pub fn failed(&self, address: IpAddr, credential: u64, now: Instant) -> Duration {
-        let mut failures = lock(&self.failures);
-        let by_address = count(&mut failures.by_address, counted(address), now);
-        let by_credential = count(&mut failures.by_credential, credential, now);
-        let doublings = (by_address.max(by_credential) - 1).min(16);
-        DELAY_FIRST.saturating_mul(1 << doublings).min(DELAY_MAX)
-    }
-
-    /// What stands for a credential in the table.
-    #[must_use]
-    pub fn key(&self, credentials: &Credentials) -> u64 {
-        self.hasher.hash_one((&credentials.username, &credentials.password))
-    }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Counters are whole after every statement: a panic elsewhere did not break them.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn count<K: Hash + Eq>(table: &mut HashMap<K, Lately>, key: K, now: Instant) -> u32 {
-    if table.len() >= FAILURES_MAX && !table.contains_key(&key) {
-        table.retain(|_, f| now.duration_since(f.last) <= FORGET_AFTER);
-        if table.len() >= FAILURES_MAX {
-            // An attack from everywhere: counting by address has lost its sense, memory has not.
-            table.clear();
-        }
-    }
-    let lately = table.entry(key).or_insert(Lately { count: 0, last: now });
-    if now.duration_since(lately.last) > FORGET_AFTER {
-        lately.count = 0;
-    }
-    lately.count = lately.count.saturating_add(1);
-    lately.last = now;
-    lately.count
-}
-
-/// A place among all sessions; given back when dropped.
+/// A place for a session; given back when dropped.
 #[derive(Debug)]
 pub struct Place {
     peers: Arc<Peers>,
+    quota: Arc<Quota>,
 }
 
 impl Place {
-    /// Makes it a session of this address; `None` when the address has its share.
+    /// Makes it a session of this address; `None` when the address or its site has its share.
     #[must_use]
-    pub fn admit(self, address: IpAddr, per_address_max: usize) -> Option<Guest> {
-        let address = counted(address);
-        let mut by_address = lock(&self.peers.by_address);
-        let held = by_address.get(&address).copied().unwrap_or(0);
-        if held >= per_address_max {
-            return None;
+    pub fn admit(mut self, address: IpAddr, per_address_max: usize, now: Instant) -> Option<Guest> {
+        let mut max = per_address_max;
+        if Arc::ptr_eq(&self.quota, &self.peers.no_login) {
+            match self.peers.logins.is_known(address, now).then(|| self.peers.place(&self.peers.logged_in)) {
+                Some(Some(place)) => self = place,
+                _ => max = max.div_ceil(2),
+            }
         }
-        by_address.insert(address, held + 1);
-        drop(by_address);
-        Some(Guest { place: self, address })
+        let address_count = self.quota.share(Holder::address(address)).count_one(max)?;
+        let holder_count = self.quota.share(Holder::site(address)).count_one(usize::MAX)?;
+        let counts = Box::new([address_count, holder_count]);
+        Some(Guest { _counts: counts, place: self, address, per_address_max })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.peers.sessions.fetch_sub(1, Ordering::AcqRel);
+        self.quota.give_one();
     }
 }
 
-/// A session's place, counted for its address; given back when dropped.
+/// A session's place, counted for its address, and for its site or account; given back when dropped.
 #[derive(Debug)]
 pub struct Guest {
+    /// Boxed: an idle session is small.
+    _counts: Box<[Counted; 2]>,
     place: Place,
     address: IpAddr,
+    per_address_max: usize,
 }
 
-impl Drop for Guest {
-    fn drop(&mut self) {
-        let mut by_address = lock(&self.place.peers.by_address);
-        if let Some(sessions) = by_address.get_mut(&self.address) {
-            *sessions -= 1;
-            if *sessions == 0 {
-                by_address.remove(&self.address);
-            }
-        }
+impl Guest {
+    /// Moves a submission session, which has logged in for this account, to the places of those who have.
+    /// `false`, and it stays where it is, when there is none for its account or its address.
+    #[must_use]
+    pub fn log_in(&mut self, account: Option<AccountId>) -> bool {
+        let peers = Arc::clone(&self.place.peers);
+        let Some(place) = peers.place(&peers.logged_in) else { return false };
+        let holder = account.map_or_else(|| Holder::site(self.address), Holder::Account);
+        let count = |holder: Holder, max: usize| place.quota.share(holder).count_one(max);
+        // A session that was let in among them already is counted there, until it is let go below.
+        let already = usize::from(Arc::ptr_eq(&self.place.quota, &peers.logged_in));
+        let address = count(Holder::address(self.address), self.per_address_max.saturating_add(already));
+        let (Some(address), Some(holder)) = (address, count(holder, usize::MAX)) else { return false };
+        *self._counts = [address, holder];
+        self.place = place;
+        true
     }
 }
 
@@ -226,58 +220,99 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn admit(peers: &Arc<Peers>, role: Role, from: &str, max: usize) -> Option<Guest> {
+        let now = Instant::now();
+        peers.enter(role, Some(address(from)), now)?.admit(address(from), max, now)
+    }
+
     #[test]
     fn places_are_given_back() {
-        let peers = Peers::new(3, 1);
-        let admit = |from: &str, max: usize| peers.enter().unwrap().admit(address(from), max);
-        let one = admit("192.0.2.1", 1).unwrap();
-        assert!(admit("::ffff:192.0.2.1", 1).is_none(), "the address has its share");
-        let _two = admit("2001:db8::1", 2).unwrap();
-        let _three = admit("2001:db8::2", 2).unwrap();
-        assert!(peers.enter().is_none(), "all places are taken");
+        let peers = Peers::new(64, 1);
+        let one = admit(&peers, Role::Mx, "192.0.2.1", 1).unwrap();
+        assert!(admit(&peers, Role::Mx, "::ffff:192.0.2.1", 1).is_none(), "the address has its share");
+        let _two = admit(&peers, Role::Mx, "2001:db8::1", 2).unwrap();
+        let _three = admit(&peers, Role::Mx, "2001:db8::2", 2).unwrap();
+        assert!(admit(&peers, Role::Mx, "2001:db8::3", 2).is_none(), "the /64 has its share");
+        assert_eq!(peers.sessions(), 3);
         drop(one);
-        assert!(admit("2001:db8::3", 2).is_none(), "the /64 has its share");
-        assert_eq!(peers.sessions(), 2);
-        let unknown = peers.enter().unwrap();
-        assert!(peers.enter().is_none(), "who is not known yet has a place too");
-        drop(unknown);
-        assert!(admit("192.0.2.1", 1).is_some());
-        assert_eq!(lock(&peers.by_address).len(), 1);
+        assert!(admit(&peers, Role::Mx, "192.0.2.1", 1).is_some());
+        assert_eq!((peers.sessions_of(Role::Mx), peers.mx.holders_known()), (2, 2));
     }
 
-    #[tokio::test]
-    async fn failures_slow_down_and_are_forgotten() {
-        let (peers, now, from) = (Peers::new(1, 1), Instant::now(), address("192.0.2.1"));
-        assert_eq!(peers.failed(from, 1, now), DELAY_FIRST);
-        assert_eq!(peers.failed(from, 2, now), DELAY_FIRST * 2);
-        // The same credential from elsewhere is known too.
-        assert_eq!(peers.failed(address("192.0.2.2"), 2, now), DELAY_FIRST * 2);
-        for n in 2..FAILURES_PER_ADDRESS_MAX {
-            assert!(peers.may_log_in(from, now));
-            assert!(peers.failed(from, u64::from(n) + 10, now) <= DELAY_MAX);
+    #[test]
+    fn all_places_of_a_kind_are_all() {
+        let peers = Peers::new(2, 1);
+        let enter = |role| peers.enter(role, None, Instant::now());
+        let held = [enter(Role::Mx).unwrap(), enter(Role::Mx).unwrap()];
+        assert!(
+            enter(Role::Mx).is_none() && enter(Role::Submission).is_some() && enter(Role::Relay).is_some()
+        );
+        drop(held);
+        assert!(enter(Role::Mx).is_some() && peers.sessions() == 0);
+    }
+
+    #[test]
+    fn a_site_has_a_sixteenth_of_the_places_at_mx() {
+        let peers = Peers::new(160, 1);
+        let at = |n: u16| admit(&peers, Role::Mx, &format!("2001:db8:0:{n:x}::1"), 50);
+        let held: Vec<_> = (0..=0xff).filter_map(at).collect();
+        assert_eq!(held.len(), 10);
+        assert!(at(0x100).is_some());
+        let here: Vec<_> = (0..20).filter_map(|_| admit(&peers, Role::Mx, "127.0.0.1", 50)).collect();
+        assert_eq!(here.len(), 20, "this machine is no stranger");
+    }
+
+    #[test]
+    fn a_login_gets_another_place_and_an_account_no_more_than_it_leaves() {
+        let peers = Peers::new(40, 1);
+        let account = |n: u8| Some(AccountId::from_bytes([n; 16]));
+        // Ten places without login: an address has half of what it may have later, and leaves as many free.
+        let at = |n: usize| admit(&peers, Role::Submission, &format!("192.0.2.{n}"), 8);
+        let mut one: Vec<_> = (0..9).map_while(|_| at(1)).collect();
+        assert_eq!(one.len(), 4);
+        assert!(one.iter_mut().all(|guest| guest.log_in(account(1))));
+        assert_eq!((peers.no_login.used(), peers.logged_in.used(), peers.sessions()), (0, 4, 4));
+        // Thirty with one: half of them for an account, as long as nobody else comes.
+        let mut more = Vec::new();
+        loop {
+            let mut guest = at(100 + more.len()).unwrap();
+            if !guest.log_in(account(1)) {
+                break;
+            }
+            more.push(guest);
         }
-        assert!(!peers.may_log_in(from, now));
-        let later = now + FORGET_AFTER + Duration::from_secs(1);
-        assert!(peers.may_log_in(from, later));
-        assert_eq!(peers.failed(from, 1, later), DELAY_FIRST);
+        assert_eq!(one.len() + more.len(), 15);
+        let mut other = at(200).unwrap();
+        assert!(other.log_in(account(2)), "another account finds a place");
+        drop((one, more, other));
+        assert_eq!(
+            (peers.sessions(), peers.logged_in.holders_known(), peers.no_login.holders_known()),
+            (0, 0, 0)
+        );
     }
 
-    #[tokio::test]
-    async fn connections_are_counted_by_the_minute() {
+    #[test]
+    fn strangers_at_submission_keep_out_nobody_who_was_here() {
+        let peers = Peers::new(40, 1);
+        let now = Instant::now();
+        let held: Vec<_> =
+            (0..250).filter_map(|n| admit(&peers, Role::Submission, &format!("192.0.2.{n}"), 8)).collect();
+        assert_eq!(held.len(), 9, "one is left");
+        // Behind a proxy, before anybody says who comes.
+        let silent: Vec<_> = std::iter::from_fn(|| peers.enter(Role::Submission, None, now)).collect();
+        assert!(admit(&peers, Role::Submission, "198.51.100.1", 8).is_none());
+        peers.logins().succeeded(address("198.51.100.1"), now);
+        assert!(admit(&peers, Role::Submission, "198.51.100.1", 8).unwrap().log_in(None));
+        drop((held, silent));
+    }
+
+    #[test]
+    fn connections_are_counted_by_the_minute() {
         let (peers, now, from) = (Peers::new(1, 1), Instant::now(), address("192.0.2.1"));
         assert!(peers.may_connect(from, 2, now) && peers.may_connect(from, 2, now));
         assert!(!peers.may_connect(from, 2, now));
         assert!(peers.may_connect(address("192.0.2.2"), 2, now));
         assert!((0..9).all(|_| peers.may_connect(address("127.0.0.1"), 2, now)));
         assert!(peers.may_connect(from, 2, now + MINUTE + Duration::from_secs(1)));
-    }
-
-    #[tokio::test]
-    async fn an_attack_from_everywhere_does_not_fill_memory() {
-        let (peers, now) = (Peers::new(1, 1), Instant::now());
-        for n in 0..(FAILURES_MAX as u32 + 5) {
-            let _ = peers.failed(IpAddr::V4(n.into()), u64::from(n), now);
-        }
-        assert!(lock(&peers.failures).by_address.len() <= FAILURES_MAX);
     }
 }

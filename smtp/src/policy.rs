@@ -102,8 +102,9 @@ impl Answers for Submission {
         if let Question::Authenticate(credentials, from) = question {
             return match self.log_in(&credentials, from).await {
                 Ok(login) => {
+                    let account = login.tenant.account().id;
                     *visitor = Some(Box::new(login));
-                    Answer::Granted
+                    Answer::Account(account)
                 }
                 Err(reply) => Answer::Said(reply),
             };

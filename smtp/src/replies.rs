@@ -28,6 +28,11 @@ pub(crate) const CHALLENGE_PASSWORD: &str = "334 UGFzc3dvcmQ6\r\n";
 
 pub(crate) const TIMED_OUT: &str = "421 4.4.2 Timeout: nothing complete came for too long\r\n";
 pub(crate) const TOO_SLOW: &str = "421 4.4.2 Timeout: the message comes too slowly\r\n";
+pub(crate) const CUT_OFF: &str =
+    "421 4.3.1 Memory is short and the message comes too slowly; try again in a minute\r\n";
+pub(crate) const NO_LOGIN: &str = "421 4.4.2 Timeout: no login came; connect again and log in at once\r\n";
+pub(crate) const CONTENT_AFTER_REFUSAL: &str =
+    "421 4.5.0 DATA was refused and content follows; send content after 354 only\r\n";
 pub(crate) const SHUTTING_DOWN: &str = "421 4.3.2 Shutting down; try again in a minute\r\n";
 pub(crate) const TOO_MANY_ERRORS: &str = "421 4.7.0 Too many errors\r\n";
 pub(crate) const TOO_MANY_JUNK: &str = "421 4.7.0 Too many commands that lead nowhere\r\n";
@@ -42,9 +47,12 @@ pub const TOO_MANY_FROM_ADDRESS: &str = "421 4.7.0 Too many connections from you
 /// Too many connections lately from this address.
 pub const TOO_MANY_LATELY: &str =
     "421 4.7.0 Too many connections from your address; try again in a minute\r\n";
-/// Too many failed logins from this address.
+/// So many failed logins of this address wait for their answer that this one does not.
 pub const TOO_MANY_AUTH_FAILURES: &str =
     "421 4.7.0 Too many failed logins from your address; try again later\r\n";
+/// The login holds, and there is no place for another session of its account.
+pub const TOO_MANY_OF_ACCOUNT: &str =
+    "421 4.7.0 Too many connections of your account; use those that are open or try again later\r\n";
 /// The peer is in none of a relay listener's networks.
 pub const NOT_YOUR_RELAY: &str = "554 5.7.1 This host takes mail from listed networks only\r\n";
 

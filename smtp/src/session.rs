@@ -11,17 +11,22 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use mail::id::AccountId;
 use mail::reply::Reply;
+use tokio::time::Instant;
 
 use crate::answers::{Answer, Question, TlsFacts, Trace};
+use crate::budget::Reservation;
 use crate::command::{self, Found, stage};
 use crate::inbox::Malformed;
 use crate::limits::{AUTH_LINE_BYTES_MAX, COMMAND_LINE_BYTES_MAX};
+use crate::quota::Holder;
 use crate::replies::{self, Replies};
 use crate::sasl::Exchange;
-use crate::settings::Settings;
+use crate::settings::{Role, Settings};
 
 pub(crate) mod greeting;
 pub(crate) mod transaction;
@@ -129,6 +134,7 @@ pub struct Session {
     settings: Arc<Settings>,
     id: u64,
     peer: IpAddr,
+    began: Instant,
     now: Duration,
     /// When the last complete thing happened.
     active_at: Duration,
@@ -137,8 +143,14 @@ pub struct Session {
     greeted: Option<(Box<str>, bool)>,
     tls: Option<TlsFacts>,
     authenticated: bool,
+    /// Whose login it was.
+    account: Option<AccountId>,
     draining: bool,
+    /// The last command was a DATA that was refused: the next line may be content.
+    refused_data: bool,
     transaction: Option<Box<Transaction>>,
+    /// What its messages hold, from the first on.
+    reservation: Option<Arc<Reservation>>,
     counts: Counts,
 }
 
@@ -164,14 +176,18 @@ impl Session {
             settings,
             id,
             peer,
+            began: Instant::now(),
             now: Duration::ZERO,
             active_at: Duration::ZERO,
             mode,
             greeted: None,
             tls: None,
             authenticated: false,
+            account: None,
             draining: false,
+            refused_data: false,
             transaction: None,
+            reservation: None,
             counts: Counts::default(),
         }
     }
@@ -228,7 +244,7 @@ impl Session {
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         let limits = &self.settings.limits;
-        match &self.mode {
+        let patience = match &self.mode {
             Mode::Greeting => Some(limits.greet_delay),
             Mode::Command | Mode::Sasl(_) => Some(self.active_at + limits.command_timeout),
             Mode::Data(_) | Mode::Chunk(_) => {
@@ -239,7 +255,31 @@ impl Session {
             }
             Mode::Handshake { .. } => Some(self.active_at + limits.handshake_timeout),
             Mode::Asked(_) | Mode::Closed | Mode::Quit => None,
-        }
+        };
+        if self.awaits_login() { patience.map(|at| at.min(limits.login_timeout)) } else { patience }
+    }
+
+    /// Whether it is worth a place only once somebody has logged in.
+    #[must_use]
+    pub fn awaits_login(&self) -> bool {
+        self.settings.role() == Role::Submission && !self.authenticated
+    }
+
+    /// Ready once the message under way was cut off, to make room for others: tell the session the time then.
+    pub fn poll_cut(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.reservation.as_ref().map_or(Poll::Pending, |reservation| reservation.poll_cut(cx))
+    }
+
+    /// Whether the last command was a DATA that was refused.
+    #[must_use]
+    pub fn has_refused_data(&self) -> bool {
+        self.refused_data
+    }
+
+    /// When it began: its time is counted from here.
+    #[must_use]
+    pub fn began(&self) -> Instant {
+        self.began
     }
 
     /// Whether a message is under way.
@@ -319,6 +359,7 @@ impl Session {
 
     fn command(&mut self, line: &[u8], replies: &mut Replies) -> Next {
         let limits = &self.settings.limits;
+        let after_refused_data = std::mem::take(&mut self.refused_data);
         self.counts.commands += 1;
         if self.counts.commands > limits.commands_max {
             return self.close(replies::TOO_MANY_COMMANDS, replies);
@@ -326,6 +367,10 @@ impl Session {
         let (verb, arguments) = match command::find(line) {
             Found::Verb(verb, arguments) => (verb, arguments),
             Found::Http => return self.close(replies::NOT_HTTP, replies),
+            // Content begins with a field, which is no command: the client did not wait for 354.
+            Found::Unknown if after_refused_data => {
+                return self.close(replies::CONTENT_AFTER_REFUSAL, replies);
+            }
             Found::Unknown => return self.refuse(replies::UNKNOWN, replies),
         };
         if verb.junk {
@@ -341,10 +386,7 @@ impl Session {
             Ok(()) if verb.bare && !arguments.text().is_empty() => replies::NO_ARGUMENT,
             Ok(()) => return (verb.run)(self, arguments, replies),
         };
-        if verb.brings_content() {
-            self.transaction = None;
-        }
-        self.refuse(refusal, replies)
+        if verb.brings_content() { self.refuse_data(refusal, replies) } else { self.refuse(refusal, replies) }
     }
 
     /// A line that is none. When its end was not CRLF, we and the client no longer agree on where lines
@@ -352,11 +394,16 @@ impl Session {
     fn malformed(&mut self, malformed: Malformed, replies: &mut Replies) -> Next {
         self.active_at = self.now;
         let in_sasl = matches!(self.mode, Mode::Sasl(_));
+        let after_refused_data = std::mem::take(&mut self.refused_data);
         match malformed {
             _ if self.expects() == Expect::Nothing => Next::Listen,
             _ if matches!(self.mode, Mode::Greeting) => self.close(replies::TOO_EARLY, replies),
             Malformed::BareLineEnd => self.close(replies::BARE_LINE_END, replies),
             Malformed::ClientHello => self.close(replies::NOT_PLAIN_TLS, replies),
+            Malformed::Content => self.close(replies::CONTENT_AFTER_REFUSAL, replies),
+            Malformed::Nul | Malformed::TooLong if after_refused_data => {
+                self.close(replies::CONTENT_AFTER_REFUSAL, replies)
+            }
             Malformed::Endless => {
                 replies.say(replies::LINE_TOO_LONG);
                 self.close(replies::LINE_ENDLESS, replies)
@@ -389,23 +436,37 @@ impl Session {
 
     fn at(&mut self, now: Duration, replies: &mut Replies) -> Next {
         self.now = now;
+        let is_open = self.expects() != Expect::Nothing;
+        if is_open && self.reservation.as_ref().is_some_and(|reservation| reservation.is_cut()) {
+            return self.close(replies::CUT_OFF, replies);
+        }
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return Next::Listen;
         }
         match self.mode {
+            // Nothing can be said in the middle of a handshake.
+            Mode::Handshake { .. } => Next::Close,
+            _ if self.awaits_login() && now >= self.settings.limits.login_timeout => {
+                self.close(replies::NO_LOGIN, replies)
+            }
             Mode::Greeting => {
                 replies.say_wire(self.settings.greeting().as_bytes());
                 (self.mode, self.active_at) = (Mode::Command, now);
                 Next::Listen
             }
-            // Nothing can be said in the middle of a handshake.
-            Mode::Handshake { .. } => Next::Close,
             Mode::Data(_) | Mode::Chunk(_) => {
                 let paused = now >= self.active_at + self.settings.limits.content_timeout;
                 self.close(if paused { replies::TIMED_OUT } else { replies::TOO_SLOW }, replies)
             }
             _ => self.close(replies::TIMED_OUT, replies),
         }
+    }
+
+    /// Who pays for what its messages hold: the account, and where there is no login the client's site.
+    fn reservation(&mut self) -> Arc<Reservation> {
+        let holder = self.account.map_or_else(|| Holder::site(self.peer), Holder::Account);
+        let (budget, began) = (self.settings.budget(), self.began);
+        Arc::clone(self.reservation.get_or_insert_with(|| budget.reserve(holder, began)))
     }
 
     fn ask(&mut self, asked: Asked, question: Question) -> Next {
@@ -428,6 +489,14 @@ impl Session {
         }
         replies.say(reply);
         Next::Listen
+    }
+
+    /// Refuses DATA, and the transaction is over. What comes behind it may be content that did not wait for 354
+    /// (RFC 2920 3.1 lets nothing follow DATA in a group): it must not be read as commands.
+    fn refuse_data(&mut self, reply: &'static str, replies: &mut Replies) -> Next {
+        self.transaction = None;
+        self.refused_data = true;
+        self.refuse(reply, replies)
     }
 
     fn refuse_reply(&mut self, reply: &Reply, replies: &mut Replies) -> Next {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use mail::address::Name;
 use queue::accept::SCHEDULED_AHEAD_MAX;
 
-use crate::limits::{Budget, Limits};
+use crate::budget::Budget;
+use crate::limits::Limits;
 
 /// What a listener is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +20,21 @@ pub enum Role {
     Relay,
     /// Mail for our own domains: no AUTH, each recipient is asked for.
     Mx,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Submission, Self::Relay, Self::Mx];
+
+    /// Its name in figures.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Submission => "submission",
+            Self::Relay => "relay",
+            Self::Mx => "mx",
+        }
+    }
 }
 
 /// What a session needs to know.
@@ -71,7 +87,7 @@ impl Settings {
         &self.limits
     }
 
-    /// The memory for content that all sessions share.
+    /// The memory for content that all sessions of this kind of listener share.
     #[must_use]
     pub fn budget(&self) -> &Arc<Budget> {
         &self.budget

@@ -227,3 +227,55 @@ async fn a_browser_hears_no_more_than_one_line() {
     say(&mut stream, "POST / HTTP/1.1\r\nHost: x\r\n\r\nEHLO x\r\nMAIL FROM:<a@b.example>\r\n").await;
     assert_eq!(hear(&mut stream, 9).await, "554 5.5.1 This is an SMTP server\r\n");
 }
+
+#[tokio::test]
+async fn a_submission_session_without_a_login_ends() {
+    let limits = Limits { login_timeout: Duration::from_millis(50), ..Limits::default() };
+    let server = Server::start(Role::Submission, limits.clone(), false, Remember::default());
+    let mut stream = server.connect().await;
+    let heard = hear(&mut stream, 2).await;
+    assert!(heard.starts_with("220 ") && heard.contains("\r\n421 4.4.2 Timeout: no login"), "{heard}");
+    assert!(is_closed(&mut stream).await);
+    // Nor is a handshake waited for any longer.
+    let server = Server::start(Role::Submission, limits, true, Remember::default());
+    assert!(is_closed(&mut server.connect().await).await);
+    while server.peers.sessions() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Of an address from which 100 logins have failed a right one was refused for a quarter of an hour.
+#[tokio::test]
+async fn a_right_login_is_heard_at_once_whatever_others_failed_with() {
+    let server = Server::start(Role::Submission, Limits::default(), true, Remember::default());
+    let (logins, here) = (server.peers.logins(), "127.0.0.1".parse().unwrap());
+    for n in 0..1_000 {
+        let _ = logins.failed(here, n, tokio::time::Instant::now());
+    }
+    let mut stream = server.secure(server.connect().await).await;
+    hear(&mut stream, 1).await;
+    say(&mut stream, "EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n").await;
+    let heard = hear(&mut stream, 2).await;
+    assert!(heard.contains("\r\n235 2.7.0 "), "{heard}");
+    assert!(logins.is_known(here, tokio::time::Instant::now()));
+}
+
+#[tokio::test]
+async fn failed_logins_that_wait_have_a_number_and_a_right_one_does_not_wait() {
+    let server = Server::start(Role::Submission, Limits::default(), true, Remember::default());
+    let here = "127.0.0.1".parse().unwrap();
+    let waiting: Vec<_> = std::iter::from_fn(|| server.peers.logins().wait(here)).collect();
+    assert_eq!(waiting.len(), 16);
+    let log_in = async |password: &str| {
+        let mut stream = server.secure(server.connect().await).await;
+        hear(&mut stream, 1).await;
+        say(&mut stream, &format!("EHLO x\r\nAUTH PLAIN {password}\r\n")).await;
+        let heard = hear(&mut stream, 2).await;
+        (stream, heard.lines().last().unwrap().to_owned())
+    };
+    let (mut stream, heard) = log_in("AHBvc3RyaWRlcgB3cm9uZw==").await;
+    assert!(heard.starts_with("421 4.7.0 Too many failed logins"), "{heard}");
+    assert!(is_closed(&mut stream).await);
+    let (_stream, heard) = log_in("AHBvc3RyaWRlcgBzZWNyZXQ=").await;
+    assert!(heard.starts_with("235 "), "{heard}");
+}

@@ -129,6 +129,7 @@ async fn a_header_from_elsewhere_is_no_command() {
 #[tokio::test]
 async fn who_is_silent_has_a_place_among_all_and_no_longer_than_the_server() {
     let server = server(Role::Relay, Limits::relay(), false);
+    server.peers.set_sessions_max(Role::Relay, 4);
     // As many as there are places: those whose header is awaited hold them all.
     let mut silent = Vec::new();
     for _ in 0..4 {

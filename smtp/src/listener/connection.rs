@@ -37,6 +37,8 @@ enum Wake {
     Bytes,
     End,
     Timer,
+    /// The message under way was cut off.
+    Cut,
     Shutdown,
 }
 
@@ -47,10 +49,9 @@ pub(super) struct Connection<A: Answers> {
     pub(super) replies: Replies,
     pub(super) inbox: Inbox,
     pub(super) visitor: A::Visitor,
-    pub(super) began: Instant,
     pub(super) draining: bool,
     /// Its place among the sessions; given back with the connection.
-    pub(super) _guest: Guest,
+    pub(super) guest: Guest,
 }
 
 impl<A: Answers> Connection<A> {
@@ -94,14 +95,15 @@ impl<A: Answers> Connection<A> {
     }
 
     fn tell_time(&mut self) -> Next {
-        let now = self.began.elapsed();
+        let now = self.session.began().elapsed();
         self.step(Input::Now(now))
     }
 
     /// When the session's patience ends; far off when it has no end.
     fn deadline(&self) -> Instant {
         const FAR_OFF: Duration = Duration::from_secs(24 * 3600);
-        self.began + self.session.deadline().unwrap_or_else(|| self.began.elapsed() + FAR_OFF)
+        let began = self.session.began();
+        began + self.session.deadline().unwrap_or_else(|| began.elapsed() + FAR_OFF)
     }
 
     /// Waits for something to happen, and tells the session. `None`: the client has gone.
@@ -112,7 +114,7 @@ impl<A: Answers> Connection<A> {
         }
         Ok(match self.wake(timer.as_mut()).await? {
             Wake::End => None,
-            Wake::Bytes => Some(self.tell_time()),
+            Wake::Bytes | Wake::Cut => Some(self.tell_time()),
             Wake::Timer => {
                 let next = self.tell_time();
                 let deadline = self.deadline();
@@ -127,7 +129,7 @@ impl<A: Answers> Connection<A> {
     }
 
     async fn wake(&mut self, mut timer: Pin<&mut Sleep>) -> io::Result<Wake> {
-        let Self { shared, transport, inbox, draining, .. } = self;
+        let Self { shared, transport, session, inbox, draining, .. } = self;
         let mut shutdown = pin!(shared.shutdown.cancelled());
         poll_fn(|cx| {
             let mut room = [const { MaybeUninit::<u8>::uninit() }; READ_BYTES_MAX];
@@ -143,12 +145,22 @@ impl<A: Answers> Connection<A> {
             if timer.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Ok(Wake::Timer));
             }
+            if session.poll_cut(cx).is_ready() {
+                return Poll::Ready(Ok(Wake::Cut));
+            }
             if !*draining && shutdown.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Ok(Wake::Shutdown));
             }
             Poll::Pending
         })
         .await
+    }
+
+    /// How long a client may take to read what was said: one that has not logged in has no more time for that than
+    /// for its login.
+    fn patience(&self) -> Duration {
+        let limits = self.session.settings().limits();
+        if self.session.awaits_login() { limits.login_timeout } else { limits.command_timeout }
     }
 
     /// Sends what was said, in one write, if the socket takes it all: it nearly always does.
@@ -159,7 +171,7 @@ impl<A: Answers> Connection<A> {
 
     /// Sends what was said, however long the client takes to read it, within reason.
     async fn send(&mut self) -> io::Result<()> {
-        let patience = self.shared.door.settings().limits().command_timeout;
+        let patience = self.patience();
         let (wire, transport) = (self.replies.wire(), &mut self.transport);
         let sending = async {
             transport.write_all(wire).await?;
@@ -175,18 +187,31 @@ impl<A: Answers> Connection<A> {
         let Question::Authenticate(credentials, from) = question else {
             return self.shared.answers.answer(&mut self.visitor, question).await;
         };
-        let (peers, peer) = (&self.shared.peers, self.session.peer());
-        if !peers.may_log_in(peer, Instant::now()) {
-            return Answer::Said(plain(replies::TOO_MANY_AUTH_FAILURES));
-        }
-        let key = peers.key(&credentials);
+        let (logins, peer) = (Arc::clone(self.shared.peers.logins()), self.session.peer());
+        let key = logins.key(&credentials);
         let question = Question::Authenticate(credentials, from);
+        // Always looked at: what others fail with from the same address shuts nobody out.
         let answer = self.shared.answers.answer(&mut self.visitor, question).await;
-        if matches!(&answer, Answer::Said(reply) if reply.severity() == Severity::Permanent) {
-            metrics::counter!("postrider_smtp_auth_failures_total").increment(1);
-            let delay = peers.failed(peer, key, Instant::now());
-            tracing::debug!(session.id = self.session.id(), %peer, "login failed");
-            tokio::time::sleep(delay).await;
+        let account = match &answer {
+            Answer::Account(account) => Some(*account),
+            Answer::Granted => None,
+            Answer::Said(reply) if reply.severity() == Severity::Permanent => {
+                metrics::counter!("postrider_smtp_auth_failures_total").increment(1);
+                tracing::debug!(session.id = self.session.id(), %peer, "login failed");
+                let delay = logins.failed(peer, key, Instant::now());
+                let Some(_wait) = logins.wait(peer) else {
+                    self.shared.count_refused("logins");
+                    return Answer::Said(plain(replies::TOO_MANY_AUTH_FAILURES));
+                };
+                tokio::time::sleep(delay).await;
+                return answer;
+            }
+            Answer::Said(_) => return answer,
+        };
+        logins.succeeded(peer, Instant::now());
+        if !self.guest.log_in(account) {
+            self.shared.count_refused("account");
+            return Answer::Said(plain(replies::TOO_MANY_OF_ACCOUNT));
         }
         answer
     }
@@ -197,13 +222,14 @@ impl<A: Answers> Connection<A> {
         }
         // RFC 3207 4.2: what came in the clear behind STARTTLS is dropped, not answered under TLS.
         self.inbox.discard();
-        let facts = self.shared.handshake(&mut self.transport).await?;
+        let until = self.deadline();
+        let facts = self.shared.handshake(&mut self.transport, until).await?;
         self.tell_time();
         Ok(self.step(Input::Secured(facts)))
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        let patience = self.shared.door.settings().limits().command_timeout;
+        let patience = self.patience();
         let ending = self.transport.end(self.replies.wire());
         timeout(patience, ending).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         if self.session.has_quit() {

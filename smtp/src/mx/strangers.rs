@@ -1,12 +1,13 @@
 //! Who asks for mailboxes that are not there: counted per address (per /64 for IPv6) over sessions, in bounded
 //! memory, and forgotten by the hour.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use mail::network::counted;
+
+use crate::counts::Counts;
 
 const FORGET_AFTER: SignedDuration = SignedDuration::from_hours(1);
 /// Addresses remembered.
@@ -16,36 +17,26 @@ const ADDRESSES_MAX: usize = 16_384;
 pub(super) struct Strangers {
     /// After so many an address is not listened to until the hour is over.
     max: u32,
-    counts: Mutex<HashMap<IpAddr, (u32, Timestamp)>>,
+    /// Since when each was counted.
+    counts: Mutex<Counts<IpAddr, Timestamp>>,
 }
 
 impl Strangers {
     pub(super) fn new(max: u32) -> Self {
-        Self { max, counts: Mutex::default() }
+        Self { max, counts: Mutex::new(Counts::new(ADDRESSES_MAX)) }
     }
 
     /// Counts one.
     pub(super) fn count(&self, peer: IpAddr, now: Timestamp) {
-        let mut table = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let peer = counted(peer);
-        if table.len() >= ADDRESSES_MAX && !table.contains_key(&peer) {
-            table.retain(|_, (_, since)| !is_over(*since, now));
-            if table.len() >= ADDRESSES_MAX {
-                // An attack from everywhere: counting by address has lost its sense, memory has not.
-                table.clear();
-            }
-        }
-        let entry = table.entry(peer).or_insert((0, now));
-        if is_over(entry.1, now) {
-            *entry = (0, now);
-        }
-        entry.0 = entry.0.saturating_add(1);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = counts.entry(counted(peer), now, |since| is_over(since, now));
+        entry.count = entry.count.saturating_add(1);
     }
 
     /// Whether an address has asked too often.
     pub(super) fn are_too_many(&self, peer: IpAddr, now: Timestamp) -> bool {
-        let table = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        table.get(&counted(peer)).is_some_and(|(count, since)| *count >= self.max && !is_over(*since, now))
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.get(&counted(peer), |since| is_over(since, now)).is_some_and(|entry| entry.count >= self.max)
     }
 }
 

@@ -88,6 +88,7 @@ impl Session {
             self.tls = Some(tls);
             self.greeted = None;
             self.authenticated = false;
+            (self.account, self.reservation) = (None, None);
             self.transaction = None;
         }
         Next::Listen
@@ -108,9 +109,12 @@ impl Session {
     }
 
     pub(super) fn authenticated_as(&mut self, answer: Answer, replies: &mut Replies) -> Next {
+        let account = if let Answer::Account(account) = answer { Some(account) } else { None };
         match answer.refusal() {
             Ok(reply) => {
                 self.authenticated = true;
+                // From now on the account pays for what its messages hold.
+                (self.account, self.reservation) = (account, None);
                 match reply {
                     Some(reply) => replies.say_reply(&reply),
                     None => replies.say(replies::AUTHENTICATED),

@@ -12,9 +12,10 @@ use mail::reply::{Enhanced, Reply};
 
 use super::{Asked, Mode, Next, Session};
 use crate::answers::{Answer, Message, Question};
+use crate::budget::Held;
 use crate::command::{Arguments, may_send, stage};
 use crate::data::{ChunkReceiver, Content, DotReceiver};
-use crate::limits::{Held, OVERRUN_FACTOR};
+use crate::limits::OVERRUN_FACTOR;
 use crate::parameter;
 use crate::path::{self, Path};
 use crate::replies::{self, Replies};
@@ -104,7 +105,9 @@ pub(crate) fn mail(session: &mut Session, arguments: Arguments<'_>, replies: &mu
         return Next::Listen;
     }
     let (size_bytes, release) = (parameters.size_bytes, parameters.release);
-    if size_bytes.is_some_and(|s| !session.settings.budget().has(usize::try_from(s).unwrap_or(usize::MAX))) {
+    if let Some(size) = size_bytes
+        && !session.reservation().has(usize::try_from(size).unwrap_or(usize::MAX), session.now)
+    {
         replies.say(replies::FULL);
         return Next::Listen;
     }
@@ -176,13 +179,14 @@ pub(crate) fn data(session: &mut Session, _: Arguments<'_>, replies: &mut Replie
         t if t.binary => Some(replies::BINARY_NEEDS_BDAT),
         _ => None,
     };
+    let size_bytes = transaction.size_bytes;
     if let Some(reply) = refusal {
-        session.transaction = None;
-        return session.refuse(reply, replies);
+        return session.refuse_data(reply, replies);
     }
-    let content = session.content(transaction.size_bytes);
+    let content = session.content(size_bytes);
     if content.flaw().is_some() {
-        session.transaction = None;
+        // Not counted as an error: it is not the client's.
+        (session.transaction, session.refused_data) = (None, true);
         replies.say(replies::FULL);
         return Next::Listen;
     }
@@ -209,12 +213,8 @@ pub(crate) fn bdat(session: &mut Session, arguments: Arguments<'_>, replies: &mu
         _ => None,
     };
     let (now, declared) = (session.now, session.transaction.as_ref().and_then(|t| t.size_bytes));
-    let content = match &session.transaction {
-        Some(t) if refusal.is_none() && t.chunks.is_none() => {
-            Some(session.content(declared.or(Some(size_bytes))))
-        }
-        _ => None,
-    };
+    let begins = refusal.is_none() && session.transaction.as_ref().is_some_and(|t| t.chunks.is_none());
+    let content = begins.then(|| session.content(declared.or(Some(size_bytes))));
     match &mut session.transaction {
         Some(transaction) if refusal.is_none() => {
             if let Some(content) = content {
@@ -242,9 +242,10 @@ fn read_bdat(text: &[u8]) -> Option<(u64, bool)> {
 }
 
 impl Session {
-    fn content(&self, declared: Option<u64>) -> Content {
-        let settings = &self.settings;
-        Content::new(settings.limits.message_bytes_max, declared, Held::none(settings.budget()))
+    fn content(&mut self, declared: Option<u64>) -> Content {
+        let reservation = self.reservation();
+        reservation.begin(self.now);
+        Content::new(self.settings.limits.message_bytes_max, declared, Held::none(&reservation))
     }
 
     pub(super) fn sender_judged(
@@ -305,6 +306,9 @@ impl Session {
     /// Takes content, or what comes behind it.
     pub(super) fn bytes(&mut self, bytes: &[u8], replies: &mut Replies) -> (usize, Next) {
         self.active_at = self.now;
+        if let Some(reservation) = &self.reservation {
+            reservation.received(bytes.len(), self.now);
+        }
         match std::mem::replace(&mut self.mode, Mode::Command) {
             Mode::Data(mut receiving) => match receiving.receiver.push(bytes, &mut receiving.content) {
                 Some(used) => (used, self.complete(receiving.content, replies)),

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use mail::id::AccountId;
 use mail::reply::{Enhanced, Reply};
 use smtp::answers::{Answer, Message, Question, TlsFacts};
+use smtp::budget::Budget;
 use smtp::inbox::Inbox;
-use smtp::limits::{Budget, Limits};
+use smtp::limits::Limits;
 use smtp::replies::Replies;
 use smtp::session::{Input, Next, Session};
 use smtp::settings::{Role, Settings};
@@ -25,6 +27,8 @@ pub(crate) struct Conversation {
     /// Answers to give before the usual ones, by kind of question.
     pub(crate) scripted: VecDeque<(String, Reply)>,
     pub(crate) taken: Vec<Message>,
+    /// Whose login it is.
+    pub(crate) account: Option<AccountId>,
     pub(crate) closed: bool,
     /// Replies that had to go out before the group was done.
     sent: Vec<u8>,
@@ -35,9 +39,14 @@ impl Conversation {
     pub(crate) fn new(role: Role, limits: Limits, tls_offered: bool, secured: bool) -> Self {
         let budget = Budget::new(BUDGET_BYTES);
         let hostname = "mx.example".parse().unwrap();
-        let settings = Arc::new(Settings::new(role, hostname, limits, Arc::clone(&budget), tls_offered));
+        let settings = Arc::new(Settings::new(role, hostname, limits, budget, tls_offered));
+        Self::with(settings, "192.0.2.1", secured)
+    }
+
+    /// A session of a listener that has others.
+    pub(crate) fn with(settings: Arc<Settings>, peer: &str, secured: bool) -> Self {
         let mut replies = Replies::default();
-        let peer = "192.0.2.1".parse().unwrap();
+        let (peer, budget) = (peer.parse().unwrap(), Arc::clone(settings.budget()));
         let mut session = Session::new(settings, (1, peer), secured, &mut replies);
         if secured {
             session.step(Input::Secured(TLS), &mut replies);
@@ -49,6 +58,7 @@ impl Conversation {
             budget,
             scripted: VecDeque::new(),
             taken: Vec::new(),
+            account: None,
             closed: false,
             sent: Vec::new(),
             handshakes: 0,
@@ -104,7 +114,7 @@ impl Conversation {
     fn answer(&mut self, question: Question) -> Answer {
         let (kind, usual) = match &question {
             Question::Authenticate(c, _) if c.username == "postrider" && c.password == "secret" => {
-                ("auth", Answer::Granted)
+                ("auth", self.account.map_or(Answer::Granted, Answer::Account))
             }
             Question::Authenticate(..) => (
                 "auth",

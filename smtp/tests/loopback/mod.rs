@@ -9,7 +9,8 @@ use mail::network::Network;
 use mail::reply::{Enhanced, Reply};
 use proxy::proxies::Proxies;
 use smtp::answers::{Answer, Answers, Message, Question};
-use smtp::limits::{Budget, Limits};
+use smtp::budget::Budget;
+use smtp::limits::Limits;
 use smtp::listener::{Door, Listener};
 use smtp::peers::Peers;
 use smtp::settings::{Role, Settings};
@@ -87,9 +88,19 @@ impl<A: Answers> Server<A> {
         (role, limits, implicit_tls): (Role, Limits, bool),
         answers: A,
     ) -> Self {
+        let parts = (Peers::new(64, 1), Budget::new(Budget::BYTES_DEFAULT));
+        Self::sharing(parts, proxies, (role, limits, implicit_tls), answers)
+    }
+
+    /// A listener that shares its places and its memory with others.
+    pub fn sharing(
+        (peers, budget): (Arc<Peers>, Arc<Budget>),
+        proxies: &[Network],
+        (role, limits, implicit_tls): (Role, Limits, bool),
+        answers: A,
+    ) -> Self {
         let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let tls = watch::Sender::new(shown(&certificate));
-        let budget = Budget::new(Budget::BYTES_DEFAULT);
         let session = Settings::new(role, "mx.example".parse().unwrap(), limits, budget, true);
         let networks = vec!["127.0.0.1".parse().unwrap()];
         let (session, networks) = (watch::Sender::new(Arc::new(session)), watch::Sender::new(networks));
@@ -100,7 +111,7 @@ impl<A: Answers> Server<A> {
             tls: Some(tls.subscribe()),
             implicit_tls,
         };
-        let (answers, peers) = (Arc::new(answers), Peers::new(4, 1));
+        let answers = Arc::new(answers);
         let listener =
             Listener::bind("127.0.0.1:0".parse().unwrap(), door, Arc::clone(&answers), Arc::clone(&peers))
                 .unwrap();

@@ -1,0 +1,365 @@
+//! The bytes of message content that may be in memory at once, over all sessions of one kind of listener.
+//!
+//! ```text
+//! Session ─► Reservation (one a session: who pays, how fast the message comes) ─► Quota
+//! Content ─► Held (one a message) ─► Reservation
+//! ```
+//!
+//! While less than a quarter of the bytes is free, a message that came more slowly than [`SLOW_BYTES_PER_S`] over
+//! the last minute is cut off: the slowest first, until a quarter is free again. Its bytes are given back at
+//! once, and its session ends with 421. Whoever asks for bytes does that; there is no task for it.
+//!
+//! How fast a message comes is one moment, its due time: each byte moves it on by what a byte may take, and it is
+//! never more than a minute ahead (the "virtual scheduling" of GCRA). A message is slow once it is overdue, and the
+//! one that is longest overdue is the slowest.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::quota::{Bounds, Holder, Quota, Share};
+
+/// A message that comes more slowly than this is cut off while memory is short.
+pub const SLOW_BYTES_PER_S: u64 = 16_000;
+/// Over so long the rate is averaged: a message may pause for that long once.
+pub const SLOW_AVERAGED_OVER: Duration = Duration::from_secs(60);
+/// Memory is short while less than this part of it is free.
+const SHORT_PART: usize = 4;
+/// Looking for slow messages takes a look at each: no more often than this.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Stands for the bytes of a message that was cut off.
+const CUT: usize = usize::MAX;
+
+/// The bytes of one kind of listener.
+#[derive(Debug)]
+pub struct Budget {
+    quota: Arc<Quota>,
+    listener: &'static str,
+    epoch: Instant,
+    /// When slow messages were last looked for, in nanoseconds since `epoch`.
+    looked_at: AtomicU64,
+    sessions: Mutex<Sessions>,
+}
+
+/// The sessions that have received content.
+#[derive(Debug, Default)]
+struct Sessions {
+    next: u64,
+    by_number: HashMap<u64, Weak<Reservation>>,
+}
+
+impl Budget {
+    /// The default for all listeners: on a small machine still room for a few of the largest messages.
+    pub const BYTES_DEFAULT: usize = 512 * 1024 * 1024;
+
+    /// A budget of so many bytes; who is alone may have all of them.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Arc<Self> {
+        Self::with(Bounds { alone: bytes_max, ..Bounds::shared(bytes_max) }, "any")
+    }
+
+    /// A budget with these bounds, for a kind of listener that the figures name so.
+    #[must_use]
+    pub fn with(bounds: Bounds, listener: &'static str) -> Arc<Self> {
+        Arc::new(Self {
+            quota: Quota::new(bounds),
+            listener,
+            epoch: Instant::now(),
+            looked_at: AtomicU64::new(0),
+            sessions: Mutex::default(),
+        })
+    }
+
+    /// Has these bounds from now on. What is held already stays held.
+    pub fn set(&self, bounds: Bounds) {
+        self.quota.set(bounds);
+    }
+
+    /// Bytes that are free now.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.quota.free()
+    }
+
+    /// Bytes that are held now.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.quota.used()
+    }
+
+    /// For a session that began at a moment, what it will hold for somebody.
+    #[must_use]
+    pub fn reserve(self: &Arc<Self>, holder: Holder, began: Instant) -> Arc<Reservation> {
+        let share = self.quota.share(holder);
+        let mut sessions = self.sessions();
+        let number = sessions.next;
+        sessions.next += 1;
+        let reservation = Arc::new(Reservation {
+            budget: Arc::clone(self),
+            share,
+            number,
+            began: nanos(began.saturating_duration_since(self.epoch)),
+            now: AtomicU64::new(0),
+            due: AtomicU64::new(u64::MAX),
+            bytes: AtomicUsize::new(0),
+            waker: Mutex::default(),
+        });
+        sessions.by_number.insert(number, Arc::downgrade(&reservation));
+        reservation
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        // The table is whole after every statement: a panic elsewhere did not break it.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether memory is short once so many more bytes are taken.
+    fn is_short(&self, wanted: usize) -> bool {
+        self.free().saturating_sub(wanted) < self.quota.all() / SHORT_PART
+    }
+
+    /// Cuts off slow messages, the slowest first, until memory is not short although so many bytes are taken.
+    fn make_room(&self, now: u64, wanted: usize) {
+        if !self.is_short(wanted) {
+            return;
+        }
+        let late =
+            |last: u64| (last == 0 || now >= last.saturating_add(nanos(LOOK_EVERY))).then_some(now.max(1));
+        if self.looked_at.fetch_update(Ordering::AcqRel, Ordering::Acquire, late).is_err() {
+            return;
+        }
+        // The last handle of a reservation locks the table when it is dropped: not in here.
+        let all: Vec<_> = self.sessions().by_number.values().filter_map(Weak::upgrade).collect();
+        let mut slow: Vec<_> = all.iter().filter(|one| one.is_overdue(now)).collect();
+        slow.sort_unstable_by_key(|one| one.due.load(Ordering::Relaxed));
+        for one in slow {
+            if !self.is_short(wanted) {
+                break;
+            }
+            one.cut();
+        }
+    }
+}
+
+/// What a session holds of a budget, and how fast its message comes.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Arc<Budget>,
+    share: Share,
+    number: u64,
+    /// When the session began, since the budget's epoch. All moments are in nanoseconds.
+    began: u64,
+    /// The session's time, as it told it last.
+    now: AtomicU64,
+    /// When the message that is under way becomes overdue.
+    due: AtomicU64,
+    /// Bytes of the message that is under way, or [`CUT`].
+    bytes: AtomicUsize,
+    /// Whom to wake when the message is cut off.
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Reservation {
+    /// Whether so many bytes are free for this session now, `now` after it began.
+    #[must_use]
+    pub fn has(&self, bytes: usize, now: Duration) -> bool {
+        let now = self.tell(now);
+        let has = || self.share.has(bytes);
+        let found = has() || {
+            self.budget.make_room(now, bytes);
+            has()
+        };
+        if !found {
+            self.count_refused("memory");
+        }
+        found
+    }
+
+    /// A message begins.
+    pub(crate) fn begin(&self, now: Duration) {
+        let now = self.tell(now);
+        self.due.store(now.saturating_add(nanos(SLOW_AVERAGED_OVER)), Ordering::Relaxed);
+    }
+
+    /// Bytes of it have come.
+    pub(crate) fn received(&self, bytes: usize, now: Duration) {
+        const NANOS_PER_BYTE: u64 = 1_000_000_000 / SLOW_BYTES_PER_S;
+        let now = self.tell(now);
+        let earned = (bytes as u64).saturating_mul(NANOS_PER_BYTE);
+        let due = self.due.load(Ordering::Relaxed).saturating_add(earned);
+        self.due.store(due.min(now.saturating_add(nanos(SLOW_AVERAGED_OVER))), Ordering::Relaxed);
+    }
+
+    /// Whether the message was cut off.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.bytes.load(Ordering::Acquire) == CUT
+    }
+
+    /// Ready once the message is cut off.
+    pub fn poll_cut(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.bytes.load(Ordering::Acquire) == 0 {
+            return Poll::Pending;
+        }
+        let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        if !waker.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            *waker = Some(cx.waker().clone());
+        }
+        // Only now: whoever cuts from here on finds the waker.
+        if self.is_cut() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn tell(&self, now: Duration) -> u64 {
+        let now = self.began.saturating_add(nanos(now));
+        self.now.store(now, Ordering::Relaxed);
+        now
+    }
+
+    fn is_overdue(&self, now: u64) -> bool {
+        !matches!(self.bytes.load(Ordering::Relaxed), 0 | CUT) && self.due.load(Ordering::Relaxed) < now
+    }
+
+    fn cut(&self) {
+        let held = |bytes: usize| (!matches!(bytes, 0 | CUT)).then_some(CUT);
+        let Ok(bytes) = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, held) else { return };
+        self.share.give(bytes);
+        self.count_refused("slow");
+        if let Some(waker) = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            waker.wake();
+        }
+    }
+
+    fn count_refused(&self, reason: &'static str) {
+        let listener = self.budget.listener;
+        metrics::counter!("postrider_smtp_refused_total", "listener" => listener, "reason" => reason)
+            .increment(1);
+    }
+
+    fn grow(&self, bytes: usize) -> bool {
+        let now = self.now.load(Ordering::Relaxed);
+        if self.share.take(bytes) {
+            self.budget.make_room(now, 0);
+        } else {
+            self.budget.make_room(now, bytes);
+            if !self.share.take(bytes) {
+                self.count_refused("memory");
+                return false;
+            }
+        }
+        let more = |held: usize| (held != CUT).then(|| held + bytes);
+        let kept = self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok();
+        if !kept {
+            self.share.give(bytes);
+        }
+        kept
+    }
+
+    /// The bytes of the message under way, which is none from now on; `None` when it was cut off.
+    fn take(&self) -> Option<usize> {
+        let none = |held: usize| (held != CUT).then_some(0);
+        self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, none).ok()
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.budget.sessions().by_number.remove(&self.number);
+    }
+}
+
+/// The bytes of one message; given back when dropped.
+#[derive(Debug)]
+pub struct Held {
+    reservation: Arc<Reservation>,
+    /// The bytes of a message that is complete: it is cut off no more.
+    complete: Option<usize>,
+}
+
+impl Held {
+    /// Nothing yet.
+    #[must_use]
+    pub fn none(reservation: &Arc<Reservation>) -> Self {
+        Self { reservation: Arc::clone(reservation), complete: None }
+    }
+
+    /// Takes more; `false`, and nothing taken, when there is not so much.
+    #[must_use]
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        self.reservation.grow(bytes)
+    }
+
+    /// The message has come whole; `false` when it was cut off before.
+    #[must_use]
+    pub fn complete(&mut self) -> bool {
+        self.complete = self.complete.or_else(|| self.reservation.take());
+        self.complete.is_some()
+    }
+
+    /// Gives all back.
+    pub fn release(&mut self) {
+        let bytes = self.complete.take().or_else(|| self.reservation.take());
+        self.reservation.share.give(bytes.unwrap_or(0));
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(n: u8) -> Holder {
+        Holder::site([192, 0, 2, n].into())
+    }
+
+    #[test]
+    fn a_budget_is_given_back() {
+        let budget = Budget::new(10);
+        let reservation = budget.reserve(site(1), budget.epoch);
+        let mut held = Held::none(&reservation);
+        assert!(held.grow(6) && !held.grow(5) && held.grow(4));
+        assert!(!reservation.has(1, Duration::ZERO));
+        budget.set(Bounds { alone: 5, ..Bounds::shared(5) });
+        assert!(!held.grow(1) && budget.free() == 0);
+        assert!(held.complete());
+        // The next message of the session, while the one before is still being written to disk.
+        assert!(!Held::none(&reservation).grow(1));
+        drop(held);
+        assert_eq!(budget.free(), 5);
+        drop(reservation);
+        assert!(budget.sessions().by_number.is_empty() && budget.quota.holders_known() == 0);
+    }
+
+    #[test]
+    fn a_rate_is_averaged_over_a_minute() {
+        let budget = Budget::new(10);
+        let reservation = budget.reserve(site(1), budget.epoch);
+        let at = Duration::from_secs;
+        reservation.begin(at(0));
+        assert!(Held::none(&reservation).grow(1), "given back at once");
+        let _held = {
+            let mut held = Held::none(&reservation);
+            assert!(held.grow(1));
+            held
+        };
+        let overdue = |now: u64| reservation.is_overdue(nanos(at(now)));
+        assert!(!overdue(60) && overdue(61));
+        // Ten seconds' worth; and then more than a minute's, of which a minute counts.
+        reservation.received(160_000, at(30));
+        assert!(!overdue(70) && overdue(71));
+        reservation.received(160_000_000, at(100));
+        assert!(!overdue(160) && overdue(161));
+    }
+}

@@ -1,0 +1,90 @@
+//! Counts by key in bounded memory, each with a moment: when it was counted last, or since when.
+//!
+//! A table that is full gives up what is over, and when nothing is, the oldest eighth. So an attack from very many
+//! addresses makes room for its own addresses, and what was counted last of the others stays.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// One count.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Count<T> {
+    pub(crate) count: u32,
+    pub(crate) at: T,
+}
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct Counts<K, T> {
+    entries: HashMap<K, Count<T>>,
+    entries_max: usize,
+}
+
+impl<K: Hash + Eq, T: Copy + Ord> Counts<K, T> {
+    pub(crate) fn new(entries_max: usize) -> Self {
+        Self { entries: HashMap::new(), entries_max }
+    }
+
+    /// The count of a key, unless it is over.
+    pub(crate) fn get(&self, key: &K, is_over: impl Fn(T) -> bool) -> Option<Count<T>> {
+        self.entries.get(key).copied().filter(|entry| !is_over(entry.at))
+    }
+
+    /// The count of a key, to change; a new one, or one that is over, is 0 now.
+    pub(crate) fn entry(&mut self, key: K, now: T, is_over: impl Fn(T) -> bool) -> &mut Count<T> {
+        if self.entries.len() >= self.entries_max && !self.entries.contains_key(&key) {
+            self.make_room(&is_over);
+        }
+        let entry = self.entries.entry(key).or_insert(Count { count: 0, at: now });
+        if is_over(entry.at) {
+            *entry = Count { count: 0, at: now };
+        }
+        entry
+    }
+
+    fn make_room(&mut self, is_over: impl Fn(T) -> bool) {
+        self.entries.retain(|_, entry| !is_over(entry.at));
+        let too_many = (self.entries.len() + self.entries_max.div_ceil(8)).saturating_sub(self.entries_max);
+        let Some(last) = too_many.checked_sub(1) else { return };
+        let mut moments: Vec<T> = self.entries.values().map(|entry| entry.at).collect();
+        if last < moments.len() {
+            let (_, oldest, _) = moments.select_nth_unstable(last);
+            let oldest = *oldest;
+            // Several may have one moment: only so many go.
+            let mut left = too_many;
+            self.entries.retain(|_, entry| {
+                let goes = left > 0 && entry.at <= oldest;
+                left -= usize::from(goes);
+                !goes
+            });
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_table_gives_up_what_is_over_and_then_the_oldest() {
+        let mut counts = Counts::new(16);
+        for n in 0..1_000_u32 {
+            counts.entry(n, n, |_| false).count += 1;
+            // One that goes on is not given up.
+            let busy = counts.entry(0, n, |_| false);
+            (busy.count, busy.at) = (busy.count + 1, n);
+            assert!(counts.len() <= 16);
+        }
+        assert_eq!(counts.get(&0, |_| false).unwrap().count, 1_001);
+        assert!(counts.get(&1, |_| false).is_none() && counts.get(&999, |_| false).is_some());
+        for n in 0..1_000 {
+            counts.entry(2_000 + n, 5_000, |at| at < 2_000).count += 1;
+        }
+        assert!(counts.get(&0, |_| false).is_none() && counts.len() <= 16, "of one moment all");
+    }
+}

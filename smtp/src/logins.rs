@@ -1,0 +1,206 @@
+//! Failed logins are answered ever later; a right one is always answered at once.
+//!
+//! Failures are counted by address and by credential; the more there were lately, the longer the next refusal
+//! takes. The delay comes after the login was looked at, so nobody is shut out by what others do from the same
+//! address. Passwords are 190 random bits: the point is not to be kept busy by those who guess. What they take of
+//! us meanwhile is bounded: refusals that wait have a number, by address and in all, and whoever comes beyond it is
+//! refused at once and disconnected.
+//!
+//! An address from which a credential logged in lately is remembered: its connections are let in before those of
+//! strangers ([`crate::peers`]).
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mail::network::counted;
+use tokio::time::Instant;
+
+use crate::answers::Credentials;
+use crate::counts::Counts;
+
+/// Addresses and credentials remembered for their failures, and addresses for a login.
+const ENTRIES_MAX: usize = 16_384;
+/// The first refusal of a login takes this long; each one lately doubles it.
+const DELAY_FIRST: Duration = Duration::from_millis(100);
+/// It takes no longer than this.
+const DELAY_MAX: Duration = Duration::from_secs(10);
+/// A failure is forgotten when no other came for so long.
+const FORGET_AFTER: Duration = Duration::from_secs(900);
+/// How long it is remembered that somebody logged in from an address.
+const KNOWN_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Refusals that wait for one address.
+const WAITING_PER_ADDRESS_MAX: usize = 16;
+/// Refusals that wait in all.
+const WAITING_MAX: usize = 1_024;
+
+/// What is remembered of logins.
+#[derive(Debug)]
+pub struct Logins {
+    failures: Mutex<Failures>,
+    known: Mutex<Counts<IpAddr, Instant>>,
+    waiting: Mutex<Waiting>,
+    hasher: RandomState,
+}
+
+#[derive(Debug)]
+struct Failures {
+    by_address: Counts<IpAddr, Instant>,
+    by_credential: Counts<u64, Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    all: usize,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+impl Default for Logins {
+    fn default() -> Self {
+        let failures =
+            Failures { by_address: Counts::new(ENTRIES_MAX), by_credential: Counts::new(ENTRIES_MAX) };
+        Self {
+            failures: Mutex::new(failures),
+            known: Mutex::new(Counts::new(ENTRIES_MAX)),
+            waiting: Mutex::default(),
+            hasher: RandomState::new(),
+        }
+    }
+}
+
+impl Logins {
+    /// Counts a failed login; its refusal is to wait for so long.
+    #[must_use]
+    pub fn failed(&self, address: IpAddr, credential: u64, now: Instant) -> Duration {
+        let Failures { by_address, by_credential } = &mut *lock(&self.failures);
+        let by_address = count(by_address, counted(address), now);
+        let by_credential = count(by_credential, credential, now);
+        let doublings = (by_address.max(by_credential) - 1).min(16);
+        DELAY_FIRST.saturating_mul(1 << doublings).min(DELAY_MAX)
+    }
+
+    /// Somebody logged in from here.
+    pub fn succeeded(&self, address: IpAddr, now: Instant) {
+        let mut known = lock(&self.known);
+        known.entry(counted(address), now, |at| now.duration_since(at) > KNOWN_FOR).at = now;
+    }
+
+    /// Whether somebody logged in from here lately.
+    #[must_use]
+    pub fn is_known(&self, address: IpAddr, now: Instant) -> bool {
+        lock(&self.known).get(&counted(address), |at| now.duration_since(at) > KNOWN_FOR).is_some()
+    }
+
+    /// A place to wait in before a refusal; `None` when too many wait.
+    #[must_use]
+    pub fn wait(self: &Arc<Self>, address: IpAddr) -> Option<Wait> {
+        let address = counted(address);
+        let mut waiting = lock(&self.waiting);
+        let held = waiting.by_address.get(&address).copied().unwrap_or(0);
+        if held >= WAITING_PER_ADDRESS_MAX || waiting.all >= WAITING_MAX {
+            return None;
+        }
+        waiting.by_address.insert(address, held + 1);
+        waiting.all += 1;
+        Some(Wait { logins: Arc::clone(self), address })
+    }
+
+    /// What stands for a credential in the table.
+    #[must_use]
+    pub fn key(&self, credentials: &Credentials) -> u64 {
+        self.hasher.hash_one((&credentials.username, &credentials.password))
+    }
+}
+
+fn count<K: std::hash::Hash + Eq>(counts: &mut Counts<K, Instant>, key: K, now: Instant) -> u32 {
+    let entry = counts.entry(key, now, |at| now.duration_since(at) > FORGET_AFTER);
+    (entry.count, entry.at) = (entry.count.saturating_add(1), now);
+    entry.count
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Counters are whole after every statement: a panic elsewhere did not break them.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A refusal that waits.
+#[derive(Debug)]
+pub struct Wait {
+    logins: Arc<Logins>,
+    address: IpAddr,
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.logins.waiting);
+        waiting.all -= 1;
+        if let Some(held) = waiting.by_address.get_mut(&self.address) {
+            *held -= 1;
+            if *held == 0 {
+                waiting.by_address.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn failures_slow_down_and_are_forgotten() {
+        let (logins, now, from) = (Logins::default(), Instant::now(), address("192.0.2.1"));
+        assert_eq!(logins.failed(from, 1, now), DELAY_FIRST);
+        assert_eq!(logins.failed(from, 2, now), DELAY_FIRST * 2);
+        // The same credential from elsewhere is known too.
+        assert_eq!(logins.failed(address("192.0.2.2"), 2, now), DELAY_FIRST * 2);
+        assert!((3..1_000).all(|n| logins.failed(from, n, now) <= DELAY_MAX));
+        let later = now + FORGET_AFTER + Duration::from_secs(1);
+        assert_eq!(logins.failed(from, 1, later), DELAY_FIRST);
+    }
+
+    #[test]
+    fn an_address_is_known_for_a_week_after_a_login() {
+        let (logins, now, from) = (Logins::default(), Instant::now(), address("192.0.2.1"));
+        assert!(!logins.is_known(from, now));
+        logins.succeeded(from, now);
+        assert!(logins.is_known(from, now + KNOWN_FOR) && !logins.is_known(address("192.0.2.2"), now));
+        assert!(!logins.is_known(from, now + KNOWN_FOR + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn refusals_that_wait_have_a_number() {
+        let logins = Arc::new(Logins::default());
+        let wait = |from: &str| logins.wait(address(from));
+        let one: Vec<_> = std::iter::from_fn(|| wait("192.0.2.1")).collect();
+        assert_eq!(one.len(), WAITING_PER_ADDRESS_MAX);
+        let others: Vec<_> =
+            (0..2_000).map_while(|n: u32| logins.wait(IpAddr::V4((0x0A00_0000 + n).into()))).collect();
+        assert_eq!(others.len(), WAITING_MAX - WAITING_PER_ADDRESS_MAX);
+        assert!(wait("192.0.2.2").is_none());
+        drop((one, others));
+        assert!(wait("192.0.2.2").is_some() && lock(&logins.waiting).by_address.is_empty());
+    }
+
+    #[test]
+    fn an_attack_from_everywhere_neither_fills_memory_nor_empties_it() {
+        let (logins, now) = (Logins::default(), Instant::now());
+        let moment = |n: u32| now + Duration::from_millis(n.into());
+        let guesser = address("192.0.2.1");
+        for n in 0..(2 * ENTRIES_MAX as u32) {
+            let _ = logins.failed(IpAddr::V4(n.into()), u64::from(n), moment(n));
+            // It goes on guessing: its count is not lost among the others.
+            if n % 1_000 == 0 {
+                let _ = logins.failed(guesser, u64::MAX, moment(n));
+            }
+        }
+        assert!(lock(&logins.failures).by_address.len() <= ENTRIES_MAX);
+        assert_eq!(logins.failed(guesser, 0, moment(2 * ENTRIES_MAX as u32)), DELAY_MAX);
+    }
+}

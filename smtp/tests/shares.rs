@@ -1,0 +1,312 @@
+//! What strangers, tenants and relay hosts take of the memory and the sessions that all share, and what is left.
+//! Sizes are a sixteenth of the defaults, so that the tests hold less memory.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+#[allow(dead_code, reason = "shared with the dialogs")]
+mod conversation;
+mod loopback;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use conversation::Conversation;
+use loopback::{Remember, Server, hear, say};
+use mail::id::AccountId;
+use smtp::budget::Budget;
+use smtp::capacity::{Capacity, Sizes};
+use smtp::limits::Limits;
+use smtp::peers::Guest;
+use smtp::session::Input;
+use smtp::settings::{Role, Settings};
+use tokio::time::Instant;
+
+const MIB: usize = 1 << 20;
+/// Half of it is submission's, half MX's.
+const BYTES: usize = 32 * MIB;
+const LARGEST: usize = 3 * MIB;
+const LARGEST_AT_MX: usize = 9 * MIB / 4;
+const ENVELOPE: &str = "MAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA\r\n";
+
+/// Submission and MX, as the server opens them.
+struct World {
+    capacity: Capacity,
+    submission: Arc<Settings>,
+    mx: Arc<Settings>,
+}
+
+impl World {
+    fn new() -> Self {
+        let sizes = Sizes {
+            sessions_max: 10_000,
+            bytes_max: BYTES,
+            message_bytes_max: LARGEST as u64,
+            mx_message_bytes_max: LARGEST_AT_MX as u64,
+        };
+        let capacity = Capacity::new(sizes, 1);
+        let settings = |role: Role, limits: Limits, largest: usize| {
+            capacity.open(role);
+            let limits = Limits { message_bytes_max: largest as u64, ..limits };
+            let budget = Arc::clone(capacity.budget(role));
+            Arc::new(Settings::new(role, "mx.example".parse().unwrap(), limits, budget, true))
+        };
+        let submission = settings(Role::Submission, Limits::default(), LARGEST);
+        let mx = settings(Role::Mx, Limits::mx(), LARGEST_AT_MX);
+        Self { capacity, submission, mx }
+    }
+
+    /// A stranger that has begun a message.
+    fn stranger(&self, address: &str) -> Conversation {
+        let mut stranger = Conversation::with(Arc::clone(&self.mx), address, false);
+        stranger.send(format!("EHLO x\r\n{ENVELOPE}").as_bytes());
+        assert!(heard(&mut stranger).ends_with("\r\n354 End data with <CR><LF>.<CR><LF>\r\n"));
+        stranger
+    }
+
+    /// A customer that has logged in.
+    fn customer(&self, account: u8) -> Conversation {
+        let mut customer = Conversation::with(Arc::clone(&self.submission), "198.51.100.1", true);
+        customer.account = Some(AccountId::from_bytes([account; 16]));
+        customer.send(b"EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n");
+        assert!(heard(&mut customer).contains("\r\n235 "));
+        customer
+    }
+}
+
+fn heard(conversation: &mut Conversation) -> String {
+    String::from_utf8(conversation.heard()).unwrap()
+}
+
+/// So many bytes of a message, its end not among them.
+fn lines(bytes: usize) -> Vec<u8> {
+    format!("{}\r\n", "x".repeat(1_022)).repeat(bytes / 1_024).into_bytes()
+}
+
+/// Sends that, in pieces as they come from a socket.
+fn pour(conversation: &mut Conversation, bytes: usize) {
+    lines(bytes).chunks(8 << 10).for_each(|piece| conversation.send(piece));
+}
+
+/// What a whole message of so many bytes is answered.
+fn mail(conversation: &mut Conversation, bytes: usize) -> String {
+    conversation.send(ENVELOPE.as_bytes());
+    let begun = heard(conversation);
+    if !begun.contains("\r\n354 ") {
+        return begun.lines().last().unwrap().to_owned();
+    }
+    pour(conversation, bytes);
+    conversation.send(b".\r\n");
+    heard(conversation)
+}
+
+/// Sixteen unfinished messages took the whole memory, and customers got 452.
+#[test]
+fn unfinished_messages_at_mx_leave_submission_its_memory() {
+    let world = World::new();
+    let mut strangers: Vec<_> = (0..16).map(|n| world.stranger(&format!("192.0.2.{}", n % 4))).collect();
+    strangers.iter_mut().for_each(|stranger| pour(stranger, 3 * MIB / 2));
+    for n in 1..4 {
+        assert!(mail(&mut world.customer(n), LARGEST).starts_with("250 2.0.0 "));
+    }
+    // No address has more than its largest message takes: others bring theirs.
+    assert!(world.capacity.budget(Role::Mx).used() <= 4 * LARGEST_AT_MX);
+    let mut other = world.stranger("192.0.2.99");
+    pour(&mut other, MIB);
+    other.send(b".\r\n");
+    assert!(heard(&mut other).starts_with("250 2.0.0 "));
+}
+
+#[test]
+fn a_site_of_ipv6_has_one_share_of_the_memory() {
+    let world = World::new();
+    let mut strangers: Vec<_> = (0..16).map(|n| world.stranger(&format!("2001:db8:0:{n:x}::1"))).collect();
+    strangers.iter_mut().for_each(|stranger| pour(stranger, MIB));
+    assert!(world.capacity.budget(Role::Mx).used() <= LARGEST_AT_MX);
+    assert_eq!(mail_end(&mut strangers[15]), "452 4.3.1 ");
+    let mut other = world.stranger("2001:db8:0:100::1");
+    pour(&mut other, MIB);
+    assert_eq!(mail_end(&mut other), "250 2.0.0 ");
+}
+
+fn mail_end(conversation: &mut Conversation) -> String {
+    conversation.send(b"\r\n.\r\n");
+    heard(conversation)[..10].to_owned()
+}
+
+#[test]
+fn one_tenant_leaves_memory_to_the_others() {
+    let world = World::new();
+    let mut busy: Vec<_> = (0..16).map(|_| world.customer(1)).collect();
+    for session in &mut busy {
+        session.send(ENVELOPE.as_bytes());
+        pour(session, 3 * MIB / 2);
+    }
+    // Alone it has half.
+    let used = world.capacity.budget(Role::Submission).used();
+    assert!((BYTES / 8..=BYTES / 4).contains(&used), "{used}");
+    for other in 2..5 {
+        assert!(mail(&mut world.customer(other), LARGEST).starts_with("250 2.0.0 "));
+    }
+    drop(busy);
+    assert!(mail(&mut world.customer(1), LARGEST).starts_with("250 2.0.0 "));
+}
+
+/// What is announced is held against what is free before a byte of it has come.
+#[test]
+fn an_announced_size_is_refused_before_it_comes() {
+    let world = World::new();
+    let mut first = world.stranger("192.0.2.1");
+    pour(&mut first, 2 * MIB);
+    let mut second = Conversation::with(Arc::clone(&world.mx), "192.0.2.1", false);
+    second.send(b"EHLO x\r\nMAIL FROM:<a@b.example> SIZE=1048576\r\n");
+    assert!(heard(&mut second).contains("\r\n452 4.3.1 "));
+    let mut other = Conversation::with(Arc::clone(&world.mx), "192.0.2.2", false);
+    other.send(b"EHLO x\r\nMAIL FROM:<a@b.example> SIZE=1048576\r\n");
+    assert!(heard(&mut other).ends_with("\r\n250 2.1.0 Sender OK\r\n"));
+}
+
+/// A listener of its own with a mebibyte, of which each of these sessions has some.
+struct Slow {
+    settings: Arc<Settings>,
+    sessions: Vec<Conversation>,
+}
+
+impl Slow {
+    fn begin(&mut self, now: u64, kib: usize) -> usize {
+        let address = format!("192.0.2.{}", self.sessions.len() + 1);
+        let mut session = Conversation::with(Arc::clone(&self.settings), &address, false);
+        session.step(Input::Now(Duration::from_secs(now)));
+        session.send(format!("EHLO x\r\n{ENVELOPE}").as_bytes());
+        pour(&mut session, kib << 10);
+        heard(&mut session);
+        self.sessions.push(session);
+        self.sessions.len() - 1
+    }
+
+    fn send(&mut self, session: usize, now: u64, bytes: usize) {
+        self.sessions[session].step(Input::Now(Duration::from_secs(now)));
+        self.sessions[session].send(&vec![b'x'; bytes]);
+    }
+
+    /// Which of them were told that they are too slow.
+    fn cut(&mut self, now: u64) -> Vec<usize> {
+        let mut cut = Vec::new();
+        for (n, session) in self.sessions.iter_mut().enumerate() {
+            session.step(Input::Now(Duration::from_secs(now)));
+            if heard(session).starts_with("421 4.3.1 Memory is short") {
+                assert!(session.closed);
+                cut.push(n);
+            }
+        }
+        cut
+    }
+}
+
+/// Memory was held by whoever sent 500 bytes a second, for as long as it liked.
+#[test]
+fn slow_messages_are_cut_off_when_memory_is_short_the_slowest_first() {
+    let budget = Budget::new(MIB);
+    let limits = Limits::mx();
+    let settings = Settings::new(Role::Mx, "mx.example".parse().unwrap(), limits, Arc::clone(&budget), false);
+    let mut all = Slow { settings: Arc::new(settings), sessions: Vec::new() };
+    let (silent, slow, slower) = (all.begin(0, 240), all.begin(0, 240), all.begin(0, 110));
+    let (fast, small) = (all.begin(0, 80), all.begin(50, 60));
+    all.send(slow, 30, 10_000);
+    all.send(slower, 30, 100);
+    all.send(fast, 59, 32_000);
+    assert!(budget.free() < MIB / 4);
+    assert_eq!(all.cut(60), [0; 0], "nobody asks for more");
+    // A newcomer: the slowest makes room, and then memory is no longer short.
+    let newcomer = all.begin(61, 20);
+    assert_eq!(all.cut(61), [silent]);
+    // Another, for which there is too little: the next slowest.
+    let large = all.begin(62, 200);
+    assert_eq!(all.cut(62), [slower]);
+    for session in [slow, fast, small, newcomer, large] {
+        assert_eq!(mail_end(&mut all.sessions[session]), "250 2.0.0 ", "{session}");
+    }
+    drop(all);
+    assert_eq!(budget.free(), MIB);
+}
+
+#[test]
+fn a_slow_message_is_received_while_memory_is_not_short() {
+    let world = World::new();
+    let mut slow = world.stranger("192.0.2.1");
+    for second in 1..600 {
+        slow.step(Input::Now(Duration::from_secs(second)));
+        slow.send(&[b'x'; 500]);
+        assert_eq!(heard(&mut slow), "");
+    }
+    slow.send(b"\r\n.\r\n");
+    assert!(heard(&mut slow).starts_with("250 2.0.0 "));
+}
+
+/// Chunks hold memory while the next one is awaited.
+#[test]
+fn between_two_chunks_a_message_is_under_way_too() {
+    let budget = Budget::new(MIB);
+    let settings =
+        Settings::new(Role::Mx, "mx.example".parse().unwrap(), Limits::mx(), Arc::clone(&budget), false);
+    let settings = Arc::new(settings);
+    let mut idle = Conversation::with(Arc::clone(&settings), "192.0.2.1", false);
+    idle.send(b"EHLO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nBDAT 512000\r\n");
+    pour(&mut idle, 512_000);
+    assert!(heard(&mut idle).ends_with("250 2.0.0 512000 bytes received\r\n"));
+    let mut all = Slow { settings, sessions: vec![idle] };
+    let newcomer = all.begin(61, 300);
+    assert_eq!(all.cut(61), [0]);
+    assert_eq!(mail_end(&mut all.sessions[newcomer]), "250 2.0.0 ");
+}
+
+/// The session that is cut off waits for its client: it is woken.
+#[tokio::test]
+async fn a_message_that_is_cut_off_is_told_so_at_once() {
+    let budget = Budget::new(MIB);
+    let parts = (smtp::peers::Peers::new(64, 1), Arc::clone(&budget));
+    let server = Server::sharing(parts, &[], (Role::Mx, Limits::mx(), false), Remember::default());
+    let mut slow = server.connect().await;
+    hear(&mut slow, 1).await;
+    say(&mut slow, &format!("EHLO x\r\n{ENVELOPE}")).await;
+    hear(&mut slow, 4).await;
+    say(&mut slow, &String::from_utf8(lines(500 << 10)).unwrap()).await;
+    while budget.used() < 500 << 10 {
+        tokio::task::yield_now().await;
+    }
+    // A newcomer a minute later, as its own clock tells.
+    let settings =
+        Settings::new(Role::Mx, "mx.example".parse().unwrap(), Limits::mx(), Arc::clone(&budget), false);
+    let mut all = Slow { settings: Arc::new(settings), sessions: Vec::new() };
+    let newcomer = all.begin(120, 300);
+    assert_eq!(mail_end(&mut all.sessions[newcomer]), "250 2.0.0 ");
+    assert!(hear(&mut slow, 1).await.starts_with("421 4.3.1 Memory is short"));
+}
+
+/// They took the sessions of all listeners, and customers got 421.
+#[tokio::test]
+async fn idle_sessions_at_mx_leave_submission_its_places() {
+    let world = World::new();
+    let peers = world.capacity.peers();
+    let stranger = |address: IpAddr| -> Option<Guest> {
+        let now = Instant::now();
+        peers.enter(Role::Mx, Some(address), now)?.admit(address, 50, now)
+    };
+    let addresses: Vec<IpAddr> = (0..210).map(|n| [192, 0, 2, n].into()).collect();
+    let idle: Vec<_> =
+        addresses.iter().flat_map(|address| (0..50).filter_map(|_| stranger(*address))).collect();
+    assert_eq!(peers.sessions_of(Role::Mx), idle.len());
+    assert!((4_000..=5_000).contains(&idle.len()), "{}", idle.len());
+
+    let parts = (Arc::clone(peers), Arc::clone(world.capacity.budget(Role::Submission)));
+    let server =
+        Server::sharing(parts, &[], (Role::Submission, Limits::default(), true), Remember::default());
+    let mut stream = server.secure(server.connect().await).await;
+    assert!(hear(&mut stream, 1).await.starts_with("220 "));
+    say(&mut stream, "EHLO x\r\nAUTH PLAIN AHBvc3RyaWRlcgBzZWNyZXQ=\r\n").await;
+    hear(&mut stream, 2).await;
+    say(&mut stream, ENVELOPE).await;
+    hear(&mut stream, 3).await;
+    say(&mut stream, "From: a@b.example\r\n\r\nhi\r\n.\r\n").await;
+    assert_eq!(hear(&mut stream, 1).await, "250 2.0.0 OK msg_1\r\n");
+}
