@@ -150,26 +150,54 @@ fn looks_like_formula(text: &str) -> bool {
     text.trim_start_matches('\'').starts_with(FORMULA)
 }
 
-/// A text that somebody was free to choose, so that a spreadsheet does not compute it: an apostrophe before
-/// it says that it is text. [`as_given`] takes it away again.
-#[must_use]
-pub fn as_text(text: &str) -> Cow<'_, str> {
-    if looks_like_formula(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
+/// One cell of a record that is written. It can be made by its constructors alone, so no cell leaves unguarded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell<'a>(Cow<'a, str>);
+
+impl<'a> Cell<'a> {
+    /// A text. What a spreadsheet would compute has an apostrophe before it, which says that it is text; [`as_given`]
+    /// takes it away again.
+    #[must_use]
+    pub fn text(text: &'a str) -> Self {
+        Self(if looks_like_formula(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) })
+    }
+
+    /// A text that was made for this cell, guarded as [`Cell::text`] is.
+    #[must_use]
+    pub fn made(text: impl ToString) -> Self {
+        let text = text.to_string();
+        Self(Cow::Owned(if looks_like_formula(&text) { format!("'{text}") } else { text }))
+    }
+
+    /// A number, like `-5.00`. Whatever else it is, is a text.
+    #[must_use]
+    pub fn number(number: impl ToString) -> Self {
+        let text = number.to_string();
+        if is_number(&text) { Self(Cow::Owned(text)) } else { Self::made(text) }
+    }
 }
 
-/// The text that [`as_text`] was given.
+/// Digits with at most one sign before them and one decimal point between them.
+fn is_number(text: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, "0"));
+    digits(whole) && digits(fraction)
+}
+
+/// The text that [`Cell::text`] was given.
 #[must_use]
 pub fn as_given(text: &str) -> &str {
     text.strip_prefix('\'').filter(|rest| looks_like_formula(rest)).unwrap_or(text)
 }
 
 /// Writes a record.
-pub fn write(out: &mut String, fields: &[&str]) {
-    for (n, field) in fields.iter().enumerate() {
+pub fn write(out: &mut String, cells: &[Cell<'_>]) {
+    for (n, Cell(field)) in cells.iter().enumerate() {
         if n > 0 {
             out.push(',');
         }
-        if field.contains(['"', ',', ';', '\t', '\n', '\r']) || field.trim() != *field {
+        if field.contains(['"', ',', ';', '\t', '\n', '\r']) || field.trim() != field.as_ref() {
             out.push('"');
             out.push_str(&field.replace('"', "\"\""));
             out.push('"');
@@ -222,8 +250,21 @@ mod tests {
             ("a=b", "a=b"),
             ("", ""),
         ] {
-            assert_eq!(as_text(text), written);
+            assert_eq!((Cell::text(text).0.as_ref(), Cell::made(text).0.as_ref()), (written, written));
             assert_eq!(as_given(written), text);
+        }
+    }
+
+    #[test]
+    fn numbers_stay_numbers() {
+        for number in ["-5.00", "-5", "0", "12.50"] {
+            assert_eq!(Cell::number(number).0, number);
+            assert_eq!(Cell::text(number).0.starts_with('\''), number.starts_with('-'));
+        }
+        for (no_number, written) in
+            [("-5+1", "'-5+1"), ("--5", "'--5"), ("-", "'-"), ("-.5", "'-.5"), ("+5", "'+5")]
+        {
+            assert_eq!(Cell::number(no_number).0, written);
         }
     }
 
@@ -236,7 +277,7 @@ mod tests {
             let mut wanted = Vec::new();
             for fields in &rows {
                 let fields: Vec<String> = fields.iter().map(|field| format!("x{field}x")).collect();
-                write(&mut text, &fields.iter().map(String::as_str).collect::<Vec<_>>());
+                write(&mut text, &fields.iter().map(|field| Cell::text(field)).collect::<Vec<_>>());
                 wanted.push(fields);
             }
             let back: Vec<_> = Records::new(&text).skip(1).map(|record| record.fields.unwrap()).collect();

@@ -132,7 +132,7 @@ impl Columns {
                 otherwise,
             });
         }
-        match fields.iter().position(|field| Target::read(field).is_ok()) {
+        match fields.iter().position(|field| Target::read(as_given(field)).is_ok()) {
             Some(email) => Ok(Self { email, ..Self::default() }),
             None => Err(format!(
                 "no column of addresses was found; the first line says: {}",
@@ -149,7 +149,7 @@ impl Columns {
         if record.fields.is_none() {
             return Err("a quote is not closed".to_owned());
         }
-        let given = record.field(self.email);
+        let given = as_given(record.field(self.email));
         let target = Target::read(given).map_err(|_| match given {
             "" => "there is no address".to_owned(),
             given => format!("`{}` is not an address", given.chars().take(80).collect::<String>()),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_DISPOSITION, HeaderValue};
-use mail::csv;
+use mail::csv::{self, Cell};
 use mail::id::{AccountId, SuppressionId};
 use mail::suppression::Suppression;
 use queue::accept::Hall;
@@ -95,7 +95,7 @@ pub async fn export(room: Arc<Room>, tenant: Tenant, input: Export) -> Result<Ex
     let Export(Selection { email, mut filter }) = input;
     filter.holding_at = Some(room.hall.clock().now());
     let mut beginning = String::new();
-    csv::write(&mut beginning, NAMES);
+    csv::write(&mut beginning, &NAMES.iter().map(|name| Cell::text(name)).collect::<Vec<_>>());
     let account = tenant.account().id;
     if let Some(target) = email {
         let found = store::suppression::get(room.hall.store(), account, &target).await?;
@@ -146,25 +146,26 @@ async fn write_rest(
     }
 }
 
-/// The note is the one field that somebody was free to choose: it is written so that no spreadsheet computes
-/// it. An address may begin with `+`, `-` or `=` as well (RFC 5321 4.1.2), and stays as it is: other programs
-/// read it from here, and with an `@` within and no blanks, quotes or brackets it makes no formula.
+/// Every cell is guarded against being computed, the address too: it may begin with `+`, `-` or `=` (RFC 5321 4.1.2). An
+/// import takes the guard away again.
 fn write_row(out: &mut String, suppression: &Suppression) {
-    let text = |value: Option<String>| value.unwrap_or_default();
     let detail = suppression.detail.as_ref();
+    let or_empty = |value: Option<String>| Cell::made(value.unwrap_or_default());
+    let smtp_code = detail.and_then(|detail| detail.smtp_code);
+    let enhanced_code = detail.and_then(|detail| detail.enhanced_code);
     csv::write(
         out,
         &[
-            &suppression.id.to_string(),
-            &suppression.target.to_string(),
-            suppression.reason.word(),
-            suppression.source.word(),
-            &text(suppression.email.map(|id| id.to_string())),
-            &text(detail.and_then(|detail| detail.smtp_code).map(|code| code.to_string())),
-            &text(detail.and_then(|detail| detail.enhanced_code).map(|code| code.to_string())),
-            &csv::as_text(suppression.note.as_deref().unwrap_or_default()),
-            &text(suppression.expires_at.map(|end| Moment(end).to_string())),
-            &Moment(suppression.created_at).to_string(),
+            Cell::made(suppression.id),
+            Cell::made(&suppression.target),
+            Cell::text(suppression.reason.word()),
+            Cell::text(suppression.source.word()),
+            or_empty(suppression.email.map(|id| id.to_string())),
+            or_empty(smtp_code.map(|code| code.to_string())),
+            or_empty(enhanced_code.map(|code| code.to_string())),
+            Cell::text(suppression.note.as_deref().unwrap_or_default()),
+            or_empty(suppression.expires_at.map(|end| Moment(end).to_string())),
+            Cell::made(Moment(suppression.created_at)),
         ],
     );
 }

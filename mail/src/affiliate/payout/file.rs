@@ -6,7 +6,7 @@
 use super::super::program::PayoutMethod;
 use super::super::word::words;
 use super::Payout;
-use crate::csv;
+use crate::csv::{self, Cell};
 
 words! {
     /// What a file is for.
@@ -90,50 +90,52 @@ impl Format {
 
     /// Writes the names of the columns.
     pub fn begin(self, out: &mut String) {
-        csv::write(out, self.columns());
+        csv::write(out, &self.columns().iter().map(|name| Cell::text(name)).collect::<Vec<_>>());
     }
 
     /// Writes a payout.
     pub fn write(self, out: &mut String, entry: Entry<'_>) {
         let Entry { payout, name, email } = entry;
-        let (id, amount) = (payout.id.to_string(), payout.currency.written(payout.amount));
-        let (currency, destination) =
-            (payout.currency.as_str().to_uppercase(), harmless(&payout.destination));
-        let (name, email) = (harmless(name), harmless(email));
+        let id = || Cell::made(payout.id);
+        let amount = || Cell::number(payout.currency.written(payout.amount));
+        let currency = || Cell::made(payout.currency.as_str().to_uppercase());
+        let destination = || Cell::text(&payout.destination);
         match self {
             Self::Paypal => {
-                let note = format!("Affiliate payout {id}");
-                csv::write(out, &[&destination, &amount, &currency, &id, &note]);
+                let note = Cell::made(format!("Affiliate payout {}", payout.id));
+                csv::write(out, &[destination(), amount(), currency(), id(), note]);
             }
-            Self::Wise => {
-                // The partner gets just this amount; who pays has the fees.
-                csv::write(
-                    out,
-                    &[&name, &destination, &id, "target", &amount, &currency, &currency, "EMAIL"],
-                );
-            }
+            Self::Wise => csv::write(
+                out,
+                &[
+                    Cell::text(name),
+                    destination(),
+                    id(),
+                    // The partner gets just this amount; who pays has the fees.
+                    Cell::text("target"),
+                    amount(),
+                    currency(),
+                    currency(),
+                    Cell::text("EMAIL"),
+                ],
+            ),
             Self::Generic => csv::write(
                 out,
                 &[
-                    &id,
-                    &payout.run.to_string(),
-                    &payout.partner.to_string(),
-                    &name,
-                    &email,
-                    payout.method.as_str(),
-                    &destination,
-                    &amount,
-                    &currency,
-                    &payout.amount.to_string(),
+                    id(),
+                    Cell::made(payout.run),
+                    Cell::made(payout.partner),
+                    Cell::text(name),
+                    Cell::text(email),
+                    Cell::text(payout.method.as_str()),
+                    destination(),
+                    amount(),
+                    currency(),
+                    Cell::number(payout.amount),
                 ],
             ),
         }
     }
-}
-
-/// A cell that no spreadsheet computes.
-fn harmless(cell: &str) -> String {
-    if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{cell}") } else { cell.to_owned() }
 }
 
 #[cfg(test)]
