@@ -17,6 +17,7 @@ use mail::id::{AccountId, PartnerId};
 use serde::Serialize;
 use store::affiliate::{partner, partner_link};
 
+use crate::letters::MailWarning;
 use crate::links::VARIANTS_MAX;
 use crate::office::{Office, nothing_beside};
 use crate::partners::{PARENTS_MAX, PartnerDraft};
@@ -69,6 +70,9 @@ pub struct Import {
     pub partners: Vec<Imported>,
     /// Which rows are left out.
     pub skipped: Vec<SkippedRow>,
+    /// What was not done of what was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// A partner who is to join.
@@ -78,6 +82,20 @@ struct Joining {
     token: Token,
     /// Recruiters above it.
     above: usize,
+}
+
+/// A partner who has joined.
+struct TakenIn {
+    id: PartnerId,
+    token: String,
+    warning: Option<MailWarning>,
+}
+
+/// What the owner, and the operator by a line of the log, is told of partners of a list who are not written to.
+fn warnings(account: AccountId, unmailed: &[MailWarning]) -> Option<String> {
+    let (first, count) = (unmailed.first()?, unmailed.len());
+    tracing::warn!(account.id = %account, count, cause = %first, "partners of a list are not mailed");
+    Some(format!("{count} of the partners are not written to as asked; of the first: {first}"))
 }
 
 /// What is to be done with a list.
@@ -110,7 +128,7 @@ impl Office {
         manner: Manner,
     ) -> Result<Import, Refusal> {
         let Plan { joining, mut skipped } = self.plan(account, rows).await?;
-        let mut partners = Vec::with_capacity(joining.len());
+        let (mut partners, mut unmailed) = (Vec::with_capacity(joining.len()), Vec::new());
         if manner.dry_run {
             partners.extend(joining.iter().map(|one| imported(one, None)));
         } else {
@@ -121,7 +139,8 @@ impl Office {
                 let taken: Vec<_> = stream::iter(taking).buffered(AT_ONCE).collect().await;
                 for (one, taken) in generation.iter().zip(taken) {
                     match taken {
-                        Ok((id, token)) => {
+                        Ok(TakenIn { id, token, warning }) => {
+                            unmailed.extend(warning);
                             ids.insert(key_of(&one.listed.email), id);
                             partners.push(Imported { token, ..imported(one, Some(id)) });
                         }
@@ -138,7 +157,8 @@ impl Office {
         }
         partners.sort_by_key(|partner| partner.row);
         skipped.sort_by_key(|skipped| skipped.row);
-        Ok(Import { dry_run: manner.dry_run, imported: partners.len(), partners, skipped })
+        let warnings = warnings(account, &unmailed).into_iter().collect();
+        Ok(Import { dry_run: manner.dry_run, imported: partners.len(), partners, skipped, warnings })
     }
 
     async fn plan(&self, account: AccountId, rows: Vec<Row>) -> Result<Plan, Refusal> {
@@ -253,7 +273,7 @@ impl Office {
         one: &Joining,
         ids: &BTreeMap<String, PartnerId>,
         manner: Manner,
-    ) -> Result<(PartnerId, String), Refusal> {
+    ) -> Result<TakenIn, Refusal> {
         let parent = match &one.listed.parent_email {
             None => None,
             Some(email) => match ids.get(&key_of(email)) {
@@ -264,10 +284,14 @@ impl Office {
         let mut draft = draft(&one.listed, parent, manner.send_invites);
         draft.token = Some(one.token.clone());
         for number in 2..=VARIANTS_MAX {
-            match self.create_partner(account, &draft, &nothing_beside).await {
+            match self.take_in_partner(account, &draft, &nothing_beside).await {
                 Ok(shown) => {
                     let token = shown.links.first().map(|link| link.token.as_str().to_owned());
-                    return Ok((shown.partner.id, token.unwrap_or_default()));
+                    return Ok(TakenIn {
+                        id: shown.partner.id,
+                        token: token.unwrap_or_default(),
+                        warning: shown.warning,
+                    });
                 }
                 // Somebody took it since it was planned.
                 Err(Refusal::Obstacle(Obstacle::TokenTaken)) => {

@@ -5,11 +5,12 @@
 //!                       ─► words (text and HTML) ─►[ the email (+ the link that it carries) - the letter ]
 //! ```
 //!
-//! So each is mailed once, whatever crashes. Who writes is the program: from its `mail_from`, as its account; else from
-//! the domain of the service's sandbox sender, as the account that has that domain. What passes by itself is waited for,
-//! up to a day. What is no more so is not written ([`Tells::holds`]), and who wants no mail gets what it asked for and
-//! what concerns its money ([`Tells::is_essential`]).
+//! So each is mailed once, whatever crashes. Who writes, [`route`] says: the program from its `mail_from`, or the service in
+//! fixed words to who asked; as an email of the program's account either way. What passes by itself is waited for, up to a
+//! day. What is no more so is not written ([`Tells::holds`]), and who wants no mail gets what it asked for and what concerns
+//! its money ([`Tells::is_essential`]).
 
+mod route;
 mod words;
 
 use std::ops::RangeInclusive;
@@ -17,12 +18,12 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use mail::address::Address;
+use mail::address::{Address, Name};
 use mail::affiliate::partner::Partner;
 use mail::affiliate::partner_letter::{PartnerLetter, Tells};
 use mail::affiliate::portal::{CONFIRMATION, INVITATION, LinkSecret, MAILED_LINK, PortalLink, Purpose};
 use mail::affiliate::program::Program;
-use mail::id::EventId;
+use mail::id::{AccountId, EventId, PartnerId};
 use mail::letter::Letter;
 use queue::accept::Accepted;
 use queue::postman::Postman;
@@ -30,17 +31,16 @@ use queue::refusal::Refusal as Refused;
 use store::affiliate::partner_letter::{self, Found};
 use store::affiliate::portal_link::{self, Minting};
 use store::affiliate::{partner, program};
-use store::engine::{Batch, CommitError};
+use store::engine::{Batch, CommitError, ReadError};
 
+use self::route::{Route, Routed};
 use self::words::Facts;
 use crate::office::Office;
 
+pub use self::route::{MailWarning, Unmailable};
 pub(crate) use self::words::ToldPayout;
 pub use self::words::{destination_line, method_name};
 
-/// Who writes for programs that have no sender of their own; or the other one, when the first is the sandbox sender
-/// itself, which reaches nobody but owners.
-const LOCAL_PARTS: [&str; 2] = ["no-reply", "partners"];
 /// Letters that are written one after the other before the next look.
 const SLICE: usize = 50;
 /// How soon is tried again what cannot be mailed at the moment …
@@ -52,8 +52,10 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// Why a letter is not mailed.
 enum Unmailed {
-    /// It need not be, or never will be.
+    /// It need not be.
     Never(String),
+    /// It may not be.
+    Barred(Unmailable),
     /// Not at the moment.
     NotNow(String),
 }
@@ -67,6 +69,21 @@ fn never(cause: &str) -> Unmailed {
 }
 
 impl Office {
+    /// Puts what a partner is to be told into the commit that makes it true, where it can be mailed. Says what the owner is
+    /// to know of that.
+    pub(crate) async fn tell_by_mail(
+        &self,
+        batch: &mut Batch,
+        (program, partner): (&Program, &Partner),
+        tells: Tells,
+    ) -> Result<Option<MailWarning>, ReadError> {
+        let warning = self.mail_warning(program, (&partner.email, partner.source), &tells).await?;
+        if !matches!(warning, Some(MailWarning::Unmailed(_))) {
+            self.write_to(batch, partner, tells);
+        }
+        Ok(warning)
+    }
+
     /// Puts a letter into the commit that makes true what it tells.
     pub(crate) fn write_to(&self, batch: &mut Batch, partner: &Partner, tells: Tells) {
         let now = self.now();
@@ -133,8 +150,16 @@ impl Office {
                 tracing::debug!(%cause, affiliate.id = %letter.partner, "a partner is mailed later");
                 found.put_off(&mut batch, now.checked_add(AGAIN).unwrap_or(Timestamp::MAX));
             }
-            Unmailed::NotNow(cause) | Unmailed::Never(cause) => {
+            Unmailed::Never(cause) => {
                 tracing::info!(%cause, account.id = %letter.account, affiliate.id = %letter.partner, "a partner is not mailed");
+                found.take(&mut batch);
+            }
+            Unmailed::NotNow(cause) => {
+                tracing::warn!(%cause, account.id = %letter.account, affiliate.id = %letter.partner, "a partner could not be mailed");
+                found.take(&mut batch);
+            }
+            Unmailed::Barred(cause) => {
+                warn_unmailed(letter.account, letter.partner, cause);
                 found.take(&mut batch);
             }
         }
@@ -160,14 +185,39 @@ impl Office {
         if partner.email_opt_out && !letter.tells.is_essential() {
             return Err(never("the partner wants no mail"));
         }
+        let routed =
+            Routed { to: Some(&partner.email), is_asked_for: letter.tells.is_asked_for(partner.source) };
+        let route = self.route(&program, routed).await.map_err(|error| not_now(&error))?;
+        let route = route.map_err(Unmailed::Barred)?;
         let minting = self.mint_for(&partner, &letter.tells).await?;
         let link = minting.as_ref().map(|(secret, _)| secret);
         let facts = self.facts(&program, &partner, &letter.tells, link).await?;
-        let own = words::write(&letter.tells, false, &facts).letter(partner.email.clone());
-        let former = former_destination(&partner, &letter.tells);
-        let former = former.map(|to| words::write(&letter.tells, true, &facts).letter(to));
-        let sheets = std::iter::once(own).chain(former).collect();
-        self.send(&program, sheets, (found, minting.map(|(_, minting)| minting))).await
+        let sheets = match &route {
+            Route::Program(_) => {
+                let own = words::write(&letter.tells, false, &facts).letter(partner.email.clone());
+                let former = former_destination(&partner, &letter.tells);
+                let former = former.map(|to| words::write(&letter.tells, true, &facts).letter(to));
+                std::iter::once(own).chain(former).collect()
+            }
+            Route::Service(_) => {
+                let host = self.verified_host(&program).await.map_err(|error| not_now(&error))?;
+                let Some(written) = words::write_fixed(&letter.tells, host.as_ref(), &facts) else {
+                    return Err(Unmailed::Barred(Unmailable::NoSender));
+                };
+                vec![written.letter(partner.email.clone())]
+            }
+        };
+        self.send((&program, route), sheets, (found, minting.map(|(_, minting)| minting))).await
+    }
+
+    /// A host that the account has verified, by which people may know the program: that of its sender, or of its portal.
+    async fn verified_host(&self, program: &Program) -> Result<Option<Name>, ReadError> {
+        if let Some(from) = &program.settings.mail_from
+            && self.is_verified_for(program.account, from.domain()).await?
+        {
+            return Ok(Some(from.domain().clone()));
+        }
+        self.portal_host(program).await
     }
 
     /// The link that a letter carries, if it is one of those.
@@ -199,7 +249,8 @@ impl Office {
         tells: &Tells,
         link: Option<&LinkSecret>,
     ) -> Result<Facts, Unmailed> {
-        let origin = self.portal_origin(program).ok_or_else(|| {
+        let origin = self.portal_origin(program).await.map_err(|error| not_now(&error))?;
+        let origin = origin.ok_or_else(|| {
             // The door opens after the store does.
             Unmailed::NotNow("it is not known yet where the portal is".to_owned())
         })?;
@@ -224,7 +275,7 @@ impl Office {
     /// link, in the same commit.
     async fn send(
         &self,
-        program: &Program,
+        (program, route): (&Program, Route),
         sheets: Vec<Letter>,
         (found, minting): (&Found, Option<Minting>),
     ) -> Result<(), Unmailed> {
@@ -237,7 +288,7 @@ impl Office {
                 }
             }
         };
-        let postman = self.postman(program).await?;
+        let postman = self.postman(program, route).await?;
         let outcomes = match postman.send_all_with(&self.hall, sheets, &also).await {
             Ok(outcomes) => outcomes,
             Err(Refused::DoneMeanwhile) => return Ok(()),
@@ -253,20 +304,29 @@ impl Office {
         }
     }
 
-    /// Who writes for a program.
-    async fn postman(&self, program: &Program) -> Result<Postman, Unmailed> {
+    /// Who writes for a program. Its name is the sender's domain, which the account has verified; the service has none.
+    async fn postman(&self, program: &Program, route: Route) -> Result<Postman, Unmailed> {
         let hall = &self.hall;
-        let found = match &program.settings.mail_from {
-            Some(own) => Postman::of_account(hall, program.account, own.clone()).await,
-            None => {
-                let from = hall.service_address(LOCAL_PARTS);
-                let from = from.ok_or_else(|| {
-                    never("neither `mail_from` of the program nor `sandbox_sender` in [service] is set")
-                })?;
-                Postman::find(hall, from).await
+        let found = match route {
+            Route::Program(from) => {
+                let name = from.domain().to_unicode();
+                Postman::of_account(hall, program.account, from).await.map(|postman| postman.named(name))
             }
+            Route::Service(from) => Postman::for_account(hall, program.account, from).await,
         };
-        Ok(found.map_err(|error| not_now(&error))?.named(site(program)))
+        found.map_err(|error| not_now(&error))
+    }
+}
+
+/// Says that a partner is not mailed because its account may not write to it.
+fn warn_unmailed(account: AccountId, partner: PartnerId, cause: Unmailable) {
+    tracing::warn!(%cause, account.id = %account, affiliate.id = %partner, "a partner is not mailed");
+}
+
+/// Says so of a partner who was just added or moved, if it is so.
+pub(crate) fn log_warning(partner: &Partner, warning: Option<MailWarning>) {
+    if let Some(MailWarning::Unmailed(cause)) = warning {
+        warn_unmailed(partner.account, partner.id, cause);
     }
 }
 
@@ -281,7 +341,7 @@ fn former_destination(partner: &Partner, tells: &Tells) -> Option<Address> {
     (!is_same).then_some(address)
 }
 
-/// What people know the program by: the host of its website.
+/// What people know the program by on its own pages and in its own mail: the host of its website. Nobody has verified it.
 #[must_use]
 pub fn site(program: &Program) -> String {
     let url = url::Url::parse(&program.settings.website_url).ok();

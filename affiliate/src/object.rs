@@ -17,6 +17,7 @@ use mail::moment;
 use serde::{Serialize, Serializer};
 
 use crate::payouts::ShownPayout;
+use crate::portal::host::HostFault;
 
 /// A time: ISO 8601 with milliseconds and `Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,7 @@ pub struct ProgramObject {
     publishable_key: String,
     banned_referrers: Vec<String>,
     portal_domain: Option<String>,
+    portal_domain_error: Option<String>,
     terms_url: Option<String>,
     mail_from: Option<String>,
     velocity_per_hour: u32,
@@ -61,8 +63,10 @@ pub struct ProgramObject {
     updated_at: Moment,
 }
 
-impl From<&Program> for ProgramObject {
-    fn from(program: &Program) -> Self {
+impl ProgramObject {
+    /// A program, and why its portal is not at its own host.
+    #[must_use]
+    pub fn of(program: &Program, portal_fault: Option<HostFault>) -> Self {
         let settings = program.settings.clone();
         Self {
             object: "affiliate_program",
@@ -86,6 +90,7 @@ impl From<&Program> for ProgramObject {
             publishable_key: program.publishable_key.clone(),
             banned_referrers: settings.banned_referrers.iter().map(ToString::to_string).collect(),
             portal_domain: settings.portal_domain.map(|name| name.to_string()),
+            portal_domain_error: portal_fault.map(|fault| format!("the host {fault}")),
             terms_url: settings.terms_url,
             mail_from: settings.mail_from.map(|sender| sender.to_string()),
             velocity_per_hour: settings.velocity_per_hour,

@@ -17,6 +17,7 @@ use store::affiliate::{partner, partner_link, payout, portal_link};
 use store::engine::Batch;
 
 use crate::ledger::{Book, Ledger};
+use crate::letters::{MailWarning, log_warning};
 use crate::object::PartnerObject;
 use crate::office::{Beside, Committed, Office, Seen, TRIES_MAX};
 use crate::refusal::{Ban, Noun, Obstacle, Refusal};
@@ -86,9 +87,17 @@ pub struct Shown {
     pub links: Vec<PartnerLink>,
     /// Its program.
     pub program: Program,
+    /// What the owner is to know of how the partner is told what was just done.
+    pub warning: Option<MailWarning>,
 }
 
 impl Shown {
+    /// A partner of whom nothing is to be told.
+    #[must_use]
+    pub fn of(partner: Partner, links: Vec<PartnerLink>, program: Program) -> Self {
+        Self { partner, links, program, warning: None }
+    }
+
     /// The object that is told of it.
     #[must_use]
     pub fn object(&self) -> PartnerObject {
@@ -189,7 +198,7 @@ impl Office {
         let program = self.set_up(account).await?;
         let partner = self.partner(account, id).await?;
         let links = self.links(account, id).await?;
-        Ok(Shown { partner, links, program })
+        Ok(Shown::of(partner, links, program))
     }
 
     /// Takes a partner in.
@@ -197,6 +206,18 @@ impl Office {
     /// # Errors
     /// [`Refusal`].
     pub async fn create_partner(
+        &self,
+        account: AccountId,
+        draft: &PartnerDraft,
+        beside: Beside<'_, Shown>,
+    ) -> Result<Shown, Refusal> {
+        let shown = self.take_in_partner(account, draft, beside).await?;
+        log_warning(&shown.partner, shown.warning);
+        Ok(shown)
+    }
+
+    /// The same, without a line in the log about mail: of a list one line is enough.
+    pub(crate) async fn take_in_partner(
         &self,
         account: AccountId,
         draft: &PartnerDraft,
@@ -225,13 +246,14 @@ impl Office {
             let mut batch = Batch::intake();
             partner::create(&mut batch, &partner);
             partner_link::create(&mut batch, &link, free);
-            let shown = Shown { partner, links: vec![link], program };
+            let mut shown = Shown::of(partner, vec![link], program);
             self.tell_of_partner(&mut batch, EventKind::AffiliateCreated, &shown);
             if shown.partner.status == PartnerStatus::Active {
                 self.tell_of_partner(&mut batch, EventKind::AffiliateApproved, &shown);
             }
             if let Some(tells) = draft.letter() {
-                self.write_to(&mut batch, &shown.partner, tells);
+                let about = (&shown.program, &shown.partner);
+                shown.warning = self.tell_by_mail(&mut batch, about, tells).await?;
             }
             beside(&mut batch, &shown);
             match self.commit(batch).await? {
@@ -313,7 +335,7 @@ impl Office {
         change: &PartnerChange,
     ) -> Result<Shown, Refusal> {
         for _ in 0..TRIES_MAX {
-            let Shown { partner: before, mut links, program } = self.show_partner(account, id).await?;
+            let Shown { partner: before, mut links, program, .. } = self.show_partner(account, id).await?;
             Seen::check(seen, before.rev, before.updated_at)?;
             let mut after = before.clone();
             let recruiters = self.apply(&program, change, &mut after).await?;
@@ -323,7 +345,7 @@ impl Office {
                 _ => None,
             };
             if after == before && renamed.is_none() {
-                return Ok(Shown { partner: before, links, program });
+                return Ok(Shown::of(before, links, program));
             }
             (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.now());
             let mut batch = Batch::progress();
@@ -341,7 +363,7 @@ impl Office {
                 };
                 partner_link::rename(&mut batch, &old, link, free);
             }
-            let shown = Shown { partner: after, links, program };
+            let shown = Shown::of(after, links, program);
             self.tell_of_partner(&mut batch, EventKind::AffiliateUpdated, &shown);
             match self.commit(batch).await? {
                 Committed::Done => return Ok(shown),
@@ -431,7 +453,7 @@ impl Office {
         beside: Beside<'_, Shown>,
     ) -> Result<Shown, Refusal> {
         for _ in 0..TRIES_MAX {
-            let Shown { partner: before, links, program } = self.show_partner(account, id).await?;
+            let Shown { partner: before, links, program, .. } = self.show_partner(account, id).await?;
             Seen::check(asked.seen.as_ref(), before.rev, before.updated_at)?;
             let status = before.status.after(asked.action)?;
             let now = self.now();
@@ -455,7 +477,7 @@ impl Office {
             }
             let mut batch = book.close(Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
-            let shown = Shown { partner: after, links, program };
+            let mut shown = Shown::of(after, links, program);
             let kind = match asked.action {
                 Move::Approve | Move::Accept => EventKind::AffiliateApproved,
                 Move::Reject | Move::Suspend | Move::Reactivate => EventKind::AffiliateUpdated,
@@ -467,10 +489,12 @@ impl Office {
             }
             self.tell(&mut batch, kind, shown.partner.id, telling);
             if let Some(tells) = asked.letter() {
-                self.write_to(&mut batch, &shown.partner, tells);
+                let about = (&shown.program, &shown.partner);
+                shown.warning = self.tell_by_mail(&mut batch, about, tells).await?;
             }
             beside(&mut batch, &shown);
             if matches!(self.commit(batch).await?, Committed::Done) {
+                log_warning(&shown.partner, shown.warning);
                 return Ok(shown);
             }
         }
@@ -507,10 +531,8 @@ impl Office {
         };
         let which: Vec<_> = page.rows.iter().map(|partner| (partner.id, partner.primary_link)).collect();
         let links = partner_link::get_each(store, account, &which).await?;
-        let shown = |(partner, link): (Partner, Option<PartnerLink>)| Shown {
-            partner,
-            links: link.into_iter().collect(),
-            program: program.clone(),
+        let shown = |(partner, link): (Partner, Option<PartnerLink>)| {
+            Shown::of(partner, link.into_iter().collect(), program.clone())
         };
         Ok(PartnerPage { partners: page.rows.into_iter().zip(links).map(shown).collect(), next: page.next })
     }
@@ -527,7 +549,7 @@ impl Office {
         seen: Option<&Seen>,
     ) -> Result<(), Refusal> {
         for _ in 0..TRIES_MAX {
-            let Shown { partner, links, program } = self.show_partner(account, id).await?;
+            let Shown { partner, links, program, .. } = self.show_partner(account, id).await?;
             Seen::check(seen, partner.rev, partner.updated_at)?;
             if partner.was_paid {
                 return Err(Ban::PaidPartner.into());
@@ -564,7 +586,7 @@ impl Office {
     ) -> Result<Shown, Refusal> {
         let mut payout = payout.clone();
         for tried in 0..TRIES_MAX {
-            let Shown { partner: before, links, program } = self.show_partner(account, id).await?;
+            let Shown { partner: before, links, program, .. } = self.show_partner(account, id).await?;
             Seen::check(seen, before.rev, before.updated_at)?;
             if tried == 0 && !payout.method.is_manual() {
                 payout.is_able = self.takes_transfers(&program, &payout.destination).await;
@@ -574,7 +596,7 @@ impl Office {
             let goes = |payout: &PayoutDestination| (payout.method, payout.destination.clone());
             let is_same = was.map(goes) == Some(goes(payout));
             if was == Some(payout) && before.payouts_failed == 0 {
-                let (shown, mut batch) = (Shown { partner: before, links, program }, Batch::progress());
+                let (shown, mut batch) = (Shown::of(before, links, program), Batch::progress());
                 beside(&mut batch, &shown);
                 match self.commit(batch).await? {
                     Committed::Done => return Ok(shown),
@@ -594,7 +616,7 @@ impl Office {
             book.redirect(&after).await?;
             let mut batch = book.close(Batch::progress()).await?;
             partner::update(&mut batch, &before, &after);
-            let shown = Shown { partner: after, links, program };
+            let shown = Shown::of(after, links, program);
             self.tell_of_partner(&mut batch, EventKind::AffiliateUpdated, &shown);
             if !is_same {
                 let tells = Tells::PayoutChanged { before: was.map(goes) };

@@ -4,6 +4,7 @@
 //! [entrance]: links and sessions        [joining]: the public form, the invitation
 //! [figures]: what the pages show summed [payout]: where money goes, confirmed by mail
 //! [receipts]: what was paid out         [settings]: a new secret of postbacks
+//! [host]: a host of the program's own
 //! ```
 //!
 //! What a partner does here is done by the office's own functions, in one commit with the event that tells of it. Only
@@ -11,6 +12,7 @@
 
 pub mod entrance;
 pub mod figures;
+pub mod host;
 pub mod joining;
 pub mod payout;
 pub mod receipts;
@@ -19,21 +21,24 @@ pub mod settings;
 use mail::address::Name;
 use mail::affiliate::partner::PartnerLink;
 use mail::affiliate::program::Program;
+use store::engine::ReadError;
 use url::Url;
 
 use crate::office::Office;
 use crate::refusal::Refusal;
 
 impl Office {
-    /// Where the pages of a program's portal are, without a slash at the end: on its own host, where it has one, by the
-    /// scheme and the port of the service; else with the service's other pages. None before that is known.
-    #[must_use]
-    pub fn portal_origin(&self, program: &Program) -> Option<String> {
-        let base = self.hall.base_url()?;
-        let Some(host) = &program.settings.portal_domain else { return Some(base.to_owned()) };
-        let url = Url::parse(base).ok()?;
+    /// Where the pages of a program's portal are, without a slash at the end: on its own host, where it has one that holds,
+    /// by the scheme and the port of the service; else with the service's other pages. None before that is known.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn portal_origin(&self, program: &Program) -> Result<Option<String>, ReadError> {
+        let Some(base) = self.hall.base_url() else { return Ok(None) };
+        let Some(host) = self.portal_host(program).await? else { return Ok(Some(base.to_owned())) };
+        let Ok(url) = Url::parse(base) else { return Ok(None) };
         let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
-        Some(format!("{}://{host}{port}", url.scheme()))
+        Ok(Some(format!("{}://{host}{port}", url.scheme())))
     }
 
     /// The program of a publishable key, if it is set up.
@@ -45,25 +50,29 @@ impl Office {
         Ok(found.filter(|program| program.missing().is_empty()))
     }
 
-    /// The program whose portal is at this host, if it is set up. The host of the service is nobody's.
+    /// The program whose portal is at this host, if it is set up and the host holds ([`host`]). A host of the service is
+    /// nobody's.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn program_at(&self, host: &Name) -> Result<Option<Program>, Refusal> {
-        let own = self.hall.base_url().and_then(|base| Url::parse(base).ok());
-        let own = own.as_ref().and_then(Url::host_str);
-        if own.is_some_and(|own| own.eq_ignore_ascii_case(&host.to_string())) {
-            return Ok(None);
-        }
         let found = store::affiliate::program::of_host(self.store(), host).await?;
-        Ok(found.filter(|program| program.missing().is_empty()))
+        let Some(program) = found.filter(|program| program.missing().is_empty()) else { return Ok(None) };
+        let holds = self.judge_host(program.account, host).await?.is_ok();
+        Ok(holds.then_some(program))
     }
 
     /// The address by which a partner recruits others.
-    #[must_use]
-    pub fn recruiting_address(&self, program: &Program, link: &PartnerLink) -> Option<String> {
-        let origin = self.portal_origin(program)?;
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn recruiting_address(
+        &self,
+        program: &Program,
+        link: &PartnerLink,
+    ) -> Result<Option<String>, Refusal> {
+        let Some(origin) = self.portal_origin(program).await? else { return Ok(None) };
         let (key, token) = (&program.publishable_key, link.token.as_str());
-        Some(format!("{origin}/portal/join?key={key}&via={token}"))
+        Ok(Some(format!("{origin}/portal/join?key={key}&via={token}")))
     }
 }

@@ -133,6 +133,9 @@ pub enum Obstacle {
     /// There were more clicks today than are kept.
     #[error("there were too many clicks today")]
     Crowded,
+    /// Nobody can be mailed what they ask for.
+    #[error("the partner program cannot send you mail at the moment; ask who runs it")]
+    NoMail,
     /// The link was used, or is too old.
     #[error("the link was used, or is too old: ask for another")]
     LinkOver,

@@ -4,11 +4,9 @@
 //! enable ─► setup ─[ processor, default campaign ]─► go live ⇄ pause
 //! ```
 
-use mail::address::Address;
+use mail::address::{Address, Name};
 use mail::affiliate::money::Currency;
-use mail::affiliate::origin;
 use mail::affiliate::program::{Mode, Processor, Program, ProgramStatus, Settings, WEBHOOK_SECRETS_MAX};
-use mail::domain::DomainState;
 use mail::id::{AccountId, ProgramId};
 use store::affiliate::program;
 use store::engine::Batch;
@@ -108,6 +106,11 @@ impl Office {
             if after == before {
                 return Ok(before);
             }
+            if let Some(host) = &after.settings.portal_domain
+                && before.settings.portal_domain.as_ref() != Some(host)
+            {
+                self.take_host(account, host).await?;
+            }
             (after.rev, after.updated_at) = (before.rev.saturating_add(1), self.now());
             let mut batch = Batch::progress();
             program::update(&mut batch, &before, &after);
@@ -129,6 +132,23 @@ impl Office {
         Err(Obstacle::Changed.into())
     }
 
+    /// Judges a host for the portal of an account's program, and takes it from a program that has lost the domain.
+    async fn take_host(&self, account: AccountId, host: &Name) -> Result<(), Refusal> {
+        if let Err(fault) = self.judge_host(account, host).await? {
+            return Err(Refusal::field("portal_domain", fault.to_string()));
+        }
+        if let Some(former) = self.former_of_host(account, host).await? {
+            let mut after = former.clone();
+            after.settings.portal_domain = None;
+            (after.rev, after.updated_at) = (former.rev.saturating_add(1), self.now());
+            let mut batch = Batch::progress();
+            program::update(&mut batch, &former, &after);
+            // Whoever was faster has ended it, or is told so by the commit that follows.
+            self.commit(batch).await?;
+        }
+        Ok(())
+    }
+
     /// Sets what the owner may set, all of it or nothing.
     ///
     /// # Errors
@@ -142,7 +162,7 @@ impl Office {
         self.change_program(account, seen, &|program| {
             let before = (program.settings.currency, program.settings.mode);
             change(&mut program.settings)?;
-            self.check_settings(&program.settings)?;
+            Self::check_settings(&program.settings)?;
             if program.status != ProgramStatus::Setup
                 && before != (program.settings.currency, program.settings.mode)
             {
@@ -154,13 +174,9 @@ impl Office {
     }
 
     /// What does not go together.
-    fn check_settings(&self, settings: &Settings) -> Result<(), Refusal> {
+    fn check_settings(settings: &Settings) -> Result<(), Refusal> {
         if settings.metadata_key == settings.exclude_key {
             return Err(Refusal::field("exclude_key", "must be another one than `metadata_key`"));
-        }
-        let own = self.hall.base_url().and_then(origin::host);
-        if settings.portal_domain.as_ref().is_some_and(|host| own == Some(host.to_string())) {
-            return Err(Refusal::field("portal_domain", "is the API's own host, where all portals are"));
         }
         Ok(())
     }
@@ -170,11 +186,7 @@ impl Office {
     /// # Errors
     /// It may not; the store cannot be read.
     pub async fn check_sender(&self, account: AccountId, sender: &Address) -> Result<(), Refusal> {
-        let found = store::domain::by_name(self.store(), sender.domain()).await?;
-        let is_own = |domain: &mail::domain::Domain| {
-            domain.account == account && domain.state == DomainState::Verified
-        };
-        if found.is_some_and(|domain| is_own(&domain)) {
+        if self.is_verified_for(account, sender.domain()).await? {
             return Ok(());
         }
         Err(Refusal::field("mail_from", "must be an address on a verified domain of the account"))

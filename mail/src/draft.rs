@@ -142,6 +142,8 @@ pub struct Wishes {
     pub template: Option<TemplateFacts>,
     /// The run of an automation that sends it.
     pub run: Option<(AutomationId, RunId)>,
+    /// It uses up the account's plan although the service writes it: it is about the account's own affairs.
+    pub metered: bool,
 }
 
 /// What a door hands to the hall.
@@ -166,6 +168,12 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// Whether it uses up the account's plan: what the service writes for itself does not.
+    #[must_use]
+    pub fn is_metered(&self) -> bool {
+        self.door != Door::System || self.wishes.metered
+    }
+
     /// Whether managed unsubscribe is on: where nothing is said, the category decides.
     #[must_use]
     pub fn manages_unsubscribe(&self) -> bool {

@@ -3,6 +3,9 @@
 //!
 //! That account must be one that may write to anybody. The sandbox sender's own address reaches nobody but owners, so
 //! letters come from another address beside it.
+//!
+//! Letters about an account's affairs are that account's emails: [`Postman::of_account`] from a domain of its own, and
+//! [`Postman::for_account`] from the service's, in fixed words, to people who asked.
 
 use mail::address::{Address, Mailbox};
 use mail::draft::Draft;
@@ -34,6 +37,8 @@ pub enum NoPostman {
 pub struct Postman {
     from: Mailbox,
     tenant: Tenant,
+    /// What it writes uses up the account's plan.
+    metered: bool,
 }
 
 /// An address beside the sandbox sender's: the first of two that is another.
@@ -51,16 +56,26 @@ impl Postman {
     pub async fn find(hall: &Hall, from: Address) -> Result<Self, NoPostman> {
         let domain = store::domain::by_name(hall.store(), from.domain()).await?.ok_or(NoPostman::Nobody)?;
         let tenant = store::access::by_service(hall.store(), domain.account).await?;
-        Ok(Self { from: from.into(), tenant })
+        Ok(Self { from: from.into(), tenant, metered: false })
     }
 
-    /// The one that writes for an account from an address of a domain of its own.
+    /// The one that writes for an account from an address of a domain of its own. The mail is the account's.
     ///
     /// # Errors
     /// [`NoPostman`].
     pub async fn of_account(hall: &Hall, account: AccountId, from: Address) -> Result<Self, NoPostman> {
         let tenant = store::access::by_service(hall.store(), account).await?;
-        Ok(Self { from: from.into(), tenant })
+        Ok(Self { from: from.into(), tenant, metered: true })
+    }
+
+    /// The one that writes an account's mail from an address beside the sandbox sender, in the service's fixed words, to
+    /// people who asked for it. The mail is the account's: it uses up its plan, and heeds its suppressions.
+    ///
+    /// # Errors
+    /// [`NoPostman`].
+    pub async fn for_account(hall: &Hall, account: AccountId, from: Address) -> Result<Self, NoPostman> {
+        let tenant = store::access::for_service(hall.store(), account).await?;
+        Ok(Self { from: from.into(), tenant, metered: true })
     }
 
     /// The same under a name that people read.
@@ -70,12 +85,18 @@ impl Postman {
         self
     }
 
+    fn draft(&self, letter: Letter) -> Draft {
+        let mut draft = letter.draft(self.from.clone());
+        draft.wishes.metered = self.metered;
+        draft
+    }
+
     /// Sends a letter.
     ///
     /// # Errors
     /// The hall does not take it.
     pub async fn send(self, hall: &Hall, letter: Letter) -> Result<(), Refusal> {
-        hall.accept(&self.tenant, letter.draft(self.from)).await.map(drop)
+        hall.accept(&self.tenant, self.draft(letter)).await.map(drop)
     }
 
     /// Sends a letter, and writes something more in the same commit: what came of it, if it was taken.
@@ -114,7 +135,7 @@ impl Postman {
         letters: Vec<Letter>,
         also: &AlsoOfMany<'_>,
     ) -> Result<Vec<Result<Accepted, Refusal>>, Refusal> {
-        let drafts = letters.into_iter().map(|letter| letter.draft(self.from.clone())).collect();
+        let drafts = letters.into_iter().map(|letter| self.draft(letter)).collect();
         hall.accept_many(&self.tenant, drafts, false, also).await
     }
 }

@@ -58,8 +58,8 @@ impl Sender {
     }
 }
 
-/// Who asked for which domain, and whether by the sandbox's one address: what is right for that
-/// address is not right for its neighbours.
+/// Who asked for which domain, and whether by an address that all accounts share: what is right for that address is not
+/// right for its neighbours.
 type Asked = (AccountId, Name, bool);
 
 /// Until when it is taken as found, and what was found.
@@ -116,7 +116,7 @@ impl Senders {
         author: &Address,
         now: Timestamp,
     ) -> Result<Arc<Sender>, Refusal> {
-        let id = (tenant.account().id, author.domain().clone(), self.is_sandbox(author));
+        let id = (tenant.account().id, author.domain().clone(), self.is_shared(tenant, author));
         let forgotten = {
             let found = self.lock();
             // Not of the account as it was.
@@ -235,11 +235,18 @@ impl Senders {
         self.sandbox.as_ref().is_some_and(|sandbox| is_same(sandbox, author))
     }
 
+    /// Whether mail of any account may come from an address: the sandbox sender, and what the service itself writes from
+    /// beside it.
+    fn is_shared(&self, tenant: &Tenant, author: &Address) -> bool {
+        let is_beside = |sandbox: &Address| sandbox.domain() == author.domain();
+        self.is_sandbox(author) || tenant.is_for_service() && self.sandbox.as_ref().is_some_and(is_beside)
+    }
+
     async fn domain(&self, tenant: &Tenant, author: &Address) -> Result<Domain, Refusal> {
-        let sandbox = self.is_sandbox(author);
+        let shared = self.is_shared(tenant, author);
         match store::domain::by_name(&self.store, author.domain()).await? {
             Some(domain)
-                if (domain.account == tenant.account().id || sandbox)
+                if (domain.account == tenant.account().id || shared)
                     && domain.state == DomainState::Verified =>
             {
                 Ok(domain)
@@ -266,16 +273,20 @@ impl Senders {
             .await
     }
 
-    /// Whether the account may write to these addresses from this author (email-api.md, "Account send access").
+    /// Whether the account may write to these addresses from this author (email-api.md, "Account send access"). The
+    /// service's own words go to whoever asked for them.
     pub(crate) fn may_reach<'a>(
         &self,
-        sender: &Sender,
+        (tenant, sender): (&Tenant, &Sender),
         author: &Address,
         mut recipients: impl Iterator<Item = &'a Address>,
     ) -> Result<(), Refusal> {
         let account = &sender.account;
         let level = account.access_level(!self.is_sandbox(author));
-        if level == AccessLevel::Production || recipients.all(|r| is_same(r, &account.email)) {
+        if level == AccessLevel::Production
+            || tenant.is_for_service()
+            || recipients.all(|r| is_same(r, &account.email))
+        {
             return Ok(());
         }
         Err(match level {

@@ -211,8 +211,8 @@ impl Staged {
     fn event(&self, id: EventId) -> Event {
         let count = self.addressees.iter().filter(|to| !to.suppressed).count();
         let (kind, detail) = match &self.fate {
-            // What the service writes itself is not counted to the account's plan.
-            Fate::Send if self.email.door == Door::System => {
+            // What the service writes for itself is not counted to the account's plan.
+            Fate::Send if self.email.door == Door::System && self.reserved.is_none() => {
                 (EventKind::Sent, json!({"recipients_count": count, "uncounted": true}))
             }
             Fate::Send => match &self.appointment {

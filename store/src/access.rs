@@ -120,6 +120,7 @@ pub struct Tenant {
     actor: Actor,
     bound_to: Option<DomainId>,
     proof: Proof,
+    for_service: bool,
 }
 
 impl Tenant {
@@ -158,6 +159,12 @@ impl Tenant {
     #[must_use]
     pub fn bound_to(&self) -> Option<DomainId> {
         self.bound_to
+    }
+
+    /// Whether it is the service that writes, from its own domain, to people who asked for the mail ([`for_service`]).
+    #[must_use]
+    pub fn is_for_service(&self) -> bool {
+        self.for_service
     }
 }
 
@@ -232,7 +239,14 @@ impl Admitted {
     async fn tenant(self, store: &Store) -> Result<Tenant, AccessError> {
         let account = account::get(store, self.account).await?.ok_or(AccessError::Denied)?;
         let Self { scope, actor, terms, proof, .. } = self;
-        Ok(Tenant { account: Arc::new(account), scope, actor, bound_to: terms.domain, proof })
+        Ok(Tenant {
+            account: Arc::new(account),
+            scope,
+            actor,
+            bound_to: terms.domain,
+            proof,
+            for_service: false,
+        })
     }
 }
 
@@ -302,7 +316,7 @@ pub async fn by_session(
     }
     let (user, account) = (user::of_row(user)?, Arc::new(account::of_row(account)?));
     let (actor, proof) = (Actor::User(user.id), Proof::Session(token.clone()));
-    let tenant = Tenant { account, scope: Scope::Full, actor, bound_to: None, proof };
+    let tenant = Tenant { account, scope: Scope::Full, actor, bound_to: None, proof, for_service: false };
     Ok(SignedIn { tenant, user: Arc::new(user), session: Arc::new(session), token: token.clone() })
 }
 
@@ -313,6 +327,16 @@ pub async fn by_session(
 pub async fn by_service(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
     let (actor, terms, proof) = (Actor::Operator, Terms::default(), Proof::Standing);
     Admitted { account, scope: Scope::Sending, actor, terms, proof }.tenant(store).await
+}
+
+/// Lets in the service itself, to write an account's mail in the service's own words and from its own domain. The access
+/// level does not bind it, for the person asked for the mail; the account's caps, suppressions and suspension do, and the
+/// mail is the account's. Whoever takes this must write nothing that the account's owner was free to choose.
+///
+/// # Errors
+/// [`AccessError`].
+pub async fn for_service(store: &Store, account: AccountId) -> Result<Tenant, AccessError> {
+    Ok(Tenant { for_service: true, ..by_service(store, account).await? })
 }
 
 /// Lets in the operator in the stead of an account's owner, by the account's id or that owner's address.
@@ -332,5 +356,5 @@ pub async fn by_operator(store: &Store, id_or_email: &str) -> Result<Tenant, Acc
     let account = account::find(store, id_or_email).await?.ok_or(AccessError::Denied)?;
     let account = Arc::new(account);
     let (scope, actor) = (Scope::Sending, Actor::Operator);
-    Ok(Tenant { account, scope, actor, bound_to: None, proof: Proof::Standing })
+    Ok(Tenant { account, scope, actor, bound_to: None, proof: Proof::Standing, for_service: false })
 }

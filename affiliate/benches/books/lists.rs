@@ -124,7 +124,8 @@ impl Lists<'_> {
             assert!(has_all_links(partner));
             let of = (self.house.account, self.scale.partner_id(partner));
             self.house.office.set_up(of.0).await.unwrap();
-            let Shown { partner, links, program } = self.house.office.show_partner(of.0, of.1).await.unwrap();
+            let Shown { partner, links, program, .. } =
+                self.house.office.show_partner(of.0, of.1).await.unwrap();
             let objects: Vec<_> = links.iter().map(|link| LinkObject::of(link, &partner, &program)).collect();
             seen(&objects, false)
         })

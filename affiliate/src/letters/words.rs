@@ -2,10 +2,13 @@
 //!
 //! Nothing of it was written by strangers but what the owner says of a rejection and where money is to go; a name that
 //! somebody gave in the public form does not stand in mail that goes to an address that nobody has confirmed.
+//!
+//! What the service writes in a program's stead ([`write_fixed`]) are fixed words: the one thing of the program in them is a
+//! host that its account has verified.
 
 use std::fmt::Write as _;
 
-use mail::address::Address;
+use mail::address::{Address, Name};
 use mail::affiliate::money::Currency;
 use mail::affiliate::partner_letter::Tells;
 use mail::affiliate::program::PayoutMethod;
@@ -89,6 +92,60 @@ pub(super) fn write(tells: &Tells, is_former: bool, facts: &Facts) -> Written {
         facts.website_url
     );
     Written { subject, parts, foot }
+}
+
+/// Writes a letter in the service's own words; none where it has none, for nobody asks for such a letter.
+pub(super) fn write_fixed(tells: &Tells, host: Option<&Name>, facts: &Facts) -> Option<Written> {
+    let program = host.map_or_else(
+        || "a partner program".to_owned(),
+        |host| format!("the partner program of {}", host.to_unicode()),
+    );
+    let words = |text: String| Part::Words(text);
+    let sign_in = || Part::Link("Sign in", facts.portal.clone());
+    let link = |label| Part::Link(label, facts.link.clone().unwrap_or_else(|| facts.portal.clone()));
+    let (subject, parts) = match tells {
+        Tells::Welcome => (
+            format!("You joined {program}"),
+            vec![words(format!("You asked to join {program}, and are a partner now.")), sign_in()],
+        ),
+        Tells::Received => (
+            format!("Your application to {program}"),
+            vec![words(format!("Your application to {program} was received. It waits for an answer."))],
+        ),
+        Tells::Approved => (
+            format!("Your application to {program}"),
+            vec![words(format!("Your application to {program} was approved.")), sign_in()],
+        ),
+        Tells::Rejected { .. } => (
+            format!("Your application to {program}"),
+            vec![words(format!("Your application to {program} was not approved."))],
+        ),
+        Tells::SignIn => (
+            "Sign in to the partner portal".to_owned(),
+            vec![
+                words(format!(
+                    "Here is the link to the portal of {program}. It works once, within 15 minutes:"
+                )),
+                link("Sign in"),
+            ],
+        ),
+        Tells::ConfirmPayout { .. } => (
+            "Confirm another payout destination".to_owned(),
+            vec![
+                words(format!(
+                    "Somebody who is signed in to the portal of {program} as you asked for another payout destination."
+                )),
+                link("Look at the change and confirm it"),
+                words("The link works once, within an hour.".to_owned()),
+            ],
+        ),
+        Tells::Invited
+        | Tells::PayoutPaid { .. }
+        | Tells::PayoutFailed { .. }
+        | Tells::PayoutChanged { .. } => return None,
+    };
+    let foot = "This mail was asked for on a page of the partner portal. If it was not you, ignore it: nothing happens.";
+    Some(Written { subject, parts, foot: foot.to_owned() })
 }
 
 fn own(tells: &Tells, facts: &Facts) -> (String, Vec<Part>) {
@@ -304,6 +361,35 @@ mod tests {
                 destination: "ada@example.org".to_owned(),
                 note: Some("tx-1".to_owned()),
             }),
+        }
+    }
+
+    /// What owners and partners were free to choose does not stand in what the service writes.
+    #[test]
+    fn fixed_words_hold_nothing_of_owners_and_partners() {
+        const EVIL: &str = "Pay http://evil.example now";
+        let evil = || EVIL.to_owned();
+        let facts = Facts { site: evil(), website_url: evil(), ..facts() };
+        let (method, payout) = (PayoutMethod::Bank, mail::id::PayoutId::from_bytes([1; 16]));
+        let host: Name = "shop.example".parse().unwrap();
+        for tells in [
+            Tells::Welcome,
+            Tells::Received,
+            Tells::Approved,
+            Tells::Rejected { reason: Some(evil()) },
+            Tells::SignIn,
+            Tells::ConfirmPayout { method, destination: evil() },
+        ] {
+            for host in [None, Some(&host)] {
+                let letter =
+                    write_fixed(&tells, host, &facts).unwrap().letter("a@example.org".parse().unwrap());
+                let all = format!("{} {} {}", letter.subject, letter.text, letter.html.unwrap());
+                assert!(!all.contains("evil") && !all.contains("Pay http"), "{all}");
+                assert_eq!(all.contains("shop.example"), host.is_some(), "{all}");
+            }
+        }
+        for tells in [Tells::Invited, Tells::PayoutPaid { payout }, Tells::PayoutChanged { before: None }] {
+            assert!(write_fixed(&tells, None, &facts).is_none());
         }
     }
 

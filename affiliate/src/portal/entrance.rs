@@ -86,7 +86,7 @@ impl Office {
             // Who is refused or deleted meanwhile is not let in.
             partner::expect(&mut batch, &partner);
             minting.write(&mut batch);
-            let origin = self.portal_origin(&program).unwrap_or_default();
+            let origin = self.portal_origin(&program).await?.unwrap_or_default();
             let minted = Minted { url: format!("{origin}/portal/enter/{}", secret.text()), expires_at };
             beside(&mut batch, &minted);
             if matches!(self.commit(batch).await?, Committed::Done) {

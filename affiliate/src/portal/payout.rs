@@ -41,12 +41,15 @@ impl Office {
     /// Has a letter written by which a partner confirms another destination of its payouts.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// It could not be mailed; [`Refusal`].
     pub async fn ask_payout_change(
         &self,
-        partner: &Partner,
+        (partner, program): (&Partner, &Program),
         payout: PayoutDestination,
     ) -> Result<(), Refusal> {
+        if !self.answers_by_mail(program).await? {
+            return Err(Obstacle::NoMail.into());
+        }
         let PayoutDestination { method, destination, .. } = payout;
         let mut batch = Batch::intake();
         partner::expect(&mut batch, partner);

@@ -20,7 +20,7 @@ impl Office {
         (account, id): (AccountId, PartnerId),
     ) -> Result<String, Refusal> {
         for _ in 0..TRIES_MAX {
-            let Shown { partner: before, links, program } = self.show_partner(account, id).await?;
+            let Shown { partner: before, links, program, .. } = self.show_partner(account, id).await?;
             let secret = mail::webhook::secret_text(&self.hall.entropy().secret());
             let after = Partner {
                 postback_secret: self.seal(&id.to_bytes(), &secret)?,
@@ -30,7 +30,7 @@ impl Office {
             };
             let mut batch = Batch::progress();
             partner::update(&mut batch, &before, &after);
-            let shown = Shown { partner: after, links, program };
+            let shown = Shown::of(after, links, program);
             self.tell_of_partner(&mut batch, EventKind::AffiliateUpdated, &shown);
             if matches!(self.commit(batch).await?, Committed::Done) {
                 return Ok(secret);

@@ -22,7 +22,7 @@ use crate::room::Room;
 use crate::schema::{self, Schemas};
 
 fn one(shown: &Shown) -> One<OnePartner> {
-    One::of(&OnePartner { affiliate: shown.object() }).at(shown.partner.rev)
+    One::of(&OnePartner::of(shown)).at(shown.partner.rev)
 }
 
 /// `GET …/partners/{id}`.

@@ -34,11 +34,11 @@ const REASON_BYTES_MAX: usize = 1_000;
 const BEGINS: &[&str] = &["active", "pending", "invited"];
 
 fn one(shown: &Shown) -> One<OnePartner> {
-    One::of(&OnePartner { affiliate: shown.object() }).at(shown.partner.rev)
+    One::of(&OnePartner::of(shown)).at(shown.partner.rev)
 }
 
 fn made(shown: &Shown) -> One<Made<OnePartner>> {
-    One::of(&OnePartner { affiliate: shown.object() }).at(shown.partner.rev)
+    One::of(&OnePartner::of(shown)).at(shown.partner.rev)
 }
 
 /// What `GET /affiliates` takes.

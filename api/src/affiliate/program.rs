@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ::affiliate::asking::API_BASE;
 use ::affiliate::object::{Moment, ProcessorObject, ProgramObject};
+use ::affiliate::refusal::Refusal;
 use ::affiliate::set_up::{Connection, check_page};
 use mail::affiliate::money::Currency;
 use mail::affiliate::program::{Mode, Program};
@@ -30,8 +31,13 @@ const SECRET_BYTES_MAX: usize = 500;
 /// The shortest secret that signs. The processor's own have 38 characters or 70; who plays one may have chosen it.
 const SIGNING_BYTES_MIN: usize = 8;
 
-fn one(program: &Program) -> One<OneProgram> {
-    One::of(&OneProgram { program: ProgramObject::from(program) }).at(program.rev)
+async fn one(room: &Room, changed: Result<Program, Refusal>) -> Result<One<OneProgram>, Problem> {
+    let program = changed.map_err(|refusal| refused(room, refusal))?;
+    Ok(One::of(&OneProgram { program: object(room, &program).await? }).at(program.rev))
+}
+
+async fn object(room: &Room, program: &Program) -> Result<ProgramObject, Problem> {
+    Ok(ProgramObject::of(program, room.affiliate.portal_fault(program).await?))
 }
 
 /// An address of a page, as it was written.
@@ -103,7 +109,7 @@ pub async fn enable(room: Arc<Room>, owner: Owner, said: Enable) -> Result<One<M
     let account = owner.tenant().account().id;
     let made = room.affiliate.enable(account, (website_url, currency, mode)).await;
     let program = made.map_err(|refusal| refused(&room, refusal))?;
-    Ok(One::of(&OneProgram { program: ProgramObject::from(&program) }).at(program.rev))
+    Ok(One::of(&OneProgram { program: object(&room, &program).await? }).at(program.rev))
 }
 
 /// `GET /dashboard/api/affiliate-program`.
@@ -113,7 +119,7 @@ pub async fn enable(room: Arc<Room>, owner: Owner, said: Enable) -> Result<One<M
 pub async fn get(room: Arc<Room>, owner: Owner, asked: Read<Nothing>) -> Result<One<WholeProgram>, Problem> {
     let program = asked.open_any(&room, owner.tenant()).await?.program;
     let whole = WholeProgram {
-        program: ProgramObject::from(&program),
+        program: object(&room, &program).await?,
         processor: processor(&room, &program).await?,
         missing: program.missing(),
     };
@@ -144,7 +150,7 @@ pub async fn set(
         Ok(())
     };
     let set = room.affiliate.set(program.account, seen.as_ref(), &change).await;
-    set.map(|program| one(&program)).map_err(|refusal| refused(&room, refusal))
+    one(&room, set).await
 }
 
 /// What `PUT …/processor` takes. It holds secrets: it is not shown.
@@ -272,7 +278,7 @@ pub async fn go_live(
 ) -> Result<One<OneProgram>, Problem> {
     let Opened { program, seen, .. } = asked.open_any(&room, owner.tenant()).await?;
     let live = room.affiliate.go_live(program.account, seen.as_ref()).await;
-    live.map(|program| one(&program)).map_err(|refusal| refused(&room, refusal))
+    one(&room, live).await
 }
 
 /// `POST …/pause`.
@@ -286,5 +292,5 @@ pub async fn pause(
 ) -> Result<One<OneProgram>, Problem> {
     let Opened { program, seen, .. } = asked.open_any(&room, owner.tenant()).await?;
     let paused = room.affiliate.pause(program.account, seen.as_ref()).await;
-    paused.map(|program| one(&program)).map_err(|refusal| refused(&room, refusal))
+    one(&room, paused).await
 }

@@ -4,6 +4,7 @@ use ::affiliate::object::{
     CampaignObject, CommissionObject, LinkObject, PartnerObject, ProcessorObject, ProgramObject,
     ReferralObject,
 };
+use ::affiliate::partners::Shown;
 use http::StatusCode;
 use mail::affiliate::campaign::Visibility;
 use mail::affiliate::commission::Reason;
@@ -74,10 +75,30 @@ macro_rules! one {
     };
 }
 
-one! {
-    /// A partner.
-    OnePartner { affiliate: PartnerObject } as "OneAffiliate"
+/// A partner, and what was not done of what was asked for.
+#[derive(Debug, Serialize)]
+pub struct OnePartner {
+    pub(super) affiliate: PartnerObject,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) warnings: Vec<String>,
 }
+
+impl OnePartner {
+    pub(super) fn of(shown: &Shown) -> Self {
+        let warnings = shown.warning.iter().map(ToString::to_string).collect();
+        Self { affiliate: shown.object(), warnings }
+    }
+}
+
+impl Describe for OnePartner {
+    fn schema(schemas: &mut Schemas) -> Value {
+        let object = PartnerObject::schema(schemas);
+        schemas.named("OneAffiliate", |_| schema::object("One of them", [("affiliate", object)]))
+    }
+}
+
+impl Shape for OnePartner {}
+
 one! {
     /// A link.
     OneLink { link: LinkObject } as "OneAffiliateLink"
@@ -368,8 +389,19 @@ impl Describe for ProgramObject {
                 texts("Hosts of pages that are not wanted: who comes from there is looked at"),
             ),
             ("portal_domain", schema::nullable_string("The host of the partner portal")),
+            (
+                "portal_domain_error",
+                schema::nullable_string(
+                    "Why the portal is not at its own host, and what to do; null when it is",
+                ),
+            ),
             ("terms_url", schema::nullable_string("Where the program's terms stand")),
-            ("mail_from", schema::nullable_string("Who writes to partners; the sandbox's sender otherwise")),
+            (
+                "mail_from",
+                schema::nullable_string(
+                    "Who writes to partners; without it only who asked for mail is written to",
+                ),
+            ),
             ("velocity_per_hour", per("New referrals of a partner in an hour before they are looked at")),
             ("max_bounties_per_day", per("Bounties of a partner in a day before they are looked at")),
             ("rev", schema::count("Grows with each change")),

@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mail::id::AccountId;
+use mail::id::{AccountId, ProgramId};
 use mail::network::counted;
 
 use crate::problem::{Code, Problem};
@@ -43,8 +43,14 @@ const BY_EMAIL: Limit = limit(100, 90);
 const LINKS_BY_EMAIL_AND_NETWORK: Limit = limit(5, 180);
 /// Links mailed to one email because strangers asked for them.
 const LINKS_BY_EMAIL: Limit = limit(20, 180);
+/// Mail that one form of an affiliate program's portal has sent, whoever filled it in.
+const PORTAL_FORM: Limit = limit(200, 10);
+/// The same form of a program for the same email, where one letter says all.
+const REPEATS: Limit = limit(1, 300);
 /// Invitations mailed by one account to one email.
 const INVITATIONS: Limit = limit(5, 3600);
+/// Invitations mailed by one account.
+const INVITATIONS_BY_ACCOUNT: Limit = limit(50, 600);
 /// How long it is remembered that an email signed in from a network.
 const KNOWN_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Counts in memory; as many networks are known.
@@ -60,7 +66,10 @@ enum Counted {
     Email(String),
     LinksOfNetwork(String, Network),
     Links(String),
+    PortalForm(ProgramId, &'static str),
+    Repeats(ProgramId, String),
     Invitations(AccountId, String),
+    InvitationsOfAccount(AccountId),
 }
 
 impl Counted {
@@ -71,7 +80,10 @@ impl Counted {
             Self::Email(_) => BY_EMAIL,
             Self::LinksOfNetwork(..) => LINKS_BY_EMAIL_AND_NETWORK,
             Self::Links(_) => LINKS_BY_EMAIL,
+            Self::PortalForm(..) => PORTAL_FORM,
+            Self::Repeats(..) => REPEATS,
             Self::Invitations(..) => INVITATIONS,
+            Self::InvitationsOfAccount(_) => INVITATIONS_BY_ACCOUNT,
         }
     }
 }
@@ -127,12 +139,41 @@ impl Throttle {
         self.count(all, Some(&who), now).map(drop)
     }
 
+    /// A form of a program's portal that has mail sent, or somebody's server asked: counted by network, by email (that of
+    /// all programs together as well), and by program.
+    ///
+    /// # Errors
+    /// 429 `rate_limit_exceeded`.
+    pub fn portal_form(
+        &self,
+        from: Option<IpAddr>,
+        (program, form, email): (ProgramId, &'static str, &str),
+        now: Timestamp,
+    ) -> Result<(), Problem> {
+        let (email, network) = (email.to_lowercase(), from.map(counted));
+        let who = format!("{form} {program} {email}");
+        let all = vec![
+            Counted::Network(network),
+            Counted::LinksOfNetwork(who.clone(), network),
+            Counted::Links(who),
+            Counted::Links(format!("portal {email}")),
+            Counted::PortalForm(program, form),
+        ];
+        self.count(all, None, now).map(drop)
+    }
+
+    /// An email joins a program by the form; none when it did so a moment ago, and was written to.
+    pub fn joining(&self, program: ProgramId, email: &str, now: Timestamp) -> Option<Try<'_>> {
+        self.count(vec![Counted::Repeats(program, email.to_lowercase())], None, now).ok()
+    }
+
     /// An account has somebody invited.
     ///
     /// # Errors
     /// 429 `rate_limit_exceeded`.
     pub fn invitation(&self, account: AccountId, email: &str, now: Timestamp) -> Result<(), Problem> {
-        self.count(vec![Counted::Invitations(account, email.to_lowercase())], None, now).map(drop)
+        let to_email = Counted::Invitations(account, email.to_lowercase());
+        self.count(vec![to_email, Counted::InvitationsOfAccount(account)], None, now).map(drop)
     }
 
     /// Somebody has signed in from here: the network is known to be theirs.
@@ -292,6 +333,42 @@ mod tests {
         }
         assert!(throttle.link(from(2), "a@b.example", at(0)).is_err());
         throttle.link(from(1), "a@b.example", at(0)).unwrap();
+    }
+
+    #[test]
+    fn forms_of_a_portal_are_bounded_by_network_email_and_program() {
+        let (throttle, program) = (Throttle::default(), ProgramId::new(at(0), 1));
+        let sent = |from_n: &dyn Fn(u32) -> u32, email: &dyn Fn(u32) -> String, form: &'static str| {
+            let send =
+                |n: &u32| throttle.portal_form(from(from_n(*n)), (program, form, &email(*n)), at(0)).is_ok();
+            (0..1_000).filter(send).count()
+        };
+        // One network, whatever addresses it names; one address, wherever the forms come from; one program.
+        assert_eq!(sent(&|_| 1, &|n| format!("{n}@one.example"), "join"), 50);
+        assert_eq!(sent(&|n| 1_000 + n, &|_| "a@b.example".to_owned(), "join"), 20);
+        assert_eq!(sent(&|n| 10_000 + n, &|n| format!("{n}@two.example"), "join"), 200 - 50 - 20);
+        // Who signs in is not kept out by those who join, but by the same address.
+        assert_eq!(sent(&|n| 20_000 + n, &|n| format!("{n}@three.example"), "sign-in"), 200);
+        let other = (ProgramId::new(at(0), 2), "join", "A@b.example");
+        assert!(throttle.portal_form(from(30_000), other, at(0)).is_err(), "of all programs together");
+        assert!(throttle.portal_form(from(30_000), other, at(180)).is_ok());
+    }
+
+    #[test]
+    fn who_joins_again_at_once_does_not_join() {
+        let (throttle, program) = (Throttle::default(), ProgramId::new(at(0), 1));
+        throttle.joining(program, "a@b.example", at(0)).unwrap().void();
+        let _ = throttle.joining(program, "a@b.example", at(0)).unwrap();
+        assert!(throttle.joining(program, "A@b.example", at(299)).is_none());
+        assert!(throttle.joining(program, "c@b.example", at(0)).is_some());
+        assert!(throttle.joining(program, "a@b.example", at(300)).is_some());
+    }
+
+    #[test]
+    fn an_account_invites_so_many() {
+        let (throttle, account) = (Throttle::default(), AccountId::new(at(0), 1));
+        let invited = (0..200).filter(|n| throttle.invitation(account, &n.to_string(), at(0)).is_ok());
+        assert_eq!(invited.count(), 50);
     }
 
     #[test]

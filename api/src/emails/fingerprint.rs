@@ -83,6 +83,8 @@ impl Fingerprint {
             resent_from,
             template,
             run,
+            // No request says so.
+            metered: _,
         } = wishes;
         self.add_if(scheduled_at.map(|at| at.to_string()));
         self.add_if(expires_in.map(|time| time.as_secs().to_le_bytes()));

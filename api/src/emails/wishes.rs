@@ -24,6 +24,7 @@ pub fn wishes(given: &Given<'_>, notes: &mut Notes) -> Wishes {
         resent_from: None,
         template: None,
         run: None,
+        metered: false,
     };
     if wishes.scheduled_at.is_some() && given.value("attachments").is_some_and(|files| !is_empty(files)) {
         notes.errors.add("attachments", "are not supported on scheduled emails");

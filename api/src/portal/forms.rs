@@ -106,10 +106,10 @@ async fn work(room: &Room, guest: &Guest, asked: &Asked) -> Result<Did, Refusal>
         }
         "payout-method" => {
             let payout = payout_wish(&guest.program, (form.get("method"), form.get("destination")))?;
-            if let Some(page) = often(room, guest, asked) {
+            if let Some(page) = often(room, guest, (asked, "payout-method")) {
                 return Ok(page);
             }
-            office.ask_payout_change(partner, payout).await?;
+            office.ask_payout_change((partner, &guest.program), payout).await?;
             Did::Done("settings?done=payout-asked")
         }
         "profile" => change(room, guest, profile(form)?, "settings?done=profile-changed").await?,
@@ -119,7 +119,7 @@ async fn work(room: &Room, guest: &Guest, asked: &Asked) -> Result<Did, Refusal>
             change(room, guest, change_, "settings?done=postback-changed").await?
         }
         "postback-test" => {
-            if let Some(page) = often(room, guest, asked) {
+            if let Some(page) = often(room, guest, (asked, "postback-test")) {
                 return Ok(page);
             }
             office.try_postback(of).await?;
@@ -134,8 +134,8 @@ async fn work(room: &Room, guest: &Guest, asked: &Asked) -> Result<Did, Refusal>
 }
 
 /// What has mail sent, or somebody's server asked, is bounded as asking for a link is.
-fn often(room: &Room, guest: &Guest, asked: &Asked) -> Option<Did> {
-    let page = too_often(room, asked, (&guest.program, &guest.partner.email, &asked.last));
+fn often(room: &Room, guest: &Guest, (asked, form): (&Asked, &'static str)) -> Option<Did> {
+    let page = too_often(room, asked, (&guest.program, &guest.partner.email, form));
     page.map(|page| Did::TooOften(Box::new(page)))
 }
 

@@ -4,6 +4,7 @@
 use ::affiliate::letters::site;
 use ::affiliate::partners::PartnerDraft;
 use ::affiliate::portal::joining::Application;
+use ::affiliate::refusal::Refusal;
 use http::StatusCode;
 use mail::address::Address;
 use mail::affiliate::campaign::{Campaign, Rate};
@@ -130,7 +131,7 @@ pub(super) async fn send(room: &Room, asked: &Asked) -> Result<PortalPage, Probl
         return Ok(page);
     }
     let (applied, ()) = tokio::join!(
-        room.affiliate.apply_by_form(&program, &campaign, &application),
+        apply(room, (&program, &campaign), &application),
         tokio::time::sleep(sign_in::ANSWER_AFTER)
     );
     if let Err(refusal) = applied {
@@ -138,11 +139,31 @@ pub(super) async fn send(room: &Room, asked: &Asked) -> Result<PortalPage, Probl
         return Ok(again(status, &why));
     }
     // The same whether or not there was a partner of this address.
+    if !room.affiliate.answers_by_mail(&program).await? {
+        let text = "Thank you, your application was received. This program cannot send mail at the moment.";
+        return Ok(PortalPage::of(StatusCode::OK, frame::plain("", "Received", text)));
+    }
     let content = html! {
         "<div class=\"card\"><p>Thank you. We have written to <strong>" (email) "</strong>: there you find how it goes \
          on.</p></div>"
     };
     Ok(PortalPage::of(StatusCode::OK, frame::bare("Look into your mail", "", &content)))
+}
+
+/// Applies; not again for an address that has just done so, and was written to.
+async fn apply(
+    room: &Room,
+    (program, campaign): (&Program, &Campaign),
+    application: &Application,
+) -> Result<(), Refusal> {
+    let (email, now) = (application.draft.email.to_string(), room.hall.clock().now());
+    let Some(joining) = room.throttle.joining(program.id, &email, now) else { return Ok(()) };
+    let applied = room.affiliate.apply_by_form(program, campaign, application).await;
+    if applied.is_err() {
+        // Nobody was written to.
+        joining.void();
+    }
+    applied
 }
 
 /// What the form says.

@@ -90,7 +90,8 @@ async fn recruiting(room: &Room, view: &View<'_>, all: &[PartnerLink]) -> Result
     };
     let share = campaign.terms.second_tier.get();
     let link = all.iter().find(|link| link.id == partner.primary_link);
-    let Some(address) = link.and_then(|link| room.affiliate.recruiting_address(program, link)) else {
+    let Some(link) = link else { return Ok(Html::new()) };
+    let Some(address) = room.affiliate.recruiting_address(program, link).await? else {
         return Ok(Html::new());
     };
     if share == 0 || room.affiliate.campaign_to_join(program, None).await?.is_none() {

@@ -73,6 +73,13 @@ pub(super) async fn ask(room: &Room, asked: &Asked) -> Result<PortalPage, Proble
     if let Some(page) = too_often(room, asked, (&program, &email, "sign-in")) {
         return Ok(page);
     }
+    if !room.affiliate.answers_by_mail(&program).await? {
+        let text = format!(
+            "The partner program of {} cannot send mail at the moment. Ask who runs it.",
+            site(&program)
+        );
+        return Ok(PortalPage::of(StatusCode::CONFLICT, frame::plain("", "No mail", &text)));
+    }
     // Beside the rest of the time: who measures the answer learns nothing.
     let (sent, ()) =
         tokio::join!(room.affiliate.ask_for_link(&program, &email), tokio::time::sleep(ANSWER_AFTER));
@@ -89,11 +96,10 @@ pub(super) async fn ask(room: &Room, asked: &Asked) -> Result<PortalPage, Proble
 pub(super) fn too_often(
     room: &Room,
     asked: &Asked,
-    (program, email, what): (&Program, &Address, &str),
+    (program, email, form): (&Program, &Address, &'static str),
 ) -> Option<PortalPage> {
     let now = room.hall.clock().now();
-    let who = format!("{what} {} {email}", program.id);
-    let problem = room.throttle.link(asked.from, &who, now).err()?;
+    let problem = room.throttle.portal_form(asked.from, (program.id, form, &email.to_string()), now).err()?;
     let text = "That were too many tries. Wait some minutes, and try again.";
     let mut page = PortalPage::of(StatusCode::TOO_MANY_REQUESTS, frame::plain("", "Too many tries", text));
     for (name, value) in problem.headers() {

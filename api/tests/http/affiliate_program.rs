@@ -133,7 +133,7 @@ async fn settings_are_set_all_or_none() {
         "new_customers_only": false, "metadata_key": "ref", "exclude_key": "no", "min_payout": {"USD": 5000, "eur": 1},
         "allowed_methods": ["wise", "paypal"], "payout_after_refund": "offset",
         "count_invoiceless_payments": true, "share_customer_email": true, "suspended_accrue": false,
-        "allowed_origins": ["https://shop.example/", "http://localhost:3000"], "portal_domain": "partners.shop.example",
+        "allowed_origins": ["https://shop.example/", "http://localhost:3000"], "portal_domain": "partners.example.com",
         "terms_url": "https://shop.example/terms", "mail_from": "partners@example.com", "velocity_per_hour": 5,
         "max_bounties_per_day": 7,
     });

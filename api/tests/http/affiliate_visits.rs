@@ -383,12 +383,12 @@ async fn a_link_is_followed_without_a_script() {
                 && page.headers["content-type"] == "text/html; charset=utf-8"
         );
     }
-    shop.set(json!({"portal_domain": "partners.shop.example"})).await;
-    let portal = [("host", "Partners.shop.example:8443"), ("user-agent", FIREFOX)];
+    shop.set(json!({"portal_domain": "partners.example.com"})).await;
+    let portal = [("host", "Partners.example.com:8443"), ("user-agent", FIREFOX)];
     let led = shop.follow(Method::GET, "/r/podcast", &portal).await;
     assert!(to(&led).contains("stx_ref=vis_"), "{led:?}");
     // HTTP/2, which browsers speak over TLS, names the host elsewhere.
-    let led = shop.follow_by_http2("http://partners.shop.example/r/podcast").await;
+    let led = shop.follow_by_http2("http://partners.example.com/r/podcast").await;
     assert!(to(&led).contains("stx_ref=vis_"), "{led:?}");
     // Of the clicks those of people count, and of none whoever only looked.
     let office = ::affiliate::office::Office::new(shop.world.hall.clone());
@@ -403,18 +403,14 @@ async fn a_link_is_followed_without_a_script() {
 #[tokio::test]
 async fn two_programs_cannot_have_one_host() {
     let shop = Shop::open().await;
-    shop.set(json!({"portal_domain": "partners.shop.example", "banned_referrers": ["coupons.example"]}))
-        .await;
+    shop.set(json!({"portal_domain": "partners.example.com", "banned_referrers": ["coupons.example"]})).await;
     shop.world.account(2, mail::credential::Scope::Full).await;
     let other = shop.world.session(2).await;
     let enable = json!({"website_url": "https://other.example", "currency": "usd"});
     assert_eq!(owner(&shop.world, &other, Method::POST, ("", enable)).await.status, StatusCode::CREATED);
-    let taken = json!({"portal_domain": "Partners.shop.example"});
+    let taken = json!({"portal_domain": "Partners.example.com"});
     let refused = shop.world.browse(&other, Method::PATCH, PROGRAM, &taken).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{refused:?}");
-    shop.set(json!({"portal_domain": null})).await;
-    let now = shop.world.browse(&other, Method::PATCH, PROGRAM, &taken).await;
-    assert_eq!(now.status, StatusCode::OK, "{now:?}");
     shop.world.end().await;
 }
 

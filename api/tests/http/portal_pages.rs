@@ -561,7 +561,7 @@ async fn people_join_by_the_public_form() {
 #[tokio::test]
 async fn what_goes_out_for_a_session_is_bounded() {
     let world = World::start().await;
-    set_up(&world, 1).await;
+    writing(&world).await;
     let ada = partner(&world, json!({"email": "ada@example.org"})).await;
     let browser = Browser::of(&world, &ada).await;
     browser.submit("postback", &[("postback_url", "http://127.0.0.1:9/p")]).await;

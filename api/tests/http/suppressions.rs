@@ -262,6 +262,35 @@ async fn asking_tells_what_a_send_would_meet() {
     world.end().await;
 }
 
+/// No cell of an export begins a formula, whoever wrote it; and an import reads back what was meant.
+#[tokio::test]
+async fn exports_are_text_to_a_spreadsheet() {
+    let world = World::start().await;
+    let formulas = ["=cmd", "+1", "-1", "@SUM(A1)"];
+    for (number, note) in formulas.iter().enumerate() {
+        let body = json!({"email": format!("{}{number}@example.net", &note[..1]), "note": note});
+        // A local part does not begin with `@`.
+        let body =
+            if number < 3 { body } else { json!({"email": format!("{number}@example.net"), "note": note}) };
+        let made = post(&world, "/suppressions", body).await;
+        assert!(made.status.is_success(), "{made:?}");
+    }
+    post(&world, "/suppressions", json!({"email": "@domain.example"})).await;
+    let exported = world.get("/suppressions/export").await;
+    let text = String::from_utf8(exported.body.to_vec()).unwrap();
+    let rows: Vec<_> = mail::csv::Records::new(&text).skip(1).filter_map(|row| row.fields).collect();
+    assert!(rows.len() >= formulas.len(), "{text}");
+    for cell in rows.iter().flatten() {
+        assert!(!cell.starts_with(['=', '+', '-', '@', '\t', '\r']), "{cell}: {text}");
+    }
+    assert!(text.contains(",'=0@example.net,") && text.contains(",'+1@example.net,"), "{text}");
+    let again = post(&world, "/suppressions/import", json!({"csv": text})).await.json()["import"].clone();
+    queue::import::read_open(&world.hall.contacts(), &CancellationToken::new()).await.unwrap();
+    let path = format!("/suppressions/import/{}", again["id"].as_str().unwrap());
+    assert_eq!(world.get(&path).await.json()["import"]["counts"]["exists"], rows.len());
+    world.end().await;
+}
+
 #[tokio::test]
 async fn a_list_is_imported_in_the_background_and_exported_again() {
     let world = World::start().await;

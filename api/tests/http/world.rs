@@ -260,6 +260,11 @@ impl World {
         world
     }
 
+    /// One of a hall that is otherwise in something. Nobody works in it.
+    pub(crate) async fn with_hall(change: impl FnOnce(&mut HallParts)) -> Self {
+        Self::in_hall(hall_with(store().await, change).await).await
+    }
+
     /// One of this hall.
     pub(crate) async fn in_hall(hall: Hall) -> Self {
         let mut world = Self::of(hall, Options::new(BASE_URL)).await;
@@ -349,6 +354,20 @@ impl World {
         let stop = CancellationToken::new();
         let serving = tokio::spawn(api::serve::api(listener, None, Arc::clone(&room), stop.clone()));
         Self { address, hall, room, key: String::new(), stop, serving }
+    }
+
+    /// Gives the account of this number a domain that is verified.
+    pub(crate) async fn own(&self, number: u8, name: &str) -> Domain {
+        let email = format!("owner{number}@example.com");
+        let account = store::account::find(self.hall.store(), &email).await.unwrap().unwrap().id;
+        let now = self.hall.clock().now();
+        let id = DomainId::new(now, self.hall.entropy().id());
+        let owned = Domain { id, name: name.parse().unwrap(), ..domain(account, now) };
+        let count = store::domain::count(self.hall.store(), account).await.unwrap();
+        let mut batch = Batch::new(Purpose::Intake);
+        store::domain::create(&mut batch, &owned, &count);
+        self.hall.store().commit(batch).await.unwrap();
+        owned
     }
 
     /// An account's domain.
@@ -482,6 +501,16 @@ impl World {
             request = request.header("x-csrf-token", csrf);
         }
         self.send(request.body(Full::new(body.to_string().into())).unwrap()).await
+    }
+
+    /// A list in CSV that the owner hands in.
+    pub(crate) async fn browse_csv(&self, session: &Signed, path: &str, list: &str) -> Answered {
+        let request = Request::post(path)
+            .header("host", "test")
+            .header("content-type", "text/csv")
+            .header("cookie", &session.cookie)
+            .header("x-csrf-token", session.csrf.as_deref().unwrap_or_default());
+        self.send(request.body(Full::new(list.to_owned().into())).unwrap()).await
     }
 
     /// A call with nothing.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::partner::PartnerStatus;
+use super::partner::{PartnerSource, PartnerStatus};
 use super::program::PayoutMethod;
 use crate::id::{AccountId, EventId, PartnerId, PayoutId};
 
@@ -68,6 +68,22 @@ impl Tells {
             | Self::Approved
             | Self::Rejected { .. }
             | Self::PayoutPaid { .. } => false,
+        }
+    }
+
+    /// Whether the person asked for it, by a form of the portal: then the service may write it, in words of its own. What
+    /// the owner or the program decides by itself is asked for only by who applied by the form.
+    #[must_use]
+    pub fn is_asked_for(&self, source: PartnerSource) -> bool {
+        match self {
+            Self::SignIn | Self::ConfirmPayout { .. } => true,
+            Self::Welcome | Self::Received | Self::Approved | Self::Rejected { .. } => {
+                source == PartnerSource::Portal
+            }
+            Self::Invited
+            | Self::PayoutPaid { .. }
+            | Self::PayoutFailed { .. }
+            | Self::PayoutChanged { .. } => false,
         }
     }
 

@@ -157,7 +157,7 @@ impl Hall {
         let tenant = tenant.map_err(|_| Refusal::Unavailable)?;
         let sender = self.senders.find(&tenant, &email.from.address, now).await?;
         let recipients = found.recipients.iter().map(|r| &r.address);
-        self.senders.may_reach(&sender, &email.from.address, recipients)?;
+        self.senders.may_reach((&tenant, &sender), &email.from.address, recipients)?;
         let chunks = vec![body.clone()];
         let mut staged = self.staged(found.clone(), appointment, (chunks, Fate::Send), now);
         staged.transport.tls_enforced = sender.enforces_tls();

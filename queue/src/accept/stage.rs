@@ -38,6 +38,7 @@ impl Hall {
         let id = EmailId::new(now, self.worker.entropy.id());
         check(&draft, now)?;
         let (scheduled_at, late_in_s) = (draft.wishes.scheduled_at, draft.envelope.late_in_s());
+        let is_metered = draft.is_metered();
         let unsubscribe = self.manage_unsubscribe(tenant, id, &mut draft).await?;
         self.track(tenant, id, &mut draft, now).await?;
         // What is sent later is dated then.
@@ -45,7 +46,7 @@ impl Hall {
         let sender = self.senders.find(tenant, &written.from.address, now).await?;
         self.senders.check_sender_domains(tenant, &written.sender_domains).await?;
         let recipients = draft.recipients.iter().map(|r| &r.address);
-        self.senders.may_reach(&sender, &written.from.address, recipients)?;
+        self.senders.may_reach((tenant, &sender), &written.from.address, recipients)?;
         self.check_size(&draft, &written)?;
         let mut facts = written.facts;
         let mut addressees = addressees(draft.recipients, &mut facts, draft.door);
@@ -53,7 +54,7 @@ impl Hall {
         let (fate, chunks, reserved) = match fate_of(&blocked, draft.wishes.on_suppressed, &addressees) {
             Some(refuse) => (refuse, written.chunks, None),
             None => {
-                let reserved = Some(self.reserve(&sender, id, &addressees, now).await?);
+                let reserved = self.reserve(&sender, (id, is_metered), &addressees, now).await?;
                 match scheduled_at {
                     Some(at) => (Fate::Later(at), written.chunks, reserved),
                     None => (Fate::Send, self.sign(&sender, written.chunks, now).await?, reserved),
@@ -110,19 +111,23 @@ impl Hall {
         Ok(())
     }
 
+    /// Reserves what an email uses up of the plan: nothing, where it is not metered.
     async fn reserve(
         &self,
         sender: &Sender,
-        id: EmailId,
+        (id, is_metered): (EmailId, bool),
         addressees: &[Addressee],
         now: Timestamp,
-    ) -> Result<Reserved, Refusal> {
+    ) -> Result<Option<Reserved>, Refusal> {
+        if !is_metered {
+            return Ok(None);
+        }
         let account = sender.account();
         let limits = self.plans().of(account.plan);
         let count = addressees.iter().filter(|to| !to.suppressed).count() as u64;
         let (meter, store) = (&self.worker.meter, &self.worker.store);
         match meter.reserve(store, (account.id, &limits), (id, count), now).await? {
-            Room::Reserved(reserved) => Ok(reserved),
+            Room::Reserved(reserved) => Ok(Some(reserved)),
             Room::Capped(cap) => Err(Refusal::PlanLimit(cap)),
             Room::Unknown => Err(Refusal::Unavailable),
         }

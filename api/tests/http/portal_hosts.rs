@@ -1,0 +1,131 @@
+//! Which hosts a program's portal may have, and for how long.
+
+use http::{Method, StatusCode};
+use mail::credential::Scope;
+use mail::domain::DomainState;
+use serde_json::{Value, json};
+use store::engine::Batch;
+
+use crate::affiliate_program::{owner, set_up};
+use crate::affiliates::partner;
+use crate::portal::{Browser, login_link, settle};
+use crate::world::{Answered, BASE_URL, Signed, World};
+
+async fn ask(world: &World, who: &Signed, host: &str) -> Answered {
+    owner(world, who, Method::PATCH, ("", json!({"portal_domain": host}))).await
+}
+
+async fn status_at(world: &World, host: &str) -> StatusCode {
+    let browser = Browser { headers: vec![("host", host.to_owned())], ..Browser::new(world) };
+    browser.get("/portal/sign-in").await.status
+}
+
+async fn shown(world: &World, who: &Signed) -> Value {
+    owner(world, who, Method::GET, ("", json!({}))).await.json()["program"].clone()
+}
+
+#[tokio::test]
+async fn a_portal_is_at_or_below_a_verified_domain_and_at_nobodys_other_host() {
+    let sandbox = "hello@service.example".parse().unwrap();
+    let world = World::with_hall(|parts| parts.sandbox_sender = Some(sandbox)).await;
+    world.hall.open_pages_at(BASE_URL);
+    let who = set_up(&world, 1).await;
+    world.account(2, Scope::Full).await;
+    world.own(1, "shop.example").await;
+    world.own(1, "service.example").await;
+    world.own(1, "example.net").await;
+    world.own(1, "example.test").await;
+    world.own(2, "theirs.shop.example").await;
+    let mut tracked = world.own(1, "tracked.example").await;
+    let before = tracked.clone();
+    tracked.delivery.tracking_host = Some("click.deep.tracked.example".parse().unwrap());
+    tracked.inbound_enabled = true;
+    let mut batch = Batch::progress();
+    store::domain::update(&mut batch, &before, &tracked);
+    world.hall.store().commit(batch).await.unwrap();
+    world.own(1, "deep.tracked.example").await;
+    for (host, why) in [
+        ("partners.nobodys.example", "verified domain"),
+        ("example", "verified domain"),
+        ("shop.example.org", "verified domain"),
+        ("notshop.example", "verified domain"),
+        ("partners.theirs.shop.example", "verified domain"),
+        ("theirs.shop.example", "verified domain"),
+        ("click.deep.tracked.example", "tracking host"),
+        ("rp.shop.example", "return path"),
+        ("mta-sts.shop.example", "MTA-STS"),
+        ("tracked.example", "takes in mail"),
+        ("service.example", "of this service"),
+        ("api.example.test", "of this service"),
+        ("rp.example.net", "of this service"),
+        ("mx.example.net", "of this service"),
+        ("a_b.shop.example", "no host"),
+        ("a.b.c.d.e.f.g.h.i.j.k.shop.example", "no host"),
+    ] {
+        let refused = ask(&world, &who, host).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{host}");
+        let told = refused.json()["error"]["details"]["fields"]["portal_domain"].to_string();
+        assert!(told.contains(why), "{host}: {told}");
+        assert_eq!(status_at(&world, host).await, StatusCode::NOT_FOUND);
+    }
+    for host in ["shop.example", "partners.shop.example", "a.b.shop.example", "portal.deep.tracked.example"] {
+        let taken = ask(&world, &who, host).await;
+        assert_eq!(taken.status, StatusCode::OK, "{host}: {taken:?}");
+        assert_eq!(taken.json()["program"]["portal_domain_error"], Value::Null);
+        assert_eq!(status_at(&world, host).await, StatusCode::OK, "{host}");
+    }
+    world.end().await;
+}
+
+/// The portal leaves a host whose domain is lost: links lead to the service's own again, and who has the domain now may
+/// have the host.
+#[tokio::test]
+async fn a_portals_host_ends_with_its_domain() {
+    let world = World::start().await;
+    world.hall.open_pages_at(BASE_URL);
+    let who = set_up(&world, 1).await;
+    let ada = partner(&world, json!({"email": "ada@example.org"})).await;
+    let domain = world.own(1, "shop.example").await;
+    settle(&world, &who, json!({"portal_domain": "partners.shop.example"})).await;
+    let host = "partners.shop.example";
+    assert_eq!(status_at(&world, host).await, StatusCode::OK);
+    assert!(login_link(&world, &ada).await.starts_with("https://partners.shop.example/"));
+
+    let change = async |before: &mail::domain::Domain, state| {
+        let after = mail::domain::Domain { state, ..before.clone() };
+        let mut batch = Batch::progress();
+        store::domain::update(&mut batch, before, &after);
+        world.hall.store().commit(batch).await.unwrap();
+        after
+    };
+    let ended = async || {
+        assert_eq!(status_at(&world, host).await, StatusCode::NOT_FOUND);
+        let link = login_link(&world, &ada).await;
+        assert!(link.starts_with(&format!("{BASE_URL}/")), "{link}");
+        let program = shown(&world, &who).await;
+        let told = program["portal_domain_error"].as_str().unwrap().to_owned();
+        assert!(told.contains("verified domain"), "{told}");
+    };
+    let lost = change(&domain, DomainState::Unverified).await;
+    ended().await;
+    // It comes back with the domain.
+    change(&lost, DomainState::Verified).await;
+    assert_eq!(status_at(&world, host).await, StatusCode::OK);
+    assert_eq!(shown(&world, &who).await["portal_domain_error"], Value::Null);
+    // Others cannot have it meanwhile, for they do not have the domain.
+    world.account(2, Scope::Full).await;
+    let other = set_up(&world, 2).await;
+    assert_eq!(ask(&world, &other, host).await.status, StatusCode::BAD_REQUEST);
+    world.hall.domains().delete(domain.account, domain.id).await.unwrap();
+    ended().await;
+    assert_eq!(ask(&world, &other, host).await.status, StatusCode::BAD_REQUEST);
+    // Now it is another account's, as after a claim.
+    world.own(2, "shop.example").await;
+    ended().await;
+    assert_eq!(ask(&world, &who, "other.shop.example").await.status, StatusCode::BAD_REQUEST);
+    let taken = ask(&world, &other, host).await;
+    assert_eq!(taken.status, StatusCode::OK, "{taken:?}");
+    assert_eq!(status_at(&world, host).await, StatusCode::OK);
+    assert_eq!(shown(&world, &who).await["portal_domain"], Value::Null);
+    world.end().await;
+}

@@ -1,0 +1,242 @@
+//! Who may be mailed in a program's name, by whom, and in whose words.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::affiliate_program::{PROGRAM, owner, set_up};
+use crate::affiliates::partner;
+use crate::portal::{Browser, office, settle, text};
+use crate::portal_pages::{letters, link_in, writing, written};
+use crate::world::{Answered, Signed, World};
+
+/// What an owner would like strangers to read, and where to go.
+const EVIL: &str = "Your parcel waits: https://evil.example/pay";
+
+/// A world whose service has a sender of its own: another account has that domain.
+async fn served() -> World {
+    let sender = "hello@service.example".parse().unwrap();
+    let world = World::with_hall(|parts| parts.sandbox_sender = Some(sender)).await;
+    world.account(9, mail::credential::Scope::Full).await;
+    world.own(9, "service.example").await;
+    world
+}
+
+/// The same, whose first account may write to nobody but itself.
+async fn sandbox() -> (World, Signed) {
+    let world = served().await;
+    world.change_account(|account| account.production = false).await;
+    let who = set_up(&world, 1).await;
+    settle(&world, &who, json!({"website_url": "https://your-parcel-waits.evil.example/pay"})).await;
+    (world, who)
+}
+
+async fn key_of(world: &World, who: &Signed) -> String {
+    let program = owner(world, who, Method::GET, ("", json!({}))).await.json();
+    program["program"]["publishable_key"].as_str().unwrap().to_owned()
+}
+
+async fn join(world: &World, key: &str, email: &str) -> Answered {
+    Browser::new(world).post("/portal/join", &[("key", key), ("email", email), ("first_name", EVIL)]).await
+}
+
+/// Emails that the account of this number has in its list.
+async fn emails_of(world: &World, number: u8) -> usize {
+    let email = format!("owner{number}@example.com");
+    let account = store::account::find(world.hall.store(), &email).await.unwrap().unwrap();
+    store::email::list(world.hall.store(), account.id, None, 1_000).await.unwrap().len()
+}
+
+async fn used(world: &World) -> i64 {
+    world.hall.used(&world.tenant().await).await.unwrap().month
+}
+
+/// Nobody who did not ask gets a word of it: not by the service's sender, and not by the account's own.
+#[tokio::test]
+async fn a_sandbox_account_writes_to_no_partner() {
+    let (world, who) = sandbox().await;
+    for sender in [Value::Null, json!("partners@example.com")] {
+        settle(&world, &who, json!({"mail_from": sender})).await;
+        let why = if sender.is_null() { "set `mail_from`" } else { "production access" };
+        for number in 0..100 {
+            let status = ["active", "pending", "invited"][number % 3];
+            let email = format!("{number}-{}@victim.example", sender.is_null());
+            let body = json!({"email": email, "status": status, "first_name": EVIL});
+            let made = world.call(Method::POST, "/affiliates", &body).await;
+            assert_eq!(made.status, StatusCode::CREATED);
+            let warning = made.json()["warnings"][0].as_str().unwrap().to_owned();
+            assert!(warning.contains("was not mailed") && warning.contains(why), "{warning}");
+            if status == "active" {
+                continue;
+            }
+            let path = format!("/affiliates/{}", made.json()["affiliate"]["id"].as_str().unwrap());
+            for (step, body) in [("reject", json!({"reason": EVIL})), ("approve", json!({}))] {
+                let done = world.call(Method::POST, &format!("{path}/{step}"), &body).await;
+                assert!(done.json()["warnings"][0].as_str().unwrap().contains(why), "{done:?}");
+            }
+        }
+    }
+    let list = "email,status\nx@victim.example,invited\ny@victim.example,active\n";
+    let import = world.browse_csv(&who, &format!("{PROGRAM}/imports?send_invites=true"), list).await.json();
+    assert_eq!(import["imported"], 2, "{import}");
+    assert!(import["warnings"][0].as_str().unwrap().starts_with("2 of the partners"), "{import}");
+    assert_eq!(office(&world).write_letters(0..=63).await, 0);
+    assert_eq!((emails_of(&world, 1).await, emails_of(&world, 9).await), (0, 0));
+    // Its own address it may write to, from its own domain.
+    let own = world.call(Method::POST, "/affiliates", &json!({"email": "owner1@example.com"})).await;
+    assert_eq!(own.json()["warnings"], Value::Null, "{own:?}");
+    assert_eq!(letters(&world).await.len(), 1);
+    world.end().await;
+}
+
+/// Who asked by a form is answered by the service, in fixed words, as mail of the account.
+#[tokio::test]
+async fn who_asked_is_answered_in_fixed_words() {
+    let (world, who) = sandbox().await;
+    let key = key_of(&world, &who).await;
+    let campaign = json!({"visibility": "public", "auto_approve": false});
+    assert_eq!(
+        owner(&world, &who, Method::PUT, ("/campaigns/default", campaign)).await.status,
+        StatusCode::OK
+    );
+    assert!(text(&join(&world, &key, "bob@example.org").await).contains("We have written to"));
+    let bob = world.get("/affiliates?email=bob@example.org").await.json()["data"][0].clone();
+    let path = format!("/affiliates/{}", bob["id"].as_str().unwrap());
+    assert_eq!(letters(&world).await.len(), 1);
+    let refused = world.call(Method::POST, &format!("{path}/reject"), &json!({"reason": EVIL})).await;
+    let warning = refused.json()["warnings"][0].as_str().unwrap().to_owned();
+    assert!(warning.contains("without the reason"), "{warning}");
+    assert_eq!(letters(&world).await.len(), 2);
+    let approved = world.call(Method::POST, &format!("{path}/approve"), &json!({})).await;
+    assert_eq!(approved.json()["warnings"], Value::Null, "{approved:?}");
+    // A link to sign in with is for every partner who asks, whoever added it.
+    partner(&world, json!({"email": "ada@example.org", "send_invite": false})).await;
+    let asked =
+        Browser::new(&world).post("/portal/sign-in", &[("key", &key), ("email", "ada@example.org")]).await;
+    assert!(text(&asked).contains("a mail with a link is on its way"));
+    let letter = letters(&world).await.into_iter().find(|(to, ..)| to == "ada@example.org").unwrap().2;
+    let mut browser = Browser::new(&world);
+    let entered = browser.post(&link_in(&letter, "/portal/link/"), &[]).await;
+    browser.take_cookie(&entered.headers);
+    let confirm = [("method", "other"), ("destination", EVIL)];
+    assert_eq!(browser.submit("payout-method", &confirm).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(letters(&world).await.len(), 5);
+    for (_, raw) in written(&world).await {
+        let raw = raw.to_ascii_lowercase();
+        assert!(raw.contains("no-reply@service.example"), "{raw}");
+        assert!(!raw.contains("evil") && !raw.contains("parcel"), "{raw}");
+        let from = raw.lines().find(|line| line.starts_with("from:")).unwrap();
+        assert!(!from.contains('"') && !from.contains("example.com"), "no name: {from}");
+    }
+    // They are the account's: in its list, and used up of its plan.
+    assert_eq!((emails_of(&world, 1).await, emails_of(&world, 9).await), (5, 0));
+    assert_eq!(used(&world).await, 5);
+    // A suspended account's are not written.
+    world.change_account(|account| account.suspended = true).await;
+    Browser::new(&world).post("/portal/sign-in", &[("key", &key), ("email", "bob@example.org")]).await;
+    assert_eq!(office(&world).write_letters(0..=63).await, 0);
+    world.end().await;
+}
+
+/// With a verified domain the fixed words say whose program it is.
+#[tokio::test]
+async fn fixed_words_name_a_verified_host_alone() {
+    let (world, who) = sandbox().await;
+    settle(&world, &who, json!({"mail_from": "partners@example.com"})).await;
+    let key = key_of(&world, &who).await;
+    partner(&world, json!({"email": "ada@example.org", "send_invite": false})).await;
+    Browser::new(&world).post("/portal/sign-in", &[("key", &key), ("email", "ada@example.org")]).await;
+    let letter = letters(&world).await.remove(0).2;
+    assert!(letter.contains("the partner program of example.com") && !letter.contains("evil"), "{letter}");
+    world.end().await;
+}
+
+/// A service without a sender, and a program without one: nobody is told that there is mail.
+#[tokio::test]
+async fn no_page_speaks_of_mail_that_nobody_sends() {
+    let world = World::start().await;
+    let who = set_up(&world, 1).await;
+    let key = key_of(&world, &who).await;
+    owner(&world, &who, Method::PUT, ("/campaigns/default", json!({"visibility": "public"}))).await;
+    let joined = text(&join(&world, &key, "bob@example.org").await);
+    assert!(joined.contains("was received") && !joined.contains("written to"), "{joined}");
+    let fields = [("key", key.as_str()), ("email", "bob@example.org")];
+    let asked = Browser::new(&world).post("/portal/sign-in", &fields).await;
+    assert_eq!(asked.status, StatusCode::CONFLICT);
+    assert!(text(&asked).contains("cannot send mail"), "{}", text(&asked));
+    let ada = partner(&world, json!({"email": "ada@example.org"})).await;
+    let browser = Browser::of(&world, &ada).await;
+    let changed =
+        browser.submit("payout-method", &[("method", "wise"), ("destination", "w@example.org")]).await;
+    assert_eq!(changed.status, StatusCode::CONFLICT, "{}", text(&changed));
+    world.end().await;
+}
+
+/// Letters of a program that writes itself are its account's emails: counted, and not to whom it may not write to.
+#[tokio::test]
+async fn letters_of_a_program_use_up_its_plan_and_heed_suppressions() {
+    let world = served().await;
+    let who = writing(&world).await;
+    settle(&world, &who, json!({"website_url": "https://your-parcel-waits.evil.example"})).await;
+    assert_eq!(used(&world).await, 0);
+    let made = world.call(Method::POST, "/affiliates", &json!({"email": "ada@example.org"})).await;
+    assert_eq!(made.json()["warnings"], Value::Null, "{made:?}");
+    assert_eq!(letters(&world).await.len(), 1);
+    assert_eq!(used(&world).await, 1);
+    let raw = written(&world).await.remove(0).1;
+    let from = raw.lines().find(|line| line.to_ascii_lowercase().starts_with("from:")).unwrap();
+    assert!(from.contains("example.com") && !from.contains("evil"), "{from}");
+    world.call(Method::POST, "/suppressions", &json!({"email": "bob@example.org"})).await;
+    partner(&world, json!({"email": "bob@example.org"})).await;
+    office(&world).write_letters(0..=63).await;
+    world.hall.tell().await.unwrap();
+    let listed = world.get("/emails?to=bob@example.org").await.json();
+    assert_eq!(listed["emails"][0]["last_event"], "email.suppressed", "{listed}");
+    assert_eq!((used(&world).await, emails_of(&world, 9).await), (1, 0));
+    world.end().await;
+}
+
+/// A plan's cap holds for letters as for any mail; they wait for the next day.
+#[tokio::test]
+async fn letters_of_a_program_stay_within_its_plan() {
+    let world = World::start().await;
+    writing(&world).await;
+    world.change_account(|account| account.plan = mail::account::Plan::Free).await;
+    let to: Vec<_> = (0..98).map(|number| format!("{number}@example.net")).collect();
+    for some in to.chunks(49) {
+        let letter = json!({"from": "ada@example.com", "to": some, "subject": "s", "text": "t"});
+        assert_eq!(world.call(Method::POST, "/emails", &letter).await.status, StatusCode::OK);
+    }
+    for number in 0..3 {
+        partner(&world, json!({"email": format!("{number}@example.org")})).await;
+    }
+    assert_eq!(office(&world).write_letters(0..=63).await, 2, "of a hundred a day");
+    world.hall.clock().advance(std::time::Duration::from_secs(61));
+    assert_eq!(office(&world).write_letters(0..=63).await, 0);
+    world.end().await;
+}
+
+/// The form sends one letter to an address, however often it is sent, and is bounded by who sends it.
+#[tokio::test]
+async fn the_form_to_join_writes_once() {
+    let world = served().await;
+    let who = writing(&world).await;
+    let key = key_of(&world, &who).await;
+    owner(&world, &who, Method::PUT, ("/campaigns/default", json!({"visibility": "public"}))).await;
+    let first = text(&join(&world, &key, "bob@example.org").await);
+    for spelling in ["bob@example.org", "BOB@example.org", "Bob@EXAMPLE.org"] {
+        let again = text(&join(&world, &key, spelling).await);
+        assert_eq!(again.to_lowercase(), first.to_lowercase());
+    }
+    assert_eq!(letters(&world).await.len(), 1);
+    world.hall.clock().advance(std::time::Duration::from_secs(301));
+    join(&world, &key, "bob@example.org").await;
+    assert_eq!(letters(&world).await.len(), 2, "a link to sign in with");
+    // Many addresses from one network.
+    let mut taken = 0;
+    for number in 0..80 {
+        let answer = join(&world, &key, &format!("{number}@example.org")).await;
+        taken += usize::from(answer.status == StatusCode::OK);
+    }
+    assert!((45..=51).contains(&taken), "{taken}");
+    world.end().await;
+}
