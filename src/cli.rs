@@ -29,7 +29,7 @@ pub enum Command {
     /// Run on this machine for trying out: everything on loopback, mail caught in a web inbox
     Dev(DevArguments),
     /// Run with a configuration
-    Serve(ConfigArguments),
+    Serve(ServeArguments),
     /// Check a configuration and name every problem with its line
     Check(ConfigArguments),
     /// Look for what is wrong with this server, its names and its network, and tell the fix
@@ -47,6 +47,17 @@ pub struct ConfigArguments {
     /// Print one JSON value
     #[arg(long)]
     pub json: bool,
+}
+
+/// How to run.
+#[derive(Debug, Args)]
+pub struct ServeArguments {
+    /// With which configuration
+    #[command(flatten)]
+    pub config: ConfigArguments,
+    /// Let the queue go that is held since its store was restored, as `admin queue release --all` does
+    #[arg(long)]
+    pub send: bool,
 }
 
 /// Where the development server is.

@@ -6,6 +6,8 @@ use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
+use store::engine::private;
+
 /// The file's name: milliseconds, in digits.
 const FILE: &str = "clock-shift";
 
@@ -29,7 +31,7 @@ pub fn read(data_dir: &Path) -> io::Result<Duration> {
 /// It cannot be written.
 pub fn write(data_dir: &Path, shift: Duration) -> io::Result<()> {
     let fresh = data_dir.join(format!("{FILE}.new"));
-    let mut file = fs::File::create(&fresh)?;
+    let mut file = private::create_file(&fresh)?;
     writeln!(file, "{}", shift.as_millis())?;
     file.sync_all()?;
     fs::rename(&fresh, data_dir.join(FILE))?;

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mail::address::Name;
+use store::engine::private;
 
 /// The file's name in the data directory.
 pub const NODE_FILE: &str = "node";
@@ -34,7 +35,7 @@ impl Identity {
     /// Another process has it, or it cannot be written.
     pub fn take(data_dir: &Path, hostname: &Name, unique: u64) -> std::io::Result<Self> {
         let path = data_dir.join(NODE_FILE);
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = private::file_options().read(true).write(true).create(true).truncate(false).open(path)?;
         store::engine::lock_soon(&file).map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => std::io::Error::other(
                 "in use by another process; one directory belongs to one running server",

@@ -18,6 +18,7 @@ use api::room::Room;
 use mail::network::Network;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use proxy::proxies::Proxies;
+use queue::holds::HoldError;
 use rustls::ServerConfig;
 use smtp::answers::Answers;
 use smtp::capacity::{Capacity, Sizes};
@@ -69,6 +70,9 @@ pub enum ServeError {
         /// Why.
         error: std::io::Error,
     },
+    /// The queue cannot be let go.
+    #[error("--send: {0}")]
+    Send(#[from] HoldError),
     /// The system refuses something else.
     #[error(transparent)]
     System(#[from] std::io::Error),
@@ -464,11 +468,12 @@ fn limits_of(config: &Config, role: Role, limits: Limits) -> Limits {
     }
 }
 
-/// Runs the server until SIGTERM or SIGINT. `file` is the configuration's, read again on SIGHUP.
+/// Runs the server until SIGTERM or SIGINT. `file` is the configuration's, read again on SIGHUP. With `send` a queue that
+/// is held since its store was restored is let go.
 ///
 /// # Errors
 /// [`ServeError`].
-pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
+pub async fn serve(config: Config, file: PathBuf, send: bool) -> Result<(), ServeError> {
     // Heard from the first moment: a signal before that would end the process where it stands.
     let mut signals = Signals::new()?;
     let figures = PrometheusBuilder::new()
@@ -480,6 +485,9 @@ pub async fn serve(config: Config, file: PathBuf) -> Result<(), ServeError> {
         // Other nodes, or a database, may keep us waiting for long.
         () = signals.stop.asked() => return Ok(()),
     };
+    if send {
+        world.worker.lift_queue_hold().await?;
+    }
     let keeper = match Wish::of(&config) {
         Some(wish) => Some(Keeper::open(wish, &world).await?),
         None => None,
@@ -659,6 +667,7 @@ fn measure(world: &World) {
         ("postrider_tasks_in_memory", in_memory as f64),
         ("postrider_body_bytes_in_memory", body_bytes as f64),
         ("postrider_queues_on_disk", queues_on_disk as f64),
+        ("postrider_queue_held", f64::from(u8::from(world.worker.queue_hold().is_some()))),
         ("postrider_nodes", f64::from(world.worker.leases().nodes())),
         ("postrider_partitions", world.worker.leases().len() as f64),
         ("postrider_store_commits", health.commits as f64),

@@ -32,7 +32,7 @@ use queue::tls_reports::TlsReporter;
 use queue::webhooks::WebhooksParts;
 use queue::worker::{Manners, Worker, WorkerParts, WorkerSettings};
 use rustls::RootCertStore;
-use store::engine::{Database, Options, Store, Value};
+use store::engine::{Database, Options, Store, Value, private};
 use thiserror::Error;
 
 use crate::certificate;
@@ -246,12 +246,14 @@ pub fn database(config: &Config) -> Option<Database> {
     Some(Database { application, ..Database::new(url.0.clone(), store.cluster.clone()) })
 }
 
-/// Makes the data directory, for its owner alone: mail and secrets lie in it.
+/// Makes the data directory, for its owner alone: mail and secrets lie in it. One that was there before is closed to
+/// others too, with what is in it.
 fn private_directory(directory: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    // One that was there before is closed to others too.
-    std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o700))
+    private::create_directory(directory)?;
+    for (path, error) in private::close_to_others(directory) {
+        tracing::warn!(path = %path.display(), %error, "others may read this, and it cannot be closed to them; chmod it by hand");
+    }
+    Ok(())
 }
 
 /// The key file: systemd's credential of that name, if there is one, else a file made at first start.

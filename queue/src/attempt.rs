@@ -105,7 +105,7 @@ pub(crate) async fn carry(worker: Arc<Worker>, site: Arc<Site>) {
         };
         share.iter_mut().for_each(Share::dialled);
         // To dial may have taken minutes, and so may the message before it.
-        if Box::pin(worker.lapse(&this.ready)).await {
+        if is_held(&worker, &this) || Box::pin(worker.lapse(&this.ready)).await {
             worker.unpark(&site);
             line = unused(&site, open, &mut share).await;
             continue;
@@ -335,6 +335,10 @@ async fn load(
         worker.flights.land(ready.task.id);
         return None;
     }
+    if worker.holds.holds(ready.task.account) {
+        worker.park(&ready.task);
+        return None;
+    }
     if let Some(again) = worker.left_alone_until(ready.task.address.domain(), Some(site.route())) {
         worker.leave_alone(&ready.task, Some(site.route()), again);
         return None;
@@ -447,6 +451,16 @@ async fn give_back(worker: &Arc<Worker>, site: &Arc<Site>, this: Loaded, mut no_
 fn is_put_off(worker: &Worker, site: &Site, taken: &Loaded) -> bool {
     let until = site.alone_until(worker.clock.now());
     until.inspect(|until| worker.put_off(&taken.ready.task, *until)).is_some()
+}
+
+/// Leaves a task to disk whose account was suspended since it was taken.
+fn is_held(worker: &Worker, taken: &Loaded) -> bool {
+    let task = &taken.ready.task;
+    let is_held = worker.holds.holds(task.account);
+    if is_held {
+        worker.park(task);
+    }
+    is_held
 }
 
 /// What waited for a site that is left alone waits on disk, untried.

@@ -69,6 +69,10 @@ impl Paced {
 impl Worker {
     /// Brings a task to its site: at once when the route is known, else when it is found.
     pub(crate) fn dispatch(self: &Arc<Self>, ready: Ready) -> Went {
+        if self.holds.holds(ready.task.account) {
+            self.park(&ready.task);
+            return Went::Back;
+        }
         let now = self.clock.now();
         let known = self.route_of(&ready.task, now);
         if ready.task.tls_optional && !known.as_ref().is_some_and(|route| route.is_to_smarthost()) {
@@ -196,12 +200,17 @@ impl Worker {
     }
 
     fn line_up(self: &Arc<Self>, route: &Arc<Route>, ready: Ready) -> Went {
+        // Its account may have been suspended while its hosts were looked up.
+        if self.holds.holds(ready.task.account) {
+            self.park(&ready.task);
+            return Went::Back;
+        }
         if let Some(again) = self.left_alone_until(ready.task.address.domain(), Some(route)) {
             self.leave_alone(&ready.task, Some(route), again);
             return Went::Back;
         }
         let (now, tls) = (self.clock.now(), ready.task.tls_demand());
-        if ready.task.is_too_late(now) {
+        if self.is_lapsed(&ready.task) {
             let worker = Arc::clone(self);
             self.spawn(async move { worker.lapse_in_line(&ready).await });
             return Went::On;
@@ -240,11 +249,16 @@ impl Worker {
 
     /// Ends a task that was taken, if it is worth nothing any more. Whether it is.
     pub(crate) async fn lapse(self: &Arc<Self>, ready: &Ready) -> bool {
-        let is_too_late = ready.task.is_too_late(self.clock.now());
-        if is_too_late {
+        let is_lapsed = self.is_lapsed(&ready.task);
+        if is_lapsed {
             self.end_lapsed(ready).await;
         }
-        is_too_late
+        is_lapsed
+    }
+
+    /// Whether a task is not to be tried any more: it is worth nothing, or its time ran out while it was held.
+    fn is_lapsed(&self, task: &Task) -> bool {
+        task.is_too_late(self.clock.now()) || self.holds.outlasted(task)
     }
 
     /// Ends a task whose time is up, and that nobody tries. False: somebody else has changed it.

@@ -12,6 +12,7 @@ use mail::credential::{
 use mail::id::{AccountId, ApiKeyId, SmtpCredentialId};
 use mail::user::Role;
 use store::engine::{Batch, CommitError, ReadError, Store};
+use store::queue_hold::{self, Hold, HoldScope};
 use thiserror::Error;
 
 use crate::accept::Hall;
@@ -19,6 +20,10 @@ use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::people::People;
 use crate::sender::Senders;
+use crate::worker::Worker;
+
+/// Commits tried, when another hold changes meanwhile.
+const TRIES_MAX: usize = 20;
 
 /// Why an enrolment failed.
 #[derive(Debug, Error)]
@@ -61,6 +66,7 @@ pub struct Enrolment {
     /// Chance.
     pub entropy: Entropy,
     senders: Arc<Senders>,
+    worker: Arc<Worker>,
 }
 
 impl Hall {
@@ -68,7 +74,8 @@ impl Hall {
     #[must_use]
     pub fn enrolment(&self) -> Enrolment {
         let (store, clock) = (self.store().clone(), self.clock().clone());
-        Enrolment { store, clock, entropy: self.entropy().clone(), senders: Arc::clone(&self.senders) }
+        let (senders, worker) = (Arc::clone(&self.senders), Arc::clone(&self.worker));
+        Enrolment { store, clock, entropy: self.entropy().clone(), senders, worker }
     }
 }
 
@@ -111,9 +118,7 @@ impl Enrolment {
     /// # Errors
     /// [`EnrolError`].
     pub async fn secrets(&self, id_or_email: &str) -> Result<Enrolled, EnrolError> {
-        let account = store::account::find(&self.store, id_or_email)
-            .await?
-            .ok_or_else(|| EnrolError::Unknown(id_or_email.to_owned()))?;
+        let account = self.find(id_or_email).await?;
         let now = self.clock.now();
         let mut batch = Batch::progress();
         let api_key = self.api_key(&mut batch, account.id, now);
@@ -157,7 +162,8 @@ impl Enrolment {
         secret
     }
 
-    /// Changes an account.
+    /// Changes an account. One that is suspended by it has its mail in the queue held when this returns, here, and within
+    /// a second at other nodes; one that is not suspended any more has it go on.
     ///
     /// # Errors
     /// [`EnrolError`].
@@ -166,17 +172,47 @@ impl Enrolment {
         id_or_email: &str,
         change: impl FnOnce(&mut Account),
     ) -> Result<Account, EnrolError> {
-        let before = store::account::find(&self.store, id_or_email)
-            .await?
-            .ok_or_else(|| EnrolError::Unknown(id_or_email.to_owned()))?;
+        let before = self.find(id_or_email).await?;
         let mut after = before.clone();
         change(&mut after);
-        let mut batch = Batch::progress();
-        store::account::update(&mut batch, &before, &after);
-        let committed = self.commit(batch, String::new).await.map_err(changed);
-        self.senders.forget(after.id, None);
-        committed?;
-        Ok(after)
+        for _ in 0..TRIES_MAX {
+            let mut batch = Batch::progress();
+            store::account::update(&mut batch, &before, &after);
+            if after.suspended != before.suspended {
+                self.hold(&mut batch, &after).await?;
+            }
+            let committed = self.store.commit(batch).await;
+            self.senders.forget(after.id, None);
+            match committed {
+                Ok(()) => {
+                    self.worker.look_at_holds().await?;
+                    return Ok(after);
+                }
+                // Of somebody else's change of another hold this one is tried again.
+                Err(CommitError::Conflict { .. }) if self.find(id_or_email).await? == before => {}
+                Err(CommitError::Conflict { .. }) => return Err(EnrolError::Changed),
+                Err(error) => return Err(EnrolError::Commit(error)),
+            }
+        }
+        Err(EnrolError::Changed)
+    }
+
+    async fn find(&self, id_or_email: &str) -> Result<Account, EnrolError> {
+        let found = store::account::find(&self.store, id_or_email).await?;
+        found.ok_or_else(|| EnrolError::Unknown(id_or_email.to_owned()))
+    }
+
+    /// Holds the mail of an account that is suspended, or lifts that.
+    async fn hold(&self, batch: &mut Batch, account: &Account) -> Result<(), EnrolError> {
+        let (holds, now) = (queue_hold::all(&self.store).await?, self.clock.now());
+        let scope = HoldScope::Account(account.id);
+        let hold = match holds.of(scope) {
+            _ if account.suspended => Hold::begin(now),
+            Some(hold) => hold.lift(now),
+            None => return Ok(()),
+        };
+        queue_hold::put(batch, &holds.version, &[(scope, hold)]);
+        Ok(())
     }
 
     async fn commit(&self, batch: Batch, what: impl FnOnce() -> String) -> Result<(), EnrolError> {
@@ -184,12 +220,5 @@ impl Enrolment {
             CommitError::Conflict { .. } => EnrolError::Taken(what()),
             error => EnrolError::Commit(error),
         })
-    }
-}
-
-fn changed(error: EnrolError) -> EnrolError {
-    match error {
-        EnrolError::Taken(_) => EnrolError::Changed,
-        error => error,
     }
 }

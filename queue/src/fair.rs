@@ -119,6 +119,19 @@ impl<T> FairQueue<T> {
         true
     }
 
+    /// Takes out all of an account.
+    pub fn remove_all(&mut self, account: AccountId) -> Vec<T> {
+        let mut removed = Vec::new();
+        for accounts in &mut self.classes {
+            if let Some(line) = accounts.tasks.remove(&account) {
+                accounts.turns.retain(|one| *one != account);
+                removed.extend(line);
+            }
+        }
+        self.len -= removed.len();
+        removed
+    }
+
     /// Whether one of a class waits.
     #[must_use]
     pub fn has(&self, class: Class) -> bool {

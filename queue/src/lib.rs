@@ -28,6 +28,7 @@ pub mod fair;
 mod figures;
 pub mod flight;
 pub mod guard;
+pub mod holds;
 pub mod import;
 pub mod inbound;
 pub mod judgement;

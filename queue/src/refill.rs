@@ -54,6 +54,9 @@ impl Worker {
             // Whoever has the partition knows of it; should it come to us, its queues are found again.
             return;
         }
+        if self.holds.holds(queue.account) {
+            return self.park_queue(queue, from);
+        }
         let now = self.clock.now();
         let Some(room) = self.room_for(&queue, &from, now) else { return };
         let slice = SLICE_TASKS.min(room);

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mail::given_name::PoolName;
+use mail::id::AccountId;
 use mail::task::{Class, QueueName, Task, TlsDemand};
 use store::engine::Value;
 use tokio::sync::Notify;
@@ -636,6 +637,11 @@ impl Site {
     /// Takes a task out of the line; false when it is not in it.
     pub fn take_out(&self, task: &Task) -> bool {
         self.lock().ready.remove(task.class, task.account, |ready| ready.task.id == task.id)
+    }
+
+    /// Takes all tasks of an account out of the line.
+    pub(crate) fn take_out_all(&self, account: AccountId) -> Vec<Ready> {
+        self.lock().ready.remove_all(account)
     }
 
     /// How many go before a task that waits here.

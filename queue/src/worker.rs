@@ -39,6 +39,7 @@ use crate::dkim2::TransactionSigner;
 use crate::entropy::Entropy;
 use crate::figures::Figures;
 use crate::flight::Flights;
+use crate::holds::Holds;
 use crate::lease::Leases;
 use crate::membership::{BEAT, LeaseError, Membership, Neighbours};
 use crate::meter::Meter;
@@ -191,6 +192,8 @@ pub struct Worker {
     pub(crate) watched: Watched,
     /// What the operator has ordered about destinations.
     pub(crate) destinations: Destinations,
+    /// What holds mail back.
+    pub(crate) holds: Holds,
     /// Where mail leaves from.
     pub(crate) pools: Pools,
     pub(crate) resolving: Mutex<HashMap<Name, Vec<Ready>>>,
@@ -252,6 +255,7 @@ impl Worker {
             order_moved: Notify::new(),
             watched: Watched::default(),
             destinations: Destinations::default(),
+            holds: Holds::default(),
             pools: Pools::new(settings.source_addresses.clone(), settings.pools.clone()),
             resolving: Mutex::default(),
             aside: Mutex::default(),
@@ -267,6 +271,7 @@ impl Worker {
     /// The store cannot be read or written.
     pub fn join<'a>(self: &'a Arc<Self>) -> BoxFuture<'a, Result<(), LeaseError>> {
         Box::pin(async move {
+            self.begin_holds().await?;
             self.look().await?;
             while self.leases.is_empty() && !self.stop.is_cancelled() {
                 tokio::time::sleep(BEAT).await;
@@ -310,6 +315,8 @@ impl Worker {
         let worker = Arc::clone(self);
         self.spawn(async move { worker.keep_deadlines().await });
         let worker = Arc::clone(self);
+        self.spawn(async move { worker.tell_hold().await });
+        let worker = Arc::clone(self);
         self.spawn(async move { worker.refill().await });
     }
 
@@ -337,6 +344,8 @@ impl Worker {
     pub async fn look(self: &Arc<Self>) -> Result<(), LeaseError> {
         let mut membership = self.membership.lock().await;
         let Some(member) = membership.as_mut() else { return Ok(()) };
+        // Before there is anything to send.
+        self.look_at_holds().await?;
         let nodes = self.leases.nodes();
         let looked = member.look(|partition| self.flights.attempting(partition)).await;
         drop(membership);
@@ -396,9 +405,9 @@ impl Worker {
         self.manners.subscribe()
     }
 
-    /// Whether nothing is to be tried.
+    /// Whether nothing is to be tried: the configuration says so, or the queue is held.
     pub(crate) fn is_paused(&self) -> bool {
-        self.manners.borrow().paused
+        self.manners.borrow().paused || self.holds.is_queue_held()
     }
 
     /// Whether nothing more is to be begun, for now or for good.
@@ -408,11 +417,14 @@ impl Worker {
 
     /// Returns when delivery is not paused, or ends.
     pub(crate) async fn unpaused(&self) {
-        let mut heard = self.manners_heard();
-        tokio::select! {
-            // The sender is ours: it is not gone while we wait.
-            _ = heard.wait_for(|manners| !manners.paused) => {}
-            () = self.stop.cancelled() => {}
+        let (mut manners, mut hold) = (self.manners_heard(), self.holds.of_queue());
+        while self.is_paused() {
+            // The senders are ours: they are not gone while we wait.
+            tokio::select! {
+                _ = manners.changed() => {}
+                _ = hold.changed() => {}
+                () = self.stop.cancelled() => return,
+            }
         }
     }
 

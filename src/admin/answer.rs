@@ -113,7 +113,12 @@ async fn account_update(
         account.suspended = suspended.unwrap_or(account.suspended);
     };
     let account = world.enrolment.change_account(account, change).await.map_err(said)?;
-    Ok(json!({"account": show::account(&account)}))
+    let mut shown = json!({"account": show::account(&account)});
+    if let Some(suspended) = suspended {
+        let waiting = world.worker.count_waiting(Some(account.id)).await.map_err(said)?;
+        shown[if suspended { "held" } else { "released" }] = show::waiting(waiting);
+    }
+    Ok(shown)
 }
 
 fn certificate_show(rights: &Rights) -> Answered {

@@ -67,7 +67,8 @@ pub(super) async fn list(world: &World, limit: usize, asked: FilterAsked) -> Ans
     let (in_memory, body_bytes, queues_on_disk) = world.worker.load();
     let sites: Vec<Value> = world.worker.standings().iter().take(100).map(show::site).collect();
     Ok(json!({
-        "tasks": tasks.iter().map(show::task).collect::<Vec<_>>(),
+        "hold": hold(world).await?,
+        "tasks": tasks.iter().map(|task| show::task(task, &world.worker)).collect::<Vec<_>>(),
         "has_more": has_more,
         "damaged": damaged,
         "in_memory": in_memory,
@@ -75,6 +76,15 @@ pub(super) async fn list(world: &World, limit: usize, asked: FilterAsked) -> Ans
         "queues_on_disk": queues_on_disk,
         "sites": sites,
     }))
+}
+
+/// The hold of the whole queue: since when, how much waits, and since when the oldest of it.
+async fn hold(world: &World) -> Result<Value, String> {
+    let Some(hold) = world.worker.queue_hold() else { return Ok(Value::Null) };
+    let mut shown = show::waiting(world.worker.count_waiting(None).await.map_err(said)?);
+    shown["since"] = json!(hold.since);
+    shown["because"] = json!("the store was restored from a backup: `queue release --all` lets its mail go");
+    Ok(shown)
 }
 
 /// Where the queue is long.
@@ -87,13 +97,27 @@ pub(super) async fn top(world: &World, limit: usize, progress: mpsc::Sender<Stri
     let top = world.worker.top(limit.clamp(1, LISTED_MAX), seen).await.map_err(said)?;
     let now = world.hall.clock().now();
     let shown: Vec<Value> = top.destinations.iter().map(|one| show::top_destination(one, now)).collect();
-    Ok(json!({"tasks": top.tasks, "count": top.count, "destinations": shown}))
+    let hold = hold(world).await?;
+    Ok(json!({"hold": hold, "tasks": top.tasks, "count": top.count, "destinations": shown}))
 }
 
 /// Does something to an email.
 pub(super) async fn order(world: &World, order: &str, email: &str) -> Answered {
     let recipients = world.worker.order(email_id(email)?, &order_of(order)?).await.map_err(said)?;
     Ok(json!({"email": email, "recipients": recipients}))
+}
+
+/// Lifts the hold of the whole queue, if it is on. What the operator holds by hand, and what is of suspended accounts,
+/// stays held: once the queue goes, the same command is about the first of these.
+async fn let_go(world: &World) -> Result<Option<Value>, String> {
+    let Some(hold) = world.worker.queue_hold() else { return Ok(None) };
+    let waiting = world.worker.count_waiting(None).await.map_err(said)?;
+    world.worker.lift_queue_hold().await.map_err(said)?;
+    tracing::info!(
+        recipients = waiting.recipients,
+        "the operator lets the queue go that was held after a restore"
+    );
+    Ok(Some(json!({"recipients": waiting.recipients, "being_tried": 0, "held_since": hold.since})))
 }
 
 /// Does something to all that fits; says how it gets on.
@@ -104,8 +128,15 @@ pub(super) async fn order_many(
     progress: mpsc::Sender<String>,
 ) -> Answered {
     let filter = filter(world, asked).await?;
+    let what = order_of(order)?;
+    if what == Order::Release
+        && filter == TaskFilter::default()
+        && let Some(released) = let_go(world).await?
+    {
+        return Ok(released);
+    }
     tracing::info!(order, ?filter, "the operator orders something about the queue");
-    let given = world.worker.order_many(filter, &order_of(order)?).await.map_err(said)?;
+    let given = world.worker.order_many(filter, &what).await.map_err(said)?;
     let mut told = 0;
     loop {
         let Carried { done, busy, left } = given.progress().await.map_err(said)?;

@@ -2,9 +2,11 @@
 
 use ::queue::domains::Known;
 use ::queue::enrol::Enrolled;
+use ::queue::holds::Waiting;
 use ::queue::operate::{TopDestination, Trace};
 use ::queue::pace::Rest;
 use ::queue::site::{Resting, SiteStanding};
+use ::queue::worker::Worker;
 use jiff::Timestamp;
 use mail::account::Account;
 use mail::attempt::Attempt;
@@ -66,7 +68,12 @@ pub(super) fn domain(known: &Known, facts: &Facts) -> Value {
     })
 }
 
-pub(super) fn task(task: &Task) -> Value {
+/// How much of the queue is meant, and since when it waits.
+pub(super) fn waiting(waiting: Waiting) -> Value {
+    json!({"recipients": waiting.recipients, "oldest": waiting.oldest})
+}
+
+pub(super) fn task(task: &Task, worker: &Worker) -> Value {
     json!({
         "email": task.id.email,
         "recipient": task.address,
@@ -77,8 +84,20 @@ pub(super) fn task(task: &Task) -> Value {
         "expires_at": task.expires_at,
         "size_bytes": task.size_bytes,
         "held": task.held,
+        "held_by": held_by(task, worker),
         "way": task.way.as_ref().map(way),
     })
+}
+
+/// What keeps a task from being tried, if something does: in the words of a trace.
+fn held_by(task: &Task, worker: &Worker) -> Option<&'static str> {
+    if task.held {
+        Some("operator")
+    } else if worker.holds_account(task.account) {
+        Some("account_suspended")
+    } else {
+        worker.queue_hold().map(|_| "queue_held")
+    }
 }
 
 pub(super) fn site(site: &SiteStanding) -> Value {

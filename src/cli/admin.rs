@@ -7,10 +7,12 @@ use std::process::ExitCode;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use mail::account::Plan;
 use mail::domain::TlsMode;
 use serde_json::{Value, json};
-use store::engine::{Database, Progress, Report, Store};
+use store::engine::{BackupError, Batch, Database, Progress, Report, Store};
+use store::queue_hold;
 
 use super::AdminArguments;
 use super::affiliate::{self, AffiliateArguments};
@@ -73,10 +75,14 @@ pub enum AdminCommand {
         /// The file to write
         file: PathBuf,
     },
-    /// Fill an empty data directory from a backup (server stopped)
+    /// Fill an empty data directory from a backup (server stopped). The next start holds the queue, for some of it may
+    /// have been sent after the backup was made: `queue release --all` lets it go
     Restore {
         /// The file to read
         file: PathBuf,
+        /// Do not hold the queue: what waits in the backup is sent at the next start, again if it was sent since
+        #[arg(long)]
+        send: bool,
     },
     /// The store (server stopped)
     #[command(subcommand)]
@@ -112,7 +118,7 @@ pub enum AccountCommand {
         /// on or off: whether it may send to anybody (a payment method is on file)
         #[arg(long, visible_alias = "payment-method", value_parser = BoolishValueParser::new())]
         production: Option<bool>,
-        /// on or off: whether nothing is accepted from it
+        /// on or off: whether nothing is accepted from it, and what it has in the queue is held
         #[arg(long, value_parser = BoolishValueParser::new())]
         suspended: Option<bool>,
     },
@@ -196,6 +202,8 @@ fn tls_mode(word: &str) -> Result<TlsMode, String> {
 pub enum StoreCommand {
     /// Read everything and name what is wrong
     Check,
+    /// Hold the queue from the next start on, as after `restore`: for a database that was restored by other means
+    Hold,
     /// Move the store into another engine, and compare (all servers stopped); goes on where it was cut off
     Copy {
         /// A data directory, a postgres:// URL, or `config`: what the configuration names
@@ -231,6 +239,7 @@ pub enum ClockCommand {
 /// Carries out the command; the exit code is 0 when it was done.
 #[must_use]
 pub fn run(arguments: &AdminArguments) -> ExitCode {
+    super::run::make_private_files();
     if let AdminCommand::Affiliate(asked) = &arguments.command {
         let ask = |question: &Question| ask(&directory(arguments)?, question);
         return affiliate::run(asked, arguments.json, &ask);
@@ -289,9 +298,13 @@ fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Refu
             Err("a backup is restored into a data directory; `store copy` moves that into the database"
                 .into())
         }
-        AdminCommand::Restore { file } => {
-            let done = Store::restore(file, &options(), report).map_err(|error| error.to_string())?;
-            Ok(json!({"rows": done.rows, "bodies": done.bodies, "bytes": done.bytes}))
+        AdminCommand::Restore { file, send } => {
+            let done = restore(file, &options(), *send).map_err(|error| error.to_string())?;
+            Ok(json!({"rows": done.rows, "bodies": done.bodies, "bytes": done.bytes, "queue_held": !send}))
+        }
+        AdminCommand::Store(StoreCommand::Hold) => {
+            hold(database(arguments), &options())?;
+            Ok(json!({"queue_held": true}))
         }
         AdminCommand::Store(StoreCommand::Check) => {
             let report = match database(arguments) {
@@ -309,6 +322,30 @@ fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Refu
         }
         command => ask(directory, &question(command)?),
     }
+}
+
+/// Fills an empty directory from a backup. Its queue is held from the first start on, unless it is to `send`.
+///
+/// # Errors
+/// The backup or the directory.
+pub fn restore(file: &Path, options: &store::engine::Options, send: bool) -> Result<Progress, BackupError> {
+    let hold = || queue_hold::of_stopped_store(Timestamp::now());
+    Store::restore_and(file, options, if send { Batch::progress() } else { hold() }, report)
+}
+
+/// Holds the queue of a store that no server has open.
+fn hold(database: Option<Database>, options: &store::engine::Options) -> Result<(), String> {
+    let runtime = super::run::runtime().map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let opened = match &database {
+            Some(database) => Store::connect(database).await,
+            None => Store::open(options),
+        };
+        let store = opened.map_err(|error| error.to_string())?;
+        let held = store.commit(queue_hold::of_stopped_store(Timestamp::now())).await;
+        store.close().await;
+        held.map_err(|error| error.to_string())
+    })
 }
 
 /// The database that the configuration names, unless a directory is meant.

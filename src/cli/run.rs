@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{ConfigArguments, DevArguments};
+use super::{ConfigArguments, DevArguments, ServeArguments};
 use crate::acme::Wish;
 use crate::config::{self, Config, Problem};
 use crate::{dev, serve};
@@ -17,6 +17,11 @@ fn raise_file_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // Without it the old limit holds: the doors say so when they meet it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// What this process makes is for its owner alone, whatever umask it was started with: mail and secrets lie in it.
+pub(super) fn make_private_files() {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
 }
 
 pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
@@ -54,20 +59,21 @@ fn tell(arguments: &ConfigArguments, problems: &[Problem]) {
 
 /// Runs the server until it is told to stop.
 #[must_use]
-pub fn serve(arguments: &ConfigArguments) -> ExitCode {
+pub fn serve(arguments: &ServeArguments) -> ExitCode {
     begin_log("info,hickory_net=error");
     raise_file_limit();
-    let config = match read(arguments) {
+    make_private_files();
+    let config = match read(&arguments.config) {
         Ok(config) => config,
         Err(problems) => {
-            tell(arguments, &problems);
+            tell(&arguments.config, &problems);
             return ExitCode::FAILURE;
         }
     };
-    let file = arguments.config.clone();
-    end(runtime()
-        .map_err(|error| error.to_string())
-        .and_then(|runtime| runtime.block_on(serve::serve(config, file)).map_err(|error| error.to_string())))
+    let (file, send) = (arguments.config.config.clone(), arguments.send);
+    end(runtime().map_err(|error| error.to_string()).and_then(|runtime| {
+        runtime.block_on(serve::serve(config, file, send)).map_err(|error| error.to_string())
+    }))
 }
 
 /// Runs the development server until it is told to stop.
@@ -75,6 +81,7 @@ pub fn serve(arguments: &ConfigArguments) -> ExitCode {
 pub fn dev(arguments: &DevArguments) -> ExitCode {
     begin_log("warn,hickory_net=error");
     raise_file_limit();
+    make_private_files();
     end(runtime()
         .map_err(|error| error.to_string())
         .and_then(|runtime| runtime.block_on(dev::run(arguments)).map_err(|error| error.to_string())))

@@ -87,10 +87,35 @@ pub async fn page(
     after: Option<AccountId>,
     limit: usize,
 ) -> Result<Vec<AccountId>, ReadError> {
+    Ok(whole_page(store, after, limit).await?.iter().map(|account| account.id).collect())
+}
+
+async fn whole_page(
+    store: &Store,
+    after: Option<AccountId>,
+    limit: usize,
+) -> Result<Vec<Account>, ReadError> {
     let mut range = key(Space::Account).range();
     if let Some(after) = after {
         range.start = crate::key::after(&key_of(after));
     }
     let rows = store.scan(range, Order::Ascending, limit).await?;
-    rows.iter().map(|(_, row)| row::decode::<Account>(row).map(|account| account.id)).collect()
+    rows.iter().map(|(_, row)| row::decode(row)).collect()
+}
+
+/// The accounts that are suspended. Reads all accounts.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn suspended(store: &Store) -> Result<Vec<AccountId>, ReadError> {
+    const PAGE: usize = 1_000;
+    let (mut suspended, mut after) = (Vec::new(), None);
+    loop {
+        let accounts = whole_page(store, after, PAGE).await?;
+        suspended.extend(accounts.iter().filter(|account| account.suspended).map(|account| account.id));
+        match accounts.last().filter(|_| accounts.len() == PAGE) {
+            Some(last) => after = Some(last.id),
+            None => return Ok(suspended),
+        }
+    }
 }

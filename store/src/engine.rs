@@ -21,6 +21,7 @@ pub mod faults;
 mod health;
 mod memory;
 mod postgres;
+pub mod private;
 mod redb;
 
 use std::fmt;
@@ -320,7 +321,20 @@ impl Store {
         options: &Options,
         progress: impl FnMut(Progress) + Send + 'static,
     ) -> Result<Progress, BackupError> {
-        redb::backup::restore(file, options, progress)
+        Self::restore_and(file, options, Batch::progress(), progress)
+    }
+
+    /// The same, with more rows: they are there before anybody can open the directory.
+    ///
+    /// # Errors
+    /// As [`Store::restore`].
+    pub fn restore_and(
+        file: &Path,
+        options: &Options,
+        also: Batch,
+        progress: impl FnMut(Progress) + Send + 'static,
+    ) -> Result<Progress, BackupError> {
+        redb::backup::restore(file, options, also, progress)
     }
 
     /// Reads everything in a directory that no process has open and says what is wrong with it. Blocks.

@@ -300,6 +300,8 @@ pub enum Space {
     Payer = 167,
     /// Which of them pay for an account.
     PayersOf = 168,
+    /// What holds mail in the queue back.
+    QueueHold = 175,
 }
 
 impl From<Space> for u8 {

@@ -39,6 +39,7 @@ pub mod person;
 pub mod pool;
 pub mod product_event;
 pub mod product_event_count;
+pub mod queue_hold;
 pub mod queue_order;
 pub mod received;
 pub mod request_log;

@@ -48,6 +48,8 @@ impl Hall {
     pub(crate) async fn keep_running(&self) {
         let worker = &self.worker;
         while !worker.stop.is_cancelled() {
+            // What a restored store would do again waits with its queue: a run may have gone on after the backup.
+            worker.queue_let_go().await;
             let (leases, changed) = (worker.leases.changed(), worker.ears.appointments.changed());
             let (due, next) = worker.ears.appointments.due(&worker.leases.active(), self.clock().now());
             if due.is_empty() {
@@ -204,6 +206,10 @@ impl Hall {
         let Some(action) = definition.steps.get(run.index).map(|step| &step.action) else {
             return self.commit_moved(found, step::failed(run.clone(), "there is no such step", now)).await;
         };
+        let is_sending = matches!(action, Action::SendEmail(_) | Action::Sms(_));
+        if is_sending && self.worker.holds_account(run.account) {
+            return self.commit_moved(found, step::held(run.clone(), now)).await;
+        }
         let moved = match action {
             Action::SendEmail(email) => return self.send_step(found, email, &known).await,
             Action::Sms(sms) => return self.text_step(found, sms, &known).await,

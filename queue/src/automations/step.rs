@@ -12,6 +12,8 @@ use mail::automation::{condition::Condition, context};
 use mail::moment;
 use serde_json::{Value, json};
 
+/// How long a step of a suspended account waits before it is looked at again.
+const HELD_FOR: Duration = Duration::from_secs(3_600);
 /// For how long a step is tried again that cannot be done at the moment.
 pub(super) const TRIED_FOR: Duration = Duration::from_secs(24 * 3600);
 /// How soon is tried again, by the number of tries.
@@ -146,6 +148,14 @@ pub(super) fn put_off(mut run: Run, why: &str, now: Timestamp) -> Moved {
     let tries = usize::try_from(run.tries).unwrap_or(usize::MAX).min(WAITS_S.len() - 1);
     let wait = Duration::from_secs(WAITS_S.get(tries).copied().unwrap_or(3_600));
     run.put_off(now.checked_add(wait).unwrap_or(Timestamp::MAX), now);
+    Moved::to(run, Vec::new())
+}
+
+/// The account is suspended: the step is looked at again in an hour, and that counts as no try.
+pub(super) fn held(mut run: Run, now: Timestamp) -> Moved {
+    let (tries, trying_since) = (run.tries, run.trying_since);
+    run.put_off(now.checked_add(HELD_FOR).unwrap_or(Timestamp::MAX), now);
+    (run.tries, run.trying_since) = (tries, trying_since);
     Moved::to(run, Vec::new())
 }
 

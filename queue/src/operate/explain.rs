@@ -48,6 +48,10 @@ pub enum Cause {
     NotAllowed,
     /// The operator holds it.
     Held,
+    /// Its account is suspended.
+    AccountSuspended,
+    /// The whole queue is held: its store was restored.
+    QueueHeld,
     /// The configuration pauses all delivery.
     Paused,
     /// The operator has suspended its destination.
@@ -103,6 +107,8 @@ impl Cause {
             Self::ScheduledAt => "scheduled_at",
             Self::NotAllowed => "not_allowed",
             Self::Held => "held",
+            Self::AccountSuspended => "account_suspended",
+            Self::QueueHeld => "queue_held",
             Self::Paused => "paused",
             Self::Suspended { .. } => "suspended",
             Self::Schedule { .. } => "schedule",
@@ -122,6 +128,8 @@ impl Cause {
     /// The words for them all.
     pub const WORDS: &[&str] = &[
         "held",
+        "account_suspended",
+        "queue_held",
         "paused",
         "suspended",
         "schedule",
@@ -146,6 +154,12 @@ impl fmt::Display for Cause {
                 f.write_str("a verified domain, or room in the plan: it is due, and may not be sent yet")
             }
             Self::Held => f.write_str("held by the operator until it is released"),
+            Self::AccountSuspended => {
+                f.write_str("account suspended: it waits until the suspension is lifted")
+            }
+            Self::QueueHeld => {
+                f.write_str("the queue is held after a restore until the operator releases it")
+            }
             Self::Paused => f.write_str("delivery is paused by the configuration"),
             Self::Suspended { destination, because: None } => {
                 write!(f, "the operator has suspended {destination}")
@@ -265,6 +279,12 @@ impl Worker {
         }
         if self.flights.is_attempting(task.id) {
             return (Cause::Reply, None);
+        }
+        if self.holds.holds(task.account) {
+            return (Cause::AccountSuspended, None);
+        }
+        if self.holds.is_queue_held() {
+            return (Cause::QueueHeld, None);
         }
         if self.is_paused() {
             return (Cause::Paused, None);

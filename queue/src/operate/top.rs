@@ -35,7 +35,7 @@ pub struct TopDestination {
     pub name: String,
     /// Recipients that wait.
     pub tasks: u64,
-    /// How many of them are held.
+    /// How many of them are held, by hand or because their account is suspended.
     pub held: u64,
     /// When the oldest was accepted.
     pub oldest: Timestamp,
@@ -117,9 +117,9 @@ impl Count {
         }
     }
 
-    fn add(&mut self, task: &Task) {
+    fn add(&mut self, task: &Task, is_held: bool) {
         self.tasks += 1;
-        self.held += u64::from(task.held);
+        self.held += u64::from(is_held);
         self.next_due = self.next_due.min(task.due);
         self.oldest = self.oldest.min((task.accepted_at, task.account, task.id));
     }
@@ -144,7 +144,8 @@ impl Worker {
                 };
                 let is_room = counts.len() < COUNTED_MAX || counts.contains_key(&name);
                 let name = if is_room { name } else { "others".to_owned() };
-                counts.entry(name).or_insert_with(|| Count::of(task.clone())).add(&task);
+                let is_held = task.held || self.holds.holds(task.account);
+                counts.entry(name).or_insert_with(|| Count::of(task.clone())).add(&task, is_held);
             }
             seen(tasks);
             from = slice.next;
@@ -191,7 +192,7 @@ impl Worker {
         site: Option<&SiteStanding>,
         now: Timestamp,
     ) -> (Limit, Option<Timestamp>) {
-        if count.held == count.tasks {
+        if count.held == count.tasks || self.holds.is_queue_held() {
             return (Limit::Held, None);
         }
         if self.is_paused() {

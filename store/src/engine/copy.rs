@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 use super::postgres::{Database, Postgres, Use};
 use super::redb::backup::Rows;
 use super::redb::{COPYING_FILE, Redb};
-use super::{Batch, CommitError, Engine, Key, OpenError, Options, Progress, ReadError, Store};
+use super::{Batch, CommitError, Engine, Key, OpenError, Options, Progress, ReadError, Store, private};
 
 /// What is written in one commit.
 const BATCH_BYTES: usize = 4 << 20;
@@ -150,8 +150,8 @@ async fn open_target(place: &Place) -> Result<Store, CopyError> {
                 if taken {
                     return Err(CopyError::NotEmpty(options.directory.display().to_string()));
                 }
-                std::fs::create_dir_all(&options.directory)?;
-                std::fs::File::create(&marker)?.sync_all()?;
+                private::create_directory(&options.directory)?;
+                private::create_file(&marker)?.sync_all()?;
             }
             Ok(Store(Engine::Redb(Arc::new(Redb::open_for_copy(options)?))))
         }

@@ -68,7 +68,7 @@ use self::shared::Shared;
 use self::space::Space;
 use self::table::Table;
 use self::writer::{Command, Limits, Writer};
-use super::{Batch, CommitError, Health, Key, OpenError, Options, ReadError};
+use super::{Batch, CommitError, Health, Key, OpenError, Options, ReadError, private};
 
 /// Batches that wait for the writer; more committers than these wait for a place.
 const INBOX_BATCHES: usize = 1024;
@@ -107,7 +107,7 @@ impl Opening {
 
     fn read_whatever(options: &Options) -> Result<Self, OpenError> {
         let directory = options.directory.as_path();
-        std::fs::create_dir_all(directory).map_err(|error| OpenError::io(directory, error))?;
+        private::create_directory(directory).map_err(|error| OpenError::io(directory, error))?;
         let lock = lock(directory)?;
         if directory.join(backup::RESTORING_FILE).exists() {
             return Err(OpenError::HalfRestored { directory: directory.to_owned() });
@@ -130,7 +130,7 @@ impl Opening {
 
 fn lock(directory: &Path) -> Result<File, OpenError> {
     let path = directory.join(LOCK_FILE);
-    let options = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let options = private::file_options().read(true).write(true).create(true).truncate(false).open(&path);
     let file = options.map_err(|error| OpenError::io(&path, error))?;
     match lock_soon(&file) {
         Ok(()) => Ok(file),

@@ -15,9 +15,8 @@
 //! A restore reads the whole file first and starts to write only when every checksum holds. While it
 //! writes, a file `restoring` stands in the directory, and nobody can open it.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,6 +28,7 @@ use super::shared::Shared;
 use super::{LOCK_FILE, Redb};
 use crate::engine::{
     BODY_BYTES_MAX, BackupError, Batch, CommitError, KEY_BYTES_MAX, Key, Options, Order, Progress, ReadError,
+    private,
 };
 
 /// There while a restore is under way.
@@ -128,11 +128,6 @@ pub(crate) fn write(
     finished
 }
 
-/// Mail lies in it: it is for its owner alone.
-fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
-}
-
 fn write_partial(
     path: &Path,
     rows: Rows,
@@ -140,7 +135,7 @@ fn write_partial(
     mut progress: impl FnMut(Progress),
 ) -> Result<Progress, BackupError> {
     let failed = |error| BackupError::io(path, error);
-    let mut out = BufWriter::with_capacity(BLOCK_BYTES, private_file(path).map_err(failed)?);
+    let mut out = BufWriter::with_capacity(BLOCK_BYTES, private::create_file(path).map_err(failed)?);
     let mut header = Vec::with_capacity(HEADER_BYTES);
     header.extend_from_slice(MAGIC);
     header.extend_from_slice(&BACKUP_FORMAT.to_le_bytes());
@@ -303,15 +298,16 @@ enum Item {
     Body(Key, Bytes),
 }
 
-/// Makes a directory from a backup.
+/// Makes a directory from a backup, and writes `also` into it before anybody can open it.
 pub(crate) fn restore(
     file: &Path,
     options: &Options,
+    also: Batch,
     progress: impl FnMut(Progress) + Send,
 ) -> Result<Progress, BackupError> {
     let directory = options.directory.as_path();
     let failed = |error| BackupError::io(directory, error);
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    private::create_directory(directory).map_err(failed)?;
     let mut found = std::fs::read_dir(directory).map_err(failed)?;
     // A lock file alone is left by a process that only looked.
     if found.any(|entry| !entry.is_ok_and(|entry| entry.file_name() == LOCK_FILE)) {
@@ -320,12 +316,16 @@ pub(crate) fn restore(
     let whole = Reader::open(file)?.read(|_| Ok(()))?;
     let store = Redb::open(options)?;
     let marker = directory.join(RESTORING_FILE);
-    let marked = File::create(&marker).and_then(|marker| marker.sync_all());
+    let marked = private::create_file(&marker).and_then(|marker| marker.sync_all());
     marked.and_then(|()| File::open(directory)?.sync_all()).map_err(failed)?;
     // A thread of its own: the caller may be one of a runtime's, which must not block on an answer.
     let loaded = std::thread::scope(|scope| {
         let load = scope.spawn(|| {
             let result = load(file, &store, progress);
+            let result = result.and_then(|done| {
+                store.commit_blocking(also)?;
+                Ok(done)
+            });
             store.close_blocking();
             result
         });

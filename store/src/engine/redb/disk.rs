@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FallocateFlags;
 
 use crate::engine::faults::{Faults, NO_SPACE, Operation};
+use crate::engine::private;
 
 /// The real disk, or one that goes wrong by plan.
 #[derive(Debug, Clone)]
@@ -46,7 +47,7 @@ impl Disk {
     /// Makes a file that must not exist, readable and writable.
     pub(crate) fn create(&self, path: &Path) -> io::Result<DiskFile> {
         self.ask(Operation::Create, path)?;
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let file = private::file_options().read(true).write(true).create_new(true).open(path)?;
         Ok(DiskFile { file, path: path.to_owned(), disk: self.clone() })
     }
 
