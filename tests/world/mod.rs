@@ -170,13 +170,23 @@ impl TestWorld {
     }
 
     /// Closes everything as SIGTERM does, and opens it again on the same directory.
-    pub async fn restart(self, more: &str) -> Self {
-        let directory = self._directory;
+    pub async fn restart(mut self, more: &str) -> Self {
+        let directory = self._directory.take().unwrap();
+        self.open_in(directory, more).await
+    }
+
+    /// The same on another directory, with the key of this one.
+    pub async fn move_to(self, directory: tempfile::TempDir) -> Self {
+        std::fs::copy(self.config().data_dir.join("secret.key"), directory.path().join("secret.key"))
+            .unwrap();
+        self.open_in(directory, "").await
+    }
+
+    async fn open_in(self, directory: tempfile::TempDir, more: &str) -> Self {
         self.doors.close().await;
         self.world.close().await;
-        let path = directory.as_ref().unwrap().path();
-        let config = configuration(path, self.names.address, self.sink.address.port(), more);
-        Self::open(&config, self.sink, self.names, directory).await
+        let config = configuration(directory.path(), self.names.address, self.sink.address.port(), more);
+        Self::open(&config, self.sink, self.names, Some(directory)).await
     }
 
     /// Does as SIGHUP does, with other lines in the section `[delivery]`.

@@ -1,0 +1,70 @@
+//! Whatever umask the program is started with, what it makes is for its owner alone.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The program, started with a umask that closes nothing.
+fn postrider(arguments: &[&str]) -> Command {
+    let mut command = Command::new("/bin/sh");
+    let program = env!("CARGO_BIN_EXE_postrider");
+    command.args(["-c", "umask 0; exec \"$0\" \"$@\"", program]).args(arguments).process_group(0);
+    command
+}
+
+fn start(data_dir: &Path) -> Child {
+    let any = "127.0.0.1:0";
+    let mut child =
+        postrider(&["dev", "--json", "--api", any, "--submission", any, "--mx", any, "--inbox", any])
+            .arg("--data-dir")
+            .arg(data_dir)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+    let mut ready = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    assert!(ready.starts_with('{'), "{ready}");
+    child
+}
+
+/// What others than the owner may do something with.
+fn open_to_others(at: &Path) -> Vec<String> {
+    let found = std::fs::symlink_metadata(at).unwrap();
+    let mode = found.permissions().mode() & 0o777;
+    let mut open: Vec<String> =
+        (mode & 0o077 != 0).then(|| format!("{} {mode:o}", at.display())).into_iter().collect();
+    if found.is_dir() {
+        let entries = std::fs::read_dir(at).unwrap();
+        open.extend(entries.flat_map(|entry| open_to_others(&entry.unwrap().path())));
+    }
+    open
+}
+
+#[test]
+fn nothing_is_open_to_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let data_dir = directory.path().join("data");
+    // As an older version made it.
+    std::fs::create_dir_all(data_dir.join("store")).unwrap();
+    for path in [data_dir.join("store"), data_dir.clone()] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut child = start(&data_dir);
+    let backup = data_dir.join("backup");
+    let admin = |arguments: &[&str], data_dir: &Path, file: &Path| {
+        postrider(&["admin", "--data-dir"]).arg(data_dir).args(arguments).arg(file).output().unwrap()
+    };
+    let done = admin(&["backup"], &data_dir, &backup);
+    assert!(done.status.success(), "{done:?}");
+    assert!(data_dir.join("admin.sock").exists() && data_dir.join("secret.key").exists());
+    assert_eq!(open_to_others(&data_dir), Vec::<String>::new());
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let restored = directory.path().join("restored");
+    let done = admin(&["restore"], &restored, &backup);
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(open_to_others(&restored), Vec::<String>::new());
+}
