@@ -196,6 +196,7 @@ fn problem(error: DomainError, room: &Room, tenant: &Tenant) -> Problem {
         DomainError::Changed => {
             Problem::new(Code::CONFLICT, "The domain was changed at the same time; try again")
         }
+        DomainError::TooManyQuestions { retry_after } => Problem::too_many_questions(retry_after),
         DomainError::Keys(error) => Problem::internal(error),
         DomainError::Read(error) => error.into(),
         DomainError::Commit(error) => not_written(error),

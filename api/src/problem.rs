@@ -5,6 +5,7 @@
 //! field of its own that never leaves the house.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -186,6 +187,16 @@ impl Problem {
         Self::new(Code::RATE_LIMIT_EXCEEDED, message)
             .details(json!({"limit": limit}))
             .header(http::header::RETRY_AFTER, reset_s.to_string())
+    }
+
+    /// An account has had more asked of name servers than it may.
+    #[must_use]
+    pub fn too_many_questions(retry_after: Duration) -> Self {
+        let seconds = retry_after.as_millis().div_ceil(1_000).max(1);
+        let message = format!("Too many questions were asked of name servers; try again in {seconds} s");
+        Self::new(Code::RATE_LIMIT_EXCEEDED, message)
+            .details(json!({"reason": "dns_questions"}))
+            .header(http::header::RETRY_AFTER, seconds.to_string())
     }
 
     /// Too many bytes are being worked on.

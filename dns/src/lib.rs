@@ -4,12 +4,13 @@
 //! [`dkim_key`] makes keys, [`seal`] keeps them encrypted, [`sign`] signs with them, [`signers`] keeps
 //! ready ones at hand, [`signing_pool`] runs them off the event loop. [`verdict`] reads the signatures
 //! of others, [`sender_policy`] the SPF records. [`setup`] looks whether the records that a sending domain
-//! needs stand in its own zone, [`provider`] publishes them where the zone is kept. Nothing here knows of
+//! needs stand in its own zone, within the bounds that [`limiter`] counts, [`provider`] publishes them where the zone is kept. Nothing here knows of
 //! accounts, queues or stores.
 
 mod answer_cache;
 pub mod dkim_key;
 mod ipv6;
+pub mod limiter;
 pub mod lookup;
 pub mod mail_hosts;
 pub mod plan;

@@ -25,6 +25,7 @@ mod tags;
 mod text;
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join_all};
@@ -104,12 +105,26 @@ impl Inspector {
         now: Timestamp,
     ) -> BoxFuture<'a, Vec<Finding>> {
         Box::pin(async move {
+            let asked = AtomicU32::new(0);
+            self.inspect_counting((domain, records), now, &asked).await
+        })
+    }
+
+    /// The same; `asked` counts the questions as they are asked, each to a server, so that who gives it up midway knows
+    /// how many they were.
+    pub fn inspect_counting<'a>(
+        &'a self,
+        (domain, records): (&'a Name, &'a [Record]),
+        now: Timestamp,
+        asked: &'a AtomicU32,
+    ) -> BoxFuture<'a, Vec<Finding>> {
+        Box::pin(async move {
             let name = domain.as_str();
             let unknown = |record: &Record| judge(name, record, &Answers::of(Err(Trouble::Garbled)), now);
             let Some(wire) = wire(name) else { return records.iter().map(unknown).collect() };
             // The semaphore is never closed; if it were, we would look without waiting.
             let _turn = self.turns.acquire().await;
-            let looker = Looker::new(&self.asker, wire).await;
+            let looker = Looker::new(&self.asker, wire, asked).await;
             let found = records.iter().map(async |record| {
                 let answers = Answers::gather(&looker, name, record).await;
                 judge(name, record, &answers, now)
@@ -132,7 +147,8 @@ impl Inspector {
         label: &str,
     ) -> Option<(Name, Result<Vec<String>, Trouble>)> {
         let _turn = self.turns.acquire().await;
-        let looker = Looker::new(&self.asker, wire(domain.as_str())?).await;
+        let asked = AtomicU32::new(0);
+        let looker = Looker::new(&self.asker, wire(domain.as_str())?, &asked).await;
         let zone: Name = looker.zone().filter(|zone| zone.contains('.'))?.parse().ok()?;
         let look = looker.look(&format!("{label}.{zone}"), WireType::TXT).await;
         Some((zone, look.map(|look| look.texts().map(str::to_owned).collect())))

@@ -9,13 +9,16 @@
 
 mod check;
 mod claim;
+mod inspect;
 mod keys;
 mod line;
 mod publish;
 mod turns;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use dns::limiter::Limiter;
 use dns::seal::Vault;
 use dns::setup::Inspector;
 use futures_util::future::BoxFuture;
@@ -41,6 +44,8 @@ pub use publish::{By, PublishError, Published};
 
 /// Domains whose records are published at once.
 const PUBLISHING_MAX: usize = 16;
+/// Of one account: others find a place whatever it does.
+const PUBLISHING_EACH_MAX: usize = 3;
 /// How often something is tried again that somebody else changed meanwhile.
 const TRIES_MAX: usize = 20;
 
@@ -70,6 +75,15 @@ pub enum DomainError {
     /// It was changed by others again and again.
     #[error("the domain was changed by somebody else meanwhile; try again")]
     Changed,
+    /// The account has had too many questions asked of name servers.
+    #[error(
+        "too many questions were asked of name servers for this account; try again in {} s",
+        retry_after.as_secs_f64().ceil()
+    )]
+    TooManyQuestions {
+        /// After how long it may have more asked.
+        retry_after: Duration,
+    },
     /// Keys could not be made or sealed.
     #[error("making keys failed: {0}")]
     Keys(String),
@@ -141,7 +155,15 @@ pub struct Domains {
     worker: Arc<Worker>,
     senders: Arc<Senders>,
     publishing: Semaphore,
-    looks: turns::Turns,
+    /// Domains whose records are published, by account.
+    publishing_of: turns::Turns<AccountId>,
+    /// Looks under way, by account.
+    looks: turns::Turns<AccountId>,
+    /// Looks under way, by what is looked at for whom.
+    inspected: turns::Turns<(AccountId, Name)>,
+    recent: inspect::Recent,
+    /// What accounts have had asked of name servers.
+    questions: Limiter<AccountId>,
     parts: DomainsParts,
 }
 
@@ -151,7 +173,11 @@ impl Domains {
             worker,
             senders,
             publishing: Semaphore::new(PUBLISHING_MAX),
-            looks: turns::Turns::default(),
+            publishing_of: turns::Turns::new(PUBLISHING_EACH_MAX),
+            looks: turns::Turns::new(turns::EACH_MAX),
+            inspected: turns::Turns::new(1),
+            recent: inspect::Recent::default(),
+            questions: Limiter::default(),
             parts,
         }
     }

@@ -195,8 +195,12 @@ pub async fn get(room: Arc<Room>, tenant: Tenant, asked: AskDmarc) -> Result<Dom
     let mut totals = Tally::default();
     sources.iter().for_each(|source| totals.add(&source.tally));
     let sources = shown_sources(sources);
-    let addresses = sources.iter().filter_map(|source| source.ip).collect();
-    let hosts = room.hall.returned().hosts(addresses).await;
+    let addresses: Vec<IpAddr> = sources.iter().filter_map(|source| source.ip).collect();
+    // Strangers name the addresses in their reports, and with them whom we ask for the names.
+    let hosts = match room.hall.domains().ask_now(domain.account, addresses.len()) {
+        true => room.hall.returned().hosts(addresses).await,
+        false => HashMap::new(),
+    };
     let latest = reports.iter().max_by_key(|report| report.ends_at);
     Ok(DomainDmarc {
         dmarc: DmarcView {

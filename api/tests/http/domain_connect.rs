@@ -64,6 +64,8 @@ async fn provider() -> (Web, Pages) {
 }
 
 async fn connect(world: &World) -> Answered {
+    // What was found a moment ago would be the answer.
+    world.hall.clock().advance(std::time::Duration::from_secs(10));
     world.call(Method::POST, "/domains/acme.test/dns/connect", &json!({})).await
 }
 

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
+/// For so long what was found of a domain is the answer.
+const FRESH: Duration = Duration::from_secs(10);
+
 /// The zone that a provider would hold when all records were pasted.
 fn zone(domain: &Value) -> String {
     let mut zone = String::new();
@@ -34,6 +37,10 @@ async fn add(world: &World, body: &Value) -> Value {
 }
 
 async fn post(world: &World, path: &str) -> Value {
+    if path.ends_with("/verify") {
+        // What was found a moment ago would be the answer.
+        world.hall.clock().advance(FRESH);
+    }
     let answer = world.call(Method::POST, path, &json!({})).await;
     assert_eq!(answer.status, StatusCode::OK, "{path}: {}", answer.json());
     answer.json()
@@ -373,6 +380,7 @@ async fn who_rules_the_dns_claims_a_domain() {
         claim["record"]["value"].as_str().unwrap()
     );
     names.set(&both);
+    world.hall.clock().advance(FRESH);
     let proven = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
     assert_eq!(
         (&proven["status"], &proven["blocked_reason"]),
@@ -382,8 +390,14 @@ async fn who_rules_the_dns_claims_a_domain() {
     world.hall.clock().advance(Duration::from_secs(73 * 3_600));
     let disputed = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
     assert_eq!(disputed["blocked_reason"], json!("recent_owner_activity"), "both records stand there");
+    let asked = names.queries();
+    for _ in 0..20 {
+        assert_eq!(call(Method::POST, &verify, &json!({})).await.json()["claim"], disputed);
+    }
+    assert_eq!(names.queries(), asked, "what was found a moment ago of both is the answer");
     let own = domain["records"][0]["value"].as_str().unwrap();
     names.set(&both.lines().filter(|line| !line.contains(own)).collect::<Vec<_>>().join("\n"));
+    world.hall.clock().advance(FRESH);
     let done = call(Method::POST, &verify, &json!({})).await.json()["claim"].clone();
     assert_eq!((&done["status"], &done["blocked_reason"]), (&json!("completed"), &json!(null)));
     let moved = call(Method::GET, "/domains/acme.test", &Value::Null).await.json()["domain"].clone();
@@ -443,4 +457,83 @@ async fn credentials_are_saved_sealed_and_records_published_with_them() {
     let gone = world.call(Method::DELETE, path, &Value::Null).await;
     assert_eq!(gone.json(), json!({"ok": true}));
     assert_eq!(world.call(Method::DELETE, path, &Value::Null).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn what_was_found_a_moment_ago_is_the_answer() {
+    let (world, names) = World::with_names("").await;
+    let domain = add(&world, &json!({"domain": "acme.test"})).await;
+    names.set(&zone(&domain));
+    let verify = async || {
+        let answer = world.call(Method::POST, "/domains/acme.test/verify", &json!({})).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
+        answer.json()
+    };
+    // Of many at once one looks.
+    let first = verify().await;
+    let once = names.queries();
+    assert_eq!(first["verified"], json!(true), "{first:#}");
+    names.set("");
+    let again = futures_util::future::join_all((0..50).map(|_| verify())).await;
+    assert!(again.iter().all(|answer| *answer == first), "the last result");
+    assert_eq!(names.queries(), once, "nobody was asked");
+    world.hall.clock().advance(FRESH);
+    let crowd = futures_util::future::join_all((0..50).map(|_| verify())).await;
+    assert!(crowd.iter().all(|answer| answer["domain"]["degraded_since"].is_string()));
+    let looked = names.queries() - once;
+    assert!(looked <= 3 * once, "one look, which finds nothing, and not fifty: {looked} questions");
+
+    // Other records are looked for at once.
+    let before = names.queries();
+    world.call(Method::POST, "/domains/acme.test/dkim/rotate", &json!({})).await;
+    verify().await;
+    assert!(names.queries() > before);
+}
+
+#[tokio::test]
+async fn an_account_has_so_many_questions_asked_and_others_theirs() {
+    const BURST: usize = 200;
+    /// Nobody looks longer than that.
+    const ONE_MAX: usize = 100;
+    let (world, names) = World::with_names("").await;
+    let other = world.account(2, Scope::Full).await;
+    for n in 0..60 {
+        add(&world, &json!({"domain": format!("d{n}.test")})).await;
+    }
+    let ask = async |n: usize| {
+        let path = format!("/domains/d{n}.test/verify");
+        world.call(Method::POST, &path, &json!({})).await
+    };
+    let begun = world.hall.clock().now();
+    let answers = futures_util::future::join_all((0..60).map(ask)).await;
+    let elapsed_s = world.hall.clock().now().duration_since(begun).as_secs_f64();
+    eprintln!(
+        "QUESTIONS {} {}",
+        names.queries(),
+        answers.iter().filter(|a| a.status == StatusCode::OK).count()
+    );
+    let refused = answers.iter().position(|answer| answer.status != StatusCode::OK);
+    let number = refused.expect("sixty domains are too many at once");
+    let refused = &answers[number];
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded")
+    );
+    assert!(refused.headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() >= 1);
+    let bound = BURST + ONE_MAX + (elapsed_s * 20.0) as usize;
+    assert!(names.queries() <= bound, "{} of {bound}", names.queries());
+    // What is known of a domain is told all the same, however many ask for it.
+    world.hall.clock().advance(FRESH);
+    let again = futures_util::future::join_all((0..60).map(ask)).await;
+    let known = answers.iter().zip(&again).filter(|(before, _)| before.status == StatusCode::OK);
+    assert!(known.map(|(_, after)| after.status).all(|status| status == StatusCode::OK));
+    let before = names.queries();
+    // So is somebody else served.
+    let body = json!({"domain": "other.test"});
+    world.call_as(&other, Method::POST, "/domains", &body).await;
+    let theirs = world.call_as(&other, Method::POST, "/domains/other.test/verify", &json!({})).await;
+    assert_eq!(theirs.status, StatusCode::OK, "{}", theirs.json());
+    assert!(names.queries() > before);
+    world.hall.clock().advance(Duration::from_secs(20));
+    assert_eq!(ask(number).await.status, StatusCode::OK);
 }

@@ -9,10 +9,12 @@
 //! The way to a zone is kept for its time to live, answers never. Servers are asked in turn, the next one
 //! when the one before fails or takes long; the first usable answer counts. The addresses of name servers
 //! are chosen by whoever owns the zone, so only public ones are asked (unless allowed), and all questions
-//! together are bounded in number ([`QUESTIONS_MAX`]).
+//! together are bounded in number ([`QUESTIONS_MAX`]), those of an inspection ([`QUESTIONS_OF_ONE_MAX`]), and those to
+//! one server by the second ([`RATE_OF_SERVER`]).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -27,11 +29,17 @@ use super::Settings;
 use super::exchange::{Question, Trouble, ask};
 use super::kept::Kept;
 use crate::ipv6::Ipv6;
+use crate::limiter::{Limiter, Rate};
 use crate::lookup::{self, SetupError};
 
 /// Questions under way at once, each with a socket: more wait, within their deadline. The receive buffer of a
 /// server on this machine holds some 160.
 const QUESTIONS_MAX: usize = 128;
+/// Questions of one inspection. One whose name servers answer asks some thirty, and with the longest SPF record and slips
+/// of the pen everywhere under two hundred.
+const QUESTIONS_OF_ONE_MAX: u32 = 300;
+/// What one name server is asked, for all accounts together.
+const RATE_OF_SERVER: Rate = Rate { per_second: 100, burst: 400 };
 /// Name servers of a zone that are used.
 const NAME_SERVERS_MAX: usize = 4;
 /// Addresses of them that are asked.
@@ -61,6 +69,18 @@ pub(super) struct Asker {
     ipv6: Ipv6,
     zones: Kept<WireName, Arc<Zone>>,
     hosts: Kept<WireName, Arc<[IpAddr]>>,
+    /// What was asked of each name server.
+    servers: Limiter<IpAddr>,
+    begun: Instant,
+}
+
+/// What an inspection may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds<'a> {
+    /// Until when.
+    pub(super) until: Instant,
+    /// How many questions it has asked, each to a server.
+    pub(super) asked: &'a AtomicU32,
 }
 
 /// What an authoritative server's answer comes to.
@@ -78,6 +98,8 @@ impl Asker {
             ipv6: Ipv6::new(false),
             zones: Kept::new(ZONES_KEPT_MAX),
             hosts: Kept::new(HOSTS_KEPT_MAX),
+            servers: Limiter::default(),
+            begun: Instant::now(),
         })
     }
 
@@ -96,28 +118,28 @@ impl Asker {
         &self,
         name: &WireName,
         kind: RecordType,
-        until: Instant,
+        bounds: Bounds<'_>,
     ) -> Result<Message, Trouble> {
         let question = Question { name, kind, recursive: true, unchecked: false };
-        let asked = self.configured_by(question, until).await;
+        let asked = self.configured_by(question, bounds).await;
         if asked.as_ref().err() != Some(&Trouble::ServerFailure) {
             return asked;
         }
-        match self.configured_by(Question { unchecked: true, ..question }, until).await {
+        match self.configured_by(Question { unchecked: true, ..question }, bounds).await {
             Ok(_) => Err(Trouble::Bogus),
             Err(_) => Err(Trouble::ServerFailure),
         }
     }
 
-    async fn configured_by(&self, question: Question<'_>, until: Instant) -> Result<Message, Trouble> {
+    async fn configured_by(&self, question: Question<'_>, bounds: Bounds<'_>) -> Result<Message, Trouble> {
         // Twice each: a packet may be lost.
         let servers: Vec<SocketAddr> = self.configured.iter().chain(&self.configured).copied().collect();
         let accept = |reply: Message| usable(&reply).map(|()| reply);
-        self.first(&servers, question, accept, until).await
+        self.first(&servers, question, accept, bounds).await
     }
 
     /// The zone that a name is in; `None` when no NS records lead to it.
-    pub(super) async fn zone_of(&self, name: &WireName, until: Instant) -> Option<Arc<Zone>> {
+    pub(super) async fn zone_of(&self, name: &WireName, bounds: Bounds<'_>) -> Option<Arc<Zone>> {
         if let Some(zone) = self.zones.get(name, Instant::now()) {
             return Some(zone);
         }
@@ -128,7 +150,7 @@ impl Asker {
             }
             // Whether the signatures hold is another question.
             let question = Question { name: &above, kind: RecordType::NS, recursive: true, unchecked: true };
-            let reply = self.configured_by(question, until).await.ok()?;
+            let reply = self.configured_by(question, bounds).await.ok()?;
             if let Some((zone, ttl)) = zone_in(&reply.answers, &above) {
                 let zone = Arc::new(zone);
                 self.zones.put(name.clone(), Arc::clone(&zone), (ttl, Instant::now()));
@@ -145,14 +167,14 @@ impl Asker {
         zone: &Zone,
         name: &WireName,
         kind: RecordType,
-        until: Instant,
+        bounds: Bounds<'_>,
     ) -> Result<Message, Trouble> {
         let mut zone = zone.clone();
         for _ in 0..REFERRALS_MAX {
-            let servers = self.servers_of(&zone, until).await;
+            let servers = self.servers_of(&zone, bounds).await;
             let question = Question { name, kind, recursive: false, unchecked: false };
             let accept = |reply: Message| step(reply, name, &zone);
-            match self.first(&servers, question, accept, until).await? {
+            match self.first(&servers, question, accept, bounds).await? {
                 Step::Answer(reply) => return Ok(reply),
                 Step::Referral(deeper) => zone = deeper,
             }
@@ -160,8 +182,8 @@ impl Asker {
         Err(Trouble::Lame)
     }
 
-    async fn servers_of(&self, zone: &Zone, until: Instant) -> Vec<SocketAddr> {
-        let lists = join_all(zone.hosts.iter().map(|host| self.addresses(host, until))).await;
+    async fn servers_of(&self, zone: &Zone, bounds: Bounds<'_>) -> Vec<SocketAddr> {
+        let lists = join_all(zone.hosts.iter().map(|host| self.addresses(host, bounds))).await;
         // One of each host first, so that a host of many addresses does not stand for all.
         let longest = lists.iter().map(|list| list.len()).max().unwrap_or(0);
         let mut servers = Vec::new();
@@ -177,15 +199,16 @@ impl Asker {
         servers
     }
 
-    async fn addresses(&self, host: &WireName, until: Instant) -> Arc<[IpAddr]> {
+    async fn addresses(&self, host: &WireName, bounds: Bounds<'_>) -> Arc<[IpAddr]> {
         if let Some(known) = self.hosts.get(host, Instant::now()) {
             return known;
         }
         // A name server whose addresses are slow to come holds up nothing: there are others.
-        let until = until.min(Instant::now() + self.settings.try_timeout);
+        let until = bounds.until.min(Instant::now() + self.settings.try_timeout);
+        let bounds = Bounds { until, ..bounds };
         let ask = async |kind| {
             let question = Question { name: host, kind, recursive: true, unchecked: true };
-            let reply = self.configured_by(question, until).await;
+            let reply = self.configured_by(question, bounds).await;
             reply.map(|reply| reply.answers).unwrap_or_default()
         };
         let records = match self.ipv6.has_route() {
@@ -210,15 +233,15 @@ impl Asker {
         servers: &[SocketAddr],
         question: Question<'_>,
         accept: impl Fn(Message) -> Result<T, Trouble>,
-        until: Instant,
+        bounds: Bounds<'_>,
     ) -> Result<T, Trouble> {
         let mut waiting = servers.iter();
         let mut under_way = FuturesUnordered::new();
         let mut worst = Trouble::Unreachable;
-        let asked = timeout_at(until, async {
+        let asked = timeout_at(bounds.until, async {
             loop {
                 match waiting.next() {
-                    Some(&server) => under_way.push(self.one(server, question)),
+                    Some(&server) => under_way.push(self.one(server, question, bounds)),
                     None if under_way.is_empty() => return Err(worst),
                     None => {}
                 }
@@ -235,10 +258,31 @@ impl Asker {
         asked.await.unwrap_or(Err(Trouble::TimedOut))
     }
 
-    async fn one(&self, server: SocketAddr, question: Question<'_>) -> Result<Message, Trouble> {
+    async fn one(
+        &self,
+        server: SocketAddr,
+        question: Question<'_>,
+        bounds: Bounds<'_>,
+    ) -> Result<Message, Trouble> {
+        if bounds.asked.fetch_add(1, Ordering::Relaxed) >= QUESTIONS_OF_ONE_MAX {
+            return Err(Trouble::TimedOut);
+        }
+        self.turn_at(server.ip()).await;
         // The semaphore is never closed; if it were, we would ask without waiting.
         let _turn = self.turns.acquire().await;
         ask(server, question, self.settings.try_timeout).await
+    }
+
+    /// Returns when a name server may be asked that somebody else has named. Ours are asked as much as they are needed:
+    /// what is asked of them is bounded by who has it asked.
+    async fn turn_at(&self, ip: IpAddr) {
+        if self.configured.iter().any(|server| server.ip() == ip) {
+            return;
+        }
+        let now_ns = || u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        while let Err(wait) = self.servers.take(&ip, 1, (RATE_OF_SERVER, now_ns())) {
+            sleep(wait).await;
+        }
     }
 
     /// Forgets the way to a zone that led nowhere.

@@ -7,12 +7,12 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use hickory_proto::op::{Message, ResponseCode};
 use hickory_proto::rr::{Name as WireName, RData, RecordType};
-use tokio::time::Instant;
 
-use super::asker::{Asker, Zone};
+use super::asker::{Asker, Bounds, Zone};
 use super::exchange::Trouble;
 
 /// Aliases followed, as many as resolvers commonly do.
@@ -84,22 +84,22 @@ pub(super) struct Looker<'a> {
     domain: WireName,
     zone: Option<Arc<Zone>>,
     registered: bool,
-    until: Instant,
+    bounds: Bounds<'a>,
 }
 
 impl<'a> Looker<'a> {
-    pub(super) async fn new(asker: &'a Asker, domain: WireName) -> Self {
-        let until = asker.deadline();
-        let zone = asker.zone_of(&domain, until).await;
+    pub(super) async fn new(asker: &'a Asker, domain: WireName, asked: &'a AtomicU32) -> Self {
+        let bounds = Bounds { until: asker.deadline(), asked };
+        let zone = asker.zone_of(&domain, bounds).await;
         let registered = match &zone {
             // A top level that does not know the name: nobody has it.
             Some(zone) if zone.origin.num_labels() == 1 => {
-                let asked = asker.authoritative(zone, &domain, RecordType::SOA, until).await;
+                let asked = asker.authoritative(zone, &domain, RecordType::SOA, bounds).await;
                 !asked.is_ok_and(|reply| reply.metadata.response_code == ResponseCode::NXDomain)
             }
             _ => true,
         };
-        Self { asker, domain, zone, registered, until }
+        Self { asker, domain, zone, registered, bounds }
     }
 
     /// Whether the domain exists, as far as its top level says.
@@ -134,7 +134,7 @@ impl<'a> Looker<'a> {
     /// Whether the configured servers, which check signatures, find those of a name bogus.
     pub(super) async fn is_bogus(&self, name: &str, kind: RecordType) -> bool {
         let Some(name) = wire(name) else { return false };
-        self.asker.configured(&name, kind, self.until).await.err() == Some(Trouble::Bogus)
+        self.asker.configured(&name, kind, self.bounds).await.err() == Some(Trouble::Bogus)
     }
 
     fn is_ours(&self, name: &WireName) -> bool {
@@ -143,12 +143,12 @@ impl<'a> Looker<'a> {
 
     async fn ask(&self, name: &WireName, kind: RecordType) -> Result<Message, Trouble> {
         let Some(zone) = self.zone.as_ref().filter(|zone| zone.origin.zone_of(name)) else {
-            return self.asker.configured(name, kind, self.until).await;
+            return self.asker.configured(name, kind, self.bounds).await;
         };
-        match self.asker.authoritative(zone, name, kind, self.until).await {
+        match self.asker.authoritative(zone, name, kind, self.bounds).await {
             Err(trouble @ (Trouble::Unreachable | Trouble::Lame | Trouble::TimedOut)) => {
                 self.asker.lost(&self.domain);
-                let instead = self.asker.configured(name, kind, self.until).await;
+                let instead = self.asker.configured(name, kind, self.bounds).await;
                 instead.map_err(|other| other.max(trouble))
             }
             asked => asked,

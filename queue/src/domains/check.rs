@@ -16,6 +16,7 @@ use mail::id::{AccountId, DomainId};
 use mail::setup::{Seen, assess, next_look};
 use store::setup::About;
 
+use super::inspect::{Wish, is_fresh};
 use super::line::Line;
 use super::{DomainError, Domains, Known, TRIES_MAX};
 
@@ -29,7 +30,9 @@ const READ_MAX: usize = 1_000;
 const SLOW: Duration = Duration::from_secs(1);
 
 impl Domains {
-    /// Looks at a domain's records now, and settles what that means.
+    /// Looks at a domain's records now, and settles what that means. What was found in the last ten seconds, by whichever
+    /// node, is the answer without a look; and so is what was found last, when the account has had too many questions
+    /// asked.
     ///
     /// # Errors
     /// [`DomainError`]. That a record is not there is none.
@@ -39,7 +42,16 @@ impl Domains {
             if self.parts.auto_verify {
                 return self.force(&domain.name).await;
             }
-            let seen = self.look(&domain).await;
+            let (known, _) = self.know(domain).await?;
+            if self.is_known(&known) {
+                return Ok(known);
+            }
+            let seen = match self.look(&known.domain, Wish::Asked).await {
+                Err(DomainError::TooManyQuestions { .. }) if known.setup.last_checked_at.is_some() => {
+                    return Ok(known);
+                }
+                seen => seen?,
+            };
             match self.settle_look((account, id), seen, true).await {
                 // Others have looked at the same time, and settled what they saw.
                 Err(DomainError::Changed) => self.get(account, id).await,
@@ -72,14 +84,19 @@ impl Domains {
         })
     }
 
-    async fn look(&self, domain: &Domain) -> Seen {
-        let _turn = self.looks.take(domain.account).await;
-        let at = self.worker.clock.now();
+    /// Whether all records of a domain, as they are wanted now, were looked for a moment ago.
+    fn is_known(&self, known: &Known) -> bool {
+        let now = self.worker.clock.now();
+        known.setup.last_checked_at.is_some_and(|at| is_fresh(at, now))
+            && self.parts.facts.records(&known.domain).iter().all(|record| known.setup.of(record).is_some())
+    }
+
+    async fn look(&self, domain: &Domain, wish: Wish) -> Result<Seen, DomainError> {
         let records = self.parts.facts.records(domain);
-        let findings = self.parts.inspector.inspect(&domain.name, &records, at).await;
+        let found = self.inspect((domain.account, &domain.name), records, wish).await?;
         // Opening an RSA key takes half a millisecond: what signs mail every day need not be proved every hour.
         let keys_open = domain.state == DomainState::Verified || self.keys_open(domain);
-        Seen { findings: records.into_iter().zip(findings).collect(), keys_open, at }
+        Ok(Seen { findings: found.findings, keys_open, at: found.at })
     }
 
     /// Books what was seen. Keys that were turned meanwhile, and settings that were changed, stay as they are.
@@ -88,6 +105,10 @@ impl Domains {
             let before =
                 store::domain::get(self.store(), about.0, about.1).await?.ok_or(DomainError::Unknown)?;
             let (known, found) = self.know(before.clone()).await?;
+            if known.setup.last_checked_at == Some(seen.at) && self.is_known(&known) {
+                // Others have waited for the same look, and settled it.
+                return Ok(known);
+            }
             let looked_for = seen.findings.iter().map(|(record, _)| record);
             if !looked_for.eq(&self.parts.facts.records(&before)) {
                 // Other keys, or another setting, meanwhile: what was seen says nothing of them.
@@ -166,6 +187,8 @@ impl Domains {
                 let took = self.worker.clock.now().duration_since(begun);
                 Ok(Duration::try_from(took).is_ok_and(|took| took >= SLOW))
             }
+            // It is due still; the account's other domains go slowly, too.
+            Err(DomainError::TooManyQuestions { .. }) => Ok(true),
             Err(error) => Err(error),
         };
         (about, looked)
@@ -176,7 +199,7 @@ impl Domains {
         if self.know(domain.clone()).await?.0.setup.due.is_none_or(|due| due > now) {
             return Ok(());
         }
-        let seen = self.look(&domain).await;
+        let seen = self.look(&domain, Wish::Due).await?;
         self.settle_look(about, seen, false).await.map(drop)
     }
 }

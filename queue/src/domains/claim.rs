@@ -25,6 +25,7 @@ use store::engine::Batch;
 use store::task::PARTITIONS;
 use thiserror::Error;
 
+use super::inspect::Wish;
 use super::{DomainError, Domains, NewDomain, TRIES_MAX};
 
 /// How often it is looked at proven claims.
@@ -121,7 +122,7 @@ impl Domains {
                 if !claim.is_open() || claim.status_at(now) == ClaimStatus::Expired {
                     return Ok(Claimed { claim, finding: None });
                 }
-                let finding = self.find_ownership(account, &claim.name, now).await;
+                let finding = self.find_ownership(account, account, &claim.name).await?;
                 let is_proven =
                     finding.as_ref().is_some_and(|finding| finding.status == RecordStatus::Verified);
                 if !is_proven {
@@ -191,11 +192,16 @@ impl Domains {
         Err(DomainError::Changed.into())
     }
 
-    async fn find_ownership(&self, account: AccountId, name: &Name, now: Timestamp) -> Option<Finding> {
-        let _turn = self.looks.take(account).await;
+    /// What is found of the ownership record of an account, as questions of `asking`.
+    async fn find_ownership(
+        &self,
+        asking: AccountId,
+        account: AccountId,
+        name: &Name,
+    ) -> Result<Option<Finding>, DomainError> {
         let record = self.parts.facts.ownership(account, name);
-        let found = self.parts.inspector.inspect(name, &[record], now).await;
-        found.into_iter().next()
+        let found = self.inspect((asking, name), vec![record], Wish::Asked).await?;
+        Ok(found.findings.into_iter().next().map(|(_, finding)| finding))
     }
 
     async fn book(&self, before: &Claim, after: &Claim) -> Result<bool, DomainError> {
@@ -245,7 +251,8 @@ impl Domains {
             if claim.grace_ends_at().is_none_or(|ends| now < ends) {
                 return Ok(Some(Block::GracePeriod));
             }
-            let theirs = self.find_ownership(holder.account, &claim.name, now).await;
+            // Whoever claims pays for the questions.
+            let theirs = self.find_ownership(claim.account, holder.account, &claim.name).await?;
             if theirs.is_some_and(|finding| finding.status == RecordStatus::Verified) {
                 return Ok(Some(Block::RecentOwnerActivity));
             }
@@ -367,8 +374,12 @@ impl Domains {
                     let limit = limit(claim.account).await;
                     match self.verify_claim(claim.account, claim.id, limit).await {
                         // The plan is full: the claimant is told when they ask.
-                        Ok(_) | Err(ClaimError::Domain(DomainError::Limit { .. } | DomainError::Changed)) => {
-                        }
+                        Ok(_)
+                        | Err(ClaimError::Domain(
+                            DomainError::Limit { .. }
+                            | DomainError::Changed
+                            | DomainError::TooManyQuestions { .. },
+                        )) => {}
                         Err(error) => return Err(error),
                     }
                 }

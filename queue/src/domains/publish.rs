@@ -12,6 +12,7 @@ use store::dns_credential::Saved;
 use store::engine::Batch;
 use thiserror::Error;
 
+use super::inspect::{QUESTIONS_OF_PROVIDER, Wish};
 use super::{DomainError, Domains, Known, TRIES_MAX};
 
 /// Why records could not be published.
@@ -70,6 +71,7 @@ impl Domains {
     ) -> BoxFuture<'_, Result<Published, PublishError>> {
         Box::pin(async move {
             // Each holds a connection and a provider's patience for up to a minute.
+            let _own = self.publishing_of.take_now(account).ok_or(PublishError::Busy)?;
             let _turn = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
             let domain = store::domain::get(self.store(), account, id).await.map_err(DomainError::from)?;
             let domain = domain.ok_or(DomainError::Unknown)?;
@@ -77,6 +79,8 @@ impl Domains {
                 By::Once(credentials) => credentials,
                 By::Saved(provider) => self.saved(account, provider).await?,
             };
+            // What a server of the customer's is asked, and which records stand there.
+            self.ask(account, QUESTIONS_OF_PROVIDER, Wish::Asked).await?;
             let wanted = self.parts.facts.records(&domain);
             let request = Request {
                 domain: &domain.name,
@@ -103,21 +107,22 @@ impl Domains {
         (account, id): (AccountId, DomainId),
     ) -> BoxFuture<'_, Result<String, PublishError>> {
         Box::pin(async move {
+            let _own = self.publishing_of.take_now(account).ok_or(PublishError::Busy)?;
             let _turn = self.publishing.try_acquire().map_err(|_| PublishError::Busy)?;
             let domain = store::domain::get(self.store(), account, id).await.map_err(DomainError::from)?;
             let mut domain = domain.ok_or(DomainError::Unknown)?;
             domain.dkim = domain.next_dkim.take().unwrap_or(domain.dkim);
             domain.former_dkim = None;
             let mut records = self.parts.facts.records(&domain);
-            let (policies, now) =
-                (records.extract_if(.., |r| r.purpose == Purpose::Dmarc), self.worker.clock.now());
-            let policies: Vec<Record> = policies.collect();
-            let _look = self.looks.take(account).await;
-            let found = self.parts.inspector.inspect(&domain.name, &policies, now).await;
+            let policies: Vec<Record> =
+                records.extract_if(.., |record| record.purpose == Purpose::Dmarc).collect();
+            let found = self.inspect((account, &domain.name), policies, Wish::Asked).await?;
             let is_missing = |finding: &Finding| finding.status == RecordStatus::Missing;
             records.extend(
-                policies.into_iter().zip(found).filter(|(_, found)| is_missing(found)).map(|(r, _)| r),
+                found.findings.into_iter().filter(|(_, found)| is_missing(found)).map(|(record, _)| record),
             );
+            self.ask(account, QUESTIONS_OF_PROVIDER, Wish::Asked).await?;
+            let _look = self.looks.take(account).await;
             Ok(self.parts.publisher.connect(&self.parts.inspector, &domain.name, &records).await?)
         })
     }

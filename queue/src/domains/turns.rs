@@ -2,41 +2,55 @@
 //! nobody waiting but the account that has them.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mail::id::AccountId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Looks of one account at once: those that come by themselves ([`super::line`]), and some that somebody asks for.
-const EACH_MAX: usize = 6;
+pub(super) const EACH_MAX: usize = 6;
 
-/// Gives out turns.
-#[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<HashMap<AccountId, Arc<Semaphore>>>);
+/// Gives out turns, to each so many at a time.
+#[derive(Debug)]
+pub(super) struct Turns<K> {
+    each_max: usize,
+    semaphores: Mutex<HashMap<K, Arc<Semaphore>>>,
+}
 
-impl Turns {
-    /// A turn of the account's; it waits while the account has as many as it may.
-    pub(super) async fn take(&self, account: AccountId) -> Option<OwnedSemaphorePermit> {
-        let turns = {
-            let mut accounts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Who has none and waits for none is forgotten: a permit holds its semaphore, and so does who waits.
-            accounts.retain(|_, turns| Arc::strong_count(turns) > 1);
-            Arc::clone(accounts.entry(account).or_insert_with(|| Arc::new(Semaphore::new(EACH_MAX))))
-        };
+impl<K: Eq + Hash> Turns<K> {
+    pub(super) fn new(each_max: usize) -> Self {
+        Self { each_max, semaphores: Mutex::default() }
+    }
+
+    /// A turn of somebody's; it waits while they have as many as they may.
+    pub(super) async fn take(&self, whose: K) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed; if it were, we would look without waiting.
-        turns.acquire_owned().await.ok()
+        self.of(whose).acquire_owned().await.ok()
+    }
+
+    /// The same, without waiting; none: they have as many as they may.
+    pub(super) fn take_now(&self, whose: K) -> Option<OwnedSemaphorePermit> {
+        self.of(whose).try_acquire_owned().ok()
+    }
+
+    fn of(&self, whose: K) -> Arc<Semaphore> {
+        let mut all = self.semaphores.lock().unwrap_or_else(PoisonError::into_inner);
+        // Who has none and waits for none is forgotten: a permit holds its semaphore, and so does who waits.
+        all.retain(|_, turns| Arc::strong_count(turns) > 1);
+        Arc::clone(all.entry(whose).or_insert_with(|| Arc::new(Semaphore::new(self.each_max))))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
+    use mail::id::AccountId;
 
     use super::*;
 
     #[tokio::test]
     async fn an_account_waits_for_itself_alone_and_is_forgotten() {
-        let turns = Turns::default();
+        let turns = Turns::new(EACH_MAX);
         let [one, other] = [1, 2].map(|n| AccountId::from_bytes([n; 16]));
         let mut held = Vec::new();
         for _ in 0..EACH_MAX {
@@ -48,6 +62,6 @@ mod tests {
         assert!(turns.take(one).now_or_never().is_some());
         drop(held);
         drop(turns.take(other).await);
-        assert_eq!(turns.0.lock().unwrap().len(), 1);
+        assert_eq!(turns.semaphores.lock().unwrap().len(), 1);
     }
 }
