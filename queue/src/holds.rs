@@ -323,7 +323,7 @@ mod tests {
     #[tokio::test]
     async fn a_restored_store_is_held_until_it_is_released() {
         let store = Store::memory();
-        store.commit(queue_hold::of_stopped_store(Timestamp::UNIX_EPOCH)).await.unwrap();
+        store.commit(queue_hold::of_stopped_store(Timestamp::UNIX_EPOCH, true)).await.unwrap();
         let worker = idle(store);
         worker.begin_holds().await.unwrap();
         assert_eq!(worker.queue_hold(), Some(Hold::begin(Timestamp::UNIX_EPOCH)));

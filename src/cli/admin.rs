@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use mail::account::Plan;
 use mail::domain::TlsMode;
 use serde_json::{Value, json};
-use store::engine::{BackupError, Batch, Database, Progress, Report, Store};
+use store::engine::{BackupError, Database, Progress, Report, Store};
 use store::queue_hold;
 
 use super::AdminArguments;
@@ -329,8 +329,7 @@ fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Refu
 /// # Errors
 /// The backup or the directory.
 pub fn restore(file: &Path, options: &store::engine::Options, send: bool) -> Result<Progress, BackupError> {
-    let hold = || queue_hold::of_stopped_store(Timestamp::now());
-    Store::restore_and(file, options, if send { Batch::progress() } else { hold() }, report)
+    Store::restore_and(file, options, queue_hold::of_stopped_store(Timestamp::now(), !send), report)
 }
 
 /// Holds the queue of a store that no server has open.
@@ -338,11 +337,15 @@ fn hold(database: Option<Database>, options: &store::engine::Options) -> Result<
     let runtime = super::run::runtime().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let opened = match &database {
+            // Opening would make one.
+            None if !options.directory.exists() => {
+                return Err(format!("{}: there is no store", options.directory.display()));
+            }
             Some(database) => Store::connect(database).await,
             None => Store::open(options),
         };
         let store = opened.map_err(|error| error.to_string())?;
-        let held = store.commit(queue_hold::of_stopped_store(Timestamp::now())).await;
+        let held = store.commit(queue_hold::of_stopped_store(Timestamp::now(), true)).await;
         store.close().await;
         held.map_err(|error| error.to_string())
     })

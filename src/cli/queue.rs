@@ -195,6 +195,10 @@ pub fn table(shown: &Value) -> String {
     let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or(0);
     let widths: [usize; 7] = std::array::from_fn(width);
     let mut out = String::new();
+    if let Some(hold) = shown["hold"].as_object() {
+        let text = |field: &str| hold.get(field).and_then(Value::as_str).unwrap_or("-");
+        let _ = writeln!(out, "The queue is held since {}: {}", text("since"), text("because"));
+    }
     for row in &rows {
         let line: Vec<String> =
             row.iter().zip(widths).map(|(text, width)| format!("{text:<width$}")).collect();

@@ -163,12 +163,15 @@ pub fn put(batch: &mut Batch, version: &Version, holds: &[(HoldScope, Hold)]) {
     }
 }
 
-/// Holds the whole queue of a store that nobody has open, whatever was written about holds before.
+/// Holds the whole queue of a store that nobody has open, or does not, whatever was written about that before.
 #[must_use]
-pub fn of_stopped_store(now: Timestamp) -> Batch {
+pub fn of_stopped_store(now: Timestamp, is_held: bool) -> Batch {
     let mut batch = Batch::progress();
     batch.put(version_key(), now.as_millisecond().to_string().into_bytes());
-    batch.put(key_of(HoldScope::Queue), row::encode(&Hold::begin(now)));
+    match is_held {
+        true => batch.put(key_of(HoldScope::Queue), row::encode(&Hold::begin(now))),
+        false => batch.delete(key_of(HoldScope::Queue)),
+    };
     batch
 }
 
@@ -187,7 +190,7 @@ mod tests {
         put(&mut batch, &before, &[held]);
         store.commit(batch.clone()).await.unwrap();
         assert!(store.commit(batch).await.is_err(), "something changed meanwhile");
-        store.commit(of_stopped_store(at(3))).await.unwrap();
+        store.commit(of_stopped_store(at(3), true)).await.unwrap();
         let holds = all(&store).await.unwrap();
         assert_eq!((holds.of(held.0), holds.queue), (Some(held.1), Some(Hold::begin(at(3)))));
         let mut batch = Batch::progress();

@@ -649,3 +649,20 @@ async fn accounts_do_not_see_each_other() {
     assert_eq!(product.counts(&id).await, [0, 1, 0, 0, 0]);
     world.end().await;
 }
+
+#[tokio::test]
+async fn a_suspended_accounts_letters_wait_until_that_is_lifted() {
+    let world = World::start().await;
+    let product = Product::of(&world).await;
+    let steps = json!([{"type": "delay", "duration": "1h"}, letter("x")]);
+    let id = active(&world, json!({"event": "a"}), steps).await;
+    product.says("a", json!({})).await;
+    world.change_account(|account| account.suspended = true).await;
+    product.passes("2h").await;
+    world.change_account(|account| account.suspended = false).await;
+    let [_, _, completed, failed, _] = product.counts(&id).await;
+    assert_eq!((completed, failed), (0, 0), "it waits");
+    product.passes("1h").await;
+    assert_eq!(product.counts(&id).await, [0, 0, 1, 0, 0]);
+    world.end().await;
+}

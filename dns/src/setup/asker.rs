@@ -328,3 +328,37 @@ fn zone_in(records: &[Record], origin: &WireName) -> Option<(Zone, Duration)> {
 fn ttl_of(records: &[Record]) -> Duration {
     Duration::from_secs(u64::from(records.iter().map(|record| record.ttl).min().unwrap_or(0)))
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_others_name_is_asked_so_much() {
+        let ours: SocketAddr = "192.0.2.53:53".parse().unwrap();
+        let asker = Asker::new(Settings { servers: vec![ours], ..Settings::default() }).unwrap();
+        let asked = |ip: &str| {
+            let ip = ip.parse().unwrap();
+            (0..10_000).take_while(|_| asker.turn_at(ip).now_or_never().is_some()).count()
+        };
+        let begun = Instant::now();
+        let at_once = asked("198.51.100.1");
+        let since = usize::try_from(begun.elapsed().as_millis()).unwrap() / 10 + 1;
+        assert!((400..=400 + since).contains(&at_once), "{at_once}");
+        assert!(asked("198.51.100.2") >= 400, "another server");
+        assert_eq!(asked("192.0.2.53"), 10_000, "ours is bounded by who has it asked");
+    }
+
+    #[tokio::test]
+    async fn an_inspection_asks_so_many_questions() {
+        let asker = Asker::new(Settings { servers: vec![([127, 0, 0, 1], 9).into()], ..Settings::default() })
+            .unwrap();
+        let (asked, name) = (AtomicU32::new(QUESTIONS_OF_ONE_MAX), WireName::root());
+        let bounds = Bounds { until: asker.deadline(), asked: &asked };
+        let question = Question { name: &name, kind: RecordType::NS, recursive: true, unchecked: true };
+        let refused = asker.one(([127, 0, 0, 1], 9).into(), question, bounds).now_or_never();
+        assert_eq!(refused.map(|answer| answer.err()), Some(Some(Trouble::TimedOut)), "nobody is asked");
+    }
+}
