@@ -164,7 +164,6 @@ pub fn put(batch: &mut Batch, version: &Version, holds: &[(HoldScope, Hold)]) {
 }
 
 /// Holds the whole queue of a store that nobody has open, or does not, whatever was written about that before.
-#[must_use]
 pub fn of_stopped_store(now: Timestamp, is_held: bool) -> Batch {
     let mut batch = Batch::progress();
     batch.put(version_key(), now.as_millisecond().to_string().into_bytes());
