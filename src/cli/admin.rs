@@ -5,9 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ::queue::clock::Clock;
 use clap::builder::BoolishValueParser;
 use clap::{Args, Subcommand};
-use jiff::Timestamp;
 use mail::account::Plan;
 use mail::domain::TlsMode;
 use serde_json::{Value, json};
@@ -329,7 +329,7 @@ fn carry_out(arguments: &AdminArguments, directory: &Path) -> Result<Value, Refu
 /// # Errors
 /// The backup or the directory.
 pub fn restore(file: &Path, options: &store::engine::Options, send: bool) -> Result<Progress, BackupError> {
-    Store::restore_and(file, options, queue_hold::of_stopped_store(Timestamp::now(), !send), report)
+    Store::restore_and(file, options, queue_hold::of_stopped_store(Clock::default().now(), !send), report)
 }
 
 /// Holds the queue of a store that no server has open.
@@ -345,7 +345,7 @@ fn hold(database: Option<Database>, options: &store::engine::Options) -> Result<
             None => Store::open(options),
         };
         let store = opened.map_err(|error| error.to_string())?;
-        let held = store.commit(queue_hold::of_stopped_store(Timestamp::now(), true)).await;
+        let held = store.commit(queue_hold::of_stopped_store(Clock::default().now(), true)).await;
         store.close().await;
         held.map_err(|error| error.to_string())
     })
