@@ -8,10 +8,15 @@ use tokio_util::sync::CancellationToken;
 /// Runs all of it until `stop`.
 pub async fn run(hall: Hall, stop: CancellationToken) {
     let office = Office::new(hall);
+    let others = others(&office, &stop);
+    // It has something to write down when it stops.
+    tokio::join!(office.keep_backfilling(stop.cancelled()), others);
+}
+
+async fn others(office: &Office, stop: &CancellationToken) {
     tokio::select! {
         () = office.keep_ending_holds() => {}
         () = office.keep_comparing() => {}
-        () = office.keep_backfilling() => {}
         () = office.keep_paying_out() => {}
         () = office.keep_counting_clicks() => {}
         () = office.keep_writing_letters() => {}

@@ -1,41 +1,44 @@
-//! Asking the processor: one question, one JSON value, under the rules that hold for webhooks.
+//! Asking the processor: one question, one object or list, under the rules that hold for webhooks.
 //!
 //! Who sets something up is told what was wrong ([`Office::ask`]). Who wants to know more of what came in ([`Asker`]) tells
 //! an answer once and for all, also that there is nothing, from none. That the key is not good, or may not see a thing, says
 //! nothing about the thing: it is no answer.
 //!
 //! The owner names the address, so it is judged like any that strangers name: resolved, checked and connected to as it
-//! was checked, no redirect followed, time and bytes bounded (`queue/src/courier/http.rs`).
+//! was checked, no redirect followed, time and bytes bounded (`queue/src/courier/http.rs`). What is kept of an answer are its
+//! bytes, which an [`AnswerPermit`] pays for from the first one on: whoever asks holds it as long as the objects.
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use queue::courier::http::{Answer, Get, PostError};
-use serde_json::Value;
-use thiserror::Error;
-
 use mail::affiliate::program::Program;
+use mail::id::AccountId;
+use queue::courier::http::{Answer, AnswerPermit, BudgetError, Get, PostError};
+use thiserror::Error;
+use tokio::time::Instant;
 
+use crate::ledger::Fault;
 use crate::office::Office;
-use crate::processor::{AsOf, ConnectedAccount, MetadataKeys, Page, Reading};
+use crate::offload::offload;
+use crate::processor::{
+    AsOf, ConnectedAccount, Json, MetadataKeys, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, Page, Reading,
+};
 use crate::refusal::Refusal;
 
 /// Where the processor's API is, unless said otherwise.
 pub const API_BASE: &str = "https://api.stripe.com";
 /// How long it may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// A page of a hundred invoices with their lines is some hundreds of kilobytes.
-const ANSWER_BYTES_MAX: usize = 8 << 20;
-
-/// Objects of a page.
-pub(crate) const PAGE_OBJECTS: usize = 100;
+/// How long is waited for memory to read an event in.
+const MEMORY_WAIT: Duration = Duration::from_secs(5);
 
 /// What the processor answered to a question.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum Said<T> {
     /// This, at this time by its clock.
-    Value(Value, Timestamp),
+    This(T, Timestamp),
     /// Once and for all nothing, with this status: there is no such thing.
     Nothing(u16),
 }
@@ -49,21 +52,32 @@ pub(crate) enum NoAnswer {
     /// The key may not see what was asked for.
     #[error("{0}")]
     Barred(String),
+    /// It answered with more than is read at once: a shorter time may be asked about.
+    #[error("{0}")]
+    TooMuch(String),
 }
 
 /// A list that the processor answered with.
 pub(crate) struct Told {
     /// Its objects, in the processor's order.
-    pub(crate) objects: Vec<Value>,
+    pub(crate) objects: Vec<Json>,
     /// As of when, by its clock.
     pub(crate) at: Timestamp,
     /// Whether there are more than were asked for.
     pub(crate) has_more: bool,
 }
 
+impl Told {
+    /// That there is nothing.
+    pub(crate) fn nothing() -> Self {
+        Self { objects: Vec::new(), at: Timestamp::UNIX_EPOCH, has_more: false }
+    }
+}
+
 /// The processor of a program, asked with the program's key.
 pub(crate) struct Asker {
     office: Office,
+    account: AccountId,
     api_base: String,
     key: String,
 }
@@ -90,10 +104,11 @@ impl Office {
     ///
     /// # Errors
     /// It did not answer.
-    pub(crate) fn get<'a>(
+    fn get<'a>(
         &'a self,
         (api_base, key): (&'a str, &'a str),
-        path: &'a str,
+        (path, answer_bytes_max): (&'a str, usize),
+        permit: &'a mut AnswerPermit,
     ) -> BoxFuture<'a, Result<Answer, PostError>> {
         Box::pin(async move {
             let get = Get {
@@ -103,41 +118,56 @@ impl Office {
                     ("accept", "application/json".to_owned()),
                 ],
                 timeout: TIMEOUT,
-                answer_bytes_max: ANSWER_BYTES_MAX,
+                answer_bytes_max,
             };
-            self.hall.fetch(get).await
+            self.hall.fetch_within(get, permit).await
         })
     }
 
-    /// The same, for JSON.
+    /// The same, for an object.
     ///
     /// # Errors
     /// It did not answer, or not with 200 and JSON.
-    pub(crate) async fn ask(&self, whom: (&str, &str), path: &str) -> Result<Value, Refusal> {
-        let answered = self.get(whom, path).await;
-        let Answer { status, body, .. } =
-            answered.map_err(|error| Refusal::Upstream(cannot_be_asked(path, &error)))?;
-        if status != 200 {
-            return Err(Refusal::Upstream(answered_with(path, status)));
+    async fn ask(&self, account: AccountId, whom: (&str, &str), path: &str) -> Result<Json, Refusal> {
+        let mut permit = self.hall.answer_permit(account);
+        let answered = self.get(whom, (path, OBJECT_BYTES_MAX), &mut permit).await;
+        let answer = answered.map_err(|error| Refusal::Upstream(cannot_be_asked(path, &error)))?;
+        if answer.status != 200 {
+            return Err(Refusal::Upstream(answered_with(path, answer.status)));
         }
-        serde_json::from_slice(&body).map_err(|_| Refusal::Upstream(no_json(path)))
+        if !answer.is_whole {
+            return Err(Refusal::Upstream(cut(path, OBJECT_BYTES_MAX)));
+        }
+        Json::read(answer.body).map_err(|_| Refusal::Upstream(no_json(path)))
+    }
+
+    /// The memory to read an event of an account in.
+    ///
+    /// # Errors
+    /// It is not free in time.
+    pub(crate) async fn memory(&self, account: AccountId, bytes: usize) -> Result<AnswerPermit, Fault> {
+        let mut permit = self.hall.answer_permit(account);
+        permit.enlarge_until(bytes, Instant::now() + MEMORY_WAIT).await?;
+        Ok(permit)
     }
 
     /// The processor of a program, where it was given a key.
     pub(crate) fn asker(&self, program: &Program) -> Option<Asker> {
         let processor = program.processor.as_ref()?;
         let key = self.open(&program.id.to_bytes(), processor.restricted_key.as_ref()?)?;
-        Some(Asker { office: self.clone(), api_base: processor.api_base.clone(), key })
+        let (office, account) = (self.clone(), program.account);
+        Some(Asker { office, account, api_base: processor.api_base.clone(), key })
     }
 
     /// Whether the processor says that money can be transferred to an account of it. Where it is not asked, or does not
     /// say, it cannot; it may say so later, by itself.
     pub(crate) async fn takes_transfers(&self, program: &Program, account: &str) -> bool {
         let Some(Asker { api_base, key, .. }) = self.asker(program) else { return false };
-        let told = self.ask((&api_base, &key), &format!("/v1/accounts/{account}")).await;
+        let path = format!("/v1/accounts/{account}");
+        let told = self.ask(program.account, (&api_base, &key), &path).await;
         let keys = MetadataKeys::default();
         let reading = Reading { keys: &keys, as_of: AsOf::fetched(self.now()) };
-        match told.map(|told| ConnectedAccount::read(&told, &reading)) {
+        match told.map(|told| ConnectedAccount::read(told.text(), &reading)) {
             Ok(Ok(told)) => told.id == account && told.takes_transfers,
             Ok(Err(error)) => {
                 tracing::info!(%error, "the processor's account cannot be read");
@@ -154,27 +184,52 @@ impl Office {
     ///
     /// # Errors
     /// As [`Office::ask`]; or what it answered is no account.
-    pub(crate) async fn ask_account(&self, api_base: &str, key: &str) -> Result<ToldAccount, Refusal> {
-        let told = self.ask((api_base, key), "/v1/account").await?;
-        let id = told["id"].as_str().filter(|id| is_id(id));
+    pub(crate) async fn ask_account(
+        &self,
+        account: AccountId,
+        (api_base, key): (&str, &str),
+    ) -> Result<ToldAccount, Refusal> {
+        let told = self.ask(account, (api_base, key), "/v1/account").await?;
+        let id = told.id().filter(|id| is_id(id));
         let id = id.ok_or_else(|| Refusal::Upstream("answered without the account's id".to_owned()))?;
-        let livemode = told["livemode"].as_bool().or_else(|| mode_of(key));
-        Ok(ToldAccount { id: id.to_owned(), livemode })
+        let livemode = told.flag_in("livemode").or_else(|| mode_of(key));
+        Ok(ToldAccount { id: id.into_owned(), livemode })
     }
 }
 
 impl Asker {
-    /// Asks for what stands at a path.
+    /// Memory for answers to its questions, of nothing yet.
+    pub(crate) fn permit(&self) -> AnswerPermit {
+        self.office.hall.answer_permit(self.account)
+    }
+
+    /// Asks for the object that stands at a path. The permit pays for it, and is to be held as long as it is.
     ///
     /// # Errors
     /// There was no answer: what the processor did, to be asked again later.
-    pub(crate) async fn ask(&self, path: &str) -> Result<Said, NoAnswer> {
-        let asked_at = self.office.now();
-        match self.office.get((&self.api_base, &self.key), path).await {
-            Ok(Answer { status: 200, body, at, .. }) => match serde_json::from_slice(&body) {
-                Ok(value) => Ok(Said::Value(value, at.unwrap_or(asked_at))),
-                Err(_) => Err(NoAnswer::Silent(no_json(path))),
+    pub(crate) async fn object(&self, path: &str, permit: &mut AnswerPermit) -> Result<Said<Json>, NoAnswer> {
+        Ok(match self.ask((path, OBJECT_BYTES_MAX), permit).await? {
+            Said::This(body, at) => match Json::read(body) {
+                Ok(object) => Said::This(object, at),
+                Err(_) => return Err(NoAnswer::Silent(no_json(path))),
             },
+            Said::Nothing(status) => Said::Nothing(status),
+        })
+    }
+
+    async fn ask(
+        &self,
+        (path, bytes_max): (&str, usize),
+        permit: &mut AnswerPermit,
+    ) -> Result<Said<Bytes>, NoAnswer> {
+        let asked_at = self.office.now();
+        match self.office.get((&self.api_base, &self.key), (path, bytes_max), permit).await {
+            Ok(Answer { status: 200, is_whole: false, body, .. }) => Err(if body.len() < bytes_max {
+                NoAnswer::Silent(format!("broke off in the midst of {}", bare(path)))
+            } else {
+                NoAnswer::TooMuch(cut(path, bytes_max))
+            }),
+            Ok(Answer { status: 200, body, at, .. }) => Ok(Said::This(body, at.unwrap_or(asked_at))),
             Ok(Answer { status: status @ 401, .. }) => {
                 Err(NoAnswer::Silent(format!("does not take the key: it {}", answered_with(path, status))))
             }
@@ -187,27 +242,35 @@ impl Asker {
                 Ok(Said::Nothing(status))
             }
             Ok(Answer { status, .. }) => Err(NoAnswer::Silent(answered_with(path, status))),
+            Err(error @ PostError::Budget(BudgetError::Limit { .. })) => {
+                Err(NoAnswer::TooMuch(cannot_be_asked(path, &error)))
+            }
             Err(error) => Err(NoAnswer::Silent(cannot_be_asked(path, &error))),
         }
     }
 
-    /// Asks for a list, so many pages of it at most; `path` has a query. The inner error is the status with which it is
-    /// said once and for all that there is none.
+    /// Asks for a list, so many pages of it at most; `path` has a query. The permit pays for its objects, and is to be held
+    /// as long as they are. The inner error is the status with which it is said once and for all that there is none.
     ///
     /// # Errors
-    /// As [`Asker::ask`].
-    pub(crate) async fn list(&self, path: &str, pages_max: usize) -> Result<Result<Told, u16>, NoAnswer> {
+    /// As [`Asker::object`]; more is answered than the permit holds.
+    pub(crate) async fn list(
+        &self,
+        path: &str,
+        pages_max: usize,
+        permit: &mut AnswerPermit,
+    ) -> Result<Result<Told, u16>, NoAnswer> {
         let mut told = Told { at: self.office.now(), has_more: true, objects: Vec::new() };
         let mut after = String::new();
         for _ in 0..pages_max {
             let path = format!("{path}&limit={PAGE_OBJECTS}{after}");
-            let (value, at) = match self.ask(&path).await? {
-                Said::Value(value, at) => (value, at),
+            let (body, at) = match self.ask((&path, PAGE_BYTES_MAX), permit).await? {
+                Said::This(body, at) => (body, at),
                 Said::Nothing(status) => return Ok(Err(status)),
             };
             let unread = |error| NoAnswer::Silent(format!("answered {} with no list: {error}", bare(&path)));
-            let page = Page::from_value(value).map_err(unread)?;
-            let next = page.next().map(escaped);
+            let page = offload(body.len(), move || Page::read(&body)).await.map_err(unread)?;
+            let next = page.next().map(|id| escaped(&id));
             if told.objects.is_empty() {
                 told.at = at;
             }
@@ -249,6 +312,10 @@ fn answered_with(path: &str, status: u16) -> String {
 
 fn no_json(path: &str) -> String {
     format!("answered {} with something that is no JSON", bare(path))
+}
+
+fn cut(path: &str, bytes_max: usize) -> String {
+    format!("answered {} with more than {bytes_max} bytes", bare(path))
 }
 
 fn cannot_be_asked(path: &str, error: &PostError) -> String {

@@ -9,22 +9,27 @@
 //!
 //! Lists come newest first, and what is a customer's first invoice goes by what is heard first: so time is gone through in
 //! windows, each of which is read whole and turned round. A window that was cut off is read again, which changes nothing.
+//! Until it is told, a window is the bytes of the answers, paid for by one permit: a window that does not fit is cut.
+//!
+//! Who begins with a window writes that down first. So a window that ends the process is not begun again and again: after
+//! three such ends, or others, the back-fill has failed.
 //!
 //! Invoices are listed by when they were made, and count by when they were paid: so windows begin a year before the time
 //! that is asked for, and of those only what was paid since is told. What else changed since in what is older (a refund
 //! has a list of its own) the events of the last thirty days tell.
 
-use std::collections::BTreeSet;
-use std::future::pending;
+use std::collections::BTreeMap;
+use std::future::{Future, pending};
 use std::ops::RangeInclusive;
+use std::pin::pin;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, select};
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::backfill::{Backfill, BackfillStatus, WindowRead};
 use mail::affiliate::commission::Commission;
 use mail::affiliate::program::Program;
 use mail::id::{AccountId, BackfillId};
-use serde_json::Value;
+use queue::courier::http::AnswerPermit;
 use store::affiliate::listing::Wanted;
 use store::affiliate::{backfill, commission, program};
 use store::engine::{Batch, ReadError};
@@ -34,13 +39,14 @@ use crate::comparing::dispute_kind;
 use crate::lanes::{Job, Lanes};
 use crate::ledger::{Answer, Fault, Ledger};
 use crate::office::{Beside, Committed, Office};
+use crate::processor::Json;
 use crate::refusal::{Noun, Obstacle, Refusal};
 
 /// How often is looked for one to go on with.
 const EVERY: SignedDuration = SignedDuration::from_secs(2);
 /// Pages of one list in a window, unless the window is as short as can be.
 const PAGES_MAX: usize = 5;
-/// Pages of the shortest window.
+/// Pages of the shortest window, if they fit into its memory.
 const PAGES_MAX_OF_SHORTEST: usize = 100;
 /// Before this nobody was paid by the processor.
 const BEGINNING: i64 = 1_293_840_000;
@@ -74,20 +80,35 @@ const SECONDS_OF_DAY: i64 = 86_400;
 const LINES_AT_ONCE: usize = 500;
 /// Back-fills that are looked for at once.
 const OPEN_MAX: usize = 1_000;
-/// Back-fills that go on side by side. A window is held in memory until it is told.
+/// Back-fills that go on side by side.
 const LANES: usize = 8;
 
 /// Why a window is not read.
 enum Unread {
-    /// More happened in it than is looked at at once.
-    TooMuch,
+    /// More happened in it than is looked at at once: what the processor did.
+    TooMuch(String),
     /// The processor does not answer as it must, or the store cannot be read or written.
     Refused(Refusal),
 }
 
-impl<E: Into<Refusal>> From<E> for Unread {
-    fn from(error: E) -> Self {
+impl From<Refusal> for Unread {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<ReadError> for Unread {
+    fn from(error: ReadError) -> Self {
         Self::Refused(error.into())
+    }
+}
+
+impl From<NoAnswer> for Unread {
+    fn from(why: NoAnswer) -> Self {
+        match why {
+            NoAnswer::TooMuch(why) => Self::TooMuch(why),
+            why => Self::Refused(why.into()),
+        }
     }
 }
 
@@ -107,15 +128,16 @@ enum Need {
 }
 
 /// What is in a window, oldest first.
+#[derive(Default)]
 struct Window {
-    sessions: Vec<Value>,
-    subscriptions: Vec<Value>,
-    invoices: Vec<Value>,
-    charges: Vec<Value>,
-    refunds: Vec<Value>,
-    disputes: Vec<Value>,
-    notes: Vec<Value>,
-    events: Vec<Value>,
+    sessions: Vec<Json>,
+    subscriptions: Vec<Json>,
+    invoices: Vec<Json>,
+    charges: Vec<Json>,
+    refunds: Vec<Json>,
+    disputes: Vec<Json>,
+    notes: Vec<Json>,
+    events: Vec<Json>,
 }
 
 impl Office {
@@ -159,30 +181,61 @@ impl Office {
         backfill::get(self.store(), account, id).await?.ok_or(Refusal::Unknown(Noun::Backfill))
     }
 
-    /// Goes on with back-fills as long as it is polled: those of this node's partitions, a window of each at a time.
-    pub fn keep_backfilling(&self) -> BoxFuture<'_, ()> {
+    /// Goes on with back-fills until `stop`: those of this node's partitions, a window of each at a time. Windows that are
+    /// under way then did not end badly, and that is written down.
+    pub fn keep_backfilling<'a>(&'a self, stop: impl Future<Output = ()> + Send + 'a) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let mut lanes = Lanes::new(LANES, 1);
-            loop {
-                let now = self.now();
-                let mut due = Vec::new();
-                for partitions in self.hall.partitions() {
-                    match self.due_backfills(partitions, now).await {
-                        Ok(more) => due.extend(more),
-                        Err(error) => tracing::warn!(%error, "back-fills cannot be looked for"),
-                    }
-                }
-                let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
-                let time_is_up = self.hall.clock().sleep_until(next);
-                let went_on = lanes.run(due, |job| self.read_some(job), time_is_up).await;
-                if lanes.are_free() && !went_on.contains(&true) {
-                    self.hall.clock().sleep_until(next).await;
+            let process = self.new_process();
+            {
+                let work = pin!(self.backfill_on(&process));
+                select(work, pin!(stop)).await;
+            }
+            for partitions in self.hall.partitions() {
+                if let Err(refusal) = self.end_backfilling(partitions, &process).await {
+                    tracing::warn!(%refusal, "it cannot be noted that back-fills did not end badly");
                 }
             }
         })
     }
 
-    /// Reads a window of each back-fill of these partitions. Whether there was one.
+    async fn backfill_on(&self, process: &str) {
+        let mut lanes = Lanes::new(LANES, 1);
+        loop {
+            let now = self.now();
+            let mut due = Vec::new();
+            for partitions in self.hall.partitions() {
+                match self.due_backfills(partitions, now).await {
+                    Ok(more) => due.extend(more),
+                    Err(error) => tracing::warn!(%error, "back-fills cannot be looked for"),
+                }
+            }
+            let next = now.checked_add(EVERY).unwrap_or(Timestamp::MAX);
+            let time_is_up = self.hall.clock().sleep_until(next);
+            let went_on = lanes.run(due, |job| self.read_some(job, process), time_is_up).await;
+            if lanes.are_free() && !went_on.contains(&true) {
+                self.hall.clock().sleep_until(next).await;
+            }
+        }
+    }
+
+    /// Windows that this process has begun with are not under way any more.
+    async fn end_backfilling(&self, partitions: RangeInclusive<u16>, process: &str) -> Result<(), Refusal> {
+        for before in backfill::open(self.store(), partitions, OPEN_MAX).await? {
+            if before.process.as_deref() == Some(process) {
+                let after = Backfill { process: None, ..before.clone() };
+                let mut batch = Batch::progress();
+                backfill::update(&mut batch, &before, &after);
+                self.commit(batch).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn new_process(&self) -> String {
+        format!("{:032x}", self.random())
+    }
+
+    /// Reads a window of each back-fill of these partitions, as a process of its own. Whether there was one.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -191,8 +244,8 @@ impl Office {
         partitions: RangeInclusive<u16>,
         now: Timestamp,
     ) -> Result<bool, Refusal> {
-        let due = self.due_backfills(partitions, now).await?;
-        let went_on = Lanes::new(LANES, 1).run(due, |job| self.read_some(job), pending()).await;
+        let (due, process) = (self.due_backfills(partitions, now).await?, self.new_process());
+        let went_on = Lanes::new(LANES, 1).run(due, |job| self.read_some(job, &process), pending()).await;
         Ok(went_on.contains(&true))
     }
 
@@ -207,35 +260,60 @@ impl Office {
     }
 
     /// Reads a window of a back-fill. Whether that is noted.
-    async fn read_some(&self, (account, id): Job<BackfillId>) -> bool {
-        let went_on = self.go_on_with_backfill((account, id)).await;
+    async fn read_some(&self, (account, id): Job<BackfillId>, process: &str) -> bool {
+        let went_on = self.go_on_with_backfill((account, id), process).await;
         went_on
             .inspect_err(|refusal| tracing::warn!(%account, %refusal, "a back-fill cannot be gone on with"))
             .is_ok()
     }
 
-    async fn go_on_with_backfill(&self, (account, id): Job<BackfillId>) -> Result<(), Refusal> {
+    async fn go_on_with_backfill(
+        &self,
+        (account, id): Job<BackfillId>,
+        process: &str,
+    ) -> Result<(), Refusal> {
         let before = self.backfill(account, id).await?;
         if before.status != BackfillStatus::Running {
             return Ok(());
         }
-        let mut after = before.clone();
-        match self.read_window(&before).await {
+        // On disk before the work: should the process end in the midst of it, the next one knows.
+        let mut begun = before.clone();
+        let begins = begun.begin(process, self.now());
+        if !self.write_backfill((&before, &begun)).await? || !begins {
+            return Ok(());
+        }
+        let mut after = begun.clone();
+        match self.read_window(&begun).await {
             Ok(read) => after.went_on(read),
-            Err(Unread::TooMuch) => {
-                after.shorten();
+            Err(Unread::TooMuch(why)) => {
+                if !after.shorten() {
+                    after.fail(
+                        &format!("the processor {why}, in the shortest time that is asked for"),
+                        self.now(),
+                    );
+                }
             }
+            // It is gone on with when the store is back. This process has not ended, so that is no bad end.
             Err(Unread::Refused(refusal @ (Refusal::Read(_) | Refusal::Commit(_)))) => return Err(refusal),
             Err(Unread::Refused(refusal)) => after.fail(&refusal.to_string(), self.now()),
         }
-        let mut batch = Batch::progress();
-        backfill::update(&mut batch, &before, &after);
-        // Who was beaten to it has nothing to add.
-        self.commit(batch).await?;
-        if after.status != BackfillStatus::Running {
-            tracing::info!(%account, status = after.status.as_str(), "a back-fill ended");
-        }
+        self.write_backfill((&begun, &after)).await?;
         Ok(())
+    }
+
+    /// Whether it is written. Who was beaten to it has nothing to add.
+    async fn write_backfill(&self, (before, after): (&Backfill, &Backfill)) -> Result<bool, Refusal> {
+        if before == after {
+            return Ok(true);
+        }
+        let mut batch = Batch::progress();
+        backfill::update(&mut batch, before, after);
+        let is_written = matches!(self.commit(batch).await?, Committed::Done);
+        if is_written && after.status != BackfillStatus::Running {
+            let (account, status) = (after.account, after.status.as_str());
+            tracing::info!(%account, status, error = after.error, "a back-fill ended");
+        }
+        Ok(is_written)
     }
 
     /// Reads a window into the ledger.
@@ -247,11 +325,13 @@ impl Office {
         }
         let asker = self.asker(&program).ok_or(Refusal::Seal)?;
         // All is asked for before anything is booked: a window that is too long is cut, not read twice.
-        let window = Listing::of(&asker, backfill, self.now()).window().await?;
+        let mut permit = asker.permit();
+        let window = Listing::of(&asker, backfill, self.now()).window(&mut permit).await?;
         let ledger = if backfill.silent { self.ledger().quietly() } else { self.ledger() };
         let mut teller =
             Teller { office: self, asker, ledger, program, backfill, read: WindowRead::default() };
         teller.tell_all(&window).await?;
+        drop(permit);
         let mut read = teller.read;
         read.objects = window.objects();
         // With what was written in this very millisecond: ids tell times no finer.
@@ -289,20 +369,6 @@ impl Office {
 }
 
 impl Window {
-    fn empty() -> Self {
-        let none = Vec::new;
-        Self {
-            sessions: none(),
-            subscriptions: none(),
-            invoices: none(),
-            charges: none(),
-            refunds: none(),
-            disputes: none(),
-            notes: none(),
-            events: none(),
-        }
-    }
-
     fn objects(&self) -> usize {
         let lists = [&self.sessions, &self.subscriptions, &self.invoices, &self.charges];
         let others = [&self.refunds, &self.disputes, &self.notes, &self.events];
@@ -330,51 +396,59 @@ impl<'a> Listing<'a> {
         Self { asker, backfill, seconds: (from.as_second(), end), pages_max, now }
     }
 
-    async fn window(&self) -> Result<Window, Unread> {
-        let mut invoices = self.invoices().await?;
+    async fn window(&self, permit: &mut AnswerPermit) -> Result<Window, Unread> {
+        let mut invoices = self.invoices(permit).await?;
         if self.backfill.is_only_of_bills() {
             let since = self.backfill.since.map_or(i64::MIN, Timestamp::as_second);
             invoices.retain(|invoice| {
-                invoice["status_transitions"]["paid_at"].as_i64().is_some_and(|paid_at| paid_at >= since)
+                let paid_at = invoice.number_in("status_transitions.paid_at");
+                invoice.is_too_large() || paid_at.is_some_and(|paid_at| paid_at >= since)
             });
-            return Ok(Window { invoices, ..Window::empty() });
+            return Ok(Window { invoices, ..Window::default() });
         }
         Ok(Window {
-            sessions: self.list("checkout/sessions", "", Need::Must).await?,
-            subscriptions: self.list("subscriptions", "&status=all", Need::Must).await?,
+            sessions: self.list("checkout/sessions", ("", Need::Must), permit).await?,
+            subscriptions: self.list("subscriptions", ("&status=all", Need::Must), permit).await?,
             invoices,
-            charges: self.list("charges", "", Need::Must).await?,
-            refunds: self.list("refunds", "", Need::May).await?,
-            disputes: self.list("disputes", "", Need::Must).await?,
-            notes: self.list("credit_notes", "", Need::May).await?,
-            events: self.events().await?,
+            charges: self.list("charges", ("", Need::Must), permit).await?,
+            refunds: self.list("refunds", ("", Need::May), permit).await?,
+            disputes: self.list("disputes", ("", Need::Must), permit).await?,
+            notes: self.list("credit_notes", ("", Need::May), permit).await?,
+            events: self.events(permit).await?,
         })
     }
 
     /// Paid invoices, with the payments that paid them, where the processor knows that list in them.
-    async fn invoices(&self) -> Result<Vec<Value>, Unread> {
-        match self.look("invoices", "&status=paid&expand%5B%5D=data.payments").await? {
+    async fn invoices(&self, permit: &mut AnswerPermit) -> Result<Vec<Json>, Unread> {
+        match self.look("invoices", "&status=paid&expand%5B%5D=data.payments", permit).await? {
             Ok(invoices) => Ok(invoices),
-            Err(_) => self.list("invoices", "&status=paid", Need::Must).await,
+            Err(_) => self.list("invoices", ("&status=paid", Need::Must), permit).await,
         }
     }
 
-    async fn events(&self) -> Result<Vec<Value>, Unread> {
+    async fn events(&self, permit: &mut AnswerPermit) -> Result<Vec<Json>, Unread> {
         let kept_since = self.now.checked_sub(EVENTS_KEPT).unwrap_or(self.now).as_second();
         if self.seconds.1 <= kept_since {
             return Ok(Vec::new());
         }
         let types: String = EVENT_TYPES.iter().map(|kind| format!("&types%5B%5D={kind}")).collect();
-        let mut events = self.list("events", &types, Need::May).await?;
+        let mut events = self.list("events", (&types, Need::May), permit).await?;
         let (from, end) = self.seconds;
         // Who does not know the words of the question answers with all of them.
-        events.retain(|event| event["created"].as_i64().is_some_and(|at| (from..end).contains(&at)));
+        events.retain(|event| {
+            event.is_too_large() || event.number_in("created").is_some_and(|at| (from..end).contains(&at))
+        });
         Ok(events)
     }
 
     /// All objects of a list that were created in the window, oldest first.
-    async fn list(&self, list: &str, also: &str, need: Need) -> Result<Vec<Value>, Unread> {
-        match (self.look(list, also).await?, need) {
+    async fn list(
+        &self,
+        list: &str,
+        (also, need): (&str, Need),
+        permit: &mut AnswerPermit,
+    ) -> Result<Vec<Json>, Unread> {
+        match (self.look(list, also, permit).await?, need) {
             (Ok(objects), _) => Ok(objects),
             (Err(_), Need::May) => Ok(Vec::new()),
             (Err(why), Need::Must) => Err(Refusal::Upstream(why).into()),
@@ -382,17 +456,23 @@ impl<'a> Listing<'a> {
     }
 
     /// The same; the inner error is why there is none, or none that the key may read.
-    async fn look(&self, list: &str, also: &str) -> Result<Result<Vec<Value>, String>, Unread> {
+    async fn look(
+        &self,
+        list: &str,
+        also: &str,
+        permit: &mut AnswerPermit,
+    ) -> Result<Result<Vec<Json>, String>, Unread> {
         let (from, end) = self.seconds;
         let path = format!("/v1/{list}?created%5Bgte%5D={from}&created%5Blt%5D={end}{also}");
-        let told = match self.asker.list(&path, self.pages_max).await {
+        let told = match self.asker.list(&path, self.pages_max, permit).await {
             Ok(told) => told.map_err(|status| format!("answered /v1/{list} with status {status}")),
             Err(NoAnswer::Barred(why)) => Err(why),
-            Err(why @ NoAnswer::Silent(_)) => return Err(why.into()),
+            Err(why) => return Err(why.into()),
         };
         if told.as_ref().is_ok_and(|told| told.has_more) {
             tracing::debug!(account = %self.backfill.account, list, "a window of a back-fill is cut");
-            return Err(Unread::TooMuch);
+            let why = format!("answered /v1/{list} with more than {} pages", self.pages_max);
+            return Err(Unread::TooMuch(why));
         }
         Ok(told.map(|told| told.objects.into_iter().rev().collect()))
     }
@@ -410,23 +490,19 @@ struct Teller<'a> {
 
 impl Teller<'_> {
     async fn tell_all(&mut self, window: &Window) -> Result<(), Refusal> {
-        for session in window.sessions.iter().filter(|session| session["status"] == "complete") {
+        let is_complete = |session: &&Json| {
+            session.is_too_large() || session.text_in("status").is_some_and(|status| status == "complete")
+        };
+        for session in window.sessions.iter().filter(is_complete) {
             self.tell("checkout.session.completed", session).await?;
         }
-        let mut customers = BTreeSet::new();
-        for invoice in &window.invoices {
-            if let Some(customer) = id_in(&invoice["customer"]).filter(|id| customers.insert(id.clone())) {
-                self.tell_customer(&customer).await?;
-            }
-            self.tell("invoice.paid", invoice).await?;
-            self.read.invoices += 1;
-        }
+        self.tell_invoices(&window.invoices).await?;
         for subscription in &window.subscriptions {
             self.tell("customer.subscription.updated", subscription).await?;
         }
-        for charge in
-            window.charges.iter().filter(|charge| charge["amount_refunded"].as_i64().unwrap_or(0) > 0)
-        {
+        let is_refunded =
+            |charge: &&Json| charge.is_too_large() || charge.number_in("amount_refunded").unwrap_or(0) > 0;
+        for charge in window.charges.iter().filter(is_refunded) {
             self.tell("charge.refunded", charge).await?;
         }
         for refund in &window.refunds {
@@ -445,17 +521,50 @@ impl Teller<'_> {
         Ok(())
     }
 
+    /// Invoices, each behind its customer, whom the first of them brings. Whose customer cannot be read is not booked.
+    async fn tell_invoices(&mut self, invoices: &[Json]) -> Result<(), Refusal> {
+        let mut customers = BTreeMap::<String, Option<String>>::new();
+        for invoice in invoices {
+            self.read.invoices += 1;
+            let customer = invoice.id_in("customer").map(std::borrow::Cow::into_owned);
+            let unread = match customer {
+                None => None,
+                Some(id) => match customers.get(&id) {
+                    Some(unread) => unread.clone(),
+                    None => {
+                        let unread = self.tell_customer(&id).await?;
+                        customers.insert(id, unread.clone());
+                        unread
+                    }
+                },
+            };
+            let Some(why) = unread else {
+                self.tell("invoice.paid", invoice).await?;
+                continue;
+            };
+            let id = format!("asked_{}", invoice.id().unwrap_or_default());
+            let of = (self.program.account, (id, "invoice.paid"));
+            let refused = self.ledger.refuse_asked(of.0, of.1, Fault::Unanswered(why)).await;
+            let Answer::Failed(fault) = refused else { continue };
+            self.note_unread(invoice, &fault);
+        }
+        Ok(())
+    }
+
     /// A customer; one whom the processor does not know any more is gone without. Who may not be read is not: the flag that
-    /// excludes what was sold may stand there.
-    async fn tell_customer(&mut self, id: &str) -> Result<(), Refusal> {
+    /// excludes what was sold may stand there. Of one that is too large to be read is told why.
+    async fn tell_customer(&mut self, id: &str) -> Result<Option<String>, Refusal> {
         let path = format!("/v1/customers/{}", escaped(id));
-        match self.asker.ask(&path).await? {
-            Said::Value(customer, _) => self.tell("customer.updated", &customer).await,
-            Said::Nothing(_) => Ok(()),
+        let mut permit = self.asker.permit();
+        match self.asker.object(&path, &mut permit).await {
+            Ok(Said::This(customer, _)) => self.tell("customer.updated", &customer).await.map(|()| None),
+            Ok(Said::Nothing(_)) => Ok(None),
+            Err(NoAnswer::TooMuch(why)) => Ok(Some(why)),
+            Err(why) => Err(why.into()),
         }
     }
 
-    async fn tell(&mut self, kind: &str, object: &Value) -> Result<(), Refusal> {
+    async fn tell(&mut self, kind: &str, object: &Json) -> Result<(), Refusal> {
         // As of when it was asked for.
         let of = (self.backfill.until, self.office);
         let taken = self.ledger.take_asked(&self.program, (kind, object), of).await;
@@ -464,24 +573,23 @@ impl Teller<'_> {
 
     /// An object that cannot be worked with is kept among the events that failed, and goes on from there. Where the store
     /// fails, or the processor, the window is read again.
-    fn count(&mut self, object: &Value, taken: Answer) -> Result<(), Refusal> {
+    fn count(&mut self, object: &Json, taken: Answer) -> Result<(), Refusal> {
         match taken {
-            Answer::Failed(fault @ (Fault::Read(_) | Fault::Commit(_) | Fault::Contended)) => {
-                Err(fault.into())
-            }
+            Answer::Failed(
+                fault @ (Fault::Read(_) | Fault::Commit(_) | Fault::Contended | Fault::Budget(_)),
+            ) => Err(fault.into()),
             Answer::Failed(Fault::Unanswered(why)) => Err(Refusal::Upstream(why)),
             Answer::Failed(fault) => {
-                let (unread, first) = &mut self.read.unread;
-                *unread += 1;
-                first.get_or_insert_with(|| format!("{}: {fault}", object["id"].as_str().unwrap_or("no id")));
+                self.note_unread(object, &fault);
                 Ok(())
             }
             _ => Ok(()),
         }
     }
-}
 
-/// An id, or that of the object that stands in its place.
-fn id_in(value: &Value) -> Option<String> {
-    value.as_str().or_else(|| value["id"].as_str()).map(str::to_owned)
+    fn note_unread(&mut self, object: &Json, fault: &Fault) {
+        let (unread, first) = &mut self.read.unread;
+        *unread += 1;
+        first.get_or_insert_with(|| format!("{}: {fault}", object.id().unwrap_or("no id".into())));
+    }
 }

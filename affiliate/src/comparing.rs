@@ -20,15 +20,16 @@ use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::commission::{Commission, Comparison};
 use mail::affiliate::program::Program;
 use mail::id::{AccountId, CommissionId};
-use serde_json::Value;
+use queue::courier::http::AnswerPermit;
 use store::affiliate::commission::{self, Due};
 use store::affiliate::program;
 use store::engine::Batch;
 
-use crate::asking::{Asker, NoAnswer, Said, escaped};
+use crate::asking::{Asker, NoAnswer, Said, Told, escaped};
 use crate::completing::By;
 use crate::ledger::{Answer, Book, Ended, Fault, Ledger, Nobody, PaidBy};
 use crate::office::Office;
+use crate::processor::Json;
 
 /// Invoices that are asked about side by side.
 const AT_ONCE: usize = 16;
@@ -90,9 +91,10 @@ impl Asked {
         let mut paid_by = self.paid_by(invoice).await?;
         if paid_by.is_empty() {
             // The shape since 2025 does not name them in the invoice.
-            match self.asker.payments(By::Invoice(invoice)).await {
-                Ok((payments, at)) => {
-                    for payment in &payments {
+            let mut permit = self.asker.permit();
+            match self.asker.payments(By::Invoice(invoice), &mut permit).await {
+                Ok(Told { objects, at, .. }) => {
+                    for payment in &objects {
                         self.tell("invoice_payment.paid", payment, at).await?;
                     }
                 }
@@ -113,21 +115,24 @@ impl Asked {
     }
 
     async fn about(&self, paid_by: &PaidBy) -> Result<Compared, Fault> {
+        let mut permit = self.asker.permit();
         let answer = match paid_by {
-            PaidBy::Charge(id) => self.charge(id).await,
-            PaidBy::Payment(id) => self.listed(&format!("/v1/charges?payment_intent={}", escaped(id))).await,
+            PaidBy::Charge(id) => self.charge(id, &mut permit).await,
+            PaidBy::Payment(id) => {
+                self.listed(&format!("/v1/charges?payment_intent={}", escaped(id)), &mut permit).await
+            }
         };
-        let (charges, at) = match answer {
+        let Told { objects, at, .. } = match answer {
             Ok(answer) => answer,
             Err(why) => return Ok(Compared::Unanswered(format!("the processor {why}"))),
         };
-        for charge in &charges {
-            if charge["amount_refunded"].as_i64().unwrap_or(0) > 0 {
+        for charge in &objects {
+            if charge.is_too_large() || charge.number_in("amount_refunded").unwrap_or(0) > 0 {
                 self.tell("charge.refunded", charge, at).await?;
             }
-            if charge["disputed"].as_bool().unwrap_or(false)
-                && let Some(id) = charge["id"].as_str()
-                && let Compared::Unanswered(why) = self.about_disputes(id).await?
+            if charge.flag_in("disputed").unwrap_or(false)
+                && let Some(id) = charge.id()
+                && let Compared::Unanswered(why) = self.about_disputes(&id).await?
             {
                 return Ok(Compared::Unanswered(why));
             }
@@ -136,28 +141,29 @@ impl Asked {
     }
 
     async fn about_disputes(&self, charge: &str) -> Result<Compared, Fault> {
-        let (disputes, at) = match self.listed(&format!("/v1/disputes?charge={}", escaped(charge))).await {
+        let mut permit = self.asker.permit();
+        let path = format!("/v1/disputes?charge={}", escaped(charge));
+        let Told { objects, at, .. } = match self.listed(&path, &mut permit).await {
             Ok(answer) => answer,
             Err(why) => return Ok(Compared::Unanswered(format!("the processor {why}"))),
         };
-        for dispute in &disputes {
+        for dispute in &objects {
             self.tell(dispute_kind(dispute), dispute, at).await?;
         }
         Ok(Compared::Heard)
     }
 
-    async fn charge(&self, id: &str) -> Result<(Vec<Value>, Timestamp), NoAnswer> {
+    async fn charge(&self, id: &str, permit: &mut AnswerPermit) -> Result<Told, NoAnswer> {
         self.in_time()?;
-        Ok(match self.asker.ask(&format!("/v1/charges/{}", escaped(id))).await? {
-            Said::Value(charge, at) => (vec![charge], at),
-            Said::Nothing(_) => (Vec::new(), self.ledger.now()),
+        Ok(match self.asker.object(&format!("/v1/charges/{}", escaped(id)), permit).await? {
+            Said::This(charge, at) => Told { objects: vec![charge], at, has_more: false },
+            Said::Nothing(_) => Told::nothing(),
         })
     }
 
-    async fn listed(&self, path: &str) -> Result<(Vec<Value>, Timestamp), NoAnswer> {
+    async fn listed(&self, path: &str, permit: &mut AnswerPermit) -> Result<Told, NoAnswer> {
         self.in_time()?;
-        let told = self.asker.list(path, 1).await?;
-        Ok(told.map_or_else(|_| (Vec::new(), self.ledger.now()), |told| (told.objects, told.at)))
+        Ok(self.asker.list(path, 1, permit).await?.unwrap_or_else(|_| Told::nothing()))
     }
 
     fn in_time(&self) -> Result<(), NoAnswer> {
@@ -166,7 +172,7 @@ impl Asked {
     }
 
     /// One that cannot be worked with is kept among the events that failed, and goes on from there.
-    async fn tell(&self, kind: &str, object: &Value, at: Timestamp) -> Result<(), Fault> {
+    async fn tell(&self, kind: &str, object: &Json, at: Timestamp) -> Result<(), Fault> {
         match self.ledger.take_asked(&self.program, (kind, object), (at, &Nobody)).await {
             Answer::Failed(fault @ (Fault::Read(_) | Fault::Commit(_) | Fault::Contended)) => Err(fault),
             _ => Ok(()),
@@ -175,8 +181,8 @@ impl Asked {
 }
 
 /// The kind of event that tells of a dispute as it stands.
-pub(crate) fn dispute_kind(dispute: &Value) -> &'static str {
-    match dispute["status"].as_str() {
+pub(crate) fn dispute_kind(dispute: &Json) -> &'static str {
+    match dispute.text_in("status").as_deref() {
         Some("won" | "lost" | "warning_closed") => "charge.dispute.closed",
         _ => "charge.dispute.created",
     }

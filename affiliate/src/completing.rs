@@ -9,14 +9,15 @@
 //! Nothing is held meanwhile; who is not answered, or may not ask, takes the event as failed, so that it is sent again. An
 //! answer once and for all, also that there is nothing, is one: then the event is booked as it is.
 
-use jiff::Timestamp;
 use mail::affiliate::program::Program;
-use serde_json::Value;
+use mail::affiliate::sale::SaleLine;
+use mail::id::AccountId;
+use queue::courier::http::AnswerPermit;
 
-use crate::asking::{Asker, NoAnswer, escaped};
+use crate::asking::{Asker, NoAnswer, Told, escaped};
 use crate::ledger::{Book, Completed, Completes, Fault, Ledger};
 use crate::office::Office;
-use crate::processor::{AsOf, Event, Fact, InvoicePayment, MetadataKeys, Reading};
+use crate::processor::{AsOf, Fact, InvoicePayment, Json, MetadataKeys, Reading, Unreadable, invoice_line};
 
 /// Pages of an invoice's lines: so many hundreds are read of it ([`crate::processor`]). One with more is booked by its
 /// total.
@@ -36,46 +37,53 @@ impl Completes for Office {
     async fn complete(
         &self,
         (ledger, program): (&Ledger, &Program),
-        (event, keys): (Event, &MetadataKeys),
+        (fact, keys): (Fact, &MetadataKeys),
     ) -> Result<Completed, Fault> {
-        let Some(asker) = self.asker(program) else { return Ok(Completed::of(event)) };
-        let of = match event.fact(keys)? {
-            Fact::InvoicePaid(invoice) if !invoice.has_all_lines => {
-                let lines = asker.lines(&invoice.sale.invoice).await?;
-                return Ok(Completed::of(match lines {
-                    Some(lines) => event.with_lines(lines),
-                    None => event,
-                }));
+        let Some(asker) = self.asker(program) else { return Ok(Completed::of(fact)) };
+        let of = match fact {
+            Fact::InvoicePaid(mut invoice) if !invoice.has_all_lines => {
+                if let Some(lines) = asker.lines(&invoice.sale.invoice).await? {
+                    (invoice.sale.lines, invoice.has_all_lines) = (lines, true);
+                }
+                return Ok(Completed::of(Fact::InvoicePaid(invoice)));
             }
-            Fact::ChargeRefunded(charge) if charge.invoice.is_none() => {
-                (Some(charge.id), charge.payment_intent)
+            Fact::ChargeRefunded(ref charge) if charge.invoice.is_none() => {
+                (Some(charge.id.clone()), charge.payment_intent.clone())
             }
-            Fact::Refund(refund) => (refund.charge, refund.payment_intent),
-            Fact::Dispute(dispute) => (dispute.charge, dispute.payment_intent),
-            _ => return Ok(Completed::of(event)),
+            Fact::Refund(ref refund) => (refund.charge.clone(), refund.payment_intent.clone()),
+            Fact::Dispute(ref dispute) => (dispute.charge.clone(), dispute.payment_intent.clone()),
+            _ => return Ok(Completed::of(fact)),
         };
         let mut book = Book::of(ledger, program.clone());
-        let Some(payment) = book.payment_of_unknown(of).await? else { return Ok(Completed::of(event)) };
-        let (found, at) = asker.payments(By::Payment(&payment)).await?;
-        let reading = Reading { keys, as_of: AsOf::fetched(at) };
-        let before =
-            found.iter().map(|found| InvoicePayment::read(found, &reading).map(Fact::InvoicePayment));
-        Ok(Completed { before: before.collect::<Result<_, _>>()?, event })
+        let Some(payment) = book.payment_of_unknown(of).await? else { return Ok(Completed::of(fact)) };
+        let mut permit = asker.permit();
+        let found = asker.payments(By::Payment(&payment), &mut permit).await?;
+        let reading = Reading { keys, as_of: AsOf::fetched(found.at) };
+        let read = |found: &Json| {
+            found.check_size()?;
+            InvoicePayment::read(found.text(), &reading).map(Fact::InvoicePayment)
+        };
+        let before = found.objects.iter().map(read).collect::<Result<_, Unreadable>>()?;
+        Ok(Completed { before, fact })
+    }
+
+    async fn permit(&self, account: AccountId, bytes: usize) -> Result<Option<AnswerPermit>, Fault> {
+        self.memory(account, bytes).await.map(Some)
     }
 }
 
 impl From<NoAnswer> for Fault {
     fn from(why: NoAnswer) -> Self {
         match why {
-            NoAnswer::Silent(why) => Self::Unanswered(why),
+            NoAnswer::Silent(why) | NoAnswer::TooMuch(why) => Self::Unanswered(why),
             NoAnswer::Barred(why) => Self::Barred(why),
         }
     }
 }
 
 impl Asker {
-    /// Payments that paid an invoice, and as of when; none where the processor does not know of such.
-    pub(crate) async fn payments(&self, by: By<'_>) -> Result<(Vec<Value>, Timestamp), NoAnswer> {
+    /// Payments that paid an invoice; none where the processor does not know of such.
+    pub(crate) async fn payments(&self, by: By<'_>, permit: &mut AnswerPermit) -> Result<Told, NoAnswer> {
         let path = match by {
             By::Invoice(id) => format!("/v1/invoice_payments?invoice={}", escaped(id)),
             By::Payment(id) => format!(
@@ -83,18 +91,23 @@ impl Asker {
                 escaped(id)
             ),
         };
-        let Ok(told) = self.list(&path, PAYMENT_PAGES_MAX).await? else {
-            return Ok((Vec::new(), Timestamp::UNIX_EPOCH));
-        };
+        let told = self.list(&path, PAYMENT_PAGES_MAX, permit).await?;
+        let mut told = told.unwrap_or_else(|_| Told::nothing());
         // The list holds attempts that did not pay, too.
-        let paid = |payment: &Value| payment["status"].as_str().is_none_or(|status| status == "paid");
-        Ok((told.objects.into_iter().filter(paid).collect(), told.at))
+        told.objects.retain(|payment| payment.text_in("status").is_none_or(|status| status == "paid"));
+        Ok(told)
     }
 
     /// All lines of an invoice; none where the processor does not tell them, or there are more than are read.
-    async fn lines(&self, invoice: &str) -> Result<Option<Vec<Value>>, NoAnswer> {
+    async fn lines(&self, invoice: &str) -> Result<Option<Vec<SaleLine>>, Fault> {
         let path = format!("/v1/invoices/{}/lines?", escaped(invoice));
-        let told = self.list(&path, LINE_PAGES_MAX).await?;
-        Ok(told.ok().filter(|told| !told.has_more).map(|told| told.objects))
+        let mut permit = self.permit();
+        let told = self.list(&path, LINE_PAGES_MAX, &mut permit).await?;
+        let Some(told) = told.ok().filter(|told| !told.has_more) else { return Ok(None) };
+        let read = |(nth, line): (usize, &Json)| {
+            line.check_size()?;
+            invoice_line(line.text(), nth)
+        };
+        Ok(Some(told.objects.iter().enumerate().map(read).collect::<Result<_, Unreadable>>()?))
     }
 }

@@ -36,6 +36,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mail::affiliate::arithmetic::ArithmeticError;
 use queue::clock::Clock;
+use queue::courier::http::BudgetError;
 use queue::entropy::Entropy;
 use store::engine::{Batch, CommitError, ReadError, Store};
 use thiserror::Error;
@@ -70,6 +71,9 @@ pub enum Fault {
     /// The processor was asked for what an event leaves out, and the program's key may not see it.
     #[error("the processor {0}")]
     Barred(String),
+    /// The memory to read it in is not free.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
     /// There is no program, or none that is set up.
     #[error("the affiliate program is not set up")]
     NotSetUp,

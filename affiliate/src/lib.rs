@@ -26,6 +26,7 @@ pub mod letters;
 pub mod links;
 pub mod object;
 pub mod office;
+mod offload;
 pub mod partners;
 pub mod payouts;
 pub mod portal;

@@ -5,6 +5,8 @@
 //! answers to GET ─► [Page] ────────────────► [Invoice], [Charge], … : the same readers
 //! ```
 //!
+//! Of an answer nothing is kept but its bytes: objects are slices of them, and are read one by one.
+//!
 //! Bytes and time come in, typed facts go out: no store, no network. What is not asked for is passed over; what is
 //! asked for and cannot be read is an [`Unreadable`] that names the field.
 //!
@@ -45,10 +47,10 @@ pub use credit_note::CreditNote;
 pub use customer::Customer;
 pub use dispute::ChargeDispute;
 pub use event::{Event, Fact, event_about};
-pub use invoice::{Invoice, InvoicePayment, Payment};
+pub use invoice::{Invoice, InvoicePayment, Payment, invoice_line};
 pub use marks::{Marks, MetadataKeys, ReferralHint};
-pub use page::Page;
-pub use reading::{Problem, Reading, Unreadable};
+pub use page::{Json, Page};
+pub use reading::{AMOUNT_MAX, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, PAGE_OBJECTS, Problem, Reading, Unreadable};
 pub use refund::{ChargeFigure, Refund, RefundFigure, refunded};
 pub use subscription::{Subscription, SubscriptionStatus};
-pub use transfer::ReversedTransfer;
+pub use transfer::{ReversedTransfer, TransferAnswer};

@@ -213,7 +213,7 @@ impl Office {
         }
         self.check_api(&connection.api_base)?;
         let told = match &connection.restricted_key {
-            Some(key) => Some(self.ask_account(&connection.api_base, key).await?),
+            Some(key) => Some(self.ask_account(account, (&connection.api_base, key)).await?),
             None => None,
         };
         let seal = |text: &String| self.seal(&id, text);
@@ -246,7 +246,7 @@ impl Office {
             return Ok(ToldAccount { id, livemode: processor.livemode });
         };
         let key = self.open(&program.id.to_bytes(), sealed).ok_or(Refusal::Seal)?;
-        self.ask_account(&processor.api_base, &key).await
+        self.ask_account(account, (&processor.api_base, &key)).await
     }
 
     /// Makes the program live. It may be so already.

@@ -45,6 +45,7 @@ use crate::appointments::Appointments;
 use crate::automations::Automations;
 use crate::clock::Clock;
 use crate::contacts::{Contacts, ContactsError, Wish};
+use crate::courier::http::AnswerBudget;
 use crate::dkim2::TransactionSigner;
 use crate::domains::{Domains, DomainsParts};
 use crate::entropy::Entropy;
@@ -72,6 +73,11 @@ const HEADER_ROOM_BYTES: u64 = 4 * 1024;
 /// How long who asks for the usage waits for what is not counted yet.
 const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
+/// What answers to accounts' questions to hosts of their own may hold in memory, all together.
+const ANSWERS_BYTES_MAX: usize = 64 << 20;
+/// The part of one account.
+const ACCOUNT_ANSWERS_BYTES_MAX: usize = 16 << 20;
+
 /// How often partitions are chosen for an email, should they go to other nodes while it is committed.
 const CHOICES_MAX: usize = 3;
 
@@ -92,6 +98,7 @@ pub struct Hall {
     letters: Arc<Notify>,
     visits: Arc<Visits>,
     at_work: Arc<AtWork>,
+    pub(crate) answers: AnswerBudget,
     domains: Arc<Domains>,
     returned: Returned,
     automations: Automations,
@@ -188,6 +195,7 @@ impl Hall {
             base_url: Arc::default(),
             letters: Arc::default(),
             at_work: Arc::default(),
+            answers: AnswerBudget::new(ANSWERS_BYTES_MAX, ACCOUNT_ANSWERS_BYTES_MAX),
         }
     }
 

@@ -4,23 +4,26 @@
 //! What the processor was asked for ([`Ledger::take_asked`]) goes the same way in the shape of an event. It is none: nobody
 //! sends it again, so nothing is kept of it, unless it cannot be worked with; then it stands among the events that failed.
 
-use std::future::Future;
+use std::future::{Future, ready};
 
 use aws_lc_rs::digest;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use mail::affiliate::program::{Mode, Program};
 use mail::id::AccountId;
-use serde_json::Value;
+use queue::courier::http::AnswerPermit;
 use store::affiliate::processor_event::{self, EventStatus, ProcessorEvent, Seen};
 use store::affiliate::program;
 use store::engine::Batch;
 
 use super::facts::Nothing;
 use super::{Book, Fault, Ledger, TRIES_MAX};
+use crate::offload::{INLINE_BYTES_MAX, offload};
 use crate::processor::signature::{self, SignatureError};
-use crate::processor::{Event, Fact, MetadataKeys, event_about};
+use crate::processor::{Event, Fact, Json, MetadataKeys, Unreadable, event_about};
 
+/// What reading an event takes, besides its body, for each byte of the body: a copy of its object, and what is made of it.
+const MEMORY_FACTOR: usize = 3;
 /// Commits that one event takes at most: what is left then is done when it is sent again.
 const PARTS_MAX: usize = 1_000;
 
@@ -43,28 +46,37 @@ pub enum Answer {
 
 /// Who asks the processor for what an event leaves out.
 pub trait Completes: Sync {
-    /// Asks, where something is left out.
+    /// Asks, where something is left out of what an event tells.
     fn complete(
         &self,
         of: (&Ledger, &Program),
-        said: (Event, &MetadataKeys),
+        said: (Fact, &MetadataKeys),
     ) -> impl Future<Output = Result<Completed, Fault>> + Send;
+
+    /// The memory to read a large event of an account in; none where nobody counts it.
+    fn permit(
+        &self,
+        _account: AccountId,
+        _bytes: usize,
+    ) -> impl Future<Output = Result<Option<AnswerPermit>, Fault>> + Send {
+        ready(Ok(None))
+    }
 }
 
-/// An event with all that the processor says to it.
+/// What an event tells, with all that the processor says to it.
 #[derive(Debug)]
 pub struct Completed {
-    /// What is heard before the event, in its commit.
+    /// What is heard before it, in its commit.
     pub before: Vec<Fact>,
-    /// The event.
-    pub event: Event,
+    /// What the event tells.
+    pub fact: Fact,
 }
 
 impl Completed {
     /// An event that leaves nothing out.
     #[must_use]
-    pub fn of(event: Event) -> Self {
-        Self { before: Vec::new(), event }
+    pub fn of(fact: Fact) -> Self {
+        Self { before: Vec::new(), fact }
     }
 }
 
@@ -75,9 +87,9 @@ impl Completes for Nobody {
     async fn complete(
         &self,
         _: (&Ledger, &Program),
-        (event, _): (Event, &MetadataKeys),
+        (fact, _): (Fact, &MetadataKeys),
     ) -> Result<Completed, Fault> {
-        Ok(Completed::of(event))
+        Ok(Completed::of(fact))
     }
 }
 
@@ -85,7 +97,8 @@ impl Completes for Nobody {
 struct Arrival<'a> {
     id: String,
     kind: String,
-    body: &'a [u8],
+    /// Nothing of what is too large to be kept.
+    body: Option<&'a [u8]>,
     /// Whether it is what the processor was asked for, in the shape of an event.
     is_asked: bool,
 }
@@ -108,23 +121,41 @@ impl Ledger {
     pub async fn take_asked(
         &self,
         program: &Program,
-        (kind, object): (&str, &Value),
+        (kind, object): (&str, &Json),
         (at, completes): (Timestamp, &impl Completes),
     ) -> Answer {
         // Who fails more than once is in the list of those who did only once.
-        let id = format!("asked_{}", object["id"].as_str().unwrap_or_default());
-        let event = event_about(object, (&id, kind), (at, program.settings.mode));
-        self.take_body(program.account, (event.to_string().as_bytes(), true), completes).await
+        let id = format!("asked_{}", object.id().unwrap_or_default());
+        if let Err(why) = object.check_size() {
+            return self.refuse_asked(program.account, (id, kind), why.into()).await;
+        }
+        let event = event_about(object.text(), (&id, kind), (at, program.settings.mode));
+        self.take_body(program.account, (event.as_bytes(), true), completes).await
     }
 
     /// Takes an event that the processor was asked for.
     pub async fn take_asked_event(
         &self,
         program: &Program,
-        event: &Value,
+        event: &Json,
         completes: &impl Completes,
     ) -> Answer {
-        self.take_body(program.account, (event.to_string().as_bytes(), true), completes).await
+        if let Err(why) = event.check_size() {
+            let id = event.id().unwrap_or_default().into_owned();
+            return self.refuse_asked(program.account, (id, "unreadable"), why.into()).await;
+        }
+        self.take_body(program.account, (event.text().as_bytes(), true), completes).await
+    }
+
+    /// Notes that an object that was asked for cannot be worked with, by an id for the list of events that failed.
+    pub(crate) async fn refuse_asked(
+        &self,
+        account: AccountId,
+        (id, kind): (String, &str),
+        fault: Fault,
+    ) -> Answer {
+        let arrival = Arrival { id, kind: kind.to_owned(), body: None, is_asked: true };
+        self.failed(account, &arrival, fault).await
     }
 
     /// Tries an event again that failed. One that did not stays as it is. `None`: there is no such event.
@@ -161,8 +192,18 @@ impl Ledger {
         (body, is_asked): (&[u8], bool),
         completes: &impl Completes,
     ) -> Answer {
-        let arrival = |id, kind| Arrival { id, kind, body, is_asked };
-        let (arrival, read) = match Event::read(body) {
+        // What reading it takes is held until it is worked with.
+        let permit = match body.len() {
+            0..=INLINE_BYTES_MAX => Ok(None),
+            large => completes.permit(account, large.saturating_mul(MEMORY_FACTOR)).await,
+        };
+        let _permit = match permit {
+            Ok(permit) => permit,
+            // Nothing is noted: it is to be sent again.
+            Err(fault) => return Answer::Failed(fault),
+        };
+        let arrival = |id, kind| Arrival { id, kind, body: Some(body), is_asked };
+        let (arrival, read) = match read(body).await {
             Ok(event) => (arrival(event.id.clone(), event.kind.clone()), Ok(event)),
             // It has no id that could be read: the same bytes have the same name.
             Err(error) => (arrival(name_of(body), "unreadable".to_owned()), Err(error)),
@@ -174,13 +215,15 @@ impl Ledger {
         };
         match answer {
             Ok(answer) => answer,
-            Err(fault) => {
-                if let Err(error) = self.note_failure(account, (&arrival, &fault)).await {
-                    tracing::warn!(event = arrival.id, %error, "it cannot be noted that an event failed");
-                }
-                Answer::Failed(fault)
-            }
+            Err(fault) => self.failed(account, &arrival, fault).await,
         }
+    }
+
+    async fn failed(&self, account: AccountId, arrival: &Arrival<'_>, fault: Fault) -> Answer {
+        if let Err(error) = self.note_failure(account, (arrival, &fault)).await {
+            tracing::warn!(event = arrival.id, %error, "it cannot be noted that an event failed");
+        }
+        Answer::Failed(fault)
     }
 
     /// What it leaves out is asked for while nothing is held.
@@ -196,18 +239,20 @@ impl Ledger {
             return Ok(Answer::Duplicate);
         }
         if foreign(&event, &program).is_some() {
-            return self.work(account, (&Completed::of(event), arrival)).await;
+            return self.work(account, (&event, None), arrival).await;
         }
-        let completed = completes.complete((self, &program), (event, &keys_of(&program))).await?;
-        self.work(account, (&completed, arrival)).await
+        let keys = keys_of(&program);
+        let (event, fact) = fact_of(event, keys.clone()).await?;
+        let completed = completes.complete((self, &program), (fact, &keys)).await?;
+        self.work(account, (&event, Some(&completed)), arrival).await
     }
 
     async fn work(
         &self,
         account: AccountId,
-        (completed, arrival): (&Completed, &Arrival<'_>),
+        (event, completed): (&Event, Option<&Completed>),
+        arrival: &Arrival<'_>,
     ) -> Result<Answer, Fault> {
-        let event = &completed.event;
         let (mut tries, mut parts) = (0, 0);
         while tries < TRIES_MAX && parts < PARTS_MAX {
             let program = program::get(&self.store, account).await?.ok_or(Fault::NotSetUp)?;
@@ -215,9 +260,11 @@ impl Ledger {
             if arrival.is_behind(&seen) {
                 return Ok(Answer::Duplicate);
             }
-            let Followed { mut batch, ignored, is_whole } = match foreign(event, &program) {
-                Some(why) => Followed { batch: Batch::progress(), ignored: Some(why), is_whole: true },
-                None => self.follow(program, completed).await?,
+            let Followed { mut batch, ignored, is_whole } = match (foreign(event, &program), completed) {
+                (Some(why), _) => Followed { batch: Batch::progress(), ignored: Some(why), is_whole: true },
+                (None, Some(completed)) => self.follow(program, completed).await?,
+                // The program took another mode or account meanwhile.
+                (None, None) => return Err(Fault::Contended),
             };
             if is_whole && arrival.is_passing(&seen) {
                 processor_event::forget(&mut batch, account, &seen);
@@ -241,13 +288,12 @@ impl Ledger {
 
     /// All that follows from an event, by what is known at the moment.
     async fn follow(&self, program: Program, completed: &Completed) -> Result<Followed, Fault> {
-        let fact = completed.event.fact(&keys_of(&program))?;
         let mut book = Book::of(self, program);
         for fact in &completed.before {
             // What it adds is known either way.
             let _ = book.hear(fact).await?;
         }
-        if let Err(Nothing(why)) = book.hear(&fact).await? {
+        if let Err(Nothing(why)) = book.hear(&completed.fact).await? {
             return Ok(Followed { batch: Batch::progress(), ignored: Some(why), is_whole: true });
         }
         let is_whole = Box::pin(book.settle()).await?;
@@ -267,7 +313,7 @@ impl Ledger {
             }
             let failed = ProcessorEvent {
                 error: Some(fault.to_string()),
-                body: std::str::from_utf8(arrival.body).ok().map(str::to_owned),
+                body: arrival.body.and_then(|body| std::str::from_utf8(body).ok()).map(str::to_owned),
                 ..arrival.became(&seen, EventStatus::Failed, self.now())
             };
             let mut batch = Batch::progress();
@@ -313,6 +359,24 @@ impl Arrival<'_> {
             is_asked: self.is_passing(seen),
         }
     }
+}
+
+/// Reads an event, and a large one off the runtime.
+async fn read(body: &[u8]) -> Result<Event, Unreadable> {
+    if body.len() <= INLINE_BYTES_MAX {
+        return Event::read(body);
+    }
+    let body = body.to_vec();
+    offload(body.len(), move || Event::read(&body)).await
+}
+
+/// What an event tells; what is left of it then is its envelope.
+async fn fact_of(event: Event, keys: MetadataKeys) -> Result<(Event, Fact), Unreadable> {
+    offload(event.object_bytes(), move || {
+        let fact = event.fact(&keys)?;
+        Ok((event.without_object(), fact))
+    })
+    .await
 }
 
 fn keys_of(program: &Program) -> MetadataKeys {

@@ -4,6 +4,7 @@
 //! payout ─[ asked since, on disk ]─► the processor ─► made: paid
 //!                  ▲                     ├──────────► refused for good: failed
 //!                  │                     ├──────────► not enough money: once a day, three times, then failed
+//!                  │                     ├──────────► the key was used already: looked for, and never failed
 //!                  └─ same key, later ◄──┴─ no answer, or not now
 //! ```
 //!
@@ -16,12 +17,12 @@
 use std::future::Future;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use mail::affiliate::payout::{Payout, PayoutStatus, RunStatus};
 use mail::id::{AccountId, PayoutRunId};
 use queue::courier::http::{Again, Answer, Get, Post, PostError};
-use serde_json::Value;
 use store::affiliate::payout_work::{self, Work};
 use store::affiliate::{payout, payout_run, program};
 use store::engine::Batch;
@@ -30,6 +31,8 @@ use url::form_urlencoded::Serializer;
 use super::ShownPayout;
 use crate::ledger::{Fault, Ledger, Outlay};
 use crate::office::{Office, nothing_beside};
+use crate::offload::offload;
+use crate::processor::{OBJECT_BYTES_MAX, PAGE_BYTES_MAX, Page, TransferAnswer};
 use crate::refusal::Refusal;
 
 /// Transfers that are asked for side by side.
@@ -38,8 +41,8 @@ const AT_ONCE: usize = 8;
 const SLICE: usize = 64;
 /// How long the processor may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// A transfer's object, and a page of them.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Pages of a run's transfers that are looked through for one: a run of more is not told to have none.
+const PAGES_MAX: usize = 500;
 /// For how long the processor surely remembers a key (Stripe: at least 24 hours).
 const KEY_KEPT: SignedDuration = SignedDuration::from_hours(20);
 /// How long it takes until the same is asked again; the last stands for all further ones.
@@ -82,12 +85,14 @@ impl Order {
         form.finish()
     }
 
-    /// Where it is looked for.
-    fn search(&self) -> String {
+    /// Where it is looked for: among all transfers of its run, for one that was asked for with other figures is one, too.
+    fn search(&self, after: Option<&str>) -> String {
         let mut query = Serializer::new(String::new());
         query.append_pair("transfer_group", &self.payout.run.to_string());
-        query.append_pair("destination", &self.payout.destination);
         query.append_pair("limit", "100");
+        if let Some(after) = after {
+            query.append_pair("starting_after", after);
+        }
         format!("/v1/transfers?{}", query.finish())
     }
 }
@@ -99,6 +104,8 @@ pub enum Told {
     Made(String),
     /// It is not, and will not be with this key.
     Refused(String),
+    /// The key was used before, with other figures: whether a transfer was made then is to be looked for.
+    KeyUsed(String),
     /// There is not enough money; nothing was made.
     Short,
     /// Nobody knows whether it was made.
@@ -121,52 +128,57 @@ pub trait Pays: Sync {
 fn unheard(error: &PostError) -> Told {
     match error {
         PostError::Url(_) | PostError::NotPublic(_) => Told::Unasked(error.to_string()),
-        PostError::Lost(_) | PostError::Timeout(_) => Told::Unanswered(error.to_string()),
+        PostError::Lost(_) | PostError::Timeout(_) | PostError::Budget(_) => {
+            Told::Unanswered(error.to_string())
+        }
     }
 }
 
 /// What an answer says.
 #[must_use]
 pub fn told(status: u16, body: &[u8]) -> Told {
-    let said: Value = serde_json::from_slice(body).unwrap_or_default();
-    let (code, message) = (said["error"]["code"].as_str(), said["error"]["message"].as_str());
+    let said = TransferAnswer::read(body);
     let reason = || -> String {
-        let reason = message.or(code).map_or_else(|| format!("status {status}"), str::to_owned);
+        let reason = said.message.clone().or(said.code.clone()).unwrap_or_else(|| format!("status {status}"));
         reason.chars().filter(|c| !c.is_control()).take(REASON_CHARS_MAX).collect()
     };
     match status {
-        200..=299 => match said["id"].as_str().filter(|id| (1..=255).contains(&id.len())) {
-            Some(id) => Told::Made(id.to_owned()),
+        200..=299 => match said.id.clone() {
+            Some(id) => Told::Made(id),
             None => Told::Unanswered("the answer has no id".to_owned()),
         },
         // The program's key is not good, or may not do this: the processor did not look at the order at all.
         401 | 403 => Told::Unasked(reason()),
         // Another request with the same key, or too many: nothing was said of the transfer.
         408 | 409 | 425 | 429 => Told::Unanswered(reason()),
-        400..=499 if code == Some("balance_insufficient") => Told::Short,
+        400..=499 if said.kind.as_deref() == Some("idempotency_error") => Told::KeyUsed(reason()),
+        400..=499 if said.code.as_deref() == Some("balance_insufficient") => Told::Short,
         400..=499 => Told::Refused(reason()),
         _ => Told::Unanswered(reason()),
     }
 }
 
-/// What a list of transfers says of one.
-#[must_use]
-pub fn found(status: u16, body: &[u8], order: &Order) -> Told {
-    let Some(list) = serde_json::from_slice::<Value>(body).ok().filter(|_| status == 200) else {
-        return Told::Unanswered(format!("status {status}"));
+/// What a page of transfers says of one; the inner error is where the next page begins.
+fn found(body: &Bytes, order: &Order) -> Result<Told, String> {
+    let Ok(page) = Page::read(body) else {
+        return Ok(Told::Unanswered("the answer is no list".to_owned()));
     };
-    let Some(data) = list["data"].as_array() else {
-        return Told::Unanswered("the answer is no list".to_owned());
-    };
-    let id = order.payout.id.to_string();
-    let its = data.iter().find(|transfer| transfer["metadata"]["payout_id"].as_str() == Some(&id));
-    match its.map(|transfer| transfer["id"].as_str()) {
-        Some(Some(id)) => Told::Made(id.to_owned()),
-        Some(None) => Told::Unanswered("the transfer has no id".to_owned()),
-        None if list["has_more"] == true => {
-            Told::Unanswered("there are more transfers than a page".to_owned())
+    let payout = order.payout.id.to_string();
+    for transfer in &page.objects {
+        if transfer.is_too_large() {
+            return Ok(Told::Unanswered("a transfer is larger than is read".to_owned()));
         }
-        None => Told::Unmade,
+        if transfer.text_at("metadata.payout_id").is_some_and(|id| id == payout) {
+            return Ok(match transfer.id() {
+                Some(id) => Told::Made(id.into_owned()),
+                None => Told::Unanswered("the transfer has no id".to_owned()),
+            });
+        }
+    }
+    match page.next() {
+        Some(next) => Err(next.into_owned()),
+        None if page.has_more => Ok(Told::Unanswered("the last transfer of a page has no id".to_owned())),
+        None => Ok(Told::Unmade),
     }
 }
 
@@ -282,6 +294,14 @@ impl Ledger {
         let order = Order::of(&asked);
         let is_old = now.duration_since(since) > KEY_KEPT;
         let told = if is_old { processor.look_for(&order).await } else { processor.transfer(&order).await };
+        let told = match told {
+            // The payout has not failed: its lines would be paid by another one, beside the transfer that was made.
+            Told::KeyUsed(why) => match processor.look_for(&order).await {
+                Told::Unmade => Told::Unanswered(format!("no transfer of the payout is found, but: {why}")),
+                found => found,
+            },
+            told => told,
+        };
         self.hear_told(&asked, told).await
     }
 
@@ -296,7 +316,7 @@ impl Ledger {
                 let reason = "There was not enough money at the processor".to_owned();
                 Outlay::Failed { reason, transfer: None }
             }
-            Told::Short | Told::Unmade | Told::Unanswered(_) | Told::Unasked(_) => {
+            Told::Short | Told::Unmade | Told::KeyUsed(_) | Told::Unanswered(_) | Told::Unasked(_) => {
                 came.waiting = 1;
                 self.try_again(asked, &told).await?;
                 return Ok(came);
@@ -356,7 +376,7 @@ impl Ledger {
                     after.asking.since = None;
                 }
             }
-            Told::Made(_) | Told::Refused(_) | Told::Unanswered(_) => {
+            Told::Made(_) | Told::Refused(_) | Told::KeyUsed(_) | Told::Unanswered(_) => {
                 after.asking.not_before = Some(backoff(now, after.asking.tries));
             }
         }
@@ -447,7 +467,7 @@ impl Pays for Office {
             timeout: TIMEOUT,
             again: Again::Harmless,
         };
-        match self.hall.submit(post, ANSWER_BYTES_MAX).await {
+        match self.hall.submit(post, OBJECT_BYTES_MAX).await {
             Ok(Answer { status, body, .. }) => told(status, &body),
             Err(error) => unheard(&error),
         }
@@ -458,16 +478,27 @@ impl Pays for Office {
             Ok(processor) => processor,
             Err(told) => return told,
         };
-        let get = Get {
-            url: processor.url(&order.search()),
-            headers: processor.headers(),
-            timeout: TIMEOUT,
-            answer_bytes_max: ANSWER_BYTES_MAX,
-        };
-        match self.hall.fetch(get).await {
-            Ok(Answer { status, body, .. }) => found(status, &body, order),
-            Err(error) => unheard(&error),
+        let mut after = None::<String>;
+        for _ in 0..PAGES_MAX {
+            let get = Get {
+                url: processor.url(&order.search(after.as_deref())),
+                headers: processor.headers(),
+                timeout: TIMEOUT,
+                answer_bytes_max: PAGE_BYTES_MAX,
+            };
+            let mut permit = self.hall.answer_permit(order.payout.account);
+            let body = match self.hall.fetch_within(get, &mut permit).await {
+                Ok(Answer { status: 200, is_whole: true, body, .. }) => body,
+                Ok(Answer { status, .. }) => return Told::Unanswered(format!("status {status}")),
+                Err(error) => return unheard(&error),
+            };
+            let of = order.clone();
+            match offload(body.len(), move || found(&body, &of)).await {
+                Ok(told) => return told,
+                Err(next) => after = Some(next),
+            }
         }
+        Told::Unanswered(format!("there are more transfers than {PAGES_MAX} pages"))
     }
 }
 
@@ -490,6 +521,11 @@ mod tests {
                 refused("No such destination"),
             ),
             (402, r#"{"error":{"code":"declined"}}"#, refused("declined")),
+            (
+                400,
+                r#"{"error":{"type":"idempotency_error","message":"Keys can only be used once"}}"#,
+                Told::KeyUsed("Keys can only be used once".to_owned()),
+            ),
             (404, "", refused("status 404")),
             (401, "", Told::Unasked("status 401".to_owned())),
             (403, r#"{"error":{"message":"no permission"}}"#, Told::Unasked("no permission".to_owned())),

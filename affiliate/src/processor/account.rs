@@ -1,7 +1,5 @@
 //! A partner's account at the processor, as `account.updated` tells and `GET /v1/accounts/{id}` answers.
 
-use serde_json::Value;
-
 use super::as_of::AsOf;
 use super::reading::{Object, Reading, Unreadable};
 
@@ -21,14 +19,14 @@ impl ConnectedAccount {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(value, "")?, reading)
+    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(json, "")?, reading)
     }
 
     pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
         Ok(Self {
             id: object.needed_id("id")?,
-            takes_transfers: object.text("capabilities.transfers")? == Some("active"),
+            takes_transfers: object.text("capabilities.transfers")?.as_deref() == Some("active"),
             as_of: reading.as_of,
         })
     }

@@ -1,7 +1,6 @@
 //! A charge, as `charge.refunded` tells and `GET /v1/charges` answers.
 
 use mail::affiliate::money::Currency;
-use serde_json::Value;
 
 use super::as_of::AsOf;
 use super::dispute::ChargeDispute;
@@ -45,13 +44,13 @@ impl Charge {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(value, "")?, reading)
+    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(json, "")?, reading)
     }
 
     pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
         let refunds = object.objects("refunds")?;
-        let dispute = object.expanded("dispute");
+        let dispute = object.expanded("dispute")?;
         Ok(Self {
             id: object.needed_id("id")?,
             payment_intent: object.id("payment_intent")?,
@@ -62,7 +61,7 @@ impl Charge {
             currency: object.needed_currency()?,
             is_disputed: object.is("disputed")? || object.id("dispute")?.is_some(),
             marks: Marks::read(object, &["metadata"], reading),
-            refunds: refunds.iter().map(|refund| Refund::of(refund, reading)).collect::<Result<_, _>>()?,
+            refunds: refunds.iter().map(|refund| Refund::of(&refund?, reading)).collect::<Result<_, _>>()?,
             dispute: dispute.map(|dispute| ChargeDispute::of(&dispute, reading)).transpose()?,
             as_of: reading.as_of,
         })

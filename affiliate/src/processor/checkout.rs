@@ -4,7 +4,6 @@
 use jiff::Timestamp;
 use mail::affiliate::money::Currency;
 use mail::affiliate::sale::{Sale, SaleLine};
-use serde_json::Value;
 
 use super::as_of::AsOf;
 use super::marks::{Marks, ReferralHint};
@@ -46,12 +45,12 @@ impl Checkout {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(value, "")?, reading)
+    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(json, "")?, reading)
     }
 
     pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        let named = object.text("client_reference_id")?.and_then(ReferralHint::read);
+        let named = object.text("client_reference_id")?.and_then(|text| ReferralHint::read(&text));
         Ok(Self {
             id: object.needed_id("id")?,
             customer: object.id("customer")?,
@@ -60,7 +59,7 @@ impl Checkout {
             invoice: object.id("invoice")?,
             subscription: object.id("subscription")?,
             payment_intent: object.id("payment_intent")?,
-            is_paid: object.text("payment_status")? == Some("paid"),
+            is_paid: object.text("payment_status")?.as_deref() == Some("paid"),
             total: object.amount("amount_total")?,
             tax: object.share("total_details.amount_tax")?.unwrap_or(0),
             currency: object.currency("currency")?,

@@ -2,7 +2,6 @@
 //! paid, by other ways than a refund.
 
 use mail::affiliate::money::Currency;
-use serde_json::Value;
 
 use super::as_of::{AsOf, Step};
 use super::reading::{Object, Problem, Reading, Unreadable};
@@ -28,12 +27,12 @@ impl CreditNote {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(value, "")?, reading)
+    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(json, "")?, reading)
     }
 
     pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        let is_void = reading.as_of.step == Step::Ended || object.text("status")? == Some("void");
+        let is_void = reading.as_of.step == Step::Ended || object.text("status")?.as_deref() == Some("void");
         let given_back = given_back(object)?;
         Ok(Self {
             id: object.needed_id("id")?,
@@ -50,7 +49,7 @@ fn given_back(object: &Object<'_>) -> Result<i64, Unreadable> {
     let after_payment = match object.share("post_payment_amount")? {
         Some(amount) => amount,
         // An older shape: a note is all one or all the other.
-        None if object.text("type")? == Some("post_payment") => object.needed_share("total")?,
+        None if object.text("type")?.as_deref() == Some("post_payment") => object.needed_share("total")?,
         None => outside,
     };
     let refunds = object.objects("refunds")?;
@@ -60,11 +59,12 @@ fn given_back(object: &Object<'_>) -> Result<i64, Unreadable> {
         if is_refunded { after_payment.saturating_sub(outside) } else { 0 }
     } else {
         let mut sum = 0_i64;
-        for refund in &refunds {
+        for refund in refunds.iter() {
+            let refund = refund?;
             let amount = refund.share("amount_refunded")?.unwrap_or(0);
             sum = sum
                 .checked_add(amount)
-                .ok_or_else(|| refund.wrong("amount_refunded", Problem::NotAnAmount))?;
+                .ok_or_else(|| refund.wrong("amount_refunded", Problem::AmountTooLarge))?;
         }
         sum
     };

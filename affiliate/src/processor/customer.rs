@@ -1,7 +1,6 @@
 //! A customer, as `customer.created` and `customer.updated` tell.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::as_of::AsOf;
 use super::marks::Marks;
@@ -29,8 +28,8 @@ impl Customer {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(value, "")?, reading)
+    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(json, "")?, reading)
     }
 
     pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {

@@ -1,7 +1,6 @@
 //! A dispute of a charge, as `charge.dispute.*` tells.
 
 use mail::affiliate::sale::Dispute;
-use serde_json::Value;
 
 use super::as_of::AsOf;
 use super::reading::{Object, Reading, Unreadable};
@@ -26,12 +25,12 @@ impl ChargeDispute {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(value, "")?, reading)
+    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(json, "")?, reading)
     }
 
     pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        let status = match object.text("status")? {
+        let status = match object.text("status")?.as_deref() {
             Some("warning_closed") => Dispute::InquiryClosed,
             Some(status) if status.starts_with("warning_") => Dispute::Inquiry,
             Some("won") => Dispute::Won,

@@ -5,7 +5,6 @@
 
 use jiff::Timestamp;
 use mail::affiliate::program::Mode;
-use serde_json::Value;
 
 use super::account::ConnectedAccount;
 use super::as_of::AsOf;
@@ -16,22 +15,22 @@ use super::customer::Customer;
 use super::dispute::ChargeDispute;
 use super::invoice::{Invoice, InvoicePayment};
 use super::marks::MetadataKeys;
-use super::reading::{Object, Reading, Unreadable, json};
+use super::reading::{Object, Problem, Reading, Unreadable, json};
 use super::refund::Refund;
 use super::subscription::Subscription;
 use super::transfer::ReversedTransfer;
 
 /// The body of an event that nobody sent: an object as it was asked for, as of that time.
 #[must_use]
-pub fn event_about(object: &Value, (id, kind): (&str, &str), (at, mode): (Timestamp, Mode)) -> Value {
-    serde_json::json!({
-        "id": id,
-        "object": "event",
-        "type": kind,
-        "created": at.as_second(),
-        "livemode": mode == Mode::Live,
-        "data": {"object": object},
-    })
+pub fn event_about(object: &str, (id, kind): (&str, &str), (at, mode): (Timestamp, Mode)) -> String {
+    let quoted = serde_json::Value::from;
+    format!(
+        r#"{{"id":{},"object":"event","type":{},"created":{},"livemode":{},"data":{{"object":{object}}}}}"#,
+        quoted(id),
+        quoted(kind),
+        at.as_second(),
+        mode == Mode::Live
+    )
 }
 
 /// An event, its object not read yet.
@@ -47,7 +46,8 @@ pub struct Event {
     pub livemode: Option<bool>,
     /// The connected account that it happened in; none for the endpoint's own.
     pub account: Option<String>,
-    body: Value,
+    /// The text of its object.
+    object: Option<Box<str>>,
 }
 
 /// What an event tells.
@@ -81,38 +81,33 @@ pub enum Fact {
 }
 
 impl Event {
-    /// Reads the body of a webhook. Its signature is [`super::signature`]'s, its size the caller's to bound.
+    /// Reads the body of a webhook, or an event of a [`super::Page`]. Its signature is [`super::signature`]'s, its size the
+    /// caller's to bound.
     ///
     /// # Errors
     /// It is no JSON, or no event: without id, type or time.
     pub fn read(body: &[u8]) -> Result<Self, Unreadable> {
-        Self::from_value(json(body)?)
-    }
-
-    /// An event of a [`super::Page`] of them.
-    ///
-    /// # Errors
-    /// It is no event: without id, type or time.
-    pub fn from_value(body: Value) -> Result<Self, Unreadable> {
-        let event = Object::of(&body, "")?;
+        let event = Object::of(json(body)?, "")?;
         Ok(Self {
             id: event.needed_id("id")?,
             kind: event.needed_id("type")?,
             created: event.needed("created", event.time("created")?)?,
             livemode: event.flag("livemode")?,
             account: event.id("account")?,
-            body,
+            object: event.find("data.object").map(Into::into),
         })
     }
 
-    /// The same event about an invoice, with all lines of it.
+    /// How long the text of its object is.
     #[must_use]
-    pub fn with_lines(mut self, lines: Vec<Value>) -> Self {
-        let object = self.body.pointer_mut("/data/object").and_then(Value::as_object_mut);
-        if let Some(object) = object {
-            object.insert("lines".to_owned(), serde_json::json!({"data": lines, "has_more": false}));
-        }
-        self
+    pub fn object_bytes(&self) -> usize {
+        self.object.as_ref().map_or(0, |object| object.len())
+    }
+
+    /// The same without its object, which is read.
+    #[must_use]
+    pub fn without_object(self) -> Self {
+        Self { object: None, ..self }
     }
 
     /// Reads its object.
@@ -122,8 +117,8 @@ impl Event {
     pub fn fact(&self, keys: &MetadataKeys) -> Result<Fact, Unreadable> {
         let reading = &Reading { keys, as_of: AsOf::event(&self.kind, self.created) };
         let object = || {
-            let event = Object::of(&self.body, "")?;
-            Object::of(event.needed("data.object", event.find("data.object"))?, "data.object")
+            let missing = || Unreadable { field: "data.object".to_owned(), problem: Problem::Missing };
+            Object::of(self.object.as_deref().ok_or_else(missing)?, "data.object")
         };
         Ok(match self.kind.as_str() {
             "checkout.session.completed" | "checkout.session.async_payment_succeeded" => {

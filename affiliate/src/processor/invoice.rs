@@ -5,7 +5,6 @@ mod payment;
 
 use jiff::Timestamp;
 use mail::affiliate::sale::{Sale, SaleLine};
-use serde_json::Value;
 
 pub use self::payment::{InvoicePayment, Payment};
 use super::as_of::{AsOf, Step};
@@ -50,19 +49,19 @@ impl Invoice {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(value, "")?, reading)
+    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(json, "")?, reading)
     }
 
     pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
         let is_told = reading.as_of.step != Step::Fetched;
-        let is_paid = match object.text("status")? {
+        let is_paid = match object.text("status")?.as_deref() {
             Some(status) => status == "paid",
             None => object.flag("paid")?.unwrap_or(is_told),
         };
         let has_all_lines = !object.is("lines.has_more")?;
         let lines: Vec<SaleLine> =
-            object.objects("lines")?.iter().map(line::read).collect::<Result<_, _>>()?;
+            object.objects("lines")?.iter().map(|line| line::read(&line?)).collect::<Result<_, _>>()?;
         let metadata = ["subscription_details.metadata", "parent.subscription_details.metadata", "metadata"];
         Ok(Self {
             is_paid,
@@ -89,6 +88,14 @@ impl Invoice {
     }
 }
 
+/// Reads a line of an invoice that was asked for, by its place among all of them.
+///
+/// # Errors
+/// A field that matters cannot be read.
+pub fn invoice_line(json: &str, nth: usize) -> Result<SaleLine, Unreadable> {
+    line::read(&Object::of(json, &format!("data.object.lines.data[{nth}]"))?)
+}
+
 /// The tax in `total`. An empty list says nothing: processors send it beside a `tax` that is not zero.
 fn tax(object: &Object<'_>) -> Result<i64, Unreadable> {
     for list in ["total_taxes", "total_tax_amounts"] {
@@ -110,19 +117,27 @@ fn paid_at(object: &Object<'_>, reading: &Reading<'_>) -> Result<Timestamp, Unre
 
 /// The charges that stand in it in full.
 fn charges(object: &Object<'_>, reading: &Reading<'_>) -> Result<Vec<Charge>, Unreadable> {
-    let payments = object.objects("payments")?;
-    let theirs = payments
-        .iter()
-        .flat_map(|p| [p.expanded("payment.charge"), p.expanded("payment.payment_intent.latest_charge")]);
-    let own = [object.expanded("charge"), object.expanded("payment_intent.latest_charge")];
-    own.into_iter().chain(theirs).flatten().map(|charge| Charge::of(&charge, reading)).collect()
+    let mut charges = Vec::new();
+    let mut add = |holder: &Object<'_>, places: [&str; 2]| {
+        for place in places {
+            if let Some(charge) = holder.expanded(place)? {
+                charges.push(Charge::of(&charge, reading)?);
+            }
+        }
+        Ok(())
+    };
+    add(object, ["charge", "payment_intent.latest_charge"])?;
+    for payment in object.objects("payments")?.iter() {
+        add(&payment?, ["payment.charge", "payment.payment_intent.latest_charge"])?;
+    }
+    Ok(charges)
 }
 
 fn description(object: &Object<'_>) -> Result<Option<String>, Unreadable> {
     let mut description = object.text("description")?;
-    for line in object.objects("lines")?.iter().take(1) {
-        description = description.or(line.text("description")?);
+    if let Some(line) = object.objects("lines")?.iter().next() {
+        description = description.or(line?.text("description")?);
     }
-    let cut = |text: &str| text.chars().take(DESCRIPTION_CHARS_MAX).collect();
-    Ok(description.map(str::trim).filter(|text| !text.is_empty()).map(cut))
+    let cut = |text: &str| text.trim().chars().take(DESCRIPTION_CHARS_MAX).collect::<String>();
+    Ok(description.map(|text| cut(&text)).filter(|text| !text.is_empty()))
 }

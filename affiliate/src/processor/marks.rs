@@ -2,9 +2,8 @@
 
 use mail::id::{ReferralId, VisitId};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::reading::{Object, Reading};
+use super::reading::{Object, Reading, field_of, text_in};
 
 /// The names of the metadata fields that the program looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,14 +53,12 @@ impl Marks {
     /// Reads the metadata that stand at these places; what is no metadata says nothing.
     pub(super) fn read(object: &Object<'_>, places: &[&str], reading: &Reading<'_>) -> Self {
         let mut marks = Self::default();
-        for metadata in places.iter().filter_map(|place| object.find(place)?.as_object()) {
-            let hint = metadata.get(&reading.keys.referral).and_then(Value::as_str);
-            marks.add(hint.and_then(ReferralHint::read));
-            marks.excluded |= match metadata.get(&reading.keys.exclude) {
-                Some(Value::String(text)) => text.trim().eq_ignore_ascii_case("false"),
-                Some(Value::Bool(earns)) => !earns,
-                _ => false,
-            };
+        for metadata in places.iter().filter_map(|place| object.find(place)) {
+            let hint = text_in(metadata, &reading.keys.referral);
+            marks.add(hint.and_then(|text| ReferralHint::read(&text)));
+            let exclude = &reading.keys.exclude;
+            marks.excluded |= field_of(metadata, exclude) == Some("false")
+                || text_in(metadata, exclude).is_some_and(|text| text.trim().eq_ignore_ascii_case("false"));
         }
         marks
     }

@@ -1,8 +1,16 @@
 //! Reading the JSON of others: what is asked for, by the places where it may stand, or an error that names the field.
+//!
+//! The text itself is kept, and nothing is made of it but an index of one object's fields at a time, of a bounded number.
+//! What is not asked for is skipped by a parser that does not recurse. So neither depth, nor millions of small fields or
+//! elements, nor fields of the same name cost more memory than the text itself.
+
+use std::borrow::Cow;
+use std::fmt;
 
 use jiff::Timestamp;
 use mail::affiliate::money::Currency;
-use serde_json::{Map, Value};
+use serde::de::{Deserialize, Deserializer as _, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::as_of::AsOf;
@@ -14,6 +22,16 @@ const ID_BYTES_MAX: usize = 255;
 const EMAIL_BYTES_MAX: usize = 320;
 /// A list in an object has no more entries; what it holds beyond its first page is asked for page by page.
 const ENTRIES_MAX: usize = 1_000;
+/// An object has no more fields (Stripe's have about a hundred, and up to 50 of metadata).
+const FIELDS_MAX: usize = 1_000;
+/// An amount is not larger, in minor units. A million such amounts still fit into a sum of the books.
+pub const AMOUNT_MAX: i64 = 1_000_000_000_000;
+/// The largest object of a list, and the largest that is asked for by itself.
+pub const OBJECT_BYTES_MAX: usize = 64 << 10;
+/// Objects of a page.
+pub const PAGE_OBJECTS: usize = 100;
+/// A page: so many objects of the largest size, and what is between them.
+pub const PAGE_BYTES_MAX: usize = PAGE_OBJECTS * OBJECT_BYTES_MAX + (64 << 10);
 
 /// What the processor sent cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -46,6 +64,15 @@ pub enum Problem {
     /// More than are read.
     #[error("has more than {ENTRIES_MAX} entries")]
     TooMany,
+    /// More than a page has.
+    #[error("has more than {PAGE_OBJECTS} objects")]
+    PageTooLong,
+    /// More fields than are read.
+    #[error("has more than {FIELDS_MAX} fields")]
+    TooManyFields,
+    /// An object of a list is larger than is read.
+    #[error("is larger than {OBJECT_BYTES_MAX} bytes")]
+    TooLarge,
     /// It should be a text.
     #[error("is no text")]
     NotText,
@@ -55,6 +82,9 @@ pub enum Problem {
     /// It should be an amount.
     #[error("is no whole number of 64 bits")]
     NotAnAmount,
+    /// No sale is so large.
+    #[error("is beyond {AMOUNT_MAX} minor units")]
+    AmountTooLarge,
     /// It should be an amount of zero or more.
     #[error("is less than zero")]
     Negative,
@@ -78,42 +108,156 @@ pub struct Reading<'a> {
     pub as_of: AsOf,
 }
 
-/// Reads a body.
-pub(super) fn json(body: &[u8]) -> Result<Value, Unreadable> {
+/// The text of a body that is JSON.
+pub(super) fn json(body: &[u8]) -> Result<&str, Unreadable> {
     let wrong = |problem| Unreadable { field: "body".to_owned(), problem };
     if mail::json::has_reserved_name(body) {
         return Err(wrong(Problem::ReservedName));
     }
-    serde_json::from_slice(body).map_err(|_| wrong(Problem::NotJson))
+    let text = std::str::from_utf8(body).ok();
+    let read = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+    read.map(RawValue::get).ok_or_else(|| wrong(Problem::NotJson))
+}
+
+/// A text; it is copied only where something in it is escaped.
+#[derive(serde::Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+fn text_of(json: &str) -> Option<Cow<'_, str>> {
+    Some(serde_json::from_str::<Text<'_>>(json).ok()?.0)
+}
+
+/// The fields of an object, in their order.
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a str)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Fields<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((Text(name), value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
+                    if fields.len() == FIELDS_MAX {
+                        return Err(A::Error::custom(Problem::TooManyFields));
+                    }
+                    fields.push((name, value.get()));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Each)
+    }
+}
+
+/// The field of this name of an object, the last one where there are several; none of what is no object.
+pub(super) fn field_of<'a>(json: &'a str, name: &str) -> Option<&'a str> {
+    struct Find<'n>(&'n str);
+    impl<'de> Visitor<'de> for Find<'_> {
+        type Value = Option<&'de RawValue>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = None;
+            while let Some(Text(name)) = map.next_key::<Text<'de>>()? {
+                if name == self.0 {
+                    found = Some(map.next_value()?);
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(found)
+        }
+    }
+    let found = serde_json::Deserializer::from_str(json).deserialize_map(Find(name)).ok()?;
+    found.map(RawValue::get).filter(|value| *value != "null")
+}
+
+/// The text that a field of an object holds.
+pub(super) fn text_in<'a>(json: &'a str, name: &str) -> Option<Cow<'a, str>> {
+    text_of(field_of(json, name)?)
+}
+
+/// The elements of a list, at most so many; none where there are more, or where it is no list.
+pub(super) fn elements(json: &str, most: usize) -> Option<Vec<&str>> {
+    struct Each(usize);
+    impl<'de> Visitor<'de> for Each {
+        type Value = Vec<&'de str>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut elements = Vec::new();
+            while let Some(element) = list.next_element::<&'de RawValue>()? {
+                if elements.len() == self.0 {
+                    return Err(A::Error::custom("too many"));
+                }
+                elements.push(element.get());
+            }
+            Ok(elements)
+        }
+    }
+    serde_json::Deserializer::from_str(json).deserialize_seq(Each(most)).ok()
 }
 
 /// An object and where it stands. Fields are asked for by place: `price`, `pricing.price_details.price`; what is `null`
 /// is not there.
 pub(super) struct Object<'a> {
-    fields: &'a Map<String, Value>,
+    fields: Vec<(Cow<'a, str>, &'a str)>,
     /// With its dot; empty at the root.
     path: String,
 }
 
+/// The entries of a list in an object. Each is read when its turn comes.
+pub(super) struct Entries<'a> {
+    list: Vec<&'a str>,
+    place: String,
+}
+
+impl<'a> Entries<'a> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Result<Object<'a>, Unreadable>> {
+        let item = |(index, json): (usize, &&'a str)| Object::of(json, &format!("{}[{index}]", self.place));
+        self.list.iter().enumerate().map(item)
+    }
+}
+
 impl<'a> Object<'a> {
     /// The object at the root of what was sent, or at this place of it.
-    pub(super) fn of(value: &'a Value, place: &str) -> Result<Self, Unreadable> {
-        let Some(fields) = value.as_object() else {
+    pub(super) fn of(json: &'a str, place: &str) -> Result<Self, Unreadable> {
+        let wrong = |problem| {
             let field = if place.is_empty() { "body" } else { place };
-            return Err(Unreadable { field: field.to_owned(), problem: Problem::NotAnObject });
+            Unreadable { field: field.to_owned(), problem }
         };
+        if !json.trim_start().starts_with('{') {
+            return Err(wrong(Problem::NotAnObject));
+        }
+        let Fields(fields) = serde_json::from_str(json).map_err(|error| {
+            wrong(if error.is_data() { Problem::TooManyFields } else { Problem::NotJson })
+        })?;
         let path = if place.is_empty() { String::new() } else { format!("{place}.") };
         Ok(Self { fields, path })
     }
 
     /// What stands at a place, if anything does.
-    pub(super) fn find(&self, place: &str) -> Option<&'a Value> {
+    pub(super) fn find(&self, place: &str) -> Option<&'a str> {
         let mut parts = place.split('.');
-        let mut value = self.fields.get(parts.next()?)?;
-        for part in parts {
-            value = value.as_object()?.get(part)?;
-        }
-        Some(value).filter(|value| !value.is_null())
+        let name = parts.next()?;
+        let (_, json) = self.fields.iter().rev().find(|(its, _)| its == name)?;
+        let found = parts.try_fold(*json, field_of)?;
+        Some(found).filter(|json| *json != "null")
+    }
+
+    /// Whether just this text stands at a place.
+    pub(super) fn says(&self, place: &str, text: &str) -> bool {
+        self.find(place).and_then(text_of).is_some_and(|found| found == text)
     }
 
     /// The error that this place is in.
@@ -126,10 +270,10 @@ impl<'a> Object<'a> {
         &self,
         place: &str,
         problem: Problem,
-        read: impl FnOnce(&'a Value) -> Option<T>,
+        read: impl FnOnce(&'a str) -> Option<T>,
     ) -> Result<Option<T>, Unreadable> {
-        let Some(value) = self.find(place) else { return Ok(None) };
-        read(value).map(Some).ok_or_else(|| self.wrong(place, problem))
+        let Some(json) = self.find(place) else { return Ok(None) };
+        read(json).map(Some).ok_or_else(|| self.wrong(place, problem))
     }
 
     /// What has to be there.
@@ -138,38 +282,35 @@ impl<'a> Object<'a> {
     }
 
     /// The object at a place where an id may stand instead.
-    pub(super) fn expanded(&self, place: &str) -> Option<Self> {
-        let fields = self.find(place)?.as_object()?;
-        Some(Self { fields, path: format!("{}{place}.", self.path) })
+    pub(super) fn expanded(&self, place: &str) -> Result<Option<Self>, Unreadable> {
+        let found = self.find(place).filter(|json| json.starts_with('{'));
+        found.map(|json| Self::of(json, &format!("{}{place}", self.path))).transpose()
     }
 
     /// The objects of a list, which stands there by itself or as `data` of an object; none where there is no list.
-    pub(super) fn objects(&self, place: &str) -> Result<Vec<Self>, Unreadable> {
-        let Some(value) = self.find(place) else { return Ok(Vec::new()) };
-        let (place, list) = match value.as_object() {
-            Some(list) => (format!("{place}.data"), list.get("data")),
-            None => (place.to_owned(), Some(value)),
+    pub(super) fn objects(&self, place: &str) -> Result<Entries<'a>, Unreadable> {
+        let (place, list) = match self.find(place) {
+            Some(json) if json.starts_with('{') => (format!("{place}.data"), field_of(json, "data")),
+            found => (place.to_owned(), found),
         };
-        let Some(list) = list.filter(|list| !list.is_null()) else { return Ok(Vec::new()) };
-        let list = list.as_array().ok_or_else(|| self.wrong(&place, Problem::NotAList))?;
-        if list.len() > ENTRIES_MAX {
-            return Err(self.wrong(&place, Problem::TooMany));
-        }
-        let item = |(index, value)| Self::of(value, &format!("{}{place}[{index}]", self.path));
-        list.iter().enumerate().map(item).collect()
+        let list = match list {
+            None => Vec::new(),
+            Some(json) if !json.starts_with('[') => return Err(self.wrong(&place, Problem::NotAList)),
+            Some(json) => elements(json, ENTRIES_MAX).ok_or_else(|| self.wrong(&place, Problem::TooMany))?,
+        };
+        Ok(Entries { list, place: format!("{}{place}", self.path) })
     }
 
     /// An id, or the id of the object that stands in its place. An empty one is none.
     pub(super) fn id(&self, place: &str) -> Result<Option<String>, Unreadable> {
-        let id = self.read(place, Problem::NotAnId, |value| match value {
-            Value::Object(object) => object.get("id")?.as_str(),
-            value => value.as_str(),
+        let id = self.read(place, Problem::NotAnId, |json| {
+            if json.starts_with('{') { text_in(json, "id") } else { text_of(json) }
         })?;
         let Some(id) = id.filter(|id| !id.is_empty()) else { return Ok(None) };
         if id.len() > ID_BYTES_MAX || id.chars().any(char::is_control) {
             return Err(self.wrong(place, Problem::NotAnId));
         }
-        Ok(Some(id.to_owned()))
+        Ok(Some(id.into_owned()))
     }
 
     /// The first id that stands at one of these places.
@@ -183,15 +324,16 @@ impl<'a> Object<'a> {
     }
 
     /// A text.
-    pub(super) fn text(&self, place: &str) -> Result<Option<&'a str>, Unreadable> {
-        self.read(place, Problem::NotText, Value::as_str)
+    pub(super) fn text(&self, place: &str) -> Result<Option<Cow<'a, str>>, Unreadable> {
+        self.read(place, Problem::NotText, text_of)
     }
 
     /// The first address that stands at one of these places, in lower case. One that is too long for an address is
     /// none: nobody is found by it.
     pub(super) fn email(&self, places: &[&str]) -> Result<Option<String>, Unreadable> {
         for place in places {
-            let email = self.text(place)?.map(str::trim).unwrap_or_default();
+            let text = self.text(place)?.unwrap_or_default();
+            let email = text.trim();
             if (1..=EMAIL_BYTES_MAX).contains(&email.len()) {
                 return Ok(Some(email.to_lowercase()));
             }
@@ -199,9 +341,14 @@ impl<'a> Object<'a> {
         Ok(None)
     }
 
-    /// An amount in minor units.
+    /// An amount in minor units, of at most [`AMOUNT_MAX`].
     pub(super) fn amount(&self, place: &str) -> Result<Option<i64>, Unreadable> {
-        self.read(place, Problem::NotAnAmount, Value::as_i64)
+        let amount: Option<i64> =
+            self.read(place, Problem::NotAnAmount, |json| serde_json::from_str(json).ok())?;
+        if amount.is_some_and(|amount| !(-AMOUNT_MAX..=AMOUNT_MAX).contains(&amount)) {
+            return Err(self.wrong(place, Problem::AmountTooLarge));
+        }
+        Ok(amount)
     }
 
     /// An amount that has to be there.
@@ -233,16 +380,20 @@ impl<'a> Object<'a> {
             return Ok(None);
         }
         let mut sum = 0_i64;
-        for entry in entries.iter().filter(|entry| counts(entry)) {
-            let amount = entry.needed_amount("amount")?;
-            sum = sum.checked_add(amount).ok_or_else(|| entry.wrong("amount", Problem::NotAnAmount))?;
+        for entry in entries.iter() {
+            let entry = entry?;
+            if counts(&entry) {
+                let amount = entry.needed_amount("amount")?;
+                sum =
+                    sum.checked_add(amount).ok_or_else(|| entry.wrong("amount", Problem::AmountTooLarge))?;
+            }
         }
         Ok(Some(sum))
     }
 
     /// A currency.
     pub(super) fn currency(&self, place: &str) -> Result<Option<Currency>, Unreadable> {
-        self.read(place, Problem::NotACurrency, |value| value.as_str()?.parse().ok())
+        self.read(place, Problem::NotACurrency, |json| text_of(json)?.parse().ok())
     }
 
     /// A currency that has to be there.
@@ -252,12 +403,14 @@ impl<'a> Object<'a> {
 
     /// A time in seconds.
     pub(super) fn time(&self, place: &str) -> Result<Option<Timestamp>, Unreadable> {
-        self.read(place, Problem::NotATime, |value| Timestamp::from_second(value.as_i64()?).ok())
+        self.read(place, Problem::NotATime, |json| {
+            Timestamp::from_second(serde_json::from_str(json).ok()?).ok()
+        })
     }
 
     /// A flag.
     pub(super) fn flag(&self, place: &str) -> Result<Option<bool>, Unreadable> {
-        self.read(place, Problem::NotAFlag, Value::as_bool)
+        self.read(place, Problem::NotAFlag, |json| serde_json::from_str(json).ok())
     }
 
     /// Whether a flag is there and set.

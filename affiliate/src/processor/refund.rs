@@ -6,7 +6,6 @@ use std::cmp::Ordering;
 use jiff::Timestamp;
 use mail::affiliate::money::Currency;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::as_of::AsOf;
 use super::reading::{Object, Reading, Unreadable};
@@ -38,12 +37,12 @@ impl Refund {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(value, "")?, reading)
+    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(json, "")?, reading)
     }
 
     pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        let is_live = !matches!(object.text("status")?, Some("failed" | "canceled"));
+        let is_live = !matches!(object.text("status")?.as_deref(), Some("failed" | "canceled"));
         Ok(Self {
             id: object.needed_id("id")?,
             charge: object.id("charge")?,

@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::as_of::{AsOf, Step};
 use super::marks::Marks;
@@ -44,12 +43,12 @@ impl Subscription {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(value, "")?, reading)
+    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(json, "")?, reading)
     }
 
     pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        let status = match object.text("status")? {
+        let status = match object.text("status")?.as_deref() {
             _ if reading.as_of.step == Step::Ended => SubscriptionStatus::Over,
             Some("canceled" | "unpaid" | "incomplete_expired") => SubscriptionStatus::Over,
             Some("trialing") => SubscriptionStatus::Trialing,

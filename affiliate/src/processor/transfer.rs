@@ -1,10 +1,37 @@
 //! A transfer that was reversed, as `transfer.reversed` tells: a payout came back.
 
 use mail::id::PayoutId;
-use serde_json::Value;
 
 use super::as_of::AsOf;
-use super::reading::{Object, Reading, Unreadable};
+use super::reading::{Object, Reading, Unreadable, json};
+
+/// What is answered to an order of a transfer, as far as it can be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TransferAnswer {
+    /// The transfer's id.
+    pub id: Option<String>,
+    /// The error's type: `idempotency_error`.
+    pub kind: Option<String>,
+    /// The error's code: `balance_insufficient`.
+    pub code: Option<String>,
+    /// What the error says.
+    pub message: Option<String>,
+}
+
+impl TransferAnswer {
+    /// Reads an answer; of one that is no JSON there is nothing.
+    #[must_use]
+    pub fn read(body: &[u8]) -> Self {
+        let Ok(answer) = json(body).and_then(|text| Object::of(text, "")) else { return Self::default() };
+        let text = |place| answer.text(place).ok().flatten().map(std::borrow::Cow::into_owned);
+        Self {
+            id: answer.id("id").ok().flatten(),
+            kind: text("error.type"),
+            code: text("error.code"),
+            message: text("error.message"),
+        }
+    }
+}
 
 /// A transfer of which something was reversed. State: `amount_reversed` is all that was so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +57,8 @@ impl ReversedTransfer {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(value, "")?, reading)
+    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(json, "")?, reading)
     }
 
     pub(super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {

@@ -21,15 +21,17 @@ words! {
 /// Windows are at most this long, however little happens in them.
 const WINDOW_MAX: SignedDuration = SignedDuration::from_hours(24 * 3650);
 /// And at least this long, however much.
-const WINDOW_MIN: SignedDuration = SignedDuration::from_secs(60);
+const WINDOW_MIN: SignedDuration = SignedDuration::from_secs(1);
+/// After a window with at most so many objects the next one is longer.
+const FEW_OBJECTS: usize = 100;
 /// The first one.
 const WINDOW_FIRST: SignedDuration = SignedDuration::from_hours(24 * 30);
 /// What was paid may have been billed so long before. The processor lists by the one, and what counts is the other.
 const BILLED_BEFORE: SignedDuration = SignedDuration::from_hours(24 * 366);
-/// The processor is asked so often, before it is given up.
-const FAILURES_MAX: u32 = 5;
-/// How long is waited after the first failure; after the second twice as long.
-const AGAIN: SignedDuration = SignedDuration::from_secs(10);
+/// A window is tried so often before the back-fill has failed.
+const FAILURES_MAX: u32 = 3;
+/// How long is waited after the first failure, and after the second.
+const BACKOFF_S: [i64; 2] = [10, 300];
 
 /// A back-fill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,8 +63,12 @@ pub struct Backfill {
     /// Objects that could not be worked with.
     #[serde(default)]
     pub unread: u64,
-    /// How often the processor did not answer, since it last did.
+    /// How often the next window could not be read: the processor did not answer, or the process that read it ended.
     pub failures: u32,
+    /// The process that reads the next window, by a number of its own. It is written before the work begins and deleted at
+    /// its end: whoever finds the number of another process knows that this one ended in the midst of the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
     /// Not to be gone on with before then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
@@ -113,6 +119,7 @@ impl Backfill {
             counted_until: Some(now),
             unread: 0,
             failures: 0,
+            process: None,
             not_before: None,
             error: None,
             created_at: now,
@@ -139,8 +146,20 @@ impl Backfill {
         self.window().1 >= self.until
     }
 
+    /// A process begins with the next window. Where another one ended in the midst of it, that is a failure, and false: the
+    /// window is tried again later, or not at all.
+    pub fn begin(&mut self, process: &str, now: Timestamp) -> bool {
+        if self.process.as_ref().is_some_and(|other| other != process) {
+            self.fail("the server ended while it read the answers of the processor", now);
+            return false;
+        }
+        self.process = Some(process.to_owned());
+        true
+    }
+
     /// More happened in the window than is looked at at once. Whether there is a shorter one.
     pub fn shorten(&mut self) -> bool {
+        self.process = None;
         let shorter = (self.window_s / 2).max(WINDOW_MIN.as_secs());
         let is_shorter = shorter < self.window_s;
         self.window_s = shorter;
@@ -157,8 +176,8 @@ impl Backfill {
         let (unread, why) = read.unread;
         self.unread = self.unread.saturating_add(unread);
         self.error = self.error.take().or(why);
-        (self.failures, self.not_before) = (0, None);
-        if read.objects == 0 {
+        (self.failures, self.process, self.not_before) = (0, None, None);
+        if read.objects <= FEW_OBJECTS {
             self.window_s = self.window_s.saturating_mul(2).min(WINDOW_MAX.as_secs());
         }
         if self.read_until >= self.until {
@@ -176,16 +195,18 @@ impl Backfill {
         }
     }
 
-    /// The processor did not answer as it must.
+    /// The window could not be read.
     pub fn fail(&mut self, why: &str, now: Timestamp) {
+        self.process = None;
         self.failures = self.failures.saturating_add(1);
         if self.failures >= FAILURES_MAX {
             self.status = BackfillStatus::Failed;
             self.error = Some(why.to_owned());
             return;
         }
-        let wait = AGAIN.saturating_mul(1 << self.failures.saturating_sub(1).min(10));
-        self.not_before = now.checked_add(wait).ok();
+        let place = usize::try_from(self.failures.saturating_sub(1)).unwrap_or(usize::MAX);
+        let wait = BACKOFF_S.get(place).or(BACKOFF_S.last()).copied().unwrap_or_default();
+        self.not_before = now.checked_add(SignedDuration::from_secs(wait)).ok();
     }
 }
 
@@ -214,7 +235,7 @@ mod tests {
         assert_eq!(backfill.invoices_seen, 2 * backfill.lines_written);
         let mut busy = Backfill::new(ids, (None, at(0)), false, now);
         while busy.shorten() {}
-        assert_eq!(busy.window(), (at(0), at(60)));
+        assert_eq!(busy.window(), (at(0), at(1)));
     }
 
     #[test]
@@ -242,11 +263,31 @@ mod tests {
         let now = at(1_000);
         let mut backfill =
             Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
-        for waited in [10, 20, 40, 80] {
+        for waited in [10, 300] {
             backfill.fail("no answer", now);
             assert_eq!(backfill.not_before, Some(at(1_000 + waited)));
         }
         backfill.fail("no answer", now);
         assert_eq!((backfill.status, backfill.error.as_deref()), (BackfillStatus::Failed, Some("no answer")));
+    }
+
+    #[test]
+    fn a_window_in_which_processes_end_is_given_up() {
+        let now = at(1_000);
+        let mut backfill =
+            Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
+        assert!(backfill.begin("one", now) && backfill.begin("one", now), "who goes on has not ended");
+        assert!(!backfill.begin("two", now) && backfill.begin("two", now));
+        assert!(!backfill.begin("three", now) && backfill.begin("three", now));
+        assert_eq!((backfill.failures, backfill.status), (2, BackfillStatus::Running));
+        assert!(!backfill.begin("four", now));
+        assert_eq!(backfill.status, BackfillStatus::Failed);
+        assert!(backfill.error.is_some_and(|why| why.contains("the server ended")));
+        // A window that is booked begins anew.
+        let mut backfill =
+            Backfill::new((BackfillId::new(now, 1), AccountId::new(now, 2)), (None, at(0)), false, now);
+        assert!(backfill.begin("one", now) && !backfill.begin("two", now) && backfill.begin("two", now));
+        backfill.went_on(WindowRead::default());
+        assert_eq!((backfill.failures, backfill.process), (0, None));
     }
 }

@@ -9,6 +9,7 @@
 //! judged after it was resolved and just that address is connected to (`mail/src/egress.rs`), no redirect is
 //! followed, and time, header and body of an answer are bounded, whatever the peer does.
 
+mod budget;
 mod dial;
 mod exchange;
 mod kept;
@@ -26,6 +27,7 @@ use rustls::RootCertStore;
 use thiserror::Error;
 use tokio::time::Instant;
 
+pub use budget::{AnswerBudget, AnswerPermit, BudgetError};
 use dial::Dialer;
 use exchange::{Answering, Exchanged};
 use kept::Kept;
@@ -105,6 +107,9 @@ pub enum PostError {
     /// Time was up.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
+    /// The answer does not fit into the memory that is set aside for answers.
+    #[error("{0}")]
+    Budget(#[from] BudgetError),
 }
 
 /// Whom a poster trusts, and how far.
@@ -188,7 +193,7 @@ impl Poster {
         let target = Target::read(&post.url, self.0.rules).map_err(PostError::Url)?;
         let request = exchange::request(&target, &post, &self.0.user_agent)?;
         let bounds = (post.timeout, answer_bytes_max);
-        self.exchange(&target, (request, post.again), bounds).await
+        self.exchange(&target, (request, post.again), bounds, None).await
     }
 
     /// Gets once; follows no redirect.
@@ -196,10 +201,18 @@ impl Poster {
     /// # Errors
     /// [`PostError`].
     pub async fn get(&self, get: Get) -> Result<Answer, PostError> {
+        self.get_within(get, None).await
+    }
+
+    /// The same; what is kept of the answer's body is paid from a permit, as it comes.
+    ///
+    /// # Errors
+    /// [`PostError`].
+    pub async fn get_within(&self, get: Get, permit: Option<&mut AnswerPermit>) -> Result<Answer, PostError> {
         let target = Target::read(&get.url, self.0.rules).map_err(PostError::Url)?;
         let request = exchange::getting(&target, &get, &self.0.user_agent)?;
         let bounds = (get.timeout, get.answer_bytes_max);
-        self.exchange(&target, (request, Again::Harmless), bounds).await
+        self.exchange(&target, (request, Again::Harmless), bounds, permit).await
     }
 
     fn exchange<'a>(
@@ -207,13 +220,14 @@ impl Poster {
         target: &'a Target,
         (request, again): (exchange::Request, Again),
         (time, answer_bytes_max): (Duration, usize),
+        permit: Option<&'a mut AnswerPermit>,
     ) -> BoxFuture<'a, Result<Answer, PostError>> {
         Box::pin(async move {
             let until = Instant::now() + time;
             // What is dropped at the deadline takes its connection with it.
             let asked = tokio::time::timeout_at(until, self.ask(target, request, again)).await;
             let answering = asked.unwrap_or(Err(PostError::Timeout(time)))?;
-            let Exchanged { answer, connection } = answering.read(until, answer_bytes_max).await;
+            let Exchanged { answer, connection } = answering.read((until, answer_bytes_max), permit).await?;
             self.0.kept.put(target, connection);
             Ok(answer)
         })

@@ -21,8 +21,10 @@ use super::Webhooks;
 use super::follow::Follower;
 use super::payload;
 use crate::accept::Hall;
-use crate::courier::http::{Answer, Get, Post, PostError, Target, UrlRules};
+use crate::courier::http::{Answer, AnswerPermit, Get, Post, PostError, Target, UrlRules};
 
+/// What one permit holds at most: half of an account's part, so that its other questions go on beside it.
+const PERMIT_BYTES_MAX: usize = 8 << 20;
 /// Commits tried, when something is changed meanwhile.
 const TRIES_MAX: usize = 8;
 /// What the former secret is sealed as: another row than the secret, so that they are never taken for each other.
@@ -109,6 +111,20 @@ impl Hall {
     /// [`PostError`].
     pub async fn fetch(&self, get: Get) -> Result<Answer, PostError> {
         self.worker.webhooks.poster().get(get).await
+    }
+
+    /// The same; what is kept of the answer is paid from a permit of [`Hall::answer_permit`].
+    ///
+    /// # Errors
+    /// [`PostError`].
+    pub async fn fetch_within(&self, get: Get, permit: &mut AnswerPermit) -> Result<Answer, PostError> {
+        self.worker.webhooks.poster().get_within(get, Some(permit)).await
+    }
+
+    /// A permit to keep foreign answers in memory, for an account, of nothing yet.
+    #[must_use]
+    pub fn answer_permit(&self, account: AccountId) -> AnswerPermit {
+        self.answers.permit(account, PERMIT_BYTES_MAX)
     }
 
     /// Posts to a URL that a stranger named, under the rules of webhooks, and reads more of the answer than of theirs.

@@ -19,15 +19,15 @@ pub(super) fn read(line: &Object<'_>) -> Result<SaleLine, Unreadable> {
 
 /// Tax that the line's amount includes: in `taxes` (Basil), else in `tax_amounts`.
 fn inclusive_tax(line: &Object<'_>) -> Result<i64, Unreadable> {
-    let taxes = line.sum("taxes", |tax| tax.find("tax_behavior").is_some_and(|how| how == "inclusive"))?;
+    let taxes = line.sum("taxes", |tax| tax.says("tax_behavior", "inclusive"))?;
     let tax = match taxes {
         Some(tax) => Some(tax),
-        None => line.sum("tax_amounts", |tax| tax.find("inclusive").is_some_and(|is| is == true))?,
+        None => line.sum("tax_amounts", |tax| tax.find("inclusive") == Some("true"))?,
     };
     Ok(tax.unwrap_or(0))
 }
 
 /// Whether a credit is none of the discounts that were counted: the list of credits holds those once more.
 fn is_apart(credit: &Object<'_>, discount: Option<i64>) -> bool {
-    discount.is_none() || credit.find("type").is_none_or(|kind| kind != "discount")
+    discount.is_none() || !credit.says("type", "discount")
 }

@@ -1,7 +1,5 @@
 //! Which payments paid which invoice: what refunds and disputes of charges are found by.
 
-use serde_json::Value;
-
 use super::super::as_of::AsOf;
 use super::super::reading::{Object, Reading, Unreadable};
 
@@ -32,8 +30,8 @@ impl InvoicePayment {
     ///
     /// # Errors
     /// A field that matters cannot be read.
-    pub fn read(value: &Value, reading: &Reading<'_>) -> Result<Self, Unreadable> {
-        Self::of(&Object::of(value, "")?, reading)
+    pub fn read(json: &str, reading: &Reading<'_>) -> Result<Self, Unreadable> {
+        Self::of(&Object::of(json, "")?, reading)
     }
 
     pub(in super::super) fn of(object: &Object<'_>, reading: &Reading<'_>) -> Result<Self, Unreadable> {
@@ -54,7 +52,8 @@ pub(super) fn of_invoice(object: &Object<'_>) -> Result<Vec<Payment>, Unreadable
     };
     let mut payments = Vec::new();
     add(&mut payments, own);
-    for entry in object.objects("payments")? {
+    for entry in object.objects("payments")?.iter() {
+        let entry = entry?;
         // The list holds attempts that did not pay, too.
         if entry.text("status")?.is_none_or(|status| status == "paid") {
             add(&mut payments, of_entry(&entry)?);

@@ -1,6 +1,6 @@
 //! One request and what is answered to it.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::StatusCode;
 use hyper::body::Incoming;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::kept::Connection;
 use super::target::Target;
-use super::{Answer, Get, Post, PostError};
+use super::{Answer, AnswerPermit, BudgetError, Get, Post, PostError};
 
 /// What goes over the connection.
 pub(super) type Request = hyper::Request<Full<Bytes>>;
@@ -87,37 +87,62 @@ pub(super) async fn ask(mut connection: Connection, request: Request) -> Result<
 impl Answering {
     /// Reads the beginning of the body, as far as it comes until then. A body that is longer is not read to its
     /// end: its connection is closed.
-    pub(super) async fn read(self, until: Instant, bytes_max: usize) -> Exchanged {
+    ///
+    /// # Errors
+    /// The permit cannot pay for it.
+    pub(super) async fn read(
+        self,
+        bounds: (Instant, usize),
+        permit: Option<&mut AnswerPermit>,
+    ) -> Result<Exchanged, BudgetError> {
         let Self { status, headers, body, connection } = self;
-        let (body, is_whole) = beginning(body, (until, bytes_max)).await;
+        let (body, is_whole) = beginning(body, bounds, permit).await?;
         let (retry_after_s, at) = (retry_after(&headers), moment(headers.get(DATE)));
         let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = said.map(str::to_owned);
         let answer = Answer { status: status.as_u16(), retry_after_s, at, content_type, body, is_whole };
         // What switches to another protocol (101) is of no more use.
         let usable = is_whole && !status.is_informational();
-        Exchanged { answer, connection: usable.then_some(connection) }
+        Ok(Exchanged { answer, connection: usable.then_some(connection) })
     }
 }
 
 /// What is kept of a body, and whether that is all of it. One that breaks off, or does not come to its end in time,
 /// is kept as far as it came: the status stands.
-async fn beginning(mut body: Incoming, (until, bytes_max): (Instant, usize)) -> (Bytes, bool) {
-    let mut kept = BytesMut::new();
-    loop {
+async fn beginning(
+    mut body: Incoming,
+    (until, bytes_max): (Instant, usize),
+    mut permit: Option<&mut AnswerPermit>,
+) -> Result<(Bytes, bool), BudgetError> {
+    let mut kept = Vec::new();
+    let is_whole = loop {
         match tokio::time::timeout_at(until, body.frame()).await {
-            Ok(None) => return (kept.freeze(), true),
-            Ok(Some(Err(_))) | Err(_) => return (kept.freeze(), false),
+            Ok(None) => break true,
+            Ok(Some(Err(_))) | Err(_) => break false,
             Ok(Some(Ok(frame))) => {
                 let Ok(data) = frame.into_data() else { continue };
                 let room = bytes_max.saturating_sub(kept.len());
-                kept.extend_from_slice(data.get(..room).unwrap_or(&data));
+                let piece = data.get(..room).unwrap_or(&data);
+                if let Some(permit) = &mut permit {
+                    permit.enlarge_until(piece.len(), until).await?;
+                }
+                keep(&mut kept, piece);
                 if data.len() > room {
-                    return (kept.freeze(), false);
+                    break false;
                 }
             }
         }
+    };
+    // Not the room that it might have grown into.
+    Ok((kept.into_boxed_slice().into(), is_whole))
+}
+
+/// Adds a piece. What is large grows by a quarter, so that it never has twice the memory that it needs.
+fn keep(kept: &mut Vec<u8>, piece: &[u8]) {
+    if kept.capacity() - kept.len() < piece.len() {
+        kept.reserve_exact(piece.len().max(kept.len() / 4));
     }
+    kept.extend_from_slice(piece);
 }
 
 /// Seconds, or a date (RFC 9110 10.2.3), which is read by the clock of who said it.
