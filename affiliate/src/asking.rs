@@ -271,12 +271,17 @@ impl Asker {
             let unread = |error| NoAnswer::Silent(format!("answered {} with no list: {error}", bare(&path)));
             let page = offload(body.len(), move || Page::read(&body)).await.map_err(unread)?;
             let next = page.next().map(|id| escaped(&id));
+            let is_endless = page.has_more && next.is_none() && !page.objects.is_empty();
             if told.objects.is_empty() {
                 told.at = at;
             }
             told.objects.extend(page.objects);
             match next {
                 Some(next) => after = format!("&starting_after={next}"),
+                None if is_endless => {
+                    let why = "with a page whose last object has no id";
+                    return Err(NoAnswer::Silent(format!("answered {} {why}", bare(&path))));
+                }
                 None => {
                     told.has_more = false;
                     break;

@@ -80,8 +80,8 @@ const SECONDS_OF_DAY: i64 = 86_400;
 const LINES_AT_ONCE: usize = 500;
 /// Back-fills that are looked for at once.
 const OPEN_MAX: usize = 1_000;
-/// Back-fills that go on side by side.
-const LANES: usize = 8;
+/// Back-fills that go on side by side: together they hold half of the memory for answers at most.
+const LANES: usize = 4;
 
 /// Why a window is not read.
 enum Unread {

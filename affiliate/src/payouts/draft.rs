@@ -12,7 +12,7 @@ use mail::affiliate::commission::Commission;
 use mail::affiliate::money::Currency;
 use mail::affiliate::partner::Partner;
 use mail::affiliate::payout::{
-    Adjustment, Asking, Compared, Filling, Group, Payout, PayoutRun, PayoutState, Phase, RunStatus,
+    Adjustment, Asking, Compared, Filling, Group, Payout, PayoutRun, PayoutState, Phase, RunStatus, SUM_MAX,
     SkipReason, Skipped, Trail,
 };
 use mail::affiliate::program::{Processor, Program};
@@ -246,9 +246,13 @@ impl Sheet<'_> {
         let mut group = Group { owed: sum(&owed)?, ..Group::default() };
         let mut fit = Vec::new();
         for line in lines {
-            if group.count(&line, self.run.cutoff)? {
+            if group.count(&line, self.run.cutoff) {
                 fit.push(line);
             }
+        }
+        if !self.has_room(0, currency, group.earned) {
+            tracing::warn!(partner = %partner.id, "a run is too large to pay a partner; the next one does");
+            return Ok(());
         }
         let Some(amount) = self.judge(partner, currency, &group)? else { return Ok(()) };
         let mut payout = self.new_payout(partner, currency);
@@ -309,6 +313,13 @@ impl Sheet<'_> {
         Ok(())
     }
 
+    /// Whether a payout, and its run, may come to so much more. What does not fit is left for the next run.
+    fn has_room(&self, payout: i64, currency: Currency, more: i64) -> bool {
+        let run = self.run.totals.get(&currency).copied().unwrap_or(0);
+        let fits = |sum: i64| sum.checked_add(more).is_some_and(|sum| sum <= SUM_MAX);
+        fits(payout) && fits(run)
+    }
+
     /// A line enters a payout.
     fn enter(&mut self, payout: &mut Payout, line: &Commission) -> Result<(), Fault> {
         let mut entered = line.clone();
@@ -356,7 +367,7 @@ impl Sheet<'_> {
             after = found.last().map(|free| free.line);
             let lines: Vec<_> = found.iter().map(|free| free.line).collect();
             for line in commission::get_each(store, account, &lines).await? {
-                group.count(&line, self.run.cutoff)?;
+                group.count(&line, self.run.cutoff);
             }
             if found.len() < LINES_AT_ONCE {
                 break;
@@ -411,7 +422,7 @@ impl Sheet<'_> {
         let lines: Vec<_> = found.iter().map(|free| free.line).collect();
         let (mut group, cutoff) = (Group::default(), self.run.cutoff);
         for line in commission::get_each(store, account, &lines).await? {
-            if group.count(&line, cutoff)? {
+            if group.count(&line, cutoff) && self.has_room(payout.amount, whose.1, line.amount) {
                 self.enter(payout, &line)?;
             }
         }

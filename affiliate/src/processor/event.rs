@@ -15,7 +15,7 @@ use super::customer::Customer;
 use super::dispute::ChargeDispute;
 use super::invoice::{Invoice, InvoicePayment};
 use super::marks::MetadataKeys;
-use super::reading::{Object, Problem, Reading, Unreadable, json};
+use super::reading::{Object, Problem, Reading, Unreadable, body_is, json};
 use super::refund::Refund;
 use super::subscription::Subscription;
 use super::transfer::ReversedTransfer;
@@ -87,6 +87,10 @@ impl Event {
     /// # Errors
     /// It is no JSON, or no event: without id, type or time.
     pub fn read(body: &[u8]) -> Result<Self, Unreadable> {
+        // It is kept when it fails, and others may make a tree of it.
+        if mail::json::has_reserved_name(body) {
+            return Err(body_is(Problem::ReservedName));
+        }
         let event = Object::of(json(body)?, "")?;
         Ok(Self {
             id: event.needed_id("id")?,

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use super::reading::{
-    OBJECT_BYTES_MAX, Object, PAGE_OBJECTS, Problem, Unreadable, elements, field_of, json, text_in,
+    OBJECT_BYTES_MAX, Object, PAGE_OBJECTS, Problem, Unreadable, body_is, elements, field_of, json, text_in,
 };
 
 /// The JSON of an object, as it came.
@@ -26,7 +26,7 @@ impl Json {
     /// It is no JSON, or larger than an object may be.
     pub fn read(body: Bytes) -> Result<Self, Unreadable> {
         if body.len() > OBJECT_BYTES_MAX {
-            return Err(Unreadable { field: "body".to_owned(), problem: Problem::TooLarge });
+            return Err(body_is(Problem::TooLarge));
         }
         json(&body)?;
         Ok(Self { bytes: body, is_too_large: false })

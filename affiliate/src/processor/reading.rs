@@ -108,15 +108,16 @@ pub struct Reading<'a> {
     pub as_of: AsOf,
 }
 
+/// The error that all of a body is.
+pub(super) fn body_is(problem: Problem) -> Unreadable {
+    Unreadable { field: "body".to_owned(), problem }
+}
+
 /// The text of a body that is JSON.
 pub(super) fn json(body: &[u8]) -> Result<&str, Unreadable> {
-    let wrong = |problem| Unreadable { field: "body".to_owned(), problem };
-    if mail::json::has_reserved_name(body) {
-        return Err(wrong(Problem::ReservedName));
-    }
     let text = std::str::from_utf8(body).ok();
     let read = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
-    read.map(RawValue::get).ok_or_else(|| wrong(Problem::NotJson))
+    read.map(RawValue::get).ok_or_else(|| body_is(Problem::NotJson))
 }
 
 /// A text; it is copied only where something in it is escaped.

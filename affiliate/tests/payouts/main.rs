@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod amounts;
 mod compare;
 #[path = "../../../store/tests/database/mod.rs"]
 mod database;

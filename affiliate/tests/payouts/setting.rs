@@ -283,7 +283,7 @@ impl Pays for Script {
         said.keys.push(order.key.clone());
         let answer = said.answers.pop_front();
         match answer {
-            Some(told @ (Told::Refused(_) | Told::Short | Told::Unasked(_))) => told,
+            Some(told @ (Told::Refused(_) | Told::KeyUsed(_) | Told::Short | Told::Unasked(_))) => told,
             answer => {
                 // It is made, whether the answer arrives or not.
                 let number = said.made.len();

@@ -176,3 +176,30 @@ pub(crate) async fn a_transfer_that_came_back_before_it_was_heard_of_names_its_p
     world.later(86_400, &processor).await;
     assert_eq!(processor.keys().len(), 1, "it is settled");
 }
+
+/// A key that was used already says nothing of the payout: were it failed, its lines would be paid once more.
+#[tokio::test]
+pub(crate) async fn a_key_that_was_used_is_looked_for() {
+    let used = || Told::KeyUsed("Keys can only be used once".to_owned());
+    // The transfer was made, and the answer lost.
+    let (world, run) = approved().await;
+    let processor = Script::of([Told::Unanswered("timeout".to_owned()), used()]);
+    world.work(&processor).await;
+    world.later(31, &processor).await;
+    let paid = world.adas(PayoutStatus::Paid).await;
+    assert_eq!(
+        (paid.transfer.as_deref(), processor.total(), processor.looked_for()),
+        (Some("tr_0"), 2_000, 1)
+    );
+    assert_eq!(world.run(&run).await.status, RunStatus::Completed);
+    // None is found: it waits, with the same key, and is not failed.
+    let (world, _) = approved().await;
+    let processor = Script::of([used(), used()]);
+    world.work(&processor).await;
+    world.later(31, &processor).await;
+    let waiting = world.adas(PayoutStatus::Processing).await;
+    assert_eq!((waiting.asking.attempt, processor.total(), processor.looked_for()), (1, 0, 2));
+    world.later(601, &processor).await;
+    world.adas(PayoutStatus::Paid).await;
+    assert_eq!(processor.total(), 2_000, "made once");
+}

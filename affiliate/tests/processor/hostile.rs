@@ -3,8 +3,10 @@
 use affiliate::processor::{
     AsOf, Charge, Checkout, ConnectedAccount, CreditNote, Customer, Event, Invoice, InvoicePayment,
     MetadataKeys, Page, Problem, Reading, ReferralHint, Refund, ReversedTransfer, Subscription, Unreadable,
-    signature,
+    event_about, signature,
 };
+use bytes::Bytes;
+use mail::affiliate::program::Mode;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -30,7 +32,7 @@ fn an_error_names_the_field() {
     use Problem::*;
     let invoice = "since_basil/invoice_paid";
     let long = "x".repeat(256);
-    let cases: [(&str, &str, Option<Value>, &str, Problem); 24] = [
+    let cases: [(&str, &str, Option<Value>, &str, Problem); 27] = [
         (invoice, "/id", None, "id", Missing),
         (invoice, "/type", Some(json!(7)), "type", NotAnId),
         (invoice, "/created", Some(json!("now")), "created", NotATime),
@@ -61,8 +63,29 @@ fn an_error_names_the_field() {
             invoice,
             "/data/object/total_taxes",
             Some(json!([{"amount": i64::MAX}, {"amount": 1}])),
-            "data.object.total_taxes[1].amount",
-            NotAnAmount,
+            "data.object.total_taxes[0].amount",
+            AmountTooLarge,
+        ),
+        (
+            invoice,
+            "/data/object/total",
+            Some(json!(1_000_000_000_001_i64)),
+            "data.object.total",
+            AmountTooLarge,
+        ),
+        (
+            invoice,
+            "/data/object/lines/data/1/amount",
+            Some(json!(-1_000_000_000_001_i64)),
+            "data.object.lines.data[1].amount",
+            AmountTooLarge,
+        ),
+        (
+            "since_basil/charge_refunded",
+            "/data/object/amount_refunded",
+            Some(json!(i64::MAX)),
+            "data.object.amount_refunded",
+            AmountTooLarge,
         ),
         (
             "localstripe/invoice_payment_succeeded",
@@ -107,8 +130,88 @@ fn what_is_no_event_is_no_panic() {
         wrong(br#"{"\u0024serde_json::private::RawValue":"1"}"#),
         "body has a field with a reserved name"
     );
-    assert_eq!(Page::read(b"{}").unwrap_err().to_string(), "data is missing");
-    assert_eq!(Page::read(br#"{"data":{}}"#).unwrap_err().to_string(), "data is no list");
+    assert_eq!(Page::read(&Bytes::from_static(b"{}")).unwrap_err().to_string(), "data is missing");
+    assert_eq!(
+        Page::read(&Bytes::from_static(br#"{"data":{}}"#)).unwrap_err().to_string(),
+        "data is no list"
+    );
+}
+
+#[test]
+fn the_largest_amount_is_read() {
+    let largest = Some(json!(1_000_000_000_000_i64));
+    assert_eq!(read_with("since_basil/invoice_paid", "/data/object/total", largest), Ok(()));
+}
+
+/// A page of these objects, as many as fit into so many bytes.
+fn page_of(object: impl Fn(usize) -> String, number: usize) -> Bytes {
+    let objects: Vec<String> = (0..number).map(object).collect();
+    format!(r#"{{"object":"list","has_more":true,"data":[{}]}}"#, objects.join(",")).into()
+}
+
+#[test]
+fn a_page_is_bounded() {
+    let small = |nth| format!(r#"{{"id":"in_{nth}"}}"#);
+    let page = Page::read(&page_of(small, 100)).unwrap();
+    assert_eq!((page.objects.len(), page.next().as_deref()), (100, Some("in_99")));
+    let error = Page::read(&page_of(small, 101)).unwrap_err();
+    assert_eq!(error.to_string(), "data has more than 100 objects");
+    // One that is too large is told by its id, and the others are read.
+    let large = |nth| {
+        let filler = "x".repeat(if nth == 1 { 64 << 10 } else { 0 });
+        format!(r#"{{"number":"{filler}","id":"in_{nth}"}}"#)
+    };
+    let page = Page::read(&page_of(large, 3)).unwrap();
+    let checked: Vec<_> =
+        page.objects.iter().map(|one| one.check_size().map_err(|e| e.to_string())).collect();
+    assert_eq!(checked, [Ok(()), Err("in_1 is larger than 65536 bytes".to_owned()), Ok(())]);
+    let fields: String = (0..1_001).map(|nth| format!(r#""f{nth}":1,"#)).collect();
+    let keys = &MetadataKeys::default();
+    let reading = &Reading { keys, as_of: AsOf::fetched(second(1_767_270_000)) };
+    let error = Charge::read(&format!(r#"{{{fields}"id":"ch_1"}}"#), reading).unwrap_err();
+    assert_eq!(error.to_string(), "body has more than 1000 fields");
+}
+
+/// The most memory that this process ever had, in bytes.
+#[cfg(target_os = "linux")]
+fn peak() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+}
+
+/// Each of these pages is of 6 MiB. As a tree of values, one took some 300 MiB.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_costs_what_its_bytes_are() {
+    let fill = |unit: &str| unit.repeat((60 << 10) / unit.len());
+    let nest = "[".repeat(30 << 10) + &"]".repeat(30 << 10);
+    let before = peak();
+    for filler in [
+        nest,
+        format!("[{}0]", fill("[],")),
+        format!("[{}0]", fill("{},")),
+        format!("{{{}\"z\":0}}", fill(r#""a":{},"#)),
+        format!("{{\"data\":[{}{{}}]}}", fill("{},")),
+        format!("[{}0]", fill("0,")),
+    ] {
+        for place in ["lines", "metadata", "refunds", "payments", "customer", "other"] {
+            let page = page_of(|nth| format!(r#"{{"id":"in_{nth}","{place}":{filler}}}"#), 100);
+            assert!(page.len() > 5 << 20, "{place}");
+            let read = Page::read(&page).unwrap();
+            assert_eq!(read.objects.len(), 100);
+            for object in &read.objects {
+                object.check_size().unwrap();
+                read_as_everything(
+                    event_about(object.text(), ("asked_1", "invoice.paid"), (second(0), Mode::Live))
+                        .as_bytes(),
+                    false,
+                );
+            }
+        }
+    }
+    let grown = (peak() - before) >> 20;
+    assert!(grown < 64, "{grown} MiB for pages of 6 MiB");
 }
 
 #[test]
@@ -162,14 +265,18 @@ const KINDS: [&str; 11] = [
     "account.updated",
 ];
 
-fn read_as_everything(body: &[u8]) {
+/// Reads it as an event of each kind that matters, and as an object of each kind where it may be made a tree of.
+fn read_as_everything(body: &[u8], is_small: bool) {
     let keys = &MetadataKeys::default();
     let reading = &Reading { keys, as_of: AsOf::fetched(second(1_767_270_000)) };
-    let _ = Page::read(body);
+    let _ = Page::read(&Bytes::copy_from_slice(body));
     let Ok(event) = Event::read(body) else { return };
     let _ = event.fact(keys);
+    if !is_small {
+        return;
+    }
     let Ok(body) = serde_json::from_slice::<Value>(body) else { return };
-    let object = body.pointer("/data/object").unwrap_or(&body);
+    let object = &body.pointer("/data/object").unwrap_or(&body).to_string();
     let _ = Checkout::read(object, reading).map(|checkout| checkout.sale());
     let _ = Customer::read(object, reading);
     let _ = Subscription::read(object, reading);
@@ -222,7 +329,7 @@ fn places(value: &Value, at: String, out: &mut Vec<String>) {
 proptest! {
     #[test]
     fn no_bytes_panic(body in prop::collection::vec(any::<u8>(), 0..200), header in ".{0,200}") {
-        read_as_everything(&body);
+        read_as_everything(&body, true);
         let _ = signature::verify(&header, &body, &["whsec"], second(0));
     }
 
@@ -241,8 +348,8 @@ proptest! {
         let place: &String = place.get(&all);
         *body.pointer_mut(place).unwrap() = value;
         let bytes = serde_json::to_vec(&body).unwrap();
-        read_as_everything(&bytes);
-        read_as_everything(&bytes[..cut.index(bytes.len())]);
+        read_as_everything(&bytes, true);
+        read_as_everything(&bytes[..cut.index(bytes.len())], true);
     }
 
     #[test]

@@ -182,12 +182,12 @@ async fn who_does_not_answer_is_asked_again_and_given_up() {
     let path = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
     for _ in 0..5 {
         go_on(&world).await;
-        world.hall.clock().advance(Duration::from_secs(300));
+        world.hall.clock().advance(Duration::from_secs(301));
     }
     let failed = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
     assert_eq!(failed["status"], "failed", "{failed}");
     assert!(failed["error"].as_str().unwrap().contains("503"), "{failed}");
-    assert_eq!(asked.load(Ordering::Relaxed), 5);
+    assert_eq!(asked.load(Ordering::Relaxed), 3);
     world.end().await;
 }
 
@@ -410,5 +410,109 @@ async fn charges_are_asked_about_before_a_run_is_shown() {
     let account = world.tenant().await.account().id;
     let audit = affiliate::audit::audit(&ledger, account).await.unwrap();
     assert!(audit.ok, "{:#?}", audit.broken);
+    world.end().await;
+}
+
+/// A program, and the id of a back-fill of it that is begun.
+async fn begun(world: &World, known: Known) -> (crate::world::Signed, Arc<AtomicUsize>, String) {
+    let known = || [known, vec![("/v1/account", json!({"id": "acct_1", "object": "account"}))]].concat();
+    let (who, asked) = connected(world, known, 0).await;
+    let since = json!({"since": world.hall.clock().now().as_second() - 3_600});
+    let begun = owner(world, &who, Method::POST, ("/backfill", since)).await;
+    let path = format!("/backfill/{}", begun.json()["backfill"]["id"].as_str().unwrap());
+    (who, asked, path)
+}
+
+/// Until the processor was asked more often than so.
+async fn more_than(asked: &AtomicUsize, before: usize) {
+    while asked.load(Ordering::Relaxed) <= before {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Who ends in the midst of a window again and again, as by a lack of memory, does not begin with it for ever.
+#[tokio::test]
+async fn a_window_that_ends_the_process_is_given_up() {
+    let world = World::start().await;
+    let (who, asked, path) = begun(&world, Vec::new()).await;
+    let office = Office::new(world.hall.clone());
+    let mut begun = 0;
+    for _ in 0..10 {
+        let (before, now) = (asked.load(Ordering::Relaxed), world.hall.clock().now());
+        tokio::select! {
+            biased;
+            () = more_than(&asked, before) => begun += 1,
+            // There was none to begin with, or only its end was noted.
+            _ = office.backfill_some(0..=PARTITIONS - 1, now) => {}
+        }
+        world.hall.clock().advance(Duration::from_secs(301));
+    }
+    assert_eq!(begun, 3);
+    let failed = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    assert_eq!(failed["status"], "failed", "{failed}");
+    assert!(failed["error"].as_str().unwrap().contains("the server ended"), "{failed}");
+    // The owner may begin another one.
+    let another = owner(&world, &who, Method::POST, ("/backfill", json!({}))).await;
+    assert_eq!(another.status, StatusCode::ACCEPTED);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn who_stops_well_has_not_failed() {
+    let world = World::start().await;
+    let (who, asked, path) = begun(&world, Vec::new()).await;
+    let office = Office::new(world.hall.clone());
+    for _ in 0..4 {
+        let before = asked.load(Ordering::Relaxed);
+        office.keep_backfilling(more_than(&asked, before)).await;
+    }
+    go_on(&world).await;
+    let done = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    assert_eq!(done["status"], "done", "{done}");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn an_object_that_is_too_large_is_named_and_the_others_are_booked() {
+    let world = World::start().await;
+    let mut large = invoice(&world, ("in_large", "cus_1"), 1_000);
+    large["description"] = json!("x".repeat(64 << 10));
+    let small = invoice(&world, ("in_small", "cus_1"), 2_000);
+    let customer = json!({"id": "cus_1", "object": "customer", "email": "grace@example.net", "metadata": {}});
+    let known = vec![("/v1/customers/cus_1", customer), ("/v1/invoices", list(json!([small, large])))];
+    let (who, _, path) = begun(&world, known).await;
+    go_on(&world).await;
+    let ended = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    assert_eq!(ended["status"], "failed", "{ended}");
+    assert!(ended["error"].as_str().unwrap().contains("in_large is larger than 65536 bytes"), "{ended}");
+    let failed =
+        owner(&world, &who, Method::GET, ("/processor/events?status=failed", json!({}))).await.json();
+    assert_eq!(failed["data"][0]["id"], "asked_in_large", "{failed}");
+    let lines = all(&world, "/affiliate-commissions").await;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(lines[0]["amount_cents"], 400);
+    world.end().await;
+}
+
+/// What does not fit into the memory of a window is asked about in shorter ones.
+#[tokio::test]
+async fn a_window_that_is_too_large_is_cut() {
+    let world = World::start().await;
+    let now = world.hall.clock().now().as_second();
+    let filler = "x".repeat(60 << 10);
+    let charges: Vec<Value> = (0..100)
+        .map(|nth| json!({"id": format!("ch_{nth}"), "created": now - 3_000, "filler": filler}))
+        .collect();
+    let refunds: Vec<Value> = (0..100)
+        .map(|nth| {
+            json!({"id": format!("re_{nth}"), "created": now - 60, "amount": 1, "currency": "usd",
+                "filler": filler})
+        })
+        .collect();
+    let known = vec![("/v1/charges", list(json!(charges))), ("/v1/refunds", list(json!(refunds)))];
+    let (who, _, path) = begun(&world, known).await;
+    go_on(&world).await;
+    let done = owner(&world, &who, Method::GET, (&path, json!({}))).await.json()["backfill"].clone();
+    assert_eq!((&done["status"], &done["error"]), (&json!("done"), &Value::Null), "{done}");
     world.end().await;
 }

@@ -16,7 +16,7 @@ mod eligibility;
 mod file;
 pub mod results;
 
-pub use self::eligibility::{Group, Verdict};
+pub use self::eligibility::{Group, SUM_MAX, Verdict};
 pub use self::file::{Entry, Format};
 
 use std::collections::BTreeMap;

@@ -7,6 +7,9 @@ use super::super::program::Settings;
 use super::SkipReason;
 use jiff::Timestamp;
 
+/// No payout, and no run, comes to more: sums of several such still fit.
+pub const SUM_MAX: i64 = i64::MAX / 4;
+
 /// What a partner has earned in one currency by the cutoff, and may or may not get.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Group {
@@ -30,22 +33,21 @@ pub struct Verdict {
 }
 
 impl Group {
-    /// Counts a line in. Whether a payout may take it.
-    ///
-    /// # Errors
-    /// It comes to more than can be counted.
-    pub fn count(&mut self, line: &Commission, cutoff: Timestamp) -> Result<bool, ArithmeticError> {
-        let Status::Earned { earned_at, frozen } = line.status else { return Ok(false) };
+    /// Counts a line in. Whether a payout may take it. A line with which the sum would be larger than [`SUM_MAX`] is left
+    /// for the next run.
+    pub fn count(&mut self, line: &Commission, cutoff: Timestamp) -> bool {
+        let Status::Earned { earned_at, frozen } = line.status else { return false };
         if earned_at > cutoff {
-            return Ok(false);
+            return false;
         }
         let sum = match (frozen.inquiry, frozen.review) {
             (true, _) => &mut self.disputed,
             (false, true) => &mut self.under_review,
             (false, false) => &mut self.earned,
         };
-        *sum = sum.checked_add(line.amount).ok_or(ArithmeticError::TooLarge)?;
-        Ok(!frozen.is_frozen())
+        let Some(more) = sum.checked_add(line.amount).filter(|more| *more <= SUM_MAX) else { return false };
+        *sum = more;
+        !frozen.is_frozen()
     }
 
     /// What is done about it. What is held back is told beside what is paid.

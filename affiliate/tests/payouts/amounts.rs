@@ -1,0 +1,53 @@
+//! Amounts as large as they may be, and larger.
+
+use affiliate::ledger::{Answer, Fault};
+use affiliate::processor::{AMOUNT_MAX, Problem};
+use mail::affiliate::payout::PayoutStatus;
+use store::affiliate::commission;
+use store::engine::Batch;
+
+use super::setting::payable;
+
+#[tokio::test]
+async fn the_largest_sales_are_booked_and_paid() {
+    let world = payable().await;
+    for nth in 0..12 {
+        world.sell(&format!("in_{nth}"), (AMOUNT_MAX, 10 + nth)).await;
+    }
+    let larger = world.paid("in_larger", "cus_1", (AMOUNT_MAX + 1, 30));
+    let Answer::Failed(Fault::Unreadable(why)) = world.take(&larger).await else { panic!("it is booked") };
+    assert_eq!(why.problem, Problem::AmountTooLarge);
+    assert!(why.field.starts_with("data.object."), "{why}");
+    world.books().await;
+    world.earn().await;
+    let run = world.draft().await;
+    world.approve(&run).await;
+    let payout = world.payout_of(world.ada, PayoutStatus::Processing).await.payout;
+    assert_eq!(payout.amount, 12 * AMOUNT_MAX / 5);
+    world.books().await;
+}
+
+/// Lines that were booked when larger amounts were: what does not fit into a payout is left for the next run.
+#[tokio::test]
+async fn what_does_not_fit_waits_for_the_next_run() {
+    let world = payable().await;
+    for nth in 0..6 {
+        world.sell(&format!("in_{nth}"), (10_000, 10 + nth)).await;
+    }
+    world.earn().await;
+    for nth in 0..6 {
+        let lines = commission::of_invoice(world.store(), world.account, &format!("in_{nth}")).await.unwrap();
+        for before in lines.iter().filter(|line| line.partner == world.ada) {
+            let mut after = before.clone();
+            after.amount = i64::MAX / 5;
+            after.rev += 1;
+            let mut batch = Batch::progress();
+            commission::update(&mut batch, before, &after);
+            world.store().commit(batch).await.unwrap();
+        }
+    }
+    let run = world.draft().await;
+    let payout = world.payout_of(world.ada, PayoutStatus::Draft).await.payout;
+    assert_eq!((payout.lines, payout.amount), (1, i64::MAX / 5));
+    world.approve(&run).await;
+}
