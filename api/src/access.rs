@@ -6,6 +6,8 @@
 //! answer. A browser sends a session's cookie by itself, whoever made it call: calls other than GET must
 //! bring the session's `x-csrf-token` as well, which only its own pages know.
 
+pub mod watch;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 

@@ -210,12 +210,25 @@ pub struct Also {
     pub about: &'static str,
 }
 
+/// Which cookies an answer may set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cookies {
+    /// None: an answer that sets one all the same is an error of ours.
+    None,
+    /// Those of somebody who signs in or out: pages of other sites may not ask for it ([`crate::serve::origin`]).
+    Session,
+    /// Those by which customers' own sites know a visitor: these sites ask for it.
+    Visitor,
+}
+
 /// What a handler gives.
 pub trait Reply: Send + 'static {
     /// What the bytes are.
     const MEDIA_TYPE: &'static str = JSON;
     /// The status when it was done.
     const STATUS: StatusCode = StatusCode::OK;
+    /// The cookies that it may set.
+    const COOKIES: Cookies = Cookies::None;
     /// What else an answer may be.
     const ALSO: &'static [Also] = &[];
 

@@ -11,7 +11,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Body;
@@ -21,15 +23,16 @@ use store::access::{Actor, Tenant};
 use tokio::time::Instant;
 
 use crate::access::{self, Caller};
-use crate::call::{Answer, Call, Owner, Running};
+use crate::call::{Answer, Call, Cookies, Owner, Running};
 use crate::journal::Entry;
-use crate::operations::Action;
+use crate::operations::{Action, Operation};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
 use crate::serve::body::{self, Payload};
 use crate::serve::budget::{Holder, Share};
 use crate::serve::connection::Place;
 use crate::serve::head;
+use crate::serve::origin;
 use crate::serve::router::{Found, Route};
 use crate::version;
 
@@ -39,6 +42,9 @@ const RATE_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining"
 const RATE_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 /// An answer larger than this takes a share of the budget of bytes in flight while it is written.
 const ANSWER_FREE_BYTES_MAX: usize = 64 << 10;
+
+/// What these nouns change may end what somebody else is still doing.
+const CHANGES_ACCESS: &[&str] = &["api_keys", "smtp_credentials", "users", "auth"];
 
 /// What becomes known of a request while it is worked on, and is told with the answer, whatever that is.
 #[derive(Debug, Default)]
@@ -125,6 +131,9 @@ where
     B: Body<Data = Bytes> + Unpin + Send,
     B::Error: std::fmt::Display,
 {
+    if found.operation.changes_session() {
+        origin::check(&head.headers, &room.options.base_url)?;
+    }
     let caller = access::authenticate(room, &found, head).await?;
     let Found { operation, path, side: _ } = found;
     if let Some(tenant) = caller.tenant() {
@@ -139,6 +148,7 @@ where
     let from = access::peer(head);
     let holder = caller.tenant().map(|tenant| Holder::Account(tenant.account().id));
     let is_known = holder.is_some();
+    let tenant = caller.tenant().cloned();
     let allowance = room.budget.allowance(holder.unwrap_or_else(|| Holder::network(from)));
     let (body, share) = match operation.body_bytes_max {
         None => (Bytes::new(), Share::default()),
@@ -161,6 +171,7 @@ where
         (Action::SignedIn(..) | Action::Owner(_), _) => return Err(Problem::unauthorized()),
     };
     let answer = apart(room, running, (share, head.extensions.get::<Place>().cloned())).await?;
+    let answer = authorised(room, operation, tenant.as_ref(), answer)?;
     let mut share = Share::default();
     // What anybody may have is small, or the same bytes for all.
     let large = is_known && answer.body.len() > ANSWER_FREE_BYTES_MAX;
@@ -168,6 +179,30 @@ where
         return Err(Problem::busy());
     }
     Ok((answer, share))
+}
+
+/// What follows from an answer for who may have it and what comes after it.
+fn authorised(
+    room: &Arc<Room>,
+    operation: &Operation,
+    tenant: Option<&Tenant>,
+    mut answer: Answer,
+) -> Result<Answer, Problem> {
+    let sets_cookie = answer.headers.iter().any(|(name, _)| *name == SET_COOKIE);
+    if sets_cookie && operation.gives.cookies == Cookies::None {
+        return Err(Problem::internal("an operation that sets a cookie does not say so in the table"));
+    }
+    let Some(tenant) = tenant else { return Ok(answer) };
+    if operation.method != Method::GET && CHANGES_ACCESS.contains(&operation.noun) {
+        room.hall.access_changed(tenant.account().id);
+    }
+    let is_event_stream = answer.media_type == "text/event-stream";
+    let proof = tenant.proof();
+    if proof.is_revocable() {
+        let guarded = |more| access::watch::guarded(room, proof.clone(), more, is_event_stream);
+        answer.more = answer.more.take().map(guarded);
+    }
+    Ok(answer)
 }
 
 /// Runs a handler in a task of its own, which holds the request's share of memory and its place on the

@@ -11,7 +11,6 @@
 //! specification; what it leaves open is written beside the code that decides it.
 
 pub mod access;
-mod access_watch;
 pub mod account;
 pub mod affiliate;
 pub mod auth;

@@ -10,8 +10,8 @@ use mail::credential::{ApiKey, Scope, SmtpCredential};
 use mail::user::Role;
 
 use crate::call::{
-    Also, Input, KeyedAction, Media, Owner, OwnerAction, PublicAction, Reply, SignedInAction, Takes, keyed,
-    owner, public, signed_in,
+    Also, Cookies, Input, KeyedAction, Media, Owner, OwnerAction, PublicAction, Reply, SignedInAction, Takes,
+    keyed, owner, public, signed_in,
 };
 use crate::problem::Code;
 use crate::room::Room;
@@ -60,6 +60,8 @@ pub struct Gives {
     pub schema: fn(&mut Schemas) -> serde_json::Value,
     /// What else it may be.
     pub also: &'static [Also],
+    /// The cookies that it may set.
+    pub cookies: Cookies,
 }
 
 /// One thing that can be asked of the door.
@@ -100,6 +102,12 @@ impl Operation {
             Action::Public(_) | Action::SignedIn(..) | Action::Owner(_) => None,
             Action::Keyed(scope, _) | Action::Either(scope, _) => Some(scope),
         }
+    }
+
+    /// Whether it begins or ends somebody's session: pages of other sites may not have a browser call it.
+    #[must_use]
+    pub fn changes_session(&self) -> bool {
+        self.gives.cookies == Cookies::Session && self.method != Method::GET
     }
 
     /// Whether whoever has signed in may call it.
@@ -227,7 +235,13 @@ impl Entry {
             takes: I::describe,
             fails: self.fails,
             of_a_domain: self.of_a_domain,
-            gives: Gives { status: O::STATUS, media_type: O::MEDIA_TYPE, schema: O::describe, also: O::ALSO },
+            gives: Gives {
+                status: O::STATUS,
+                media_type: O::MEDIA_TYPE,
+                schema: O::describe,
+                also: O::ALSO,
+                cookies: O::COOKIES,
+            },
             action,
         }
     }

@@ -47,7 +47,7 @@ use self::asked::{AtDoor, OfForm, OfLink, OfPage, OfPayout, UseLink};
 use self::frame::View;
 use self::html::Html;
 use crate::affiliate::refused;
-use crate::call::{Also, Answer, PAGE, Reply};
+use crate::call::{Also, Answer, Cookies, PAGE, Reply};
 use crate::operations::{Entry, Operation, operation};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
@@ -167,6 +167,7 @@ impl PortalPage {
 
 impl Reply for PortalPage {
     const MEDIA_TYPE: &'static str = PAGE;
+    const COOKIES: Cookies = Cookies::Session;
     const ALSO: &'static [Also] = &[
         Also { status: 200, media_type: Some("text/css; charset=utf-8"), about: "The style sheet" },
         Also {
@@ -200,7 +201,8 @@ impl Reply for PortalPage {
     fn answer(self) -> Result<Answer, Problem> {
         let mut headers = vec![
             (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
-            (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+            // With `no-referrer` browsers would send our own forms with `Origin: null`.
+            (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
             (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
             (ROBOTS, HeaderValue::from_static("noindex, nofollow")),
         ];

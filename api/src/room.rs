@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::access_watch::AccessWatch;
+use crate::access::watch::AccessWatch;
 use crate::auth::passwords::Passwords;
 use crate::auth::throttle::Throttle;
 use crate::journal::Journal;
@@ -128,7 +128,7 @@ pub struct Room {
     pub(crate) people_told: Arc<Semaphore>,
     /// Where everything is done with affiliate programs.
     pub(crate) affiliate: Office,
-    /// Whether the keys and sessions behind live streams still let in.
+    /// What goes on after it was authorised.
     pub(crate) access_watch: AccessWatch,
     /// The door closes: what has no end of its own ends.
     pub(crate) closing: CancellationToken,

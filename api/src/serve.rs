@@ -19,6 +19,7 @@ pub mod encoding;
 mod forwarded;
 pub mod head;
 pub mod ops;
+pub mod origin;
 pub mod pages;
 pub mod router;
 mod stall;
@@ -29,6 +30,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use http::HeaderValue;
+use http::header::STRICT_TRANSPORT_SECURITY;
 use proxy::proxies::Proxies;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
@@ -66,6 +69,10 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// Out of file descriptors or memory: how long to wait before the next accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Browsers ask our own host by TLS only, for a year (RFC 6797 6.1). It is sent where this listener ends TLS, and for the
+/// host of the base URL alone: customers' hosts may one day be served by others, without TLS.
+const STRICT: HeaderValue = HeaderValue::from_static("max-age=31536000");
+
 /// Serves the API on a listener until `stop`, then lets what has begun end.
 ///
 /// # Errors
@@ -93,10 +100,19 @@ pub fn api(
             closing.cancel();
         });
         let answering = Arc::clone(&room);
+        let is_tls = terms.tls.is_some();
         let answer = connection::answering(move |mut request| {
             forwarded::settle(&answering.options.forwarding_networks, &mut request);
             head::settle_host(&mut request);
-            dispatch(Arc::clone(&answering), request)
+            let strict = is_tls && head::is_for(&answering.options.base_url, request.headers());
+            let answering = Arc::clone(&answering);
+            async move {
+                let mut response = dispatch(answering, request).await;
+                if strict {
+                    response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, STRICT);
+                }
+                response
+            }
         });
         listen(listener, terms, answer, stop).await?;
         // Handlers whose clients hung up.

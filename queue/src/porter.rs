@@ -10,6 +10,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ use mail::credential::{LastUsed, SecretHash};
 use mail::id::AccountId;
 use store::access::{self, AccessError, Arrival, Tenant};
 use store::engine::{Batch, CommitError, ReadError, Store};
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use crate::accept::Hall;
 use crate::worker::Worker;
@@ -72,6 +75,32 @@ impl Uses {
             }
         }
         Ok(())
+    }
+}
+
+/// Places for the revisions of all accounts. Two accounts in one place only look again once too often.
+const REVISIONS: usize = 1_024;
+
+/// How often the credentials and users of accounts were changed at this node: whoever was let in for longer than one
+/// request compares, and looks again.
+#[derive(Debug)]
+pub(crate) struct Revisions {
+    counts: Vec<AtomicU64>,
+    changed: Notify,
+}
+
+impl Default for Revisions {
+    fn default() -> Self {
+        let counts = std::iter::repeat_with(AtomicU64::default).take(REVISIONS).collect();
+        Self { counts, changed: Notify::new() }
+    }
+}
+
+impl Revisions {
+    fn of(&self, account: AccountId) -> Option<&AtomicU64> {
+        let bytes = account.to_bytes();
+        let [.., high, low] = bytes;
+        self.counts.get(usize::from(u16::from_be_bytes([high, low])) % REVISIONS)
     }
 }
 
@@ -145,6 +174,28 @@ impl Hall {
             [self.worker.uses.of(id), written].into_iter().flatten().max_by_key(|used| used.at)
         };
         Ok(ids.iter().zip(written).map(latest).collect())
+    }
+
+    /// The credentials, users or sessions of an account were changed here: what was authorised by them looks again
+    /// before it goes on. Other nodes look within a second.
+    pub fn access_changed(&self, account: AccountId) {
+        let revisions = &self.worker.revisions;
+        if let Some(count) = revisions.of(account) {
+            count.fetch_add(1, Ordering::AcqRel);
+        }
+        revisions.changed.notify_waiters();
+    }
+
+    /// A number that is another after each change of who an account lets in.
+    #[must_use]
+    pub fn access_revision(&self, account: AccountId) -> u64 {
+        self.worker.revisions.of(account).map_or(0, |count| count.load(Ordering::Acquire))
+    }
+
+    /// Ends with the next change, of whatever account.
+    #[must_use]
+    pub fn next_access_change(&self) -> Notified<'_> {
+        self.worker.revisions.changed.notified()
     }
 
     /// A credential was deleted: its use is written no more.

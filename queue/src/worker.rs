@@ -47,7 +47,7 @@ use crate::operate::Watched;
 use crate::pace::PaceLimits;
 use crate::plan::Planner;
 use crate::pools::{PoolSettings, Pools};
-use crate::porter::Uses;
+use crate::porter::{Revisions, Uses};
 use crate::product_events::Exporter;
 use crate::report::Reports;
 use crate::retry::Schedule;
@@ -182,6 +182,8 @@ pub struct Worker {
     pub(crate) ears: Ears,
     /// When credentials were last used.
     pub(crate) uses: Uses,
+    /// How often who accounts let in was changed.
+    pub(crate) revisions: Revisions,
     pub(crate) leases: Arc<Leases>,
     membership: tokio::sync::Mutex<Option<Membership>>,
     /// Something is ordered about many tasks.
@@ -242,6 +244,7 @@ impl Worker {
             tls_reporter: std::sync::OnceLock::new(),
             ears: Ears::default(),
             uses: Uses::default(),
+            revisions: Revisions::default(),
             flights: Flights::new(settings.places_max),
             scheduled: Scheduled::default(),
             stop: CancellationToken::new(),

@@ -23,8 +23,8 @@ use tokio::sync::watch;
 use crate::answers::{Answer, Answers, Credentials, Question};
 use crate::take::take;
 
-/// A login is checked again when it is older than this, before a message begins and before it is taken: a credential
-/// that was deleted sends no more in a session that is open.
+/// A login is checked again, at the next MAIL, RCPT or end of content, when it is older than this: a credential that
+/// was deleted at another node sends no more in a session that is open. A change at this node counts at once.
 const LOGIN_HOLDS: Duration = Duration::from_secs(1);
 
 /// For so long a client is taken to try again.
@@ -42,6 +42,8 @@ pub struct Login {
     password: SecretHash,
     from: IpAddr,
     holds_until: Timestamp,
+    /// The account's access revision when the credential was read.
+    revision: u64,
 }
 
 impl Submission {
@@ -64,7 +66,8 @@ impl Submission {
             Ok(tenant) => {
                 let now = self.hall.clock().now();
                 let holds_until = now.checked_add(LOGIN_HOLDS).unwrap_or(now);
-                Ok(Login { tenant, password, from, holds_until })
+                let revision = self.hall.access_revision(tenant.account().id);
+                Ok(Login { tenant, password, from, holds_until, revision })
             }
             Err(AccessError::Denied) => Err(denied()),
             Err(AccessError::Elsewhere) => {
@@ -78,13 +81,15 @@ impl Submission {
         }
     }
 
-    /// Looks at an older login again.
+    /// Checks a login again that is older than a second, or than a change of who its account lets in.
     async fn renew(&self, login: &mut Login) -> Result<(), Reply> {
-        if self.hall.clock().now() < login.holds_until {
+        let revision = self.hall.access_revision(login.tenant.account().id);
+        if self.hall.clock().now() < login.holds_until && revision == login.revision {
             return Ok(());
         }
         match self.look(login.password, login.from).await {
-            Ok(again) => *login = again,
+            // The revision was read before the credential: a change in between makes the next command check again.
+            Ok(again) => *login = Login { revision, ..again },
             // Not 535: no login was asked for (RFC 4954 6).
             Err(refused) if refused.severity() == Severity::Permanent => {
                 return Err(reply(530, (5, 7, 0), "Authentication required: the login holds no more"));
@@ -113,9 +118,8 @@ impl Answers for Submission {
             // The session does not get here without a login; should it, nothing is sent.
             return Answer::Said(reply(530, (5, 7, 0), "Authentication required"));
         };
-        if matches!(question, Question::Sender { .. } | Question::Take(_))
-            && let Err(reply) = self.renew(login).await
-        {
+        // MAIL, each RCPT, and the end of the content.
+        if let Err(reply) = self.renew(login).await {
             return Answer::Said(reply);
         }
         // The bucket of the account's API requests: one for each recipient (completions-email.md 2.2).

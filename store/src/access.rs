@@ -63,6 +63,12 @@ pub enum Proof {
 }
 
 impl Proof {
+    /// Whether it can be taken away while it is used.
+    #[must_use]
+    pub fn is_revocable(&self) -> bool {
+        !matches!(self, Self::Standing)
+    }
+
     /// The rows that it rests on.
     fn keys(&self) -> Vec<Key> {
         match self {

@@ -18,7 +18,7 @@ use store::engine::Batch;
 use super::sign_in::begin;
 use super::view::{OneSession, WithCookie};
 use super::{EMAIL, email, mailed, problem};
-use crate::call::{Also, Answer, Call, Input, PAGE, Reply, SMALL_BYTES_MAX, Takes};
+use crate::call::{Also, Answer, Call, Cookies, Input, PAGE, Reply, SMALL_BYTES_MAX, Takes};
 use crate::done::Done;
 use crate::fields::{Names, Notes};
 use crate::problem::{Code, Problem};
@@ -111,7 +111,8 @@ fn wants_page(headers: &HeaderMap) -> bool {
 #[derive(Debug)]
 pub struct Page(&'static str);
 
-/// Nothing is loaded, the form goes to ourselves, and the link's token goes nowhere else.
+/// Nothing is loaded, the form goes to ourselves, and the link's token goes nowhere else. Not `no-referrer`: then browsers
+/// send `Origin: null` with the form (Fetch, "append a request `Origin` header"), and it would be refused as foreign.
 const PAGE_HEADERS: [(HeaderName, HeaderValue); 3] = [
     (
         http::header::CONTENT_SECURITY_POLICY,
@@ -119,7 +120,7 @@ const PAGE_HEADERS: [(HeaderName, HeaderValue); 3] = [
             "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
         ),
     ),
-    (http::header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (http::header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
     (http::header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
 ];
 
@@ -157,6 +158,7 @@ pub struct LinkUsed {
 }
 
 impl Reply for LinkUsed {
+    const COOKIES: Cookies = Cookies::Session;
     const ALSO: &'static [Also] =
         &[Also { status: 200, media_type: Some(PAGE), about: "To a browser: a page" }];
 

@@ -6,7 +6,7 @@ use mail::user::{Role, Session, SessionToken, User};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::call::{Answer, Reply};
+use crate::call::{Answer, Cookies, Reply};
 use crate::emails::view::Moment;
 use crate::problem::Problem;
 use crate::schema::{self, Describe, Schemas};
@@ -116,6 +116,8 @@ pub struct WithCookie<T> {
 }
 
 impl<T: Reply> Reply for WithCookie<T> {
+    const COOKIES: Cookies = Cookies::Session;
+
     fn describe(schemas: &mut Schemas) -> Value {
         T::describe(schemas)
     }

@@ -17,6 +17,11 @@ use crate::problem::{Code, Problem};
 
 /// What may stand in `Content-Encoding`, for those who used something else.
 const TAKEN: &str = "gzip, zstd";
+/// A body may unpack to so much whatever its size …
+const UNPACKED_FREE_BYTES: usize = 4 << 20;
+/// … and beyond it to so many bytes for each that came. Mail compresses to a tenth at best, and attachments, which make
+/// bodies large, hardly at all; deflate can expand a thousandfold (RFC 1951), and that is no mail.
+const EXPANSION_MAX: usize = 64;
 /// Where the unpacked body begins to grow.
 const FIRST_BYTES: usize = 16 << 10;
 /// The largest window of zstd (RFC 9659 3).
@@ -61,8 +66,7 @@ impl Encoding {
         bytes_max: usize,
         allowance: &Allowance,
     ) -> Result<(Bytes, Share), Problem> {
-        let unpacked =
-            Unpacked { whole: Vec::new(), bytes_max, allowance: allowance.clone(), share: Share::default() };
+        let unpacked = Unpacked::new(&packed, bytes_max, allowance.clone());
         tokio::task::spawn_blocking(move || self.unpack_here(&packed, unpacked))
             .await
             .map_err(Problem::internal)?
@@ -93,11 +97,18 @@ impl Encoding {
 struct Unpacked {
     whole: Vec<u8>,
     bytes_max: usize,
+    /// What is taken of this body because of what came.
+    expanded_max: usize,
     allowance: Allowance,
     share: Share,
 }
 
 impl Unpacked {
+    fn new(packed: &[u8], bytes_max: usize, allowance: Allowance) -> Self {
+        let expanded_max = UNPACKED_FREE_BYTES.saturating_add(packed.len().saturating_mul(EXPANSION_MAX));
+        Self { whole: Vec::new(), bytes_max, expanded_max, allowance, share: Share::default() }
+    }
+
     /// Takes all that there is, and pays for the room before it is there.
     fn take(&mut self, mut from: impl Read) -> Result<(), Problem> {
         let mut piece = vec![0; FIRST_BYTES];
@@ -112,9 +123,14 @@ impl Unpacked {
             if wanted > self.bytes_max {
                 return Err(too_large(self.bytes_max));
             }
+            if wanted > self.expanded_max {
+                return Err(expands_too_far());
+            }
             let room = self.whole.capacity();
             if wanted > room {
-                let larger = (room * 2).clamp(FIRST_BYTES, self.bytes_max.max(FIRST_BYTES)).max(wanted);
+                let larger = (room * 2)
+                    .clamp(FIRST_BYTES, self.bytes_max.min(self.expanded_max).max(FIRST_BYTES))
+                    .max(wanted);
                 if !self.allowance.enlarge(&mut self.share, larger - room) {
                     return Err(Problem::busy());
                 }
@@ -123,6 +139,14 @@ impl Unpacked {
             self.whole.extend_from_slice(piece.get(..length).unwrap_or_default());
         }
     }
+}
+
+fn expands_too_far() -> Problem {
+    let text = format!(
+        "The body unpacks to more than {EXPANSION_MAX} times its size and {UNPACKED_FREE_BYTES} bytes: send it without \
+         Content-Encoding, or in several requests"
+    );
+    Problem::new(Code::PAYLOAD_TOO_LARGE, text)
 }
 
 fn broken(error: &dyn std::fmt::Display) -> Problem {
@@ -161,7 +185,7 @@ mod tests {
         let budget = Budget::new(64 << 20, 0);
         let left_bytes = budget.left_bytes();
         let allowance = budget.allowance(Holder::Account(mail::id::AccountId::from_bytes([1; 16])));
-        let into = Unpacked { whole: Vec::new(), bytes_max, allowance, share: Share::default() };
+        let into = Unpacked::new(packed, bytes_max, allowance);
         let outcome = encoding.unpack_here(packed, into).map(|(bytes, _)| bytes.to_vec());
         assert_eq!(budget.left_bytes(), left_bytes, "the share goes back");
         outcome
@@ -192,11 +216,40 @@ mod tests {
         assert_eq!(unpack(Encoding::Zstd, &bomb, 1 << 20).unwrap_err().code(), Code::PAYLOAD_TOO_LARGE);
         assert_eq!(unpack(Encoding::Zstd, &zstd_bomb(2), 1 << 20).unwrap().len(), 256 << 10);
         // More than is left in the budget.
-        assert_eq!(unpack(Encoding::Zstd, &bomb, 1 << 30).unwrap_err().code(), Code::SERVICE_UNAVAILABLE);
+        let plain = gzip(&noise(80 << 20));
+        assert_eq!(unpack(Encoding::Gzip, &plain, 1 << 30).unwrap_err().code(), Code::SERVICE_UNAVAILABLE);
         // A window of a gigabyte.
         let mut wide = zstd_bomb(1);
         wide[5] = 20 << 3;
         assert_eq!(unpack(Encoding::Zstd, &wide, 1 << 20).unwrap_err().code(), Code::INVALID_JSON);
+    }
+
+    /// What does not compress.
+    fn noise(bytes: usize) -> Vec<u8> {
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        };
+        std::iter::repeat_with(&mut next).take(bytes).collect()
+    }
+
+    #[test]
+    fn a_small_body_takes_little_of_the_budget_whatever_it_unpacks_to() {
+        let bomb = gzip(&vec![b' '; 58 << 20]);
+        assert!(bomb.len() < 64 << 10, "{}", bomb.len());
+        // The budget has room for little more than the bound: the bomb meets the bound first.
+        let budget = Budget::new(32 << 20, 0);
+        let allowance = budget.allowance(Holder::Account(mail::id::AccountId::from_bytes([1; 16])));
+        let into = Unpacked::new(&bomb, 144 << 20, allowance);
+        let problem = Encoding::Gzip.unpack_here(&bomb, into).unwrap_err();
+        assert_eq!(problem.code(), Code::PAYLOAD_TOO_LARGE);
+        // A page of mail that is the same hundred times, and attachments, are taken.
+        let page = noise(20 << 10);
+        let batch = page.repeat(100);
+        assert_eq!(unpack(Encoding::Gzip, &gzip(&batch), 144 << 20).unwrap().len(), batch.len());
+        let attachment = noise(13 << 20);
+        assert_eq!(unpack(Encoding::Gzip, &gzip(&attachment), 144 << 20).unwrap().len(), attachment.len());
     }
 
     proptest! {

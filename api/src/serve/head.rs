@@ -5,7 +5,8 @@
 
 use http::header::HOST;
 use http::request::Parts;
-use http::{HeaderValue, Request};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Request, Uri, Version};
 
 use crate::problem::{Code, Problem};
 
@@ -18,7 +19,12 @@ const FIELD_EXTRA_BYTES: usize = 4;
 
 /// Has the one host that a request names stand in `Host`, where HTTP/1 has it: HTTP/2 names it in `:authority` (RFC 9113
 /// 8.3.1), and a target that is a whole address counts before the field (RFC 9112 3.2.2).
+///
+/// What names no host in `Host`, or several, where HTTP/1.1 needs one, is left as it is: [`check`] refuses it.
 pub(super) fn settle_host<B>(request: &mut Request<B>) {
+    if request.version() == Version::HTTP_11 && request.headers().get_all(HOST).iter().count() != 1 {
+        return;
+    }
     let Some(authority) = request.uri().authority().map(http::uri::Authority::as_str) else { return };
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     if let Ok(host) = HeaderValue::from_str(host) {
@@ -26,11 +32,40 @@ pub(super) fn settle_host<B>(request: &mut Request<B>) {
     }
 }
 
-/// Refuses a head that is too large.
+/// Whether a request is for the host of this URL.
+pub(super) fn is_for(url: &str, headers: &HeaderMap) -> bool {
+    let url: Option<Uri> = url.parse().ok();
+    let named = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    match (url.as_ref().and_then(Uri::host), &named) {
+        (Some(own), Some(named)) => own.eq_ignore_ascii_case(named.host()),
+        _ => false,
+    }
+}
+
+/// Refuses a request that does not say for which host it is (RFC 9112 3.2): intermediaries would each choose another.
+fn check_host(head: &Parts) -> Result<(), Problem> {
+    let refused = |text: &str| Err(Problem::new(Code::BAD_REQUEST, text));
+    let mut hosts = head.headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) if head.version != Version::HTTP_11 => Ok(()),
+        (Some(host), None) if is_host(host) => Ok(()),
+        (Some(_), None) => refused("`Host` is no host with or without a port"),
+        _ => refused("HTTP/1.1 needs exactly one `Host` field (RFC 9112 3.2)"),
+    }
+}
+
+/// `uri-host [":" port]` (RFC 9110 7.2), or nothing at all.
+fn is_host(host: &HeaderValue) -> bool {
+    let Ok(text) = host.to_str() else { return false };
+    text.is_empty() || !text.contains('@') && text.parse::<Authority>().is_ok_and(|of| !of.host().is_empty())
+}
+
+/// Refuses a head that is too large, or that names no one host.
 ///
 /// # Errors
-/// 431 `headers_too_large`.
+/// 431 `headers_too_large`; 400.
 pub fn check(head: &Parts) -> Result<(), Problem> {
+    check_host(head)?;
     let too_large = |what: String| Err(Problem::new(Code::HEADERS_TOO_LARGE, what));
     if head.headers.len() > FIELDS_MAX {
         return too_large(format!("The request has more than {FIELDS_MAX} header fields"));
@@ -51,7 +86,8 @@ mod tests {
     #[test]
     fn a_request_names_one_host() {
         let host = |target: &str, field: Option<&str>| {
-            let mut request = Request::get(target).body(()).unwrap();
+            let version = if field.is_some() { Version::HTTP_11 } else { Version::HTTP_2 };
+            let mut request = Request::get(target).version(version).body(()).unwrap();
             if let Some(field) = field {
                 request.headers_mut().insert(HOST, field.parse().unwrap());
             }

@@ -2,8 +2,8 @@
 //!
 //! Who follows is woken when this node tells something, and looks now and then where other nodes tell too. A
 //! comment comes when nothing else does, so that nobody between takes the connection for dead. It ends when the
-//! door closes; who follows comes back with the `id` of the last event that it saw. It also ends within a second when the
-//! key or session behind it is deleted, disabled or expires, with a comment that says so.
+//! door closes, and when the key or session behind it does not let in any more (`access::watch`); who follows comes back
+//! with the `id` of the last event that it saw.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +25,6 @@ pub(super) const BEGINNING: Bytes = Bytes::from_static(b": connected\nretry: 200
 /// After so long without anything a comment is sent: the second one that nobody takes shows that the client is
 /// gone, and gives its place to the next.
 const QUIET_MAX: Duration = Duration::from_secs(5);
-/// The last words to a client whose key or session does not let in any more.
-const REVOKED: Bytes = Bytes::from_static(b": ended: the API key or session is no longer valid\n\n");
 /// How often is looked what other nodes have told.
 const LOOK: Duration = Duration::from_secs(1);
 /// Pieces that wait for the client.
@@ -46,15 +44,9 @@ pub(super) async fn begin(room: &Arc<Room>, tenant: &Tenant, input: ListEvents) 
         None => store::stream::head(room.hall.store(), account).await?,
     };
     let (pieces, more) = mpsc::channel(PIECES_AHEAD);
-    let following = Following { room: Arc::clone(room), account, input, seen, pieces: pieces.clone() };
-    let watched = room.access_watch.watch(room, tenant.proof().clone());
+    let following = Following { room: Arc::clone(room), account, input, seen, pieces };
     room.tasks.spawn(async move {
-        tokio::select! {
-            biased;
-            // A client that takes nothing does not hear why.
-            () = watched.revoked() => drop(pieces.try_send(Ok(REVOKED))),
-            _ = following.run(&follower) => {}
-        }
+        let _ = following.run(&follower).await;
     });
     Ok(more)
 }

@@ -138,7 +138,7 @@ async fn a_login_link_lets_in_once_and_for_a_minute() {
         (entered.status, &entered.headers["location"]),
         (StatusCode::FOUND, &"/portal/home".parse().unwrap())
     );
-    assert_eq!(entered.headers["referrer-policy"], "no-referrer");
+    assert_eq!(entered.headers["referrer-policy"], "same-origin");
     let cookie = entered.headers["set-cookie"].to_str().unwrap();
     assert!(cookie.starts_with("__Host-postrider_portal="), "{cookie}");
     assert!(cookie.ends_with("; Max-Age=43200; Path=/; HttpOnly; Secure; SameSite=Lax"), "{cookie}");

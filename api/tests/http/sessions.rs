@@ -105,7 +105,7 @@ async fn by_a_mailed_link_once() {
     for _ in 0..2 {
         let page = world.ask(Method::GET, &link, &Value::Null).await;
         assert!(page.headers["content-type"].to_str().unwrap().starts_with("text/html"));
-        assert_eq!(page.headers["referrer-policy"], "no-referrer");
+        assert_eq!(page.headers["referrer-policy"], "same-origin");
         assert!(String::from_utf8_lossy(&page.body).contains("<form method=\"post\">"));
     }
     let signed = world.ask(Method::POST, &link, &Value::Null).await;

@@ -101,6 +101,7 @@ fn component(text: &str) -> String {
 }
 
 impl Reply for Answered {
+    const COOKIES: Cookies = Cookies::Visitor;
     const ALSO: &'static [Also] =
         &[Also { status: 204, media_type: None, about: "Nobody has the token, or not now: nothing is kept" }];
 

@@ -1,0 +1,91 @@
+//! From which site a browser sends a form.
+//!
+//! A call that begins a session needs no session, so the session's CSRF token cannot protect it: another site's form could
+//! sign a visitor in to an account of that site's choice. Browsers say where a request comes from, in `Sec-Fetch-Site`
+//! (Fetch Metadata 2.3) or `Origin` (RFC 6454 7); programs say neither, and are taken.
+
+use http::HeaderMap;
+use http::header::{HOST, ORIGIN};
+
+use crate::problem::{Code, Problem};
+
+const FETCH_SITE: &str = "sec-fetch-site";
+
+/// Refuses what a page of another site has a browser send.
+///
+/// # Errors
+/// 403 `forbidden`.
+pub fn check(headers: &HeaderMap, base_url: &str) -> Result<(), Problem> {
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let is_own = match (text(FETCH_SITE), text(ORIGIN.as_str())) {
+        // The browser compared the origins itself, or nobody's page asked.
+        (Some("same-origin" | "none"), _) | (None, None) => true,
+        // Another host of the same domain may be somebody else's.
+        (Some("same-site") | None, Some(origin)) => is_ours(origin, text(HOST.as_str()), base_url),
+        (Some(_), _) => false,
+    };
+    if is_own {
+        return Ok(());
+    }
+    let text = "This form was sent by a page of another site: open our own page and send it from there";
+    Err(Problem::new(Code::FORBIDDEN, text))
+}
+
+/// Whether an origin is the host that was asked, or our base URL. The scheme is not compared: a proxy that ends TLS
+/// speaks another one to us.
+fn is_ours(origin: &str, host: Option<&str>, base_url: &str) -> bool {
+    let Some(origin) = authority(origin) else { return false };
+    let base = authority(base_url);
+    [host.map(without_port), base].into_iter().flatten().any(|ours| ours == origin)
+}
+
+/// Host and port of an `http` or `https` URL.
+fn authority(url: &str) -> Option<String> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    rest.split(['/', '?', '#']).next().filter(|host| !host.is_empty()).map(without_port)
+}
+
+/// Without the port that the scheme implies, in lower case.
+fn without_port(authority: &str) -> String {
+    let lower = authority.to_ascii_lowercase();
+    let short = lower.strip_suffix(":443").or_else(|| lower.strip_suffix(":80"));
+    short.map_or_else(|| lower.clone(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites() {
+        let is_taken = |fields: &[(&'static str, &str)]| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, "go.shop.example".parse().unwrap());
+            for (name, value) in fields {
+                headers.insert(*name, value.parse().unwrap());
+            }
+            check(&headers, "https://api.example:8443/").is_ok()
+        };
+        for (site, origin, taken) in [
+            (None, None, true),
+            (None, Some("https://go.shop.example"), true),
+            (None, Some("http://GO.shop.example:80"), true),
+            (None, Some("https://api.example:8443"), true),
+            (None, Some("https://api.example"), false),
+            (None, Some("https://go.shop.example.evil.example"), false),
+            (None, Some("null"), false),
+            (Some("same-origin"), Some("null"), true),
+            (Some("none"), None, true),
+            (Some("same-site"), Some("https://www.shop.example"), false),
+            (Some("same-site"), Some("https://go.shop.example"), true),
+            (Some("same-site"), None, false),
+            (Some("cross-site"), Some("https://go.shop.example"), false),
+            (Some("anything"), None, false),
+        ] {
+            let site = site.map(|site| (FETCH_SITE, site));
+            let origin = origin.map(|origin| ("origin", origin));
+            let fields: Vec<_> = site.into_iter().chain(origin).collect();
+            assert_eq!(is_taken(&fields), taken, "{fields:?}");
+        }
+    }
+}
