@@ -22,6 +22,7 @@ pub mod view;
 use mail::address::Address;
 use queue::people::PeopleError;
 
+use crate::call::Call;
 use crate::fields::{self, Given, Notes};
 use crate::problem::{Code, Problem};
 
@@ -36,6 +37,11 @@ pub fn problem(error: PeopleError) -> Problem {
         PeopleError::Read(error) => Problem::outage(error),
         PeopleError::Commit(error) => Problem::outage(error),
     }
+}
+
+/// What the browser of a call says it is.
+fn user_agent(call: &Call) -> Option<String> {
+    call.headers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 const EMAIL: &str = "email";

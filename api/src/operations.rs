@@ -439,6 +439,15 @@ fn people() -> Vec<Operation> {
         get("/auth/session", "get_session")
             .about("auth", "Who has signed in")
             .signed_in(Member, auth::session::session),
+        get("/auth/sessions", "list_sessions")
+            .about("auth", "List the user's sessions, newest first")
+            .signed_in(Member, auth::session::list),
+        delete("/auth/sessions", "end_other_sessions")
+            .about("auth", "End all other sessions of the user")
+            .signed_in(Member, auth::session::end_others),
+        delete("/auth/sessions/{id}", "end_session")
+            .about("auth", "End one of the user's sessions")
+            .signed_in(Member, auth::session::end),
         post("/auth/sign-out", "sign_out")
             .about("auth", "End the session")
             .signed_in(Member, auth::session::sign_out),

@@ -3,6 +3,7 @@
 //! A session's token stands in the browser's cookie ([`Token`]).
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -86,6 +87,71 @@ pub struct User {
     pub created_at: Timestamp,
 }
 
+/// After signing in by a mailed link, for so long a password may be set without the one until now: who reads the address'
+/// mail is its user, also when they have forgotten the password or somebody else has changed it.
+pub const LINK_IS_FRESH: Duration = Duration::from_secs(15 * 60);
+/// Characters kept of what a browser says it is.
+const USER_AGENT_CHARS_MAX: usize = 200;
+
+/// By what somebody signed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignInMethod {
+    /// Their password.
+    Password,
+    /// A mailed link.
+    Link,
+    /// The operator, for a script.
+    Operator,
+}
+
+impl SignInMethod {
+    /// The word on the wire.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Password => "password",
+            Self::Link => "link",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+/// How a session begins, and how long it may last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionStart {
+    /// By what.
+    pub method: SignInMethod,
+    /// From where, when that is known.
+    pub from: Option<IpAddr>,
+    /// What the browser said it is.
+    pub user_agent: Option<String>,
+    /// How long it lasts when it is not used.
+    pub idle_max: Duration,
+    /// How long it lasts in any case.
+    pub age_max: Duration,
+}
+
+impl SessionStart {
+    /// A session of a browser.
+    #[must_use]
+    pub fn new(method: SignInMethod, from: Option<IpAddr>, user_agent: Option<&str>) -> Self {
+        // It is shown to people: no line breaks, and not longer than a line or two.
+        let shown = |text: &str| {
+            text.chars().filter(|c| matches!(c, ' '..='~')).take(USER_AGENT_CHARS_MAX).collect::<String>()
+        };
+        let user_agent = user_agent.map(shown).filter(|text| !text.is_empty());
+        Self { method, from, user_agent, idle_max: SESSION_IDLE_MAX, age_max: SESSION_AGE_MAX }
+    }
+
+    /// A session that the operator makes for a script.
+    #[must_use]
+    pub fn by_operator() -> Self {
+        let start = Self::new(SignInMethod::Operator, None, None);
+        Self { idle_max: OPERATOR_SESSION, age_max: OPERATOR_SESSION, ..start }
+    }
+}
+
 /// A user's being signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
@@ -103,12 +169,21 @@ pub struct Session {
     pub expires_at: Timestamp,
     /// When it ends in any case.
     pub ends_at: Timestamp,
+    /// By what they signed in; not known of sessions that are older than this field.
+    pub method: Option<SignInMethod>,
+    /// From where they signed in.
+    pub from: Option<IpAddr>,
+    /// What their browser said it is.
+    pub user_agent: Option<String>,
+    /// When it was last used, to the hour.
+    pub last_used_at: Option<Timestamp>,
 }
 
 impl Session {
     /// A new session for a user.
     #[must_use]
-    pub fn new(token: &SessionToken, now: Timestamp, idle_max: Duration, age_max: Duration) -> Self {
+    pub fn new(token: &SessionToken, now: Timestamp, start: SessionStart) -> Self {
+        let SessionStart { method, from, user_agent, idle_max, age_max } = start;
         let after = |time: Duration| now.checked_add(time).unwrap_or(Timestamp::MAX);
         Self {
             id: token.session,
@@ -118,7 +193,18 @@ impl Session {
             created_at: now,
             expires_at: after(idle_max.min(age_max)),
             ends_at: after(age_max),
+            method: Some(method),
+            from,
+            user_agent,
+            last_used_at: Some(now),
         }
+    }
+
+    /// Whether its user has just shown that they read the address' mail.
+    #[must_use]
+    pub fn is_by_fresh_link(&self, now: Timestamp) -> bool {
+        let until = self.created_at.checked_add(LINK_IS_FRESH).unwrap_or(self.created_at);
+        self.method == Some(SignInMethod::Link) && now < until
     }
 
     /// Whether it has not ended.
@@ -132,7 +218,7 @@ impl Session {
     pub fn extended(&self, now: Timestamp) -> Option<Self> {
         let later = now.checked_add(SESSION_IDLE_MAX).unwrap_or(Timestamp::MAX).min(self.ends_at);
         let worth = self.expires_at.checked_add(EXTENDED_BY_MIN).unwrap_or(Timestamp::MAX);
-        (later >= worth).then(|| Self { expires_at: later, ..self.clone() })
+        (later >= worth).then(|| Self { expires_at: later, last_used_at: Some(now), ..self.clone() })
     }
 }
 
@@ -210,7 +296,11 @@ mod tests {
         let user = (AccountId::from_bytes([1; 16]), UserId::from_bytes([2; 16]));
         let token = SessionToken::new(user, SessionId::from_bytes([3; 16]), [4; 32]);
         let begun = Timestamp::UNIX_EPOCH;
-        let mut session = Session::new(&token, begun, SESSION_IDLE_MAX, SESSION_AGE_MAX);
+        let mut session =
+            Session::new(&token, begun, SessionStart::new(SignInMethod::Link, None, Some("a\r\n\u{7f}b")));
+        assert_eq!(session.user_agent.as_deref(), Some("ab"));
+        let fresh = |seconds| session.is_by_fresh_link(begun + Duration::from_secs(seconds));
+        assert!(fresh(0) && fresh(899) && !fresh(900));
         assert_eq!(session.extended(begun + Duration::from_secs(60)), None);
         let mut now = begun;
         while let Some(later) = session.extended(now + Duration::from_secs(24 * 3600)) {
@@ -220,7 +310,7 @@ mod tests {
         }
         assert_eq!(session.expires_at, begun + SESSION_AGE_MAX);
         assert!(!session.is_live(begun + SESSION_AGE_MAX));
-        let short = Session::new(&token, begun, OPERATOR_SESSION, OPERATOR_SESSION);
+        let short = Session::new(&token, begun, SessionStart::by_operator());
         assert_eq!(short.extended(begun + Duration::from_secs(600)), None);
     }
 }

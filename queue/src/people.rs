@@ -8,12 +8,10 @@
 //! from others, and find out whether it signs in elsewhere. It is taken when the invitation is accepted by
 //! whoever reads its mail, and only they are told when it cannot be.
 
-use std::time::Duration;
-
 use mail::account::Account;
 use mail::address::Address;
 use mail::id::{AccountId, SessionId, UserId};
-use mail::user::{PasswordHash, Role, SESSION_AGE_MAX, SESSION_IDLE_MAX, Session, SessionToken, User};
+use mail::user::{PasswordHash, Role, Session, SessionStart, SessionToken, SignInMethod, User};
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::user::USERS_MAX;
 use thiserror::Error;
@@ -134,24 +132,24 @@ impl People {
     /// # Errors
     /// [`PeopleError`]; [`PeopleError::Changed`] when the user is no more as given.
     pub async fn sign_in(&self, user: &User) -> Result<(SessionToken, Session), PeopleError> {
-        self.begin_session(user, SESSION_IDLE_MAX, SESSION_AGE_MAX, Batch::progress()).await
+        let start = SessionStart::new(SignInMethod::Password, None, None);
+        self.begin_session(user, start, Batch::progress()).await
     }
 
-    /// Begins a session of such times, and commits what is in the batch with it.
+    /// Begins a session, and commits what is in the batch with it.
     ///
     /// # Errors
     /// As [`People::sign_in`].
     pub async fn begin_session(
         &self,
         user: &User,
-        idle_max: Duration,
-        age_max: Duration,
+        start: SessionStart,
         mut batch: Batch,
     ) -> Result<(SessionToken, Session), PeopleError> {
         let now = self.clock.now();
         let id = SessionId::new(now, self.entropy.id());
         let token = SessionToken::new((user.account, user.id), id, self.entropy.secret());
-        let session = Session::new(&token, now, idle_max, age_max);
+        let session = Session::new(&token, now, start);
         // A password that was changed meanwhile was not the right one.
         store::user::check(&mut batch, user);
         store::session::make_room(&self.store, &mut batch, (user.account, user.id), now).await?;
@@ -241,7 +239,7 @@ impl People {
         Ok(after)
     }
 
-    /// Gives a user a password; their other sessions end.
+    /// Gives a user a password; their other sessions end. Says how many.
     ///
     /// # Errors
     /// [`PeopleError`]; [`PeopleError::Changed`] when the user is no more as given.
@@ -250,12 +248,24 @@ impl People {
         before: &User,
         password: PasswordHash,
         stays: SessionId,
-    ) -> Result<(), PeopleError> {
+    ) -> Result<usize, PeopleError> {
         let after = User { password: Some(password), ..before.clone() };
         let mut batch = Batch::progress();
         store::user::update(&mut batch, before, &after);
-        self.end_sessions(&mut batch, before, Some(stays)).await?;
-        Ok(self.store.commit(batch).await?)
+        let ended = self.end_sessions(&mut batch, before, Some(stays)).await?;
+        self.store.commit(batch).await?;
+        Ok(ended)
+    }
+
+    /// Ends all sessions of a user but this one. Says how many.
+    ///
+    /// # Errors
+    /// [`PeopleError`].
+    pub async fn end_other_sessions(&self, user: &User, stays: SessionId) -> Result<usize, PeopleError> {
+        let mut batch = Batch::progress();
+        let ended = self.end_sessions(&mut batch, user, Some(stays)).await?;
+        self.store.commit(batch).await?;
+        Ok(ended)
     }
 
     async fn end_sessions(
@@ -263,12 +273,12 @@ impl People {
         batch: &mut Batch,
         user: &User,
         stays: Option<SessionId>,
-    ) -> Result<(), ReadError> {
-        let sessions = store::session::of_user(&self.store, user.account, user.id).await?;
-        for session in sessions.iter().filter(|session| Some(session.id) != stays) {
-            store::session::delete(batch, session);
-        }
-        Ok(())
+    ) -> Result<usize, ReadError> {
+        let mut sessions = store::session::of_user(&self.store, user.account, user.id).await?;
+        sessions.retain(|session| Some(session.id) != stays);
+        sessions.iter().for_each(|session| store::session::delete(batch, session));
+        let now = self.clock.now();
+        Ok(sessions.iter().filter(|session| session.is_live(now)).count())
     }
 
     /// When an owner goes, the commit holds only while another one stays.

@@ -168,8 +168,8 @@ async fn session_create(world: &World, account: Option<&str>) -> Answered {
     let account = account.ok_or_else(|| format!("there is no account {id}"))?;
     let people = world.enrolment.people();
     let owner = people.owner_of(&account).await.map_err(said)?;
-    let (idle_max, age_max) = (mail::user::OPERATOR_SESSION, mail::user::OPERATOR_SESSION);
-    let begun = people.begin_session(&owner, idle_max, age_max, Batch::progress()).await;
+    let start = mail::user::SessionStart::by_operator();
+    let begun = people.begin_session(&owner, start, Batch::progress()).await;
     let (token, session) = begun.map_err(said)?;
     Ok(json!({
         "cookie": api::auth::cookie::pair(&token),

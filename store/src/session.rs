@@ -1,9 +1,11 @@
 //! Sessions of users: a row each, under the account and the user, where the cookie says that it is.
 
+use std::net::IpAddr;
+
 use jiff::Timestamp;
 use mail::credential::SecretHash;
 use mail::id::{AccountId, SessionId, UserId};
-use mail::user::Session;
+use mail::user::{Session, SignInMethod};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Batch, Key, Order, ReadError, Store, Value};
@@ -23,6 +25,14 @@ struct SessionRow {
     created_at: Timestamp,
     expires_at: Timestamp,
     ends_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    method: Option<SignInMethod>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<IpAddr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user_agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_used_at: Option<Timestamp>,
 }
 stored!(Session as SessionRow);
 
@@ -101,4 +111,18 @@ pub async fn forget_ended(
         }
     }
     Ok(rows.last().filter(|_| rows.len() == limit).map(|(last, _)| after(last)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_the_first_version_are_read() {
+        let row = br#"[1,{"id":"ses_01ARZ3NDEKTSV4RRFFQ69G5FAV","account":"acct_01ARZ3NDEKTSV4RRFFQ69G5FAV","user":"user_01ARZ3NDEKTSV4RRFFQ69G5FAV","secret":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA","created_at":"2026-01-01T00:00:00Z","expires_at":"2026-01-15T00:00:00Z","ends_at":"2026-04-01T00:00:00Z"}]"#;
+        let session: Session = row::decode(row).unwrap();
+        assert_eq!((session.method, session.from, session.last_used_at), (None, None, None));
+        // An extension of it checks that the row is as it was read.
+        assert_eq!(&row::encode(&session)[..], &row[..]);
+    }
 }

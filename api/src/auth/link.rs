@@ -10,14 +10,14 @@ use bytes::Bytes;
 use http::header::{ACCEPT, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use mail::address::Address;
-use mail::user::{LinkToken, User};
+use mail::user::{LinkToken, SessionStart, SignInMethod, User};
 use queue::people::People;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
 use super::sign_in::begin;
 use super::view::{OneSession, WithCookie};
-use super::{EMAIL, email, mailed, problem};
+use super::{EMAIL, email, mailed, problem, user_agent};
 use crate::call::{Also, Answer, Call, Cookies, Input, PAGE, Reply, SMALL_BYTES_MAX, Takes};
 use crate::done::Done;
 use crate::fields::{Names, Notes};
@@ -87,6 +87,7 @@ async fn mail_link(room: &Arc<Room>, email: &Address) -> Result<(), Problem> {
 pub struct OfLink {
     token: Option<LinkToken>,
     from: Option<IpAddr>,
+    user_agent: Option<String>,
     /// A browser asks, not a program.
     page: bool,
 }
@@ -99,7 +100,7 @@ impl Input for OfLink {
 
     fn read(call: &Call) -> Result<Self, Problem> {
         let token = LinkToken::parse(call.path_parameter("token"));
-        Ok(Self { token, from: call.from, page: wants_page(&call.headers) })
+        Ok(Self { token, from: call.from, user_agent: user_agent(call), page: wants_page(&call.headers) })
     }
 }
 
@@ -214,9 +215,10 @@ async fn try_link(room: &Room, link: OfLink) -> Result<(LinkUsed, User), Problem
         true => People::of(&room.hall).accept(&user).await.map_err(problem)?,
         false => user,
     };
+    let start = SessionStart::new(SignInMethod::Link, link.from, link.user_agent.as_deref());
     let mut batch = Batch::progress();
     store::sign_in_link::use_up(&mut batch, &token, &found);
-    let session = match begin(&People::of(&room.hall), &user, batch).await {
+    let session = match begin(&People::of(&room.hall), &user, start, batch).await {
         // Used by somebody else at the same moment.
         Err(problem) if problem.code() == Code::CONFLICT => return Err(over()),
         begun => begun?,

@@ -72,6 +72,29 @@ pub async fn send(room: &Arc<Room>, user: &User, why: Why) -> Result<(), Problem
     postman.send(hall, letter).await.map_err(|refusal| cannot(&refusal))
 }
 
+/// Tells a user by mail, behind the answer, that their password was changed: if it was not them, they hear of it where
+/// whoever did it does not read.
+pub fn password_changed(room: &Arc<Room>, user: &User) {
+    let (room, to) = (Arc::clone(room), user.email.clone());
+    let behind = Arc::clone(&room);
+    room.tasks.spawn(async move {
+        let text = format!(
+            "The password of {to} at {} was changed, and all other sessions were ended.\n\n\
+             If that was not you: have a sign-in link mailed to this address, sign in with it, and set another password \
+             within 15 minutes. That ends the other sessions. Then look through your API keys and SMTP credentials.\n",
+            behind.options.base_url,
+        );
+        let told = async {
+            let letter = Letter::new(to, "Your password was changed", text);
+            postman(&behind).await?.send(&behind.hall, letter).await.map_err(|refusal| cannot(&refusal))
+        };
+        // A service without a sender of its own tells nobody.
+        if let Err(problem) = told.await {
+            tracing::warn!(code = problem.code().word, "a change of a password could not be mailed");
+        }
+    });
+}
+
 fn cannot(cause: &dyn std::fmt::Display) -> Problem {
     tracing::warn!(%cause, "the account of sandbox_sender's domain cannot send the service's mail");
     Problem::new(Code::SERVICE_UNAVAILABLE, "Links cannot be mailed at the moment")

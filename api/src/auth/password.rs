@@ -4,16 +4,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use queue::people::People;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 use store::access::SignedIn;
 
-use super::{PASSWORD, password, passwords, problem};
+use super::{PASSWORD, mailed, password, passwords, problem};
 use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
-use crate::done::Done;
 use crate::fields::{Names, Notes};
 use crate::problem::{Code, Problem};
 use crate::room::Room;
-use crate::schema::{self, Schemas};
+use crate::schema::{self, Describe, Schemas};
 
 const CURRENT_PASSWORD: &str = "current_password";
 
@@ -62,19 +62,50 @@ impl Input for NewPassword {
     }
 }
 
-/// `POST /auth/password`: the user's own; their other sessions end.
+/// A password was set.
+#[derive(Debug, Serialize)]
+pub struct PasswordSet {
+    ok: bool,
+    sessions_ended: usize,
+}
+
+impl Describe for PasswordSet {
+    fn schema(schemas: &mut Schemas) -> Value {
+        schemas.named("PasswordSet", |_| {
+            schema::object(
+                "The password was set",
+                [
+                    ("ok", json!({"type": "boolean", "const": true})),
+                    ("sessions_ended", schema::count("Other sessions of the user that ended")),
+                ],
+            )
+        })
+    }
+}
+
+/// `POST /auth/password`: the user's own; their other sessions end, and they are told by mail. Who has signed in by a mailed
+/// link within 15 minutes need not know the one until now.
 ///
 /// # Errors
 /// 403 when the current password is wrong; 429 after too many tries.
-pub async fn set_password(room: Arc<Room>, who: SignedIn, asked: NewPassword) -> Result<Done, Problem> {
+pub async fn set_password(
+    room: Arc<Room>,
+    who: SignedIn,
+    asked: NewPassword,
+) -> Result<PasswordSet, Problem> {
     let NewPassword { current, password, from } = asked;
     let user = who.user();
-    if user.password.is_some() {
+    let is_by_link = who.session().is_by_fresh_link(room.hall.clock().now());
+    if user.password.is_some() && !is_by_link {
         let email = user.email.to_string();
         let tried = room.throttle.password(from, &email, room.hall.clock().now())?;
         match room.passwords.check(current.unwrap_or_default(), user.password.clone()).await {
             Ok(true) => tried.right(),
-            Ok(false) => return Err(Problem::new(Code::FORBIDDEN, "`current_password` is wrong")),
+            Ok(false) => {
+                let text = "`current_password` is wrong. If you have forgotten it, sign in by a mailed link and set another \
+                            within 15 minutes";
+                return Err(Problem::new(Code::FORBIDDEN, text));
+            }
             Err(problem) => {
                 tried.void();
                 return Err(problem);
@@ -83,6 +114,8 @@ pub async fn set_password(room: Arc<Room>, who: SignedIn, asked: NewPassword) ->
     }
     let salt = room.hall.entropy().u128().to_ne_bytes();
     let hash = room.passwords.hash(password, salt).await?;
-    People::of(&room.hall).set_password(user, hash, who.session().id).await.map_err(problem)?;
-    Ok(Done::OK)
+    let people = People::of(&room.hall);
+    let sessions_ended = people.set_password(user, hash, who.session().id).await.map_err(problem)?;
+    mailed::password_changed(&room, user);
+    Ok(PasswordSet { ok: true, sessions_ended })
 }

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use mail::address::Address;
-use mail::user::{SESSION_AGE_MAX, SESSION_IDLE_MAX, User};
+use mail::user::{SessionStart, SignInMethod, User};
 use queue::people::People;
 use store::engine::Batch;
 
 use super::view::{OneSession, SessionView, WithCookie};
-use super::{EMAIL, PASSWORD, cookie, email, password, problem};
+use super::{EMAIL, PASSWORD, cookie, email, password, problem, user_agent};
 use crate::call::{Call, Input, SMALL_BYTES_MAX, Takes};
 use crate::fields::{Names, Notes};
 use crate::problem::{Code, Problem};
@@ -21,6 +21,7 @@ pub struct SignIn {
     email: Address,
     password: String,
     from: Option<IpAddr>,
+    user_agent: Option<String>,
 }
 
 impl Input for SignIn {
@@ -45,7 +46,7 @@ impl Input for SignIn {
         }
         match (email, password) {
             (Some(email), Some(password)) if notes.errors.is_empty() => {
-                Ok(Self { email, password, from: call.from })
+                Ok(Self { email, password, from: call.from, user_agent: user_agent(call) })
             }
             _ => Err(notes.errors.into()),
         }
@@ -57,7 +58,7 @@ impl Input for SignIn {
 /// # Errors
 /// 401 whatever is wrong with the two; 429 after too many tries; 503 when too many sign in at once.
 pub async fn sign_in(room: Arc<Room>, asked: SignIn) -> Result<WithCookie<OneSession>, Problem> {
-    let SignIn { email, password, from } = asked;
+    let SignIn { email, password, from, user_agent } = asked;
     let text = email.to_string();
     let now = room.hall.clock().now();
     let tried = room.throttle.password(from, &text, now)?;
@@ -74,7 +75,8 @@ pub async fn sign_in(room: Arc<Room>, asked: SignIn) -> Result<WithCookie<OneSes
     };
     tried.right();
     room.throttle.signed_in(from, &text, now);
-    begin(&people, &user, Batch::progress()).await
+    let start = SessionStart::new(SignInMethod::Password, from, user_agent.as_deref());
+    begin(&people, &user, start, Batch::progress()).await
 }
 
 /// The user of this address, if the password is theirs.
@@ -93,9 +95,10 @@ async fn who_signs_in(
 pub(super) async fn begin(
     people: &People,
     user: &User,
+    start: SessionStart,
     batch: Batch,
 ) -> Result<WithCookie<OneSession>, Problem> {
-    let begun = people.begin_session(user, SESSION_IDLE_MAX, SESSION_AGE_MAX, batch).await;
+    let begun = people.begin_session(user, start, batch).await;
     let (token, session) = begun.map_err(problem)?;
     let reply = OneSession { session: SessionView::of(&session, user, &token) };
     Ok(WithCookie { reply, cookie: cookie::set(&token) })

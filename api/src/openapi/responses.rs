@@ -123,6 +123,9 @@ pub(super) fn codes(operation: &Operation, takes: &Takes) -> Vec<Code> {
             Code::IDEMPOTENCY_IN_PROGRESS,
         ]);
     }
+    if operation.changes_session() {
+        codes.push(Code::FORBIDDEN);
+    }
     codes.extend(operation.fails);
     Code::ALL.iter().filter(|code| codes.contains(code)).copied().collect()
 }

@@ -11,7 +11,7 @@ use mail::product_event::visit::KEPT;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::call::{Also, Answer, Reply};
+use crate::call::{Also, Answer, Cookies, Reply};
 use crate::problem::Problem;
 use crate::schema::{self, Schemas};
 
