@@ -28,7 +28,7 @@ const SETTLES: Duration = Duration::from_millis(50);
 /// Proofs of one read.
 const READ_MAX: usize = 500;
 /// Why a stream of events ends, as its last comment. The client comes back and is told 401 or 403.
-const ENDED: Bytes = Bytes::from_static(b": ended: the API key or session holds no more\n\n");
+const ENDED: Bytes = Bytes::from_static(b": ended: the API key or session is no longer valid\n\n");
 
 /// The answers that go on, by number.
 #[derive(Debug, Default)]

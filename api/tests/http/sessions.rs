@@ -277,3 +277,88 @@ async fn owners_invite_and_remove_and_one_stays() {
     assert_eq!(hidden.status, StatusCode::NOT_FOUND);
     world.end().await;
 }
+
+#[tokio::test]
+async fn a_forgotten_password_is_replaced_after_a_mailed_link() {
+    let world = linked_world().await;
+    let stolen = world.session(1).await;
+    assert_eq!(set_password(&world, &stolen, PASSWORD, None).await, StatusCode::OK);
+    let late = |status| status == StatusCode::FORBIDDEN;
+    assert!(late(set_password(&world, &stolen, "another password", None).await));
+    while !world.room.is_idle() {
+        tokio::task::yield_now().await;
+    }
+    world.ask(Method::POST, "/auth/link", &json!({"email": "owner1@example.com"})).await;
+    while !world.room.is_idle() {
+        tokio::task::yield_now().await;
+    }
+    let link = mailed_link(&world).await;
+    let session = Signed::of(&world.ask(Method::POST, &link, &Value::Null).await);
+    let listed = world.browse(&session, Method::GET, "/auth/sessions", &Value::Null).await.json();
+    let methods: Vec<_> = listed["sessions"].as_array().unwrap().iter().map(|one| &one["method"]).collect();
+    assert_eq!(methods, ["link", "password"]);
+    assert_eq!(
+        (&listed["sessions"][0]["current"], &listed["sessions"][1]["current"]),
+        (&json!(true), &json!(false))
+    );
+    let body = json!({"password": "another password"});
+    let done = world.browse(&session, Method::POST, "/auth/password", &body).await;
+    assert_eq!(done.json(), json!({"ok": true, "sessions_ended": 1}));
+    let ended = world.browse(&stolen, Method::GET, "/auth/session", &Value::Null).await;
+    assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
+    // A quarter of an hour later it is a session like any other.
+    world.hall.clock().advance(Duration::from_secs(15 * 60));
+    assert!(late(set_password(&world, &session, "a third password", None).await));
+    world.end().await;
+}
+
+#[tokio::test]
+async fn sessions_are_ended_by_their_user_alone() {
+    let world = World::start().await;
+    let [own, other] = [world.session(1).await, world.session(1).await];
+    let listed = world.browse(&own, Method::GET, "/auth/sessions", &Value::Null).await.json();
+    let sessions = listed["sessions"].as_array().unwrap();
+    let id = sessions.iter().find(|one| one["current"] == false).unwrap()["id"].as_str().unwrap().to_owned();
+    world.account(2, Scope::Full).await;
+    let stranger = world.session(2).await;
+    let path = format!("/auth/sessions/{id}");
+    let refused = world.browse(&stranger, Method::DELETE, &path, &Value::Null).await;
+    assert_eq!(refused.status, StatusCode::NOT_FOUND);
+    assert_eq!(world.browse(&own, Method::DELETE, &path, &Value::Null).await.status, StatusCode::OK);
+    let ended = world.browse(&other, Method::GET, "/auth/session", &Value::Null).await;
+    assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
+    world.session(1).await;
+    let all = world.browse(&own, Method::DELETE, "/auth/sessions", &Value::Null).await;
+    assert_eq!(all.json()["sessions_ended"], 1);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn no_other_site_signs_a_visitor_in() {
+    let world = World::start().await;
+    let table = api::operations::table();
+    let all: Vec<_> = table.iter().filter(|operation| operation.changes_session()).collect();
+    for id in ["sign_in", "use_sign_in_link", "sign_out", "send_portal_form", "use_portal_link"] {
+        assert!(all.iter().any(|operation| operation.id == id), "{id}");
+    }
+    for operation in all {
+        let path = operation.path.replace("{token}", "x").replace("{page}", "sign-in");
+        let status = async |name: &str, value: &str| {
+            let request = Request::builder().method(operation.method.clone()).uri(&path).header("host", "t");
+            let request =
+                request.header(name, value).header("content-type", "application/x-www-form-urlencoded");
+            world.send(request.body(Full::from("{}")).unwrap()).await.status
+        };
+        let foreign =
+            [("origin", "https://evil.example"), ("origin", "null"), ("sec-fetch-site", "cross-site")];
+        for (name, value) in foreign {
+            assert_eq!(status(name, value).await, StatusCode::FORBIDDEN, "{} {name} {value}", operation.id);
+        }
+        for (name, value) in
+            [("origin", "https://t"), ("origin", crate::world::BASE_URL), ("sec-fetch-site", "none")]
+        {
+            assert_ne!(status(name, value).await, StatusCode::FORBIDDEN, "{} {name} {value}", operation.id);
+        }
+    }
+    world.end().await;
+}

@@ -674,3 +674,16 @@ async fn a_stream_ends_with_the_key_or_session_that_opened_it() {
     assert!(rest(of_session).await.contains(": ended:"));
     world.end().await;
 }
+
+#[tokio::test]
+async fn a_stream_ends_with_a_key_that_another_node_deleted() {
+    let world = World::working().await;
+    let mut stream = follow(&world, "").await;
+    let hash = mail::credential::SecretHash::of_api_key(&world.key).unwrap();
+    let found = store::credential::by_hash::<mail::credential::ApiKey>(world.hall.store(), &hash).await;
+    let mut batch = store::engine::Batch::progress();
+    store::credential::delete(&mut batch, &found.unwrap().unwrap());
+    world.hall.store().commit(batch).await.unwrap();
+    line(&mut stream, ": ended: ").await;
+    world.end().await;
+}

@@ -259,3 +259,28 @@ async fn resets_do_not_pile_up_work() {
     stop.cancel();
     serving.await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn http_1_1_names_one_host() {
+    let world = World::start().await;
+    for (request, status) in [
+        ("GET /healthz HTTP/1.1\r\n\r\n", "400"),
+        ("GET /healthz HTTP/1.1\r\nhost: a\r\nhost: a\r\n\r\n", "400"),
+        ("GET /healthz HTTP/1.1\r\nhost: a b\r\n\r\n", "400"),
+        ("GET /healthz HTTP/1.1\r\nhost: me@a\r\n\r\n", "400"),
+        ("GET http://a/healthz HTTP/1.1\r\n\r\n", "400"),
+        ("GET /healthz HTTP/1.1\r\nhost: [2001:db8::1]:443\r\n\r\n", "200"),
+        ("GET /healthz HTTP/1.1\r\nhost:\r\n\r\n", "200"),
+        ("GET /healthz HTTP/1.0\r\n\r\n", "200"),
+    ] {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer.split(' ').nth(1), Some(status), "{request} {answer}");
+        assert!(status == "200" || answer.contains("\"bad_request\""), "{answer}");
+        assert!(!answer.to_lowercase().contains("strict-transport-security"), "{answer}");
+    }
+    world.end().await;
+}
