@@ -52,6 +52,9 @@ pub(crate) enum NoAnswer {
     /// The key may not see what was asked for.
     #[error("{0}")]
     Barred(String),
+    /// Other answers hold the memory: it is to be asked later.
+    #[error("{0}")]
+    Busy(BudgetError),
     /// It answered with more than is read at once: a shorter time may be asked about.
     #[error("{0}")]
     TooMuch(String),
@@ -245,6 +248,7 @@ impl Asker {
             Err(error @ PostError::Budget(BudgetError::Limit { .. })) => {
                 Err(NoAnswer::TooMuch(cannot_be_asked(path, &error)))
             }
+            Err(PostError::Budget(busy)) => Err(NoAnswer::Busy(busy)),
             Err(error) => Err(NoAnswer::Silent(cannot_be_asked(path, &error))),
         }
     }

@@ -114,7 +114,10 @@ impl From<NoAnswer> for Unread {
 
 impl From<NoAnswer> for Refusal {
     fn from(why: NoAnswer) -> Self {
-        Self::Upstream(why.to_string())
+        match why {
+            NoAnswer::Busy(busy) => Self::Books(Fault::Budget(busy)),
+            why => Self::Upstream(why.to_string()),
+        }
     }
 }
 
@@ -293,8 +296,11 @@ impl Office {
                     );
                 }
             }
-            // It is gone on with when the store is back. This process has not ended, so that is no bad end.
-            Err(Unread::Refused(refusal @ (Refusal::Read(_) | Refusal::Commit(_)))) => return Err(refusal),
+            // It is gone on with when the store is back, or the memory is free. Neither is the processor's doing, so that
+            // is no bad end.
+            Err(Unread::Refused(
+                refusal @ (Refusal::Read(_) | Refusal::Commit(_) | Refusal::Books(Fault::Budget(_))),
+            )) => return Err(refusal),
             Err(Unread::Refused(refusal)) => after.fail(&refusal.to_string(), self.now()),
         }
         self.write_backfill((&begun, &after)).await?;

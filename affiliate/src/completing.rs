@@ -77,6 +77,7 @@ impl From<NoAnswer> for Fault {
         match why {
             NoAnswer::Silent(why) | NoAnswer::TooMuch(why) => Self::Unanswered(why),
             NoAnswer::Barred(why) => Self::Barred(why),
+            NoAnswer::Busy(busy) => Self::Budget(busy),
         }
     }
 }

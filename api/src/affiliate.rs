@@ -39,6 +39,7 @@ pub mod settings;
 pub mod view;
 pub mod visits;
 
+use ::affiliate::ledger::Fault;
 use ::affiliate::refusal::Refusal;
 use http::Method;
 use mail::credential::Scope;
@@ -363,6 +364,8 @@ pub(crate) fn refused(room: &Room, refusal: Refusal) -> Problem {
             let code = if refused.is_forbidden() { Code::FORBIDDEN } else { Code::CONFLICT };
             Problem::new(code, sentence(&text))
         }
+        // Sums that would not fit are the program's own figures, and no fault of the server.
+        Refusal::Books(Fault::Arithmetic(_)) => Problem::new(Code::CONFLICT, sentence(&text)),
         Refusal::Seal | Refusal::Books(_) => Problem::internal(text),
         Refusal::Read(error) => error.into(),
         Refusal::Commit(error) => Problem::of_refusal(error.into(), &room.options.upgrade_url),
