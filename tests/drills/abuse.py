@@ -38,9 +38,9 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "peers"))
-def hostile_processor(*_): pass
 from nameserver import NameServer, on_wire  # noqa: E402
 from nodes import free_port  # noqa: E402
+from processor import attack  # noqa: E402
 from receiving import DOMAIN, Server  # noqa: E402
 
 MB = 1 << 20
@@ -48,6 +48,8 @@ SLOW, SLOW_BYTES = 16, 24 * MB
 SESSIONS_EACH = 48
 # How often each abuser comes: a bound on the load that the abusers themselves are for a machine of two cores.
 A_SECOND = {"zone": 10, "processor": 5, "import": 2, "verify": 50, "guess": 10}
+# Connections by which the hostile processor's events come.
+PROCESSOR_EVENTS = 4
 SENDS_A_SECOND = 20
 HOSTILE = "hostile.net"
 
@@ -206,6 +208,12 @@ def verify(server, key):
     paced("verify", lambda: request(server, key, "POST", f"/domains/{found}/verify", ""))
 
 
+def processor(server, key):
+    _, hostile = attack(server, key, "processor@tenant.example")
+    hostile.pause_s = PROCESSOR_EVENTS / A_SECOND["processor"]
+    hostile.run(3_600, PROCESSOR_EVENTS)
+
+
 def unchecked():
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -271,6 +279,7 @@ class Abused(Server):
         )
         super().__init__(binary, base, names, more)
         # The customer is the owner of the domain that takes mail in.
+        self.port = self.api
         self.password = self.credential()
         self.tenants = {
             name: self.admin("account", "create", "--email", f"{name}@tenant.example", "--plan", plan)
@@ -291,7 +300,7 @@ def abusers(server, args):
         "idle": (idle, (server, args.idle)),
         "guess": (guess, (server,)),
         "zone": (zone, (server,)),
-        "processor": (hostile_processor, (server, "processor@tenant.example", A_SECOND["processor"])),
+        "processor": (processor, (server, server.key_of("processor"))),
         "import": (import_, (server, server.key_of("import"))),
         "verify": (verify, (server, server.key_of("verify"))),
     }

@@ -10,8 +10,9 @@ has it as its processor. A back-fill is begun again and again, over several conn
 asked, and large events. The server's memory is sampled meanwhile. Exits with 1 when the memory grew beyond the bound, the
 server died, the log tells of a panic, or somebody else's request took longer than its bound.
 
-As a module: `attack(server, key)` sets the program up and gives the processor and an `Attack`; `Attack.run(seconds)`
-samples `Attack.rss` and leaves what went wrong in `Attack.faults`. The server is a `ledger.Server`.
+As a module: `attack(server, key, account)` sets the program of an account up and gives the processor and an `Attack`;
+`Attack.run(seconds)` samples `Attack.rss` and leaves what went wrong in `Attack.faults`. The server has `admin`, `config`,
+`port` and `process`. `abuse.py` has it go on beside others, with `Attack.pause_s` between two events.
 """
 
 import argparse
@@ -105,7 +106,8 @@ class Answering(http.server.BaseHTTPRequestHandler):
 class Attack:
     """The back-fill and the events of a program whose processor is hostile."""
 
-    def __init__(self, server, door, key):
+    def __init__(self, server, door, key, account):
+        self.affiliate, self.pause_s = affiliate(account), 0
         self.server, self.door, self.key = server, door, key
         self.rss, self.answers, self.faults, self.slowest = [], {}, [], 0.0
         self.over = threading.Event()
@@ -130,7 +132,7 @@ class Attack:
 
     def back_fill(self):
         # The command waits for the end of it. One that has failed is begun anew.
-        command = [os.environ["POSTRIDER"], "admin", "--config", self.server.config, "affiliate", "backfill"]
+        command = [os.environ["POSTRIDER"], "admin", "--config", self.server.config, *self.affiliate, "backfill"]
         while not self.over.wait(0.5):
             with open(os.devnull, "wb") as nowhere:
                 asking = subprocess.Popen(command, stdout=nowhere, stderr=nowhere)
@@ -163,6 +165,7 @@ class Attack:
                 f'"data":{{"object":{{"id":"o_{number}","currency":"usd",{extra}}}}}}}'
             )
             self.post(body)
+            time.sleep(self.pause_s)
 
     def large(self, nasty, dice):
         return ",".join(dice.choice(nasty) for _ in range(15))
@@ -182,18 +185,23 @@ class Attack:
         self.answers[status] = self.answers.get(status, 0) + 1
 
 
-def attack(server, key):
-    """An attack on a server's program, which is set up here."""
-    processor = Processor()
-    server.admin("affiliate", "enable", "--website", "https://shop.example", "--currency", "usd", "--mode", "test")
+def affiliate(account):
+    return ["affiliate", "--account", account] if account else ["affiliate"]
+
+
+def attack(server, key, account=None):
+    """An attack on the program of an account, which is set up here."""
+    processor, words = Processor(), affiliate(account)
+    server.admin(*words, "enable", "--website", "https://shop.example", "--currency", "usd", "--mode", "test")
     terms = {"name": "All", "commission_type": "percent", "commission_bps": 2_000, "commission_duration": "recurring"}
-    server.admin("affiliate", "campaign", "default", json.dumps(terms))
+    server.admin(*words, "campaign", "default", json.dumps(terms))
     base = f"http://127.0.0.1:{processor.port}"
     connected = server.admin(
-        "affiliate", "processor", "connect", "--webhook-secret", SECRET, "--api-base", base, "--key", "rk_test_1"
+        *words, "processor", "connect", "--webhook-secret", SECRET, "--api-base", base, "--key", "rk_test_1"
     )
-    server.admin("affiliate", "go-live")
-    return processor, Attack(server, connected["processor"]["webhook_url"].split("/", 3)[3], key)
+    server.admin(*words, "go-live")
+    door = connected["processor"]["webhook_url"].split("/", 3)[3]
+    return processor, Attack(server, door, key, account)
 
 
 def drill(args, base):
