@@ -41,7 +41,7 @@ sys.path.insert(0, str(HERE.parent / "peers"))
 from nameserver import NameServer, on_wire  # noqa: E402
 from nodes import free_port  # noqa: E402
 from processor import attack  # noqa: E402
-from receiving import DOMAIN, Server  # noqa: E402
+from receiving import BALANCER, DOMAIN, Server  # noqa: E402
 
 MB = 1 << 20
 SLOW, SLOW_BYTES = 16, 24 * MB
@@ -83,13 +83,15 @@ class HostileNames(NameServer):
         return struct.pack("!6H", header, 0x8580, 1, len(records), 0, 0) + asked + b"".join(records)
 
 
-def address(number):
-    return f"127.{10 + number // 60_000}.{number // 250 % 240}.{number % 250 + 1}"
+def loopback(number):
+    return f"127.10.{number // 250 % 240}.{number % 250 + 1}"
 
 
 def connect(port, number):
-    made = socket.create_connection(("127.0.0.1", port), 10, (address(number), 0))
+    """A connection of a client with an address of its own: a balancer says so, for loopback is trusted more."""
+    made = socket.create_connection(("127.0.0.1", port), 10, (BALANCER, 0))
     made.settimeout(10)
+    made.sendall(b"PROXY TCP4 198.18.%d.%d 127.0.0.1 1 25\r\n" % (number // 250 % 250, number % 250 + 1))
     return made
 
 
@@ -174,7 +176,7 @@ def zone(server):
             " h=from; bh=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=; b=AAAA\r\n"
         )
         message = f"{signature}From: a@d{count}.{HOSTILE}\r\nSubject: x\r\n\r\n"
-        with smtplib.SMTP("127.0.0.1", server.mx, timeout=30, source_address=(address(200 + count % 50), 0)) as client:
+        with smtplib.SMTP("127.0.0.1", server.mx, timeout=30, source_address=(loopback(count % 50), 0)) as client:
             client.sendmail(f"a@m{count}.{HOSTILE}", [f"a@{DOMAIN}"], message)
 
     paced("zone", once)
@@ -274,6 +276,7 @@ class Abused(Server):
         self.submission = free_port()
         more = (
             f'[submission]\nlisten = "127.0.0.1:{self.submission}"\n'
+            f'[proxy]\nnetworks = ["{BALANCER}/32"]\n'
             "[delivery]\npaused = true\n"
             "[webhooks]\nallow_http = true\nallow_private_destinations = true\n"
         )
