@@ -1,4 +1,4 @@
-//! Documents: README's map against the tree, and paths in the prose against the files.
+//! Documents: README's map against the tree, paths in the prose against the files, and the tests of the security model.
 //!
 //! The map is the fenced block of README.md most of whose lines begin with a path (`queue/   who sends
 //! when`). A path in the prose is a word in backticks that begins with a directory of the repository or
@@ -8,7 +8,9 @@ use super::order;
 use super::tree::{Finding, Tree};
 
 const MAPPED: &[&str] = &["src", "tests", "bench", "etc", "docs", "sdk", "web"];
-const DOCUMENTS: &[&str] = &["README.md", "docs/ARCHITECTURE.md", "docs/FLOW.md"];
+const DOCUMENTS: &[&str] = &["README.md", "docs/ARCHITECTURE.md", "docs/FLOW.md", SECURITY_MODEL];
+/// Its tables end with the test that holds a bound.
+const SECURITY_MODEL: &str = "docs/SECURITY-MODEL.md";
 /// What a build or a run makes: may be named, need not be there.
 const MADE: &[&str] = &["target/", "data/", "bench/out"];
 const ENDINGS: &[&str] = &[".rs", ".toml", ".md", ".smtp", ".service", ".py"];
@@ -41,6 +43,24 @@ pub(crate) fn map(tree: &Tree) -> Vec<Finding> {
     for room in order::members(tree).into_iter().chain(top) {
         if !lines.iter().any(|(_, path)| path.trim_end_matches('/') == room) {
             findings.push(Finding::new("README.md", 0, format!("the map does not show {room}/")));
+        }
+    }
+    findings
+}
+
+/// Tests that the security model names and that do not exist.
+pub(crate) fn tests(tree: &Tree) -> Vec<Finding> {
+    let Some(model) = tree.find(SECURITY_MODEL) else {
+        return vec![Finding::new(SECURITY_MODEL, 0, "is missing")];
+    };
+    let mut findings = Vec::new();
+    for (number, line) in model.lines().filter(|(_, line)| line.starts_with("| ")) {
+        let tests = line.trim_end_matches(" |").rsplit(" | ").next().unwrap_or_default();
+        for name in tests.split('`').skip(1).step_by(2) {
+            let declared = format!("fn {name}(");
+            if !tree.rust().any(|source| source.text.contains(&declared)) {
+                findings.push(Finding::new(SECURITY_MODEL, number, format!("no test is called {name}")));
+            }
         }
     }
     findings

@@ -56,6 +56,11 @@ fn each_crate_stays_in_its_rooms() {
 }
 
 #[test]
+fn the_security_model_names_tests_that_exist() {
+    settle(documents::tests(&Tree::read()));
+}
+
+#[test]
 fn readme_map_is_the_tree() {
     settle(documents::map(&Tree::read()));
 }
