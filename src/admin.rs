@@ -64,6 +64,11 @@ pub enum Question {
         /// The account's id or its owner's address; none where there is one account.
         account: Option<String>,
     },
+    /// Take a user's password away, end their sessions, and make a sign-in link.
+    UserReset {
+        /// The user's address.
+        email: String,
+    },
     /// Ask what an account's owner may ask, in the owner's stead.
     Owner {
         /// The account's id or its owner's address; none where there is one account.

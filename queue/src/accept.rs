@@ -359,6 +359,12 @@ impl Hall {
         let _ = self.base_url.set(base_url.to_owned());
     }
 
+    /// Where the API is reached; empty before it is known.
+    #[must_use]
+    pub fn pages_at(&self) -> &str {
+        self.base_url.get().map_or("", String::as_str)
+    }
+
     /// Makes unsubscribe links; none before it is known where they lead.
     #[must_use]
     pub fn unsubscribe(&self) -> Option<Unsubscribe> {

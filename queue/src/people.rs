@@ -8,10 +8,15 @@
 //! from others, and find out whether it signs in elsewhere. It is taken when the invitation is accepted by
 //! whoever reads its mail, and only they are told when it cannot be.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
 use mail::account::Account;
 use mail::address::Address;
 use mail::id::{AccountId, SessionId, UserId};
-use mail::user::{PasswordHash, Role, Session, SessionStart, SessionToken, SignInMethod, User};
+use mail::user::{
+    LinkToken, PasswordHash, Role, Session, SessionStart, SessionToken, SignInLink, SignInMethod, User,
+};
 use store::engine::{Batch, CommitError, ReadError, Store};
 use store::user::USERS_MAX;
 use thiserror::Error;
@@ -255,6 +260,29 @@ impl People {
         let ended = self.end_sessions(&mut batch, before, Some(stays)).await?;
         self.store.commit(batch).await?;
         Ok(ended)
+    }
+
+    /// Takes a user's password away, ends all their sessions, and makes a link that signs them in once: for an address that
+    /// was stolen, or a password that was forgotten where no mail reaches its user. Says how many sessions ended.
+    ///
+    /// # Errors
+    /// [`PeopleError`]; [`PeopleError::Unknown`] for an address that signs in to no account.
+    pub async fn reset(
+        &self,
+        email: &Address,
+        link_holds: Duration,
+    ) -> Result<(LinkToken, usize), PeopleError> {
+        let before = self.by_email(email).await?.ok_or(PeopleError::Unknown)?;
+        let after = User { password: None, ..before.clone() };
+        let expires_at = self.clock.now().checked_add(link_holds).unwrap_or(Timestamp::MAX);
+        let token = LinkToken::new(expires_at, self.entropy.secret());
+        let link = SignInLink { account: before.account, user: before.id, expires_at: token.expires_at };
+        let mut batch = Batch::progress();
+        store::user::update(&mut batch, &before, &after);
+        store::sign_in_link::create(&mut batch, &token, &link);
+        let ended = self.end_sessions(&mut batch, &before, None).await?;
+        self.store.commit(batch).await?;
+        Ok((token, ended))
     }
 
     /// Ends all sessions of a user but this one. Says how many.

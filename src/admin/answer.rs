@@ -1,6 +1,7 @@
 //! Answering the operator's questions.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use ::queue::domains::NewDomain;
 use api::operator::Ask;
@@ -50,6 +51,7 @@ pub(super) async fn answer(
             account_update(world, &account, (plan, production, suspended)).await
         }
         Question::SessionCreate { account } => session_create(world, account.as_deref()).await,
+        Question::UserReset { email } => user_reset(world, &email).await,
         Question::Owner { account, method, target, body } => {
             let method = method.parse().map_err(|_| format!("{method} is no method"))?;
             // A file is sent as a text, everything else as an object.
@@ -175,6 +177,20 @@ async fn session_create(world: &World, account: Option<&str>) -> Answered {
         "cookie": api::auth::cookie::pair(&token),
         "csrf_token": token.csrf(),
         "expires_at": session.expires_at,
+    }))
+}
+
+/// How long the link of a reset user works: the operator has to hand it over.
+const RESET_LINK_HOLDS: Duration = Duration::from_secs(3_600);
+
+async fn user_reset(world: &World, email: &str) -> Answered {
+    let address: Address = email.parse().map_err(|error| format!("{email}: {error}"))?;
+    let (token, ended) = world.enrolment.people().reset(&address, RESET_LINK_HOLDS).await.map_err(said)?;
+    Ok(json!({
+        "email": address,
+        "sessions_ended": ended,
+        "link": format!("{}/auth/link/{}", world.hall.pages_at(), token.text()),
+        "expires_at": token.expires_at,
     }))
 }
 

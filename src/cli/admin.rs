@@ -31,6 +31,9 @@ pub enum AdminCommand {
     /// Sessions of users
     #[command(subcommand)]
     Session(SessionCommand),
+    /// Users
+    #[command(subcommand)]
+    User(UserCommand),
     /// Sending domains
     #[command(subcommand)]
     Domain(DomainCommand),
@@ -132,6 +135,16 @@ pub enum SessionCommand {
         /// The account's id or its owner's address; may be left out where there is one account
         #[arg(long)]
         account: Option<String>,
+    },
+}
+
+/// Users.
+#[derive(Debug, Subcommand)]
+pub enum UserCommand {
+    /// Remove a user's password, end all their sessions, and print a link that signs them in once, within an hour
+    Reset {
+        /// The user's email address
+        email: String,
     },
 }
 
@@ -388,6 +401,7 @@ fn question(command: &AdminCommand) -> Result<Question, String> {
         AdminCommand::Session(SessionCommand::Create { account }) => {
             Question::SessionCreate { account: account.clone() }
         }
+        AdminCommand::User(UserCommand::Reset { email }) => Question::UserReset { email: email.clone() },
         AdminCommand::Domain(DomainCommand::Create { name, account, verified }) => {
             Question::DomainCreate { name: name.clone(), account: account.clone(), verified: *verified }
         }

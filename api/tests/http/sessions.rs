@@ -6,6 +6,7 @@ use crate::world::{Signed, World};
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use mail::credential::Scope;
+use queue::people::People;
 use serde_json::{Value, json};
 use store::engine::Batch;
 
@@ -360,5 +361,25 @@ async fn no_other_site_signs_a_visitor_in() {
             assert_ne!(status(name, value).await, StatusCode::FORBIDDEN, "{} {name} {value}", operation.id);
         }
     }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn the_operator_resets_a_user() {
+    let world = World::start().await;
+    let session = world.session(1).await;
+    assert_eq!(set_password(&world, &session, PASSWORD, None).await, StatusCode::OK);
+    let people = People::of(&world.hall);
+    let address = "owner1@example.com".parse().unwrap();
+    let (token, ended) = people.reset(&address, Duration::from_secs(3_600)).await.unwrap();
+    assert_eq!(ended, 1);
+    let over = world.browse(&session, Method::GET, "/auth/session", &Value::Null).await;
+    assert_eq!(over.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(sign_in(&world, "owner1@example.com", PASSWORD).await.status, StatusCode::UNAUTHORIZED);
+    let path = format!("/auth/link/{}", token.text());
+    let session = Signed::of(&world.ask(Method::POST, &path, &Value::Null).await);
+    assert_eq!(set_password(&world, &session, "another password", None).await, StatusCode::OK);
+    let unknown = people.reset(&"nobody@example.com".parse().unwrap(), Duration::from_secs(3_600)).await;
+    assert!(unknown.is_err());
     world.end().await;
 }
