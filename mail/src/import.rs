@@ -46,6 +46,9 @@ pub struct Counts {
     pub exists: u64,
     /// Records that say nothing that can be used.
     pub invalid: u64,
+    /// Records that the plan had no room for.
+    #[serde(default)]
+    pub refused: u64,
 }
 
 /// A line that could not be used.

@@ -51,6 +51,7 @@ pub mod payload;
 pub mod plan;
 pub mod pool;
 pub mod product_event;
+pub mod quota;
 pub mod received;
 pub mod recipient;
 pub mod reply;

@@ -4,6 +4,7 @@
 //! An "email" of a plan is one accepted recipient: a message to three people is three.
 
 use crate::account::Plan;
+use crate::quota::Storage;
 
 /// What an account of a plan may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +20,10 @@ pub struct PlanLimits {
     pub domains: Option<u32>,
     /// API requests a second, on average; twice as many may come at once.
     pub requests_per_second: u32,
+    /// The affiliate program can be enabled.
+    pub affiliates: bool,
+    /// How much of each noun may be kept.
+    pub storage: Storage,
 }
 
 impl PlanLimits {
@@ -32,6 +37,8 @@ impl PlanLimits {
                 overage: false,
                 domains: Some(1),
                 requests_per_second: 10,
+                affiliates: false,
+                storage: Storage::of(plan),
             },
             Plan::Pro => Self {
                 emails_per_month: Some(50_000),
@@ -39,6 +46,8 @@ impl PlanLimits {
                 overage: true,
                 domains: Some(10),
                 requests_per_second: 25,
+                affiliates: true,
+                storage: Storage::of(plan),
             },
             Plan::Scale => Self {
                 emails_per_month: Some(100_000),
@@ -46,6 +55,8 @@ impl PlanLimits {
                 overage: true,
                 domains: Some(1_000),
                 requests_per_second: 100,
+                affiliates: true,
+                storage: Storage::of(plan),
             },
             Plan::Dedicated => Self {
                 emails_per_month: None,
@@ -53,6 +64,8 @@ impl PlanLimits {
                 overage: true,
                 domains: None,
                 requests_per_second: 500,
+                affiliates: true,
+                storage: Storage::of(plan),
             },
         }
     }

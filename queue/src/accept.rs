@@ -51,6 +51,7 @@ use crate::domains::{Domains, DomainsParts};
 use crate::entropy::Entropy;
 use crate::meter::Reserved;
 use crate::once::AtWork;
+use crate::quota::Quotas;
 use crate::rate::{Rate, Standing};
 use crate::refusal::Refusal;
 use crate::reservation::Reservation;
@@ -90,6 +91,7 @@ pub struct Hall {
     signing: Signing,
     message_bytes_max: Arc<AtomicU64>,
     plans: Arc<RwLock<Plans>>,
+    quotas: Arc<Quotas>,
     throttle: Arc<Throttle>,
     appointments: Arc<Appointments>,
     templates: Arc<Templates>,
@@ -171,12 +173,15 @@ impl Hall {
     #[must_use]
     pub fn new(worker: Arc<Worker>, parts: HallParts) -> Self {
         let store = worker.store.clone();
+        let plans = Arc::new(RwLock::new(parts.plans));
+        let quotas = Arc::new(Quotas::new(store.clone(), worker.clock.clone(), Arc::clone(&plans)));
         let automations = Automations::new(Arc::clone(&worker), Arc::clone(&parts.vault));
         let senders = Arc::new(Senders::new(store, parts.vault, parts.signing, parts.sandbox_sender));
         let pool = Arc::new(parts.pool);
         let signer = TransactionSigner::new(Arc::clone(&senders), Arc::clone(&pool), parts.signing);
         // A worker has one hall.
         let _ = worker.transaction_signer.set(signer);
+        let _ = worker.quotas.set(Arc::clone(&quotas));
         Self {
             automations,
             visits: Arc::new(Visits::new(Arc::clone(&worker))),
@@ -187,7 +192,8 @@ impl Hall {
             pool,
             signing: parts.signing,
             message_bytes_max: Arc::new(AtomicU64::new(parts.message_bytes_max)),
-            plans: Arc::new(RwLock::new(parts.plans)),
+            plans,
+            quotas,
             throttle: Arc::new(Throttle::new(parts.rate_limit)),
             appointments: Arc::default(),
             templates: Arc::default(),
@@ -293,6 +299,12 @@ impl Hall {
     /// The plans include something else from now on.
     pub fn set_plans(&self, plans: Plans) {
         *self.plans.write().unwrap_or_else(PoisonError::into_inner) = plans;
+    }
+
+    /// How much accounts may keep.
+    #[must_use]
+    pub fn quotas(&self) -> &Arc<Quotas> {
+        &self.quotas
     }
 
     /// Who has asked how often.

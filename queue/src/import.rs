@@ -14,12 +14,14 @@ use std::time::Duration;
 use mail::csv::{Record, Records};
 use mail::id::{AccountId, ImportId};
 use mail::import::{BadLine, Columns, ERRORS_MAX, Import, ImportStatus};
+use mail::quota::Noun;
 use mail::suppression::Grounds;
 use store::engine::{CommitError, ReadError};
 use store::import::Found;
 use tokio_util::sync::CancellationToken;
 
 use crate::contacts::{Contacts, ContactsError, Suppressed};
+use crate::quota::{Quotas, Reserved};
 use crate::worker::Worker;
 
 /// Records of one commit.
@@ -36,7 +38,7 @@ impl Worker {
         let contacts = self.contacts();
         loop {
             if self.leases.is_active(0)
-                && let Err(error) = read_open(&contacts, &self.stop).await
+                && let Err(error) = read_open(&contacts, self.quotas.get(), &self.stop).await
             {
                 tracing::warn!(%error, "importing suppressions; trying again in {LOOK_AGAIN:?}");
             }
@@ -58,14 +60,18 @@ impl Worker {
 ///
 /// # Errors
 /// The store cannot be read or written.
-pub async fn read_open(contacts: &Contacts, stop: &CancellationToken) -> Result<(), ContactsError> {
+pub async fn read_open(
+    contacts: &Contacts,
+    quotas: Option<&Arc<Quotas>>,
+    stop: &CancellationToken,
+) -> Result<(), ContactsError> {
     let mut last = None;
     // Whether anything was done since the round began: what another node reads is left to it.
     let mut any = false;
     while !stop.is_cancelled() {
         match store::import::next_open(&contacts.store, last).await? {
             Some(next) => {
-                any |= take_turn(contacts, next, stop).await?;
+                any |= take_turn(contacts, quotas, next, stop).await?;
                 last = Some(next.0);
             }
             None if !any => return Ok(()),
@@ -79,6 +85,7 @@ pub async fn read_open(contacts: &Contacts, stop: &CancellationToken) -> Result<
 /// be done.
 async fn take_turn(
     contacts: &Contacts,
+    quotas: Option<&Arc<Quotas>>,
     (account, id): (AccountId, ImportId),
     stop: &CancellationToken,
 ) -> Result<bool, ContactsError> {
@@ -113,7 +120,7 @@ async fn take_turn(
             _ => Slice::lost(&found.import),
         };
         let is_last = is_over(&slice.after);
-        match slice.book(contacts, &found).await {
+        match slice.book(contacts, quotas, &found).await {
             Ok(()) if is_last => return Ok(true),
             Ok(()) => slices += 1,
             Err(ContactsError::Commit(CommitError::Conflict { key }))
@@ -178,7 +185,43 @@ impl Slice {
         Self { after: Import { status: ImportStatus::Failed, ..before.clone() }, grounds: Vec::new() }
     }
 
-    async fn book(self, contacts: &Contacts, found: &Found) -> Result<(), ContactsError> {
+    /// Reserves room for what it says; what there is no room for is left out, and counted.
+    async fn reserve(
+        &mut self,
+        contacts: &Contacts,
+        quotas: &Arc<Quotas>,
+    ) -> Result<Option<Reserved>, ContactsError> {
+        let Some(account) = store::account::get(&contacts.store, self.after.account).await? else {
+            return Ok(None);
+        };
+        let asked = self.grounds.len() as u64;
+        let reserved = quotas.reserve_up_to(&account, Noun::Suppressions, asked).await?;
+        let refused = asked.saturating_sub(reserved.amount());
+        if refused > 0 {
+            self.grounds.truncate(usize::try_from(reserved.amount()).unwrap_or(usize::MAX));
+            if self.after.counts.refused == 0 && self.after.errors.len() < ERRORS_MAX {
+                let cap = quotas.cap(&account, Noun::Suppressions).unwrap_or_default();
+                let message = format!(
+                    "the plan includes {cap} suppressions: the rest of the list is refused; delete some, or take a \
+                     larger plan, and import it again"
+                );
+                self.after.errors.push(BadLine { line: self.after.place.1, message });
+            }
+            self.after.counts.refused += refused;
+        }
+        Ok(Some(reserved))
+    }
+
+    async fn book(
+        mut self,
+        contacts: &Contacts,
+        quotas: Option<&Arc<Quotas>>,
+        found: &Found,
+    ) -> Result<(), ContactsError> {
+        let reserved = match quotas {
+            Some(quotas) => self.reserve(contacts, quotas).await?,
+            None => None,
+        };
         let Self { after, grounds } = self;
         let also = |outcomes: &[Suppressed], batch: &mut store::engine::Batch| {
             let mut after = after.clone();
@@ -187,7 +230,11 @@ impl Slice {
             after.counts.exists += (outcomes.len() - created) as u64;
             store::import::update(batch, found, &after);
         };
-        contacts.suppress(after.account, &grounds, &also).await.map(drop)
+        let outcomes = contacts.suppress(after.account, &grounds, &also).await?;
+        if let Some(reserved) = reserved {
+            reserved.keep_part(outcomes.iter().filter(|outcome| outcome.before.is_none()).count() as u64);
+        }
+        Ok(())
     }
 }
 
@@ -236,14 +283,17 @@ mod tests {
         };
         let columns = Columns::find(&text).unwrap();
         let found = get().await;
-        Slice::cut(&text, &columns, &found.import, &contacts).book(&contacts, &found).await.unwrap();
+        Slice::cut(&text, &columns, &found.import, &contacts).book(&contacts, None, &found).await.unwrap();
         assert_eq!(get().await.import.status, ImportStatus::Running);
-        let again = Slice::cut(&text, &columns, &found.import, &contacts).book(&contacts, &found).await;
+        let again = Slice::cut(&text, &columns, &found.import, &contacts).book(&contacts, None, &found).await;
         assert!(again.is_err(), "a slice is booked once");
-        read_open(&contacts, &CancellationToken::new()).await.unwrap();
+        read_open(&contacts, None, &CancellationToken::new()).await.unwrap();
         let Import { status, counts, errors, completed_at, .. } = get().await.import;
         assert_eq!(status, ImportStatus::Completed);
-        assert_eq!(counts, Counts { total: 1_235, processed: 1_235, created: 1_200, exists: 34, invalid: 1 });
+        assert_eq!(
+            counts,
+            Counts { total: 1_235, processed: 1_235, created: 1_200, exists: 34, invalid: 1, refused: 0 }
+        );
         assert_eq!((errors.len(), errors[0].line), (1, 1_236));
         assert!(completed_at.is_some());
         assert!(store::import::open(&contacts.store, None, 1).await.unwrap().is_empty());
@@ -272,18 +322,18 @@ mod tests {
             store::import::get(&contacts.store, account, id).await.unwrap().unwrap().import
         };
         let go_on = CancellationToken::new();
-        assert!(take_turn(&contacts, large, &go_on).await.unwrap());
+        assert!(take_turn(&contacts, None, large, &go_on).await.unwrap());
         let import = status(large).await;
         assert_eq!((import.status, import.counts.processed), (ImportStatus::Running, total(1) as u64));
         assert_eq!(store::import::next_open(&contacts.store, Some(large.0)).await.unwrap(), Some(small));
-        assert!(take_turn(&contacts, small, &go_on).await.unwrap());
+        assert!(take_turn(&contacts, None, small, &go_on).await.unwrap());
         assert_eq!(status(small).await.status, ImportStatus::Completed);
         // Nobody else waits any more: on to the end, and then the next one.
-        assert!(take_turn(&contacts, large, &go_on).await.unwrap());
+        assert!(take_turn(&contacts, None, large, &go_on).await.unwrap());
         assert_eq!(status(large).await.counts.processed, (total(2) + 1) as u64);
         assert_eq!(status(further).await.status, ImportStatus::Queued);
-        assert!(!take_turn(&contacts, large, &go_on).await.unwrap(), "it is done");
-        read_open(&contacts, &go_on).await.unwrap();
+        assert!(!take_turn(&contacts, None, large, &go_on).await.unwrap(), "it is done");
+        read_open(&contacts, None, &go_on).await.unwrap();
         assert_eq!(status(further).await.status, ImportStatus::Completed);
     }
 }

@@ -14,6 +14,7 @@ mod line;
 mod postmaster;
 pub mod read;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -28,12 +29,14 @@ use mail::arrival::Arrival;
 use mail::domain::Domain;
 use mail::id::{AccountId, ReceivedId};
 use mail::message::HEADER_BYTES_MAX;
+use mail::quota::Noun;
 use mail::received::{Heading, Received, SpamStatus, Trace, field_count, without_results_of};
 use mail::returned::reporter::Reporter;
 use mail::spam::{self, Signs};
 use store::engine::{Body, ReadError};
 
 use crate::accept::Hall;
+use crate::quota::{QuotaError, Reserved};
 use crate::returned::{Mailbox, Returned, Taken};
 
 use filter::Opinion;
@@ -157,6 +160,8 @@ pub enum NotTaken {
     FilterDefers,
     /// It is to come again: the DNS gives no answer.
     Unresolved,
+    /// It is to come again: the account keeps as many received emails as its plan includes.
+    Mailbox(mail::quota::Full),
     /// It is to come again: the disk is full.
     Full,
     /// It is to come again: the store or a filter cannot be asked.
@@ -299,6 +304,7 @@ impl Inbound {
                 return Err(NotTaken::Loop);
             }
             let for_customers = customers.count() > 0;
+            let reserved = self.reserve(&incoming).await?;
             let looked = self.look(&incoming, for_customers).await?;
             self.hand_over(&incoming, &looked).await?;
             if !for_customers {
@@ -307,9 +313,35 @@ impl Inbound {
             let intakes = self.received(&incoming, &looked);
             let ids = intakes.iter().flat_map(|intake| intake.received.iter().map(|one| one.id)).collect();
             self.0.line.take(intakes).await?;
+            reserved.into_iter().for_each(Reserved::keep);
             metrics::counter!("postrider_received_total").increment(1);
             Ok(ids)
         })
+    }
+
+    /// Reserves room for a message with every customer that it is for. One that has none has it come again, to all.
+    async fn reserve(&self, incoming: &Incoming) -> Result<Vec<Reserved>, NotTaken> {
+        let hall = &self.0.hall;
+        let mut accounts: BTreeMap<AccountId, u64> = BTreeMap::new();
+        for (_, place) in &incoming.recipients {
+            if let Place::Customer(domain) = place {
+                *accounts.entry(domain.account).or_default() += 1;
+            }
+        }
+        let mut reserved = Vec::with_capacity(2 * accounts.len());
+        for (id, copies) in accounts {
+            let account = store::account::get(hall.store(), id).await.map_err(|_| NotTaken::Unavailable)?;
+            let Some(account) = account else { continue };
+            let bytes = copies.saturating_mul(incoming.message.len() as u64);
+            for (noun, more) in [(Noun::ReceivedEmails, copies), (Noun::ReceivedBytes, bytes)] {
+                match hall.quotas().reserve(&account, noun, more).await {
+                    Ok(room) => reserved.push(room),
+                    Err(QuotaError::Full(full)) => return Err(NotTaken::Mailbox(full)),
+                    Err(QuotaError::Read(_)) => return Err(NotTaken::Unavailable),
+                }
+            }
+        }
+        Ok(reserved)
     }
 
     /// Looks at a message. What comes back to a return path is never refused: its loss would be ours.

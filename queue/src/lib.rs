@@ -49,6 +49,7 @@ mod porter;
 pub mod postman;
 pub mod product_events;
 mod provider;
+pub mod quota;
 pub mod rate;
 pub mod receiving;
 mod refill;

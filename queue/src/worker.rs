@@ -134,6 +134,8 @@ pub struct Worker {
     pub(crate) verp: VerpKey,
     /// Signs each transaction, where mail is signed at all.
     pub(crate) transaction_signer: std::sync::OnceLock<TransactionSigner>,
+    /// How much accounts may keep, once there is a hall.
+    pub(crate) quotas: std::sync::OnceLock<Arc<crate::quota::Quotas>>,
     pub(crate) settings: WorkerSettings,
     manners: watch::Sender<Arc<Manners>>,
     pub(crate) flights: Flights,
@@ -225,6 +227,7 @@ impl Worker {
             dialer: parts.dialer,
             verp: parts.verp,
             transaction_signer: std::sync::OnceLock::new(),
+            quotas: std::sync::OnceLock::new(),
             figures: Figures::default(),
             settled: Notify::new(),
             untold: Notify::new(),

@@ -1,11 +1,13 @@
 //! `[plans.free]`, `[plans.pro]`, `[plans.scale]`, `[plans.dedicated]`: what is not written is the
 //! specification's ([`PlanLimits::of`]).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
 use mail::account::Plan;
 use mail::plan::{PlanLimits, Plans};
+use mail::quota::{Noun, Storage};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
@@ -37,6 +39,20 @@ impl<'de, T: TryFrom<i64>> Deserialize<'de> for Bound<T> {
     }
 }
 
+/// A key of `[plans.*.storage]`.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct StoredNoun(Noun);
+
+impl<'de> Deserialize<'de> for StoredNoun {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(input)?;
+        Noun::of_word(&word).map(Self).ok_or_else(|| {
+            let words: Vec<_> = Noun::ALL.iter().map(|noun| format!("`{}`", noun.word())).collect();
+            de::Error::custom(format!("unknown field `{word}`, expected one of {}", words.join(", ")))
+        })
+    }
+}
+
 /// What is written of a plan.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -46,17 +62,25 @@ struct Written {
     overage: Option<bool>,
     domains: Option<Bound<u32>>,
     requests_per_second: Option<u32>,
+    affiliates: Option<bool>,
+    storage: BTreeMap<StoredNoun, Bound<u64>>,
 }
 
 impl Written {
     fn over(self, plan: Plan) -> PlanLimits {
         let default = PlanLimits::of(plan);
+        let mut storage: Storage = default.storage;
+        for (StoredNoun(noun), cap) in &self.storage {
+            storage.set(*noun, cap.0);
+        }
         PlanLimits {
             emails_per_month: self.emails_per_month.map_or(default.emails_per_month, |bound| bound.0),
             emails_per_day: self.emails_per_day.map_or(default.emails_per_day, |bound| bound.0),
             overage: self.overage.unwrap_or(default.overage),
             domains: self.domains.map_or(default.domains, |bound| bound.0),
             requests_per_second: self.requests_per_second.unwrap_or(default.requests_per_second),
+            affiliates: self.affiliates.unwrap_or(default.affiliates),
+            storage,
         }
     }
 }
@@ -84,6 +108,7 @@ pub(super) fn plans<'de, D: Deserializer<'de>>(input: D) -> Result<Plans, D::Err
 mod tests {
     use crate::config::{Config, Problem, from_text};
     use mail::plan::{PlanLimits, Plans};
+    use mail::quota::Noun;
 
     const START: &str = "hostname = \"mx.example.net\"\n[api]\nlisten = \"127.0.0.1:1\"\n";
 
@@ -113,12 +138,22 @@ mod tests {
             ("[plans.pro]\nrequests_per_second = 0\n", "line 5: `requests_per_second` is at least 1"),
             ("[plans.pro]\nrequests_per_second = \"unlimited\"\n", "line 5: "),
             ("[plans.pro]\ncolour = 1\n", "line 5: "),
+            ("[plans.pro.storage]\ncolours = 1\n", "line 5: "),
             ("[plans.gold]\ndomains = 1\n", "line 4: "),
         ] {
             let found = read(more).err().unwrap_or_default();
             let found: Vec<_> = found.iter().map(ToString::to_string).collect();
             assert!(found.len() == 1 && found[0].starts_with(said), "{more}{found:#?}");
         }
+    }
+
+    #[test]
+    fn a_noun_of_the_storage_is_changed_by_itself() {
+        let plans = read("[plans.free.storage]\ntemplates = 3\nsuppressions = \"unlimited\"\n").unwrap().plans;
+        let mut wanted = Plans::default();
+        wanted.free.storage.set(Noun::Templates, Some(3));
+        wanted.free.storage.set(Noun::Suppressions, None);
+        assert_eq!(plans, wanted);
     }
 
     #[test]

@@ -228,7 +228,7 @@ fn line_of(text: &str, table: &DeTable<'_>, fault: &check::Fault) -> Option<usiz
 
 /// The section and the key that a variable's name says; a key at the top is in no section.
 fn split(path: &str) -> (&'static str, String) {
-    const SECTIONS: [&str; 20] = [
+    const SECTIONS: [&str; 24] = [
         "store",
         // The longer name first.
         "tls.acme",
@@ -245,6 +245,10 @@ fn split(path: &str) -> (&'static str, String) {
         "billing",
         "service",
         "conversions",
+        "plans.free.storage",
+        "plans.pro.storage",
+        "plans.scale.storage",
+        "plans.dedicated.storage",
         "plans.free",
         "plans.pro",
         "plans.scale",

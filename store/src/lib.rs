@@ -41,6 +41,7 @@ pub mod product_event;
 pub mod product_event_count;
 pub mod queue_hold;
 pub mod queue_order;
+pub mod quota;
 pub mod received;
 pub mod request_log;
 mod row;

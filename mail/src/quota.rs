@@ -1,0 +1,153 @@
+//! Quotas: how much of each noun an account may keep, by plan. Every noun that callers can store without end is a line
+//! of one table; rows that expire or follow from others are bounded elsewhere (`store/src/quota.rs` lists them).
+
+use crate::account::Plan;
+
+macro_rules! table {
+    ($($(#[$doc:meta])* $noun:ident $word:literal $free:expr, $pro:expr, $scale:expr;)*) => {
+        /// A noun that an account keeps, by number or by bytes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Noun {
+            $($(#[$doc])* $noun,)*
+        }
+
+        impl Noun {
+            /// All of them, in the order of the table.
+            pub const ALL: &'static [Self] = &[$(Self::$noun),*];
+
+            /// Its name in the API, in errors and in the configuration.
+            #[must_use]
+            pub fn word(self) -> &'static str {
+                match self {
+                    $(Self::$noun => $word,)*
+                }
+            }
+
+            /// How many a plan includes; none is without end.
+            #[must_use]
+            pub fn default_cap(self, plan: Plan) -> Option<u64> {
+                let [free, pro, scale] = match self {
+                    $(Self::$noun => [$free, $pro, $scale],)*
+                };
+                match plan {
+                    Plan::Free => Some(free),
+                    Plan::Pro => Some(pro),
+                    Plan::Scale => Some(scale),
+                    Plan::Dedicated => None,
+                }
+            }
+        }
+    };
+}
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+table! {
+    /// Suppressed addresses and domains, whoever suppressed them.
+    Suppressions "suppressions" 20_000, 500_000, 2_000_000;
+    /// Opt-outs of one category.
+    CategoryOptOuts "category_opt_outs" 20_000, 500_000, 2_000_000;
+    /// Templates, archived ones included.
+    Templates "templates" 100, 1_000, 5_000;
+    /// Bytes of drafts and versions of templates.
+    TemplateBytes "template_bytes" 50 * MIB, 500 * MIB, 2 * GIB;
+    /// Product events within the retention time.
+    ProductEvents "product_events" 100_000, 2_000_000, 10_000_000;
+    /// Bytes of product events.
+    ProductEventBytes "product_event_bytes" 200 * MIB, 2 * GIB, 10 * GIB;
+    /// Received emails within the retention time.
+    ReceivedEmails "received_emails" 10_000, 200_000, 1_000_000;
+    /// Bytes of the messages of received emails.
+    ReceivedBytes "received_bytes" GIB, 20 * GIB, 100 * GIB;
+    /// Automations, archived ones included.
+    Automations "automations" 20, 200, 1_000;
+    /// Bytes of all versions of automations.
+    AutomationBytes "automation_bytes" 20 * MIB, 200 * MIB, GIB;
+    /// Webhook endpoints.
+    Webhooks "webhooks" 10, 50, 50;
+    /// API keys.
+    ApiKeys "api_keys" 50, 200, 1_000;
+    /// SMTP credentials.
+    SmtpCredentials "smtp_credentials" 20, 200, 1_000;
+    /// Users, invited ones included.
+    Users "users" 10, 100, 1_000;
+    /// Claims to domains of other accounts, ended ones included.
+    DomainClaims "domain_claims" 20, 100, 1_000;
+    /// Partners of the affiliate program.
+    Affiliates "affiliates" 1_000, 20_000, 200_000;
+    /// Links of partners.
+    AffiliateLinks "affiliate_links" 5_000, 100_000, 1_000_000;
+    /// Campaigns of the affiliate program.
+    AffiliateCampaigns "affiliate_campaigns" 20, 100, 1_000;
+    /// People whom partners brought.
+    AffiliateReferrals "affiliate_referrals" 10_000, 500_000, 5_000_000;
+}
+
+impl Noun {
+    /// The noun of a name.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|noun| noun.word() == word)
+    }
+}
+
+/// How much of each noun a plan includes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Storage([Option<u64>; Noun::ALL.len()]);
+
+impl Storage {
+    /// The defaults of a plan.
+    #[must_use]
+    pub fn of(plan: Plan) -> Self {
+        let mut caps = [None; Noun::ALL.len()];
+        caps.iter_mut().zip(Noun::ALL).for_each(|(cap, noun)| *cap = noun.default_cap(plan));
+        Self(caps)
+    }
+
+    /// How many of a noun; none is without end.
+    #[must_use]
+    pub fn cap(&self, noun: Noun) -> Option<u64> {
+        self.0.get(noun as usize).copied().flatten()
+    }
+
+    /// Another cap for a noun.
+    pub fn set(&mut self, noun: Noun, cap: Option<u64>) {
+        if let Some(place) = self.0.get_mut(noun as usize) {
+            *place = cap;
+        }
+    }
+}
+
+/// A quota that is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full {
+    /// Of what.
+    pub noun: Noun,
+    /// How much is kept; where it is more than the cap, at least this much.
+    pub used: u64,
+    /// How much may be.
+    pub cap: u64,
+}
+
+impl std::fmt::Display for Full {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { noun, used, cap } = self;
+        write!(f, "the plan includes {cap} {}, {used} are kept", noun.word().replace('_', " "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_larger_plan_includes_no_less() {
+        for noun in Noun::ALL {
+            let caps = [Plan::Free, Plan::Pro, Plan::Scale].map(|plan| Storage::of(plan).cap(*noun).unwrap());
+            assert!(caps.is_sorted(), "{noun:?}");
+            assert_eq!(Storage::of(Plan::Dedicated).cap(*noun), None);
+            assert_eq!(Noun::of_word(noun.word()), Some(*noun));
+        }
+    }
+}
